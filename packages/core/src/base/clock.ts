@@ -1,0 +1,28 @@
+/** Time as a dependency: tests turn it by hand, runs record what it said. */
+export interface Clock {
+  /** Epoch milliseconds. */
+  now(): number;
+  /** Calls `fn` once after `ms`; the returned function cancels it. Longer than 24.8 days is allowed. */
+  after(ms: number, fn: () => void): () => void;
+}
+
+/** setTimeout overflows above 2^31-1 ms and then fires at once: longer waits are re-armed. */
+const LONGEST_TIMER_MS = 2_147_483_647;
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  after: (ms, fn) => {
+    let left = Math.max(0, ms);
+    let timer: ReturnType<typeof setTimeout>;
+    const arm = (): void => {
+      const step = Math.min(left, LONGEST_TIMER_MS);
+      timer = setTimeout(() => {
+        left -= step;
+        if (left > 0) arm();
+        else fn();
+      }, step);
+    };
+    arm();
+    return () => clearTimeout(timer);
+  },
+};

@@ -1,0 +1,96 @@
+import type { Json, JsonObject } from "../base/json.ts";
+import type {
+  AllowedTool,
+  AnyChoice,
+  AssertAnswer,
+  Completed,
+  Failed,
+  GateAnswer,
+  GuardHook,
+  RetryPolicy,
+  RunLimits,
+  Skipped,
+  StageContext,
+  StageResult,
+  StateLimits,
+} from "./types.ts";
+
+/** A schema after conversion: done once per definition, used at every check and every model call. */
+export interface CompiledSchema<T> {
+  /** Draft-07, input side; what a model is shown. */
+  readonly jsonSchema: JsonObject;
+  /** SHA-256 of the canonical JSON of `jsonSchema`. */
+  readonly digest: string;
+  check(value: unknown): SchemaVerdict<T> | Promise<SchemaVerdict<T>>;
+}
+export type SchemaVerdict<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly issues: readonly Issue[] };
+export interface Issue {
+  /** `$.steps[0].title`. */
+  readonly path: string;
+  readonly message: string;
+}
+
+// The specs below are what stage() and pipeline() leave for the run loop and for executors. Their members are methods, so
+// that functions over narrower contexts fit: the loop only ever calls them with the context of their own state.
+
+/** What every kind of state leaves; the run loop reads nothing else. */
+export interface StateSpec {
+  readonly kind: string;
+  readonly inputSchema?: CompiledSchema<unknown>;
+  readonly allowedTools?: readonly AllowedTool[];
+  readonly retryPolicy?: RetryPolicy;
+  readonly limits?: StateLimits;
+  readonly onCall?: GuardHook;
+  /** The fields of an agent state; other kinds keep theirs in `options`. */
+  readonly agent?: AgentSpec;
+  readonly options?: unknown;
+  setup?(ctx: StageContext): Json | Promise<Json>;
+  checkGate?(ctx: StageContext): GateAnswer | Promise<GateAnswer>;
+  assert?(result: Completed<unknown> | Failed, ctx: StageContext): AssertAnswer | Promise<AssertAnswer>;
+  exit?(result: StageResult<unknown>, ctx: StageContext): void | Promise<void>;
+}
+
+export interface AgentSpec {
+  /** The template's text, or that of the function, for the fingerprint. */
+  readonly promptText: string;
+  /** The rendered system prompt. Throws SluiceError `prompt_unresolved` when a template names nothing. */
+  prompt(ctx: StageContext): string;
+  readonly visibility: "allowed" | "session";
+  readonly model?: string;
+  readonly temperature?: number;
+  readonly maxOutputTokens?: number;
+  readonly completionTool: string;
+  readonly completionSchema: CompiledSchema<unknown>;
+  readonly turnCap: number;
+}
+
+export interface PipelineSpec {
+  readonly id: string;
+  readonly input: CompiledSchema<unknown>;
+  readonly states: ReadonlyMap<string, StateSpec>;
+  readonly initial: string;
+  readonly routes: RoutesSpec;
+  /** What `ctx.context` is at the start. */
+  readonly context: JsonObject;
+  readonly limits: RunLimits;
+  readonly onCall?: GuardHook;
+  /** SHA-256 over ids, edges, envelopes, schemas, prompt text and which hooks exist; not over function bodies. */
+  readonly fingerprint: string;
+}
+export type RoutesSpec =
+  | { readonly kind: "functions"; readonly next: ReadonlyMap<string, StateRoutes> }
+  | { readonly kind: "table"; readonly rows: readonly RowSpec[] };
+
+/** The routes of one state, by how it ended. `targets` is known when the author declared them with `route()`. */
+export interface StateRoutes {
+  readonly targets?: readonly string[];
+  completed(result: Completed<unknown>, ctx: StageContext): unknown;
+  failed?(result: Failed, ctx: StageContext): unknown;
+  skipped?(result: Skipped, ctx: StageContext): unknown;
+}
+export interface RowSpec {
+  readonly from: string;
+  readonly on: "success" | "failure" | "skipped";
+  when?(result: StageResult<unknown>, ctx: StageContext): boolean;
+  readonly to: AnyChoice;
+}

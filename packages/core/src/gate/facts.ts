@@ -1,0 +1,93 @@
+import type { Json, JsonObject } from "../base/json.ts";
+import type { Schema } from "../definition/types.ts";
+
+/**
+ * One thing a call would touch, as a fact the gate compares. Paths are resolved by the tool: `real` is the path after
+ * links, absolute; for something that does not exist yet, its nearest existing parent resolved and the rest appended.
+ */
+export type Subject =
+  | { readonly kind: "path"; readonly real: string; readonly access: "read" | "write"; readonly from?: "redirect" | "operand" | "cd" }
+  | {
+      readonly kind: "command";
+      /** Words after quote removal. */
+      readonly argv: readonly string[];
+      /** Which words are only known when the command runs; they never match a literal word of a rule. */
+      readonly dynamic: readonly boolean[];
+      /** Whether it is on the analyser's list of commands that only read. */
+      readonly readOnly: boolean;
+      /** Names assigned in front of it (`NODE_OPTIONS=… npm test`): such a command falls under no rule. */
+      readonly assignments: readonly string[];
+      /** What it was found inside: ["xargs"], ["sh -c"], ["$()"]. */
+      readonly via: readonly string[];
+    }
+  | { readonly kind: "host"; readonly host: string }
+  /** A hard limit the tool found while looking: no grant lifts it. */
+  | { readonly kind: "refused"; readonly reason: string }
+  /** Something that cannot be known before it runs, so it is outside every envelope but can be granted. */
+  | { readonly kind: "opaque"; readonly reason: string };
+
+export type ToolEffect = "read" | "write" | "ask";
+
+/** The place a session works in, as tools and the gate see it. */
+export interface Workspace {
+  /** Absolute, links resolved. */
+  readonly root: string;
+  /** Absolute real path of the run store's folder, when it is on this disk: tools neither read nor write it. */
+  readonly store?: string;
+}
+
+/** What a tool is given besides its input. */
+export interface ToolCall {
+  readonly runId: string;
+  readonly executionId: string;
+  readonly attempt: number;
+  readonly proposalId: string;
+  /** The same on every re-execution of this call. */
+  readonly idempotencyKey: string;
+  readonly workspace: Workspace;
+  readonly signal: AbortSignal;
+  /** Environment for child processes: the session's keys and named secrets are already taken out. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Notes of this execution that outlive a call (which files were read, at which hash). Rebuilt on resume from `notes` of results. */
+  readonly notes: Readonly<Record<string, Json>>;
+  /** Whether the stage's envelope holds a tool that writes files. */
+  readonly mayWrite: boolean;
+  /** Whether another call of this session was at work at the same time. */
+  readonly othersAtWork: () => boolean;
+  /** What `prepare` returned for this call. */
+  readonly intent?: Json;
+}
+
+/** How a call ended, for the transcript and the record. Failures of the domain are values. */
+export interface ToolResult {
+  readonly ok: boolean;
+  /** What the model reads: text, or an object for typed errors. */
+  readonly output: Json;
+  /** The whole of it when `output` was cut; kept in the journal. */
+  readonly full?: Json;
+  /** Merged into the execution's notes. */
+  readonly notes?: JsonObject;
+  /** Facts for the event: exit code, bytes, changed files. */
+  readonly facts?: JsonObject;
+}
+
+/** A tool: what it is called, what it takes, what it touches, and how to run it. It never decides about itself. */
+export interface ToolSpec<I = Json> {
+  readonly name: string;
+  readonly description: string;
+  readonly input: Schema<I>;
+  /** `read` may run beside other reads and again after a crash; `write` runs alone behind an open record; `ask` waits for a person. */
+  readonly effect: ToolEffect;
+  /** What this call would touch. Throwing is a hard limit. */
+  readonly subjects: (input: I, workspace: Workspace) => readonly Subject[];
+  /** The intent recorded before a writing call runs, for recovery (hashes before and after). */
+  readonly prepare?: (input: I, call: ToolCall) => Json | Promise<Json>;
+  readonly execute: (input: I, call: ToolCall) => Promise<ToolResult>;
+  /** After a crash: what happened to a call whose intent was recorded. Omitted means `unknown`. */
+  readonly recover?: (intent: Json, call: ToolCall) => RecoverAnswer | Promise<RecoverAnswer>;
+  /** For `ask`: the question and the schema of its answer. */
+  readonly question?: (input: I) => { readonly question: string; readonly answer: JsonObject };
+}
+export type RecoverAnswer = "done" | "not_started" | "unknown";
+/** A tool whose input type is no longer visible to the compiler; its schema still checks every input. */
+export type AnyTool = ToolSpec<never>;

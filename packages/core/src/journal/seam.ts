@@ -1,0 +1,227 @@
+import type { Json, JsonObject } from "../base/json.ts";
+import type { EventDraft, SluiceEvent } from "./events.ts";
+
+/** What a step's function is given. */
+export interface StepCall {
+  /** Aborts when the run is cancelled, when it is being suspended (after the step's grace), or when this process lost it. */
+  readonly signal: AbortSignal;
+  /** The open record of this step, ours or an earlier process's: compare its incarnation with the runner's. */
+  readonly opened?: { readonly incarnation: string; readonly intent?: Json };
+  /** Gathers an event for the step's done record. */
+  event(draft: EventDraft): void;
+}
+
+export interface StepOptions {
+  /** Asks for an open record, committed before the function runs: what is announced, and the intent recovery will need. */
+  readonly open?: { readonly events: readonly EventDraft[]; readonly intent?: Json };
+  /** While the run is being suspended the step may go on this long, in milliseconds, before its signal aborts. 0 when omitted. */
+  readonly graceMs?: number;
+}
+
+/** A child of a fork: data, never a closure. It runs the same program as its parent, with an input and a journal of its own. */
+export interface ChildRun {
+  /** Unique in the fork; part of the child's run id. */
+  readonly key: string;
+  readonly input: Json;
+  /** Written in the child's first record. */
+  readonly events: readonly EventDraft[];
+}
+
+/** How a run ended. Final: a run has at most one end. */
+export interface RunEnd {
+  readonly status: "completed" | "failed" | "cancelled";
+  /** The program's own account of it. */
+  readonly value: Json;
+}
+
+/** How one child of a fork ended, with the head of its chain, which the parent's record keeps. */
+export interface Settled extends RunEnd {
+  readonly records: number;
+  readonly head: string;
+}
+
+export interface ForkOptions {
+  /** `cancel`: the first child that is not completed cancels the others, all are awaited; `settle`: all end by themselves. */
+  readonly onFailure: "cancel" | "settle";
+  /** Whether an ended child counts as a failure of the fork. */
+  readonly failed: (end: RunEnd) => boolean;
+  readonly open: { readonly events: readonly EventDraft[] };
+  /** Events of the record that joins. */
+  readonly joined: (children: Readonly<Record<string, Settled>>) => readonly EventDraft[];
+}
+
+/**
+ * The seam all run code is written against. A host implements it: in memory, SQLite, or an engine for many machines.
+ * Steps are numbered in the order they are asked for; on resume the recorded value is returned instead of running again.
+ * Every method rejects with a Host error when the record cannot be written or this process lost the run: never catch it.
+ */
+export interface StepRunner {
+  readonly runId: string;
+  /** New whenever a process starts or takes up the run. */
+  readonly incarnation: string;
+  /** Aborts on cancel; its reason is a SluiceError of class Cancellation. Steps may still be taken, to finish in order. */
+  readonly signal: AbortSignal;
+  /** Runs `fn` at least once and records its value once. `fn` returns failures of the domain as values; a rejection stops the run, resumable. */
+  run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options?: StepOptions): Promise<T>;
+  /** The recorded clock, epoch milliseconds. */
+  now(stepId: string): Promise<number>;
+  /** Waits until a point in time, across processes. Returns early when the run is cancelled. */
+  sleepUntil(stepId: string, epochMs: number): Promise<void>;
+  /** Waits for a signal of this name; one that came early is kept. Undefined after the timeout or when the run is cancelled. */
+  waitForSignal(name: string, options?: WaitOptions): Promise<ReceivedSignal | undefined>;
+  /** The signals of this name that have come and were not taken yet, without waiting. */
+  takeSignals(stepId: string, name: string): Promise<readonly ReceivedSignal[]>;
+  /** Runs children side by side, each with its own journal, and waits for all of them. */
+  fork(stepId: string, children: readonly ChildRun[], options: ForkOptions): Promise<Readonly<Record<string, Settled>>>;
+  /** Live only (streamed text): never journaled, never awaited. */
+  emit(channel: string, chunk: Json): void;
+}
+
+export interface WaitOptions {
+  /** Counted from the moment the wait was first entered, by the recorded clock. */
+  readonly timeoutMs?: number;
+}
+
+/** A signal as its receiver sees it: who sent what, and when. */
+export interface ReceivedSignal {
+  readonly payload: Json;
+  readonly by: string;
+  /** Epoch milliseconds. */
+  readonly at: number;
+}
+
+/** What a host runs: written once against the seam, the same for a run and its children. It must not keep state between calls. */
+export type RunProgram = (steps: StepRunner, input: Json) => Promise<ProgramEnd>;
+/** The end as the program sees it; its events go into the run's last record. */
+export interface ProgramEnd extends RunEnd {
+  readonly events: readonly EventDraft[];
+}
+
+export interface NewRun {
+  readonly runId: string;
+  readonly input: Json;
+  readonly events: readonly EventDraft[];
+  readonly program: RunProgram;
+}
+
+/** A run in this process. */
+export interface RunTask {
+  readonly runId: string;
+  /** How it ended, or that it was suspended here. Rejects with a Host error when the journal failed; the run stays resumable. */
+  readonly settled: Promise<{ readonly end: RunEnd } | { readonly suspended: SuspendReason }>;
+  /** Stops the run here without running any more of its code; it can be resumed. Waits for writing steps within their grace. */
+  suspend(reason: SuspendReason): Promise<void>;
+  /** Live chunks of this run and its children. Returns the unsubscriber. */
+  onLive(listener: (chunk: LiveChunk) => void): () => void;
+}
+export interface LiveChunk {
+  readonly runId: string;
+  readonly channel: string;
+  readonly chunk: Json;
+}
+export type SuspendReason = "waiting" | "interrupted";
+
+/** A request to a person, as the journal and every process see it. */
+export interface OpenRequest {
+  readonly requestId: string;
+  readonly runId: string;
+  readonly kind: RequestKind;
+  /** Digest of what the request is about; an answer that names another digest is refused. */
+  readonly digest: string;
+  /** What is asked, for people and interactors: tool and arguments, or the question. */
+  readonly body: JsonObject;
+  /** Epoch milliseconds. */
+  readonly openedAt: number;
+}
+export type RequestKind = "grantStageTool" | "approveTransition" | "askUser" | "humanState";
+
+/** A message to a run from anybody who does not own it. */
+export interface SignalMessage {
+  /** `request/<requestId>` answers a request, once; any other name is a buffered message. */
+  readonly name: string;
+  readonly payload: Json;
+  /** For answers: the digest the answer is about. */
+  readonly digest?: string;
+  readonly by: string;
+}
+export type SignalOutcome = "accepted" | "already_answered" | "unknown" | "digest_mismatch";
+
+/** One run as `list` shows it. */
+export interface RunSummary {
+  readonly runId: string;
+  readonly parentId?: string;
+  /** Derived: a run without an end is `running` while its owner lives, else `suspended`. */
+  readonly status: RunEnd["status"] | "running" | "suspended";
+  /** Why it is suspended: somebody must answer, or it was stopped in between. */
+  readonly suspended?: SuspendReason;
+  readonly createdAt: number;
+  readonly input: Json;
+  readonly end?: RunEnd;
+  /** Records so far and the hash of the last one. */
+  readonly records: number;
+  readonly head: string;
+  /** The owner's own description (process id), while it lives. */
+  readonly owner?: string;
+}
+
+export interface EventQuery {
+  /** Events after this event id. */
+  readonly after?: string;
+  /** Goes on with new events until the run ends. */
+  readonly follow?: boolean;
+  /** The events of child runs too, each run's in its own order. */
+  readonly children?: boolean;
+  readonly signal?: AbortSignal;
+}
+
+/** Everything one can do with runs, from the process that owns them or from another. */
+export interface RunHost {
+  start(run: NewRun): Promise<RunTask>;
+  /** Takes up a run that has no live owner. Refused with `run_owned`, `run_finished` or `run_unknown`. */
+  resume(runId: string, program: RunProgram): Promise<RunTask>;
+  signal(runId: string, message: SignalMessage): Promise<SignalOutcome>;
+  /** Asks the live owner, or takes the run over and finishes it and its children as cancelled, without running its code. */
+  cancel(runId: string, reason: string, by: string): Promise<"requested" | "cancelled" | "finished" | "unknown">;
+  /** Waits for the end, whoever brings it about. */
+  result(runId: string, options?: { readonly signal?: AbortSignal }): Promise<RunEnd>;
+  /** Open requests, oldest first: of one run and its children, or of all. */
+  requests(runId?: string): Promise<readonly OpenRequest[]>;
+  events(runId: string, query?: EventQuery): AsyncIterable<SluiceEvent>;
+  get(runId: string): Promise<RunSummary | undefined>;
+  /** All runs that are nobody's children, newest first. */
+  list(): Promise<readonly RunSummary[]>;
+  /** Calls the listener after anything in the store may have changed. Returns the unsubscriber. */
+  onChange(listener: () => void): () => void;
+  /** The raw journal, for audit and export. */
+  journal(runId: string): Promise<readonly RunJournal[]>;
+  /** Suspends what runs here and lets the store go. */
+  close(): Promise<void>;
+}
+
+/** One run's records with what the run's row claims about them. */
+export interface RunJournal {
+  readonly runId: string;
+  readonly parentId?: string;
+  readonly records: readonly JournalRecord[];
+  readonly claimed: { readonly records: number; readonly head: string };
+  readonly end?: RunEnd;
+}
+
+export type RecordPhase = "open" | "done" | "life";
+
+/** One line of the journal. `value` and `events` are kept as the JSON text that was hashed. */
+export interface JournalRecord {
+  /** Counts records, from 0. */
+  readonly seq: number;
+  /** Counts steps, from 0; -1 for life records, which are not steps. */
+  readonly ordinal: number;
+  readonly stepId: string;
+  readonly phase: RecordPhase;
+  readonly incarnation: string;
+  /** JSON text of the step's value (done) or its intent (open); empty when there is none. */
+  readonly value: string;
+  /** JSON text of an array of events without ids. */
+  readonly events: string;
+  /** SHA-256, hex, over the record and the hash before it. */
+  readonly hash: string;
+}
