@@ -1,0 +1,7 @@
+// `npm run bench [-- args]`: sets up what is missing, then measures the built packages.
+import { join } from "node:path";
+import { become, build, install, root } from "./setup.mjs";
+
+const node = install();
+build(node);
+become(node, [join(root, "bench/main.ts"), ...process.argv.slice(2)]);

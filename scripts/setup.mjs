@@ -1,0 +1,138 @@
+// Installs and builds what is missing or stale. Runs on any Node from 20 on, since it is what fetches a newer one.
+import { spawn, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { constants } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** The command's exit code for "the environment lacks something". */
+const environmentExit = 4;
+const modules = join(root, "node_modules");
+const stampFile = join(modules, ".sluice-installed");
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const neededNode = manifest.engines.node.replace(">=", "");
+
+/** Installs when needed; returns the Node binary that everything else runs on. */
+export function install() {
+  const stamp = stampOfManifests();
+  if (readStamp() !== stamp || findNode() === undefined) runInstall(stamp);
+  const node = findNode();
+  if (node === undefined) {
+    const need = `Sluice needs ${neededNode} or newer: install it from https://nodejs.org`;
+    stop(`this is Node ${process.versions.node}, ${need}`, environmentExit);
+  }
+  return node;
+}
+
+/** Compiles the packages. Incremental, so it always runs: nothing to do costs less than finding that out otherwise. */
+export function build(node) {
+  const first = !existsSync(join(root, "packages/tui/dist"));
+  const started = Date.now();
+  const result = runQuietly(node, [tool("typescript/bin/tsc"), "-b", "tsconfig.build.json"], environment(node));
+  if (!result.ok) stop("the build failed", 1, result.output);
+  if (first) say(`built in ${secondsSince(started)}`);
+}
+
+/** Runs a program on this terminal and ends as it ends. */
+export function become(node, args) {
+  const child = spawn(node, args, { stdio: "inherit", env: environment(node) });
+  // The terminal sends its signals to the child as well; a signal sent to us alone has to be passed on.
+  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(name, () => child.kill(name));
+  child.on("error", (error) => stop(error.message, 1));
+  child.on("exit", (code, signal) => {
+    process.exitCode = code ?? 128 + constants.signals[signal];
+  });
+}
+
+/** The environment of everything started from here: the tools, and the Node chosen, come first on PATH. */
+export function environment(node) {
+  const path = [dirname(node), join(modules, ".bin"), process.env.PATH ?? ""].join(delimiter);
+  return { ...process.env, PATH: path };
+}
+
+/** The JavaScript file of an installed tool, to be run by the Node chosen. */
+export function tool(path) {
+  return join(modules, path);
+}
+
+export function secondsSince(started) {
+  return `${((Date.now() - started) / 1000).toFixed(1)} s`;
+}
+
+export function isTooOld(version) {
+  const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number);
+  const [needMajor = 0, needMinor = 0, needPatch = 0] = neededNode.split(".").map(Number);
+  if (major !== needMajor) return major < needMajor;
+  if (minor !== needMinor) return minor < needMinor;
+  return patch < needPatch;
+}
+
+function findNode() {
+  if (!isTooOld(process.versions.node)) return process.execPath;
+  const carried = join(modules, `node-${process.platform}-${process.arch}`, "bin", "node");
+  return existsSync(carried) ? carried : undefined;
+}
+
+/** What decides whether node_modules is current. The platform is in it: a folder may be mounted elsewhere. */
+function stampOfManifests() {
+  const packages = readdirSync(join(root, "packages")).sort();
+  const files = [
+    "package.json",
+    "pnpm-lock.yaml",
+    "pnpm-workspace.yaml",
+    ".pnpmfile.mjs",
+    ...packages.map((name) => join("packages", name, "package.json")),
+  ];
+  const hash = createHash("sha256").update(`${process.platform} ${process.arch}`);
+  for (const file of files) {
+    const path = join(root, file);
+    if (existsSync(path)) hash.update(`\0${file}\0`).update(readFileSync(path));
+  }
+  return hash.digest("hex");
+}
+
+function readStamp() {
+  return existsSync(stampFile) ? readFileSync(stampFile, "utf8") : undefined;
+}
+
+function runInstall(stamp) {
+  const started = Date.now();
+  say("installing the dependencies (a minute at most, once) …");
+  // A stamp must not outlive an installation that was cut off.
+  rmSync(stampFile, { force: true });
+  const pnpm = ["--yes", manifest.packageManager, "install", "--frozen-lockfile", "--config.confirmModulesPurge=false"];
+  const result = runQuietly("npx", pnpm, process.env);
+  if (!result.ok) {
+    stop(`the installation failed: npx ${pnpm.join(" ")}`, environmentExit, result.output);
+  }
+  writeFileSync(stampFile, stamp);
+  say(`installed in ${secondsSince(started)}`);
+}
+
+function runQuietly(command, args, env) {
+  const result = spawnSync(command, args, {
+    cwd: root,
+    env,
+    encoding: "utf8",
+    maxBuffer: 64 * 1024 * 1024,
+    stdio: ["ignore", "pipe", "pipe"],
+    // On Windows npx is a script, which only a shell can start; the arguments are ours and need no quoting.
+    shell: process.platform === "win32" && command === "npx",
+  });
+  const output = [result.stdout, result.stderr, result.error?.message].filter(Boolean).join("\n");
+  return { ok: result.status === 0, output };
+}
+
+/** Everything here goes to stderr: stdout belongs to the command. */
+function say(line) {
+  process.stderr.write(`sluice: ${line}\n`);
+}
+
+function stop(line, exitCode, log = "") {
+  if (log !== "") process.stderr.write(`${log.trimEnd()}\n`);
+  say(line);
+  process.exit(exitCode);
+}

@@ -1,0 +1,8 @@
+// `npm start [-- args]`: sets up what is missing, then runs `sluice demo` or `sluice <args>`.
+import { join } from "node:path";
+import { become, build, install, root } from "./setup.mjs";
+
+const args = process.argv.slice(2);
+const node = install();
+build(node);
+become(node, [join(root, "packages/tui/bin/sluice.js"), ...(args.length === 0 ? ["demo"] : args)]);

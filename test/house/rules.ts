@@ -1,0 +1,112 @@
+import { isBuiltin } from "node:module";
+import { posix } from "node:path";
+import type { SourceFile } from "./sources.ts";
+
+/** What a package may import of the others. A package that is not here has no place in the house yet. */
+const packageDirection: Readonly<Record<string, readonly string[]>> = {
+  core: [],
+  stages: ["core"],
+  sqlite: ["core"],
+  tui: ["core", "stages", "sqlite"],
+};
+
+/** What a folder of core may import of the others. The four in the middle do not know each other. */
+const coreDirection: Readonly<Record<string, readonly string[]>> = {
+  base: [],
+  definition: ["base"],
+  gate: ["definition", "base"],
+  routing: ["definition", "base"],
+  interaction: ["definition", "base"],
+  journal: ["definition", "base"],
+  run: ["gate", "routing", "interaction", "journal", "definition", "base"],
+};
+
+/** The files that may hand on what others define: each is an entry of its package. */
+const entries = new Set([
+  "packages/core/src/index.ts",
+  "packages/core/src/testing.ts",
+  "packages/stages/src/index.ts",
+  "packages/sqlite/src/index.ts",
+  "packages/tui/src/index.ts",
+]);
+
+/** Modules that only some places may know: what they let in or out is in one folder to read. */
+const confined: readonly { readonly module: RegExp; readonly only: readonly string[] }[] = [
+  {
+    module: /^(ai|@ai-sdk\/.*)$/,
+    only: ["packages/stages/src/models/", "packages/stages/src/tools/mcp/", "packages/stages/src/agent/"],
+  },
+  { module: /^node:sqlite$/, only: ["packages/sqlite/src/"] },
+];
+
+/** Core decides; files, processes and the network are for those above it. */
+const outsideOfCore = /^node:(fs|child_process|cluster|dgram|http|http2|https|module|net|tls|worker_threads)(\/.*)?$/;
+
+/** The dependencies a package declares, by its folder's name. */
+export type Manifests = Readonly<Record<string, { readonly dependencies: readonly string[] }>>;
+
+/** Each breach of the import rules in a file, as one line; none when the file keeps them. */
+export function breachesOf(file: SourceFile, manifests: Manifests): readonly string[] {
+  const [, packageName = "", , ...inside] = file.path.split("/");
+  const folder = inside.length > 1 ? inside[0] : undefined;
+  const breaches: string[] = [];
+  const breach = (text: string): void => void breaches.push(`${file.path}: ${text}`);
+
+  if (packageDirection[packageName] === undefined) breach(`the package ${packageName} has no import rule`);
+  if (packageName === "core" && folder !== undefined && coreDirection[folder] === undefined) {
+    breach(`the folder ${folder} has no import rule`);
+  }
+  if (packageName === "core" && folder === undefined && !entries.has(file.path)) {
+    breach("a file of core that is not an entry belongs in a folder");
+  }
+  if (packageName === "core" && file.computedImports > 0) breach("an import() of a computed name");
+  if (file.exportsDefault) breach("a default export");
+  if (!entries.has(file.path)) {
+    for (const name of file.reExports) breach(`re-exports ${name}; only a package's entry does`);
+    if (/^index\.[a-z]+$/.test(posix.basename(file.path))) breach("a barrel that is not the package's entry");
+  }
+
+  for (const specifier of file.imports) {
+    const fault = specifier.startsWith(".")
+      ? relativeFault(file.path, packageName, folder, specifier)
+      : externalFault(file.path, packageName, normalised(specifier), manifests);
+    if (fault !== undefined) breach(`imports ${specifier}: ${fault}`);
+  }
+  return breaches;
+}
+
+function relativeFault(path: string, packageName: string, folder: string | undefined, specifier: string) {
+  const target = posix.join(posix.dirname(path), specifier);
+  const source = `packages/${packageName}/src/`;
+  if (!target.startsWith(source)) return "it leaves the package's src; import the package by its name";
+  if (entries.has(target)) return "an entry imports the inside, never the other way";
+  if (packageName !== "core" || folder === undefined) return undefined;
+  const [targetFolder = ""] = target.slice(source.length).split("/");
+  if (targetFolder === folder || coreDirection[folder]?.includes(targetFolder)) return undefined;
+  return `${folder} may import ${list(coreDirection[folder] ?? [])}`;
+}
+
+function externalFault(path: string, packageName: string, specifier: string, manifests: Manifests) {
+  const place = confined.find(({ module }) => module.test(specifier));
+  if (place !== undefined && !place.only.some((prefix) => path.startsWith(prefix))) {
+    return `only ${place.only.join(", ")} may`;
+  }
+  if (packageName === "core" && outsideOfCore.test(specifier)) return "core knows no files, processes or network";
+  if (specifier.startsWith("node:")) return undefined;
+
+  const name = specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/");
+  if (name.startsWith("@sluice/")) {
+    const allowed = packageDirection[packageName] ?? [];
+    if (!allowed.includes(name.slice("@sluice/".length))) return `${packageName} may import ${list(allowed)}`;
+    if (specifier !== name) return "src imports a package by its main entry";
+  }
+  return manifests[packageName]?.dependencies.includes(name) ? undefined : "not a dependency of the package";
+}
+
+function normalised(specifier: string): string {
+  return !specifier.startsWith("node:") && isBuiltin(specifier) ? `node:${specifier}` : specifier;
+}
+
+function list(names: readonly string[]): string {
+  return names.length === 0 ? "nothing" : `only ${names.join(", ")}`;
+}
