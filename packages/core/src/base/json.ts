@@ -2,8 +2,13 @@
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 export type JsonObject = { readonly [key: string]: Json };
 
-export function isJsonObject(value: unknown): value is JsonObject {
+export function isJsonObject(value: Json | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A member of a JSON object; undefined when it is not an object or has no such key of its own. */
+export function field(value: Json | undefined, key: string): Json | undefined {
+  return isJsonObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
 }
 
 /** Where and why a value is not JSON, or undefined when it is. Deep values are refused at depth 256 instead of overflowing. */

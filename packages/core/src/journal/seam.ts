@@ -9,6 +9,8 @@ export interface StepCall {
   readonly opened?: { readonly incarnation: string; readonly intent?: Json };
   /** Gathers an event for the step's done record. */
   event(draft: EventDraft): void;
+  /** Keeps the run owned by this process until `work` settles: for a tool that goes on after its result was given up. */
+  hold(work: Promise<unknown>): void;
 }
 
 export interface StepOptions {

@@ -1,0 +1,57 @@
+import { hash } from "node:crypto";
+import type { JsonObject } from "../base/json.ts";
+import type { EventDraft, EventType, SluiceEvent } from "./events.ts";
+import type { JournalRecord } from "./seam.ts";
+
+/** What the first record of every chain is chained to. */
+export const GENESIS = "sluice-journal-1";
+
+export type UnhashedRecord = Omit<JournalRecord, "hash">;
+
+/** The record's hash: SHA-256 over length-prefixed fields in fixed order, so that no two records read alike. */
+export function hashRecord(previous: string, runId: string, record: UnhashedRecord): string {
+  const value = record.value === "" ? "" : hash("sha256", record.value);
+  const fields = [
+    previous,
+    runId,
+    String(record.seq),
+    String(record.ordinal),
+    record.stepId,
+    record.phase,
+    record.incarnation,
+    value,
+    record.events,
+  ];
+  let text = "";
+  for (const field of fields) text += `${field.length}:${field}`;
+  return hash("sha256", text);
+}
+
+/** The events of a record as the JSON text that is hashed; written in fixed order, never re-serialised. */
+export function writeEvents(drafts: readonly EventDraft[], at: number): string {
+  if (drafts.length === 0) return "[]";
+  let text = "[";
+  for (const draft of drafts) {
+    if (text.length > 1) text += ",";
+    text += `{"at":${at},"type":"${draft.type}"`;
+    if (draft.executionId !== undefined) text += `,"executionId":${JSON.stringify(draft.executionId)}`;
+    if (draft.attempt !== undefined) text += `,"attempt":${draft.attempt}`;
+    text += `,"data":${JSON.stringify(draft.data)}}`;
+  }
+  return `${text}]`;
+}
+
+interface StoredEvent {
+  readonly at: number;
+  readonly type: EventType;
+  readonly executionId?: string;
+  readonly attempt?: number;
+  readonly data: JsonObject;
+}
+
+/** The events of a record, with the ids their place gives them. */
+export function readEvents(runId: string, record: JournalRecord): readonly SluiceEvent[] {
+  if (record.events === "[]") return [];
+  const stored: readonly StoredEvent[] = JSON.parse(record.events);
+  return stored.map((event, index) => ({ id: `${runId}/${record.seq}/${index}`, runId, ...event }));
+}
