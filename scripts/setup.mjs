@@ -14,17 +14,15 @@ const modules = join(root, "node_modules");
 const stampFile = join(modules, ".sluice-installed");
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const neededNode = manifest.engines.node.replace(">=", "");
+/** The package that brings a Node where the host's is too old; there is one for Linux only. */
+const carriedNode = `node-${process.platform}-${process.arch}`;
 
 /** Installs when needed; returns the Node binary that everything else runs on. */
 export function install() {
+  if (isTooOld(process.versions.node) && manifest.optionalDependencies[carriedNode] === undefined) stopForOldNode();
   const stamp = stampOfManifests();
   if (readStamp() !== stamp || findNode() === undefined) runInstall(stamp);
-  const node = findNode();
-  if (node === undefined) {
-    const need = `Sluice needs ${neededNode} or newer: install it from https://nodejs.org`;
-    stop(`this is Node ${process.versions.node}, ${need}`, environmentExit);
-  }
-  return node;
+  return findNode() ?? stopForOldNode();
 }
 
 /** Compiles the packages. Incremental, so it always runs: nothing to do costs less than finding that out otherwise. */
@@ -39,8 +37,13 @@ export function build(node) {
 /** Runs a program on this terminal and ends as it ends. */
 export function become(node, args) {
   const child = spawn(node, args, { stdio: "inherit", env: environment(node) });
-  // The terminal sends its signals to the child as well; a signal sent to us alone has to be passed on.
-  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(name, () => child.kill(name));
+  const onTerminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
+  for (const name of ["SIGINT", "SIGHUP", "SIGTERM"]) {
+    process.on(name, () => {
+      // A terminal tells the child by itself, and a second Ctrl-C would mean something else.
+      if (name === "SIGTERM" || !onTerminal) child.kill(name);
+    });
+  }
   child.on("error", (error) => stop(error.message, 1));
   child.on("exit", (code, signal) => {
     process.exitCode = code ?? 128 + constants.signals[signal];
@@ -72,7 +75,7 @@ export function isTooOld(version) {
 
 function findNode() {
   if (!isTooOld(process.versions.node)) return process.execPath;
-  const carried = join(modules, `node-${process.platform}-${process.arch}`, "bin", "node");
+  const carried = join(modules, carriedNode, "bin", "node");
   return existsSync(carried) ? carried : undefined;
 }
 
@@ -101,8 +104,9 @@ function readStamp() {
 function runInstall(stamp) {
   const started = Date.now();
   say("installing the dependencies (a minute at most, once) …");
-  // A stamp must not outlive an installation that was cut off.
-  rmSync(stampFile, { force: true });
+  // A stamp must not outlive an installation that was cut off; and pnpm goes on skipping the carried Node in a folder
+  // that it once filled under a newer one.
+  rmSync(findNode() === undefined ? modules : stampFile, { recursive: true, force: true });
   const pnpm = ["--yes", manifest.packageManager, "install", "--frozen-lockfile", "--config.confirmModulesPurge=false"];
   const result = runQuietly("npx", pnpm, process.env);
   if (!result.ok) {
@@ -124,6 +128,11 @@ function runQuietly(command, args, env) {
   });
   const output = [result.stdout, result.stderr, result.error?.message].filter(Boolean).join("\n");
   return { ok: result.status === 0, output };
+}
+
+function stopForOldNode() {
+  const need = `Sluice needs ${neededNode} or newer: install it from https://nodejs.org`;
+  stop(`this is Node ${process.versions.node}, ${need}`, environmentExit);
 }
 
 /** Everything here goes to stderr: stdout belongs to the command. */
