@@ -1,0 +1,110 @@
+import type {
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4FunctionTool,
+  LanguageModelV4Prompt,
+  LanguageModelV4StreamPart,
+  LanguageModelV4ToolChoice,
+  SharedV4ProviderOptions,
+} from "@ai-sdk/provider";
+import { ABORTED, failureOf } from "../models/failure.ts";
+import type { ModelFailure, ModelReply } from "../models/reply.ts";
+import { ReplyBuilder } from "../models/reply-builder.ts";
+
+export interface ModelRequest {
+  readonly model: LanguageModelV4;
+  /** The transcript in the provider's format. Passed by reference and never copied, so that a turn costs the same at any length. */
+  readonly prompt: LanguageModelV4Prompt;
+  readonly tools: readonly LanguageModelV4FunctionTool[];
+  readonly toolChoice?: LanguageModelV4ToolChoice;
+  readonly maxOutputTokens?: number;
+  readonly temperature?: number;
+  readonly providerOptions?: SharedV4ProviderOptions;
+  /** Ids of the calls already in the transcript: a new call never gets one of them. */
+  readonly callIds?: ReadonlySet<string>;
+  /** Values that must not appear in an error message. */
+  readonly secrets?: readonly string[];
+  readonly signal: AbortSignal;
+  /** Hears text as it comes, for a screen. What it throws is thrown by `callModel`. */
+  readonly onText?: (delta: string, kind: "text" | "reasoning") => void;
+}
+
+/**
+ * Makes one model call and returns one value, failures included. Nothing is retried here. When the signal aborts it
+ * returns at once, even if the provider ignores it.
+ */
+export async function callModel(request: ModelRequest): Promise<ModelReply> {
+  const { signal } = request;
+  const secrets = request.secrets ?? [];
+  const failed = (error: ModelFailure): ModelReply => ({ ok: false, error: signal.aborted ? ABORTED : error });
+  if (signal.aborted) return failed(ABORTED);
+
+  let reader: StreamReader | undefined;
+  let ended = false;
+  let stop = ignore;
+  const stopped = new Promise<undefined>((resolve) => {
+    stop = () => {
+      // Cancelling a reader settles its pending read at once, whatever the source behind it does.
+      if (reader !== undefined) cancel(reader);
+      resolve(undefined);
+    };
+  });
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    const opening = open(request);
+    try {
+      reader = await Promise.race([opening, stopped]);
+    } catch (thrown) {
+      return failed(failureOf(thrown, false, secrets));
+    }
+    if (reader === undefined) {
+      opening.then(cancel, ignore); // nobody waits for it any more
+      return failed(ABORTED);
+    }
+    const reply = new ReplyBuilder({ ...request, secrets });
+    while (!ended) {
+      let chunk: Awaited<ReturnType<StreamReader["read"]>>;
+      try {
+        chunk = await reader.read();
+      } catch (thrown) {
+        ended = true;
+        // Once the model has finished, a connection that breaks takes nothing away.
+        if (reply.finished) break;
+        return failed(failureOf(thrown, true, secrets));
+      }
+      if (chunk.done) ended = true;
+      else {
+        const failure = reply.take(chunk.value);
+        if (failure !== undefined) return failed(failure);
+      }
+    }
+    return signal.aborted ? failed(ABORTED) : reply.build();
+  } finally {
+    signal.removeEventListener("abort", stop);
+    if (reader !== undefined && !ended) cancel(reader);
+  }
+}
+
+type StreamReader = ReadableStreamDefaultReader<LanguageModelV4StreamPart>;
+
+async function open(request: ModelRequest): Promise<StreamReader> {
+  const { toolChoice, maxOutputTokens, temperature, providerOptions } = request;
+  const options: LanguageModelV4CallOptions = { prompt: request.prompt, abortSignal: request.signal };
+  if (request.tools.length > 0) {
+    options.tools = [...request.tools];
+    if (toolChoice !== undefined) options.toolChoice = toolChoice;
+  }
+  if (maxOutputTokens !== undefined) options.maxOutputTokens = maxOutputTokens;
+  if (temperature !== undefined) options.temperature = temperature;
+  if (providerOptions !== undefined) options.providerOptions = providerOptions;
+  const { stream } = await request.model.doStream(options);
+  return stream.getReader();
+}
+
+function cancel(reader: StreamReader): void {
+  reader.cancel().catch(ignore); // the stream is given up; how it ends tells nobody anything
+}
+
+function ignore(): void {
+  return;
+}

@@ -1,0 +1,253 @@
+import { isSluiceError, messageOf } from "@sluice/core";
+import type { FailureKind, ModelFailure } from "./reply.ts";
+
+const LONGEST_MESSAGE = 500;
+const MASK = "[redacted]";
+
+/** Keys that providers echo in their refusals, when nobody told us the value. */
+const KEY_PATTERNS = [
+  /\b(?:sk|pk|rk|xai|gsk|AIza)[-_][A-Za-z0-9_-]{6,}(?:\*+[A-Za-z0-9_-]*)?/g,
+  /\bAIza[A-Za-z0-9_-]{10,}/g,
+  /\b(?:bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}/gi,
+  /\b(?:x-api-key|api[-_ ]?key|authorization)["']?\s*[:=]\s*["']?[^\s"',;]{6,}/gi,
+];
+
+/** How providers say that a prompt does not fit: by code, or in words where the status allows it. */
+const OVERFLOW_CODES = new Set(["context_length_exceeded", "exceed_context_size_error", "request_too_large"]);
+const OVERFLOW_WORDS = [
+  /prompt is too long/i,
+  /maximum context length/i,
+  /context[ _]length[ _]exceeded/i,
+  /exceeds? (?:the )?(?:available |maximum |model'?s? )*context/i,
+  /input token count .*exceeds/i,
+  /input is too long/i,
+];
+const OVERFLOW_STATUS = new Set([400, 413, 422]);
+
+const NETWORK_CODES = new Set([
+  "ECONNRESET",
+  "ECONNREFUSED",
+  "ECONNABORTED",
+  "ETIMEDOUT",
+  "EPIPE",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+]);
+const NETWORK_MESSAGES = new Set(["fetch failed", "failed to fetch", "terminated"]);
+
+type Verdict = { readonly kind: FailureKind; readonly code: string };
+
+/** Error types and codes that arrive without a status: in the middle of a stream, or from servers that send 200 first. */
+const BY_NAME: Readonly<Record<string, Verdict>> = {
+  overloaded_error: { kind: "transient", code: "overloaded" },
+  rate_limit_error: { kind: "transient", code: "rate_limited" },
+  rate_limit_exceeded: { kind: "transient", code: "rate_limited" },
+  api_error: { kind: "transient", code: "server_error" },
+  server_error: { kind: "transient", code: "server_error" },
+  timeout_error: { kind: "transient", code: "timeout" },
+  authentication_error: { kind: "permanent", code: "unauthorized" },
+  invalid_api_key: { kind: "permanent", code: "unauthorized" },
+  permission_error: { kind: "permanent", code: "forbidden" },
+  not_found_error: { kind: "permanent", code: "not_found" },
+  model_not_found: { kind: "permanent", code: "not_found" },
+  billing_error: { kind: "permanent", code: "payment_required" },
+  insufficient_quota: { kind: "permanent", code: "quota_exhausted" },
+  invalid_request_error: { kind: "permanent", code: "bad_request" },
+};
+
+/** SDK errors that say the request itself cannot be made. */
+const PERMANENT_SDK_ERRORS: Readonly<Record<string, string>> = {
+  AI_UnsupportedFunctionalityError: "unsupported",
+  AI_InvalidPromptError: "bad_request",
+  AI_InvalidArgumentError: "bad_request",
+  AI_LoadAPIKeyError: "missing_key",
+  AI_LoadSettingError: "missing_setting",
+  AI_NoSuchModelError: "not_found",
+};
+/** SDK errors that say the answer was garbled: the next one may not be. */
+const GARBLED_SDK_ERRORS = new Set([
+  "AI_InvalidResponseDataError",
+  "AI_JSONParseError",
+  "AI_TypeValidationError",
+  "AI_EmptyResponseBodyError",
+  "AI_NoContentGeneratedError",
+]);
+
+/** Somebody below us stopped waiting; our own signal is looked at before we get here. */
+const GIVEN_UP = new Set(["AbortError", "TimeoutError", "ResponseAborted"]);
+
+export const ABORTED: ModelFailure = { kind: "aborted", code: "aborted", message: "the model call was stopped" };
+export const CUT: ModelFailure = {
+  kind: "cut_stream",
+  code: "stream_cut",
+  message: "the model's answer ended in the middle; the turn has to be repeated",
+};
+
+/**
+ * Anything a provider threw or streamed as an error -> what to do about it. Reads by shape, never by class: the error may
+ * come from another copy of the SDK. `opened` says whether the answer had begun, `secrets` are masked in the message.
+ */
+export function failureOf(thrown: unknown, opened: boolean, secrets: readonly string[]): ModelFailure {
+  const facts = factsOf(thrown);
+  const { kind, code } = verdict(facts, thrown, opened);
+  const message = cleanMessage(facts.message, secrets);
+  return {
+    kind,
+    code,
+    message: facts.status === undefined ? message : `HTTP ${facts.status}: ${message}`,
+    ...(facts.status === undefined ? {} : { status: facts.status }),
+    ...(facts.retryAfterMs === undefined ? {} : { retryAfterMs: facts.retryAfterMs }),
+  };
+}
+
+interface Facts {
+  readonly message: string;
+  readonly status: number | undefined;
+  readonly retryable: boolean | undefined;
+  /** Error types and codes the provider gave, most specific first. */
+  readonly names: readonly string[];
+  readonly sdkName: string | undefined;
+  readonly retryAfterMs: number | undefined;
+}
+
+function verdict(facts: Facts, thrown: unknown, opened: boolean): Verdict {
+  if (isSluiceError(thrown)) {
+    return { kind: thrown.class === "ProviderTransient" ? "transient" : "permanent", code: thrown.code };
+  }
+  const { status, retryable, names } = facts;
+  const named = names.map((name) => own(BY_NAME, name)).find((found) => found !== undefined);
+  if (overflows(facts)) return { kind: "context_overflow", code: "context_overflow" };
+  if (named?.code === "quota_exhausted") return named;
+  if (status !== undefined) return byStatus(status, retryable);
+  if (named !== undefined) return named;
+  const refusal = own(PERMANENT_SDK_ERRORS, facts.sdkName);
+  if (refusal !== undefined) return { kind: "permanent", code: refusal };
+  if (/stream ended/i.test(facts.message)) return CUT;
+  if (facts.sdkName !== undefined && GARBLED_SDK_ERRORS.has(facts.sdkName))
+    return { kind: "transient", code: "invalid_response" };
+  if (facts.sdkName !== undefined && GIVEN_UP.has(facts.sdkName))
+    return opened ? CUT : { kind: "transient", code: "timeout" };
+  if (isNetworkError(thrown)) return opened ? CUT : { kind: "transient", code: "network" };
+  if (retryable !== undefined)
+    return retryable
+      ? { kind: "transient", code: opened ? "provider_error" : "network" }
+      : { kind: "permanent", code: "provider_error" };
+  // Once the answer has begun the request was acceptable, so that trying again is worth it; before that it is not.
+  return { kind: opened ? "transient" : "permanent", code: "provider_error" };
+}
+
+function byStatus(status: number, retryable: boolean | undefined): Verdict {
+  switch (status) {
+    case 400:
+    case 422:
+      return { kind: "permanent", code: "bad_request" };
+    case 401:
+      return { kind: "permanent", code: "unauthorized" };
+    case 402:
+      return { kind: "permanent", code: "payment_required" };
+    case 403:
+      return { kind: "permanent", code: "forbidden" };
+    case 404:
+      return { kind: "permanent", code: "not_found" };
+    case 408:
+      return { kind: "transient", code: "timeout" };
+    case 409:
+      return { kind: "transient", code: "conflict" };
+    case 413:
+      return { kind: "context_overflow", code: "context_overflow" };
+    case 429:
+      return { kind: "transient", code: "rate_limited" };
+    case 503:
+    case 529:
+      return { kind: "transient", code: "overloaded" };
+    default: {
+      const transient = retryable ?? status >= 500;
+      return { kind: transient ? "transient" : "permanent", code: status >= 500 ? "server_error" : "provider_error" };
+    }
+  }
+}
+
+function overflows({ status, names, message }: Facts): boolean {
+  if (names.some((name) => OVERFLOW_CODES.has(name))) return true;
+  // A rate limit speaks of tokens too, so the words count only where the request itself is blamed.
+  return (status === undefined || OVERFLOW_STATUS.has(status)) && OVERFLOW_WORDS.some((words) => words.test(message));
+}
+
+function factsOf(thrown: unknown): Facts {
+  const outer = record(thrown);
+  const data = record(outer?.data);
+  // {error: {…}} is how both providers wrap it; the SDK keeps the parsed body as `data`, mid-stream errors come bare.
+  const inner = record(outer?.error) ?? record(data?.error) ?? data;
+  const layers = [inner, outer];
+  const first = <T>(read: (layer: Readonly<Record<string, unknown>>) => T | undefined): T | undefined => {
+    for (const layer of layers) {
+      const found = layer === undefined ? undefined : read(layer);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  };
+  const message = first((layer) => text(layer.message));
+  return {
+    message:
+      message ?? (typeof outer === "object" ? "the provider reported an error without a message" : messageOf(thrown)),
+    status: first((layer) => status(layer.statusCode) ?? status(layer.status) ?? status(layer.code)),
+    retryable: first((layer) => (typeof layer.isRetryable === "boolean" ? layer.isRetryable : undefined)),
+    names: layers.flatMap((layer) => [text(layer?.code), text(layer?.type)]).filter((name) => name !== undefined),
+    sdkName: text(outer?.name),
+    retryAfterMs: retryAfter(record(outer?.responseHeaders)),
+  };
+}
+
+/** `retry-after-ms`, or `retry-after` in seconds or as a date, which is read against the response's own date. */
+function retryAfter(headers: Readonly<Record<string, unknown>> | undefined): number | undefined {
+  const milliseconds = Number.parseFloat(text(headers?.["retry-after-ms"]) ?? "");
+  if (milliseconds >= 0) return Math.ceil(milliseconds);
+  const value = text(headers?.["retry-after"])?.trim();
+  if (value === undefined) return undefined;
+  if (/^\d+(?:\.\d+)?$/.test(value)) return Math.ceil(Number(value) * 1000);
+  const wait = Date.parse(value) - Date.parse(text(headers?.date) ?? "");
+  return Number.isFinite(wait) ? Math.max(0, wait) : undefined;
+}
+
+function isNetworkError(thrown: unknown): boolean {
+  let layer = record(thrown);
+  for (let depth = 0; layer !== undefined && depth < 5; depth += 1) {
+    const code = text(layer.code);
+    if (code !== undefined && (NETWORK_CODES.has(code) || code.startsWith("UND_ERR_"))) return true;
+    if (NETWORK_MESSAGES.has((text(layer.message) ?? "").toLowerCase())) return true;
+    layer = record(layer.cause);
+  }
+  return false;
+}
+
+function cleanMessage(message: string, secrets: readonly string[]): string {
+  let clean = message.slice(0, 8 * LONGEST_MESSAGE);
+  for (const secret of secrets) if (secret !== "") clean = clean.replaceAll(secret, MASK);
+  for (const pattern of KEY_PATTERNS) clean = clean.replaceAll(pattern, MASK);
+  clean = clean.replaceAll(/\p{Cc}+\[[0-9;]*m|\s+|\p{Cc}+/gu, " ").trim();
+  return clean.length <= LONGEST_MESSAGE ? clean : `${clean.slice(0, LONGEST_MESSAGE)}…`;
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}
+
+function record(value: unknown): Readonly<Record<string, unknown>> | undefined {
+  return isRecord(value) ? value : undefined;
+}
+
+/** A member of a table, never of Object.prototype: the names come from outside. */
+function own<T>(table: Readonly<Record<string, T>>, name: string | undefined): T | undefined {
+  return name !== undefined && Object.hasOwn(table, name) ? table[name] : undefined;
+}
+
+function text(value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+function status(value: unknown): number | undefined {
+  const number = typeof value === "string" && /^\d{3}$/.test(value) ? Number(value) : value;
+  return typeof number === "number" && Number.isInteger(number) && number >= 400 && number <= 599 ? number : undefined;
+}

@@ -1,0 +1,319 @@
+import type {
+  LanguageModelV4FunctionTool,
+  LanguageModelV4StreamPart,
+  LanguageModelV4Usage,
+  SharedV4Warning,
+} from "@ai-sdk/provider";
+import { CUT, failureOf } from "./failure.ts";
+import { providerData, toBase64, toJson } from "./provider-json.ts";
+import type {
+  AssistantPart,
+  FilePart,
+  FinishReason,
+  ModelFailure,
+  ModelReply,
+  ModelToolCall,
+  ModelUsage,
+} from "./reply.ts";
+import { parseToolInput, uniqueCallId, wireInput, wireNameOf } from "./tool-input.ts";
+
+/** A reply longer than this is refused, since nothing else bounds what a broken or hostile server streams: 32 MiB of characters. */
+const MAX_REPLY_CHARS = 32 * 1024 * 1024;
+const MAX_WARNINGS = 20;
+const LONGEST_TOOL_NAME = 256;
+
+/** What of a model call matters to reading its answer. */
+export interface ReplyOptions {
+  readonly tools: readonly LanguageModelV4FunctionTool[];
+  /** Ids of calls that stand in the transcript already. */
+  readonly callIds?: ReadonlySet<string>;
+  readonly secrets: readonly string[];
+  readonly onText?: (delta: string, kind: "text" | "reasoning") => void;
+}
+
+/** A text or reasoning block that is still being streamed; its metadata is converted once, at the end. */
+interface Block {
+  readonly type: "text" | "reasoning";
+  text: string;
+  metadata: unknown;
+}
+
+type FinishPart = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
+type CallPart = Extract<LanguageModelV4StreamPart, { type: "tool-call" }>;
+
+/**
+ * Gathers the parts of one stream into a reply; the only place that reads them. A part in the wrong order, for an unknown
+ * id or of an unknown type never throws: it is used as far as it makes sense, or counted among the warnings.
+ */
+export class ReplyBuilder {
+  finished = false;
+  readonly #options: ReplyOptions;
+  readonly #parts: (Block | Exclude<AssistantPart, { type: "text" | "reasoning" }>)[] = [];
+  /** Open blocks by kind and id: providers number text and reasoning apart. */
+  readonly #open = { text: new Map<string, Block>(), reasoning: new Map<string, Block>() };
+  readonly #calls: ModelToolCall[] = [];
+  /** Ids in this turn's transcript, and which of them an id of the provider stands for now. */
+  readonly #ids = new Set<string>();
+  readonly #renamed = new Map<string, string>();
+  readonly #warnings: string[] = [];
+  readonly #ignored = new Map<string, number>();
+  #finish: FinishPart | undefined;
+  #response: { id?: string; model?: string } = {};
+  #size = 0;
+
+  constructor(options: ReplyOptions) {
+    this.#options = options;
+  }
+
+  /** Takes one part; a failure ends the call. */
+  take(part: LanguageModelV4StreamPart): ModelFailure | undefined {
+    switch (part?.type) {
+      case "text-start":
+      case "text-delta":
+      case "text-end":
+        this.#block("text", part);
+        break;
+      case "reasoning-start":
+      case "reasoning-delta":
+      case "reasoning-end":
+        this.#block("reasoning", part);
+        break;
+      case "tool-call":
+        this.#call(part);
+        break;
+      case "tool-result":
+        this.#providerResult(part);
+        break;
+      case "custom":
+        this.#custom(part.kind, part.providerMetadata);
+        break;
+      case "file":
+      case "reasoning-file":
+        this.#file(part);
+        break;
+      case "error":
+        return failureOf(part.error, true, this.#options.secrets);
+      case "finish":
+        this.#finish = part;
+        this.finished = true;
+        break;
+      case "stream-start":
+        for (const warning of Array.isArray(part.warnings) ? part.warnings : []) this.#warn(describe(warning));
+        break;
+      case "response-metadata":
+        if (typeof part.id === "string") this.#response.id = part.id;
+        if (typeof part.modelId === "string") this.#response.model = part.modelId;
+        break;
+      case "tool-input-start":
+      case "tool-input-delta":
+      case "tool-input-end":
+      case "ping":
+      case "raw":
+      case "source": // answers only: no provider takes sources back
+        break;
+      case "tool-approval-request": // only the gate approves, and it knows no tool of a provider
+        this.#ignore(part.type);
+        break;
+      default:
+        this.#ignore(typeOf(part));
+    }
+    if (this.#size <= MAX_REPLY_CHARS) return undefined;
+    const message = `the model's answer is longer than ${MAX_REPLY_CHARS} characters`;
+    return { kind: "permanent", code: "reply_too_large", message };
+  }
+
+  build(): ModelReply {
+    const finish = this.#finish;
+    const unified = finish?.finishReason?.unified;
+    if (finish === undefined || unified === "interrupted") return { ok: false, error: CUT };
+    if (unified === "error") {
+      const message = "the provider ended the answer with an error and did not say which";
+      return { ok: false, error: { kind: "transient", code: "provider_error", message } };
+    }
+    const finishReason = FINISH_REASONS.find((reason) => reason === unified) ?? "other";
+    if (finishReason === "length") this.#truncateLastCall();
+    for (const [type, count] of this.#ignored) this.#warn(`ignored in the stream: ${type} (${count})`);
+
+    let text = "";
+    const content: AssistantPart[] = [];
+    for (const part of this.#parts) {
+      if (part.type !== "text" && part.type !== "reasoning") {
+        content.push(part);
+        continue;
+      }
+      if (part.type === "text") text += part.text;
+      const data = providerData(part.metadata);
+      // Blank text says nothing and some providers refuse it; with metadata it may carry a signature.
+      if (data !== undefined) content.push({ type: part.type, text: part.text, providerOptions: data });
+      else if (part.text.trim() !== "") content.push({ type: part.type, text: part.text });
+    }
+    const { id, model } = this.#response;
+    const raw = finish.finishReason.raw;
+    const metadata = providerData(finish.providerMetadata);
+    return {
+      ok: true,
+      content,
+      calls: this.#calls,
+      text,
+      finishReason,
+      ...(typeof raw === "string" ? { rawFinishReason: raw } : {}),
+      usage: usageOf(finish.usage),
+      warnings: this.#warnings,
+      ...(id === undefined && model === undefined ? {} : { response: this.#response }),
+      ...(metadata === undefined ? {} : { providerMetadata: metadata }),
+    };
+  }
+
+  #block(
+    kind: "text" | "reasoning",
+    part: { type: string; id: string; delta?: string; providerMetadata?: unknown },
+  ): void {
+    const open = this.#open[kind];
+    let block = part.type.endsWith("-start") ? undefined : open.get(part.id);
+    if (block === undefined) {
+      // An end for a block that never began has nothing to keep.
+      if (part.type.endsWith("-end") && part.providerMetadata === undefined) return;
+      block = { type: kind, text: "", metadata: undefined };
+      open.set(part.id, block);
+      this.#parts.push(block);
+    }
+    block.metadata = part.providerMetadata ?? block.metadata;
+    if (typeof part.delta === "string" && part.delta !== "") {
+      block.text += part.delta;
+      this.#size += part.delta.length;
+      this.#options.onText?.(part.delta, kind);
+    }
+    if (part.type.endsWith("-end")) open.delete(part.id);
+  }
+
+  #call(part: CallPart): void {
+    const sentInput: unknown = part.input;
+    // The specification says a JSON string; a model object that hands over the value itself is understood too.
+    const parsed = parseToolInput(
+      typeof sentInput === "string" ? sentInput : (JSON.stringify(toJson(sentInput)) ?? ""),
+    );
+    const tool = typeof part.toolName === "string" ? part.toolName.slice(0, LONGEST_TOOL_NAME) : "";
+    const wireName = wireNameOf(tool, this.#options.tools);
+    const index = this.#calls.length;
+    const taken = (id: string): boolean => this.#ids.has(id) || this.#options.callIds?.has(id) === true;
+    const id = uniqueCallId(part.toolCallId, index, taken);
+    this.#ids.add(id);
+    this.#renamed.set(part.toolCallId, id);
+    this.#size += parsed.rawInput.length + tool.length;
+    const data = providerData(part.providerMetadata);
+    const kept = { toolCallId: id, toolName: wireName, input: wireInput(parsed.input) };
+    const more = data === undefined ? {} : { providerOptions: data };
+    if (part.providerExecuted === true) {
+      this.#parts.push({ type: "tool-call", ...kept, providerExecuted: true, ...more });
+      return;
+    }
+    this.#parts.push({ type: "tool-call", ...kept, ...more });
+    this.#calls.push({ index, id, tool, ...(wireName === tool ? {} : { wireName }), ...parsed });
+  }
+
+  /** The last block of an answer that hit the output limit is the one it was cut in; a cut `{}` would look complete. */
+  #truncateLastCall(): void {
+    const lastPart = this.#parts.at(-1);
+    const call = this.#calls.at(-1);
+    if (lastPart?.type !== "tool-call" || call === undefined || lastPart.toolCallId !== call.id) return;
+    const { input: _cut, ...rest } = call;
+    const message = "the output limit was reached inside this call, so its arguments are incomplete";
+    this.#calls[call.index] = { ...rest, inputError: { code: "truncated", message } };
+  }
+
+  #providerResult(part: Extract<LanguageModelV4StreamPart, { type: "tool-result" }>): void {
+    if (part.preliminary === true) return; // a final one follows
+    const value = toJson(part.result) ?? null;
+    const data = providerData(part.providerMetadata);
+    this.#size += sizeOf(value);
+    this.#parts.push({
+      type: "tool-result",
+      toolCallId: this.#renamed.get(part.toolCallId) ?? String(part.toolCallId),
+      toolName: wireNameOf(String(part.toolName), this.#options.tools),
+      output:
+        typeof value === "string" && part.isError !== true
+          ? { type: "text", value }
+          : { type: part.isError === true ? "error-json" : "json", value },
+      ...(data === undefined ? {} : { providerOptions: data }),
+    });
+  }
+
+  #custom(kind: string, metadata: unknown): void {
+    if (!isCustomKind(kind)) {
+      this.#ignore("custom");
+      return;
+    }
+    const data = providerData(metadata);
+    this.#parts.push({ type: "custom", kind, ...(data === undefined ? {} : { providerOptions: data }) });
+  }
+
+  #file(part: Extract<LanguageModelV4StreamPart, { type: "file" | "reasoning-file" }>): void {
+    const bytes = part.data?.type === "data" ? part.data.data : undefined;
+    // A file behind a URL is not plain JSON and may be gone when it is sent again.
+    if (bytes === undefined || typeof part.mediaType !== "string") {
+      this.#ignore(part.type);
+      return;
+    }
+    const data = typeof bytes === "string" ? bytes : toBase64(bytes);
+    this.#size += data.length;
+    const options = providerData(part.providerMetadata);
+    const file: FilePart = { type: part.type, data: { type: "data", data }, mediaType: part.mediaType };
+    this.#parts.push(options === undefined ? file : { ...file, providerOptions: options });
+  }
+
+  #ignore(type: string): void {
+    const name = JSON.stringify(type.slice(0, 60));
+    const seen = this.#ignored.get(name);
+    if (seen !== undefined || this.#ignored.size < MAX_WARNINGS) this.#ignored.set(name, (seen ?? 0) + 1);
+  }
+
+  #warn(warning: string): void {
+    if (this.#warnings.length < MAX_WARNINGS) this.#warnings.push(warning.slice(0, 300));
+  }
+}
+
+const FINISH_REASONS: readonly FinishReason[] = ["stop", "length", "content-filter", "tool-calls", "other"];
+
+function typeOf(part: unknown): string {
+  const type = typeof part === "object" && part !== null && "type" in part ? part.type : undefined;
+  return typeof type === "string" ? type : "no type";
+}
+
+function isCustomKind(kind: unknown): kind is `${string}.${string}` {
+  return typeof kind === "string" && kind.includes(".");
+}
+
+function sizeOf(value: unknown): number {
+  return JSON.stringify(value).length;
+}
+
+function describe(warning: SharedV4Warning): string {
+  switch (warning?.type) {
+    case "unsupported":
+    case "compatibility":
+      return `${warning.type}: ${warning.feature}${warning.details === undefined ? "" : ` (${warning.details})`}`;
+    case "deprecated":
+      return `deprecated: ${warning.setting} (${warning.message})`;
+    case "other":
+      return warning.message;
+    default:
+      return "a warning of an unknown type";
+  }
+}
+
+function usageOf(usage: LanguageModelV4Usage | undefined): ModelUsage {
+  const input = tokens(usage?.inputTokens?.total);
+  const output = tokens(usage?.outputTokens?.total);
+  return {
+    inputTokens: input ?? 0,
+    outputTokens: output ?? 0,
+    cacheReadTokens: tokens(usage?.inputTokens?.cacheRead) ?? 0,
+    cacheWriteTokens: tokens(usage?.inputTokens?.cacheWrite) ?? 0,
+    reasoningTokens: tokens(usage?.outputTokens?.reasoning) ?? 0,
+    known: input !== undefined && output !== undefined,
+  };
+}
+
+function tokens(count: unknown): number | undefined {
+  return typeof count === "number" && Number.isFinite(count) && count >= 0 ? count : undefined;
+}

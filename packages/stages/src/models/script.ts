@@ -1,0 +1,95 @@
+import { readFile } from "node:fs/promises";
+import { isJson, type Json, messageOf, parseJson, problemsError, SluiceError } from "@sluice/core";
+import { z } from "zod";
+
+/** A provider's failure to play: an HTTP status, or an answer that ends in the middle. */
+export type ScriptedError =
+  | { readonly status: number; readonly message?: string; readonly retryAfterMs?: number }
+  | { readonly cut: true };
+
+export interface ScriptedCall {
+  readonly tool: string;
+  /** `{}` when neither `input` nor `rawInput` is given. */
+  readonly input?: Json;
+  /** Arguments as a string, to send ones that are not JSON. */
+  readonly rawInput?: string;
+}
+
+/** What the model says in one turn. */
+export interface ScriptedTurn {
+  readonly reasoning?: string;
+  readonly text?: string;
+  readonly calls?: readonly ScriptedCall[];
+  /** `tool-calls` where there are calls, else `stop`, when omitted. */
+  readonly finish?: "stop" | "length" | "content-filter" | "tool-calls" | "other";
+  /** Waits this long before it answers, by the session's clock. */
+  readonly delayMs?: number;
+  /** The first attempts of this turn fail so, one each; the next one answers. */
+  readonly errors?: readonly ScriptedError[];
+}
+
+/** What a scripted model says, by stage, one entry a turn, counted over the attempts and visits of the stage. */
+export interface Script {
+  readonly stages: Readonly<Record<string, readonly ScriptedTurn[]>>;
+}
+
+const errorSchema = z.union([
+  z.strictObject({
+    status: z.int().min(400).max(599),
+    message: z.string().exactOptional(),
+    retryAfterMs: z.number().min(0).exactOptional(),
+  }),
+  z.strictObject({ cut: z.literal(true) }),
+]);
+
+const callSchema = z
+  .strictObject({
+    tool: z.string(),
+    // Kept as it is: a schema that copies would drop keys such as `__proto__`, which a test may want to send.
+    input: z.custom<Json>(isJson, "is not JSON").exactOptional(),
+    rawInput: z.string().exactOptional(),
+  })
+  .refine((call) => call.input === undefined || call.rawInput === undefined, "has both input and rawInput; keep one");
+
+const turnSchema = z.strictObject({
+  reasoning: z.string().exactOptional(),
+  text: z.string().exactOptional(),
+  calls: z.array(callSchema).exactOptional(),
+  finish: z.enum(["stop", "length", "content-filter", "tool-calls", "other"]).exactOptional(),
+  delayMs: z.number().min(0).exactOptional(),
+  errors: z.array(errorSchema).exactOptional(),
+});
+
+const scriptSchema = z.strictObject({ stages: z.record(z.string(), z.array(turnSchema)) });
+
+/**
+ * A value as a script. `source` names it in the error. Throws Validation `invalid_script` with every problem and where it is.
+ */
+export function parseScript(value: unknown, source: string): Script {
+  const parsed = scriptSchema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const problems = parsed.error.issues.map((issue) => ({ path: pathOf(issue.path), message: issue.message }));
+  throw problemsError("invalid_script", `${source} is not a script for the scripted model:`, problems);
+}
+
+/** Reads a script file. Throws Validation `script_not_found` or `invalid_script`. */
+export async function loadScript(path: string): Promise<Script> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (cause) {
+    throw new SluiceError("Validation", "script_not_found", `cannot read the script ${path}: ${messageOf(cause)}`, {
+      cause,
+    });
+  }
+  const json = parseJson(text);
+  if (!json.ok) throw new SluiceError("Validation", "invalid_script", `the script ${path} is not JSON: ${json.fault}`);
+  return parseScript(json.value, `the script ${path}`);
+}
+
+function pathOf(path: readonly PropertyKey[]): string {
+  return path.reduce<string>((text, key) => {
+    if (typeof key === "number") return `${text}[${key}]`;
+    return text === "" ? String(key) : `${text}.${String(key)}`;
+  }, "");
+}

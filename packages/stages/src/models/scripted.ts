@@ -1,0 +1,194 @@
+import {
+  APICallError,
+  type LanguageModelV4,
+  type LanguageModelV4CallOptions,
+  type LanguageModelV4Content,
+  type LanguageModelV4FinishReason,
+  type LanguageModelV4Message,
+  type LanguageModelV4StreamPart,
+  type LanguageModelV4Usage,
+} from "@ai-sdk/provider";
+import { type Clock, SluiceError } from "@sluice/core";
+import type { ResolvedModel, TurnPosition } from "./model.ts";
+import type { Script, ScriptedError, ScriptedTurn } from "./script.ts";
+
+const CHARS_PER_TOKEN = 4;
+/** Text comes in at most this many deltas, so that streaming is exercised. */
+const CHUNKS = 4;
+
+export interface ScriptedOptions {
+  /** `scripted:<file>`, for the record of the run. */
+  readonly id?: string;
+  readonly clock: Clock;
+}
+
+/**
+ * A model that says what its script says. Which entry is chosen by the position the caller knows from its record, so that
+ * a resumed run goes on where it was; nothing is counted here. Past the last entry a call fails with ProviderCapability
+ * `script_exhausted`.
+ */
+export function scriptedModel(script: Script, options: ScriptedOptions): ResolvedModel {
+  const id = options.id ?? "scripted";
+  const measured = new WeakMap<LanguageModelV4Message, number>();
+  const at = ({ stage, turn, attempt }: TurnPosition): LanguageModelV4 => {
+    const say = async (call: LanguageModelV4CallOptions): Promise<Answer> => {
+      const entry = entryOf(script, stage, turn);
+      if (entry.delayMs !== undefined) await delay(options.clock, entry.delayMs, call.abortSignal);
+      const error = entry.errors?.[attempt - 1];
+      if (error !== undefined && "status" in error) throw providerError(error);
+      const content = contentOf(entry, `${stage}_${turn}`);
+      return {
+        content,
+        cut: error !== undefined,
+        finishReason: finishOf(entry),
+        usage: usageOf(inputChars(call, measured), content),
+      };
+    };
+    return {
+      specificationVersion: "v4",
+      provider: "scripted",
+      modelId: id,
+      supportedUrls: {},
+      async doGenerate(call) {
+        const { content, cut, finishReason, usage } = await say(call);
+        if (cut) throw providerError({ status: 500, message: "the scripted answer is cut" });
+        return { content, finishReason, usage, warnings: [] };
+      },
+      async doStream(call) {
+        return { stream: streamOf(await say(call)) };
+      },
+    };
+  };
+  return { id, secrets: [], at };
+}
+
+interface Answer {
+  readonly content: LanguageModelV4Content[];
+  readonly cut: boolean;
+  readonly finishReason: LanguageModelV4FinishReason;
+  readonly usage: LanguageModelV4Usage;
+}
+
+function entryOf(script: Script, stage: string, turn: number): ScriptedTurn {
+  const entries = Object.hasOwn(script.stages, stage) ? script.stages[stage] : undefined;
+  const entry = entries?.[turn];
+  if (entry !== undefined) return entry;
+  const has =
+    entries === undefined
+      ? `has no turns for the stage "${stage}" (it has: ${Object.keys(script.stages).join(", ") || "none"})`
+      : `has ${entries.length} turns for the stage "${stage}", and turn ${turn + 1} was asked for`;
+  throw new SluiceError("ProviderCapability", "script_exhausted", `the script ${has}; add the missing turn`);
+}
+
+function contentOf(entry: ScriptedTurn, position: string): LanguageModelV4Content[] {
+  const content: LanguageModelV4Content[] = [];
+  if (entry.reasoning !== undefined) content.push({ type: "reasoning", text: entry.reasoning });
+  if (entry.text !== undefined) content.push({ type: "text", text: entry.text });
+  for (const [index, call] of (entry.calls ?? []).entries()) {
+    content.push({
+      type: "tool-call",
+      toolCallId: `call_${position}_${index}`,
+      toolName: call.tool,
+      input: call.rawInput ?? JSON.stringify(call.input ?? {}),
+    });
+  }
+  return content;
+}
+
+function finishOf(entry: ScriptedTurn): LanguageModelV4FinishReason {
+  const unified = entry.finish ?? ((entry.calls?.length ?? 0) > 0 ? "tool-calls" : "stop");
+  return { unified, raw: unified };
+}
+
+function streamOf(answer: Answer): ReadableStream<LanguageModelV4StreamPart> {
+  return new ReadableStream({
+    start(controller) {
+      controller.enqueue({ type: "stream-start", warnings: [] });
+      for (const [index, part] of answer.content.entries()) {
+        if (part.type === "text" || part.type === "reasoning") {
+          const id = String(index);
+          controller.enqueue({ type: `${part.type}-start`, id });
+          for (const delta of chunks(part.text)) controller.enqueue({ type: `${part.type}-delta`, id, delta });
+          controller.enqueue({ type: `${part.type}-end`, id });
+        } else if (part.type === "tool-call") controller.enqueue(part);
+      }
+      if (!answer.cut) {
+        controller.enqueue({ type: "finish", finishReason: answer.finishReason, usage: answer.usage });
+      }
+      controller.close();
+    },
+  });
+}
+
+/** By code point, so that no delta ends inside a character. */
+function chunks(text: string): string[] {
+  const characters = [...text];
+  const size = Math.max(1, Math.ceil(characters.length / CHUNKS));
+  const parts: string[] = [];
+  for (let at = 0; at < characters.length; at += size) parts.push(characters.slice(at, at + size).join(""));
+  return parts;
+}
+
+function inputChars(call: LanguageModelV4CallOptions, measured: WeakMap<LanguageModelV4Message, number>): number {
+  let chars = 0;
+  for (const message of call.prompt) {
+    // A transcript only grows, so each of its messages is measured once.
+    let size = measured.get(message);
+    if (size === undefined) {
+      size = JSON.stringify(message.content).length;
+      measured.set(message, size);
+    }
+    chars += size;
+  }
+  return chars;
+}
+
+function usageOf(promptChars: number, content: readonly LanguageModelV4Content[]): LanguageModelV4Usage {
+  const input = Math.ceil(promptChars / CHARS_PER_TOKEN);
+  let reasoningChars = 0;
+  let otherChars = 0;
+  for (const part of content) {
+    if (part.type === "reasoning") reasoningChars += part.text.length;
+    else if (part.type === "text") otherChars += part.text.length;
+    else if (part.type === "tool-call") otherChars += part.toolName.length + part.input.length;
+  }
+  const reasoning = Math.ceil(reasoningChars / CHARS_PER_TOKEN);
+  const text = Math.ceil(otherChars / CHARS_PER_TOKEN);
+  return {
+    inputTokens: { total: input, noCache: input, cacheRead: 0, cacheWrite: 0 },
+    outputTokens: { total: text + reasoning, text, reasoning },
+  };
+}
+
+/** The same error a provider package throws, so that nothing between here and the turn loop needs to know the script. */
+function providerError(error: Extract<ScriptedError, { status: number }>): APICallError {
+  return new APICallError({
+    message: error.message ?? `the script answers with status ${error.status}`,
+    url: "scripted:",
+    requestBodyValues: {},
+    statusCode: error.status,
+    ...(error.retryAfterMs === undefined ? {} : { responseHeaders: { "retry-after-ms": String(error.retryAfterMs) } }),
+  });
+}
+
+function delay(clock: Clock, ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted === true) {
+      reject(abortError());
+      return;
+    }
+    const stop = (): void => {
+      cancel();
+      reject(abortError());
+    };
+    const cancel = clock.after(ms, () => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    });
+    signal?.addEventListener("abort", stop, { once: true });
+  });
+}
+
+function abortError(): DOMException {
+  return new DOMException("the call was aborted", "AbortError");
+}
