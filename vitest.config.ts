@@ -1,20 +1,26 @@
+import { readdirSync } from "node:fs";
 import { defineConfig } from "vitest/config";
 
-const areas = ["unit", "conformance", "property", "types", "house", "wire", "command", "examples"];
+/** Each folder of test/ is a project: `vitest run --project unit`. */
+const folders = readdirSync(new URL("test", import.meta.url), { withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map((entry) => entry.name);
 
-// Sources run without a build; only test/command starts the built command.
-const conditions = ["@sluice/source"];
+// Tests run the sources, without a build; what starts the command itself runs the built one.
+const conditions = ["@sluice/source", "module", "node", "import", "default"];
 
 export default defineConfig({
   test: {
     pool: "forks",
     maxWorkers: 2,
-    projects: areas.map((area) => ({
-      resolve: { conditions: [...conditions, "node", "import", "module", "default"] },
-      ssr: { resolve: { conditions: [...conditions, "node", "import", "module", "default"] } },
+    coverage: { provider: "v8", include: ["packages/*/src/**"], reporter: ["text", "html"] },
+    projects: folders.map((folder) => ({
+      resolve: { conditions },
+      ssr: { resolve: { conditions } },
       test: {
-        name: area,
-        include: [`test/${area}/**/*.test.ts`],
+        name: folder,
+        include: [`test/${folder}/**/*.test.ts`],
+        exclude: ["**/node_modules/**", "**/fixtures/**"],
         environment: "node",
         testTimeout: 30_000,
         hookTimeout: 30_000,
