@@ -54,6 +54,8 @@ export interface ToolCall {
   readonly mayWrite: boolean;
   /** Whether another call of this session was at work at the same time. */
   readonly othersAtWork: () => boolean;
+  /** What the gate judged this call to touch: it opens these paths and no others; one that resolves otherwise by now is `path_changed`. */
+  readonly judged: readonly Subject[];
   /** What `prepare` returned for this call. */
   readonly intent?: Json;
 }
