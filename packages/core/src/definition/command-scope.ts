@@ -1,0 +1,64 @@
+import type { ScopeReading } from "./path-scope.ts";
+
+/** Whether a command's words are in scope; `dynamic` says which words are only known when the command runs. */
+export type CommandScope = (argv: readonly string[], dynamic: readonly boolean[]) => boolean;
+
+type WordRule = { readonly literal: string } | "one";
+
+/**
+ * Reads the scope of a command rule, such as `npm test *`. Words are separated by spaces and may be quoted ('a b', "a b").
+ * A `*` as the last word stands for any further words, none included; elsewhere for exactly one word that is known before
+ * the command runs; `'*'` in quotes is the character. A star inside a word is refused, as no reading of it would be safe.
+ */
+export function readCommandScope(scope: string): ScopeReading<CommandScope> {
+  const words = readWords(scope.trim());
+  if (!words.ok) return words;
+  const open = words.value.at(-1) === "one";
+  const rules = open ? words.value.slice(0, -1) : words.value;
+  return { ok: true, value: (argv, dynamic) => commandInScope(rules, open, argv, dynamic) };
+}
+
+function commandInScope(
+  rules: readonly WordRule[],
+  open: boolean,
+  argv: readonly string[],
+  dynamic: readonly boolean[],
+): boolean {
+  if (argv.length === 0 || argv.length < rules.length) return false;
+  if (!open && argv.length !== rules.length) return false;
+  // A word that is not known yet may become several words or none, so it fits only where any words fit.
+  return rules.every((rule, index) => dynamic[index] === false && (rule === "one" || rule.literal === argv[index]));
+}
+
+function readWords(scope: string): ScopeReading<readonly WordRule[]> {
+  const words: WordRule[] = [];
+  // One word: a run of quoted pieces and plain characters.
+  const word = /(?:'[^']*'|"[^"]*"|[^\s'"])+/y;
+  let at = 0;
+  while (at < scope.length) {
+    word.lastIndex = at;
+    const raw = word.exec(scope)?.[0];
+    if (raw === undefined) return { ok: false, message: "a quote is not closed" };
+    const rule = readWord(raw);
+    if (!rule.ok) return rule;
+    words.push(rule.value);
+    at += raw.length;
+    while (scope[at] === " ") at += 1;
+  }
+  return { ok: true, value: words };
+}
+
+function readWord(raw: string): ScopeReading<WordRule> {
+  if (raw === "*") return { ok: true, value: "one" };
+  const bare = raw.replace(/'[^']*'|"[^"]*"/g, "");
+  if (bare.includes("*")) {
+    const before = raw.slice(0, raw.indexOf("*")).replace(/:$/, "");
+    return {
+      ok: false,
+      message: `a * must be a word of its own, not part of ${raw}`,
+      ...(before === "" ? {} : { suggestion: `write "${before} *" for any further words` }),
+    };
+  }
+  if (bare.includes("\\")) return { ok: false, message: "a backslash is not an escape here", suggestion: "use quotes" };
+  return { ok: true, value: { literal: raw.replace(/'([^']*)'|"([^"]*)"/g, "$1$2") } };
+}

@@ -1,0 +1,67 @@
+import { compileGlob, type Glob } from "./glob.ts";
+
+/** Whether a path relative to the workspace is in scope. */
+export type PathScope = (relativePath: string) => boolean;
+export type ScopeReading<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly message: string; readonly suggestion?: string };
+
+const TREE = "**";
+
+/** Reads the scope of a path rule, such as `src/**` or `docs/*.md`. */
+export function readPathScope(scope: string): ScopeReading<PathScope> {
+  const refused = refusal(scope);
+  if (refused !== undefined) return { ok: false, ...refused };
+  try {
+    const rules = scope.split("/").map((piece) => (piece === TREE ? TREE : compileGlob(piece)));
+    return { ok: true, value: (relativePath) => inScope(rules, relativePath) };
+  } catch (thrown) {
+    return { ok: false, message: thrown instanceof Error ? thrown.message : String(thrown) };
+  }
+}
+
+function refusal(scope: string): { readonly message: string; readonly suggestion?: string } | undefined {
+  if (scope.startsWith("/") || scope.startsWith("~") || /^[A-Za-z]:/.test(scope)) {
+    return { message: "a scope is relative to the workspace", suggestion: "start with a folder of the workspace: src/**" };
+  }
+  const pieces = scope.split(/[/{},]/);
+  if (pieces.includes("..")) return { message: "a scope cannot climb with ..", suggestion: "name the folder itself" };
+  if (pieces.includes(".")) return { message: "a scope has no . pieces", suggestion: "write src/** instead of ./src/**" };
+  if (scope.endsWith("/")) {
+    return { message: "a scope does not end with a slash", suggestion: `write ${scope}** for all under that folder` };
+  }
+  if (scope.includes("//")) return { message: "a scope has no empty pieces", suggestion: "write one slash" };
+  if (/\{[^{}]*\/[^{}]*\}/.test(scope)) {
+    return { message: "braces cannot hold a slash", suggestion: "list one pattern for each folder" };
+  }
+  return undefined;
+}
+
+/** Piece by piece, so that a long path costs at most its length times the rules, whatever was asked. */
+function inScope(rules: readonly (Glob | typeof TREE)[], relativePath: string): boolean {
+  const pieces = relativePath === "" || relativePath === "." ? [] : relativePath.split("/");
+  if (pieces.some((piece) => piece === "" || piece === "." || piece === "..")) return false;
+  let rule = 0;
+  let at = 0;
+  let tree = -1;
+  let treeFrom = 0;
+  while (at < pieces.length) {
+    const current = rules[rule];
+    const piece = pieces[at];
+    if (current === TREE) {
+      tree = rule;
+      treeFrom = at;
+      rule += 1;
+    } else if (current !== undefined && piece !== undefined && current(piece)) {
+      rule += 1;
+      at += 1;
+    } else if (tree >= 0) {
+      treeFrom += 1;
+      at = treeFrom;
+      rule = tree + 1;
+    } else {
+      return false;
+    }
+  }
+  return rules.slice(rule).every((left) => left === TREE);
+}
