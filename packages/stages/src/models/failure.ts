@@ -226,7 +226,10 @@ function cleanMessage(message: string, secrets: readonly string[]): string {
   let clean = message.slice(0, 8 * LONGEST_MESSAGE);
   for (const secret of secrets) if (secret !== "") clean = clean.replaceAll(secret, MASK);
   for (const pattern of KEY_PATTERNS) clean = clean.replaceAll(pattern, MASK);
-  clean = clean.replaceAll(/\p{Cc}+\[[0-9;]*m|\s+|\p{Cc}+/gu, " ").trim();
+  clean = clean
+    .replaceAll(/\p{Cc}\[[0-9;]*[A-Za-z]/gu, " ")
+    .replaceAll(/[\s\p{Cc}]+/gu, " ")
+    .trim();
   return clean.length <= LONGEST_MESSAGE ? clean : `${clean.slice(0, LONGEST_MESSAGE)}…`;
 }
 

@@ -111,16 +111,20 @@ async function resolveScript(id: string, file: string, options: ModelOptions): P
 }
 
 async function resolveObject(model: ModelObject): Promise<ResolvedModel> {
-  const version: unknown = model?.specificationVersion;
-  if (model.specificationVersion === "v4") return ready(`${model.provider}/${model.modelId}`, model, []);
-  if (version !== "v2" && version !== "v3") {
-    throw invalidModel(
-      "a model is an id such as anthropic/<model>, or a model object of an AI SDK provider (v2, v3 or v4)",
-    );
+  switch (model?.specificationVersion) {
+    case "v4":
+      return ready(`${model.provider}/${model.modelId}`, model, []);
+    case "v3":
+    case "v2": {
+      // `ai` adapts older versions whenever it wraps a model, so an empty middleware is the adapter. For v2 it warns once on stderr.
+      const { wrapLanguageModel } = await import("ai");
+      return ready(`${model.provider}/${model.modelId}`, wrapLanguageModel({ model, middleware: [] }), []);
+    }
+    default:
+      throw invalidModel(
+        "a model is an id such as anthropic/<model>, or a model object of an AI SDK provider (v2, v3 or v4)",
+      );
   }
-  // `ai` adapts older versions whenever it wraps a model, so an empty middleware is the adapter.
-  const { wrapLanguageModel } = await import("ai");
-  return ready(`${model.provider}/${model.modelId}`, wrapLanguageModel({ model, middleware: [] }), []);
 }
 
 function ready(id: string, model: LanguageModelV4, secrets: readonly string[]): ResolvedModel {
