@@ -124,6 +124,7 @@ export async function startModelServer(dialect: Dialect, replies: Replies): Prom
       return refuse(response, reply.status, reply.rawBody ?? dialect.errorBody(shape), reply.headers);
     }
     response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache", ...reply.headers });
+    response.flushHeaders();
     await stream(response, reply, broken(dialect.events(reply, request, n), reply));
   }
 

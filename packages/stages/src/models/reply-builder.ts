@@ -1,20 +1,8 @@
-import type {
-  LanguageModelV4FunctionTool,
-  LanguageModelV4StreamPart,
-  LanguageModelV4Usage,
-  SharedV4Warning,
-} from "@ai-sdk/provider";
+import type { LanguageModelV4FunctionTool, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { CUT, failureOf } from "./failure.ts";
+import { usageOf, warningText } from "./provider-facts.ts";
 import { providerData, toBase64, toJson } from "./provider-json.ts";
-import type {
-  AssistantPart,
-  FilePart,
-  FinishReason,
-  ModelFailure,
-  ModelReply,
-  ModelToolCall,
-  ModelUsage,
-} from "./reply.ts";
+import type { AssistantPart, FilePart, FinishReason, ModelFailure, ModelReply, ModelToolCall } from "./reply.ts";
 import { parseToolInput, uniqueCallId, wireInput, wireNameOf } from "./tool-input.ts";
 
 /** A reply longer than this is refused, since nothing else bounds what a broken or hostile server streams: 32 MiB of characters. */
@@ -38,6 +26,7 @@ interface Block {
   metadata: unknown;
 }
 
+type Draft = Block | Exclude<AssistantPart, { type: "text" | "reasoning" }>;
 type FinishPart = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
 type CallPart = Extract<LanguageModelV4StreamPart, { type: "tool-call" }>;
 
@@ -48,7 +37,7 @@ type CallPart = Extract<LanguageModelV4StreamPart, { type: "tool-call" }>;
 export class ReplyBuilder {
   finished = false;
   readonly #options: ReplyOptions;
-  readonly #parts: (Block | Exclude<AssistantPart, { type: "text" | "reasoning" }>)[] = [];
+  readonly #parts: Draft[] = [];
   /** Open blocks by kind and id: providers number text and reasoning apart. */
   readonly #open = { text: new Map<string, Block>(), reasoning: new Map<string, Block>() };
   readonly #calls: ModelToolCall[] = [];
@@ -98,7 +87,7 @@ export class ReplyBuilder {
         this.finished = true;
         break;
       case "stream-start":
-        for (const warning of Array.isArray(part.warnings) ? part.warnings : []) this.#warn(describe(warning));
+        for (const warning of Array.isArray(part.warnings) ? part.warnings : []) this.#warn(warningText(warning));
         break;
       case "response-metadata":
         if (typeof part.id === "string") this.#response.id = part.id;
@@ -134,25 +123,16 @@ export class ReplyBuilder {
     if (finishReason === "length") this.#truncateLastCall();
     for (const [type, count] of this.#ignored) this.#warn(`ignored in the stream: ${type} (${count})`);
 
-    let text = "";
-    const content: AssistantPart[] = [];
-    for (const part of this.#parts) {
-      if (part.type !== "text" && part.type !== "reasoning") {
-        content.push(part);
-        continue;
-      }
-      if (part.type === "text") text += part.text;
-      const data = providerData(part.metadata);
-      // Blank text says nothing and some providers refuse it; with metadata it may carry a signature.
-      if (data !== undefined) content.push({ type: part.type, text: part.text, providerOptions: data });
-      else if (part.text.trim() !== "") content.push({ type: part.type, text: part.text });
-    }
+    const text = this.#parts.reduce((all, part) => (part.type === "text" ? all + part.text : all), "");
+    const content = this.#parts.map(sealed).filter((part) => part !== undefined);
+    // Notes of the provider without anything said would be an empty message to it.
+    const said = content.some((part) => part.type !== "custom");
     const { id, model } = this.#response;
     const raw = finish.finishReason.raw;
     const metadata = providerData(finish.providerMetadata);
     return {
       ok: true,
-      content,
+      content: said ? content : [],
       calls: this.#calls,
       text,
       finishReason,
@@ -272,6 +252,14 @@ export class ReplyBuilder {
   }
 }
 
+/** Blank text says nothing and some providers refuse it; with metadata it may carry a signature. */
+function sealed(part: Draft): AssistantPart | undefined {
+  if (part.type !== "text" && part.type !== "reasoning") return part;
+  const data = providerData(part.metadata);
+  if (data !== undefined) return { type: part.type, text: part.text, providerOptions: data };
+  return part.text.trim() === "" ? undefined : { type: part.type, text: part.text };
+}
+
 const FINISH_REASONS: readonly FinishReason[] = ["stop", "length", "content-filter", "tool-calls", "other"];
 
 function typeOf(part: unknown): string {
@@ -285,35 +273,4 @@ function isCustomKind(kind: unknown): kind is `${string}.${string}` {
 
 function sizeOf(value: unknown): number {
   return JSON.stringify(value).length;
-}
-
-function describe(warning: SharedV4Warning): string {
-  switch (warning?.type) {
-    case "unsupported":
-    case "compatibility":
-      return `${warning.type}: ${warning.feature}${warning.details === undefined ? "" : ` (${warning.details})`}`;
-    case "deprecated":
-      return `deprecated: ${warning.setting} (${warning.message})`;
-    case "other":
-      return warning.message;
-    default:
-      return "a warning of an unknown type";
-  }
-}
-
-function usageOf(usage: LanguageModelV4Usage | undefined): ModelUsage {
-  const input = tokens(usage?.inputTokens?.total);
-  const output = tokens(usage?.outputTokens?.total);
-  return {
-    inputTokens: input ?? 0,
-    outputTokens: output ?? 0,
-    cacheReadTokens: tokens(usage?.inputTokens?.cacheRead) ?? 0,
-    cacheWriteTokens: tokens(usage?.inputTokens?.cacheWrite) ?? 0,
-    reasoningTokens: tokens(usage?.outputTokens?.reasoning) ?? 0,
-    known: input !== undefined && output !== undefined,
-  };
-}
-
-function tokens(count: unknown): number | undefined {
-  return typeof count === "number" && Number.isFinite(count) && count >= 0 ? count : undefined;
 }

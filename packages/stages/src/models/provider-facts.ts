@@ -1,0 +1,34 @@
+import type { LanguageModelV4Usage, SharedV4Warning } from "@ai-sdk/provider";
+import type { ModelUsage } from "./reply.ts";
+
+/** Token counts as a provider gave them. Providers leave out what they like, and some send nonsense. */
+export function usageOf(usage: LanguageModelV4Usage | undefined): ModelUsage {
+  const input = tokens(usage?.inputTokens?.total);
+  const output = tokens(usage?.outputTokens?.total);
+  return {
+    inputTokens: input ?? 0,
+    outputTokens: output ?? 0,
+    cacheReadTokens: tokens(usage?.inputTokens?.cacheRead) ?? 0,
+    cacheWriteTokens: tokens(usage?.inputTokens?.cacheWrite) ?? 0,
+    reasoningTokens: tokens(usage?.outputTokens?.reasoning) ?? 0,
+    known: input !== undefined && output !== undefined,
+  };
+}
+
+function tokens(count: unknown): number | undefined {
+  return typeof count === "number" && Number.isFinite(count) && count >= 0 ? count : undefined;
+}
+
+export function warningText(warning: SharedV4Warning): string {
+  switch (warning?.type) {
+    case "unsupported":
+    case "compatibility":
+      return `${warning.type}: ${warning.feature}${warning.details === undefined ? "" : ` (${warning.details})`}`;
+    case "deprecated":
+      return `deprecated: ${warning.setting} (${warning.message})`;
+    case "other":
+      return warning.message;
+    default:
+      return "a warning of an unknown type";
+  }
+}
