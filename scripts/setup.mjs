@@ -44,10 +44,22 @@ export function become(node, args) {
       if (name === "SIGTERM" || !onTerminal) child.kill(name);
     });
   }
+  if (process.env.npm_lifecycle_event !== undefined) endWithParent(child);
   child.on("error", (error) => stop(error.message, 1));
   child.on("exit", (code, signal) => {
     process.exitCode = code ?? 128 + constants.signals[signal];
   });
+}
+
+/** A signal sent to npm ends the shell between it and us, and never reaches us: only the new parent tells. */
+function endWithParent(child) {
+  const parent = process.ppid;
+  const timer = setInterval(() => {
+    if (process.ppid === parent) return;
+    clearInterval(timer);
+    child.kill("SIGTERM");
+  }, 250);
+  timer.unref();
 }
 
 /** The environment of everything started from here: the tools, and the Node chosen, come first on PATH. */
