@@ -16,7 +16,7 @@ const onBuild = new Set(["command", "examples"]);
 const checks = [
   { name: "types", run: () => runTool("typescript/bin/tsc", ["-b"]) },
   { name: "format", run: () => runTool("@biomejs/biome/bin/biome", ["check", "--error-on-warnings"]) },
-  { name: "lint", run: () => runTool("oxlint/bin/oxlint", ["--type-aware", "--deny-warnings"]) },
+  { name: "lint", run: () => runTool("oxlint/bin/oxlint", ["--type-aware", "--deny-warnings", "--format=unix"]) },
   ...testFolders().map((folder) => ({
     name: `test/${folder}`,
     needs: onBuild.has(folder) ? "types" : undefined,
