@@ -16,10 +16,10 @@ declare const PLAIN: unique symbol;
 export type Schema<T> = StandardSchema<T> | (JsonSchema & { readonly [PLAIN]?: T });
 
 /** Tokens a model call was billed for. Unknown counts as 0. */
-export interface Usage {
+export type Usage = {
   readonly inputTokens: number;
   readonly outputTokens: number;
-}
+};
 
 /** Why a state failed. Routes and callers match on it. */
 export type FailureCode =
@@ -35,7 +35,8 @@ export type FailureCode =
   | "hook"
   | "fork";
 
-interface ResultBase {
+// Type aliases, not interfaces: results are journaled, and only an alias is Json to the compiler.
+type ResultBase = {
   readonly executionId: string;
   /** Attempts made, from 1. */
   readonly attempts: number;
@@ -44,7 +45,7 @@ interface ResultBase {
   readonly usage: Usage;
   /** Milliseconds from entering to leaving the state, by the recorded clock, waits included. */
   readonly ms: number;
-}
+};;
 export type Completed<O> = ResultBase & { readonly status: "completed"; readonly output: O };
 export type Failed = ResultBase & {
   readonly status: "failed";
@@ -179,7 +180,7 @@ export interface StageOptions<A extends Record<string, AnyState>, O, I> extends 
   /** Model calls allowed in one attempt, from 1. */
   readonly turnCap: number;
 }
-/** A stage in a pipeline. Its options are readable to executors and checks through `agentOptions`. */
+/** An agent state: an LLM works in it. */
 export interface Stage<O, I> extends State<O, I> {
   readonly kind: "agent";
 }
@@ -213,8 +214,20 @@ export interface Cancel {
   readonly kind: "cancel";
   readonly reason: string;
 }
+/** A choice as a literal: [] = done with the state's own output, one sequential = to, two or more parallel = fanOut. */
+export interface StageList<T extends string> {
+  readonly stages: readonly T[];
+  readonly execution: "sequential" | "parallel";
+  readonly join?: T;
+}
 type AnyTo<S> = { [K in keyof S & string]: To<K, In<S[K]>> }[keyof S & string];
-export type Choice<S> = AnyTo<S> | FanOut<keyof S & string, keyof S & string> | Done<unknown> | Fail | Cancel;
+export type Choice<S> =
+  | AnyTo<S>
+  | FanOut<keyof S & string, keyof S & string>
+  | Done<unknown>
+  | Fail
+  | Cancel
+  | StageList<keyof S & string>;
 /** A choice whose names are not checked by the compiler: what is left at run time. */
 export type AnyChoice = To<string, unknown> | FanOut<string, string> | Done<unknown> | Fail | Cancel;
 
@@ -237,6 +250,39 @@ export interface Row<S, R> {
   readonly when?: (result: StageResult<unknown>, ctx: StageContext<Up<S>, unknown, R>) => boolean;
   readonly to: (keyof S & string) | Choice<S>;
 }
+/** A pipeline as its author writes it, beside how its states follow each other. */
+export interface PipelineCommon<R, S> {
+  readonly id: string;
+  /** What a run takes. Its `task`, when it has one, is `ctx.task`. */
+  readonly input: Schema<R>;
+  readonly stages: S;
+  readonly initial: NoInfer<keyof S & string>;
+  /** What `ctx.context` is at the start. {} when omitted. */
+  readonly context?: JsonObject;
+  readonly limits?: RunLimits;
+  /** Asked after the session's and before the stage's own guard hook. */
+  readonly onCall?: GuardHook;
+}
+/** Keys of `next` that are no states are refused by the compiler, too. */
+export type NoExtra<N, S> = { readonly [K in Exclude<keyof N, keyof S>]: never };
+/** What a pipeline's routes put into done(). */
+export type OutputOf<N> = DoneOf<Returned<N[keyof N]>>;
+type Returned<F> = F extends (...args: never[]) => infer C
+  ? C
+  : F extends { readonly completed: (...args: never[]) => infer C }
+    ?
+        | C
+        | (F extends { readonly failed: (...args: never[]) => infer D } ? D : never)
+        | (F extends { readonly skipped: (...args: never[]) => infer E } ? E : never)
+    : never;
+type DoneOf<C> = C extends Done<infer O>
+  ? O
+  : C extends { readonly stages: infer L }
+    ? L extends readonly [unknown, ...unknown[]]
+      ? never
+      : Json
+    : never;
+
 /** States, where they start, and how to get from one to the next. Plain data and functions. */
 export interface Pipeline<I, O> {
   readonly id: string;

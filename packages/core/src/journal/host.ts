@@ -149,7 +149,13 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
 
   /** Runs the program to its end and writes the end down. */
   const program = async (tree: Tree, run: RunAtWork, input: NewRun["input"]): Promise<Settled> => {
-    const ended: ProgramEnd = await tree.program(createStepRunner(run), input);
+    const runner = createStepRunner(run);
+    let ended: ProgramEnd;
+    try {
+      ended = await tree.program(runner.steps, input);
+    } finally {
+      runner.dispose();
+    }
     const end: RunEnd = { status: ended.status, value: ended.value };
     const record = { ordinal: -1, stepId: "end", phase: "life" as const, value: JSON.stringify(end), events: ended.events, end };
     await appendRecord(store, run.at, record, clock);

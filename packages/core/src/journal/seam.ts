@@ -61,7 +61,7 @@ export interface StepRunner {
   readonly runId: string;
   /** New whenever a process starts or takes up the run. */
   readonly incarnation: string;
-  /** Aborts on cancel; its reason is a SluiceError of class Cancellation. Steps may still be taken, to finish in order. */
+  /** Aborts on cancel (reason of class Cancellation: steps may still be taken, to finish in order) and when the run has to stop here (class Host: every further step rejects). */
   readonly signal: AbortSignal;
   /** Runs `fn` at least once and records its value once. `fn` returns failures of the domain as values; a rejection stops the run, resumable. */
   run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options?: StepOptions): Promise<T>;

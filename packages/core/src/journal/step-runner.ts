@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type { Clock } from "../base/clock.ts";
 import { SluiceError } from "../base/errors.ts";
 import { field, type Json } from "../base/json.ts";
@@ -33,12 +34,22 @@ interface Replayed {
   done?: JournalRecord;
 }
 
-export function createStepRunner(run: RunAtWork): StepRunner {
+export function createStepRunner(run: RunAtWork): { readonly steps: StepRunner; dispose(): void } {
   const { at, clock, store } = run;
   const past = indexPast(run.past);
   const taken = new Map<string, number>();
   let nextOrdinal = 0;
   let openStep: string | undefined;
+
+  // The program sees one signal for both ways a run may have to end its work here.
+  const over = new AbortController();
+  setMaxListeners(0, over.signal);
+  const onStop = (): void => over.abort(stoppedError(run));
+  const onCancel = (): void => over.abort(run.cancelled.signal.reason);
+  run.stopped.signal.addEventListener("abort", onStop, { once: true });
+  run.cancelled.signal.addEventListener("abort", onCancel, { once: true });
+  if (run.stopped.signal.aborted) onStop();
+  else if (run.cancelled.signal.aborted) onCancel();
 
   /** Numbers a step and finds what is known of it. One step at a time: a second one is a mistake in the program. */
   const enter = (stepId: string): { ordinal: number; known: Replayed | undefined } => {
@@ -75,7 +86,7 @@ export function createStepRunner(run: RunAtWork): StepRunner {
   const runner: StepRunner = {
     runId: at.runId,
     incarnation: at.incarnation,
-    signal: run.cancelled.signal,
+    signal: over.signal,
 
     async run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options: StepOptions = {}): Promise<T> {
       const { ordinal, known } = enter(stepId);
@@ -171,7 +182,13 @@ export function createStepRunner(run: RunAtWork): StepRunner {
       run.emit({ runId: at.runId, channel, chunk });
     },
   };
-  return runner;
+  return {
+    steps: runner,
+    dispose: () => {
+      run.stopped.signal.removeEventListener("abort", onStop);
+      run.cancelled.signal.removeEventListener("abort", onCancel);
+    },
+  };
 }
 
 function indexPast(records: readonly JournalRecord[]): Map<number, Replayed> {

@@ -1,0 +1,98 @@
+import { field, type Json } from "../base/json.ts";
+import type { DenialCause } from "../gate/denial.ts";
+import { grantBody } from "../gate/summary.ts";
+import type { OpenRequest, ReceivedSignal } from "../journal/seam.ts";
+import type { CallsOf, Proposed } from "./calls.ts";
+import type { Judge, Judged } from "./judge.ts";
+
+/** An answer as it stands in the journal: what, by whom, about which digest. */
+export interface JournaledAnswer {
+  readonly kind: string;
+  readonly reason: string | undefined;
+  readonly value: Json | undefined;
+  readonly digest: string | undefined;
+  readonly by: string;
+}
+
+export function readAnswer({ payload, by }: ReceivedSignal): JournaledAnswer {
+  const text = (key: string): string | undefined => {
+    const value = field(payload, key);
+    return typeof value === "string" ? value : undefined;
+  };
+  return { kind: text("kind") ?? "", reason: text("reason") ?? text("cause"), value: field(payload, "value"), digest: text("digest"), by };
+}
+
+/** Offers a request to whoever is there and waits, with the state's place given free. Undefined when the run was cancelled. */
+export async function awaitAnswer(of: CallsOf, request: OpenRequest): Promise<ReceivedSignal | undefined> {
+  const { people } = of.execution.deps;
+  people.offer(request);
+  try {
+    return await of.place.whileFree(() => of.execution.steps.waitForSignal(`request/${request.requestId}`));
+  } finally {
+    people.withdraw(request.runId, request.requestId);
+  }
+}
+
+/** Waits for the answers to a group's requests, in order, and records the last word on each call. */
+export async function askGrants(of: CallsOf, judge: Judge, at: string, group: readonly Proposed[], judged: readonly Judged[]): Promise<readonly Judged[]> {
+  const { grants, journal, execution } = of;
+  const asked = group.flatMap((proposed) => {
+    const one = judged.find(({ id, verdict }) => id === proposed.proposal.id && verdict.kind === "ask");
+    return one === undefined ? [] : [{ proposed, one, requestId: grants.request(proposed.proposal) }];
+  });
+  const answers = new Map<string, ReceivedSignal | undefined>();
+  for (const { proposed, one, requestId } of asked) {
+    const { proposal } = proposed;
+    const why = one.verdict.kind === "ask" ? one.verdict.why : "";
+    const request: OpenRequest = {
+      requestId,
+      runId: execution.steps.runId,
+      kind: "grantStageTool",
+      digest: proposal.argsDigest,
+      body: grantBody(proposal, proposal.input ?? null, why),
+      openedAt: execution.deps.clock.now(),
+    };
+    answers.set(requestId, await awaitAnswer(of, request));
+  }
+  // No token is kept as authority: it is minted here, from the journaled answer, and only for the digest it names.
+  for (const { requestId } of asked) {
+    const received = answers.get(requestId);
+    if (received === undefined) continue;
+    const { kind, digest } = readAnswer(received);
+    grants.answer(requestId, { approve: kind === "approve", digest: digest ?? "" });
+  }
+  const settled = await journal.steps.run(`${at}/settle`, async (step): Promise<Judged[]> => {
+    const last: Judged[] = [];
+    for (const { proposed, one, requestId } of asked) {
+      const received = answers.get(requestId);
+      const callId = proposed.proposal.id;
+      if (received === undefined) {
+        step.event(journal.event("grant.expired", { requestId, callId, cause: "cancelled" }));
+        last.push(judge.refuse(one, "denied", "the run was cancelled while this waited for an answer", step));
+        continue;
+      }
+      const answer = readAnswer(received);
+      const { by, kind, reason } = answer;
+      const said = { requestId, callId, answer: kind, by, answeredAt: received.at, argsDigest: proposed.proposal.argsDigest };
+      step.event(journal.event("grant.answered", { ...said, ...(reason === undefined ? {} : { reason }) }));
+      if (grants.stateOf(requestId) === "minted") last.push(await judge.granted(proposed, one, step));
+      else last.push(judge.refuse(one, causeOf(answer), denialReason(answer), step));
+    }
+    return last;
+  });
+  const byId = new Map(settled.map((one) => [one.id, one]));
+  return judged.map((one) => byId.get(one.id) ?? one);
+}
+
+function causeOf({ kind, reason }: JournaledAnswer): DenialCause {
+  if (kind === "defer") return "deferred";
+  if (kind === "none") return reason === "timeout" ? "timeout" : "no_interactor";
+  return "denied";
+}
+
+function denialReason({ kind, reason, by }: JournaledAnswer): string {
+  if (kind === "defer") return "a person put the decision off: it is denied for now; go on another way";
+  if (kind === "none") return reason === "timeout" ? "nobody answered in time" : "nobody is there to grant it";
+  if (kind === "approve") return "the approval was for other arguments, so it does not cover this call";
+  return reason === undefined ? `denied by ${by}` : `denied by ${by}: ${reason}`;
+}

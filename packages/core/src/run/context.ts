@@ -1,0 +1,34 @@
+import { deepFreeze, field, type Json, type JsonObject } from "../base/json.ts";
+import type { SiblingOutcome, StageContext } from "../definition/types.ts";
+
+/** What a run knows between two states; grows only by accepted outputs and by routes. */
+export interface RunState {
+  readonly runInput: Json;
+  readonly upstream: ReadonlyMap<string, Json>;
+  readonly context: JsonObject;
+  readonly fork?: Readonly<Record<string, SiblingOutcome>>;
+}
+
+export interface Entry {
+  readonly runId: string;
+  readonly input: Json;
+  readonly visit: number;
+}
+
+/** The frozen context of one attempt. */
+export function stageContext(run: RunState, entry: Entry, attempt: number, setup: Json, feedback?: string): StageContext {
+  const task = field(run.runInput, "task");
+  return deepFreeze({
+    runId: entry.runId,
+    task: typeof task === "string" ? task : "",
+    run: { input: run.runInput },
+    input: entry.input,
+    upstream: Object.fromEntries(run.upstream),
+    context: run.context,
+    setup,
+    attempt,
+    visit: entry.visit,
+    ...(feedback === undefined ? {} : { feedback }),
+    ...(run.fork === undefined ? {} : { fork: run.fork }),
+  });
+}

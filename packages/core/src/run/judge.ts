@@ -1,0 +1,190 @@
+import type { Json } from "../base/json.ts";
+import { decide, type LiveTool } from "../gate/decide.ts";
+import { type DenialCause, denial, invalidToolInput, repeatedCall, truncatedCall, unknownTool, type WayOut } from "../gate/denial.ts";
+import type { Subject } from "../gate/facts.ts";
+import type { ApprovedBy, Proposal } from "../gate/grants.ts";
+import { type NamedGuard, runGuardHooks } from "../gate/hooks.ts";
+import { argsSummary, grantBody } from "../gate/summary.ts";
+import type { BoundCall, CallWork, Tool } from "../gate/tool.ts";
+import type { StepCall } from "../journal/seam.ts";
+import type { CallsOf, Group, Proposed } from "./calls.ts";
+import { REPEATED, STUCK } from "./repeats.ts";
+import { type Runnable, toolCall } from "./run-call.ts";
+
+// Types, not interfaces: these are recorded, and only types count as JSON to the compiler.
+
+export type CallVerdict =
+  | { readonly kind: "approved"; readonly by: ApprovedBy }
+  | { readonly kind: "ask"; readonly why: string }
+  | { readonly kind: "refused"; readonly output: Json; readonly cause?: DenialCause; readonly stuck?: true };
+/** What was decided about one call; recorded before anything follows from it, and read back on resume. */
+export type Judged = {
+  readonly id: string;
+  readonly tool: string;
+  readonly verdict: CallVerdict;
+  /** What it was judged to touch: also after a restart it may open nothing else. */
+  readonly subjects: readonly Subject[];
+  /** What the tool prepared for recovery. */
+  readonly intent?: Json;
+};
+
+export interface Judge {
+  readonly mayWrite: boolean;
+  /** The gate's word on a group, inside a step. Calls outside the envelope come back as `ask`, with their request announced. */
+  decide(group: Group, step: StepCall): Promise<Judged[]>;
+  /** The last word on a call that a person granted: guard hooks, and the intent of a writing call. Inside a step. */
+  granted(proposed: Proposed, judged: Judged, step: StepCall): Promise<Judged>;
+  refuse(judged: Judged, cause: DenialCause, reason: string, step: StepCall): Judged;
+  runnable(proposal: Proposal, judged: Judged): Runnable | undefined;
+}
+
+export function createJudge(of: CallsOf): Judge {
+  const { execution, journal, ctx, grants, offer, completionTool } = of;
+  const { deps, envelope, spec, state } = execution;
+  const wayOut: WayOut = { allowedTools: offer.allowedTools ?? offer.tools.map((tool) => tool.name), completionTool };
+  const guards: NamedGuard[] = [];
+  for (const [name, hook] of [["session", deps.onCall], ["pipeline", spec.onCall], ["state", state.onCall]] as const) {
+    if (hook !== undefined) guards.push({ name, hook });
+  }
+  const mayWrite = envelope === undefined || envelope.mayWrite;
+  const bound = new Map<string, BoundCall>();
+  const works = new Map<string, CallWork>();
+
+  const decided = (judged: Judged, proposal: Proposal, step: StepCall): Judged => {
+    const { verdict, id, tool } = judged;
+    const what = { callId: id, tool, argsDigest: proposal.argsDigest, args: argsSummary(tool, proposal.input ?? null) };
+    const how =
+      verdict.kind === "refused"
+        ? { verdict: "refused", ...(verdict.cause === undefined ? {} : { cause: verdict.cause }), result: verdict.output }
+        : verdict.kind === "approved"
+          ? { verdict: "approved", by: verdict.by }
+          : { verdict: "ask", why: verdict.why };
+    step.event(journal.event("call.decided", { ...what, ...how }));
+    return judged;
+  };
+
+  const bind = async (tool: Tool, proposal: Proposal): Promise<LiveTool> => {
+    const facts = { effect: tool.effect, builtin: deps.builtins.has(tool.name) };
+    if (proposal.input === undefined) return facts;
+    const result = await tool.bind(proposal.input);
+    if (!result.ok) return { ...facts, bound: result };
+    bound.set(proposal.id, result.call);
+    return { ...facts, bound: { ok: true, subjects: result.call.subjects(deps.workspace) } };
+  };
+
+  /** Runs the hooks on an approved call and lets a writing tool prepare its intent. */
+  const approve = async (proposal: Proposal, by: ApprovedBy, subjects: readonly Subject[], step: StepCall): Promise<Judged> => {
+    const { id, tool } = proposal;
+    const call = bound.get(id);
+    const guarded = { tool, input: call?.input ?? null, executionId: proposal.executionId, attempt: proposal.attempt, proposalId: id, argsDigest: proposal.argsDigest, approvedBy: by };
+    const { vetoed } = guards.length === 0 ? {} : await runGuardHooks(guards, guarded, ctx, { clock: deps.clock, signal: step.signal });
+    if (vetoed !== undefined) {
+      step.event(journal.event("hook.vetoed", { callId: id, tool, hook: vetoed.hook, reason: vetoed.reason }));
+      return { id, tool, subjects: [], verdict: refusal("hook", tool, vetoed.reason, wayOut) };
+    }
+    const intent = await prepare(proposal, by, subjects, step);
+    return { id, tool, subjects, verdict: { kind: "approved", by }, ...(intent === undefined ? {} : { intent }) };
+  };
+
+  const prepare = async (proposal: Proposal, by: ApprovedBy, judged: readonly Subject[], step: StepCall): Promise<Json | undefined> => {
+    const work = await workOf(proposal, by);
+    if (work?.prepare === undefined) return undefined;
+    try {
+      return await work.prepare(toolCall({ proposal, judged }, { deps, notes: of.notes, mayWrite }, step.signal));
+    } catch {
+      // Without an intent the call can run, but an interrupted one is reported as unknown.
+      return undefined;
+    }
+  };
+
+  /** The one way to a tool's work: a permit for this proposal, redeemed once. */
+  const workOf = async (proposal: Proposal, by: ApprovedBy): Promise<CallWork | undefined> => {
+    const known = works.get(proposal.id);
+    if (known !== undefined) return known;
+    if (!bound.has(proposal.id)) {
+      const tool = deps.tools.get(proposal.tool);
+      if (tool !== undefined) await bind(tool, proposal);
+    }
+    const call = bound.get(proposal.id);
+    const permit = call === undefined ? undefined : grants.admit(proposal, call, by);
+    const work = permit === undefined ? undefined : grants.redeem(permit, proposal);
+    if (work !== undefined) works.set(proposal.id, work);
+    return work;
+  };
+
+  const judgeOne = async ({ proposal, request, times }: Proposed, step: StepCall): Promise<Judged> => {
+    const { id, tool: name } = proposal;
+    const refused = (verdict: CallVerdict): Judged => ({ id, tool: name, subjects: [], verdict });
+    if (times >= REPEATED) {
+      return refused({ kind: "refused", output: repeatedCall(name, times), ...(times >= STUCK ? { stuck: true } : {}) });
+    }
+    if (request.inputFault?.code === "truncated_call") return refused({ kind: "refused", output: truncatedCall(name) });
+    const tool = deps.tools.get(name);
+    const live = tool === undefined ? undefined : await bind(tool, proposal);
+    const { workspace, mode, allow, protectedPaths } = deps;
+    const verdict = decide(proposal, envelope, {
+      workspace,
+      mode,
+      allow,
+      ...(live === undefined ? {} : { tool: live }),
+      ...(protectedPaths === undefined ? {} : { protectedPaths }),
+    });
+    const subjects = live?.bound?.ok === true ? live.bound.subjects : [];
+    switch (verdict.kind) {
+      case "approved":
+        return await approve(proposal, verdict.by, subjects, step);
+      case "ask":
+        return announce(proposal, verdict.why, subjects, step);
+      case "refused":
+        if (verdict.cause === "unknown_tool") return refused({ kind: "refused", output: unknownTool(name, deps.tools.keys(), wayOut) });
+        if (verdict.cause === "invalid_tool_input") return refused({ kind: "refused", output: invalidToolInput(name, verdict.issues) });
+        return refused(refusal(verdict.cause, name, verdict.reason, wayOut));
+    }
+  };
+
+  /** Core issues the request; with nobody there it is answered in the same record. */
+  const announce = (proposal: Proposal, why: string, subjects: readonly Subject[], step: StepCall): Judged => {
+    const { id, tool, argsDigest } = proposal;
+    const requestId = grants.request(proposal);
+    const body = grantBody(proposal, bound.get(id)?.input ?? proposal.input ?? null, why);
+    step.event(journal.event("grant.requested", { requestId, kind: "grantStageTool", digest: argsDigest, body }));
+    if (deps.people.reachable()) return { id, tool, subjects, verdict: { kind: "ask", why } };
+    step.event(journal.event("grant.answered", { requestId, callId: id, answer: "none", cause: "no_interactor", by: "headless" }));
+    return { id, tool, subjects: [], verdict: refusal("no_interactor", tool, `nobody is there to grant it: ${why}`, wayOut) };
+  };
+
+  return {
+    mayWrite,
+    decide: async (group, step) => {
+      const judged: Judged[] = [];
+      for (const proposed of group) {
+        const one = await judgeOne(proposed, step);
+        judged.push(one.verdict.kind === "ask" ? one : decided(one, proposed.proposal, step));
+      }
+      return judged;
+    },
+    granted: async ({ proposal }, judged, step) => {
+      if (!bound.has(proposal.id)) {
+        const tool = deps.tools.get(proposal.tool);
+        if (tool !== undefined) await bind(tool, proposal);
+      }
+      return decided(await approve(proposal, "grant", judged.subjects, step), proposal, step);
+    },
+    refuse: (judged, cause, reason, step) => {
+      const { id, tool } = judged;
+      const verdict = refusal(cause, tool, reason, wayOut);
+      const request = of.proposalOf(id);
+      return request === undefined ? { id, tool, subjects: [], verdict } : decided({ id, tool, subjects: [], verdict }, request, step);
+    },
+    runnable: (proposal, { verdict, subjects, intent }) => {
+      const tool = deps.tools.get(proposal.tool);
+      if (tool === undefined || verdict.kind !== "approved") return undefined;
+      const { by } = verdict;
+      return { proposal, by, tool, judged: subjects, work: () => workOf(proposal, by), ...(intent === undefined ? {} : { intent }) };
+    },
+  };
+}
+
+function refusal(cause: DenialCause, tool: string, reason: string, wayOut: WayOut): CallVerdict {
+  return { kind: "refused", cause, output: denial(cause, tool, reason, wayOut) };
+}

@@ -1,0 +1,185 @@
+import { hash } from "node:crypto";
+import { messageOf } from "../base/errors.ts";
+import { isJsonObject, type Json, type JsonObject, jsonFault } from "../base/json.ts";
+import { outcomeUnknown } from "../gate/denial.ts";
+import type { RecoverAnswer, Subject, ToolCall, ToolResult } from "../gate/facts.ts";
+import type { ApprovedBy, Proposal } from "../gate/grants.ts";
+import type { CallWork, Tool } from "../gate/tool.ts";
+import type { StepCall } from "../journal/seam.ts";
+import type { RunDeps } from "./deps.ts";
+
+/** A tool that ignores its abort has this long to end by itself before its result is given up. */
+const ABORT_GRACE_MS = 50;
+/** Output longer than this is cut in the middle for the model; the whole stays in the record. */
+const LONGEST_OUTPUT = 100_000;
+
+/** How one call ended, as it is recorded. */
+export type Ran = {
+  readonly ok: boolean;
+  readonly output: Json;
+  readonly outcome: "ok" | "error" | "abandoned" | "outcome_unknown" | "recovered";
+  readonly ms: number;
+  readonly full?: Json;
+  readonly notes?: JsonObject;
+  readonly facts?: JsonObject;
+};
+
+/** One approved call, with all that running it takes. */
+export interface Runnable {
+  readonly proposal: Proposal;
+  readonly by: ApprovedBy;
+  readonly tool: Tool;
+  readonly judged: readonly Subject[];
+  readonly intent?: Json;
+  /** What the permit hands out; asked for only when the call really runs. */
+  work(): Promise<CallWork | undefined>;
+}
+
+export interface CallEnvironment {
+  readonly deps: RunDeps;
+  readonly notes: Readonly<Record<string, Json>>;
+  readonly mayWrite: boolean;
+}
+
+/** The call's id for the world outside: the same on every re-execution, and safe in an environment variable. */
+export function idempotencyKey({ runId, executionId, attempt, id }: Proposal): string {
+  return hash("sha256", JSON.stringify([runId, executionId, attempt, id])).slice(0, 32);
+}
+
+export function toolCall(runnable: Pick<Runnable, "proposal" | "judged" | "intent">, env: CallEnvironment, signal: AbortSignal): ToolCall {
+  const { proposal, judged, intent } = runnable;
+  const { atWork } = env.deps;
+  const before = { count: atWork.count, started: atWork.started };
+  return {
+    runId: proposal.runId,
+    executionId: proposal.executionId,
+    attempt: proposal.attempt,
+    proposalId: proposal.id,
+    idempotencyKey: idempotencyKey(proposal),
+    workspace: env.deps.workspace,
+    signal,
+    env: env.deps.env,
+    notes: env.notes,
+    mayWrite: env.mayWrite,
+    othersAtWork: () => before.count > 0 || atWork.started > before.started + 1,
+    judged,
+    ...(intent === undefined ? {} : { intent }),
+  };
+}
+
+/** Runs a call, or finds out what an earlier process did with it. Whatever the tool does becomes a value. */
+export async function runCall(runnable: Runnable, env: CallEnvironment, step: StepCall, incarnation: string): Promise<Ran> {
+  const { clock } = env.deps;
+  const startedAt = clock.now();
+  const finish = (ran: Omit<Ran, "ms">): Ran => ({ ...ran, ms: clock.now() - startedAt });
+  const call = toolCall(runnable, env, step.signal);
+  const earlier = step.opened !== undefined && step.opened.incarnation !== incarnation;
+  if (earlier && runnable.tool.effect !== "read") {
+    const answer = await recover(runnable, call, env.deps);
+    if (answer === "unknown") return finish({ ok: false, output: outcomeUnknown(runnable.tool.name), outcome: "outcome_unknown" });
+    if (answer === "done") {
+      const output = "This call took effect before the process was stopped; it was not run again.";
+      return finish({ ok: true, output, outcome: "recovered" });
+    }
+  }
+  return finish(await act(runnable, call, env.deps, step));
+}
+
+async function recover({ tool, intent }: Runnable, call: ToolCall, deps: RunDeps): Promise<RecoverAnswer> {
+  await deps.endSurvivors?.(call.idempotencyKey);
+  if (tool.recover === undefined || intent === undefined) return "unknown";
+  try {
+    return await tool.recover(intent, call);
+  } catch {
+    // A tool that cannot find out leaves the one safe answer.
+    return "unknown";
+  }
+}
+
+async function act(runnable: Runnable, call: ToolCall, deps: RunDeps, step: StepCall): Promise<Omit<Ran, "ms">> {
+  const work = await runnable.work();
+  if (work === undefined) return failed("call_refused", "the permit for this call is void; it was not run");
+  deps.atWork.count += 1;
+  deps.atWork.started += 1;
+  const running = work.execute(call);
+  let settled = false;
+  const done = running.finally(() => {
+    settled = true;
+    deps.atWork.count -= 1;
+  });
+  try {
+    const raced = await orAborted(done, step.signal, deps);
+    if (raced.kind === "ended") return checked(raced.result, deps);
+    if (!settled) step.hold(done.catch(() => undefined));
+    return { ...failed("call_aborted", "the call was aborted and did not end; whether it took effect is not known"), outcome: "abandoned" };
+  } catch (thrown) {
+    return failed("tool_failed", `the tool failed: ${deps.secrets.text(messageOf(thrown))}`);
+  }
+}
+
+type Raced = { readonly kind: "ended"; readonly result: ToolResult } | { readonly kind: "deaf" };
+
+function orAborted(work: Promise<ToolResult>, signal: AbortSignal, deps: RunDeps): Promise<Raced> {
+  return new Promise((resolve, reject) => {
+    let disarm: (() => void) | undefined;
+    const onAbort = (): void => {
+      disarm = deps.clock.after(ABORT_GRACE_MS, () => {
+        signal.removeEventListener("abort", onAbort);
+        resolve({ kind: "deaf" });
+      });
+    };
+    const clear = (): void => {
+      disarm?.();
+      signal.removeEventListener("abort", onAbort);
+    };
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    work.then(
+      (result) => {
+        clear();
+        resolve({ kind: "ended", result });
+      },
+      (thrown: unknown) => {
+        clear();
+        reject(thrown);
+      },
+    );
+  });
+}
+
+/** A tool is code of somebody's: what it returns is checked before it is kept or sent. */
+function checked(result: ToolResult, deps: RunDeps): Omit<Ran, "ms"> {
+  const { ok, output, full, notes, facts } = result;
+  for (const part of [output, full ?? null, notes ?? null, facts ?? null]) {
+    const fault = jsonFault(part);
+    if (fault !== undefined) return failed("tool_failed", `the tool returned something that is not JSON: ${fault}`);
+  }
+  const clean = deps.secrets.json(output);
+  const cut = capped(clean);
+  const whole = full === undefined ? (cut === clean ? undefined : clean) : deps.secrets.json(full);
+  return {
+    ok: ok === true,
+    outcome: ok === true ? "ok" : "error",
+    output: cut,
+    ...(whole === undefined ? {} : { full: whole }),
+    ...(notes === undefined ? {} : { notes }),
+    ...(facts === undefined ? {} : { facts: cleanObject(facts, deps) }),
+  };
+}
+
+function cleanObject(value: JsonObject, deps: RunDeps): JsonObject {
+  const clean = deps.secrets.json(value);
+  return isJsonObject(clean) ? clean : {};
+}
+
+/** Head and tail: where a long output begins and how it ends are what a model needs most. */
+function capped(output: Json): Json {
+  const text = typeof output === "string" ? output : JSON.stringify(output);
+  if (text.length <= LONGEST_OUTPUT) return output;
+  const half = LONGEST_OUTPUT / 2;
+  return `${text.slice(0, half)}\n… ${text.length - LONGEST_OUTPUT} characters left out …\n${text.slice(-half)}`.toWellFormed();
+}
+
+function failed(code: string, message: string): Omit<Ran, "ms"> {
+  return { ok: false, outcome: "error", output: { code, message } };
+}

@@ -1,0 +1,201 @@
+import type { LanguageModelV4FunctionTool, LanguageModelV4Message, LanguageModelV4ToolResultPart } from "@ai-sdk/provider";
+import {
+  type ActOutcome,
+  type ActScope,
+  type AgentSpec,
+  type CallOutcome,
+  type FailureCode,
+  field,
+  type Json,
+  SluiceError,
+  type StateExecutor,
+  type StateSpec,
+  type Usage,
+} from "@sluice/core";
+import type { ResolvedModel } from "../models/model.ts";
+import type { ModelToolCall } from "../models/reply.ts";
+import { nudge, openTranscript } from "./contract.ts";
+import { askModel, type CompletionCheck, type Reply, type TurnAnswer } from "./model-turn.ts";
+
+/** Runs agent states: one transcript, turn by turn, until a completion is accepted or a cap is reached. */
+export function agentExecutor(modelOf: (agent: AgentSpec) => ResolvedModel): StateExecutor {
+  return {
+    kind: "agent",
+    init: (state, ctx, offer) => {
+      const agent = agentOf(state);
+      return { ...openTranscript(agent.prompt(ctx), agent, ctx, offer) };
+    },
+    act: (init, scope) => act(init, scope, modelOf(agentOf(scope.state))),
+  };
+}
+
+async function act(init: Json, scope: ActScope, model: ResolvedModel): Promise<ActOutcome> {
+  const agent = agentOf(scope.state);
+  const completion = { tool: agent.completionTool, schema: agent.completionSchema };
+  const transcript = createTranscript(textOf(init, "system"), textOf(init, "first"));
+  const offered = offeredTools(scope, agent);
+  const last = [completionTool(agent)];
+  let usage: Usage = { inputTokens: 0, outputTokens: 0 };
+  let onlyInvalid = false;
+
+  for (let turn = 1; turn <= agent.turnCap; turn += 1) {
+    const spent = (turns: number): { turns: number; usage: Usage } => ({ turns, usage });
+    if (scope.signal.aborted) return { status: "cancelled", reason: reasonOf(scope.signal), ...spent(turn - 1) };
+    const answer = await askModel(scope, {
+      turn,
+      model,
+      prompt: transcript.messages,
+      promptChars: transcript.chars(),
+      tools: turn === agent.turnCap ? last : offered,
+      completion,
+      callIds: transcript.callIds,
+      ...(agent.temperature === undefined ? {} : { temperature: agent.temperature }),
+      ...(agent.maxOutputTokens === undefined ? {} : { maxOutputTokens: agent.maxOutputTokens }),
+    });
+    if (answer.kind !== "reply") return { ...noReply(answer, scope.signal), ...spent(turn) };
+    const { reply, completions } = answer;
+    usage = { inputTokens: usage.inputTokens + reply.usage.inputTokens, outputTokens: usage.outputTokens + reply.usage.outputTokens };
+    transcript.assistant(reply);
+
+    const others = reply.calls.filter((call) => call.tool !== completion.tool);
+    const outcomes = others.length === 0 ? [] : await scope.calls(turn, others.map((call) => requestOf(turn, call)));
+    const finished = { turn, finishReason: reply.finishReason, calls: reply.calls.length, usage: usageData(reply.usage) };
+    scope.note({ type: "turn.finished", data: finished });
+    if (outcomes.some((outcome) => outcome.stuck === true)) {
+      return { status: "failed", code: "tool", message: "the model made the same call six times in a row", ...spent(turn) };
+    }
+    if (scope.signal.aborted) return { status: "cancelled", reason: reasonOf(scope.signal), ...spent(turn) };
+
+    const accepted = completions.find((check) => check.ok);
+    if (accepted?.ok === true) {
+      scope.note({ type: "completion.accepted", data: { turn, callId: callId(turn, accepted.index) } });
+      return { status: "completed", output: accepted.output, ...spent(turn) };
+    }
+    for (const check of completions) noteRejected(scope, turn, check);
+    onlyInvalid ||= completions.length > 0;
+    if (reply.calls.length === 0) transcript.user(nudge(completion.tool, agent.turnCap - turn));
+    else transcript.results(reply.calls, outcomes, completions, turn);
+  }
+  const code: FailureCode = onlyInvalid ? "schema" : "turn_cap";
+  scope.note({ type: "limit.reached", data: { limit: "turnCap", message: `${agent.turnCap} turns` } });
+  const message = onlyInvalid
+    ? `no ${completion.tool} fitted its schema within ${agent.turnCap} turns`
+    : `${completion.tool} was not called within ${agent.turnCap} turns`;
+  return { status: "failed", code, message, turns: agent.turnCap, usage };
+}
+
+type NoReply = { status: "cancelled"; reason: string } | { status: "failed"; code: FailureCode; message: string; detail?: Json };
+
+function noReply(answer: Exclude<TurnAnswer, { readonly kind: "reply" }>, signal: AbortSignal): NoReply {
+  switch (answer.kind) {
+    case "cancelled":
+      return { status: "cancelled", reason: reasonOf(signal) };
+    case "limit":
+      return { status: "failed", code: answer.hit.code, message: answer.hit.message, detail: { limit: answer.hit.limit } };
+    case "failed": {
+      const { error, tries } = answer;
+      const code = error.kind === "context_overflow" ? "context_overflow" : "model";
+      const message = tries === 1 ? error.message : `${error.message} (after ${tries} tries)`;
+      return { status: "failed", code, message, detail: { code: error.code, ...(error.status === undefined ? {} : { status: error.status }) } };
+    }
+  }
+}
+
+/** The messages of one attempt: append-only, in the provider's format, each converted once. */
+function createTranscript(system: string, first: string) {
+  const messages: LanguageModelV4Message[] = [{ role: "system", content: system }];
+  const callIds = new Set<string>();
+  let chars = system.length;
+  const user = (text: string): void => {
+    chars += text.length;
+    messages.push({ role: "user", content: [{ type: "text", text }] });
+  };
+  user(first);
+  return {
+    messages,
+    callIds,
+    chars: () => chars,
+    user,
+    assistant: (reply: Reply): void => {
+      // Providers refuse an empty assistant message.
+      if (reply.content.length === 0) return;
+      chars += reply.text.length;
+      for (const call of reply.calls) {
+        callIds.add(call.id);
+        chars += call.rawInput.length;
+      }
+      messages.push({ role: "assistant", content: reply.content });
+    },
+    results: (calls: readonly ModelToolCall[], outcomes: readonly CallOutcome[], completions: readonly CompletionCheck[], turn: number): void => {
+      const byId = new Map(outcomes.map((outcome) => [outcome.id, outcome]));
+      const content = calls.map((call): LanguageModelV4ToolResultPart => {
+        const output = outputOf(byId.get(callId(turn, call.index)), completions.find((check) => check.index === call.index));
+        chars += output.type === "text" ? output.value.length : JSON.stringify(output.value).length;
+        return { type: "tool-result", toolCallId: call.id, toolName: call.wireName ?? call.tool, output };
+      });
+      messages.push({ role: "tool", content });
+    },
+  };
+}
+
+type ResultOutput = { type: "text"; value: string } | { type: "json" | "error-json"; value: Json };
+
+function outputOf(outcome: CallOutcome | undefined, check: CompletionCheck | undefined): ResultOutput {
+  if (outcome !== undefined) {
+    if (!outcome.ok) return { type: "error-json", value: outcome.output };
+    return typeof outcome.output === "string" ? { type: "text", value: outcome.output } : { type: "json", value: outcome.output };
+  }
+  const issues = check?.ok === false ? check.issues.map((issue) => ({ ...issue })) : [];
+  const value = { code: "completion_schema_invalid", message: "the arguments do not fit the schema; call it again with all issues mended", issues };
+  return { type: "error-json", value };
+}
+
+function noteRejected(scope: ActScope, turn: number, check: CompletionCheck): void {
+  if (check.ok) return;
+  const issues = check.issues.map((issue) => ({ ...issue }));
+  scope.note({ type: "completion.rejected", data: { turn, callId: callId(turn, check.index), code: "completion_schema_invalid", issues } });
+}
+
+function requestOf(turn: number, call: ModelToolCall) {
+  const id = callId(turn, call.index);
+  if (call.inputError === undefined && call.input !== undefined) return { id, tool: call.tool, input: call.input };
+  const code = call.inputError?.code === "truncated" ? ("truncated_call" as const) : ("invalid_tool_input" as const);
+  return { id, tool: call.tool, inputFault: { code, message: call.inputError?.message ?? "the arguments could not be read" } };
+}
+
+function offeredTools(scope: ActScope, agent: AgentSpec): readonly LanguageModelV4FunctionTool[] {
+  const all = agent.visibility === "session" || scope.offer.allowedTools === undefined;
+  const tools = scope.offer.tools.filter((tool) => all || tool.allowed);
+  return [...tools.map(({ name, description, inputSchema }) => functionTool(name, description, inputSchema)), completionTool(agent)];
+}
+
+function completionTool(agent: AgentSpec): LanguageModelV4FunctionTool {
+  return functionTool(agent.completionTool, "Ends this stage with its result.", agent.completionSchema.jsonSchema);
+}
+
+function functionTool(name: string, description: string, inputSchema: AgentSpec["completionSchema"]["jsonSchema"]): LanguageModelV4FunctionTool {
+  return { type: "function", name, description, inputSchema: { ...inputSchema } };
+}
+
+function agentOf(state: StateSpec): AgentSpec {
+  if (state.agent === undefined) throw new SluiceError("Validation", "state_invalid", "an agent state has to be made with stage()");
+  return state.agent;
+}
+
+function callId(turn: number, index: number): string {
+  return `t${turn}.c${index}`;
+}
+
+function usageData(usage: Usage): { inputTokens: number; outputTokens: number } {
+  return { inputTokens: usage.inputTokens, outputTokens: usage.outputTokens };
+}
+
+function textOf(init: Json, key: string): string {
+  const text = field(init, key);
+  return typeof text === "string" ? text : "";
+}
+
+function reasonOf(signal: AbortSignal): string {
+  const reason: unknown = signal.reason;
+  return reason instanceof Error ? reason.message : "cancelled";
+}
