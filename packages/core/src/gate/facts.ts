@@ -6,7 +6,12 @@ import type { Schema } from "../definition/types.ts";
  * links, absolute; for something that does not exist yet, its nearest existing parent resolved and the rest appended.
  */
 export type Subject =
-  | { readonly kind: "path"; readonly real: string; readonly access: "read" | "write"; readonly from?: "redirect" | "operand" | "cd" }
+  | {
+      readonly kind: "path";
+      readonly real: string;
+      readonly access: "read" | "write";
+      readonly from?: "redirect" | "operand" | "cd";
+    }
   | {
       readonly kind: "command";
       /** Words after quote removal. */
