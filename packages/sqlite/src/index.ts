@@ -1,1 +1,1 @@
-export {};
+export { openSqliteStore, type SqliteStore, type SqliteStoreOptions, sqliteStore } from "./store.ts";

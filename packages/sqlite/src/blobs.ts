@@ -1,0 +1,111 @@
+import { hash } from "node:crypto";
+import {
+  closeSync,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { storeError, storeFault, systemCode } from "./faults.ts";
+import { syncFolder } from "./folder.ts";
+
+/** Texts up to this many bytes stay in the database. */
+export const INLINE_BYTES = 256 * 1024;
+
+/** A text as a row keeps it: itself, or the name of the blob that holds it. */
+export interface Kept {
+  readonly text: string | null;
+  readonly blob: string | null;
+}
+
+/** Long texts, each in a file named by its own SHA-256: a change shows, and equal texts are kept once. */
+export interface Blobs {
+  /** Writes a long text, durably, before the row that will name it. */
+  keep(text: string): Kept;
+  /** The text of a blob. `blob_missing` or `blob_damaged`, both naming the file and what it belongs to. */
+  read(digest: string, of: string): string;
+  /** Removes what writers left half-written that are gone. */
+  sweep(isLive: (ownerId: string) => boolean): void;
+  copyTo(folder: string): void;
+}
+
+const DIGEST = /^[0-9a-f]{64}$/;
+const DRAFT = /^[0-9a-f]{64}\.([0-9a-z-]+)\.tmp$/;
+
+export function createBlobs(folder: string, ownerId: string): Blobs {
+  const write = (digest: string, bytes: Buffer): void => {
+    const file = join(folder, digest);
+    // A blob that is there was synced before it got its name; one that was changed since is written anew.
+    if (!(existsSync(file) && hash("sha256", readFileSync(file)) === digest)) {
+      const draft = join(folder, `${digest}.${ownerId}.tmp`);
+      const handle = openSync(draft, "w", 0o600);
+      try {
+        writeFileSync(handle, bytes);
+        fsyncSync(handle);
+      } finally {
+        closeSync(handle);
+      }
+      renameSync(draft, file);
+    }
+    syncFolder(folder);
+  };
+
+  return {
+    keep(text) {
+      // A UTF-16 unit is at most three bytes of UTF-8: most texts need no counting.
+      if (text.length * 3 <= INLINE_BYTES || Buffer.byteLength(text) <= INLINE_BYTES) return { text, blob: null };
+      const bytes = Buffer.from(text);
+      const digest = hash("sha256", bytes);
+      try {
+        write(digest, bytes);
+      } catch (thrown) {
+        throw storeFault(thrown, join(folder, digest));
+      }
+      return { text: null, blob: digest };
+    },
+
+    read(digest, of) {
+      const file = join(folder, digest);
+      const detail = { path: file, of };
+      if (!DIGEST.test(digest)) throw storeError("blob_damaged", `${of} names a blob by what is no digest`, { of });
+      let bytes: Buffer;
+      try {
+        bytes = readFileSync(file);
+      } catch (thrown) {
+        if (systemCode(thrown) !== "ENOENT") throw storeFault(thrown, file);
+        throw storeError(
+          "blob_missing",
+          `${of} is kept in ${file}, which is not there; put it back from a backup`,
+          detail,
+          thrown,
+        );
+      }
+      if (hash("sha256", bytes) !== digest) {
+        throw storeError(
+          "blob_damaged",
+          `${of} is kept in ${file}, which was changed; put it back from a backup`,
+          detail,
+        );
+      }
+      return bytes.toString();
+    },
+
+    sweep(isLive) {
+      for (const name of readdirSync(folder)) {
+        const writer = DRAFT.exec(name)?.[1];
+        if (writer !== undefined && !isLive(writer)) rmSync(join(folder, name), { force: true });
+      }
+    },
+
+    copyTo(target) {
+      for (const name of readdirSync(folder))
+        if (DIGEST.test(name)) copyFileSync(join(folder, name), join(target, name));
+    },
+  };
+}

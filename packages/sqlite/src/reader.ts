@@ -1,0 +1,132 @@
+import type { DatabaseSync } from "node:sqlite";
+import { type JournalRecord, type OpenRequest, type ReceivedSignal, type RunRow, SluiceError } from "@sluice/core";
+import type { Blobs } from "./blobs.ts";
+import { integer, type Row, text, textOrNone, word } from "./cells.ts";
+import { SEQ_SPACE } from "./schema.ts";
+
+/** Everything that is read from the journal and nothing that changes it. */
+export interface Reader {
+  run(runId: string): RunRow | undefined;
+  /** Roots, newest first; or one tree in order of creation. */
+  runs(rootId: string | undefined): readonly RunRow[];
+  records(runId: string, from: number): readonly JournalRecord[];
+  signals(runId: string, name: string): readonly ReceivedSignal[];
+  requests(rootId: string | undefined): readonly OpenRequest[];
+}
+
+const RUN = `
+SELECT r.run_id, root.run_id AS root_id, r.parent_id, r.created_at, r.end_status, r.cancel, r.end_blob, r.input_blob,
+  r.end_value, r.input, t.owner, t.label, c.records, c.head
+FROM runs r JOIN runs root ON root.no = r.root_no JOIN trees t ON t.root_no = r.root_no JOIN chains c ON c.run_no = r.no`;
+
+const REQUEST = `
+SELECT q.request_id, r.run_id, q.kind, q.digest, q.opened_at, q.body
+FROM requests q JOIN runs r ON r.no = q.run_no`;
+
+export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: string) => boolean): Reader {
+  const oneRun = db.prepare(`${RUN} WHERE r.run_id = ?`);
+  const roots = db.prepare(`${RUN} WHERE r.root_no = r.no ORDER BY r.no DESC`);
+  const tree = db.prepare(
+    `${RUN} WHERE r.root_no = (SELECT no FROM runs WHERE run_id = ? AND root_no = no) ORDER BY r.no`,
+  );
+  const runNo = db.prepare("SELECT no FROM runs WHERE run_id = ?");
+  const records = db.prepare(
+    "SELECT place - :base AS seq, ordinal, step_id, phase, incarnation, hash, value_blob, events_blob, value, events FROM records WHERE place >= :base + :from AND place < :base + :space ORDER BY place",
+  );
+  const signals = db.prepare("SELECT received FROM signals WHERE run_no = ? AND name = ? ORDER BY no");
+  const allRequests = db.prepare(`${REQUEST} ORDER BY q.opened_at, q.no`);
+  const treeRequests = db.prepare(
+    `${REQUEST} WHERE r.root_no = (SELECT no FROM runs WHERE run_id = ? AND root_no = no) ORDER BY q.opened_at, q.no`,
+  );
+
+  const numberOf = (runId: string): number => {
+    const row = runNo.get(runId);
+    if (row === undefined) throw unknownRun(runId);
+    return integer(row, "no");
+  };
+  /** A text of a row, from wherever it is kept. */
+  const whole = (row: Row, column: string, blobColumn: string, of: string): string => {
+    const digest = textOrNone(row, blobColumn);
+    return digest === undefined ? text(row, column) : blobs.read(digest, of);
+  };
+  const toRun = (row: Row, live: (ownerId: string) => boolean): RunRow => {
+    const runId = text(row, "run_id");
+    const parentId = textOrNone(row, "parent_id");
+    const cancel = textOrNone(row, "cancel");
+    const owner = textOrNone(row, "owner");
+    return {
+      runId,
+      rootId: text(row, "root_id"),
+      createdAt: integer(row, "created_at"),
+      records: integer(row, "records"),
+      head: text(row, "head"),
+      // Read when asked for: a look at a run happens at every change, and an input may be long.
+      get input() {
+        return JSON.parse(whole(row, "input", "input_blob", `the input of run ${runId}`));
+      },
+      ...(parentId === undefined ? {} : { parentId }),
+      ...(row.end_status === null
+        ? {}
+        : {
+            end: {
+              status: word(row, "end_status", ["completed", "failed", "cancelled"]),
+              value: JSON.parse(whole(row, "end_value", "end_blob", `the end of run ${runId}`)),
+            },
+          }),
+      ...(owner === undefined ? {} : { owner: { id: owner, label: text(row, "label"), live: live(owner) } }),
+      ...(cancel === undefined ? {} : { cancel: JSON.parse(cancel) }),
+    };
+  };
+
+  return {
+    run(runId) {
+      const row = oneRun.get(runId);
+      return row === undefined ? undefined : toRun(row, isLive);
+    },
+    runs(rootId) {
+      const known = new Map<string, boolean>();
+      const live = (ownerId: string): boolean => {
+        const answer = known.get(ownerId) ?? isLive(ownerId);
+        known.set(ownerId, answer);
+        return answer;
+      };
+      const rows = rootId === undefined ? roots.all() : tree.all(rootId);
+      return rows.map((row) => toRun(row, live));
+    },
+    records(runId, from) {
+      const rows = records.all({ base: numberOf(runId) * SEQ_SPACE, from, space: SEQ_SPACE });
+      return rows.map((row) => {
+        const seq = integer(row, "seq");
+        const stepId = text(row, "step_id");
+        const of = `record ${seq} (${stepId}) of run ${runId}`;
+        return {
+          seq,
+          ordinal: integer(row, "ordinal"),
+          stepId,
+          phase: word(row, "phase", ["open", "done", "life"]),
+          incarnation: text(row, "incarnation"),
+          value: whole(row, "value", "value_blob", of),
+          events: whole(row, "events", "events_blob", of),
+          hash: text(row, "hash"),
+        };
+      });
+    },
+    signals: (runId, name) => signals.all(numberOf(runId), name).map((row) => JSON.parse(text(row, "received"))),
+    requests: (rootId) => (rootId === undefined ? allRequests.all() : treeRequests.all(rootId)).map(toRequest),
+  };
+}
+
+function toRequest(row: Row): OpenRequest {
+  return {
+    requestId: text(row, "request_id"),
+    runId: text(row, "run_id"),
+    kind: word(row, "kind", ["grantStageTool", "approveTransition", "askUser", "humanState"]),
+    digest: text(row, "digest"),
+    body: JSON.parse(text(row, "body")),
+    openedAt: integer(row, "opened_at"),
+  };
+}
+
+export function unknownRun(runId: string): SluiceError {
+  return new SluiceError("Session", "run_unknown", `there is no run ${runId} in this store`);
+}

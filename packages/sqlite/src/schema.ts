@@ -1,0 +1,82 @@
+/** "SLUI" in the database's header, so that somebody else's database is never taken for a store. */
+export const APPLICATION_ID = 0x534c5549;
+export const STORE_VERSION = 1;
+
+/**
+ * A record's key is its run's number and its seq in one integer: the records of a run lie together in the table itself,
+ * and a commit touches no index.
+ */
+export const SEQ_SPACE = 2 ** 24;
+
+/** Big columns stand last: SQLite reads a row only as far as it has to. `*_blob` names a file when the text is too long. */
+export const SCHEMA = `
+CREATE TABLE store (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  machine TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE runs (
+  no INTEGER PRIMARY KEY,
+  run_id TEXT NOT NULL UNIQUE,
+  root_no INTEGER NOT NULL REFERENCES runs (no),
+  parent_id TEXT,
+  created_at INTEGER NOT NULL,
+  end_status TEXT,
+  cancel TEXT,
+  end_blob TEXT,
+  input_blob TEXT,
+  end_value TEXT,
+  input TEXT
+) STRICT;
+CREATE INDEX runs_of_root ON runs (root_no);
+
+CREATE TABLE trees (
+  root_no INTEGER PRIMARY KEY REFERENCES runs (no),
+  epoch INTEGER NOT NULL,
+  owner TEXT,
+  label TEXT
+) STRICT;
+
+CREATE TABLE chains (
+  run_no INTEGER PRIMARY KEY REFERENCES runs (no),
+  records INTEGER NOT NULL,
+  head TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE records (
+  place INTEGER PRIMARY KEY,
+  ordinal INTEGER NOT NULL,
+  step_id TEXT NOT NULL,
+  phase TEXT NOT NULL,
+  incarnation TEXT NOT NULL,
+  hash TEXT NOT NULL,
+  value_blob TEXT,
+  events_blob TEXT,
+  value TEXT,
+  events TEXT
+) STRICT;
+
+CREATE TABLE requests (
+  no INTEGER PRIMARY KEY,
+  run_no INTEGER NOT NULL REFERENCES runs (no),
+  request_id TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  opened_at INTEGER NOT NULL,
+  body TEXT NOT NULL,
+  UNIQUE (run_no, request_id)
+) STRICT;
+
+CREATE TABLE signals (
+  no INTEGER PRIMARY KEY,
+  run_no INTEGER NOT NULL REFERENCES runs (no),
+  name TEXT NOT NULL,
+  answers TEXT,
+  received TEXT NOT NULL,
+  UNIQUE (run_no, answers)
+) STRICT;
+CREATE INDEX signals_by_name ON signals (run_no, name);
+
+PRAGMA application_id = ${APPLICATION_ID};
+PRAGMA user_version = ${STORE_VERSION};
+`;

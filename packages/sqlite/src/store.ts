@@ -1,0 +1,121 @@
+import { type Clock, createHost, type JournalStore, type RunHost, systemClock } from "@sluice/core";
+import { backUp } from "./backup.ts";
+import { createBlobs } from "./blobs.ts";
+import { whenFree } from "./busy.ts";
+import { storeError, storeFault } from "./faults.ts";
+import { type OpeningOptions, type OpenJournal, openForReading, openForWriting } from "./opening.ts";
+import { createOwners } from "./owners.ts";
+import { createReader } from "./reader.ts";
+import { createWatch } from "./watch.ts";
+import { createWriter } from "./writer.ts";
+
+export interface SqliteStoreOptions extends OpeningOptions {
+  /** Waits for locks and looks for other processes' changes by this clock. */
+  readonly clock?: Clock;
+  /** Only looks: nothing is written, and a store on a read-only disk or from another machine opens too. */
+  readonly readOnly?: boolean;
+}
+
+/** A journal store in a folder of this machine. */
+export interface SqliteStore extends JournalStore {
+  /** Absolute, links resolved: what tools must keep away from. */
+  readonly folder: string;
+  /** Writes a copy that opens as a store of its own into a folder that is not there yet. */
+  backupTo(folder: string): void;
+}
+
+/**
+ * Opens the store in `folder` and makes it when it is not there. Throws SluiceError of class Host: `store_not_writable`,
+ * `store_folder_in_use`, `store_network_filesystem`, `store_foreign_machine`, `store_newer_version`, `store_damaged`,
+ * `store_busy`, `store_missing` (reading only).
+ */
+export function openSqliteStore(folder: string, options: SqliteStoreOptions = {}): SqliteStore {
+  const clock = options.clock ?? systemClock;
+  const readOnly = options.readOnly === true;
+  const opened = readOnly ? openForReading(folder) : openForWriting(folder, options);
+  try {
+    return assemble(opened, clock, readOnly);
+  } catch (thrown) {
+    opened.db.close();
+    throw storeFault(thrown, opened.folder.journal);
+  }
+}
+
+function assemble({ db, folder }: OpenJournal, clock: Clock, readOnly: boolean): SqliteStore {
+  const owners = createOwners(folder.owners);
+  const blobs = createBlobs(folder.blobs, owners.id);
+  const reader = createReader(db, blobs, owners.isLive);
+  const writer = createWriter(db, blobs, owners);
+  const watch = createWatch(db, clock);
+  let closed = false;
+
+  if (!readOnly) {
+    owners.sweep();
+    blobs.sweep(owners.isLive);
+  }
+
+  const guard = (): void => {
+    if (closed)
+      throw storeError("store_closed", "the run store was closed; open it again to go on", { path: folder.root });
+  };
+  /** The store may be closed while a call waits for a lock, so every try looks. */
+  const attempt = <T>(work: () => T): T | Promise<T> =>
+    whenFree(clock, folder.journal, () => {
+      guard();
+      return work();
+    });
+  const writing = <T>(prepare: () => () => T): T | Promise<T> => {
+    guard();
+    if (readOnly)
+      throw storeError("store_read_only", `the run store ${folder.root} was opened for reading only`, {
+        path: folder.root,
+      });
+    const done = attempt(prepare());
+    if (done instanceof Promise) return done.finally(watch.changed);
+    watch.changed();
+    return done;
+  };
+
+  return {
+    ownerId: owners.id,
+    folder: folder.root,
+    create: (run, commit) => writing(() => writer.create(run, commit)),
+    claim: (rootId) => writing(() => () => writer.claim(rootId)),
+    // After close nothing is this owner's any more.
+    release: (rootId) => (closed ? undefined : writing(() => () => writer.release(rootId))),
+    append: (commit) => writing(() => writer.append(commit)),
+    run: (runId) => attempt(() => reader.run(runId)),
+    runs: (rootId) => attempt(() => reader.runs(rootId)),
+    records: (runId, from) => attempt(() => reader.records(runId, from)),
+    putSignal: (runId, message, at) => writing(() => () => writer.putSignal(runId, message, at)),
+    signals: (runId, name) => attempt(() => reader.signals(runId, name)),
+    requestCancel: (runId, reason, by, at) => writing(() => () => writer.requestCancel(runId, reason, by, at)),
+    requests: (rootId) => attempt(() => reader.requests(rootId)),
+    onChange(listener) {
+      guard();
+      return watch.listen(listener);
+    },
+    backupTo(target) {
+      guard();
+      backUp(db, blobs, target);
+    },
+    async close() {
+      if (closed) return;
+      closed = true;
+      watch.close();
+      try {
+        if (owners.isLive(owners.id)) await whenFree(clock, folder.journal, () => writer.releaseAll());
+        if (!readOnly) db.exec("PRAGMA wal_checkpoint(PASSIVE)");
+      } finally {
+        db.close();
+        owners.close();
+      }
+    },
+  };
+}
+
+/** A host whose runs are kept in `folder`: they survive this process and can be watched, answered and resumed from others. */
+export function sqliteStore(folder: string, options: SqliteStoreOptions = {}): RunHost {
+  const store = openSqliteStore(folder, options);
+  return createHost(store, options.clock === undefined ? {} : { clock: options.clock });
+}

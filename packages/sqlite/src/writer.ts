@@ -1,0 +1,232 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { Commit, NewRunRow, SignalMessage, SignalOutcome, SluiceError } from "@sluice/core";
+import type { Blobs, Kept } from "./blobs.ts";
+import { integer, text, textOrNone } from "./cells.ts";
+import { storeError } from "./faults.ts";
+import type { Owners } from "./owners.ts";
+import { unknownRun } from "./reader.ts";
+import { SEQ_SPACE } from "./schema.ts";
+
+type FirstCommit = Omit<Commit, "epoch" | "runId"> & { readonly epoch?: number };
+
+/** A commit whose long texts are on the disk already. */
+interface Staged<C> {
+  readonly commit: C;
+  readonly value: Kept;
+  readonly events: Kept;
+  readonly end: Kept | undefined;
+}
+
+/** Everything that changes the journal, each in one transaction. Rejected calls leave nothing behind. */
+export interface Writer {
+  create(run: NewRunRow, commit: FirstCommit): () => number;
+  append(commit: Commit): () => void;
+  claim(rootId: string): number;
+  release(rootId: string): void;
+  releaseAll(): void;
+  putSignal(runId: string, message: SignalMessage, at: number): SignalOutcome;
+  requestCancel(runId: string, reason: string, by: string, at: number): boolean;
+}
+
+export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Writer {
+  const begin = db.prepare("BEGIN IMMEDIATE");
+  const commitNow = db.prepare("COMMIT");
+  const rollback = db.prepare("ROLLBACK");
+  const find = db.prepare(
+    "SELECT r.no, r.root_no, r.end_status, t.epoch, t.owner, c.records FROM runs r JOIN trees t ON t.root_no = r.root_no JOIN chains c ON c.run_no = r.no WHERE r.run_id = ?",
+  );
+  const nextNo = db.prepare("SELECT coalesce(max(no), 0) + 1 AS no FROM runs");
+  const addRun = db.prepare(
+    "INSERT INTO runs (no, run_id, root_no, parent_id, created_at, input_blob, input) VALUES (?, ?, ?, ?, ?, ?, ?)",
+  );
+  const addTree = db.prepare("INSERT INTO trees (root_no, epoch, owner, label) VALUES (?, 1, ?, ?)");
+  const addChain = db.prepare("INSERT INTO chains (run_no, records, head) VALUES (?, 1, ?)");
+  // The fence: a commit moves the chain on only while its owner holds the tree at its epoch and nobody else wrote before.
+  const advance = db.prepare(
+    "UPDATE chains SET records = records + 1, head = :hash WHERE records = :seq AND run_no = (SELECT r.no FROM runs r JOIN trees t ON t.root_no = r.root_no WHERE r.run_id = :run AND r.end_status IS NULL AND t.epoch = :epoch AND t.owner = :owner) RETURNING run_no",
+  );
+  const addRecord = db.prepare(
+    "INSERT INTO records (place, ordinal, step_id, phase, incarnation, hash, value_blob, events_blob, value, events) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+  );
+  const openRequest = db.prepare(
+    "INSERT INTO requests (run_no, request_id, kind, digest, opened_at, body) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET kind = excluded.kind, digest = excluded.digest, opened_at = excluded.opened_at, body = excluded.body",
+  );
+  const closeRequest = db.prepare("DELETE FROM requests WHERE run_no = ? AND request_id = ?");
+  const closeRequests = db.prepare("DELETE FROM requests WHERE run_no = ?");
+  const endRun = db.prepare("UPDATE runs SET end_status = ?, end_blob = ?, end_value = ? WHERE no = ?");
+  const takeTree = db.prepare(
+    "UPDATE trees SET owner = ?, label = ?, epoch = epoch + 1 WHERE root_no = ? AND epoch = ? RETURNING epoch",
+  );
+  const dropTree = db.prepare(
+    "UPDATE trees SET owner = NULL, label = NULL WHERE owner = ? AND root_no = (SELECT no FROM runs WHERE run_id = ?)",
+  );
+  const dropTrees = db.prepare("UPDATE trees SET owner = NULL, label = NULL WHERE owner = ?");
+  const answerOf = db.prepare("SELECT 1 AS found FROM signals WHERE run_no = ? AND answers = ?");
+  const requestOf = db.prepare("SELECT digest FROM requests WHERE run_no = ? AND request_id = ?");
+  const addSignal = db.prepare("INSERT INTO signals (run_no, name, answers, received) VALUES (?, ?, ?, ?)");
+  const setCancel = db.prepare("UPDATE runs SET cancel = ? WHERE run_id = ?");
+
+  const transact = <T>(work: () => T): T => {
+    begin.run();
+    try {
+      const result = work();
+      commitNow.run();
+      return result;
+    } catch (thrown) {
+      // A full disk makes SQLite roll back by itself.
+      if (db.isTransaction) rollback.run();
+      throw thrown;
+    }
+  };
+
+  const stage = <C extends FirstCommit | Commit>(commit: C): Staged<C> => {
+    const { record, end } = commit;
+    if (record.seq >= SEQ_SPACE) {
+      throw storeError("run_too_long", `a run holds at most ${SEQ_SPACE} records; go on in a new run`, {
+        records: record.seq,
+      });
+    }
+    return {
+      commit,
+      value: blobs.keep(record.value),
+      events: blobs.keep(record.events),
+      end: end === undefined ? undefined : blobs.keep(JSON.stringify(end.value)),
+    };
+  };
+
+  /** What a record brings along, once the chain counts it. */
+  const add = (runNo: number, { commit, value, events, end }: Staged<FirstCommit | Commit>): void => {
+    const { record } = commit;
+    addRecord.run(
+      runNo * SEQ_SPACE + record.seq,
+      record.ordinal,
+      record.stepId,
+      record.phase,
+      record.incarnation,
+      record.hash,
+      value.blob,
+      events.blob,
+      value.text,
+      events.text,
+    );
+    for (const { requestId, kind, digest, openedAt, body } of commit.opened) {
+      openRequest.run(runNo, requestId, kind, digest, openedAt, JSON.stringify(body));
+    }
+    for (const requestId of commit.closed) closeRequest.run(runNo, requestId);
+    if (commit.end === undefined || end === undefined) return;
+    endRun.run(commit.end.status, end.blob, end.text, runNo);
+    closeRequests.run(runNo);
+  };
+
+  const refusal = ({ runId, record }: Commit): SluiceError => {
+    const row = find.get(runId);
+    if (row === undefined) return unknownRun(runId);
+    const status = textOrNone(row, "end_status");
+    if (status !== undefined)
+      return storeError("run_finished", `run ${runId} is ${status}; nothing can be added to it`, { runId });
+    const why =
+      textOrNone(row, "owner") === owners.id ? `its record ${record.seq} is not the next one` : "it was taken over";
+    return storeError("ownership_lost", `run ${runId} does not belong to this process any more: ${why}`, { runId });
+  };
+
+  /** The tree a child is added to, when it is ours at this epoch. */
+  const ownTree = (rootId: string, epoch: number | undefined): { rootNo: number; epoch: number } => {
+    const row = find.get(rootId);
+    if (row === undefined) throw unknownRun(rootId);
+    const current = integer(row, "epoch");
+    if (textOrNone(row, "owner") !== owners.id || (epoch !== undefined && epoch !== current)) {
+      throw storeError("ownership_lost", `run ${rootId} does not belong to this process any more: it was taken over`, {
+        runId: rootId,
+      });
+    }
+    return { rootNo: integer(row, "root_no"), epoch: current };
+  };
+
+  return {
+    create(run, commit) {
+      const staged = stage(commit);
+      const input = blobs.keep(JSON.stringify(run.input));
+      return () => {
+        owners.hold();
+        return transact(() => {
+          if (find.get(run.runId) !== undefined)
+            throw storeError("run_exists", `a run ${run.runId} exists already`, { runId: run.runId });
+          const no = integer(nextNo.get() ?? {}, "no");
+          const isRoot = run.runId === run.rootId;
+          const { rootNo, epoch } = isRoot ? { rootNo: no, epoch: 1 } : ownTree(run.rootId, commit.epoch);
+          addRun.run(no, run.runId, rootNo, run.parentId ?? null, run.createdAt, input.blob, input.text);
+          if (isRoot) addTree.run(no, owners.id, owners.label);
+          addChain.run(no, commit.record.hash);
+          add(no, staged);
+          return epoch;
+        });
+      };
+    },
+
+    append(commit) {
+      const staged = stage(commit);
+      const { runId, record, epoch } = commit;
+      return () =>
+        transact(() => {
+          const row = advance.get({ run: runId, seq: record.seq, hash: record.hash, epoch, owner: owners.id });
+          if (row === undefined) throw refusal(commit);
+          add(integer(row, "run_no"), staged);
+        });
+    },
+
+    claim(rootId) {
+      owners.hold();
+      let dead: string | undefined;
+      const epoch = transact(() => {
+        const row = find.get(rootId);
+        if (row === undefined || integer(row, "no") !== integer(row, "root_no")) throw unknownRun(rootId);
+        const owner = textOrNone(row, "owner");
+        if (owner !== undefined && owner !== owners.id) {
+          if (owners.isLive(owner))
+            throw storeError("run_owned", `run ${rootId} is at work in another process`, { runId: rootId, owner });
+          dead = owner;
+        }
+        const taken = takeTree.get(owners.id, owners.label, integer(row, "no"), integer(row, "epoch"));
+        return integer(taken ?? {}, "epoch");
+      });
+      if (dead !== undefined) owners.bury(dead);
+      return epoch;
+    },
+
+    release(rootId) {
+      transact(() => dropTree.run(owners.id, rootId));
+    },
+
+    releaseAll() {
+      transact(() => dropTrees.run(owners.id));
+    },
+
+    putSignal(runId, message, at) {
+      const received = JSON.stringify({ payload: message.payload, by: message.by, at });
+      return transact((): SignalOutcome => {
+        const run = find.get(runId);
+        if (run === undefined || run.end_status !== null) return "unknown";
+        const runNo = integer(run, "no");
+        const answers = answeredRequest(message.name);
+        if (answers !== null) {
+          if (answerOf.get(runNo, answers) !== undefined) return "already_answered";
+          const request = requestOf.get(runNo, answers);
+          if (request === undefined) return "unknown";
+          if (message.digest !== undefined && message.digest !== text(request, "digest")) return "digest_mismatch";
+        }
+        addSignal.run(runNo, message.name, answers, received);
+        return "accepted";
+      });
+    },
+
+    requestCancel(runId, reason, by, at) {
+      return transact(() => setCancel.run(JSON.stringify({ reason, by, at }), runId).changes === 1);
+    },
+  };
+}
+
+const ANSWER_PREFIX = "request/";
+
+function answeredRequest(name: string): string | null {
+  return name.startsWith(ANSWER_PREFIX) ? name.slice(ANSWER_PREFIX.length) : null;
+}
