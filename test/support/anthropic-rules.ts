@@ -1,5 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from "@sluice/core";
-import type { RecordedRequest, Refusal } from "./sse-server.ts";
+import { type RecordedRequest, type Refusal, word } from "./sse-server.ts";
 
 /** Thinking texts by the signature the server issued with them. */
 export type Signatures = ReadonlyMap<string, string>;
@@ -45,11 +45,11 @@ function toolsFault(body: JsonObject): string | undefined {
   }
   const choice = body.tool_choice;
   if (choice === undefined) return undefined;
-  if (!isJsonObject(choice) || !["auto", "any", "tool", "none"].includes(String(choice.type)))
+  if (!isJsonObject(choice) || !["auto", "any", "tool", "none"].includes(word(choice.type)))
     return "tool_choice: Input should be a valid choice";
   if (names.size === 0) return "tool_choice may only be specified while providing tools.";
   if (choice.type === "tool" && !names.has(choice.name))
-    return `Tool '${String(choice.name)}' not found in provided tools`;
+    return `Tool '${word(choice.name)}' not found in provided tools`;
   return undefined;
 }
 
@@ -94,12 +94,12 @@ function assistantFault(
   for (const [index, block] of blocks.entries()) {
     const here = `${at}.content.${index}`;
     if (!isJsonObject(block)) return `${here}: Input should be an object`;
-    switch (block.type) {
+    switch (word(block.type)) {
       case "text":
         if (blank(block.text)) return `${at}: text content blocks must contain non-whitespace text`;
         break;
       case "thinking":
-        if (signatures.get(String(block.signature)) !== block.thinking)
+        if (signatures.get(word(block.signature)) !== block.thinking)
           return `${here}: Invalid \`signature\` in \`thinking\` block`;
         break;
       case "tool_use":
@@ -113,7 +113,7 @@ function assistantFault(
         ids.push(block.id);
         break;
       default:
-        return `${here}: Input tag '${String(block.type)}' found using 'type' does not match any of the expected tags`;
+        return `${here}: Input tag '${word(block.type)}' found using 'type' does not match any of the expected tags`;
     }
   }
   return ids;
@@ -126,7 +126,7 @@ function userFault(blocks: readonly Json[], at: string, pending: readonly string
     const here = `${at}.content.${index}`;
     if (!isJsonObject(block)) return `${here}: Input should be an object`;
     if (block.type === "tool_result") {
-      const id = String(block.tool_use_id);
+      const id = word(block.tool_use_id);
       if (!pending.includes(id))
         return `${here}: unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${id}. Each \`tool_result\` block must have a corresponding \`tool_use\` block in the previous message.`;
       if (answered.has(id))

@@ -8,6 +8,7 @@ import {
   type ServerReply,
   sse,
   startModelServer,
+  word,
 } from "./sse-server.ts";
 
 /**
@@ -20,7 +21,7 @@ export function startAnthropicServer(replies: Replies): Promise<ModelServer> {
     {
       path: "/v1/messages",
       check: (request) => checkAnthropicRequest(request, signatures),
-      events: (reply, request, n) => eventsOf(reply, String(request.body.model), n, signatures),
+      events: (reply, request, n) => eventsOf(reply, word(request.body.model), n, signatures),
       errorBody: ({ type, message }) =>
         JSON.stringify({ type: "error", error: { type, message }, request_id: "req_test" }),
     },
@@ -91,5 +92,5 @@ function eventsOf(reply: ServerReply, model: string, n: number, signatures: Map<
 }
 
 function event(data: JsonObject): string {
-  return sse(data, String(data.type));
+  return sse(data, word(data.type));
 }

@@ -1,5 +1,5 @@
 import { isJsonObject, type Json, type JsonObject, parseJson } from "@sluice/core";
-import type { RecordedRequest, Refusal } from "./sse-server.ts";
+import { type RecordedRequest, type Refusal, word } from "./sse-server.ts";
 
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 
@@ -56,7 +56,7 @@ function messagesFault(body: JsonObject): string | undefined {
       const found = assistantFault(message, at);
       if (typeof found === "string") return found;
       pending = found;
-    } else if (!["system", "developer", "user"].includes(String(message.role))) return `${at}.role is invalid`;
+    } else if (!["system", "developer", "user"].includes(word(message.role))) return `${at}.role is invalid`;
     else if (message.content === undefined || message.content === null || message.content === "")
       return `${at}.content is required`;
   }

@@ -9,6 +9,7 @@ import {
   type ServerReply,
   sse,
   startModelServer,
+  word,
 } from "./sse-server.ts";
 
 /**
@@ -29,7 +30,7 @@ export function startOpenAIServer(replies: Replies): Promise<ModelServer> {
 }
 
 function eventsOf(reply: ServerReply, request: RecordedRequest, n: number): string[] {
-  const base = { id: `chatcmpl-${n}`, object: "chat.completion.chunk", created: 1, model: String(request.body.model) };
+  const base = { id: `chatcmpl-${n}`, object: "chat.completion.chunk", created: 1, model: word(request.body.model) };
   const events: string[] = [];
   const push = (delta: JsonObject, finish: string | null = null): void => {
     events.push(sse({ ...base, choices: [{ index: 0, delta, finish_reason: finish }] }));

@@ -152,6 +152,11 @@ export function pieces(text: string): string[] {
   return parts;
 }
 
+/** A member that should be a string; "" when it is not. */
+export function word(value: Json | undefined): string {
+  return typeof value === "string" ? value : "";
+}
+
 export function argumentsOf(call: ServerCall): string {
   return call.rawInput ?? JSON.stringify(call.input ?? {});
 }

@@ -2,15 +2,11 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LanguageModelV2, LanguageModelV3, LanguageModelV4Prompt } from "@ai-sdk/provider";
-import { isSluiceError, type SluiceError, systemClock } from "@sluice/core";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { callModel } from "../../packages/stages/src/agent/model-call.ts";
-import {
-  loadProvider,
-  MODEL_PROVIDERS,
-  type ModelObject,
-  resolveModel,
-} from "../../packages/stages/src/models/registry.ts";
+import { isSluiceError, type JsonObject, type SluiceError, systemClock } from "@sluice/core";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { callModel, type ModelRequest } from "../../packages/stages/src/agent/model-call.ts";
+import { loadProvider, type ModelOptions } from "../../packages/stages/src/models/provider-settings.ts";
+import { MODEL_PROVIDERS, type ModelObject, resolveModel } from "../../packages/stages/src/models/registry.ts";
 import { modelOf } from "../support/stream-model.ts";
 
 const NO_ENV = { env: {}, cwd: "/nowhere", clock: systemClock };
@@ -67,9 +63,12 @@ describe("a model id", () => {
     expect(keyed.at(FIRST).modelId).toBe("a/b");
   });
 
-  test("with a password in the address keeps that secret too", async () => {
-    const env = { OPENAI_COMPATIBLE_BASE_URL: "http://me:p%40ss@127.0.0.1:1/v1" };
-    expect((await resolveModel("openai-compatible/m", { ...NO_ENV, env })).secrets).toEqual(["p@ss", "p%40ss"]);
+  test("with a password in the address is refused without repeating it", async () => {
+    const fault = await faultOf("openai-compatible/m", {
+      OPENAI_COMPATIBLE_BASE_URL: "http://me:hunter2@127.0.0.1:1/v1",
+    });
+    expect(fault).toMatchObject({ class: "Validation", code: "invalid_base_url" });
+    expect(fault.message).not.toContain("hunter2");
   });
 
   test.each([["localhost:11434"], ["file:///etc/passwd"], ["nonsense"]])(
@@ -114,6 +113,83 @@ describe("a model id", () => {
       ["openai-compatible", ["OPENAI_COMPATIBLE_BASE_URL"]],
       ["scripted", []],
     ]);
+  });
+});
+
+describe("the request that leaves", () => {
+  afterEach(() => {
+    vi.unstubAllGlobals();
+  });
+
+  /** Where the first request goes, and what it holds. */
+  async function requestOf(
+    id: string,
+    options: Partial<ModelOptions>,
+    providerOptions?: ModelRequest["providerOptions"],
+  ) {
+    const fetched = vi.fn((_url: string, _init: { body: string }) =>
+      Promise.resolve(new Response("no", { status: 500 })),
+    );
+    vi.stubGlobal("fetch", fetched);
+    const model = await resolveModel(id, { ...NO_ENV, ...options });
+    const tools = [{ type: "function" as const, name: "Read", inputSchema: { type: "object" as const } }];
+    const signal = new AbortController().signal;
+    await callModel({
+      model: model.at(FIRST),
+      prompt,
+      tools,
+      signal,
+      ...(providerOptions === undefined ? {} : { providerOptions }),
+    });
+    const [url, init] = fetched.mock.lastCall ?? [];
+    const body: JsonObject = JSON.parse(init?.body ?? "{}");
+    return { url, body };
+  }
+
+  const key = { ANTHROPIC_API_KEY: "k" };
+  test.each([
+    [undefined, "https://api.anthropic.com/v1/messages"],
+    ["https://api.anthropic.com", "https://api.anthropic.com/v1/messages"],
+    ["https://api.anthropic.com/v1/", "https://api.anthropic.com/v1/messages"],
+    ["http://127.0.0.1:4000", "http://127.0.0.1:4000/v1/messages"],
+    ["http://127.0.0.1:4000/v1", "http://127.0.0.1:4000/v1/messages"],
+    ["https://proxy.example.com/anthropic/", "https://proxy.example.com/anthropic/v1/messages"],
+    ["https://proxy.example.com/anthropic/v2", "https://proxy.example.com/anthropic/v2/messages"],
+  ])("to Anthropic, with ANTHROPIC_BASE_URL %s, goes to %s", async (address, url) => {
+    const env = address === undefined ? key : { ...key, ANTHROPIC_BASE_URL: address };
+    expect((await requestOf("anthropic/m", { env })).url).toBe(url);
+  });
+
+  test.each([
+    ["http://127.0.0.1:11434", "http://127.0.0.1:11434/v1/chat/completions"],
+    ["http://127.0.0.1:11434/v1/", "http://127.0.0.1:11434/v1/chat/completions"],
+    ["https://host.example.com/openai", "https://host.example.com/openai/chat/completions"],
+  ])("to an OpenAI-compatible server at %s goes to %s", async (address, url) => {
+    expect((await requestOf("openai-compatible/m", { env: { OPENAI_COMPATIBLE_BASE_URL: address } })).url).toBe(url);
+  });
+
+  test("goes to the configured address rather than the one in the environment", async () => {
+    const env = { ...key, ANTHROPIC_BASE_URL: "http://127.0.0.1:1" };
+    const baseUrls = { anthropic: "http://127.0.0.1:2" };
+    expect((await requestOf("anthropic/m", { env, baseUrls })).url).toBe("http://127.0.0.1:2/v1/messages");
+  });
+
+  test("asks Anthropic to keep the prompt for the next turn, unless told not to, and never asks a proxy", async () => {
+    const cached = { cache_control: { type: "ephemeral" } };
+    expect((await requestOf("anthropic/m", { env: key })).body).toMatchObject(cached);
+    expect((await requestOf("anthropic/m", { env: key, promptCache: false })).body).not.toHaveProperty("cache_control");
+    for (const address of ["http://127.0.0.1:4000", "https://api.anthropic.com.example.com"]) {
+      const env = { ...key, ANTHROPIC_BASE_URL: address };
+      expect((await requestOf("anthropic/m", { env })).body).not.toHaveProperty("cache_control");
+    }
+  });
+
+  test("asks for whole tool arguments, unless the call says otherwise", async () => {
+    const plain = await requestOf("anthropic/m", { env: key });
+    expect(JSON.stringify(plain.body.tools)).not.toContain("eager_input_streaming");
+    const eager = await requestOf("anthropic/m", { env: key }, { anthropic: { toolStreaming: true } });
+    expect(JSON.stringify(eager.body.tools)).toContain("eager_input_streaming");
+    expect(eager.body).toHaveProperty("cache_control");
   });
 });
 

@@ -1,21 +1,13 @@
 import { resolve } from "node:path";
 import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
-import { type Clock, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { resolveAnthropic } from "./anthropic.ts";
 import type { ResolvedModel } from "./model.ts";
+import { resolveOpenAICompatible } from "./openai-compatible.ts";
+import { type ModelOptions, steady } from "./provider-settings.ts";
 
 /** A model object of the AI SDK's provider interface, of any version it has had. */
 export type ModelObject = LanguageModelV4 | LanguageModelV3 | LanguageModelV2;
-
-export interface ModelOptions {
-  /** Where keys and base URLs come from; `process.env` is never read here. */
-  readonly env: Readonly<Record<string, string | undefined>>;
-  /** Base URLs from the configuration, by provider. They win over the environment. */
-  readonly baseUrls?: Readonly<Record<string, string>>;
-  /** Where a relative script path starts. */
-  readonly cwd: string;
-  /** Times the delays of a scripted model. */
-  readonly clock: Clock;
-}
 
 /** What a provider needs, for help texts and `doctor`. */
 export interface ProviderInfo {
@@ -72,38 +64,6 @@ export async function resolveModel(model: string | ModelObject, options: ModelOp
   }
 }
 
-async function resolveAnthropic(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {
-  const apiKey = setting(options.env, "ANTHROPIC_API_KEY");
-  if (apiKey === undefined) throw missingKey(id, "ANTHROPIC_API_KEY");
-  // Always given, since the package would read the variable of the process otherwise.
-  const url = baseUrl(options, "anthropic", "ANTHROPIC_BASE_URL") ?? new URL("https://api.anthropic.com");
-  const { createAnthropic } = await loadProvider("@ai-sdk/anthropic", () => import("@ai-sdk/anthropic"));
-  // Anthropic's own clients take the address without a version, the package wants it with one.
-  const versioned = /\/v\d+$/.test(trimmed(url)) ? trimmed(url) : `${trimmed(url)}/v1`;
-  const model = createAnthropic({ apiKey, baseURL: versioned }).languageModel(name);
-  return ready(id, model, [apiKey, ...urlSecrets(url)]);
-}
-
-async function resolveOpenAICompatible(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {
-  const url = baseUrl(options, "openai-compatible", "OPENAI_COMPATIBLE_BASE_URL");
-  if (url === undefined) {
-    const message = `${id} needs the server's address: set OPENAI_COMPATIBLE_BASE_URL (for example http://127.0.0.1:11434/v1)`;
-    throw new SluiceError("Session", "missing_base_url", message, {
-      detail: { variables: ["OPENAI_COMPATIBLE_BASE_URL"] },
-    });
-  }
-  const apiKey = setting(options.env, "OPENAI_COMPATIBLE_API_KEY");
-  const load = (): Promise<typeof import("@ai-sdk/openai-compatible")> => import("@ai-sdk/openai-compatible");
-  const { createOpenAICompatible } = await loadProvider("@ai-sdk/openai-compatible", load);
-  const model = createOpenAICompatible({
-    name: "openai-compatible",
-    baseURL: url.pathname === "/" ? `${trimmed(url)}/v1` : trimmed(url),
-    includeUsage: true,
-    ...(apiKey === undefined ? {} : { apiKey }),
-  }).languageModel(name);
-  return ready(id, model, [...(apiKey === undefined ? [] : [apiKey]), ...urlSecrets(url)]);
-}
-
 async function resolveScript(id: string, file: string, options: ModelOptions): Promise<ResolvedModel> {
   if (file === "") throw invalidModel(`${JSON.stringify(id)} names no file; write scripted:<file>`);
   const [{ loadScript }, { scriptedModel }] = await Promise.all([import("./script.ts"), import("./scripted.ts")]);
@@ -113,65 +73,18 @@ async function resolveScript(id: string, file: string, options: ModelOptions): P
 async function resolveObject(model: ModelObject): Promise<ResolvedModel> {
   switch (model?.specificationVersion) {
     case "v4":
-      return ready(`${model.provider}/${model.modelId}`, model, []);
+      return steady(`${model.provider}/${model.modelId}`, model, []);
     case "v3":
     case "v2": {
       // `ai` adapts older versions whenever it wraps a model, so an empty middleware is the adapter. For v2 it warns once on stderr.
       const { wrapLanguageModel } = await import("ai");
-      return ready(`${model.provider}/${model.modelId}`, wrapLanguageModel({ model, middleware: [] }), []);
+      return steady(`${model.provider}/${model.modelId}`, wrapLanguageModel({ model, middleware: [] }), []);
     }
     default:
       throw invalidModel(
         "a model is an id such as anthropic/<model>, or a model object of an AI SDK provider (v2, v3 or v4)",
       );
   }
-}
-
-function ready(id: string, model: LanguageModelV4, secrets: readonly string[]): ResolvedModel {
-  return { id, secrets, at: () => model };
-}
-
-/** Loads a provider package; one that is not there is a Session error `provider_not_installed` that says what to install. */
-export async function loadProvider<T>(name: string, load: () => Promise<T>): Promise<T> {
-  try {
-    return await load();
-  } catch (cause) {
-    const code: unknown = cause instanceof Error && "code" in cause ? cause.code : undefined;
-    // A package that is there but lacks one of its own dependencies is another matter: that error names the other package.
-    if (code !== "ERR_MODULE_NOT_FOUND" || !(cause instanceof Error) || !cause.message.includes(`'${name}'`))
-      throw cause;
-    const message = `the package ${name} is not installed; run: npm install ${name}`;
-    throw new SluiceError("Session", "provider_not_installed", message, { detail: { package: name }, cause });
-  }
-}
-
-function setting(env: ModelOptions["env"], name: string): string | undefined {
-  const value = env[name]?.trim();
-  return value === "" ? undefined : value;
-}
-
-function baseUrl(options: ModelOptions, provider: string, variable: string): URL | undefined {
-  const configured = options.baseUrls?.[provider];
-  const value = configured ?? setting(options.env, variable);
-  if (value === undefined) return undefined;
-  const url = URL.canParse(value) ? new URL(value) : undefined;
-  if (url !== undefined && (url.protocol === "http:" || url.protocol === "https:")) return url;
-  const from = configured === undefined ? variable : `the base URL configured for ${provider}`;
-  throw new SluiceError("Validation", "invalid_base_url", `${from} is not an http(s) URL: ${JSON.stringify(value)}`);
-}
-
-/** Without query, fragment and closing slashes, which the packages would glue their paths to. */
-function trimmed(url: URL): string {
-  return `${url.protocol}//${userInfo(url)}${url.host}${url.pathname.replace(/\/+$/, "")}`;
-}
-
-function userInfo(url: URL): string {
-  if (url.username === "") return "";
-  return url.password === "" ? `${url.username}@` : `${url.username}:${url.password}@`;
-}
-
-function urlSecrets(url: URL): string[] {
-  return url.password === "" ? [] : [decodeURIComponent(url.password), url.password];
 }
 
 function modelName(id: string, name: string): string {
@@ -182,12 +95,6 @@ function modelName(id: string, name: string): string {
 
 function invalidModel(message: string): SluiceError {
   return new SluiceError("Validation", "invalid_model", message);
-}
-
-function missingKey(id: string, variable: string): SluiceError {
-  return new SluiceError("Session", "missing_key", `${id} needs a key: set ${variable}`, {
-    detail: { variables: [variable] },
-  });
 }
 
 function unknownProvider(id: string, provider: string): SluiceError {
