@@ -14,6 +14,15 @@ function stop(line) {
   process.exitCode = 4;
 }
 
+// Node 22 announces node:sqlite as experimental at every start; all other warnings stay.
+function silenceSqliteNotice() {
+  var emitWarning = process.emitWarning;
+  process.emitWarning = function (warning, ...rest) {
+    if (rest[0] === "ExperimentalWarning" && String(warning).indexOf("SQLite ") === 0) return;
+    emitWarning.call(process, warning, ...rest);
+  };
+}
+
 function isMissingBuild(error) {
   return error && error.code === "ERR_MODULE_NOT_FOUND" && /\/dist\//.test(String(error.url || error.message));
 }
@@ -27,6 +36,7 @@ if (olderThan(running, needed)) {
       " or newer: install it from https://nodejs.org, or in a clone of the repository run `npx sluice`, which brings its own.",
   );
 } else {
+  silenceSqliteNotice();
   import("../dist/command/main.js").catch(function (error) {
     if (!isMissingBuild(error)) throw error;
     stop("it is not built yet: run `npm run build` in the root of the repository (`npm start` installs and builds).");
