@@ -1,3 +1,5 @@
+import type { Json } from "./json.ts";
+
 const MAX_DEPTH = 256;
 
 export type OwnJson<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly fault: string };
@@ -6,7 +8,16 @@ export type OwnJson<T> = { readonly ok: true; readonly value: T } | { readonly o
  * A copy that shares nothing with `value`, or why it is not JSON. Members that are undefined count as absent, since that is
  * what an optional member often is in TypeScript; `undefined` itself becomes null. Nothing else is converted.
  */
-export function ownJson<T>(value: T): OwnJson<T> {
+export function ownJson(value: unknown): OwnJson<Json> {
+  return copyOf<Json>(value);
+}
+
+/** The same for a value whose type somebody vouches for: a schema that just accepted it. */
+export function ownCopy<T>(value: T): OwnJson<T> {
+  return copyOf<T>(value);
+}
+
+function copyOf<T>(value: unknown): OwnJson<T> {
   const fault = faultOf(value, "$", 0);
   if (fault !== undefined) return { ok: false, fault };
   const copy: T = JSON.parse(JSON.stringify(value ?? null));

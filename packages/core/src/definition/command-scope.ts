@@ -43,7 +43,7 @@ function readWords(scope: string): ScopeReading<readonly WordRule[]> {
     if (!rule.ok) return rule;
     words.push(rule.value);
     at += raw.length;
-    while (scope[at] === " ") at += 1;
+    while (/\s/.test(scope.charAt(at))) at += 1;
   }
   return { ok: true, value: words };
 }

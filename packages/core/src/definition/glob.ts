@@ -1,4 +1,4 @@
-import picomatch from "picomatch/posix";
+import picomatch from "picomatch/posix.js";
 
 /** More stars in one piece would let a long name keep the matcher busy for seconds. */
 const MAX_STARS = 4;

@@ -43,6 +43,9 @@ export function readPattern(entry: AllowedTool): ScopeReading<ToolPattern> {
   const literal = !text.slice(0, open < 0 ? undefined : open).includes("*");
   if (open < 0) return { ok: true, value: { text, name: name.value, literal, ...optional } };
   const scope = text.slice(open + 1, -1);
+  if (!literal && name.value(COMMAND_TOOL)) {
+    return { ok: false, message: `${text}: the scope would be a path for some tools and a command for ${COMMAND_TOOL}`, suggestion: "list one pattern for each tool" };
+  }
   const scopes = readScope(text.slice(0, open), scope);
   if (!scopes.ok) return { ...scopes, message: `${text}: ${scopes.message}` };
   return { ok: true, value: { text, name: name.value, literal, scope, ...scopes.value, ...optional } };

@@ -1,4 +1,6 @@
+import type { Problem } from "../base/errors.ts";
 import type { Json, JsonObject } from "../base/json.ts";
+import type { TemplatePath } from "./template.ts";
 import type {
   AllowedTool,
   AnyChoice,
@@ -21,7 +23,10 @@ export interface CompiledSchema<T> {
   readonly jsonSchema: JsonObject;
   /** SHA-256 of the canonical JSON of `jsonSchema`. */
   readonly digest: string;
+  /** Accepted values are plain JSON of their own; at most 20 issues, none of them long. Never throws. */
   check(value: unknown): SchemaVerdict<T> | Promise<SchemaVerdict<T>>;
+  /** The JSON Schema of accepted values; undefined where that is not known (a schema may transform what it takes). */
+  accepted?(): JsonObject | undefined;
 }
 export type SchemaVerdict<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly issues: readonly Issue[] };
 export interface Issue {
@@ -44,6 +49,8 @@ export interface StateSpec {
   /** The fields of an agent state; other kinds keep theirs in `options`. */
   readonly agent?: AgentSpec;
   readonly options?: unknown;
+  /** What is wrong with the options it was made from, paths relative to the state. A pipeline with any is refused. */
+  readonly problems?: readonly Problem[];
   setup?(ctx: StageContext): Json | Promise<Json>;
   checkGate?(ctx: StageContext): GateAnswer | Promise<GateAnswer>;
   assert?(result: Completed<unknown> | Failed, ctx: StageContext): AssertAnswer | Promise<AssertAnswer>;
@@ -51,8 +58,10 @@ export interface StateSpec {
 }
 
 export interface AgentSpec {
-  /** The template's text, or that of the function, for the fingerprint. */
+  /** The template's text, for the fingerprint; empty for a function, whose body is no part of it. */
   readonly promptText: string;
+  /** The paths the template names; absent for a function. */
+  readonly promptPaths?: readonly TemplatePath[];
   /** The rendered system prompt. Throws SluiceError `prompt_unresolved` when a template names nothing. */
   prompt(ctx: StageContext): string;
   readonly visibility: "allowed" | "session";
@@ -81,8 +90,9 @@ export type RoutesSpec =
   | { readonly kind: "functions"; readonly next: ReadonlyMap<string, StateRoutes> }
   | { readonly kind: "table"; readonly rows: readonly RowSpec[] };
 
-/** The routes of one state, by how it ended. `targets` is known when the author declared them with `route()`. */
+/** The routes of one state, by how it ended. */
 export interface StateRoutes {
+  /** Where they may go; known when the author declared each of them with `route()`. */
   readonly targets?: readonly string[];
   completed(result: Completed<unknown>, ctx: StageContext): unknown;
   failed?(result: Failed, ctx: StageContext): unknown;

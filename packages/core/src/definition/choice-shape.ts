@@ -1,0 +1,149 @@
+import { type JsonObject, isJsonObject } from "../base/json.ts";
+import { ownJson } from "../base/own-json.ts";
+import { suggestOneOf } from "./suggest.ts";
+
+/** A choice whose names are known states and whose form is right; payloads are still unchecked. */
+export type ChoiceShape =
+  | { readonly kind: "to"; readonly state: string; readonly input: unknown; readonly context?: JsonObject }
+  | {
+      readonly kind: "fanOut";
+      readonly siblings: readonly SiblingShape[];
+      readonly join: string;
+      readonly input: unknown;
+      readonly onFailure: "cancel" | "settle";
+    }
+  | { readonly kind: "done"; readonly output: unknown }
+  | { readonly kind: "fail" | "cancel"; readonly reason: string };
+export interface SiblingShape {
+  readonly state: string;
+  readonly input: unknown;
+}
+export type ShapeReading = { readonly ok: true; readonly shape: ChoiceShape } | { readonly ok: false; readonly reason: string };
+
+type Fields = Readonly<Record<string, unknown>>;
+type States = { has(id: string): boolean; keys(): Iterable<string> };
+
+/** Reads anything a route, a table or a model gave as a choice. `output` is what an empty list of stages ends with. */
+export function readChoiceShape(value: unknown, states: States, output: unknown): ShapeReading {
+  if (typeof value === "string") return refuse(`"${value.slice(0, 80)}" is a name, not a choice; write to("${value.slice(0, 80)}")`);
+  if (!isFields(value)) return refuse(`${value === null ? "null" : typeof value} is not a choice; return to(…), done(…) or another`);
+  if ("stages" in value) return readStageList(value, states, output);
+  switch (value["kind"]) {
+    case "to":
+      return readTo(value, states);
+    case "fanOut":
+      return readFanOut(value, states);
+    case "done":
+      return extraKeys(value, ["kind", "output"]) ?? { ok: true, shape: { kind: "done", output: value["output"] } };
+    case "fail":
+    case "cancel":
+      return readEnd(value, value["kind"]);
+    default:
+      return refuse(
+        "then" in value
+          ? "a promise is not a choice; routes are synchronous"
+          : `it has no kind of choice; ${suggestOneOf(String(value["kind"]), ["to", "fanOut", "done", "fail", "cancel"])}`,
+      );
+  }
+}
+
+function readTo(value: Fields, states: States): ShapeReading {
+  const { state, input, context } = value;
+  const fault = extraKeys(value, ["kind", "state", "input", "context"]) ?? unknownState(state, states, "to");
+  if (fault !== undefined) return fault;
+  if (typeof state !== "string") return refuse("to() names no state");
+  if (context === undefined) return { ok: true, shape: { kind: "to", state, input } };
+  const patch = readPatch(context);
+  return patch.ok ? { ok: true, shape: { kind: "to", state, input, context: patch.value } } : refuse(patch.reason);
+}
+
+function readFanOut(value: Fields, states: States): ShapeReading {
+  const { siblings, join, input, onFailure = "cancel" } = value;
+  const extra = extraKeys(value, ["kind", "siblings", "join", "input", "onFailure"]);
+  if (extra !== undefined) return extra;
+  if (!Array.isArray(siblings) || siblings.length === 0) return refuse("fanOut() needs at least one sibling");
+  if (onFailure !== "cancel" && onFailure !== "settle") return refuse('onFailure is "cancel" or "settle"');
+  const read: SiblingShape[] = [];
+  for (const entry of siblings) {
+    const sibling = readSibling(entry, states);
+    if ("reason" in sibling) return sibling;
+    read.push(sibling);
+  }
+  const fault = unknownState(join, states, "the join") ?? siblingsFault(read, join);
+  if (fault !== undefined) return fault;
+  if (typeof join !== "string") return refuse("fanOut() names no join");
+  return { ok: true, shape: { kind: "fanOut", siblings: read, join, input, onFailure } };
+}
+
+function readSibling(entry: unknown, states: States): SiblingShape | Extract<ShapeReading, { ok: false }> {
+  if (typeof entry === "string") return unknownState(entry, states, "a sibling") ?? { state: entry, input: undefined };
+  if (!isFields(entry) || entry["kind"] !== "to") return refuse('a sibling is a name or to("name", input)');
+  const reading = readTo(entry, states);
+  if (!reading.ok) return reading;
+  if (reading.shape.kind !== "to") return refuse("a sibling is a state");
+  if (reading.shape.context !== undefined) return refuse("a sibling cannot change the context: it has a copy of its own");
+  return { state: reading.shape.state, input: reading.shape.input };
+}
+
+function siblingsFault(siblings: readonly SiblingShape[], join: unknown): Extract<ShapeReading, { ok: false }> | undefined {
+  const names = siblings.map(({ state }) => state);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) return refuse(`${twice} is a sibling twice`);
+  return names.some((name) => name === join) ? refuse(`the join ${String(join)} is also a sibling`) : undefined;
+}
+
+function readEnd(value: Fields, kind: "fail" | "cancel"): ShapeReading {
+  const { reason } = value;
+  const extra = extraKeys(value, ["kind", "reason"]);
+  if (extra !== undefined) return extra;
+  if (typeof reason !== "string" || reason.trim() === "") return refuse(`${kind}() needs a reason`);
+  return { ok: true, shape: { kind, reason } };
+}
+
+/** `{ stages, execution, join }`. */
+function readStageList(value: Fields, states: States, output: unknown): ShapeReading {
+  const { stages, execution, join } = value;
+  const extra = extraKeys(value, ["stages", "execution", "join"]);
+  if (extra !== undefined) return extra;
+  if (!Array.isArray(stages) || !stages.every((name) => typeof name === "string")) return refuse("stages is a list of names");
+  if (execution !== "sequential" && execution !== "parallel") return refuse('execution is "sequential" or "parallel"');
+  if (stages.length === 0) return { ok: true, shape: { kind: "done", output } };
+  const [only, ...more] = stages;
+  if (execution === "parallel") {
+    if (more.length === 0) return refuse("parallel needs two or more stages");
+    return readFanOut({ kind: "fanOut", siblings: stages, join }, states);
+  }
+  if (more.length > 0) return refuse(`one stage can be next, not ${stages.length}; let ${only} route to ${more[0]}`);
+  if (join !== undefined) return refuse("a join belongs to parallel stages");
+  return readTo({ kind: "to", state: only }, states);
+}
+
+/** What a patch may hold at its top, where it is merged: names of ours and of every object are not for it. */
+export function readPatch(
+  value: unknown,
+): { readonly ok: true; readonly value: JsonObject } | { readonly ok: false; readonly reason: string } {
+  const own = ownJson(value);
+  if (!own.ok) return { ok: false, reason: `the context is not JSON: ${own.fault}` };
+  if (!isJsonObject(own.value)) return { ok: false, reason: "the context is an object" };
+  const bad = Object.keys(own.value).find((key) => key.startsWith("_") || key === "constructor");
+  return bad === undefined ? { ok: true, value: own.value } : { ok: false, reason: `the context cannot hold ${JSON.stringify(bad)}` };
+}
+
+function unknownState(state: unknown, states: States, what: string): Extract<ShapeReading, { ok: false }> | undefined {
+  if (typeof state !== "string") return refuse(`${what} names no state`);
+  if (states.has(state)) return undefined;
+  return refuse(`${what}: there is no state ${JSON.stringify(state.slice(0, 80))}; ${suggestOneOf(state, states.keys()) ?? ""}`);
+}
+
+function extraKeys(value: Fields, known: readonly string[]): Extract<ShapeReading, { ok: false }> | undefined {
+  const extra = Object.keys(value).find((key) => !known.includes(key));
+  return extra === undefined ? undefined : refuse(`a choice has no ${JSON.stringify(extra)}; ${suggestOneOf(extra, known)}`);
+}
+
+function isFields(value: unknown): value is Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function refuse(reason: string): { readonly ok: false; readonly reason: string } {
+  return { ok: false, reason };
+}

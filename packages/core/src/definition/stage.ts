@@ -1,0 +1,115 @@
+import type { Problem } from "../base/errors.ts";
+import { idFault } from "./ids.ts";
+import { isCount } from "./limits.ts";
+import { matchesName } from "./patterns.ts";
+import { createReport, type Report } from "./problems.ts";
+import type { AgentSpec, CompiledSchema } from "./spec.ts";
+import { type CommonOptions, readEnvelope, schemaAt, stateSpec } from "./state.ts";
+import { readTemplate, type TemplatePath } from "./template.ts";
+import type { AnyState, Schema, Stage, StageContext, StageOptions, State } from "./types.ts";
+
+/** StageOptions once the types of context and output are gone. */
+interface AgentOptions extends CommonOptions {
+  readonly reads?: Readonly<Record<string, AnyState>>;
+  readonly prompt: string | ((ctx: StageContext) => string);
+  readonly visibility?: "allowed" | "session";
+  readonly model?: string;
+  readonly temperature?: number;
+  readonly maxOutputTokens?: number;
+  readonly completionTool: string;
+  readonly completionSchema: Schema<unknown>;
+  readonly turnCap: number;
+}
+
+const AGENT_KEYS = [
+  "reads",
+  "prompt",
+  "visibility",
+  "model",
+  "temperature",
+  "maxOutputTokens",
+  "completionTool",
+  "completionSchema",
+  "turnCap",
+];
+
+/**
+ * A state in which an LLM works: a fresh transcript, its own tools, one typed way out. Schemas, patterns and templates are
+ * compiled here; what is wrong with them is told by the pipeline, with everything else that is wrong.
+ */
+export function stage<const A extends Record<string, AnyState> = {}, O = unknown, I = undefined>(
+  options: StageOptions<A, O, I>,
+): Stage<O, I>;
+export function stage(options: AgentOptions): State & { readonly kind: "agent" } {
+  const { reads: _typesOnly, prompt, visibility, model, temperature, maxOutputTokens, ...rest } = options;
+  const { completionTool, completionSchema, turnCap, ...common } = rest;
+  const report = createReport();
+  const text = readPrompt(report, prompt, common.setup !== undefined);
+  const schema = readCompletionSchema(report, completionSchema);
+  checkCompletionTool(report, completionTool, common);
+  if (!isCount(turnCap)) report.add("turnCap", "is a whole number from 1", "it counts model calls");
+  if (visibility !== undefined && visibility !== "allowed" && visibility !== "session") {
+    report.add("visibility", 'is "allowed" or "session"');
+  }
+  if (model !== undefined && (typeof model !== "string" || model === "")) report.add("model", "is the id of a model");
+  if (temperature !== undefined && !(Number.isFinite(temperature) && temperature >= 0)) {
+    report.add("temperature", "is a number from 0");
+  }
+  if (maxOutputTokens !== undefined && !isCount(maxOutputTokens)) report.add("maxOutputTokens", "is a whole number from 1");
+  const agent: AgentSpec = {
+    ...text,
+    visibility: visibility ?? "allowed",
+    ...(model === undefined ? {} : { model }),
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    completionTool,
+    completionSchema: schema,
+    turnCap,
+  };
+  return { kind: "agent", spec: stateSpec("agent", common, { agent, keys: AGENT_KEYS, problems: report.problems }) };
+}
+
+type Prompt = Pick<AgentSpec, "promptText" | "promptPaths" | "prompt">;
+
+function readPrompt(report: Report, prompt: AgentOptions["prompt"], hasSetup: boolean): Prompt {
+  if (typeof prompt === "function") return { promptText: "", prompt };
+  if (typeof prompt !== "string" || prompt.trim() === "") {
+    report.add("prompt", "is a text or a function that returns one");
+    return { promptText: "", prompt: () => "" };
+  }
+  if (!prompt.isWellFormed()) report.add("prompt", "holds a lone surrogate, which is not valid Unicode");
+  const reading = readTemplate(prompt);
+  if (!reading.ok) {
+    for (const { message, suggestion } of reading.faults) report.add("prompt", message, suggestion);
+    return { promptText: prompt, prompt: () => prompt };
+  }
+  const { references, render } = reading.value;
+  if (!hasSetup && references.some((path) => path[0] === "setup")) {
+    report.add("prompt", "{{ctx.setup}} is what the setup hook returns, and there is none");
+  }
+  return { promptText: prompt, promptPaths: references, prompt: render };
+}
+
+/** Models send an object of named arguments, whatever the provider. */
+function readCompletionSchema(report: Report, schema: Schema<unknown>): CompiledSchema<unknown> {
+  const compiled = schemaAt(report, "completionSchema", schema);
+  const { type } = compiled.jsonSchema;
+  const combined = ["anyOf", "oneOf", "allOf", "$ref"].some((keyword) => keyword in compiled.jsonSchema);
+  if (compiled.digest !== "" && type !== "object" && (type !== undefined || !combined)) {
+    report.add("completionSchema", "describes an object, since a model completes with named fields", "wrap the value in an object");
+  }
+  return compiled;
+}
+
+function checkCompletionTool(report: Report, name: string, common: CommonOptions): void {
+  const fault = idFault(name);
+  if (fault !== undefined) {
+    report.add("completionTool", fault);
+    return;
+  }
+  // Faults of the patterns are reported where the envelope is read.
+  const patterns = readEnvelope(createReport(), common.allowedTools);
+  if (patterns.some((pattern) => pattern.literal && matchesName(pattern, name))) {
+    report.add("completionTool", `${name} is listed in allowedTools`, "take it out: the completion tool is always offered");
+  }
+}

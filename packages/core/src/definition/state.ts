@@ -1,0 +1,97 @@
+import type { Problem } from "../base/errors.ts";
+import { checkLimits, isCount } from "./limits.ts";
+import { readPattern, type ToolPattern } from "./patterns.ts";
+import { createReport, type Report } from "./problems.ts";
+import { readSchema } from "./schema.ts";
+import type { CompiledSchema, StateSpec } from "./spec.ts";
+import type { AllowedTool, Schema } from "./types.ts";
+
+type Hooks = Pick<StateSpec, "onCall" | "setup" | "checkGate" | "assert" | "exit">;
+
+/** What any kind of state may be given (`StateCommon`), once the types of its context are gone. */
+export interface CommonOptions extends Hooks, Pick<StateSpec, "allowedTools" | "retryPolicy" | "limits"> {
+  readonly inputSchema?: Schema<unknown>;
+}
+/** What a kind adds: its own fields, already read, and what was wrong with them. */
+export interface KindFields extends Pick<StateSpec, "agent" | "options"> {
+  /** The names of its own options, for "did you mean". */
+  readonly keys: readonly string[];
+  readonly problems: readonly Problem[];
+}
+
+const HOOKS = ["setup", "checkGate", "assert", "exit", "onCall"] as const;
+const COMMON_KEYS = ["inputSchema", "allowedTools", "retryPolicy", "limits", ...HOOKS];
+
+/** Reads what states of every kind share. Nothing throws: what is wrong is kept for the pipeline, which tells all of it. */
+export function stateSpec(kind: string, common: CommonOptions, own: KindFields): StateSpec {
+  const report = createReport();
+  report.include("", own.problems);
+  const { inputSchema, ...rest } = common;
+  report.unknownKeys("", rest, [...COMMON_KEYS, ...own.keys]);
+  const schema = inputSchema === undefined ? undefined : schemaAt(report, "inputSchema", inputSchema);
+  readEnvelope(report, common.allowedTools);
+  checkRetryPolicy(report, common.retryPolicy);
+  checkLimits(report, "limits", common.limits, "state");
+  for (const hook of HOOKS) {
+    if (common[hook] !== undefined && typeof common[hook] !== "function") report.add(hook, "is a function");
+  }
+  const { allowedTools, retryPolicy, limits, setup, checkGate, assert, exit, onCall } = rest;
+  return {
+    kind,
+    ...(schema === undefined ? {} : { inputSchema: schema }),
+    ...(allowedTools === undefined ? {} : { allowedTools }),
+    ...(retryPolicy === undefined ? {} : { retryPolicy }),
+    ...(limits === undefined ? {} : { limits }),
+    ...(setup === undefined ? {} : { setup }),
+    ...(checkGate === undefined ? {} : { checkGate }),
+    ...(assert === undefined ? {} : { assert }),
+    ...(exit === undefined ? {} : { exit }),
+    ...(onCall === undefined ? {} : { onCall }),
+    ...(own.agent === undefined ? {} : { agent: own.agent }),
+    ...(own.options === undefined ? {} : { options: own.options }),
+    ...(report.problems.length === 0 ? {} : { problems: report.problems }),
+  };
+}
+
+/** A schema that could not be read accepts nothing; its pipeline is refused anyway. */
+const UNREADABLE: CompiledSchema<never> = {
+  jsonSchema: {},
+  digest: "",
+  check: () => ({ ok: false, issues: [{ path: "$", message: "the schema could not be read" }] }),
+};
+
+export function schemaAt<T>(report: Report, path: string, schema: Schema<T>): CompiledSchema<T> {
+  const reading = readSchema(schema);
+  if (reading.ok) return reading.value;
+  report.add(path, reading.message);
+  return UNREADABLE;
+}
+
+/** Every pattern of allowedTools that can be read. */
+export function readEnvelope(report: Report, allowedTools: readonly AllowedTool[] | undefined): readonly ToolPattern[] {
+  if (allowedTools === undefined) return [];
+  if (!Array.isArray(allowedTools)) {
+    report.add("allowedTools", "is a list of tool patterns", "[] allows none; leave it out for no envelope");
+    return [];
+  }
+  const patterns: ToolPattern[] = [];
+  for (const [index, entry] of allowedTools.entries()) {
+    const path = `allowedTools[${index}]`;
+    const reading = readPattern(entry);
+    if (reading.ok) patterns.push(reading.value);
+    else report.add(path, reading.message, reading.suggestion);
+  }
+  return patterns;
+}
+
+function checkRetryPolicy(report: Report, policy: unknown): void {
+  if (policy === undefined) return;
+  if (typeof policy !== "object" || policy === null) {
+    report.add("retryPolicy", "is an object: { maxAttempts: 3 }");
+    return;
+  }
+  report.unknownKeys("retryPolicy", policy, ["maxAttempts"]);
+  if (!("maxAttempts" in policy) || !isCount(policy.maxAttempts)) {
+    report.add("retryPolicy.maxAttempts", "is a whole number from 1", "1 means no second attempt");
+  }
+}

@@ -1,0 +1,182 @@
+import { SluiceError } from "../base/errors.ts";
+import type { StageContext } from "./types.ts";
+
+/** A prompt's text, read once. */
+export interface CompiledTemplate {
+  /** The paths it names, each once, as `ctx.upstream.plan.steps[0]`. */
+  readonly paths: readonly string[];
+  /** The same, piece by piece and without `ctx`, for checks against what is known of the context. */
+  readonly references: readonly TemplatePath[];
+  /** The text with every path replaced. Throws SluiceError `prompt_unresolved` naming a path that leads nowhere. */
+  render(ctx: object): string;
+}
+export type TemplatePath = readonly (string | number)[];
+export interface TemplateFault {
+  readonly message: string;
+  readonly suggestion?: string;
+}
+export type TemplateReading =
+  | { readonly ok: true; readonly value: CompiledTemplate }
+  | { readonly ok: false; readonly faults: readonly TemplateFault[] };
+
+/** What a template may start from; the rest of a context is not for prompts. */
+const ROOTS: ReadonlySet<string> = new Set<keyof StageContext>([
+  "runId",
+  "task",
+  "run",
+  "input",
+  "upstream",
+  "context",
+  "setup",
+  "attempt",
+  "visit",
+  "fork",
+]);
+const PIECE = /\.([A-Za-z_$][A-Za-z0-9_$-]*)|\[(\d{1,9})\]|\["((?:[^"\\]|\\.)*)"\]/y;
+
+/**
+ * Compiles a text with templates: `{{ctx.path.to[0].value}}` (or `["a key"]`) is replaced by what stands there, a string as it
+ * is, everything else as JSON. What was put in is never read as a template. `\{{` is two braces. Throws `template_invalid`.
+ */
+export function compileTemplate(text: string): CompiledTemplate {
+  const reading = readTemplate(text);
+  if (reading.ok) return reading.value;
+  const lines = reading.faults.map(({ message, suggestion }) => (suggestion === undefined ? message : `${message} (${suggestion})`));
+  throw new SluiceError("Validation", "template_invalid", lines.join("\n"));
+}
+
+/** Like `compileTemplate`, with all faults as values, for checks that gather them. */
+export function readTemplate(text: string): TemplateReading {
+  const parts: (string | TemplatePath)[] = [];
+  const faults: TemplateFault[] = [];
+  let literal = "";
+  let at = 0;
+  for (;;) {
+    const open = text.indexOf("{{", at);
+    if (open < 0) break;
+    if (text[open - 1] === "\\" && open > at) {
+      literal += `${text.slice(at, open - 1)}{{`;
+      at = open + 2;
+      continue;
+    }
+    literal += text.slice(at, open);
+    const close = text.indexOf("}}", open + 2);
+    if (close < 0) {
+      faults.push({ message: `"${excerpt(text.slice(open))}" is never closed`, suggestion: "write \\{{ for two braces" });
+      at = text.length;
+      break;
+    }
+    const reading = readPath(text.slice(open + 2, close));
+    if ("message" in reading) faults.push(reading);
+    else {
+      parts.push(literal, reading.path);
+      literal = "";
+    }
+    at = close + 2;
+  }
+  parts.push(literal + text.slice(at));
+  if (faults.length > 0) return { ok: false, faults };
+  return { ok: true, value: compiled(parts) };
+}
+
+function compiled(parts: readonly (string | TemplatePath)[]): CompiledTemplate {
+  const references = parts.filter((part) => typeof part !== "string");
+  return {
+    paths: [...new Set(references.map((path) => pathText(path)))],
+    references,
+    render: (ctx) => parts.map((part) => (typeof part === "string" ? part : textAt(ctx, part))).join(""),
+  };
+}
+
+function readPath(inside: string): { readonly path: TemplatePath } | TemplateFault {
+  const source = inside.trim();
+  const shown = `{{${excerpt(inside)}}}`;
+  const root = /^[A-Za-z_$][A-Za-z0-9_$]*/.exec(source)?.[0];
+  if (root !== undefined && root !== "ctx" && ROOTS.has(root)) {
+    return { message: `${shown} does not start with ctx`, suggestion: `write {{ctx.${source}}}` };
+  }
+  if (root !== "ctx") {
+    return { message: `${shown} is not a path`, suggestion: "write {{ctx.…}}, or \\{{ for two braces" };
+  }
+  const path: (string | number)[] = [];
+  let at = 3;
+  while (at < source.length) {
+    PIECE.lastIndex = at;
+    const piece = PIECE.exec(source);
+    if (piece === null) return { message: `${shown} is not a path after "${source.slice(0, at)}"`, suggestion: 'pieces are .name, [0] or ["a key"]' };
+    const [all, name, index, quoted] = piece;
+    const key = quoted === undefined ? name : unquoted(quoted);
+    if (key === undefined && index === undefined) return { message: `${shown} holds a key that is not a JSON string` };
+    path.push(key ?? Number(index));
+    at += all.length;
+  }
+  return rootFault(path, shown) ?? { path };
+}
+
+function rootFault(path: TemplatePath, shown: string): TemplateFault | undefined {
+  const root = path[0];
+  if (root === undefined) return { message: `${shown} names no field`, suggestion: "write {{ctx.task}}, {{ctx.input.…}} or another" };
+  if (root === "feedback") {
+    return {
+      message: `${shown} is not there on the first attempt`,
+      suggestion: "leave it out: feedback is put into the first message by itself",
+    };
+  }
+  if (typeof root === "string" && ROOTS.has(root)) return undefined;
+  return { message: `${shown}: ctx has no ${JSON.stringify(root)}`, suggestion: `ctx has ${[...ROOTS].join(", ")}` };
+}
+
+function unquoted(inside: string): string | undefined {
+  try {
+    const value: unknown = JSON.parse(`"${inside}"`);
+    return typeof value === "string" ? value : undefined;
+  } catch (thrown) {
+    if (thrown instanceof SyntaxError) return undefined;
+    throw thrown;
+  }
+}
+
+function textAt(ctx: object, path: TemplatePath): string {
+  let value: unknown = ctx;
+  for (const [index, key] of path.entries()) {
+    const inside = memberOf(value, key);
+    if (inside === undefined) throw unresolved(path, index, value);
+    value = inside;
+  }
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** Own members only: what an object inherits was written by nobody. */
+function memberOf(value: unknown, key: string | number): unknown {
+  if (Array.isArray(value)) return typeof key === "number" ? value[key] : undefined;
+  if (typeof value !== "object" || value === null) return undefined;
+  return Object.hasOwn(value, key) ? Reflect.get(value, key) : undefined;
+}
+
+function unresolved(path: TemplatePath, at: number, value: unknown): SluiceError {
+  const wanted = pathText(path);
+  const here = pathText(path.slice(0, at));
+  const message = `{{${wanted}}} leads nowhere: ${here} ${whatIsThere(value)}`;
+  return new SluiceError("Validation", "prompt_unresolved", message, { detail: { path: wanted, at: here } });
+}
+
+function whatIsThere(value: unknown): string {
+  if (Array.isArray(value)) return `has ${value.length} element${value.length === 1 ? "" : "s"}`;
+  if (typeof value !== "object" || value === null) return `is ${value === null ? "null" : `a ${typeof value}`}`;
+  const keys = Object.keys(value);
+  if (keys.length === 0) return "is empty";
+  return `has ${keys.slice(0, 20).map(excerpt).join(", ")}${keys.length > 20 ? ", …" : ""}`;
+}
+
+/** `ctx.upstream.plan.steps[0]`. */
+export function pathText(path: TemplatePath): string {
+  const pieces = path.map((key) => {
+    if (typeof key === "number") return `[${key}]`;
+    return /^[A-Za-z_$][A-Za-z0-9_$-]*$/.test(key) ? `.${key}` : `[${JSON.stringify(key)}]`;
+  });
+  return `ctx${pieces.join("")}`;
+}
+
+function excerpt(text: string): string {
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
+}
