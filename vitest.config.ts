@@ -3,7 +3,7 @@ import { defineConfig } from "vitest/config";
 
 /** Each folder of test/ is a project: `vitest run --project unit`. */
 const folders = readdirSync(new URL("test", import.meta.url), { withFileTypes: true })
-  .filter((entry) => entry.isDirectory())
+  .filter((entry) => entry.isDirectory() && entry.name !== "fixtures")
   .map((entry) => entry.name);
 
 // Tests run the sources, without a build; what starts the command itself runs the built one.
