@@ -216,6 +216,13 @@ describe("a scripted model id", () => {
 });
 
 describe("a model object", () => {
+  beforeEach(() => {
+    vi.stubGlobal("AI_SDK_LOG_WARNINGS", false); // `ai` warns of v2 models, which is not what is tested here
+  });
+  afterEach(() => {
+    vi.unstubAllGlobals();
+  });
+
   test("is used as it is", async () => {
     const model = modelOf([]);
     const resolved = await resolveModel(model, NO_ENV);

@@ -22,13 +22,20 @@ function tokens(count: unknown): number | undefined {
 export function warningText(warning: SharedV4Warning): string {
   switch (warning?.type) {
     case "unsupported":
-    case "compatibility":
-      return `${warning.type}: ${warning.feature}${warning.details === undefined ? "" : ` (${warning.details})`}`;
+    case "compatibility": {
+      const details = word(warning.details);
+      return `${warning.type}: ${word(warning.feature)}${details === "" ? "" : ` (${details})`}`;
+    }
     case "deprecated":
-      return `deprecated: ${warning.setting} (${warning.message})`;
+      return `deprecated: ${word(warning.setting)} (${word(warning.message)})`;
     case "other":
-      return warning.message;
+      return word(warning.message);
     default:
       return "a warning of an unknown type";
   }
+}
+
+/** What should be a string, as one. */
+export function word(value: unknown): string {
+  return typeof value === "string" ? value : "";
 }

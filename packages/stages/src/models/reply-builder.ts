@@ -1,6 +1,6 @@
 import type { LanguageModelV4FunctionTool, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { CUT, failureOf } from "./failure.ts";
-import { usageOf, warningText } from "./provider-facts.ts";
+import { usageOf, warningText, word } from "./provider-facts.ts";
 import { providerData, toBase64, toJson } from "./provider-json.ts";
 import type { AssistantPart, FilePart, FinishReason, ModelFailure, ModelReply, ModelToolCall } from "./reply.ts";
 import { parseToolInput, uniqueCallId, wireInput, wireNameOf } from "./tool-input.ts";
@@ -172,7 +172,7 @@ export class ReplyBuilder {
     const parsed = parseToolInput(
       typeof sentInput === "string" ? sentInput : (JSON.stringify(toJson(sentInput)) ?? ""),
     );
-    const tool = typeof part.toolName === "string" ? part.toolName.slice(0, LONGEST_TOOL_NAME) : "";
+    const tool = word(part.toolName).slice(0, LONGEST_TOOL_NAME);
     const wireName = wireNameOf(tool, this.#options.tools);
     const index = this.#calls.length;
     const taken = (id: string): boolean => this.#ids.has(id) || this.#options.callIds?.has(id) === true;
@@ -208,8 +208,8 @@ export class ReplyBuilder {
     this.#size += sizeOf(value);
     this.#parts.push({
       type: "tool-result",
-      toolCallId: this.#renamed.get(part.toolCallId) ?? String(part.toolCallId),
-      toolName: wireNameOf(String(part.toolName), this.#options.tools),
+      toolCallId: this.#renamed.get(part.toolCallId) ?? word(part.toolCallId),
+      toolName: wireNameOf(word(part.toolName), this.#options.tools),
       output:
         typeof value === "string" && part.isError !== true
           ? { type: "text", value }
@@ -230,7 +230,7 @@ export class ReplyBuilder {
   #file(part: Extract<LanguageModelV4StreamPart, { type: "file" | "reasoning-file" }>): void {
     const bytes = part.data?.type === "data" ? part.data.data : undefined;
     // A file behind a URL is not plain JSON and may be gone when it is sent again.
-    if (bytes === undefined || typeof part.mediaType !== "string") {
+    if ((typeof bytes !== "string" && !(bytes instanceof Uint8Array)) || typeof part.mediaType !== "string") {
       this.#ignore(part.type);
       return;
     }

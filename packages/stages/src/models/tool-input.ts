@@ -3,7 +3,7 @@ import { depthFault, MAX_DEPTH } from "./provider-json.ts";
 import type { ModelToolCall } from "./reply.ts";
 
 /** Arguments longer than this are an input error: 10 MiB of characters. */
-export const MAX_INPUT_CHARS = 10 * 1024 * 1024;
+const MAX_INPUT_CHARS = 10 * 1024 * 1024;
 const KEPT_OF_TOO_LARGE = 1024;
 const LONGEST_ID = 256;
 
