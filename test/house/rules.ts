@@ -40,7 +40,7 @@ const confined: readonly { readonly module: RegExp; readonly only: readonly stri
 ];
 
 /** Core decides; files, processes and the network are for those above it. */
-const outsideOfCore = /^node:(fs|child_process|cluster|dgram|http|http2|https|module|net|tls|worker_threads)(\/.*)?$/;
+const outsideOfCore = /^node:(fs|child_process|cluster|dgram|http|http2|https|net|tls|worker_threads)(\/.*)?$/;
 
 /** The dependencies a package declares, by its folder's name. */
 export type Manifests = Readonly<Record<string, { readonly dependencies: readonly string[] }>>;
