@@ -177,8 +177,13 @@ describe("messages", () => {
   test("hold no key, known or not", () => {
     expect(message("token hunter2 is wrong", ["hunter2", ""])).toBe("token [redacted] is wrong");
     expect(message("Incorrect API key provided: sk-proj-abcdef123456.")).not.toContain("abcdef");
-    expect(message("bad header Authorization: Bearer eyJhbGciOi.abc")).not.toContain("eyJhbGciOi");
-    expect(message('{"x-api-key":"zzzzzzzzzz"}')).not.toContain("zzzzzzzzzz");
+    expect(message("bad header Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.abc")).not.toContain("eyJhbGciOi");
+    expect(message('{"x-api-key":"zzzz1zzzzz"}')).not.toContain("zzzz1zzzzz");
+  });
+
+  test("keep the words around a key", () => {
+    const words = "invalid api key: missing; use basic authentication";
+    expect(message(words)).toBe(words);
   });
 
   test("are one short line without control characters", () => {

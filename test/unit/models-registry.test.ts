@@ -85,7 +85,7 @@ describe("a model id", () => {
     ["antropic/claude-x", "Did you mean anthropic/<model>?"],
     ["Anthropic/claude-x", "Did you mean anthropic/<model>?"],
     ["openai/gpt-x", "Did you mean openai-compatible/<model>?"],
-    ["script:x.json", "Known: anthropic/<model>, openai-compatible/<model>, scripted:<file>."],
+    ["script:x.json", "Did you mean scripted:<file>?"],
     ["claude-x", "Known: anthropic/<model>, openai-compatible/<model>, scripted:<file>."],
     ["constructor/x", "Known: anthropic/<model>"],
   ])("of an unknown provider (%s) names the known ones", async (id, words) => {

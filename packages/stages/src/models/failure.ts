@@ -6,10 +6,11 @@ const MASK = "[redacted]";
 
 /** Keys that providers echo in their refusals, when nobody told us the value. */
 const KEY_PATTERNS = [
-  /\b(?:sk|pk|rk|xai|gsk|AIza)[-_][A-Za-z0-9_-]{6,}(?:\*+[A-Za-z0-9_-]*)?/g,
+  /\b(?:sk|pk|rk|xai|gsk)[-_][A-Za-z0-9_*-]{8,}/g,
   /\bAIza[A-Za-z0-9_-]{10,}/g,
-  /\b(?:bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}/gi,
-  /\b(?:x-api-key|api[-_ ]?key|authorization)["']?\s*[:=]\s*["']?[^\s"',;]{6,}/gi,
+  /\b(?:bearer|basic)\s+[A-Za-z0-9._~+/=-]{16,}/gi,
+  // A value without a digit is a word of the sentence.
+  /\b(?:x-api-key|api[-_ ]?key|authorization)["']?\s*[:=]\s*["']?(?=[^\s"',;]*\d)[^\s"',;]{6,}/gi,
 ];
 
 /** How providers say that a prompt does not fit: by code, or in words where the status allows it. */

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
-import { SluiceError } from "@sluice/core";
+import { didYouMean, SluiceError } from "@sluice/core";
 import { resolveAnthropic } from "./anthropic.ts";
 import type { ResolvedModel } from "./model.ts";
 import { resolveOpenAICompatible } from "./openai-compatible.ts";
@@ -60,7 +60,7 @@ export async function resolveModel(model: string | ModelObject, options: ModelOp
     case "openai-compatible":
       return resolveOpenAICompatible(model, modelName(model, name), options);
     default:
-      throw unknownProvider(model, provider);
+      throw unknownProvider(model);
   }
 }
 
@@ -97,27 +97,15 @@ function invalidModel(message: string): SluiceError {
   return new SluiceError("Validation", "invalid_model", message);
 }
 
-function unknownProvider(id: string, provider: string): SluiceError {
+function unknownProvider(id: string): SluiceError {
+  const names = MODEL_PROVIDERS.map((info) => info.name);
+  const prefix = id.replace(/[/:].*$/su, "").toLowerCase();
+  // `openai` is nearer to nothing by letters, but it is how the long name begins.
+  const meant =
+    didYouMean(prefix, names) ??
+    names.find((name) => name === prefix || (prefix.length > 3 && name.startsWith(prefix)));
+  const hint = MODEL_PROVIDERS.filter((info) => info.name === meant).map((info) => ` Did you mean ${info.form}?`);
   const known = MODEL_PROVIDERS.map((info) => info.form).join(", ");
-  const nearest = MODEL_PROVIDERS.find((info) => alike(provider.toLowerCase(), info.name));
-  const hint = nearest === undefined ? "" : ` Did you mean ${nearest.form}?`;
-  const message = `no provider for the model ${JSON.stringify(id)}.${hint} Known: ${known}. Any server that speaks OpenAI's chat API is openai-compatible.`;
-  return new SluiceError("Validation", "unknown_provider", message, {
-    detail: { model: id, known: MODEL_PROVIDERS.map((info) => info.name) },
-  });
-}
-
-/** At most two letters apart, or the beginning of the name. */
-function alike(word: string, name: string): boolean {
-  if (word.length >= 4 && name.startsWith(word)) return true;
-  let previous = Array.from({ length: name.length + 1 }, (_, column) => column);
-  for (let row = 1; row <= word.length; row += 1) {
-    const current = [row];
-    for (let column = 1; column <= name.length; column += 1) {
-      const substitution = (previous[column - 1] ?? 0) + (word[row - 1] === name[column - 1] ? 0 : 1);
-      current.push(Math.min(substitution, (previous[column] ?? 0) + 1, (current[column - 1] ?? 0) + 1));
-    }
-    previous = current;
-  }
-  return (previous[name.length] ?? 0) <= 2;
+  const message = `no provider for the model ${JSON.stringify(id)}.${hint.join("")} Known: ${known}. Any server that speaks OpenAI's chat API is openai-compatible.`;
+  return new SluiceError("Validation", "unknown_provider", message, { detail: { model: id, known: names } });
 }
