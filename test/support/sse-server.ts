@@ -9,7 +9,7 @@ export interface ServerCall {
   readonly rawInput?: string;
 }
 
-export interface ServerUsage {
+interface ServerUsage {
   readonly input?: number;
   readonly output?: number;
   readonly cacheRead?: number;

@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import type { LanguageModelV2, LanguageModelV3, LanguageModelV4Prompt } from "@ai-sdk/provider";
 import { isSluiceError, type JsonObject, type SluiceError, systemClock } from "@sluice/core";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
@@ -302,6 +304,31 @@ describe("a model object", () => {
 });
 
 describe("a provider's package", () => {
+  /** Packages of the SDK that a fresh process asks for while it resolves a model. */
+  async function loadedFor(id: string): Promise<string[]> {
+    const registry = new URL("../../packages/stages/src/models/registry.ts", import.meta.url).href;
+    const program = `
+      import { registerHooks } from "node:module";
+      const asked = new Set();
+      registerHooks({ resolve: (name, context, next) => { asked.add(name); return next(name, context); } });
+      const { resolveModel } = await import(${JSON.stringify(registry)});
+      const options = { env: { ANTHROPIC_API_KEY: "k" }, cwd: "/", clock: undefined };
+      await resolveModel(${JSON.stringify(id)}, options).catch((error) => { if (error.code !== "script_not_found") throw error; });
+      console.log(JSON.stringify([...asked].filter((name) => name === "ai" || name.startsWith("@ai-sdk/"))));
+    `;
+    const flags = ["--conditions=@sluice/source", "--input-type=module", "--no-warnings", "--eval", program];
+    const { stdout } = await promisify(execFile)(process.execPath, flags);
+    return JSON.parse(stdout);
+  }
+
+  test("is loaded only when its provider is asked for", async () => {
+    expect(await loadedFor("scripted:nowhere.json")).not.toContain("@ai-sdk/anthropic");
+    const loaded = await loadedFor("anthropic/m");
+    expect(loaded).toContain("@ai-sdk/anthropic");
+    expect(loaded).not.toContain("@ai-sdk/openai-compatible");
+    expect(loaded).not.toContain("ai");
+  });
+
   const missing = (name: string) =>
     Object.assign(new Error(`Cannot find package '${name}' imported from /x/registry.js`), {
       code: "ERR_MODULE_NOT_FOUND",

@@ -8,30 +8,9 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { callModel } from "../../packages/stages/src/agent/model-call.ts";
 import { loadScript, parseScript, type Script } from "../../packages/stages/src/models/script.ts";
 import { scriptedModel } from "../../packages/stages/src/models/scripted.ts";
+import { handClock } from "../support/hand-clock.ts";
 
 const prompt: LanguageModelV4Prompt = [{ role: "user", content: [{ type: "text", text: "go" }] }];
-
-/** A clock that only moves when it is told to. */
-function handClock(): Clock & { turn(ms: number): void; waiting(): number } {
-  let now = 0;
-  const timers = new Map<() => void, number>();
-  return {
-    now: () => now,
-    after: (ms, fn) => {
-      timers.set(fn, now + ms);
-      return () => timers.delete(fn);
-    },
-    turn: (ms) => {
-      now += ms;
-      for (const [fn, due] of timers) {
-        if (due > now) continue;
-        timers.delete(fn);
-        fn();
-      }
-    },
-    waiting: () => timers.size,
-  };
-}
 
 function play(
   script: Script,

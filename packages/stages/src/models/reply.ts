@@ -6,13 +6,13 @@ import type { Json, JsonObject } from "@sluice/core";
 /** Data a provider wants back with a part (signatures, cache marks), by provider name. */
 export type ProviderData = { readonly [provider: string]: JsonObject };
 
-export type TextPart = { readonly type: "text"; readonly text: string; readonly providerOptions?: ProviderData };
-export type ReasoningPart = {
+type TextPart = { readonly type: "text"; readonly text: string; readonly providerOptions?: ProviderData };
+type ReasoningPart = {
   readonly type: "reasoning";
   readonly text: string;
   readonly providerOptions?: ProviderData;
 };
-export type ToolCallPart = {
+type ToolCallPart = {
   readonly type: "tool-call";
   readonly toolCallId: string;
   readonly toolName: string;
@@ -22,7 +22,7 @@ export type ToolCallPart = {
   readonly providerOptions?: ProviderData;
 };
 /** The result of a call the provider ran itself. Results of our own calls are messages of their own. */
-export type ProviderResultPart = {
+type ProviderResultPart = {
   readonly type: "tool-result";
   readonly toolCallId: string;
   readonly toolName: string;
@@ -31,7 +31,7 @@ export type ProviderResultPart = {
     | { readonly type: "text"; readonly value: string };
   readonly providerOptions?: ProviderData;
 };
-export type CustomPart = {
+type CustomPart = {
   readonly type: "custom";
   readonly kind: `${string}.${string}`;
   readonly providerOptions?: ProviderData;
@@ -45,7 +45,7 @@ export type FilePart = {
 };
 export type AssistantPart = TextPart | ReasoningPart | ToolCallPart | ProviderResultPart | CustomPart | FilePart;
 
-export type InputFault =
+type InputFault =
   | "not_json" // the arguments do not parse
   | "too_large" // more than 10 MiB of arguments
   | "too_deep" // nested so deep that a journal could not hold them

@@ -7,7 +7,7 @@ export type ScriptedError =
   | { readonly status: number; readonly message?: string; readonly retryAfterMs?: number }
   | { readonly cut: true };
 
-export interface ScriptedCall {
+interface ScriptedCall {
   readonly tool: string;
   /** `{}` when neither `input` nor `rawInput` is given. */
   readonly input?: Json;
