@@ -6,7 +6,14 @@ import { describe, expect, test } from "vitest";
 import { chainOf, handClock, open, plain, scratch, startRun } from "../support/sqlite-store.ts";
 
 function request(runId: string, requestId: string, openedAt = 5): OpenRequest {
-  return { requestId, runId, kind: "grantStageTool", digest: "d1", body: { tool: "Bash", words: ["ls", "é\u0000"] }, openedAt };
+  return {
+    requestId,
+    runId,
+    kind: "grantStageTool",
+    digest: "d1",
+    body: { tool: "Bash", words: ["ls", "é\u0000"] },
+    openedAt,
+  };
 }
 
 describe("records", () => {
@@ -15,7 +22,11 @@ describe("records", () => {
     const next = chainOf("r1");
     const epoch = await startRun(store, "r1", next);
     const written = [
-      next({ phase: "open", value: "", events: JSON.stringify([{ at: 1, type: "turn.started", data: { text: "a\u0000b\ud800 ü 🙂" } }]) }),
+      next({
+        phase: "open",
+        value: "",
+        events: JSON.stringify([{ at: 1, type: "turn.started", data: { text: "a\u0000b\ud800 ü 🙂" } }]),
+      }),
       next({ value: JSON.stringify({ n: 1.5e300, s: "line\nline", none: null }), stepId: "plan#1/a1/turn/1/model" }),
       next({ ordinal: -1, phase: "life", stepId: "suspend", value: "" }),
     ];
@@ -37,7 +48,9 @@ describe("records", () => {
     const epoch = await startRun(store, "r1", next);
     next();
     const skipping = next();
-    expect(() => store.append(plain("r1", epoch, skipping))).toThrow(expect.objectContaining({ code: "ownership_lost" }));
+    expect(() => store.append(plain("r1", epoch, skipping))).toThrow(
+      expect.objectContaining({ code: "ownership_lost" }),
+    );
     expect(await store.run("r1")).toMatchObject({ records: 1 });
     expect(await store.records("r1", 0)).toHaveLength(1);
   });
@@ -109,7 +122,10 @@ describe("runs", () => {
     const store = open(scratch());
     const end = { status: "cancelled" as const, value: null };
     const record = chainOf("r1")();
-    await store.create({ runId: "r1", rootId: "r1", createdAt: 1, input: null }, { record, opened: [request("r1", "q1")], closed: [], end });
+    await store.create(
+      { runId: "r1", rootId: "r1", createdAt: 1, input: null },
+      { record, opened: [request("r1", "q1")], closed: [], end },
+    );
     expect(await store.run("r1")).toMatchObject({ end });
     expect(await store.requests("r1")).toEqual([]);
   });
@@ -153,7 +169,8 @@ describe("signals", () => {
   test("that come before anybody waits are kept in order", async () => {
     const store = open(scratch());
     await startRun(store, "r1");
-    for (const n of [1, 2, 3]) expect(await store.putSignal("r1", { name: "news", payload: { n }, by: "ci" }, n)).toBe("accepted");
+    for (const n of [1, 2, 3])
+      expect(await store.putSignal("r1", { name: "news", payload: { n }, by: "ci" }, n)).toBe("accepted");
     expect(await store.signals("r1", "news")).toEqual([1, 2, 3].map((n) => ({ payload: { n }, by: "ci", at: n })));
     expect(await store.signals("r1", "other")).toEqual([]);
   });
@@ -171,7 +188,8 @@ describe("signals", () => {
     const store = open(scratch());
     const next = chainOf("r1");
     const epoch = await startRun(store, "r1", next);
-    const answer = (digest: string, by: string) => store.putSignal("r1", { name: "request/q1", payload: "approve", digest, by }, 2);
+    const answer = (digest: string, by: string) =>
+      store.putSignal("r1", { name: "request/q1", payload: "approve", digest, by }, 2);
     expect(await answer("d1", "early")).toBe("unknown");
     await store.append({ ...plain("r1", epoch, next()), opened: [request("r1", "q1")] });
     expect(await answer("other", "a")).toBe("digest_mismatch");
@@ -193,7 +211,9 @@ describe("ownership", () => {
     expect((await b.run("r1"))?.owner).toBeUndefined();
     const newEpoch = await b.claim("r1");
     expect(newEpoch).toBeGreaterThan(epoch);
-    expect(() => a.append(plain("r1", epoch, next()))).toThrow(expect.objectContaining({ class: "Host", code: "ownership_lost" }));
+    expect(() => a.append(plain("r1", epoch, next()))).toThrow(
+      expect.objectContaining({ class: "Host", code: "ownership_lost" }),
+    );
     await a.release("r1");
     expect(await a.run("r1")).toMatchObject({ owner: { id: b.ownerId, live: true } });
   });
@@ -214,7 +234,9 @@ describe("ownership", () => {
     const child = { runId: "r1/f/x", rootId: "r1", parentId: "r1", createdAt: 1, input: null };
     const commit = { record: chainOf("r1/f/x")(), opened: [], closed: [] };
     expect(() => b.create(child, { ...commit, epoch })).toThrow(expect.objectContaining({ code: "ownership_lost" }));
-    expect(() => a.create(child, { ...commit, epoch: epoch + 1 })).toThrow(expect.objectContaining({ code: "ownership_lost" }));
+    expect(() => a.create(child, { ...commit, epoch: epoch + 1 })).toThrow(
+      expect.objectContaining({ code: "ownership_lost" }),
+    );
     expect(await a.run("r1/f/x")).toBeUndefined();
     expect(await a.create(child, { ...commit, epoch })).toBe(epoch);
   });
@@ -240,7 +262,10 @@ describe("long texts", () => {
     const store = open(folder);
     const next = chainOf("r1");
     const first = next({ value: JSON.stringify(long) });
-    await store.create({ runId: "r1", rootId: "r1", createdAt: 1, input: long }, { record: first, opened: [], closed: [] });
+    await store.create(
+      { runId: "r1", rootId: "r1", createdAt: 1, input: long },
+      { record: first, opened: [], closed: [] },
+    );
     const second = next({ value: long, events: long });
     const end = { status: "completed" as const, value: JSON.parse(long) };
     await store.append({ ...plain("r1", 1, second), end });
@@ -270,9 +295,13 @@ describe("long texts", () => {
     const [blob = ""] = readdirSync(join(folder, "blobs"));
     const file = join(folder, "blobs", blob);
     writeFileSync(file, `${long} `);
-    expect(() => store.records("r1", 0)).toThrow(expect.objectContaining({ code: "blob_damaged", message: expect.stringContaining(blob) }));
+    expect(() => store.records("r1", 0)).toThrow(
+      expect.objectContaining({ code: "blob_damaged", message: expect.stringContaining(blob) }),
+    );
     rmSync(file);
-    expect(() => store.records("r1", 0)).toThrow(expect.objectContaining({ code: "blob_missing", message: expect.stringContaining("run r1") }));
+    expect(() => store.records("r1", 0)).toThrow(
+      expect.objectContaining({ code: "blob_missing", message: expect.stringContaining("run r1") }),
+    );
     // Writing the same text again mends it.
     await store.append(plain("r1", epoch, next({ value: long })));
     expect((await store.records("r1", 1))[0]?.value).toBe(long);
@@ -352,11 +381,11 @@ describe("a lock held by somebody else", () => {
     const unlock = lockOut(folder);
     const record = next();
     const appended = store.append(plain("r1", epoch, record));
-    clock.advance(25);
+    clock.advance(50);
     await settle();
     expect(await store.records("r1", 1)).toEqual([]);
     unlock();
-    clock.advance(25);
+    clock.advance(50);
     await appended;
     expect(await store.records("r1", 1)).toEqual([record]);
   });
@@ -373,7 +402,7 @@ describe("a lock held by somebody else", () => {
       failure = thrown;
     });
     for (let tries = 0; tries < 200 && failure === undefined; tries += 1) {
-      clock.advance(25);
+      clock.advance(50);
       await settle();
     }
     await appended;
@@ -391,7 +420,7 @@ describe("a lock held by somebody else", () => {
     const asked = store.requestCancel("r1", "x", "y", 1);
     unlock();
     await store.close();
-    clock.advance(25);
+    clock.advance(50);
     await expect(asked).rejects.toMatchObject({ code: "store_closed" });
   });
 });

@@ -2,8 +2,8 @@ import type { Clock } from "@sluice/core";
 import { isBusy, storeFault } from "./faults.ts";
 
 /** How long one call may block this thread for a lock: node:sqlite waits synchronously. */
-export const BUSY_TIMEOUT_MS = 25;
-const PAUSE_MS = 25;
+export const BUSY_TIMEOUT_MS = 10;
+const PAUSE_MS = 40;
 /** With the pauses in between this is about five seconds. */
 const TRIES = 100;
 

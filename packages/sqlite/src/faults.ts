@@ -83,8 +83,8 @@ export function storeFault(thrown: unknown, path: string): unknown {
 }
 
 export function notWritable(path: string, why: string, cause?: unknown): SluiceError {
-  const mend = "give this user the right to write there, or name another folder with --store";
-  return storeError("store_not_writable", `the run store cannot write ${path} (${why}); ${mend}`, { path }, cause);
+  const mend = "give this user the right to read and write there, or name another folder with --store";
+  return storeError("store_not_writable", `the run store cannot use ${path} (${why}); ${mend}`, { path }, cause);
 }
 
 export function damaged(path: string, why: string, cause?: unknown): SluiceError {

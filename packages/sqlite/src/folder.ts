@@ -44,11 +44,11 @@ export function checkFolder(folder: string): StoreFolder | undefined {
   const wanted = resolve(folder);
   const there = nearestExisting(wanted);
   refuseShared(there, wanted);
+  if (!statSync(there).isDirectory()) throw notWritable(there, "it is a file, not a folder");
   if (there !== wanted) {
     requireWritable(there);
     return undefined;
   }
-  if (!statSync(there).isDirectory()) throw notWritable(there, "it is a file, not a folder");
   requireWritable(there);
   const parts = partsOf(there);
   if (existsSync(parts.journal)) {
@@ -71,7 +71,8 @@ export function makeFolder(folder: string): StoreFolder {
     makeOwnFolder(parts.owners);
     makeOwnFolder(parts.blobs);
     const ignore = join(parts.root, ".gitignore");
-    if (!existsSync(ignore)) writeFileSync(ignore, "*\n", { mode: 0o600 });
+    // Also one that a kill left empty, which would let everything through.
+    if ((statSync(ignore, { throwIfNoEntry: false })?.size ?? 0) === 0) writeFileSync(ignore, "*\n", { mode: 0o600 });
     if (fresh) syncFolder(dirname(parts.root));
     return parts;
   } catch (thrown) {
@@ -82,7 +83,10 @@ export function makeFolder(folder: string): StoreFolder {
 /** The folder of a store that is only read. */
 export function findFolder(folder: string): StoreFolder {
   const wanted = resolve(folder);
-  if (!existsSync(join(wanted, JOURNAL))) {
+  try {
+    statSync(join(wanted, JOURNAL));
+  } catch (thrown) {
+    if (!["ENOENT", "ENOTDIR"].includes(systemCode(thrown) ?? "")) throw storeFault(thrown, wanted);
     throw storeError("store_missing", `there is no run store in ${wanted}; name another folder with --store`, {
       path: wanted,
     });
