@@ -29,11 +29,11 @@ export interface CompiledSchema<T> {
   accepted?(): JsonObject | undefined;
 }
 export type SchemaVerdict<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly issues: readonly Issue[] };
-export interface Issue {
+export type Issue = {
   /** `$.steps[0].title`. */
   readonly path: string;
   readonly message: string;
-}
+};
 
 // The specs below are what stage() and pipeline() leave for the run loop and for executors. Their members are methods, so
 // that functions over narrower contexts fit: the loop only ever calls them with the context of their own state.

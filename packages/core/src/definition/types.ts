@@ -82,6 +82,8 @@ export type SiblingOutcome =
 /** What a state, a hook or a route may read: frozen data. */
 export interface StageContext<Up = Readonly<Record<string, unknown>>, I = unknown, R = unknown> {
   readonly runId: string;
+  /** The folder the run works in: absolute, links resolved. */
+  readonly workspace: string;
   /** The run input's `task`, or ''. */
   readonly task: string;
   readonly run: { readonly input: R };
@@ -229,7 +231,7 @@ export type Choice<S> =
   | Cancel
   | StageList<keyof S & string>;
 /** A choice whose names are not checked by the compiler: what is left at run time. */
-export type AnyChoice = To<string, unknown> | FanOut<string, string> | Done<unknown> | Fail | Cancel;
+export type AnyChoice = To<string, unknown> | FanOut<string, string> | Done<unknown> | Fail | Cancel | StageList<string>;
 
 type Up<S> = { readonly [K in keyof S]?: Out<S[K]> };
 type Route<Res, S, R, C = Choice<S>> = (result: Res, ctx: StageContext<Up<S>, unknown, R>) => C;

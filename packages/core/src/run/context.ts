@@ -11,6 +11,7 @@ export interface RunState {
 
 export interface Entry {
   readonly runId: string;
+  readonly workspace: string;
   readonly input: Json;
   readonly visit: number;
 }
@@ -20,6 +21,7 @@ export function stageContext(run: RunState, entry: Entry, attempt: number, setup
   const task = field(run.runInput, "task");
   return deepFreeze({
     runId: entry.runId,
+    workspace: entry.workspace,
     task: typeof task === "string" ? task : "",
     run: { input: run.runInput },
     input: entry.input,

@@ -58,10 +58,10 @@ export interface Limits {
   /** Tokens of earlier steps of this execution; call after a step, replayed or not. */
   spent(usage: Usage): void;
 }
-export interface Worked {
+export type Worked = {
   readonly stateMs: number;
   readonly runMs: number;
-}
+};
 
 export function createLimits(state: StateLimits, run: RunMeter, clock: Clock, own: Stopwatch): Limits {
   let tokens = 0;

@@ -67,7 +67,7 @@ async function runRoutes(of: RunOf, steps: StepRunner, runInput: Json): Promise<
     const count = visit(at.state);
     if (count > maxVisits) return overLimit(account, "maxVisits", `state ${at.state} was entered ${maxVisits} times`);
 
-    const entry = { runId: steps.runId, input: at.input, visit: count, turnsBefore: turns.get(at.state) ?? 0, routed: true };
+    const entry = { input: at.input, visit: count, turnsBefore: turns.get(at.state) ?? 0, routed: true };
     const execution = executionOf(of, steps, at.state, run, entry);
     const ended = await execute(execution);
     addTo(account, turns, at.state, ended);
@@ -111,7 +111,7 @@ async function runSibling(of: RunOf, steps: StepRunner, state: string, input: Js
   };
   const before = field(input, "turns");
   const turnsBefore = typeof before === "number" ? before : 0;
-  const entry = { runId: steps.runId, input: field(input, "input") ?? null, visit: 1, turnsBefore, routed: false };
+  const entry = { input: field(input, "input") ?? null, visit: 1, turnsBefore, routed: false };
   const ended = await execute(executionOf(of, steps, state, run, entry));
   const { result } = ended;
   const status = result.status === "failed" || result.status === "paused" ? "failed" : result.status === "cancelled" ? "cancelled" : "completed";
@@ -123,14 +123,15 @@ function executionOf(
   steps: StepRunner,
   stateId: string,
   run: RunState,
-  entry: Pick<Execution, "runId" | "input" | "visit" | "turnsBefore" | "routed">,
+  entry: Pick<Execution, "input" | "visit" | "turnsBefore" | "routed">,
 ): Execution {
   const prepared = states.get(stateId);
   const executor = prepared === undefined ? undefined : deps.executors.get(prepared.state.kind);
   if (prepared === undefined || executor === undefined) {
     throw new SluiceError("Host", "state_unknown", `pipeline ${spec.id} has no runnable state ${stateId}; it is not the pipeline this run was started with`);
   }
-  return { ...entry, ...prepared, spec, stateId, executor, run, steps, deps, meter };
+  const here = { runId: steps.runId, workspace: deps.workspace.root };
+  return { ...here, ...entry, ...prepared, spec, stateId, executor, run, steps, deps, meter };
 }
 
 interface Forked {
