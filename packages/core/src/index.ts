@@ -1,3 +1,4 @@
+export { canonicalJson, digestOf, sha256 } from "./base/canonical.ts";
 export { type Clock, systemClock } from "./base/clock.ts";
 export {
   type ErrorClass,
@@ -10,9 +11,29 @@ export {
   toModelShape,
 } from "./base/errors.ts";
 export { deepFreeze, field, isJson, isJsonObject, type Json, type JsonObject, jsonFault, parseJson } from "./base/json.ts";
+export { checkPipeline, checkSession } from "./definition/check.ts";
+export { cancel, done, fail, fanOut, route, to } from "./definition/choices.ts";
+export { pipeline } from "./definition/pipeline.ts";
+export { compileSchema } from "./definition/schema.ts";
 export type * from "./definition/spec.ts";
+export { stage } from "./definition/stage.ts";
+export { didYouMean } from "./definition/suggest.ts";
 export type * from "./definition/types.ts";
+export { decide, type GateState, type LiveTool, type SecurityMode, type Verdict } from "./gate/decide.ts";
+export { compileEnvelope, type Envelope } from "./gate/envelope.ts";
 export type * from "./gate/facts.ts";
+export { type AttemptId, createGrants, type Grants, type Proposal } from "./gate/grants.ts";
+export { argsSummary, visible } from "./gate/summary.ts";
+export { defineTool, type Tool } from "./gate/tool.ts";
+export {
+  type Answer,
+  callbackInteractor,
+  type Interactor,
+  type PersonRequest,
+  type Resolution,
+} from "./interaction/interactor.ts";
+export { checkAnswer } from "./interaction/answers.ts";
+export { createRequestQueue, type InteractionFault, type RequestQueue } from "./interaction/queue.ts";
 export { GENESIS, hashRecord, readEvents } from "./journal/chain.ts";
 export { EVENT_TYPES, type EventDraft, type EventType, type SluiceEvent } from "./journal/events.ts";
 export { createHost, type HostOptions } from "./journal/host.ts";
@@ -21,3 +42,9 @@ export { createSecretFilter, REDACTION_MARKER, redactJson, redactText, type Secr
 export type * from "./journal/seam.ts";
 export type * from "./journal/store.ts";
 export { type AuditFault, type AuditReport, checkChain, verifyJournal } from "./journal/verify.ts";
+export type { People, RunDeps } from "./run/deps.ts";
+export type * from "./run/executor.ts";
+export { createRunMeter, type LimitHit, type Limits, type RunMeter, type Worked } from "./run/limits.ts";
+export { readOutcome, type RunOutcome } from "./run/outcome.ts";
+export { pipelineProgram } from "./run/program.ts";
+export { createSlots, type Slots } from "./run/slots.ts";

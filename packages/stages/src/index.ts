@@ -1,1 +1,12 @@
-export {};
+export { agentExecutor } from "./agent/executor.ts";
+export type { ResolvedModel, TurnPosition } from "./models/model.ts";
+export { MODEL_PROVIDERS, type ModelObject, type ProviderInfo, resolveModel } from "./models/registry.ts";
+export { loadScript, parseScript, type Script, type ScriptedTurn } from "./models/script.ts";
+export { scriptedModel } from "./models/scripted.ts";
+export type { SessionOptions } from "./options.ts";
+export { bundledPipelines } from "./pipelines/bundled.ts";
+export { codeReview } from "./pipelines/code-review.ts";
+export { fixTests } from "./pipelines/fix-tests.ts";
+export { type DeniedCall, finished, type RunHandle, type RunResult } from "./run-handle.ts";
+export { createSession, JOURNAL_VERSION, type PipelineSource, type ResumeOptions, type Session, type StartOptions, startOf } from "./session.ts";
+export { builtinTools } from "./tools/builtin.ts";

@@ -222,6 +222,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
   };
 
   const host: RunHost = {
+    ...(store.folder === undefined ? {} : { folder: store.folder }),
     async start({ runId, input, events, program: runProgram }) {
       const incarnation = newIncarnation();
       const start = startOf(runId, incarnation);

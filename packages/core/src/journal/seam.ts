@@ -178,6 +178,8 @@ export interface EventQuery {
 
 /** Everything one can do with runs, from the process that owns them or from another. */
 export interface RunHost {
+  /** The folder on this disk that holds the journals, if any: tools neither read nor write it. */
+  readonly folder?: string;
   start(run: NewRun): Promise<RunTask>;
   /** Takes up a run that has no live owner. Refused with `run_owned`, `run_finished` or `run_unknown`. */
   resume(runId: string, program: RunProgram): Promise<RunTask>;

@@ -45,6 +45,8 @@ export interface Commit {
 export interface JournalStore {
   /** Unique for this instance; an owner that is gone never comes back under the same id. */
   readonly ownerId: string;
+  /** The folder on this disk that holds the journals, if any. */
+  readonly folder?: string;
   /** Adds a root run owned by this instance, or a child of a tree it owns, with its first record. `run_exists` when the id is taken. Returns the epoch. */
   create(run: NewRunRow, commit: Omit<Commit, "epoch" | "runId"> & { readonly epoch?: number }): Promise<number> | number;
   /** Makes this instance the owner of a root. `run_owned` while another owner lives, `run_unknown`. Returns the new epoch. */

@@ -1,0 +1,40 @@
+import type { Clock, GuardHook, Interactor, InteractionFault, RunHost, SecurityMode, StateExecutor, Tool } from "@sluice/core";
+import type { ResolvedModel } from "./models/model.ts";
+import type { ModelObject } from "./models/registry.ts";
+
+/** What a session is made of. Everything but the model has a default that is safe. */
+export interface SessionOptions {
+  /** For stages that name none: an id such as `anthropic/<model>`, an AI SDK model object, or a resolved model. */
+  readonly model?: string | ModelObject | ResolvedModel;
+  /** What decides in stages without an envelope; `ask` when omitted. It never approves what is outside an envelope. */
+  readonly mode?: SecurityMode;
+  /** Tool patterns for mode `allowlist`. */
+  readonly allow?: readonly string[];
+  /** Stages at work at once, over all runs of the session; 4 when omitted. */
+  readonly maxParallel?: number;
+  /** Where runs are kept. In memory when omitted: then nothing survives the process. */
+  readonly store?: RunHost;
+  /** Who can answer requests. With none, and without `wait`, whatever needs a person is denied. */
+  readonly interactors?: readonly Interactor[];
+  /** Leaves requests open for answers from any process; with a number, a run whose request stays open so many milliseconds is suspended. */
+  readonly wait?: boolean | number;
+  /** A request nobody answers within this many milliseconds is denied with cause `timeout`. Never when omitted. */
+  readonly requestTimeoutMs?: number;
+  /** Added to the built-in tools; one with a built-in's name takes its place. */
+  readonly tools?: readonly Tool[];
+  /** Added to the kinds that come with Sluice. */
+  readonly executors?: readonly StateExecutor[];
+  /** Asked about every approved call, before the pipeline's and the state's own hooks. */
+  readonly onCall?: GuardHook;
+  /** The workspace; the process's working directory when omitted. */
+  readonly cwd?: string;
+  /** Where keys and settings are read, and what child processes get, less the secrets; `process.env` when omitted. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Further environment variables whose values are secrets: redacted everywhere and kept from child processes. */
+  readonly secrets?: readonly string[];
+  /** Base URLs by provider; they win over the environment. */
+  readonly baseUrls?: Readonly<Record<string, string>>;
+  readonly clock?: Clock;
+  /** Hears of failures that a run survives: an interactor that crashed, a late answer. */
+  readonly onFault?: (fault: InteractionFault) => void;
+}

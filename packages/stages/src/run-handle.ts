@@ -1,0 +1,103 @@
+import { type LiveChunk, type OpenRequest, readOutcome, type RunHost, type RunOutcome, type RunTask, type SluiceEvent, type StageResult, type SuspendReason, type Usage } from "@sluice/core";
+
+/** A call that was refused. */
+export interface DeniedCall {
+  readonly executionId: string;
+  readonly callId: string;
+  readonly tool: string;
+  readonly cause: string;
+}
+interface RunResultBase {
+  readonly runId: string;
+  /** Every execution of a state, in the order they ended; siblings in declared order. */
+  readonly stages: readonly StageResult<unknown>[];
+  readonly denied: readonly DeniedCall[];
+  readonly usage: Usage;
+}
+/** How a run ended, or that it waits. */
+export type RunResult<O> = RunResultBase &
+  (
+    | { readonly status: "completed"; readonly output: O }
+    | { readonly status: "failed" | "cancelled"; readonly error: { readonly code: string; readonly message: string } }
+    | { readonly status: "suspended"; readonly reason: SuspendReason; readonly waitingFor: readonly OpenRequest[] }
+  );
+
+/** A run that was started or resumed. Awaiting it gives its result; it rejects when it could not start or its journal failed. */
+export interface RunHandle<O> extends PromiseLike<RunResult<O>> {
+  readonly runId: string;
+  /** Every event of the run and its children from the first on, until the run ends or is suspended. Each loop starts over. */
+  readonly events: AsyncIterable<SluiceEvent>;
+  /** Streamed text as it comes: never journaled, lost when nobody listens. Returns the unsubscriber. */
+  onLive(listener: (chunk: LiveChunk) => void): () => void;
+  /** Ends the run as cancelled and waits for it. */
+  cancel(reason: string): Promise<void>;
+  /** Stops the run here; it can be resumed. Writing calls get five seconds to finish. */
+  suspend(): Promise<void>;
+}
+
+export function runHandle<O>(host: RunHost, runId: string, started: Promise<RunTask>): RunHandle<O> {
+  const over = new AbortController();
+  const listeners = new Set<(chunk: LiveChunk) => void>();
+  const finish = async (): Promise<RunResult<O>> => {
+    try {
+      const task = await started;
+      const settled = await task.settled;
+      if ("end" in settled) return finished(runId, readOutcome(settled.end));
+      return { ...nothing(runId), status: "suspended", reason: settled.suspended, waitingFor: await host.requests(runId) };
+    } finally {
+      over.abort();
+    }
+  };
+  const result = finish();
+  // The handle may be used for its events alone; whoever awaits it still sees the rejection.
+  result.catch(() => undefined);
+
+  return {
+    runId,
+    // biome-ignore lint/suspicious/noThenProperty: a handle is awaited like the result it stands for
+    then: (onfulfilled, onrejected) => result.then(onfulfilled, onrejected),
+    events: {
+      async *[Symbol.asyncIterator]() {
+        await started;
+        yield* host.events(runId, { follow: true, children: true, signal: over.signal });
+      },
+    },
+    onLive: (listener) => {
+      listeners.add(listener);
+      let stop = (): void => undefined;
+      started.then(
+        (task) => {
+          if (listeners.has(listener)) stop = task.onLive(listener);
+        },
+        () => listeners.clear(),
+      );
+      return () => {
+        listeners.delete(listener);
+        stop();
+      };
+    },
+    cancel: async (reason) => {
+      await started;
+      await host.cancel(runId, reason, "api");
+      await result;
+    },
+    suspend: async () => {
+      const task = await started;
+      await task.suspend("interrupted");
+    },
+  };
+}
+
+function nothing(runId: string): RunResultBase {
+  return { runId, stages: [], denied: [], usage: { inputTokens: 0, outputTokens: 0 } };
+}
+
+/** A run's result from what its journal says; `O` is the compiler's knowledge of what the pipeline's routes return. */
+export function finished<O>(runId: string, outcome: RunOutcome): RunResult<O> {
+  const { stages, denied, usage, error } = outcome;
+  const base = { runId, stages, denied, usage };
+  if (outcome.status !== "completed") return { ...base, status: outcome.status, error: error ?? { code: outcome.status, message: outcome.status } };
+  const output: O = JSON.parse(JSON.stringify(outcome.output ?? null));
+  return { ...base, status: "completed", output };
+}
+

@@ -1,0 +1,277 @@
+import { randomBytes } from "node:crypto";
+import { realpathSync } from "node:fs";
+import {
+  type AgentSpec,
+  checkSession,
+  compileEnvelope,
+  createHost,
+  createJournalMemory,
+  createRunMeter,
+  createSlots,
+  field,
+  type Interactor,
+  type Json,
+  type JsonObject,
+  messageOf,
+  type OpenRequest,
+  type Pipeline,
+  pipelineProgram,
+  type PipelineSpec,
+  problemsError,
+  type RunDeps,
+  type RunHost,
+  type RunTask,
+  SluiceError,
+  type SluiceEvent,
+  type StateExecutor,
+  systemClock,
+  type Tool,
+} from "@sluice/core";
+import { agentExecutor } from "./agent/executor.ts";
+import type { ResolvedModel } from "./models/model.ts";
+import { resolveModel } from "./models/registry.ts";
+import type { SessionOptions } from "./options.ts";
+import { createPeople } from "./people.ts";
+import { type RunHandle, type RunResult, runHandle } from "./run-handle.ts";
+import { sessionSecrets } from "./secrets.ts";
+import { recordedSpending } from "./spending.ts";
+import { builtinTools } from "./tools/builtin.ts";
+import { endSurvivors } from "./tools/process.ts";
+
+/** Changes when the order of records changes in a way that older runs cannot be resumed over. */
+export const JOURNAL_VERSION = 1;
+
+/** Where a pipeline came from, so that another process finds it again. */
+export type PipelineSource =
+  | { readonly kind: "programmatic" }
+  | { readonly kind: "bundled"; readonly name: string }
+  | { readonly kind: "file"; readonly file: string; readonly export: string; readonly digest: string };
+
+export interface StartOptions {
+  /** `programmatic` when omitted: such a run is resumed with `session.resume(pipeline, runId)` only. */
+  readonly source?: PipelineSource;
+}
+export interface ResumeOptions {
+  /** Goes on although the pipeline is not quite the one the run was started with. */
+  readonly acceptChanges?: boolean;
+}
+
+/** One process's interactors, security mode, live tools, models and store. Runs start in it. */
+export interface Session {
+  readonly host: RunHost;
+  start<I, O>(pipeline: Pipeline<I, O>, input: NoInfer<I>, options?: StartOptions): RunHandle<O>;
+  run<I, O>(pipeline: Pipeline<I, O>, input: NoInfer<I>): Promise<RunResult<O>>;
+  /** Takes up a run that no process owns any more: finished steps are read back, not repeated. */
+  resume<I, O>(pipeline: Pipeline<I, O>, runId: string, options?: ResumeOptions): RunHandle<O>;
+  /** Lets somebody join who can answer requests. Returns how to leave. */
+  attach(interactor: Interactor): () => void;
+  /** Suspends what runs and lets the store go. */
+  close(): Promise<void>;
+}
+
+/** Makes a session. Nothing is loaded or opened before the first run; what is missing is told by that run. */
+export function createSession(options: SessionOptions): Session {
+  const clock = options.clock ?? systemClock;
+  const env = options.env ?? process.env;
+  const host = options.store ?? createHost(createJournalMemory().connect(), { clock });
+  const root = workspaceRoot(options.cwd ?? process.cwd());
+  const mode = options.mode ?? "ask";
+  const builtins = builtinTools();
+  const tools = new Map<string, Tool>([...builtins, ...(options.tools ?? [])].map((tool) => [tool.name, tool]));
+  const custom = new Set((options.tools ?? []).map((tool) => tool.name));
+  const slots = createSlots(options.maxParallel ?? 4);
+  const tasks = new Map<string, RunTask>();
+  const leftOpen = new Map<string, () => void>();
+  const atWork = { count: 0, started: 0 };
+  const models = new Map<string, Promise<ResolvedModel>>();
+
+  const rootOf = (runId: string): string => runId.split("/", 1)[0] ?? runId;
+  const people = createPeople({
+    host,
+    clock,
+    interactors: options.interactors ?? [],
+    wait: options.wait !== undefined && options.wait !== false,
+    onFault: options.onFault ?? (() => undefined),
+    onLeftOpen: (request: OpenRequest) => {
+      if (typeof options.wait !== "number") return;
+      const suspend = (): void => {
+        const task = tasks.get(rootOf(request.runId));
+        task?.suspend("waiting").catch(() => undefined); // the run's own result tells
+      };
+      leftOpen.set(JSON.stringify([request.runId, request.requestId]), clock.after(options.wait, suspend));
+    },
+    onSettled: (runId, requestId) => {
+      const key = JSON.stringify([runId, requestId]);
+      leftOpen.get(key)?.();
+      leftOpen.delete(key);
+    },
+    ...(options.requestTimeoutMs === undefined ? {} : { requestTimeoutMs: options.requestTimeoutMs }),
+  });
+
+  const modelOptions = { env, cwd: root, clock, ...(options.baseUrls === undefined ? {} : { baseUrls: options.baseUrls }) };
+  const resolve = (model: NonNullable<SessionOptions["model"]>, key: string): Promise<ResolvedModel> => {
+    let known = models.get(key);
+    if (known === undefined) {
+      known = typeof model === "object" && "at" in model ? Promise.resolve(model) : resolveModel(model, modelOptions);
+      models.set(key, known);
+    }
+    return known;
+  };
+
+  /** Everything a run of this pipeline needs from the session, or what is missing. */
+  const prepare = async (spec: PipelineSpec): Promise<{ readonly deps: RunDeps; readonly models: readonly string[] }> => {
+    const byState = new Map<AgentSpec, ResolvedModel>();
+    for (const state of spec.states.values()) {
+      if (state.agent === undefined) continue;
+      const model = state.agent.model ?? options.model;
+      if (model === undefined) throw noModel();
+      byState.set(state.agent, await resolve(model, state.agent.model ?? ""));
+    }
+    const { filter, childEnv } = sessionSecrets(env, options.secrets ?? [], [...byState.values()].flatMap((model) => model.secrets));
+    const agent = agentExecutor((spec) => {
+      const model = byState.get(spec);
+      if (model === undefined) throw noModel();
+      return model;
+    });
+    const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
+    const problems = checkSession(spec, { tools: [...tools.keys()], kinds: [...executors.keys()] });
+    if (problems.length > 0) throw problemsError("session_invalid", `Pipeline ${spec.id} cannot run in this session:`, problems);
+    const deps: RunDeps = {
+      clock,
+      executors,
+      tools,
+      mode,
+      allow: compileEnvelope([...(options.allow ?? [])]),
+      builtins: new Set(builtins.map((tool) => tool.name).filter((name) => !custom.has(name))),
+      workspace: { root, ...(host.folder === undefined ? {} : { store: host.folder }) },
+      env: childEnv,
+      secrets: filter,
+      slots,
+      people,
+      maxParallelReads: 8,
+      atWork,
+      endSurvivors,
+      ...(options.onCall === undefined ? {} : { onCall: options.onCall }),
+    };
+    return { deps, models: [...new Set([...byState.values()].map((model) => model.id))] };
+  };
+
+  const track = async (starting: Promise<RunTask>): Promise<RunTask> => {
+    const task = await starting;
+    tasks.set(task.runId, task);
+    const forget = (): void => {
+      tasks.delete(task.runId);
+    };
+    task.settled.then(forget, forget);
+    return task;
+  };
+
+  const launch = async (spec: PipelineSpec, input: unknown, runId: string, source: PipelineSource): Promise<RunTask> => {
+    const { deps, models } = await prepare(spec);
+    const accepted = await checkedInput(spec, input);
+    const clean = deps.secrets.json(accepted);
+    const data: JsonObject = {
+      pipeline: spec.id,
+      source,
+      fingerprint: spec.fingerprint,
+      models,
+      mode,
+      cwd: root,
+      tools: Object.fromEntries([...tools.values()].map((tool) => [tool.name, tool.schemaDigest])),
+      journalVersion: JOURNAL_VERSION,
+      input: clean,
+    };
+    const program = pipelineProgram(spec, deps, createRunMeter(spec.limits, clock, { tokens: 0, workedMs: 0 }));
+    return await host.start({ runId, input: clean, events: [{ type: "run.started", data }], program });
+  };
+
+  const takeUp = async (spec: PipelineSpec, runId: string, acceptChanges: boolean): Promise<RunTask> => {
+    const journals = await host.journal(runId);
+    if (journals.length === 0) throw new SluiceError("Session", "run_unknown", `there is no run ${runId} in this store`);
+    const started = await startOf(host, runId);
+    refuseOther(spec, runId, started, { root, mode }, acceptChanges);
+    const { deps } = await prepare(spec);
+    const program = pipelineProgram(spec, deps, createRunMeter(spec.limits, clock, recordedSpending(journals)));
+    return await host.resume(runId, program);
+  };
+
+  const session: Session = {
+    host,
+    start: (pipeline, input, { source = { kind: "programmatic" } } = {}) => {
+      const runId = newRunId();
+      return runHandle(host, runId, track(launch(pipeline.spec, input, runId, source)));
+    },
+    run: async (pipeline, input) => await session.start(pipeline, input),
+    resume: (pipeline, runId, { acceptChanges = false } = {}) =>
+      runHandle(host, runId, track(takeUp(pipeline.spec, runId, acceptChanges))),
+    attach: people.attach,
+    close: async () => {
+      for (const disarm of leftOpen.values()) disarm();
+      await Promise.allSettled([...tasks.values()].map((task) => task.suspend("interrupted")));
+      people.close();
+      await host.close();
+    },
+  };
+  return session;
+}
+
+/** What `run.started` says, from any process. */
+export async function startOf(host: RunHost, runId: string): Promise<SluiceEvent> {
+  for await (const event of host.events(runId)) if (event.type === "run.started") return event;
+  throw new SluiceError("Host", "journal_damaged", `run ${runId} has no run.started event`);
+}
+
+function refuseOther(
+  spec: PipelineSpec,
+  runId: string,
+  { data }: SluiceEvent,
+  here: { readonly root: string; readonly mode: string },
+  acceptChanges: boolean,
+): void {
+  const version = field(data, "journalVersion");
+  if (version !== JOURNAL_VERSION) {
+    throw new SluiceError("Host", "journal_version", `run ${runId} has journal version ${String(version)}, this Sluice reads ${JOURNAL_VERSION}; use the Sluice that started it`);
+  }
+  const pipeline = field(data, "pipeline");
+  if (pipeline !== spec.id) {
+    throw new SluiceError("Validation", "pipeline_other", `run ${runId} is a run of ${String(pipeline)}, not of ${spec.id}`);
+  }
+  if (field(data, "fingerprint") !== spec.fingerprint && !acceptChanges) {
+    throw new SluiceError(
+      "Validation",
+      "pipeline_changed",
+      `pipeline ${spec.id} was changed since run ${runId} started (states, routes, envelopes, schemas or prompts); bring the old one back, or accept the changes when resuming`,
+    );
+  }
+  if (field(data, "cwd") !== here.root) {
+    throw new SluiceError("Validation", "workspace_other", `run ${runId} works in ${String(field(data, "cwd"))}, this session in ${here.root}; resume it there`);
+  }
+  if (field(data, "mode") !== here.mode) {
+    throw new SluiceError("Validation", "mode_other", `run ${runId} was started in mode ${String(field(data, "mode"))}, this session is in mode ${here.mode}; a run keeps its mode`);
+  }
+}
+
+async function checkedInput(spec: PipelineSpec, input: unknown): Promise<Json> {
+  const verdict = await spec.input.check(input);
+  if (!verdict.ok) throw problemsError("input_invalid", `The input of pipeline ${spec.id} does not fit:`, verdict.issues);
+  const value: Json = JSON.parse(JSON.stringify(verdict.value ?? null));
+  return value;
+}
+
+function workspaceRoot(cwd: string): string {
+  try {
+    return realpathSync(cwd);
+  } catch (cause) {
+    throw new SluiceError("Session", "workspace_missing", `the workspace ${cwd} cannot be opened: ${messageOf(cause)}`, { cause });
+  }
+}
+
+function noModel(): SluiceError {
+  return new SluiceError("Session", "no_model", "no model: give one, such as anthropic/<model> with ANTHROPIC_API_KEY set, or scripted:<file>");
+}
+
+/** Ten characters of lower case letters and digits: short to type, and 50 bits against collisions in one store. */
+function newRunId(): string {
+  const alphabet = "abcdefghjkmnpqrstuvwxyz0123456789";
+  return `r${[...randomBytes(10)].map((byte) => alphabet[byte % alphabet.length]).join("")}`;
+}
