@@ -1,0 +1,87 @@
+import { type Dirent, readdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Subject, Workspace } from "@sluice/core";
+import { compilePath } from "./glob-match.ts";
+import { resolveReal } from "./paths.ts";
+import { systemCode } from "./results.ts";
+import { analyseShell, type ShellPath } from "./shell/analyse.ts";
+
+/** Names a glob may match before it counts as unknown. */
+const MAX_MATCHES = 2_000;
+
+/** What a command line would run and touch, as facts for the gate. */
+export function commandSubjects(command: string, workspace: Workspace): readonly Subject[] {
+  const facts = analyseShell(command, { root: workspace.root });
+  if (!facts.ok) {
+    // Text that cannot run as it was written is no question for a person; what we cannot read, a person may.
+    const kind = facts.code === "too_long" || facts.code === "nul_byte" ? "refused" : "opaque";
+    return [{ kind, reason: facts.reason }];
+  }
+  const commands: Subject[] = facts.commands.map((found) => ({ kind: "command", ...found }));
+  return [...commands, ...facts.paths.flatMap((path) => pathSubjects(path, workspace))];
+}
+
+function pathSubjects(found: ShellPath, workspace: Workspace): readonly Subject[] {
+  const { path, access, from, dynamic, within } = found;
+  if (!dynamic) return [resolved(path, found, workspace)];
+  if (within === undefined || from !== "operand") {
+    return [{ kind: "opaque", reason: `which path ${JSON.stringify(path)} is, is only known when the command runs` }];
+  }
+  const folder = resolved(within, found, workspace);
+  const links = folder.kind === "path" ? linksMatching(path, workspace.root) : [];
+  if (links === undefined) return [{ kind: "opaque", reason: `${JSON.stringify(path)} may match too much to look at` }];
+  return [folder, ...links.map((real): Subject => ({ kind: "path", real, access, from }))];
+}
+
+function resolved(path: string, { access, from }: ShellPath, workspace: Workspace): Subject {
+  const resolution = resolveReal(path, workspace.root);
+  if (resolution.ok) return { kind: "path", real: resolution.real, access, from };
+  return { kind: "opaque", reason: `where ${JSON.stringify(path)} leads cannot be told: ${resolution.reason}` };
+}
+
+/**
+ * Where the links lead that a glob matches now: everything else it matches lies in the folder that is judged, but a link
+ * may lead anywhere. Undefined when there is too much to look at.
+ */
+function linksMatching(pattern: string, root: string): readonly string[] | undefined {
+  const absolute = pattern.startsWith("/");
+  let folders: string[] = [absolute ? "/" : root];
+  const links = new Set<string>();
+  let seen = 0;
+  for (const name of pattern.split("/").filter((part) => part !== "" && part !== ".")) {
+    if (!/[*?[]/.test(name)) {
+      folders = folders.map((folder) => join(folder, name));
+      continue;
+    }
+    // In bash, without globstar, two stars are one.
+    const matches = compilePath([name.replace(/\*+/g, "*")]);
+    const next: string[] = [];
+    for (const folder of folders) {
+      for (const entry of list(folder)) {
+        if ((entry.name.startsWith(".") && !name.startsWith(".")) || !matches([entry.name])) continue;
+        seen += 1;
+        if (seen > MAX_MATCHES) return undefined;
+        const path = join(folder, entry.name);
+        if (!entry.isSymbolicLink()) next.push(path);
+        else {
+          const resolution = resolveReal(path, root);
+          if (!resolution.ok) continue;
+          links.add(resolution.real);
+          next.push(resolution.real);
+        }
+      }
+    }
+    folders = next;
+  }
+  return [...links];
+}
+
+function list(folder: string): readonly Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch (thrown) {
+    // Not a folder, or not ours to list: then bash finds no match there either.
+    if (systemCode(thrown) === undefined) throw thrown;
+    return [];
+  }
+}

@@ -1,0 +1,21 @@
+import { defineTool, type Tool } from "@sluice/core";
+import { askUserTool } from "./ask-user.ts";
+import { bashTool } from "./bash.ts";
+import { editTool } from "./edit.ts";
+import { globTool } from "./glob.ts";
+import { grepTool } from "./grep.ts";
+import { readTool } from "./read.ts";
+import { writeTool } from "./write.ts";
+
+/** The tools that come with Sluice. Made anew, so that a session owns its own. */
+export function builtinTools(): readonly Tool[] {
+  return [
+    defineTool(readTool),
+    defineTool(grepTool()),
+    defineTool(globTool),
+    defineTool(editTool),
+    defineTool(writeTool),
+    defineTool(bashTool()),
+    defineTool(askUserTool),
+  ];
+}

@@ -1,0 +1,138 @@
+import type { ToolSpec } from "@sluice/core";
+import { z } from "zod";
+import { changeSubjects, executeChange, prepareChange, type Rewrite } from "./change.ts";
+import { count, firstCharacters } from "./output.ts";
+import { recoverWrite } from "./replace-file.ts";
+import { fault } from "./results.ts";
+import { type FileText, isCrlf, numbered, splitLines, toCrlf, toLf } from "./text.ts";
+
+/** Lines shown before and after a change. */
+const SNIPPET_CONTEXT = 3;
+const SNIPPET_LINES = 40;
+const SNIPPET_WIDTH = 500;
+const LINE_NUMBERS = 10;
+
+const input = z.strictObject({
+  file_path: z.string().min(1).describe("The file, absolute or relative to the workspace."),
+  old_string: z.string().min(1).describe("The exact text to replace, with its indentation and without line numbers."),
+  new_string: z.string().describe("What stands there afterwards. May be empty."),
+  replace_all: z.boolean().optional().describe("Replace every occurrence. Default false."),
+});
+type EditInput = z.infer<typeof input>;
+
+export const editTool: ToolSpec<EditInput> = {
+  name: "Edit",
+  description: `Replaces exact text in an existing text file (UTF-8, at most 10 MB).
+- Read the file first in this stage; otherwise, or if it changed since, the error is stale_file: Read it again.
+- old_string must occur exactly once (old_string_not_unique gives the lines: add more surrounding text) unless replace_all is true. It must match character for character (old_string_not_found).
+- Line endings, byte order mark and file mode are kept. The change is made whole or not at all.
+- new_string must not hold a "[redacted:" marker (redacted_content): it stands for a secret in the file.`,
+  input,
+  effect: "write",
+  subjects: (edit, workspace) => changeSubjects(edit.file_path, workspace),
+  prepare: (edit, call) => prepareChange(edit.file_path, rewriting(edit), call),
+  execute: (edit, call) => executeChange(edit.file_path, rewriting(edit), call),
+  recover: recoverWrite,
+};
+
+function rewriting(edit: EditInput): Rewrite {
+  return (before, shown) => {
+    if (edit.old_string === edit.new_string) {
+      throw fault("no_change", "old_string and new_string are the same: nothing was written.");
+    }
+    if (before === undefined) {
+      throw fault("not_found", `There is no file at ${shown}. Use Glob to find the right path, or Write to create it.`);
+    }
+    const { text, places } = replaced(before, edit, shown);
+    const where = places.length === 1 ? "1 replacement" : `${places.length} replacements; the first is shown`;
+    return {
+      after: { text, bom: before.bom },
+      report: ({ added, removed }) =>
+        `Edited ${shown}: ${where}, ${count(added, "line")} added, ${count(removed, "line")} removed.\n${snippet(text, places[0] ?? 0, edit.new_string)}`,
+      facts: { replacements: places.length },
+    };
+  };
+}
+
+/** The edited text, and where in it each replacement begins. */
+function replaced(before: FileText, edit: EditInput, shown: string): { text: string; places: readonly number[] } {
+  // In a file of CR LF lines the model's LF lines mean those; matching and replacing happens in LF.
+  if (isCrlf(before.text)) {
+    const { text, places } = replaceIn(toLf(before.text), toLf(edit.old_string), toLf(edit.new_string), edit, shown);
+    return { text: toCrlf(text), places };
+  }
+  return replaceIn(before.text, edit.old_string, edit.new_string, edit, shown);
+}
+
+function replaceIn(
+  text: string,
+  old: string,
+  now: string,
+  edit: EditInput,
+  shown: string,
+): { text: string; places: readonly number[] } {
+  const found = occurrences(text, old);
+  if (found.length === 0) throw notFound(text, old, shown);
+  const first = found[0] ?? 0;
+  // An occurrence that overlaps the first makes a single replacement just as ambiguous.
+  const overlap = found.length === 1 ? text.indexOf(old, first + 1) : -1;
+  if (edit.replace_all !== true && (found.length > 1 || overlap !== -1)) {
+    const places = overlap === -1 ? found : [first, overlap];
+    const lines = lineNumbers(text, places.slice(0, LINE_NUMBERS));
+    throw fault(
+      "old_string_not_unique",
+      `old_string occurs ${places.length} times in ${shown} (lines ${lines.join(", ")}${places.length > LINE_NUMBERS ? ", …" : ""}). Add surrounding lines until it is unique, or set replace_all.`,
+      { occurrences: places.length, lines },
+    );
+  }
+  const pieces: string[] = [];
+  let end = 0;
+  for (const at of found) {
+    pieces.push(text.slice(end, at));
+    end = at + old.length;
+  }
+  pieces.push(text.slice(end));
+  return { text: pieces.join(now), places: found.map((at, index) => at + index * (now.length - old.length)) };
+}
+
+function occurrences(text: string, needle: string): readonly number[] {
+  const found: number[] = [];
+  for (let at = text.indexOf(needle); at !== -1; at = text.indexOf(needle, at + needle.length)) found.push(at);
+  return found;
+}
+
+function notFound(text: string, old: string, shown: string): Error {
+  const squeezed = (value: string): string => value.replace(/\s+/g, " ").trim();
+  const needle = squeezed(old);
+  const hint = old.includes("[redacted:")
+    ? "It holds a redaction marker, which stands for a secret in the file: choose text without it."
+    : needle !== "" && squeezed(text).includes(needle)
+      ? "The same words are there with other white space: copy indentation and line breaks exactly as Read shows them."
+      : "Read the file and copy the text exactly, without the line numbers.";
+  return fault("old_string_not_found", `old_string does not occur in ${shown}. ${hint}`);
+}
+
+function lineNumbers(text: string, places: readonly number[]): number[] {
+  const numbers: number[] = [];
+  let line = 1;
+  let from = 0;
+  for (const place of places) {
+    for (let at = text.indexOf("\n", from); at !== -1 && at < place; at = text.indexOf("\n", at + 1)) {
+      line += 1;
+      from = at + 1;
+    }
+    numbers.push(line);
+  }
+  return numbers;
+}
+
+function snippet(text: string, place: number, inserted: string): string {
+  const [line = 1] = lineNumbers(text, [place]);
+  const first = Math.max(1, line - SNIPPET_CONTEXT);
+  const length = splitLines(inserted).length + SNIPPET_CONTEXT * 2;
+  const lines = splitLines(text).slice(first - 1, first - 1 + Math.min(length, SNIPPET_LINES));
+  return numbered(
+    lines.map((shown) => firstCharacters(shown.replace(/\r$/, ""), SNIPPET_WIDTH)),
+    first,
+  );
+}

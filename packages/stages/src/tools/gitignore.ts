@@ -1,0 +1,135 @@
+import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync } from "node:fs";
+import { dirname, join, relative, sep } from "node:path";
+import { compilePath, type PathMatcher } from "./glob-match.ts";
+import { systemCode } from "./results.ts";
+
+const MAX_BYTES = 1024 * 1024;
+/** Far beyond any real file; each rule is tried on every entry. */
+const MAX_RULES = 1_000;
+const MAX_RULE = 1_000;
+
+interface Rule {
+  readonly negated: boolean;
+  readonly foldersOnly: boolean;
+  readonly match: PathMatcher;
+}
+
+/** The rules of one file, for everything below its folder. */
+interface Scope {
+  /** Names from the top to that folder. */
+  readonly depth: number;
+  readonly rules: readonly Rule[];
+}
+
+/** What git would ignore at one place of a tree. Paths are names from the top of the repository. */
+export interface Ignores {
+  readonly top: string;
+  readonly scopes: readonly Scope[];
+}
+
+export function parseGitignore(text: string): readonly Rule[] {
+  const rules: Rule[] = [];
+  for (const line of text.replace(/^\uFEFF/, "").split("\n")) {
+    if (rules.length >= MAX_RULES) break;
+    const rule = line.length > MAX_RULE ? undefined : parseRule(line.replace(/\r$/, ""));
+    if (rule !== undefined) rules.push(rule);
+  }
+  return rules;
+}
+
+function parseRule(line: string): Rule | undefined {
+  let pattern = withoutTrailingSpaces(line);
+  if (pattern === "" || pattern.startsWith("#")) return undefined;
+  const negated = pattern.startsWith("!");
+  if (negated) pattern = pattern.slice(1);
+  const foldersOnly = pattern.endsWith("/");
+  if (foldersOnly) pattern = pattern.slice(0, -1);
+  // A lone backslash at the end quotes nothing: git never matches such a pattern.
+  if (pattern === "" || /(?:^|[^\\])(?:\\\\)*\\$/.test(pattern)) return undefined;
+  const anchored = pattern.includes("/");
+  const names = pattern.replace(/^\//, "").split("/");
+  if (names.includes("")) return undefined;
+  if (anchored) return { negated, foldersOnly, match: compilePath(names) };
+  const matchName = compilePath([pattern === "**" ? "*" : pattern]);
+  return { negated, foldersOnly, match: (path) => matchName(path.slice(-1)) };
+}
+
+function withoutTrailingSpaces(line: string): string {
+  let end = line.length;
+  while (end > 0 && line[end - 1] === " ") {
+    let quotes = 0;
+    while (line[end - 2 - quotes] === "\\") quotes += 1;
+    if (quotes % 2 === 1) break;
+    end -= 1;
+  }
+  return line.slice(0, end);
+}
+
+/** Whether git would leave out this entry, given that it does not leave out the folder it is in. */
+export function isIgnored(ignores: Ignores, names: readonly string[], isFolder: boolean): boolean {
+  for (const scope of ignores.scopes.toReversed()) {
+    const path = names.slice(scope.depth);
+    const rule = scope.rules.findLast((candidate) => (isFolder || !candidate.foldersOnly) && candidate.match(path));
+    if (rule !== undefined) return !rule.negated;
+  }
+  return false;
+}
+
+/** The rules that hold in `folder`: those of the repository around the workspace, down to and with its own. */
+export function ignoresAt(folder: string, workspaceRoot: string): Ignores {
+  const top = repositoryTop(workspaceRoot) ?? workspaceRoot;
+  const exclude = readSmallFile(join(top, ".git", "info", "exclude"));
+  let ignores: Ignores = { top, scopes: exclude === undefined ? [] : [{ depth: 0, rules: parseGitignore(exclude) }] };
+  const names = relative(top, folder)
+    .split(sep)
+    .filter((name) => name !== "");
+  let at = top;
+  ignores = ignoresIn(at, ignores, 0);
+  for (const [index, name] of names.entries()) {
+    at = join(at, name);
+    ignores = ignoresIn(at, ignores, index + 1);
+  }
+  return ignores;
+}
+
+/** The rules around, with those of the folder's own .gitignore. */
+export function ignoresIn(folder: string, around: Ignores, depth: number): Ignores {
+  const text = readSmallFile(join(folder, ".gitignore"));
+  if (text === undefined) return around;
+  return { top: around.top, scopes: [...around.scopes, { depth, rules: parseGitignore(text) }] };
+}
+
+/** The nearest folder upwards that holds `.git`. */
+export function repositoryTop(from: string): string | undefined {
+  for (let folder = from; ; folder = dirname(folder)) {
+    if (exists(join(folder, ".git"))) return folder;
+    if (dirname(folder) === folder) return undefined;
+  }
+}
+
+function exists(path: string): boolean {
+  try {
+    lstatSync(path);
+    return true;
+  } catch (thrown) {
+    if (systemCode(thrown) === undefined) throw thrown;
+    return false;
+  }
+}
+
+/** A regular file of moderate size, or undefined: links, pipes and what cannot be read give no rules. */
+export function readSmallFile(path: string): string | undefined {
+  let fd: number;
+  try {
+    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (thrown) {
+    if (systemCode(thrown) === undefined) throw thrown;
+    return undefined;
+  }
+  try {
+    const stats = fstatSync(fd);
+    return stats.isFile() && stats.size <= MAX_BYTES ? readFileSync(fd, "utf8") : undefined;
+  } finally {
+    closeSync(fd);
+  }
+}

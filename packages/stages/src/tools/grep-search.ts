@@ -1,0 +1,36 @@
+/** What to look for, and how much of it to show. */
+export interface GrepQuery {
+  readonly pattern: string;
+  /** Relative to the folder that is searched. */
+  readonly glob?: string;
+  readonly ignoreCase: boolean;
+  readonly multiline: boolean;
+  readonly mode: "content" | "files_with_matches" | "count";
+  /** Context lines; 0 for none. */
+  readonly before: number;
+  readonly after: number;
+}
+
+/** One line of a result. */
+export type GrepHit =
+  | {
+      readonly kind: "line";
+      readonly path: string;
+      readonly line: number;
+      readonly text: string;
+      readonly isMatch: boolean;
+    }
+  | { readonly kind: "gap" }
+  | { readonly kind: "file"; readonly path: string }
+  | { readonly kind: "count"; readonly path: string; readonly count: number };
+
+/** How a search ended. Paths in hits are relative to the folder that was searched; "" is the searched file itself. */
+export interface GrepEnd {
+  readonly stopped: "finished" | "enough" | "timeout";
+  /** Some files could not be read or were too large. */
+  readonly incomplete: boolean;
+}
+
+/** Characters of one line that are shown. */
+export const LINE_CHARACTERS = 500;
+export const SEARCH_TIMEOUT_MS = 20_000;

@@ -1,0 +1,117 @@
+import { closeSync, constants, fstatSync, openSync, readFileSync, readlinkSync } from "node:fs";
+import { parentPort, workerData } from "node:worker_threads";
+import { type GrepHit, type GrepQuery, LINE_CHARACTERS } from "./grep-search.ts";
+
+// Runs as a thread of its own, and imports nothing but Node and constants so that it starts from sources and from dist.
+
+export interface GrepWork {
+  /** Absolute, and as hits name it. */
+  readonly files: readonly { readonly path: string; readonly name: string }[];
+  readonly query: GrepQuery;
+}
+export type GrepReport =
+  | { readonly kind: "hits"; readonly hits: readonly GrepHit[] }
+  | { readonly kind: "done"; readonly incomplete: boolean }
+  | { readonly kind: "bad_pattern"; readonly message: string };
+
+const MAX_FILE_BYTES = 10 * 1024 * 1024;
+
+function main(work: GrepWork): void {
+  const send = (report: GrepReport): void => parentPort?.postMessage(report);
+  let pattern: RegExp;
+  try {
+    const { query } = work;
+    pattern = new RegExp(query.pattern, `g${query.ignoreCase ? "i" : ""}${query.multiline ? "ms" : ""}`);
+  } catch (thrown) {
+    send({ kind: "bad_pattern", message: thrown instanceof Error ? thrown.message : String(thrown) });
+    return;
+  }
+  let incomplete = false;
+  let sentBefore = false;
+  for (const { path, name } of work.files) {
+    const text = readText(path);
+    if (text === undefined) incomplete = true;
+    const hits = text === undefined || text.includes("\0") ? [] : hitsIn(text, name, pattern, work.query);
+    if (hits.length === 0) continue;
+    const grouped = work.query.mode === "content" && work.query.before + work.query.after > 0 && sentBefore;
+    send({ kind: "hits", hits: grouped ? [{ kind: "gap" }, ...hits] : hits });
+    sentBefore = true;
+  }
+  send({ kind: "done", incomplete });
+}
+
+/** Undefined when it cannot be read, is too large, or is reached through a link that was not there when it was listed. */
+function readText(path: string): string | undefined {
+  let fd: number;
+  try {
+    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (thrown) {
+    if (thrown instanceof Error) return undefined;
+    throw thrown;
+  }
+  try {
+    const stats = fstatSync(fd);
+    if (!stats.isFile() || stats.size > MAX_FILE_BYTES) return undefined;
+    if (process.platform === "linux" && readlinkSync(`/proc/self/fd/${fd}`) !== path) return undefined;
+    return readFileSync(fd, "utf8");
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function hitsIn(text: string, path: string, pattern: RegExp, query: GrepQuery): readonly GrepHit[] {
+  const lines = text.split("\n").map((line) => line.replace(/\r$/, ""));
+  if (lines.at(-1) === "") lines.pop();
+  const { matched, count } = query.multiline ? linesAcross(text, pattern) : linesAlone(lines, pattern);
+  if (count === 0) return [];
+  if (query.mode === "files_with_matches") return [{ kind: "file", path }];
+  if (query.mode === "count") return [{ kind: "count", path, count }];
+  const hits: GrepHit[] = [];
+  let shownTo = -1;
+  for (const match of [...matched].sort((a, b) => a - b)) {
+    const from = Math.max(match - query.before, shownTo + 1);
+    if (shownTo !== -1 && from > shownTo + 1 && query.before + query.after > 0) hits.push({ kind: "gap" });
+    const to = Math.min(match + query.after, lines.length - 1);
+    for (let at = from; at <= to; at += 1) {
+      hits.push({ kind: "line", path, line: at + 1, text: clip(lines[at] ?? ""), isMatch: matched.has(at) });
+    }
+    shownTo = Math.max(shownTo, to);
+  }
+  return hits;
+}
+
+function linesAlone(lines: readonly string[], pattern: RegExp): { matched: ReadonlySet<number>; count: number } {
+  const matched = new Set<number>();
+  for (const [index, line] of lines.entries()) {
+    pattern.lastIndex = 0;
+    if (pattern.test(line)) matched.add(index);
+  }
+  return { matched, count: matched.size };
+}
+
+function linesAcross(text: string, pattern: RegExp): { matched: ReadonlySet<number>; count: number } {
+  const matched = new Set<number>();
+  let count = 0;
+  let line = 0;
+  let from = 0;
+  const advance = (to: number): void => {
+    for (let at = text.indexOf("\n", from); at !== -1 && at < to; at = text.indexOf("\n", from)) {
+      line += 1;
+      from = at + 1;
+    }
+  };
+  for (const found of text.matchAll(pattern)) {
+    count += 1;
+    advance(found.index);
+    const first = line;
+    advance(found.index + Math.max(found[0].length - 1, 0));
+    for (let at = first; at <= line; at += 1) matched.add(at);
+  }
+  return { matched, count };
+}
+
+function clip(line: string): string {
+  return line.length <= LINE_CHARACTERS ? line : `${line.slice(0, LINE_CHARACTERS)} [... line cut]`.toWellFormed();
+}
+
+main(workerData);

@@ -1,0 +1,126 @@
+import { type BigIntStats, constants, realpathSync } from "node:fs";
+import { type FileHandle, lstat, mkdir, open, readlink } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { pathChanged, specialKind } from "./paths.ts";
+import { asFault, checkAborted, fault, systemCode } from "./results.ts";
+
+/** An open file that is known to be the one that was judged. */
+export interface OpenFile {
+  readonly handle: FileHandle;
+  readonly stats: BigIntStats;
+}
+
+/** Opens a judged path for reading, while `use` runs: never through a link, never a pipe or a device, only if it is still there. */
+export function withFile<T>(real: string, use: (file: OpenFile) => Promise<T>): Promise<T> {
+  return withOpen(real, 0, (file) => {
+    if (file.stats.isDirectory()) throw fault("is_folder", `${basename(real)} is a folder. Use Glob to list it.`);
+    return use(file);
+  });
+}
+
+async function withOpen<T>(real: string, extraFlags: number, use: (file: OpenFile) => Promise<T>): Promise<T> {
+  let handle: FileHandle;
+  try {
+    // Without O_NONBLOCK, opening a named pipe that replaced the file would wait for ever.
+    handle = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | extraFlags);
+  } catch (thrown) {
+    throw asFault(thrown, basename(real));
+  }
+  try {
+    const stats = await handle.stat({ bigint: true });
+    if (specialKind(stats) !== undefined) throw pathChanged(basename(real));
+    if (!(await isStillAt(handle.fd, stats, real))) throw pathChanged(basename(real));
+    return await use({ handle, stats });
+  } finally {
+    await handle.close();
+  }
+}
+
+/** Whether the open file is the one this path names, with no link anywhere on the way. */
+async function isStillAt(fd: number, stats: BigIntStats, real: string): Promise<boolean> {
+  const byKernel = await kernelPath(fd);
+  if (byKernel !== undefined) return byKernel === real;
+  try {
+    const there = await lstat(real, { bigint: true });
+    return there.ino === stats.ino && there.dev === stats.dev && realpathSync.native(real) === real;
+  } catch (thrown) {
+    if (systemCode(thrown) === "ENOENT") return false;
+    throw thrown;
+  }
+}
+
+/** The path of an open file as Linux knows it; undefined elsewhere. */
+async function kernelPath(fd: number): Promise<string | undefined> {
+  if (process.platform !== "linux") return undefined;
+  try {
+    return await readlink(`/proc/self/fd/${fd}`);
+  } catch (thrown) {
+    if (systemCode(thrown) === "ENOENT") return undefined;
+    throw thrown;
+  }
+}
+
+/** Reads at most `cap` bytes from the start. */
+export async function readUpTo(file: OpenFile, cap: number, signal?: AbortSignal): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  while (length < cap) {
+    if (signal !== undefined) checkAborted(signal);
+    const chunk = Buffer.allocUnsafe(Math.min(1024 * 1024, cap - length));
+    const { bytesRead } = await file.handle.read(chunk, 0, chunk.length, length);
+    if (bytesRead === 0) break;
+    chunks.push(chunk.subarray(0, bytesRead));
+    length += bytesRead;
+  }
+  return Buffer.concat(chunks);
+}
+
+/** An open folder that is known to be the one that was judged: a swap of its name cannot redirect what goes through it. */
+export interface OpenFolder {
+  /** A path to the folder; on Linux through the open folder itself, whatever becomes of its name. */
+  readonly path: string;
+  /** Path of an entry, below `path`. */
+  at(name: string): string;
+  /** Makes what was made, renamed or removed in it durable. */
+  sync(): Promise<void>;
+}
+
+export function withFolder<T>(real: string, use: (folder: OpenFolder) => Promise<T>): Promise<T> {
+  return withOpen(real, constants.O_DIRECTORY, async ({ handle, stats }) => {
+    if (!stats.isDirectory()) throw fault("not_found", `${basename(real)} is not a folder.`);
+    const anchored = (await kernelPath(handle.fd)) !== undefined;
+    const path = anchored ? `/proc/${process.pid}/fd/${handle.fd}` : real;
+    return use({
+      path,
+      at: (name) => join(path, name),
+      // Windows cannot sync a folder and does not need it.
+      sync: () => (process.platform === "win32" ? Promise.resolve() : handle.sync()),
+    });
+  });
+}
+
+/** The same for a folder that may not exist: it and the missing ones above are made, step by step from the nearest that exists. */
+export async function withMadeFolder<T>(real: string, use: (folder: OpenFolder) => Promise<T>): Promise<T> {
+  if (!(await exists(real))) {
+    await withMadeFolder(dirname(real), async (parent) => {
+      try {
+        await mkdir(parent.at(basename(real)));
+      } catch (thrown) {
+        // Somebody else made it meanwhile: opening it below checks that it is what we think.
+        if (systemCode(thrown) !== "EEXIST") throw asFault(thrown, basename(dirname(real)));
+      }
+      await parent.sync();
+    });
+  }
+  return withFolder(real, use);
+}
+
+async function exists(real: string): Promise<boolean> {
+  try {
+    await lstat(real);
+    return true;
+  } catch (thrown) {
+    if (systemCode(thrown) === "ENOENT") return false;
+    throw asFault(thrown, basename(real));
+  }
+}

@@ -1,0 +1,212 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { setImmediate } from "node:timers/promises";
+import { type Clock, messageOf, systemClock } from "@sluice/core";
+import { fault, systemCode } from "./results.ts";
+
+/** Between asking a process to end and making it end. */
+const GRACE_MS = 2_000;
+/** For a killed process to be gone, and for the last of its output. */
+const SETTLE_MS = 1_000;
+const POLL_MS = 20;
+/** Names the call a process belongs to, so that recovery finds those that outlived their run. */
+export const CALL_VARIABLE = "SLUICE_CALL";
+
+export interface ProcessOptions {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** An open file to read from; nothing when omitted. */
+  readonly stdin?: number;
+  /** Ends the whole process group. */
+  readonly signal: AbortSignal;
+  readonly timeoutMs: number;
+  /** Decoded pieces, in order of arrival. Returning false ends the process: enough was seen. */
+  readonly stdout: (text: string) => boolean;
+  readonly stderr: (text: string) => boolean;
+  readonly clock?: Clock;
+}
+
+/** How a process ended, and who ended it. */
+export interface ProcessEnd {
+  readonly by: "itself" | "timeout" | "abort" | "reader";
+  readonly exitCode: number | null;
+  /** The signal that ended it. */
+  readonly killed: string | null;
+  /** Whether it left others of its group running; they were ended. */
+  readonly leftOthers: boolean;
+}
+
+/**
+ * Runs a process as the leader of a group of its own and waits for its end. Whatever of the group is still there
+ * afterwards is ended too, so nothing keeps the call open or outlives it. Throws `spawn_failed` when it cannot be started.
+ */
+export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
+  const clock = options.clock ?? systemClock;
+  const child = await start(options);
+  const pid = child.pid;
+  if (pid === undefined) throw fault("spawn_failed", `${options.file} could not be started.`);
+  let by: ProcessEnd["by"] = "itself";
+  let ending: Promise<void> | undefined;
+  const exit = Promise.withResolvers<{ readonly exitCode: number | null; readonly killed: string | null }>();
+  child.once("exit", (exitCode, killed) => exit.resolve({ exitCode, killed }));
+  const end = (reason: ProcessEnd["by"]): void => {
+    if (ending !== undefined) return;
+    by = reason;
+    ending = endGroup(pid, clock);
+    // Stuck in the kernel, a process cannot even be killed; it is left behind.
+    const giveUp = (): void => exit.resolve({ exitCode: null, killed: "SIGKILL" });
+    void ending.then(() => within(SETTLE_MS, exit.promise, clock)).then(giveUp, giveUp);
+  };
+  const closed = new Promise<void>((resolve) => child.once("close", () => resolve()));
+  listen(child.stdout, options.stdout, () => end("reader"));
+  listen(child.stderr, options.stderr, () => end("reader"));
+  const onAbort = (): void => end("abort");
+  options.signal.addEventListener("abort", onAbort, { once: true });
+  if (options.signal.aborted) onAbort();
+  const cancelTimeout = clock.after(options.timeoutMs, () => end("timeout"));
+  try {
+    const how = await exit.promise;
+    cancelTimeout();
+    const leftOthers = ending === undefined && groupLives(pid);
+    if (leftOthers) await endGroup(pid, clock);
+    else await ending;
+    // A process that left the group may still hold the pipes: it is not waited for.
+    await within(SETTLE_MS, closed, clock);
+    return { by, ...how, leftOthers };
+  } finally {
+    cancelTimeout();
+    options.signal.removeEventListener("abort", onAbort);
+    child.stdout?.destroy();
+    child.stderr?.destroy();
+  }
+}
+
+function start(options: ProcessOptions): Promise<ChildProcess> {
+  return new Promise((resolve, reject) => {
+    const failed = (thrown: unknown): void =>
+      reject(
+        fault("spawn_failed", `${options.file} could not be started: ${systemCode(thrown) ?? messageOf(thrown)}.`),
+      );
+    try {
+      const child = spawn(options.file, options.args, {
+        cwd: options.cwd,
+        env: options.env,
+        detached: process.platform !== "win32",
+        stdio: [options.stdin ?? "ignore", "pipe", "pipe"],
+        windowsHide: true,
+      });
+      child.on("error", failed);
+      child.once("spawn", () => resolve(child));
+    } catch (thrown) {
+      failed(thrown);
+    }
+  });
+}
+
+function listen(stream: ChildProcess["stdout"], onText: (text: string) => boolean, enough: () => void): void {
+  const decoder = new TextDecoder();
+  let open = true;
+  const give = (text: string): void => {
+    if (!open || text === "") return;
+    open = onText(text);
+    if (!open) enough();
+  };
+  stream?.on("data", (chunk: Buffer) => give(decoder.decode(chunk, { stream: true })));
+  stream?.once("end", () => give(decoder.decode()));
+  // A pipe that breaks ends the output, nothing else.
+  stream?.on("error", () => give(decoder.decode()));
+}
+
+/** Asks a group to end, and after the grace makes it. */
+async function endGroup(pid: number, clock: Clock): Promise<void> {
+  signalGroup(pid, "SIGTERM");
+  if (await gone(() => !groupLives(pid), GRACE_MS, clock)) return;
+  signalGroup(pid, "SIGKILL");
+  // Where nobody reaps orphans a dead group seems to live on: it is not waited for longer.
+  await gone(() => !groupLives(pid), SETTLE_MS, clock);
+}
+
+function groupLives(pid: number): boolean {
+  return signalGroup(pid, 0);
+}
+
+/** Returns whether there was anything to signal. */
+function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
+  // Windows has no groups; there the leader is all that can be reached.
+  return sendSignal(process.platform === "win32" ? pid : -pid, signal);
+}
+
+function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    process.kill(pid, signal);
+    return true;
+  } catch (thrown) {
+    const code = systemCode(thrown);
+    if (code === "ESRCH") return false;
+    // Somebody else's by now, so not ours to end.
+    if (code === "EPERM") return false;
+    throw thrown;
+  }
+}
+
+async function gone(isGone: () => boolean | Promise<boolean>, ms: number, clock: Clock): Promise<boolean> {
+  for (let left = ms; ; left -= POLL_MS) {
+    if (await isGone()) return true;
+    if (left <= 0) return false;
+    await new Promise<void>((resolve) => clock.after(Math.min(POLL_MS, left), resolve));
+  }
+}
+
+async function within(ms: number, done: Promise<unknown>, clock: Clock): Promise<void> {
+  let cancel = (): void => undefined;
+  const late = new Promise<void>((resolve) => {
+    cancel = clock.after(ms, resolve);
+  });
+  await Promise.race([done, late]);
+  cancel();
+}
+
+/**
+ * Ends every process that carries this call's key in its environment: children that left their group, or outlived a
+ * killed run. Linux only; elsewhere nothing can be found.
+ */
+export async function endSurvivors(idempotencyKey: string, clock: Clock = systemClock): Promise<void> {
+  const first = await survivors(idempotencyKey);
+  if (first.length === 0) return;
+  for (const pid of first) sendSignal(pid, "SIGTERM");
+  if (await gone(async () => (await survivors(idempotencyKey)).length === 0, GRACE_MS, clock)) return;
+  // Repeated, since one of them may start another while they are being ended.
+  await gone(
+    async () => {
+      const left = await survivors(idempotencyKey);
+      for (const pid of left) sendSignal(pid, "SIGKILL");
+      return left.length === 0;
+    },
+    SETTLE_MS,
+    clock,
+  );
+}
+
+async function survivors(idempotencyKey: string): Promise<readonly number[]> {
+  if (process.platform !== "linux") return [];
+  const mark = Buffer.from(`\0${CALL_VARIABLE}=${idempotencyKey}\0`).toString("latin1");
+  const found: number[] = [];
+  for (const [index, name] of readdirSync("/proc").entries()) {
+    if (index % 200 === 199) await setImmediate();
+    if (!/^\d+$/.test(name) || Number(name) === process.pid) continue;
+    if (`\0${environmentOf(name)}`.includes(mark)) found.push(Number(name));
+  }
+  return found;
+}
+
+function environmentOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, "latin1");
+  } catch (thrown) {
+    // Another user's process, or one that ended meanwhile.
+    if (systemCode(thrown) !== undefined) return "";
+    throw thrown;
+  }
+}

@@ -1,0 +1,109 @@
+import { hash } from "node:crypto";
+import { REDACTION_MARKER } from "@sluice/core";
+import { diffLines } from "diff";
+
+/** More than this is neither edited nor written nor shown as a whole. */
+export const MAX_FILE_BYTES = 10 * 1024 * 1024;
+/** Changed lines beyond which the exact line difference is not worked out. */
+const MAX_DIFF_LENGTH = 1_000;
+
+export function sha256(bytes: Uint8Array): string {
+  return hash("sha256", bytes, "hex");
+}
+
+/** A file's text, with what must stay as it was. */
+export interface FileText {
+  /** Without the byte order mark. */
+  readonly text: string;
+  readonly bom: boolean;
+}
+
+/** The text of UTF-8 bytes; undefined when they are something else, since writing them back would destroy them. */
+export function decodeUtf8(bytes: Uint8Array): FileText | undefined {
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch (thrown) {
+    if (thrown instanceof TypeError) return undefined;
+    throw thrown;
+  }
+  const bom = text.startsWith("\uFEFF");
+  return { text: bom ? text.slice(1) : text, bom };
+}
+
+export function encodeUtf8({ text, bom }: FileText): Buffer {
+  return Buffer.from(bom && !text.startsWith("\uFEFF") ? `\uFEFF${text}` : text, "utf8");
+}
+
+export function isBinary(bytes: Uint8Array): boolean {
+  return bytes.includes(0);
+}
+
+/** Whether every line of the text ends with CR LF. */
+export function isCrlf(text: string): boolean {
+  return text.includes("\r\n") && !/(?:^|[^\r])\n/.test(text);
+}
+
+export function toCrlf(text: string): string {
+  return text.replace(/\r?\n/g, "\r\n");
+}
+
+export function toLf(text: string): string {
+  return text.replaceAll("\r\n", "\n");
+}
+
+/** Lines without their ends; a last line that is not ended counts, the emptiness after the last end does not. */
+export function splitLines(text: string): string[] {
+  if (text === "") return [];
+  const lines = text.split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  return lines;
+}
+
+/** Lines as `cat -n` shows them. */
+export function numbered(lines: readonly string[], first: number): string {
+  return lines.map((line, index) => `${String(first + index).padStart(6)}\t${line}`).join("\n");
+}
+
+/** Whether a new text holds a redaction marker that the old one does not: what stood there would be destroyed. */
+export function addsRedaction(before: string, after: string): boolean {
+  if (!after.includes(REDACTION_MARKER)) return false;
+  const old = markers(before);
+  return [...markers(after)].some(([marker, times]) => times > (old.get(marker) ?? 0));
+}
+
+function markers(text: string): ReadonlyMap<string, number> {
+  const found = new Map<string, number>();
+  for (let at = text.indexOf(REDACTION_MARKER); at !== -1; at = text.indexOf(REDACTION_MARKER, at + 1)) {
+    const marker = text.slice(at, at + 120).split(/[\]\n]/, 1)[0] ?? "";
+    found.set(marker, (found.get(marker) ?? 0) + 1);
+  }
+  return found;
+}
+
+export interface LineDelta {
+  readonly added: number;
+  readonly removed: number;
+}
+
+/** How many lines a change adds and removes. Very large changes count as all lines between the first and last difference. */
+export function lineDelta(before: string, after: string): LineDelta {
+  const old = splitLines(before);
+  const now = splitLines(after);
+  let start = 0;
+  while (start < old.length && start < now.length && old[start] === now[start]) start += 1;
+  let end = 0;
+  while (end < old.length - start && end < now.length - start && old.at(-1 - end) === now.at(-1 - end)) end += 1;
+  const oldPart = old.slice(start, old.length - end);
+  const newPart = now.slice(start, now.length - end);
+  const ended = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join("");
+  const changes = diffLines(ended(oldPart), ended(newPart), { maxEditLength: MAX_DIFF_LENGTH });
+  if (changes === undefined) return { added: newPart.length, removed: oldPart.length };
+  let added = 0;
+  let removed = 0;
+  for (const change of changes) {
+    if (change.added) added += change.count;
+    if (change.removed) removed += change.count;
+  }
+  return { added, removed };
+}

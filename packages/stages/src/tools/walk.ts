@@ -1,0 +1,98 @@
+import type { Dirent } from "node:fs";
+import { readdir } from "node:fs/promises";
+import { join, relative, sep } from "node:path";
+import { setImmediate } from "node:timers/promises";
+import type { Workspace } from "@sluice/core";
+import { type Ignores, ignoresAt, ignoresIn, isIgnored } from "./gitignore.ts";
+import { contains } from "./paths.ts";
+import { checkAborted, systemCode } from "./results.ts";
+
+/** Entries of one folder looked at before others get their turn. */
+const BATCH = 1_000;
+
+export interface WalkOptions {
+  readonly workspace: Workspace;
+  /** Where to begin: a real path in the workspace. */
+  readonly start: string;
+  /** Enter folders named node_modules. */
+  readonly nodeModules: boolean;
+  readonly signal: AbortSignal;
+  /** Called for a folder that cannot be read. */
+  readonly unreadable?: (folder: string) => void;
+}
+
+export interface WalkEntry {
+  readonly path: string;
+  /** Names from the workspace's root. */
+  readonly names: readonly string[];
+  readonly kind: "file" | "folder" | "link" | "other";
+}
+
+interface Pending extends WalkEntry {
+  readonly ignores: Ignores;
+}
+
+/**
+ * Everything below a folder in path order, without what git ignores, `.git` and the run store. Links are named, never
+ * followed. The folder itself is entered even where its parents' rules would leave it out: somebody asked for it.
+ */
+export async function* walk(options: WalkOptions): AsyncGenerator<WalkEntry> {
+  const { workspace, start } = options;
+  const ignores = ignoresAt(start, workspace.root);
+  const pending = await entriesOf(
+    { path: start, names: namesOf(workspace.root, start), kind: "folder", ignores },
+    options,
+  );
+  for (let entry = pending.pop(); entry !== undefined; entry = pending.pop()) {
+    yield entry;
+    if (entry.kind !== "folder") continue;
+    const depth = namesOf(entry.ignores.top, entry.path).length;
+    const inside = { ...entry, ignores: ignoresIn(entry.path, entry.ignores, depth) };
+    pending.push(...(await entriesOf(inside, options)));
+  }
+}
+
+/** What is in a folder, last first, so that popping gives path order. */
+async function entriesOf(folder: Pending, options: WalkOptions): Promise<Pending[]> {
+  checkAborted(options.signal);
+  const entries = await list(folder.path, options);
+  const outside = namesOf(folder.ignores.top, folder.path);
+  const kept: Pending[] = [];
+  for (const [index, entry] of entries.sort((a, b) => (a.name < b.name ? 1 : -1)).entries()) {
+    if (index % BATCH === BATCH - 1) {
+      await setImmediate();
+      checkAborted(options.signal);
+    }
+    const path = join(folder.path, entry.name);
+    const kind = kindOf(entry);
+    if (entry.name === ".git" || (entry.name === "node_modules" && !options.nodeModules)) continue;
+    if (options.workspace.store !== undefined && contains(options.workspace.store, path)) continue;
+    if (isIgnored(folder.ignores, [...outside, entry.name], kind === "folder")) continue;
+    kept.push({ path, names: [...folder.names, entry.name], kind, ignores: folder.ignores });
+  }
+  return kept;
+}
+
+async function list(folder: string, options: WalkOptions): Promise<Dirent[]> {
+  try {
+    return await readdir(folder, { withFileTypes: true });
+  } catch (thrown) {
+    const code = systemCode(thrown);
+    if (code === undefined) throw thrown;
+    // Gone since its parent was read is no news; anything else is.
+    if (code !== "ENOENT") options.unreadable?.(folder);
+    return [];
+  }
+}
+
+function kindOf(entry: Dirent): WalkEntry["kind"] {
+  if (entry.isSymbolicLink()) return "link";
+  if (entry.isDirectory()) return "folder";
+  return entry.isFile() ? "file" : "other";
+}
+
+function namesOf(from: string, to: string): string[] {
+  return relative(from, to)
+    .split(sep)
+    .filter((name) => name !== "");
+}
