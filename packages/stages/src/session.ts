@@ -197,9 +197,9 @@ export function createSession(options: SessionOptions): Session {
 
   const session: Session = {
     host,
-    start: (pipeline, input, { source = { kind: "programmatic" } } = {}) => {
+    start: (pipeline, input, options = {}) => {
       const runId = newRunId();
-      return runHandle(host, runId, track(launch(pipeline.spec, input, runId, source)));
+      return runHandle(host, runId, track(launch(pipeline.spec, input, runId, options.source ?? { kind: "programmatic" })));
     },
     run: async (pipeline, input) => await session.start(pipeline, input),
     resume: (pipeline, runId, { acceptChanges = false } = {}) =>

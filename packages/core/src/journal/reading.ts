@@ -56,6 +56,8 @@ export async function* followEvents(
   try {
     for (;;) {
       dirty = false;
+      // Told to stop, it still reads what is there by now: the end of a run is the last thing its reader wants to miss.
+      const last = query.signal?.aborted === true;
       const rows = query.children === true ? await store.runs(runId) : [await store.run(runId)].filter((row) => row !== undefined);
       const root = rows.find((row) => row.runId === runId);
       if (root === undefined) throw new SluiceError("Session", "run_unknown", `there is no run ${runId} in this store`);
@@ -70,7 +72,7 @@ export async function* followEvents(
         }
       }
       after = undefined;
-      if (query.follow !== true || root.end !== undefined || query.signal?.aborted === true) return;
+      if (query.follow !== true || root.end !== undefined || last) return;
       if (dirty) continue;
       await new Promise<void>((resolve) => {
         wake = resolve;
