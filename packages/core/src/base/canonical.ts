@@ -47,7 +47,8 @@ function writeContainer(value: object, path: string, depth: number): string {
   if (depth >= MAX_DEPTH) throw notJson(path, `nested deeper than ${MAX_DEPTH} levels, or a cycle`);
   if (Array.isArray(value)) {
     const items: string[] = [];
-    for (let index = 0; index < value.length; index += 1) items.push(write(value[index], `${path}[${index}]`, depth + 1));
+    for (let index = 0; index < value.length; index += 1)
+      items.push(write(value[index], `${path}[${index}]`, depth + 1));
     return `[${items.join(",")}]`;
   }
   const prototype: unknown = Object.getPrototypeOf(value);

@@ -1,4 +1,4 @@
-import { type JsonObject, isJsonObject } from "../base/json.ts";
+import { isJsonObject, type JsonObject } from "../base/json.ts";
 import { ownJson } from "../base/own-json.ts";
 import { suggestOneOf } from "./suggest.ts";
 
@@ -18,31 +18,35 @@ export interface SiblingShape {
   readonly state: string;
   readonly input: unknown;
 }
-export type ShapeReading = { readonly ok: true; readonly shape: ChoiceShape } | { readonly ok: false; readonly reason: string };
+export type ShapeReading =
+  | { readonly ok: true; readonly shape: ChoiceShape }
+  | { readonly ok: false; readonly reason: string };
 
 type Fields = Readonly<Record<string, unknown>>;
 type States = { has(id: string): boolean; keys(): Iterable<string> };
 
 /** Reads anything a route, a table or a model gave as a choice. `output` is what an empty list of stages ends with. */
 export function readChoiceShape(value: unknown, states: States, output: unknown): ShapeReading {
-  if (typeof value === "string") return refuse(`"${value.slice(0, 80)}" is a name, not a choice; write to("${value.slice(0, 80)}")`);
-  if (!isFields(value)) return refuse(`${value === null ? "null" : typeof value} is not a choice; return to(…), done(…) or another`);
+  if (typeof value === "string")
+    return refuse(`"${value.slice(0, 80)}" is a name, not a choice; write to("${value.slice(0, 80)}")`);
+  if (!isFields(value))
+    return refuse(`${value === null ? "null" : typeof value} is not a choice; return to(…), done(…) or another`);
   if ("stages" in value) return readStageList(value, states, output);
-  switch (value["kind"]) {
+  switch (value.kind) {
     case "to":
       return readTo(value, states);
     case "fanOut":
       return readFanOut(value, states);
     case "done":
-      return extraKeys(value, ["kind", "output"]) ?? { ok: true, shape: { kind: "done", output: value["output"] } };
+      return extraKeys(value, ["kind", "output"]) ?? { ok: true, shape: { kind: "done", output: value.output } };
     case "fail":
     case "cancel":
-      return readEnd(value, value["kind"]);
+      return readEnd(value, value.kind);
     default:
       return refuse(
         "then" in value
           ? "a promise is not a choice; routes are synchronous"
-          : `it has no kind of choice; ${suggestOneOf(String(value["kind"]), ["to", "fanOut", "done", "fail", "cancel"])}`,
+          : `it has no kind of choice; ${suggestOneOf(String(value.kind), ["to", "fanOut", "done", "fail", "cancel"])}`,
       );
   }
 }
@@ -77,15 +81,19 @@ function readFanOut(value: Fields, states: States): ShapeReading {
 
 function readSibling(entry: unknown, states: States): SiblingShape | Extract<ShapeReading, { ok: false }> {
   if (typeof entry === "string") return unknownState(entry, states, "a sibling") ?? { state: entry, input: undefined };
-  if (!isFields(entry) || entry["kind"] !== "to") return refuse('a sibling is a name or to("name", input)');
+  if (!isFields(entry) || entry.kind !== "to") return refuse('a sibling is a name or to("name", input)');
   const reading = readTo(entry, states);
   if (!reading.ok) return reading;
   if (reading.shape.kind !== "to") return refuse("a sibling is a state");
-  if (reading.shape.context !== undefined) return refuse("a sibling cannot change the context: it has a copy of its own");
+  if (reading.shape.context !== undefined)
+    return refuse("a sibling cannot change the context: it has a copy of its own");
   return { state: reading.shape.state, input: reading.shape.input };
 }
 
-function siblingsFault(siblings: readonly SiblingShape[], join: unknown): Extract<ShapeReading, { ok: false }> | undefined {
+function siblingsFault(
+  siblings: readonly SiblingShape[],
+  join: unknown,
+): Extract<ShapeReading, { ok: false }> | undefined {
   const names = siblings.map(({ state }) => state);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) return refuse(`${twice} is a sibling twice`);
@@ -105,7 +113,8 @@ function readStageList(value: Fields, states: States, output: unknown): ShapeRea
   const { stages, execution, join } = value;
   const extra = extraKeys(value, ["stages", "execution", "join"]);
   if (extra !== undefined) return extra;
-  if (!Array.isArray(stages) || !stages.every((name) => typeof name === "string")) return refuse("stages is a list of names");
+  if (!Array.isArray(stages) || !stages.every((name) => typeof name === "string"))
+    return refuse("stages is a list of names");
   if (execution !== "sequential" && execution !== "parallel") return refuse('execution is "sequential" or "parallel"');
   if (stages.length === 0) return { ok: true, shape: { kind: "done", output } };
   const [only, ...more] = stages;
@@ -126,18 +135,24 @@ export function readPatch(
   if (!own.ok) return { ok: false, reason: `the context is not JSON: ${own.fault}` };
   if (!isJsonObject(own.value)) return { ok: false, reason: "the context is an object" };
   const bad = Object.keys(own.value).find((key) => key.startsWith("_") || key === "constructor");
-  return bad === undefined ? { ok: true, value: own.value } : { ok: false, reason: `the context cannot hold ${JSON.stringify(bad)}` };
+  return bad === undefined
+    ? { ok: true, value: own.value }
+    : { ok: false, reason: `the context cannot hold ${JSON.stringify(bad)}` };
 }
 
 function unknownState(state: unknown, states: States, what: string): Extract<ShapeReading, { ok: false }> | undefined {
   if (typeof state !== "string") return refuse(`${what} names no state`);
   if (states.has(state)) return undefined;
-  return refuse(`${what}: there is no state ${JSON.stringify(state.slice(0, 80))}; ${suggestOneOf(state, states.keys()) ?? ""}`);
+  return refuse(
+    `${what}: there is no state ${JSON.stringify(state.slice(0, 80))}; ${suggestOneOf(state, states.keys()) ?? ""}`,
+  );
 }
 
 function extraKeys(value: Fields, known: readonly string[]): Extract<ShapeReading, { ok: false }> | undefined {
   const extra = Object.keys(value).find((key) => !known.includes(key));
-  return extra === undefined ? undefined : refuse(`a choice has no ${JSON.stringify(extra)}; ${suggestOneOf(extra, known)}`);
+  return extra === undefined
+    ? undefined
+    : refuse(`a choice has no ${JSON.stringify(extra)}; ${suggestOneOf(extra, known)}`);
 }
 
 function isFields(value: unknown): value is Fields {

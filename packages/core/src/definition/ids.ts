@@ -10,6 +10,7 @@ export function idFault(id: unknown): string | undefined {
   if (typeof id !== "string") return `an id is a string, not ${id === null ? "null" : typeof id}`;
   if (RESERVED_IDS.has(id)) return `"${id}" is reserved`;
   if (INHERITED.has(id)) return `"${id}" is a name every object has`;
-  if (!ID_GRAMMAR.test(id)) return `${JSON.stringify(id.slice(0, 80))} is not an id: a letter, then up to 63 letters, digits, _ or -`;
+  if (!ID_GRAMMAR.test(id))
+    return `${JSON.stringify(id.slice(0, 80))} is not an id: a letter, then up to 63 letters, digits, _ or -`;
   return undefined;
 }

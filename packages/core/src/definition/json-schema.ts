@@ -72,7 +72,9 @@ function dialectOf({ $schema }: JsonObject): Dialect {
 }
 
 function schemaFaults(errors: readonly ErrorObject[] | null | undefined): string {
-  const all = (errors ?? []).map((error) => `${error.instancePath.slice(0, 100) || "/"} ${error.message ?? error.keyword}`);
+  const all = (errors ?? []).map(
+    (error) => `${error.instancePath.slice(0, 100) || "/"} ${error.message ?? error.keyword}`,
+  );
   return readableMessage([...new Set(all)].slice(0, 3).join("; "));
 }
 
@@ -87,13 +89,16 @@ function issueOf(error: ErrorObject, value: Json): Issue {
   const params: Readonly<Record<string, unknown>> = error.params;
   switch (error.keyword) {
     case "required":
-      return { path: issuePath([...pieces, String(params["missingProperty"])]), message: "is required" };
+      return { path: issuePath([...pieces, String(params.missingProperty)]), message: "is required" };
     case "additionalProperties":
-      return { path: issuePath([...pieces, String(params["additionalProperty"])]), message: "is not a known property" };
+      return { path: issuePath([...pieces, String(params.additionalProperty)]), message: "is not a known property" };
     case "enum":
-      return { path: issuePath(pieces), message: readableMessage(`must be one of ${JSON.stringify(params["allowedValues"])}`) };
+      return {
+        path: issuePath(pieces),
+        message: readableMessage(`must be one of ${JSON.stringify(params.allowedValues)}`),
+      };
     case "const":
-      return { path: issuePath(pieces), message: readableMessage(`must be ${JSON.stringify(params["allowedValue"])}`) };
+      return { path: issuePath(pieces), message: readableMessage(`must be ${JSON.stringify(params.allowedValue)}`) };
     default:
       return { path: issuePath(pieces), message: readableMessage(error.message ?? `fails ${error.keyword}`) };
   }
@@ -115,4 +120,3 @@ function piecesOf(pointer: string, value: Json): readonly (string | number)[] {
       return key;
     });
 }
-

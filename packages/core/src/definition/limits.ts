@@ -12,7 +12,8 @@ export function checkLimits(report: Report, path: string, limits: unknown, of: "
   }
   report.unknownKeys(path, limits, of === "run" ? RUN_LIMITS : STATE_LIMITS);
   for (const [name, value] of Object.entries(limits)) {
-    if (value !== undefined && !isCount(value)) report.add(`${path}.${name}`, "is a whole number from 1", "leave it out for no such limit");
+    if (value !== undefined && !isCount(value))
+      report.add(`${path}.${name}`, "is a whole number from 1", "leave it out for no such limit");
   }
 }
 

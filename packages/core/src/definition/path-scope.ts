@@ -22,11 +22,15 @@ export function readPathScope(scope: string): ScopeReading<PathScope> {
 
 function refusal(scope: string): { readonly message: string; readonly suggestion?: string } | undefined {
   if (scope.startsWith("/") || scope.startsWith("~") || /^[A-Za-z]:/.test(scope)) {
-    return { message: "a scope is relative to the workspace", suggestion: "start with a folder of the workspace: src/**" };
+    return {
+      message: "a scope is relative to the workspace",
+      suggestion: "start with a folder of the workspace: src/**",
+    };
   }
   const pieces = scope.split(/[/{},]/);
   if (pieces.includes("..")) return { message: "a scope cannot climb with ..", suggestion: "name the folder itself" };
-  if (pieces.includes(".")) return { message: "a scope has no . pieces", suggestion: "write src/** instead of ./src/**" };
+  if (pieces.includes("."))
+    return { message: "a scope has no . pieces", suggestion: "write src/** instead of ./src/**" };
   if (scope.endsWith("/")) {
     return { message: "a scope does not end with a slash", suggestion: `write ${scope}** for all under that folder` };
   }

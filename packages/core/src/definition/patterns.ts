@@ -44,7 +44,11 @@ export function readPattern(entry: AllowedTool): ScopeReading<ToolPattern> {
   if (open < 0) return { ok: true, value: { text, name: name.value, literal, ...optional } };
   const scope = text.slice(open + 1, -1);
   if (!literal && name.value(COMMAND_TOOL)) {
-    return { ok: false, message: `${text}: the scope would be a path for some tools and a command for ${COMMAND_TOOL}`, suggestion: "list one pattern for each tool" };
+    return {
+      ok: false,
+      message: `${text}: the scope would be a path for some tools and a command for ${COMMAND_TOOL}`,
+      suggestion: "list one pattern for each tool",
+    };
   }
   const scopes = readScope(text.slice(0, open), scope);
   if (!scopes.ok) return { ...scopes, message: `${text}: ${scopes.message}` };
@@ -75,9 +79,12 @@ export function matchesArgv(pattern: ToolPattern, argv: readonly string[], dynam
 
 function refusal(text: unknown): Extract<ScopeReading<never>, { ok: false }> | undefined {
   if (typeof text !== "string") return { ok: false, message: "a tool pattern is text" };
-  if (text === "") return { ok: false, message: "a tool pattern is empty", suggestion: "name a tool, or use [] for none" };
-  if (text.length > MAX_PATTERN) return { ok: false, message: `a tool pattern is longer than ${MAX_PATTERN} characters` };
-  if (/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(text)) return { ok: false, message: "a tool pattern holds an invisible character" };
+  if (text === "")
+    return { ok: false, message: "a tool pattern is empty", suggestion: "name a tool, or use [] for none" };
+  if (text.length > MAX_PATTERN)
+    return { ok: false, message: `a tool pattern is longer than ${MAX_PATTERN} characters` };
+  if (/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(text))
+    return { ok: false, message: "a tool pattern holds an invisible character" };
   if (text.startsWith("!") || text.includes("!(")) {
     return {
       ok: false,
@@ -85,7 +92,8 @@ function refusal(text: unknown): Extract<ScopeReading<never>, { ok: false }> | u
       suggestion: "list the tools the stage may use",
     };
   }
-  if (text.trim() !== text) return { ok: false, message: `"${text}" begins or ends with a space`, suggestion: `write "${text.trim()}"` };
+  if (text.trim() !== text)
+    return { ok: false, message: `"${text}" begins or ends with a space`, suggestion: `write "${text.trim()}"` };
   return parenthesesFault(text);
 }
 
@@ -103,7 +111,8 @@ function parenthesesFault(text: string): Extract<ScopeReading<never>, { ok: fals
 }
 
 function readName(name: string): ScopeReading<Glob> {
-  if (name === "") return { ok: false, message: "a scope needs a tool in front of it", suggestion: "write Tool(scope)" };
+  if (name === "")
+    return { ok: false, message: "a scope needs a tool in front of it", suggestion: "write Tool(scope)" };
   if (!/^[A-Za-z0-9_.:/*-]+$/.test(name)) {
     return {
       ok: false,
@@ -118,8 +127,12 @@ function readName(name: string): ScopeReading<Glob> {
   }
 }
 
-function readScope(tool: string, scope: string): ScopeReading<{ readonly path?: PathScope; readonly command?: CommandScope }> {
-  if (scope.trim() === "") return { ok: false, message: "an empty scope allows nothing", suggestion: `write ${tool} for all of it` };
+function readScope(
+  tool: string,
+  scope: string,
+): ScopeReading<{ readonly path?: PathScope; readonly command?: CommandScope }> {
+  if (scope.trim() === "")
+    return { ok: false, message: "an empty scope allows nothing", suggestion: `write ${tool} for all of it` };
   const command = readCommandScope(scope);
   if (tool === COMMAND_TOOL) return command.ok ? { ok: true, value: { command: command.value } } : command;
   if (scope.trim() !== scope) return { ok: false, message: "the scope begins or ends with a space" };

@@ -48,7 +48,8 @@ export function compileSchema<T>(schema: Schema<T>, where: string): CompiledSche
 export function readSchema<T>(schema: Schema<T>): SchemaReading<T> {
   try {
     if (isStandard(schema)) return { ok: true, value: compileStandard(schema) };
-    if (typeof schema === "object" && schema !== null && !("~standard" in schema)) return { ok: true, value: compilePlain(schema) };
+    if (typeof schema === "object" && schema !== null && !("~standard" in schema))
+      return { ok: true, value: compilePlain(schema) };
     return { ok: false, message: "neither a schema nor JSON Schema" };
   } catch (thrown) {
     return { ok: false, message: readableMessage(messageOf(thrown)) };
@@ -67,9 +68,13 @@ export function withJsonSchema<T>(schema: StandardSchema<T>, jsonSchema: JsonObj
 function isStandard<T>(schema: Schema<T>): schema is Standard<T> {
   if ((typeof schema !== "object" && typeof schema !== "function") || schema === null) return false;
   const standard: unknown = schema["~standard"];
-  return typeof standard === "object" && standard !== null && "validate" in standard && typeof standard.validate === "function";
+  return (
+    typeof standard === "object" &&
+    standard !== null &&
+    "validate" in standard &&
+    typeof standard.validate === "function"
+  );
 }
-
 
 function compilePlain<T>(schema: object): CompiledSchema<T> {
   const described = describe(schema);
@@ -132,7 +137,9 @@ function verdictOf<T>(result: StandardResult<T>): SchemaVerdict<T> {
   return own.ok ? { ok: true, value: own.value } : refused([faultIssue(own.fault)]);
 }
 
-function guarded<T>(check: () => SchemaVerdict<T> | Promise<SchemaVerdict<T>>): SchemaVerdict<T> | Promise<SchemaVerdict<T>> {
+function guarded<T>(
+  check: () => SchemaVerdict<T> | Promise<SchemaVerdict<T>>,
+): SchemaVerdict<T> | Promise<SchemaVerdict<T>> {
   try {
     return check();
   } catch (thrown) {
@@ -142,7 +149,9 @@ function guarded<T>(check: () => SchemaVerdict<T> | Promise<SchemaVerdict<T>>): 
 
 /** A schema that throws has not said yes. */
 function failed(thrown: unknown): { readonly ok: false; readonly issues: readonly Issue[] } {
-  return refused([{ path: "$", message: readableMessage(`the schema could not judge this value: ${messageOf(thrown)}`) }]);
+  return refused([
+    { path: "$", message: readableMessage(`the schema could not judge this value: ${messageOf(thrown)}`) },
+  ]);
 }
 
 function refused(issues: readonly Issue[]): { readonly ok: false; readonly issues: readonly Issue[] } {
@@ -162,6 +171,7 @@ function describe(schema: unknown): { readonly jsonSchema: JsonObject; readonly 
   const { $schema: dialect, ...rest } = own.value;
   const draft07 = dialect === undefined || (typeof dialect === "string" && dialect.includes("draft-07"));
   const jsonSchema: JsonObject = draft07 ? rest : own.value;
-  if (JSON.stringify(jsonSchema).length > MAX_SCHEMA_CHARS) throw new Error(`the JSON Schema is longer than ${MAX_SCHEMA_CHARS} characters`);
+  if (JSON.stringify(jsonSchema).length > MAX_SCHEMA_CHARS)
+    throw new Error(`the JSON Schema is longer than ${MAX_SCHEMA_CHARS} characters`);
   return { jsonSchema, digest: digestOf(jsonSchema) };
 }

@@ -28,7 +28,9 @@ export interface CompiledSchema<T> {
   /** The JSON Schema of accepted values; undefined where that is not known (a schema may transform what it takes). */
   accepted?(): JsonObject | undefined;
 }
-export type SchemaVerdict<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly issues: readonly Issue[] };
+export type SchemaVerdict<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly issues: readonly Issue[] };
 export type Issue = {
   /** `$.steps[0].title`. */
   readonly path: string;

@@ -1,11 +1,10 @@
-import type { Problem } from "../base/errors.ts";
 import { idFault } from "./ids.ts";
 import { isCount } from "./limits.ts";
 import { matchesName } from "./patterns.ts";
 import { createReport, type Report } from "./problems.ts";
 import type { AgentSpec, CompiledSchema } from "./spec.ts";
 import { type CommonOptions, readEnvelope, schemaAt, stateSpec } from "./state.ts";
-import { readTemplate, type TemplatePath } from "./template.ts";
+import { readTemplate } from "./template.ts";
 import type { AnyState, Schema, Stage, StageContext, StageOptions, State } from "./types.ts";
 
 /** StageOptions once the types of context and output are gone. */
@@ -37,7 +36,7 @@ const AGENT_KEYS = [
  * A state in which an LLM works: a fresh transcript, its own tools, one typed way out. Schemas, patterns and templates are
  * compiled here; what is wrong with them is told by the pipeline, with everything else that is wrong.
  */
-export function stage<const A extends Record<string, AnyState> = {}, O = unknown, I = undefined>(
+export function stage<const A extends Record<string, AnyState> = Record<never, never>, O = unknown, I = undefined>(
   options: StageOptions<A, O, I>,
 ): Stage<O, I>;
 export function stage(options: AgentOptions): State & { readonly kind: "agent" } {
@@ -55,7 +54,8 @@ export function stage(options: AgentOptions): State & { readonly kind: "agent" }
   if (temperature !== undefined && !(Number.isFinite(temperature) && temperature >= 0)) {
     report.add("temperature", "is a number from 0");
   }
-  if (maxOutputTokens !== undefined && !isCount(maxOutputTokens)) report.add("maxOutputTokens", "is a whole number from 1");
+  if (maxOutputTokens !== undefined && !isCount(maxOutputTokens))
+    report.add("maxOutputTokens", "is a whole number from 1");
   const agent: AgentSpec = {
     ...text,
     visibility: visibility ?? "allowed",
@@ -96,7 +96,11 @@ function readCompletionSchema(report: Report, schema: Schema<unknown>): Compiled
   const { type } = compiled.jsonSchema;
   const combined = ["anyOf", "oneOf", "allOf", "$ref"].some((keyword) => keyword in compiled.jsonSchema);
   if (compiled.digest !== "" && type !== "object" && (type !== undefined || !combined)) {
-    report.add("completionSchema", "describes an object, since a model completes with named fields", "wrap the value in an object");
+    report.add(
+      "completionSchema",
+      "describes an object, since a model completes with named fields",
+      "wrap the value in an object",
+    );
   }
   return compiled;
 }
@@ -110,6 +114,10 @@ function checkCompletionTool(report: Report, name: string, common: CommonOptions
   // Faults of the patterns are reported where the envelope is read.
   const patterns = readEnvelope(createReport(), common.allowedTools);
   if (patterns.some((pattern) => pattern.literal && matchesName(pattern, name))) {
-    report.add("completionTool", `${name} is listed in allowedTools`, "take it out: the completion tool is always offered");
+    report.add(
+      "completionTool",
+      `${name} is listed in allowedTools`,
+      "take it out: the completion tool is always offered",
+    );
   }
 }

@@ -39,9 +39,10 @@ export function stateSpec(kind: string, common: CommonOptions, own: KindFields):
   return {
     kind,
     ...(schema === undefined ? {} : { inputSchema: schema }),
-    ...(allowedTools === undefined ? {} : { allowedTools }),
-    ...(retryPolicy === undefined ? {} : { retryPolicy }),
-    ...(limits === undefined ? {} : { limits }),
+    // Copies: what was checked must not change under the gate.
+    ...(allowedTools === undefined ? {} : { allowedTools: structuredClone(allowedTools) }),
+    ...(retryPolicy === undefined ? {} : { retryPolicy: structuredClone(retryPolicy) }),
+    ...(limits === undefined ? {} : { limits: structuredClone(limits) }),
     ...(setup === undefined ? {} : { setup }),
     ...(checkGate === undefined ? {} : { checkGate }),
     ...(assert === undefined ? {} : { assert }),

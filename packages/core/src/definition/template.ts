@@ -41,7 +41,9 @@ const PIECE = /\.([A-Za-z_$][A-Za-z0-9_$-]*)|\[(\d{1,9})\]|\["((?:[^"\\]|\\.)*)"
 export function compileTemplate(text: string): CompiledTemplate {
   const reading = readTemplate(text);
   if (reading.ok) return reading.value;
-  const lines = reading.faults.map(({ message, suggestion }) => (suggestion === undefined ? message : `${message} (${suggestion})`));
+  const lines = reading.faults.map(({ message, suggestion }) =>
+    suggestion === undefined ? message : `${message} (${suggestion})`,
+  );
   throw new SluiceError("Validation", "template_invalid", lines.join("\n"));
 }
 
@@ -62,7 +64,10 @@ export function readTemplate(text: string): TemplateReading {
     literal += text.slice(at, open);
     const close = text.indexOf("}}", open + 2);
     if (close < 0) {
-      faults.push({ message: `"${excerpt(text.slice(open))}" is never closed`, suggestion: "write \\{{ for two braces" });
+      faults.push({
+        message: `"${excerpt(text.slice(open))}" is never closed`,
+        suggestion: "write \\{{ for two braces",
+      });
       at = text.length;
       break;
     }
@@ -103,7 +108,11 @@ function readPath(inside: string): { readonly path: TemplatePath } | TemplateFau
   while (at < source.length) {
     PIECE.lastIndex = at;
     const piece = PIECE.exec(source);
-    if (piece === null) return { message: `${shown} is not a path after "${source.slice(0, at)}"`, suggestion: 'pieces are .name, [0] or ["a key"]' };
+    if (piece === null)
+      return {
+        message: `${shown} is not a path after "${source.slice(0, at)}"`,
+        suggestion: 'pieces are .name, [0] or ["a key"]',
+      };
     const [all, name, index, quoted] = piece;
     const key = quoted === undefined ? name : unquoted(quoted);
     if (key === undefined && index === undefined) return { message: `${shown} holds a key that is not a JSON string` };
@@ -115,7 +124,8 @@ function readPath(inside: string): { readonly path: TemplatePath } | TemplateFau
 
 function rootFault(path: TemplatePath, shown: string): TemplateFault | undefined {
   const root = path[0];
-  if (root === undefined) return { message: `${shown} names no field`, suggestion: "write {{ctx.task}}, {{ctx.input.…}} or another" };
+  if (root === undefined)
+    return { message: `${shown} names no field`, suggestion: "write {{ctx.task}}, {{ctx.input.…}} or another" };
   if (root === "feedback") {
     return {
       message: `${shown} is not there on the first attempt`,

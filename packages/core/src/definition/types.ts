@@ -45,7 +45,7 @@ type ResultBase = {
   readonly usage: Usage;
   /** Milliseconds from entering to leaving the state, by the recorded clock, waits included. */
   readonly ms: number;
-};;
+};
 export type Completed<O> = ResultBase & { readonly status: "completed"; readonly output: O };
 export type Failed = ResultBase & {
   readonly status: "failed";
@@ -231,7 +231,13 @@ export type Choice<S> =
   | Cancel
   | StageList<keyof S & string>;
 /** A choice whose names are not checked by the compiler: what is left at run time. */
-export type AnyChoice = To<string, unknown> | FanOut<string, string> | Done<unknown> | Fail | Cancel | StageList<string>;
+export type AnyChoice =
+  | To<string, unknown>
+  | FanOut<string, string>
+  | Done<unknown>
+  | Fail
+  | Cancel
+  | StageList<string>;
 
 type Up<S> = { readonly [K in keyof S]?: Out<S[K]> };
 type Route<Res, S, R, C = Choice<S>> = (result: Res, ctx: StageContext<Up<S>, unknown, R>) => C;
@@ -277,13 +283,14 @@ type Returned<F> = F extends (...args: never[]) => infer C
         | (F extends { readonly failed: (...args: never[]) => infer D } ? D : never)
         | (F extends { readonly skipped: (...args: never[]) => infer E } ? E : never)
     : never;
-type DoneOf<C> = C extends Done<infer O>
-  ? O
-  : C extends { readonly stages: infer L }
-    ? L extends readonly [unknown, ...unknown[]]
-      ? never
-      : Json
-    : never;
+type DoneOf<C> =
+  C extends Done<infer O>
+    ? O
+    : C extends { readonly stages: infer L }
+      ? L extends readonly [unknown, ...unknown[]]
+        ? never
+        : Json
+      : never;
 
 /** States, where they start, and how to get from one to the next. Plain data and functions. */
 export interface Pipeline<I, O> {

@@ -33,7 +33,8 @@ function describeZod3(schema: Zod3Schema, io: Side): unknown {
   });
   const anything = ["ZodAny", "ZodUnknown"].includes(typeNameOf(schema) ?? "");
   // The converter answers with an empty schema for what it does not know, which would let a model send anything.
-  if (Object.keys(described).length === 0 && !anything) throw new Error("it has no JSON Schema: the converter returned an empty one");
+  if (Object.keys(described).length === 0 && !anything)
+    throw new Error("it has no JSON Schema: the converter returned an empty one");
   return described;
 }
 

@@ -26,9 +26,20 @@ export type ChoiceReading =
  * Turns whatever a route returned into a choice that can be followed, or says why it is none. `from` is the state that was
  * left; `output` is what an empty `stages` list ends the run with.
  */
-export async function readChoice(value: unknown, spec: PipelineSpec, from: string, output: Json = null): Promise<ChoiceReading> {
+export async function readChoice(
+  value: unknown,
+  spec: PipelineSpec,
+  from: string,
+  output: Json = null,
+): Promise<ChoiceReading> {
+  const reading = await resolveChoice(value, spec, output);
+  return reading.ok ? reading : { ok: false, reason: `after ${from}: ${reading.reason}` };
+}
+
+/** The same for callers that name the state themselves. */
+export async function resolveChoice(value: unknown, spec: PipelineSpec, output: Json): Promise<ChoiceReading> {
   const reading = readChoiceShape(value, spec.states, output);
-  if (!reading.ok) return { ok: false, reason: `after ${from}: ${reading.reason}` };
+  if (!reading.ok) return { ok: false, reason: reading.reason };
   const { shape } = reading;
   try {
     switch (shape.kind) {
@@ -39,7 +50,8 @@ export async function readChoice(value: unknown, spec: PipelineSpec, from: strin
       }
       case "fanOut": {
         const siblings: ResolvedSibling[] = [];
-        for (const sibling of shape.siblings) siblings.push({ state: sibling.state, input: await inputFor(spec, sibling) });
+        for (const sibling of shape.siblings)
+          siblings.push({ state: sibling.state, input: await inputFor(spec, sibling) });
         const { join, onFailure } = shape;
         const input = await inputFor(spec, { state: join, input: shape.input });
         return { ok: true, choice: { kind: "fanOut", siblings, join, input, onFailure } };
@@ -51,7 +63,7 @@ export async function readChoice(value: unknown, spec: PipelineSpec, from: strin
         return { ok: true, choice: { kind: shape.kind, reason: shape.reason } };
     }
   } catch (thrown) {
-    if (thrown instanceof Refusal) return { ok: false, reason: `after ${from}: ${thrown.message}` };
+    if (thrown instanceof Refusal) return { ok: false, reason: thrown.message };
     throw thrown;
   }
 }
@@ -63,7 +75,8 @@ async function inputFor(spec: PipelineSpec, { state, input }: SiblingShape): Pro
   const schema = spec.states.get(state)?.inputSchema;
   if (schema === undefined) return jsonOrRefuse(input, `the input of ${state}`);
   const verdict = await schema.check(input);
-  if (!verdict.ok) throw new Refusal(`the input of ${state} does not fit its inputSchema: ${issuesText(verdict.issues)}`);
+  if (!verdict.ok)
+    throw new Refusal(`the input of ${state} does not fit its inputSchema: ${issuesText(verdict.issues)}`);
   return jsonOrRefuse(verdict.value, `the input of ${state}`);
 }
 

@@ -1,8 +1,9 @@
 import { messageOf } from "../base/errors.ts";
 import { ownJson } from "../base/own-json.ts";
+import { declaredTargets } from "../definition/choices.ts";
 import type { PipelineSpec, RowSpec, StateRoutes } from "../definition/spec.ts";
 import type { StageContext, StageResult } from "../definition/types.ts";
-import { readChoice, type ResolvedChoice } from "./choice.ts";
+import { type ResolvedChoice, resolveChoice } from "./choice.ts";
 
 /** What comes next and who said so. JSON: it is journaled, and replay reads it instead of asking again. */
 export type NextDecision = {
@@ -34,23 +35,33 @@ export async function decideNext(
   if (result.status === "paused") return byDefault(failure(`${state} paused, and a pause has no route`));
   const { routes } = spec;
   if (routes.kind === "table") return await byTable(routes.rows, spec, state, result, ctx);
-  const answer = askFunction(routes.next.get(state), result, ctx);
-  if (answer === undefined) return byDefault(unhandled(state, result));
-  return await followed(spec, state, result, { by: "function" }, `the route of ${state}`, answer);
+  const asked = askFunction(routes.next.get(state), result, ctx);
+  if (asked === undefined) return byDefault(unhandled(state, result));
+  return await followed(spec, state, result, { by: "function" }, asked);
 }
 
 type Routable = Extract<StageResult<unknown>, { readonly status: "completed" | "failed" | "skipped" }>;
-type Ask = () => unknown;
+/** A route, not yet asked. */
+interface Asked {
+  readonly who: string;
+  /** Where it declared it would go. */
+  readonly targets: readonly string[] | undefined;
+  ask(): unknown;
+}
 
-/** The route for how the state ended, not yet called. */
-function askFunction(routes: StateRoutes | undefined, result: Routable, ctx: StageContext): Ask | undefined {
+function askFunction(routes: StateRoutes | undefined, result: Routable, ctx: StageContext): Asked | undefined {
+  const asked = (route: object, ask: () => unknown): Asked => ({
+    who: `the ${result.status} route`,
+    targets: declaredTargets(route),
+    ask,
+  });
   switch (result.status) {
     case "completed":
-      return routes === undefined ? undefined : () => routes.completed(result, ctx);
+      return routes === undefined ? undefined : asked(routes.completed, () => routes.completed(result, ctx));
     case "failed":
-      return routes?.failed === undefined ? undefined : () => routes.failed?.(result, ctx);
+      return routes?.failed === undefined ? undefined : asked(routes.failed, () => routes.failed?.(result, ctx));
     case "skipped":
-      return routes?.skipped === undefined ? undefined : () => routes.skipped?.(result, ctx);
+      return routes?.skipped === undefined ? undefined : asked(routes.skipped, () => routes.skipped?.(result, ctx));
   }
 }
 
@@ -67,13 +78,15 @@ async function byTable(
     const why = await whyNot(rule, result, ctx);
     if (why === undefined) {
       const by = { by: "table", row, ...(rejectedRows.length === 0 ? {} : { rejectedRows }) } as const;
-      return await followed(spec, state, result, by, `row ${row}`, () => rule.to);
+      return await followed(spec, state, result, by, { who: `row ${row}`, targets: undefined, ask: () => rule.to });
     }
     rejectedRows.push({ row, why });
   }
   const listed = rejectedRows.map(({ row, why }) => `row ${row}: ${why}`).join("; ") || `no row is for ${state}`;
   const choice =
-    result.status === "completed" ? failure(`${state} completed, and no row says what comes next (${listed})`) : unhandled(state, result);
+    result.status === "completed"
+      ? failure(`${state} completed, and no row says what comes next (${listed})`)
+      : unhandled(state, result);
   return { ...byDefault(choice), ...(rejectedRows.length === 0 ? {} : { rejectedRows }) };
 }
 
@@ -84,7 +97,8 @@ async function whyNot(rule: RowSpec, result: Routable, ctx: StageContext): Promi
   if (rule.when === undefined) return undefined;
   try {
     // Typed as synchronous, awaited all the same: a promise left alone could reject with nobody to hear it.
-    const answer: unknown = await rule.when(result, ctx);
+    const asked: unknown = rule.when(result, ctx);
+    const answer = await asked;
     if (answer === true) return undefined;
     return answer === false ? "its condition said no" : `its condition returned ${typeOf(answer)}, not true or false`;
   } catch (thrown) {
@@ -98,19 +112,26 @@ async function followed(
   state: string,
   result: Routable,
   by: Pick<NextDecision, "by" | "row" | "rejectedRows">,
-  who: string,
-  ask: Ask,
+  { who, targets, ask }: Asked,
 ): Promise<NextDecision> {
+  const rejected = (reason: string): NextDecision => ({ ...by, rejected: reason, choice: failure(reason) });
+  let value: unknown;
   try {
-    const value: unknown = await ask();
-    const output = result.status === "completed" ? ownJson(result.output) : ownJson(null);
-    const reading = await readChoice(value, spec, state, output.ok ? output.value : null);
-    if (reading.ok) return { ...by, choice: reading.choice };
-    return { ...by, rejected: reading.reason, choice: failure(`${who} cannot be followed: ${reading.reason}`) };
+    value = await ask();
   } catch (thrown) {
-    const reason = `${who} threw: ${messageOf(thrown)}`;
-    return { ...by, rejected: reason, choice: failure(reason) };
+    return rejected(`${who} of ${state} threw: ${messageOf(thrown)}`);
   }
+  const output = ownJson(result.status === "completed" ? result.output : null);
+  const reading = await resolveChoice(value, spec, output.ok ? output.value : null);
+  if (!reading.ok) return rejected(`${who} of ${state} cannot be followed: ${reading.reason}`);
+  const stray = targets === undefined ? undefined : statesOf(reading.choice).find((name) => !targets.includes(name));
+  if (stray === undefined) return { ...by, choice: reading.choice };
+  return rejected(`${who} of ${state} went to ${stray}, but was declared for ${targets?.join(", ") || "no state"}`);
+}
+
+function statesOf(choice: ResolvedChoice): readonly string[] {
+  if (choice.kind === "to") return [choice.state];
+  return choice.kind === "fanOut" ? [...choice.siblings.map(({ state }) => state), choice.join] : [];
 }
 
 function unhandled(state: string, result: Routable): ResolvedChoice {

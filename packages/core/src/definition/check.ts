@@ -1,0 +1,229 @@
+import type { Problem } from "../base/errors.ts";
+import { type ChoiceShape, readChoiceShape, type SiblingShape } from "./choice-shape.ts";
+import { declaredTargets } from "./choices.ts";
+import { type Reach, reach, waysOut } from "./graph.ts";
+import { matchesName } from "./patterns.ts";
+import { createReport, type Report } from "./problems.ts";
+import { type PipelineDefinition, readDefinition } from "./read.ts";
+import { missingPiece, unknownRequired } from "./schema-path.ts";
+import type { PipelineSpec, RowSpec, StateSpec } from "./spec.ts";
+import { readEnvelope } from "./state.ts";
+import { suggestOneOf } from "./suggest.ts";
+import { pathText, type TemplatePath } from "./template.ts";
+
+/** Everything that is wrong with a definition, as far as it can be known without running it. Empty when it can run. */
+export function checkPipeline(definition: PipelineDefinition | PipelineSpec): readonly Problem[] {
+  if ("states" in definition) return checkSpec(definition);
+  const { spec, problems } = readDefinition(definition);
+  return [...problems, ...checkSpec(spec)];
+}
+
+/** What a session offers a pipeline. */
+export interface LiveSession {
+  /** Names of the tools that exist now. */
+  readonly tools: readonly string[];
+  /** Kinds of state that have an executor. */
+  readonly kinds: readonly string[];
+}
+
+/** What keeps a pipeline from running in this session. */
+export function checkSession(spec: PipelineSpec, live: LiveSession): readonly Problem[] {
+  const report = createReport();
+  for (const [id, state] of spec.states) {
+    if (!live.kinds.includes(state.kind)) {
+      report.add(
+        `stages.${id}`,
+        `nothing here runs states of kind ${state.kind}`,
+        suggestOneOf(state.kind, live.kinds),
+      );
+    }
+    for (const [index, pattern] of readEnvelope(createReport(), state.allowedTools).entries()) {
+      if (pattern.optional === true || live.tools.some((tool) => matchesName(pattern, tool))) continue;
+      const name = pattern.text.replace(/\(.*$/s, "");
+      const hint = suggestOneOf(name, live.tools) ?? "this session has no tools";
+      const path = `stages.${id}.allowedTools[${index}]`;
+      report.add(
+        path,
+        `${pattern.text} matches no tool of this session`,
+        `${hint}; or { tool: "${pattern.text}", optional: true }`,
+      );
+    }
+    const completionTool = state.agent?.completionTool;
+    if (completionTool !== undefined && live.tools.includes(completionTool)) {
+      report.add(
+        `stages.${id}.completionTool`,
+        `${completionTool} is also a tool of this session`,
+        "give it a name of its own",
+      );
+    }
+  }
+  return report.problems;
+}
+
+function checkSpec(spec: PipelineSpec): readonly Problem[] {
+  const report = createReport();
+  for (const [id, state] of spec.states) {
+    report.include(`stages.${id}`, state.problems ?? []);
+    checkTemplates(report, spec, id, state);
+  }
+  if (!spec.states.has(spec.initial)) {
+    const name = String(spec.initial);
+    report.add("initial", `there is no state ${JSON.stringify(name)}`, suggestOneOf(name, spec.states.keys()));
+  }
+  checkInitialInput(report, spec);
+  if (spec.routes.kind === "table")
+    for (const [index, row] of spec.routes.rows.entries()) checkRow(report, spec, row, `transitions[${index}]`);
+  else checkRoutes(report, spec);
+  checkReach(report, spec, reach(spec));
+  return report.problems;
+}
+
+/** The first state is always entered with the run's input, so what it needs and the run never has is certain to fail. */
+function checkInitialInput(report: Report, spec: PipelineSpec): void {
+  const wanted = spec.states.get(spec.initial)?.inputSchema;
+  const given = spec.input.accepted?.();
+  if (wanted === undefined || given === undefined) return;
+  const missing = unknownRequired(wanted.jsonSchema, given);
+  if (missing.length === 0) return;
+  const message = `nobody can satisfy it: the run starts here, and its input has no ${missing.join(", ")}`;
+  report.add(`stages.${spec.initial}.inputSchema`, message, "take it from the pipeline's input, or start elsewhere");
+}
+
+function checkRoutes(report: Report, spec: PipelineSpec): void {
+  if (spec.routes.kind !== "functions") return;
+  for (const [id, routes] of spec.routes.next) {
+    if (!spec.states.has(id))
+      report.add(`next.${id}`, "is no state of this pipeline", suggestOneOf(id, spec.states.keys()));
+    for (const status of ["completed", "failed", "skipped"] as const) {
+      for (const target of declaredTargets(routes[status]) ?? []) {
+        if (spec.states.has(target)) continue;
+        report.add(
+          `next.${id}`,
+          `route() declares ${target}, which is no state`,
+          suggestOneOf(target, spec.states.keys()),
+        );
+      }
+    }
+  }
+}
+
+function checkRow(report: Report, spec: PipelineSpec, row: RowSpec, path: string): void {
+  if (row.from !== "*" && !spec.states.has(row.from)) {
+    report.add(
+      `${path}.from`,
+      `there is no state ${JSON.stringify(row.from)}`,
+      suggestOneOf(String(row.from), spec.states.keys()),
+    );
+  }
+  const reading = readChoiceShape(row.to, spec.states, null);
+  if (!reading.ok) {
+    report.add(`${path}.to`, reading.reason);
+    return;
+  }
+  for (const { state, input } of entriesOf(reading.shape)) {
+    const verdict = spec.states.get(state)?.inputSchema?.check(input);
+    if (verdict === undefined || verdict instanceof Promise || verdict.ok) continue;
+    const issues = verdict.issues.map((issue) => `${issue.path} ${issue.message}`).join("; ");
+    report.add(`${path}.to`, `its input does not fit the inputSchema of ${state}: ${issues}`, `to("${state}", …)`);
+  }
+}
+
+function entriesOf(shape: ChoiceShape): readonly SiblingShape[] {
+  if (shape.kind === "to") return [shape];
+  return shape.kind === "fanOut" ? [...shape.siblings, { state: shape.join, input: shape.input }] : [];
+}
+
+function checkReach(report: Report, spec: PipelineSpec, { certain, entered, siblings, mayComplete }: Reach): void {
+  for (const id of entered) {
+    const ways = waysOut(spec, id);
+    if (!ways.handlesSuccess && (spec.routes.kind === "table" || id === spec.initial)) {
+      report.add(
+        routePath(spec, id),
+        `is a dead end: nothing says what comes after ${id} succeeds`,
+        "route it on, or to done(…)",
+      );
+    }
+    // Some declared targets may be meant as siblings, which need no route, but never all of them.
+    const targets = ways.next.filter((target) => spec.states.has(target));
+    if (
+      spec.routes.kind === "functions" &&
+      targets.length > 0 &&
+      !targets.some((target) => waysOut(spec, target).handlesSuccess)
+    ) {
+      report.add(
+        `next.${targets[0]}`,
+        `is a dead end: ${id} leads to ${targets.join(", ")}, and nothing says what comes after`,
+        "route it on",
+      );
+    }
+  }
+  if (!certain || !spec.states.has(spec.initial)) return;
+  for (const id of spec.states.keys()) {
+    if (!entered.has(id) && !siblings.has(id))
+      report.add(`stages.${id}`, `cannot be reached from ${spec.initial}`, "route to it, or take it out");
+  }
+  if (!mayComplete) {
+    report.add(spec.routes.kind === "table" ? "transitions" : "next", "no way leads to a completed end", "add done(…)");
+  }
+}
+
+function routePath(spec: PipelineSpec, id: string): string {
+  return spec.routes.kind === "table" ? `stages.${id}` : `next.${id}`;
+}
+
+/** Paths of a prompt that lead nowhere in any run; the others are looked up when the prompt is rendered. */
+function checkTemplates(report: Report, spec: PipelineSpec, id: string, state: StateSpec): void {
+  for (const path of state.agent?.promptPaths ?? []) {
+    const fault = pathFault(spec, state, path);
+    if (fault !== undefined)
+      report.add(`stages.${id}.prompt`, `{{${pathText(path)}}} leads nowhere: ${fault.message}`, fault.suggestion);
+  }
+}
+
+interface PathFault {
+  readonly message: string;
+  readonly suggestion: string | undefined;
+}
+
+function pathFault(spec: PipelineSpec, state: StateSpec, path: TemplatePath): PathFault | undefined {
+  const [root, second] = path;
+  switch (root) {
+    case "run":
+      if (second === undefined) return undefined;
+      return second === "input"
+        ? insideSchema(spec.input.accepted?.(), path, 2)
+        : { message: "ctx.run has input", suggestion: "write {{ctx.run.input.…}}" };
+    case "input":
+      return insideSchema(state.inputSchema?.accepted?.(), path, 1);
+    case "upstream":
+    case "fork": {
+      if (second === undefined) return undefined;
+      const from = spec.states.get(String(second));
+      if (from === undefined) {
+        return {
+          message: `there is no state ${JSON.stringify(second)}`,
+          suggestion: suggestOneOf(String(second), spec.states.keys()),
+        };
+      }
+      return root === "upstream" ? insideSchema(from.agent?.completionSchema.accepted?.(), path, 2) : undefined;
+    }
+    case "context":
+    case "setup":
+      return undefined;
+    default:
+      return second === undefined
+        ? undefined
+        : { message: `${pathText(path.slice(0, 1))} has no parts`, suggestion: undefined };
+  }
+}
+
+function insideSchema(
+  schema: Parameters<typeof missingPiece>[0] | undefined,
+  path: TemplatePath,
+  from: number,
+): PathFault | undefined {
+  const missing = schema === undefined ? undefined : missingPiece(schema, path.slice(from));
+  if (missing === undefined) return undefined;
+  const here = pathText(path.slice(0, from + missing.index));
+  return { message: `${here} ${missing.found}`, suggestion: "name what the schema has, or add it there" };
+}

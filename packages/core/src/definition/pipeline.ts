@@ -1,0 +1,25 @@
+import { problemsError } from "../base/errors.ts";
+import type { Json } from "../base/json.ts";
+import { checkPipeline } from "./check.ts";
+import { type PipelineDefinition, readDefinition } from "./read.ts";
+import type { AnyState, NextMap, NoExtra, OutputOf, Pipeline, PipelineCommon, Row } from "./types.ts";
+
+/**
+ * States and how they follow each other, by functions (`next`) or by a table (`transitions`). A function in `next` is the
+ * success route; `{ completed, failed, skipped }` routes the others; an unhandled failure or skip fails the run.
+ * Throws SluiceError `definition_invalid` with everything that is wrong.
+ */
+export function pipeline<R, const S extends Record<string, AnyState>, const N extends NextMap<S, R>>(
+  definition: PipelineCommon<R, S> &
+    (
+      | { readonly next: N & NoExtra<N, S>; readonly transitions?: never }
+      | { readonly transitions: readonly Row<NoInfer<S>, R>[]; readonly next?: never }
+    ),
+): Pipeline<R, NextMap<S, R> extends N ? Json : OutputOf<N>>;
+export function pipeline(definition: PipelineDefinition): Pipeline<unknown, unknown> {
+  const { spec, problems: ofForm } = readDefinition(definition);
+  const problems = [...ofForm, ...checkPipeline(spec)];
+  if (problems.length > 0)
+    throw problemsError("definition_invalid", `Pipeline ${String(definition.id)} cannot run:`, problems);
+  return { id: spec.id, spec };
+}

@@ -1,0 +1,175 @@
+import { messageOf, type Problem } from "../base/errors.ts";
+import type { JsonObject } from "../base/json.ts";
+import { readPatch } from "./choice-shape.ts";
+import { declaredTargets, to } from "./choices.ts";
+import { fingerprint } from "./fingerprint.ts";
+import { idFault } from "./ids.ts";
+import { checkLimits } from "./limits.ts";
+import { createReport, type Report } from "./problems.ts";
+import type { PipelineSpec, RoutesSpec, RowSpec, StateRoutes, StateSpec } from "./spec.ts";
+import { schemaAt } from "./state.ts";
+import type { AnyChoice, AnyState, GuardHook, RunLimits, Schema, StageContext, StageResult } from "./types.ts";
+
+/** A route whose result and context are no longer visible to the compiler. Declared as a method so that narrower ones fit. */
+type RouteFunction = { route(result: StageResult<unknown>, ctx: StageContext): unknown }["route"];
+interface RoutesByStatus {
+  readonly completed: RouteFunction;
+  readonly failed?: RouteFunction;
+  readonly skipped?: RouteFunction;
+}
+interface RowOptions {
+  readonly from: string;
+  readonly on: RowSpec["on"];
+  when?(result: StageResult<unknown>, ctx: StageContext): boolean;
+  readonly to: string | AnyChoice;
+}
+/** What `pipeline()` takes, once its types are gone: for checks, and for readers of other formats. */
+export interface PipelineDefinition {
+  readonly id: string;
+  readonly input: Schema<unknown>;
+  readonly stages: Readonly<Record<string, AnyState>>;
+  readonly initial: string;
+  readonly next?: Readonly<Record<string, RouteFunction | RoutesByStatus | undefined>>;
+  readonly transitions?: readonly RowOptions[];
+  readonly context?: JsonObject;
+  readonly limits?: RunLimits;
+  readonly onCall?: GuardHook;
+}
+
+const PIPELINE_KEYS = ["id", "input", "stages", "initial", "next", "transitions", "context", "limits", "onCall"];
+const STATUSES = ["completed", "failed", "skipped"] as const;
+const ROW_KEYS = ["from", "on", "when", "to"];
+const ROW_EVENTS = ["success", "failure", "skipped"];
+
+/** Turns a definition into what runs, and gathers what is wrong with its form. What it means is for checkSpec. */
+export function readDefinition(definition: PipelineDefinition): {
+  readonly spec: PipelineSpec;
+  readonly problems: readonly Problem[];
+} {
+  const report = createReport();
+  report.unknownKeys("", definition, PIPELINE_KEYS);
+  const { id, initial, limits = {}, onCall } = definition;
+  const fault = idFault(id);
+  if (fault !== undefined) report.add("id", fault);
+  const states = readStates(report, definition.stages);
+  const facts = {
+    id,
+    input: schemaAt(report, "input", definition.input),
+    states,
+    initial,
+    routes: readRoutes(report, definition),
+    context: readContext(report, definition.context),
+    limits,
+    ...(onCall === undefined ? {} : { onCall }),
+  };
+  checkLimits(report, "limits", definition.limits, "run");
+  if (onCall !== undefined && typeof onCall !== "function") report.add("onCall", "is a function");
+  const sound = report.problems.length === 0 && [...states.values()].every((state) => state.problems === undefined);
+  const digest = sound ? fingerprintOf(report, facts) : "";
+  return { spec: { ...facts, fingerprint: digest }, problems: report.problems };
+}
+
+/** Empty for a definition with problems, of which nothing may be relied on. */
+function fingerprintOf(report: Report, facts: Omit<PipelineSpec, "fingerprint">): string {
+  try {
+    return fingerprint(facts);
+  } catch (thrown) {
+    report.add("", `it has no fingerprint: ${messageOf(thrown)}`);
+    return "";
+  }
+}
+
+function readStates(report: Report, stages: unknown): ReadonlyMap<string, StateSpec> {
+  const states = new Map<string, StateSpec>();
+  if (typeof stages !== "object" || stages === null) {
+    report.add("stages", "is an object of states");
+    return states;
+  }
+  for (const [id, state] of Object.entries(stages)) {
+    const fault = idFault(id);
+    if (fault !== undefined) report.add(`stages.${id}`, fault);
+    if (isState(state)) states.set(id, state.spec);
+    else report.add(`stages.${id}`, "is not a state", "make it with stage({ … })");
+  }
+  if (states.size === 0) report.add("stages", "has no states");
+  return states;
+}
+
+function isState(value: unknown): value is AnyState {
+  if (typeof value !== "object" || value === null || !("spec" in value) || !("kind" in value)) return false;
+  const { spec } = value;
+  return typeof spec === "object" && spec !== null && "kind" in spec && typeof spec.kind === "string";
+}
+
+function readContext(report: Report, context: unknown): JsonObject {
+  if (context === undefined) return {};
+  const patch = readPatch(context);
+  if (patch.ok) return patch.value;
+  report.add("context", patch.reason);
+  return {};
+}
+
+function readRoutes(report: Report, { next, transitions }: PipelineDefinition): RoutesSpec {
+  if (next !== undefined && transitions !== undefined)
+    report.add("transitions", "cannot stand beside next", "use one of the two");
+  if (next === undefined && transitions === undefined) {
+    report.add("next", "says what comes after each state, and is missing", "write next: { … } or transitions: [ … ]");
+  }
+  if (transitions !== undefined) return { kind: "table", rows: readRows(report, transitions) };
+  const routes = new Map<string, StateRoutes>();
+  if (next !== undefined && (typeof next !== "object" || next === null)) report.add("next", "is an object of routes");
+  for (const [id, entry] of Object.entries(next ?? {})) {
+    const read = entry === undefined ? undefined : readRoute(report, `next.${id}`, entry);
+    if (read !== undefined) routes.set(id, read);
+  }
+  return { kind: "functions", next: routes };
+}
+
+function readRoute(report: Report, path: string, entry: RouteFunction | RoutesByStatus): StateRoutes | undefined {
+  if (typeof entry === "function") return withTargets({ completed: entry });
+  if (typeof entry !== "object" || entry === null) {
+    report.add(path, "is a function, or an object with completed and, if wanted, failed and skipped");
+    return undefined;
+  }
+  report.unknownKeys(path, entry, STATUSES);
+  const { completed, failed, skipped } = entry;
+  for (const status of STATUSES) {
+    if (entry[status] !== undefined && typeof entry[status] !== "function")
+      report.add(`${path}.${status}`, "is a function");
+  }
+  if (completed === undefined) {
+    report.add(path, "does not say what comes after success", "add completed");
+    return undefined;
+  }
+  return withTargets({
+    completed,
+    ...(failed === undefined ? {} : { failed }),
+    ...(skipped === undefined ? {} : { skipped }),
+  });
+}
+
+/** Where all routes of a state may go is known only when each of them was declared. */
+function withTargets(routes: RoutesByStatus): StateRoutes {
+  const declared = Object.values(routes).map((route: unknown) => declaredTargets(route));
+  if (declared.includes(undefined)) return routes;
+  return { ...routes, targets: [...new Set(declared.flatMap((targets) => targets ?? []))] };
+}
+
+function readRows(report: Report, transitions: readonly RowOptions[]): readonly RowSpec[] {
+  if (!Array.isArray(transitions)) {
+    report.add("transitions", "is a list of rows");
+    return [];
+  }
+  return transitions.flatMap((row: RowOptions, index): readonly RowSpec[] => {
+    const path = `transitions[${index}]`;
+    if (typeof row !== "object" || row === null) {
+      report.add(path, "is a row: { from, on, to }");
+      return [];
+    }
+    report.unknownKeys(path, row, ROW_KEYS);
+    if (!ROW_EVENTS.includes(row.on)) report.add(`${path}.on`, `is one of ${ROW_EVENTS.join(", ")}`);
+    if (row.when !== undefined && typeof row.when !== "function") report.add(`${path}.when`, "is a function");
+    const target: AnyChoice = typeof row.to === "string" ? to(row.to) : row.to;
+    return [{ from: row.from, on: row.on, to: target, ...(row.when === undefined ? {} : { when: row.when }) }];
+  });
+}

@@ -1,0 +1,189 @@
+// What must compile and what must not. Checked by `tsc -b`; definition.test.ts runs the compiler over it, too.
+import { z } from "zod";
+import type { Json } from "../../packages/core/src/base/json.ts";
+import { done, fail, fanOut, route, to } from "../../packages/core/src/definition/choices.ts";
+import { pipeline } from "../../packages/core/src/definition/pipeline.ts";
+import { stage } from "../../packages/core/src/definition/stage.ts";
+import type { In, Out, Pipeline } from "../../packages/core/src/definition/types.ts";
+
+type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+declare function holds<_Fact extends true>(): void;
+/** A session's run, seen from its types. */
+declare function run<I, O>(p: Pipeline<I, O>, input: NoInfer<I>): O;
+
+const plan = stage({
+  prompt: "Plan: {{ctx.task}}",
+  allowedTools: ["Read", { tool: "mcp__docs__*", optional: true }],
+  completionTool: "submit_plan",
+  completionSchema: z.object({ summary: z.string(), steps: z.array(z.string()).min(1) }),
+  turnCap: 20,
+});
+const execute = stage({
+  reads: { plan },
+  prompt: (ctx) => ctx.upstream.plan?.steps.join() ?? "",
+  completionTool: "submit_diff",
+  completionSchema: z.object({ diff: z.string() }),
+  turnCap: 9,
+  setup: (ctx) => ({ steps: ctx.upstream.plan?.steps.length ?? 0 }),
+  assert: (result, ctx) =>
+    result.status === "failed" || result.output.diff.length > (ctx.upstream.plan?.steps.length ?? 0)
+      ? "ok"
+      : { retry: "more" },
+  exit: (result) => {
+    if (result.status === "completed") result.output.diff.trim();
+  },
+});
+const test = stage({
+  prompt: "Test.",
+  completionTool: "submit_test",
+  completionSchema: z.object({ passed: z.boolean() }),
+  turnCap: 9,
+});
+const lint = stage({
+  prompt: "Lint.",
+  completionTool: "submit_lint",
+  completionSchema: z.object({ warnings: z.number() }),
+  turnCap: 9,
+});
+const review = stage({
+  inputSchema: z.object({ focus: z.string() }),
+  prompt: (ctx) => ctx.input.focus,
+  completionTool: "submit_review",
+  completionSchema: z.object({ verdict: z.enum(["approve", "reject"]) }),
+  turnCap: 9,
+});
+const join = stage({
+  prompt: "Join.",
+  completionTool: "submit_join",
+  completionSchema: z.object({ ok: z.boolean() }),
+  turnCap: 9,
+});
+holds<Equal<Out<typeof plan>, { summary: string; steps: string[] }>>();
+holds<Equal<In<typeof review>, { focus: string }>>();
+holds<Equal<In<typeof plan>, undefined>>();
+
+const codeReview = pipeline({
+  id: "codeReview",
+  input: z.object({ task: z.string() }),
+  stages: { plan, execute, test, lint, join, review },
+  initial: "plan",
+  context: { tested: false },
+  limits: { maxVisits: 3, maxHops: 20, maxTokens: 100_000, timeoutMs: 60_000 },
+  onCall: (call) => (call.tool === "Bash" ? { veto: "no shell here" } : undefined),
+  next: {
+    plan: ({ output }, ctx) => (output.steps.length > 9 ? fail(ctx.run.input.task) : to("execute")),
+    execute: () => fanOut(["test", to("lint", undefined)], { join: "join", onFailure: "settle" }),
+    join: (_result, ctx) =>
+      ctx.upstream.test?.passed && (ctx.upstream.lint?.warnings ?? 1) === 0
+        ? to("review", { focus: ctx.upstream.plan?.summary ?? "" }, { context: { tested: true } })
+        : to("execute"),
+    review: {
+      completed: ({ output }) => done(output),
+      failed: (result) => (result.code === "turn_cap" ? done({ verdict: "none" as const }) : fail(result.message)),
+      skipped: () => fail("nobody reviewed it"),
+    },
+  },
+});
+const verdict: "approve" | "reject" | "none" = run(codeReview, { task: "x" }).verdict;
+void verdict;
+holds<Equal<typeof codeReview extends Pipeline<infer I, unknown> ? I : never, { task: string }>>();
+
+// route() sees what its state gives, and what it may return is checked like any route's.
+const declared = pipeline({
+  id: "declared",
+  input: z.object({ task: z.string() }),
+  stages: { plan, review },
+  initial: "plan",
+  next: {
+    plan: route(["review"], (result, ctx) =>
+      result.output.steps.length === 0 ? fail(ctx.run.input.task) : to("review", { focus: result.output.summary }),
+    ),
+    review: route(["plan"], ({ output }) => (output.verdict === "approve" ? done(output.verdict) : to("plan"))),
+  },
+});
+const approved: "approve" | "reject" = run(declared, { task: "x" });
+void approved;
+
+// The literal list of stages is a choice, too; an empty one ends with the state's own output, which is Json here.
+const listed = pipeline({
+  id: "listed",
+  input: z.object({ task: z.string() }),
+  stages: { plan, test, lint, join },
+  initial: "plan",
+  next: {
+    plan: () => ({ stages: ["test", "lint"], execution: "parallel", join: "join" }),
+    join: () => ({ stages: [], execution: "sequential" }),
+  },
+});
+void listed;
+
+const plain = stage({
+  prompt: "Plain.",
+  completionTool: "submit_plain",
+  completionSchema: { type: "object", properties: { ok: { type: "boolean" } } },
+  turnCap: 1,
+});
+const table = pipeline({
+  id: "table",
+  input: { type: "object", properties: {} },
+  stages: { plan, plain },
+  initial: "plan",
+  transitions: [
+    { from: "plan", on: "success", when: (_result, ctx) => ctx.upstream.plan?.steps.length === 1, to: "plain" },
+    { from: "plan", on: "success", to: to("plain") },
+    { from: "*", on: "failure", to: fail("no") },
+    { from: "plain", on: "success", to: done({}) },
+  ],
+});
+run(table, {});
+holds<Equal<typeof table, Pipeline<unknown, Json>>>();
+
+const bad = { id: "bad", input: z.object({ task: z.string() }), stages: { plan, execute, review } } as const;
+// @ts-expect-error unknown state in a row
+pipeline({ ...bad, initial: "plan", transitions: [{ from: "plan", on: "success", to: "plam" }] });
+// @ts-expect-error unknown event in a row
+pipeline({ ...bad, initial: "plan", transitions: [{ from: "plan", on: "sucess", to: "review" }] });
+// @ts-expect-error routes by function and by table at once
+pipeline({ ...bad, initial: "plan", next: { plan: () => to("execute") }, transitions: [] });
+// @ts-expect-error unknown target
+pipeline({ ...bad, initial: "plan", next: { plan: () => to("exceute") } });
+// @ts-expect-error unknown sibling
+pipeline({ ...bad, initial: "plan", next: { plan: () => fanOut(["test", "plan"], { join: "review" }) } });
+// @ts-expect-error unknown join
+pipeline({ ...bad, initial: "plan", next: { plan: () => fanOut(["plan"], { join: "nope" }) } });
+// @ts-expect-error wrong payload
+pipeline({ ...bad, initial: "plan", next: { plan: () => to("review", { focus: 3 }) } });
+// @ts-expect-error payload missing
+pipeline({ ...bad, initial: "plan", next: { plan: () => to("review") } });
+// @ts-expect-error unknown initial
+pipeline({ ...bad, initial: "plam", next: { plan: () => to("execute") } });
+// @ts-expect-error unknown key in next
+pipeline({ ...bad, initial: "plan", next: { plan: () => to("execute"), plam: () => to("execute") } });
+// @ts-expect-error upstream name
+pipeline({ ...bad, initial: "plan", next: { plan: (_r, ctx) => (ctx.upstream.nope ? to("execute") : fail("")) } });
+// @ts-expect-error wrong field of output
+pipeline({ ...bad, initial: "plan", next: { plan: (res) => (res.output.nope ? to("execute") : fail("")) } });
+// @ts-expect-error a route declared for other states
+pipeline({ ...bad, initial: "plan", next: { plan: route(["review"], () => to("execute")) } });
+// @ts-expect-error a declared route with a wrong payload
+pipeline({ ...bad, initial: "plan", next: { plan: route(["review"], () => to("review", { focus: 3 })) } });
+// @ts-expect-error a literal list with an unknown stage
+pipeline({ ...bad, initial: "plan", next: { plan: () => ({ stages: ["exceute"], execution: "sequential" }) } });
+// @ts-expect-error a route must choose
+pipeline({ ...bad, initial: "plan", next: { plan: () => undefined } });
+// @ts-expect-error a context patch is JSON
+pipeline({ ...bad, initial: "plan", next: { plan: () => to("execute", undefined, { context: { at: new Date() } }) } });
+// @ts-expect-error wrong run input
+run(codeReview, { tsk: "x" });
+// @ts-expect-error no completion schema
+stage({ prompt: "x", completionTool: "x", turnCap: 1 });
+// @ts-expect-error a misspelt option
+stage({ prompt: "x", completionTool: "x", completionSchema: z.object({}), turnCap: 1, allowedTool: ["Read"] });
+// @ts-expect-error reads types upstream
+stage({
+  reads: { plan },
+  prompt: (ctx) => ctx.upstream.plan?.summry ?? "",
+  completionTool: "x",
+  completionSchema: z.object({}),
+  turnCap: 1,
+});
