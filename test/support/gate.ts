@@ -1,0 +1,91 @@
+import type { AllowedTool, Json, Subject, ToolCall, ToolSpec, Workspace } from "@sluice/core";
+import { decide, type GateState, type LiveTool, type Verdict } from "../../packages/core/src/gate/decide.ts";
+import { compileEnvelope } from "../../packages/core/src/gate/envelope.ts";
+import { createGrants, type Grants, type Proposal } from "../../packages/core/src/gate/grants.ts";
+import { type BoundCall, defineTool, type Tool } from "../../packages/core/src/gate/tool.ts";
+
+export const workspace: Workspace = { root: "/ws", store: "/ws/.sluice/store" };
+
+export function path(real: string, access: "read" | "write" = "read", from?: "redirect" | "operand" | "cd"): Subject {
+  return { kind: "path", real, access, ...(from === undefined ? {} : { from }) };
+}
+
+interface CommandOptions {
+  readonly readOnly?: boolean;
+  readonly assignments?: readonly string[];
+  /** Positions of the words that are only known at run time. */
+  readonly dynamic?: readonly number[];
+  readonly via?: readonly string[];
+}
+/** `npm test` -> the simple command of these words. */
+export function command(line: string, options: CommandOptions = {}): Subject {
+  return words(line.split(" "), options);
+}
+export function words(argv: readonly string[], options: CommandOptions = {}): Subject {
+  const { readOnly = false, assignments = [], dynamic = [], via = [] } = options;
+  return { kind: "command", argv, dynamic: argv.map((_, at) => dynamic.includes(at)), readOnly, assignments, via };
+}
+
+export const attempt = { runId: "r1", executionId: "plan#1", attempt: 1 };
+
+export function propose(tool: string, input: Json = {}, grants: Grants = createGrants(attempt)): Proposal {
+  return grants.propose({ id: "t1.c0", tool, input });
+}
+
+export interface Judged extends Partial<Omit<GateState, "tool" | "allow">> {
+  readonly allowedTools?: readonly AllowedTool[] | undefined;
+  readonly subjects?: readonly Subject[];
+  readonly tool?: Partial<LiveTool>;
+  readonly allow?: readonly AllowedTool[];
+}
+
+/** What the gate says of one call of a live tool. */
+export function judge(tool: string, given: Judged = {}): Verdict {
+  const { allowedTools, subjects = [], allow = [], tool: live, ...state } = given;
+  return decide(propose(tool), compileEnvelope(allowedTools), {
+    mode: "ask",
+    workspace,
+    ...state,
+    allow: compileEnvelope(allow),
+    tool: { effect: "write", builtin: true, bound: { ok: true, subjects }, ...live },
+  });
+}
+
+/** The verdict in one word: `envelope`, `mode`, `ask`, or the cause of a refusal. */
+export function word(verdict: Verdict): string {
+  if (verdict.kind === "approved") return verdict.by;
+  return verdict.kind === "ask" ? "ask" : verdict.cause;
+}
+
+export function echoTool(spec: Partial<ToolSpec> = {}): Tool {
+  return defineTool<Json>({
+    name: "Echo",
+    description: "Says what it was given.",
+    input: { type: "object" },
+    effect: "write",
+    subjects: () => [],
+    execute: async (input) => ({ ok: true, output: input }),
+    ...spec,
+  });
+}
+
+export async function bound(tool: Tool, input: Json): Promise<BoundCall> {
+  const result = await tool.bind(input);
+  if (!result.ok) throw new Error(`refused: ${JSON.stringify(result.issues)}`);
+  return result.call;
+}
+
+export function toolCall(): ToolCall {
+  return {
+    ...attempt,
+    proposalId: "t1.c0",
+    idempotencyKey: "key",
+    workspace,
+    signal: new AbortController().signal,
+    env: {},
+    notes: {},
+    mayWrite: false,
+    othersAtWork: () => false,
+    judged: [],
+  };
+}

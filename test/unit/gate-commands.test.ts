@@ -1,0 +1,108 @@
+import type { Subject } from "@sluice/core";
+import { describe, expect, test } from "vitest";
+import { command, judge, path, word, words } from "../support/gate.ts";
+
+function bash(allowedTools: readonly string[], ...subjects: readonly Subject[]): string {
+  return word(judge("Bash", { allowedTools, subjects }));
+}
+const ls = command("ls -la", { readOnly: true });
+
+describe("a listed command", () => {
+  test("runs as listed", () => {
+    expect(bash(["Bash(npm test *)"], command("npm test"))).toBe("envelope");
+    expect(bash(["Bash(npm test *)"], command("npm test -- --watch"))).toBe("envelope");
+    expect(bash(["Bash(npm test)"], command("npm test -- --watch"))).toBe("ask");
+    expect(bash(["Bash(npm test *)"], command("npm testing"))).toBe("ask");
+  });
+
+  test("lists no other command of the same line", () => {
+    expect(bash(["Bash(npm test *)"], command("npm test"), command("rm -rf src"))).toBe("ask");
+    expect(bash(["Bash(npm test *)", "Bash(git status)"], command("npm test"), command("git status"))).toBe("envelope");
+  });
+
+  test("lists no read-only command either", () => {
+    expect(bash(["Bash(npm test *)"], command("npm test"), ls)).toBe("ask");
+  });
+
+  test("is not listed with a variable in front", () => {
+    expect(bash(["Bash(npm test *)"], command("npm test", { assignments: ["NODE_OPTIONS"] }))).toBe("ask");
+  });
+
+  test("may read its operands in the workspace, and redirect only what Read, Edit or Write may touch", () => {
+    const cat = command("cat docs/a.md", { readOnly: true });
+    const npm = command("npm test");
+    expect(bash(["Bash(cat *)"], cat, path("/ws/docs/a.md", "read", "operand"))).toBe("envelope");
+    expect(bash(["Bash(npm test *)"], npm, path("/ws/in.txt", "read", "redirect"))).toBe("ask");
+    expect(bash(["Bash(npm test *)", "Read"], npm, path("/ws/in.txt", "read", "redirect"))).toBe("envelope");
+    expect(bash(["Bash(npm test *)"], npm, path("/ws/out.txt", "write", "redirect"))).toBe("ask");
+    expect(bash(["Bash(npm test *)", "Write(out/**)"], npm, path("/ws/out.txt", "write", "redirect"))).toBe("ask");
+    expect(bash(["Bash(npm test *)", "Write(out/**)"], npm, path("/ws/out/a.txt", "write", "redirect"))).toBe(
+      "envelope",
+    );
+  });
+});
+
+describe("plain Bash in a state that may not write", () => {
+  test("opens the commands that only read, and no other", () => {
+    expect(bash(["Bash", "Read"], ls)).toBe("envelope");
+    expect(bash(["Bash", "Read"], ls, command("touch a"))).toBe("ask");
+    expect(bash(["*"], command("touch a"))).toBe("envelope");
+  });
+
+  test("a listed command is open beside it", () => {
+    expect(bash(["Bash", "Bash(npm test *)"], ls, command("npm test"))).toBe("envelope");
+  });
+
+  test("a scope on Edit is no leave for every command", () => {
+    expect(bash(["Bash", "Edit(src/**)"], command("touch a"))).toBe("ask");
+  });
+
+  test("operands are read as freely as Read may read", () => {
+    const cat = command("cat docs/a.md", { readOnly: true });
+    const operand = path("/ws/docs/a.md", "read", "operand");
+    expect(bash(["Bash"], cat, operand)).toBe("envelope");
+    expect(bash(["Bash", "Read"], cat, operand)).toBe("envelope");
+    expect(bash(["Bash", "Read(src/**)"], cat, operand)).toBe("ask");
+    expect(bash(["Bash", "Read(src/**)", "Read(docs/*)"], cat, operand)).toBe("envelope");
+  });
+
+  test("a redirect that writes is outside", () => {
+    expect(bash(["Bash"], ls, path("/ws/list.txt", "write", "redirect"))).toBe("ask");
+    expect(bash(["Bash"], ls, path("/dev/null", "write", "redirect"))).toBe("envelope");
+  });
+});
+
+describe("plain Bash beside Edit or Write", () => {
+  test.each(["Edit", "Write", "E*"])("opens every command (%s)", (writer) => {
+    expect(bash(["Bash", writer], command("make install"))).toBe("envelope");
+    expect(bash(["Bash", writer], command("ls"), path("/ws/list.txt", "write", "redirect"))).toBe("envelope");
+  });
+
+  test("covers no command whose name is not known, nor one with a variable in front", () => {
+    expect(bash(["Bash", "Edit"], words(["$TOOL", "a"], { dynamic: [0] }))).toBe("ask");
+    expect(bash(["Bash", "Edit"], command("npm test", { assignments: ["PATH"] }))).toBe("ask");
+    expect(bash(["Bash", "Edit"], words([]))).toBe("ask");
+  });
+
+  test("an argument that is not known is no reason to ask", () => {
+    expect(bash(["Bash", "Edit"], words(["npm", "run", "$SCRIPT"], { dynamic: [2] }))).toBe("envelope");
+  });
+});
+
+test("a cd out of the workspace needs a grant, one inside of it does not", () => {
+  const cd = command("cd x", { readOnly: true });
+  expect(bash(["Bash", "Edit"], cd, path("/tmp", "read", "cd"))).toBe("ask");
+  expect(bash(["Bash", "Edit"], cd, path("/ws/packages", "read", "cd"))).toBe("envelope");
+});
+
+test("without Bash in the envelope every command is outside", () => {
+  expect(bash(["Read", "Edit"], ls)).toBe("ask");
+});
+
+test("somebody's own command tool is judged by its own rules in the same way", () => {
+  const shell = (allowedTools: readonly string[], subject: Subject): string =>
+    word(judge("Terminal", { allowedTools, subjects: [subject] }));
+  expect(shell(["Terminal"], ls)).toBe("envelope");
+  expect(shell(["Terminal"], command("touch a"))).toBe("ask");
+  expect(shell(["Bash", "Edit"], command("touch a"))).toBe("ask");
+});

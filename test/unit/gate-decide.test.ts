@@ -1,0 +1,164 @@
+import { describe, expect, test } from "vitest";
+import { decide } from "../../packages/core/src/gate/decide.ts";
+import { compileEnvelope } from "../../packages/core/src/gate/envelope.ts";
+import { createGrants } from "../../packages/core/src/gate/grants.ts";
+import { attempt, command, judge, path, propose, word, workspace } from "../support/gate.ts";
+
+const refusedSubject = [{ kind: "refused", reason: "no" }] as const;
+const badInput = { bound: { ok: false, issues: [{ path: "$.path", message: "is required" }] } } as const;
+
+describe("the order of the machine's word", () => {
+  test("an unknown tool is refused before anything else is looked at", () => {
+    const state = { mode: "yolo", allow: compileEnvelope(["Foo"]), workspace } as const;
+    expect(word(decide(propose("Foo"), compileEnvelope(["Foo"]), state))).toBe("unknown_tool");
+  });
+
+  test("arguments that could not be read are invalid input, and nobody is asked", () => {
+    const proposal = createGrants(attempt).propose({ id: "t1.c0", tool: "Edit", inputFault: "not JSON" });
+    const tool = { effect: "write", builtin: true } as const;
+    const state = { mode: "ask", allow: compileEnvelope([]), workspace, tool } as const;
+    expect(decide(proposal, compileEnvelope([]), state)).toMatchObject({
+      kind: "refused",
+      cause: "invalid_tool_input",
+      issues: [{ path: "$", message: "not JSON" }],
+    });
+  });
+
+  test("an input the schema refused is invalid, also outside the envelope", () => {
+    expect(judge("Edit", { allowedTools: [], tool: badInput })).toMatchObject({
+      cause: "invalid_tool_input",
+      issues: [{ path: "$.path" }],
+    });
+  });
+
+  test("an input that was never checked is invalid", () => {
+    const state = {
+      mode: "yolo",
+      allow: compileEnvelope([]),
+      workspace,
+      tool: { effect: "read", builtin: true },
+    } as const;
+    expect(word(decide(propose("Read"), compileEnvelope(["Read"]), state))).toBe("invalid_tool_input");
+  });
+
+  test.each(["ask", "allowlist", "yolo"] as const)(
+    "a hard limit stands inside the envelope, outside of it and without one (%s)",
+    (mode) => {
+      for (const allowedTools of [["Edit"], [], undefined]) {
+        expect(judge("Edit", { allowedTools, mode, allow: ["Edit"], subjects: refusedSubject })).toEqual({
+          kind: "refused",
+          cause: "limit",
+          reason: "no",
+        });
+      }
+    },
+  );
+
+  test.each(["ask", "allowlist", "yolo"] as const)(
+    "inside the envelope the machine approves, whatever the mode (%s)",
+    (mode) => {
+      expect(judge("Edit", { allowedTools: ["Edit"], mode })).toEqual({ kind: "approved", by: "envelope" });
+    },
+  );
+
+  test.each(["ask", "allowlist", "yolo"] as const)(
+    "the mode never approves what is outside an envelope (%s)",
+    (mode) => {
+      expect(word(judge("Edit", { allowedTools: ["Read"], mode, allow: ["*"] }))).toBe("ask");
+      expect(word(judge("Read", { allowedTools: [], mode, allow: ["*"], tool: { effect: "read" } }))).toBe("ask");
+    },
+  );
+
+  test("who asks for a grant says why", () => {
+    expect(judge("Edit", { allowedTools: ["Read", "Grep"] })).toEqual({
+      kind: "ask",
+      why: "Edit is not in the envelope (Read, Grep)",
+    });
+  });
+});
+
+describe("without an envelope the session's mode decides", () => {
+  test("yolo approves what no limit forbids", () => {
+    expect(judge("Bash", { mode: "yolo", subjects: [command("rm -rf src")] })).toEqual({
+      kind: "approved",
+      by: "mode",
+    });
+  });
+
+  test.each([
+    ["a reading tool of ours passes", { effect: "read", builtin: true }, "mode"],
+    ["a tool of ours that asks the person anyway passes", { effect: "ask", builtin: true }, "mode"],
+    ["a writing tool of ours is asked about", { effect: "write", builtin: true }, "ask"],
+    ["somebody else's reading tool is asked about", { effect: "read", builtin: false }, "ask"],
+  ] as const)("ask: %s", (_, tool, expected) => {
+    expect(word(judge("Read", { mode: "ask", tool, allow: ["*"] }))).toBe(expected);
+  });
+
+  test.each([
+    ["a listed path", [path("/ws/src/a.ts", "write")], "mode"],
+    ["another path", [path("/ws/docs/a.md", "write")], "mode refused"],
+  ])("allowlist judges %s with the rules of an envelope", (_, subjects, expected) => {
+    const verdict = judge("Edit", { mode: "allowlist", allow: ["Edit(src/**)"], subjects });
+    expect(verdict.kind === "refused" ? `${verdict.cause} refused` : word(verdict)).toBe(expected);
+  });
+
+  test("allowlist gives reading tools of ours no leave of its own", () => {
+    expect(judge("Read", { mode: "allowlist", tool: { effect: "read" } })).toMatchObject({
+      kind: "refused",
+      cause: "mode",
+    });
+  });
+});
+
+describe("names", () => {
+  test.each([
+    [["Read"], "Read", "envelope"],
+    [["Read"], "read", "ask"],
+    [["Read"], "ReadAll", "ask"],
+    [["mcp__github__*"], "mcp__github__search", "envelope"],
+    [["mcp__github__*"], "mcp__gitlab__search", "ask"],
+    [[{ tool: "mcp__x", optional: true }], "mcp__x", "envelope"],
+    [[], "Read", "ask"],
+  ] as const)("%j and %s: %s", (allowedTools, tool, expected) => {
+    expect(word(judge(tool, { allowedTools }))).toBe(expected);
+  });
+});
+
+describe("scopes of paths", () => {
+  test.each([
+    ["Edit(src/**)", "/ws/src/a/b.ts", "envelope"],
+    ["Edit(src/**)", "/ws/docs/a.md", "ask"],
+    ["Edit(src/**)", "/ws/Src/a.ts", "ask"],
+    ["Edit(src/**)", "/ws/src-old/a.ts", "ask"],
+    ["Edit(src/**)", "/ws/src/../docs/a.md", "ask"],
+    ["Edit(*.md)", "/ws/README.md", "envelope"],
+    ["Edit(*.md)", "/ws/docs/README.md", "ask"],
+  ])("%s and %s: %s", (rule, real, expected) => {
+    expect(word(judge("Edit", { allowedTools: [rule], subjects: [path(real, "write")] }))).toBe(expected);
+  });
+
+  test("every path of a call has to be in scope, read or written", () => {
+    const subjects = [path("/ws/docs/a.md"), path("/ws/src/a.md", "write")];
+    expect(word(judge("Move", { allowedTools: ["Move(src/**)"], subjects }))).toBe("ask");
+    expect(word(judge("Move", { allowedTools: ["Move(src/**)", "Move(docs/**)"], subjects }))).toBe("envelope");
+  });
+
+  test("a call that names no path is not in a scope of paths", () => {
+    expect(word(judge("Grep", { allowedTools: ["Grep(src/**)"] }))).toBe("ask");
+    expect(word(judge("Grep", { allowedTools: ["Grep(src/**)"], subjects: [path("/ws")] }))).toBe("ask");
+  });
+
+  test("a host is outside every scope and inside a rule without one", () => {
+    const subjects = [{ kind: "host", host: "example.com" }] as const;
+    expect(word(judge("Fetch", { allowedTools: ["Fetch(src/**)"], subjects }))).toBe("ask");
+    expect(word(judge("Fetch", { allowedTools: ["Fetch"], subjects }))).toBe("envelope");
+  });
+
+  test("what cannot be known before it runs is outside, with its reason", () => {
+    const subjects = [{ kind: "opaque", reason: "eval of a variable" }] as const;
+    expect(judge("Bash", { allowedTools: ["Bash", "Edit"], subjects })).toEqual({
+      kind: "ask",
+      why: "eval of a variable",
+    });
+  });
+});

@@ -1,0 +1,120 @@
+import { describe, expect, test } from "vitest";
+import {
+  denial,
+  invalidToolInput,
+  outcomeUnknown,
+  repeatedCall,
+  truncatedCall,
+  unknownTool,
+} from "../../packages/core/src/gate/denial.ts";
+import { argsSummary, grantBody, visible } from "../../packages/core/src/gate/summary.ts";
+import { propose } from "../support/gate.ts";
+
+const wayOut = { allowedTools: ["Read", "Grep"], completionTool: "submit_plan" };
+
+describe("what a model is told", () => {
+  test("a denial says why and what is allowed instead", () => {
+    expect(denial("no_interactor", "Edit", "nobody was there", wayOut)).toEqual({
+      code: "tool_call_denied",
+      cause: "no_interactor",
+      tool: "Edit",
+      reason: "nobody was there",
+      allowedTools: ["Read", "Grep"],
+      completionTool: "submit_plan",
+    });
+  });
+
+  test("an unknown tool is told apart from a misspelt one", () => {
+    expect(unknownTool("Raed", ["Read", "Grep"], wayOut)).toMatchObject({
+      code: "unknown_tool",
+      reason: 'there is no tool "Raed"; did you mean "Read"?',
+      allowedTools: ["Read", "Grep"],
+      completionTool: "submit_plan",
+    });
+    expect(unknownTool("Frobnicate", ["Read"], wayOut).reason).toBe('there is no tool "Frobnicate"');
+  });
+
+  test("a name of any length is not repeated in full", () => {
+    expect(unknownTool("x".repeat(100_000), ["Read"], wayOut).tool.length).toBeLessThan(200);
+    expect(denial("limit", "x".repeat(100_000), "", wayOut).tool.length).toBeLessThan(200);
+  });
+
+  test("invalid input comes back with its issues", () => {
+    expect(invalidToolInput("Edit", [{ path: "$.path", message: "is required" }])).toMatchObject({
+      code: "invalid_tool_input",
+      tool: "Edit",
+      issues: [{ path: "$.path", message: "is required" }],
+    });
+  });
+
+  test("calls that did not run, or perhaps did, have codes of their own", () => {
+    expect(
+      [repeatedCall("Grep", 3), truncatedCall("Write"), outcomeUnknown("Bash")].map(({ code, tool }) => [code, tool]),
+    ).toEqual([
+      ["repeated_call", "Grep"],
+      ["truncated_call", "Write"],
+      ["outcome_unknown", "Bash"],
+    ]);
+  });
+});
+
+describe("what a person is shown", () => {
+  test.each([
+    ["an escape sequence", "a\u001b[2Jb", "a\\u{1b}[2Jb"],
+    ["a carriage return", "rm -rf /\rls", "rm -rf /\\u{d}ls"],
+    ["a backspace and a bell", "a\bb\u0007", "a\\u{8}b\\u{7}"],
+    ["an eight-bit control", "a\u009bb", "a\\u{9b}b"],
+    ["text turned around", "a\u202egnp.exe", "a\\u{202e}gnp.exe"],
+    ["an isolate", "\u2066x\u2069", "\\u{2066}x\\u{2069}"],
+    ["zero width", "pass\u200bword\ufeff", "pass\\u{200b}word\\u{feff}"],
+    ["a tag character", "a\u{e0041}", "a\\u{e0041}"],
+    ["a filler that shows nothing", "a\u3164\u2800", "a\\u{3164}\\u{2800}"],
+    ["a space that is not a space", "rm\u00a0-rf", "rm\\u{a0}-rf"],
+    ["a line separator", "a\u2028b", "a\\u{2028}b"],
+    ["half a character", "a\ud83d", "a\\u{d83d}"],
+    ["a tab", "a\tb", "a\\u{9}b"],
+  ])("%s is written out", (_, text, expected) => {
+    expect(visible(text)).toBe(expected);
+  });
+
+  test("letters of all languages, emoji and line breaks stay", () => {
+    const text = "naïve 日本語 عربي 👍\nsecond line";
+    expect(visible(text)).toBe(text);
+  });
+
+  test("a summary is one line with the arguments by name", () => {
+    expect(argsSummary("Edit", { path: "src/a.ts", old: "a\nb", times: 2 })).toBe(
+      'Edit(path: "src/a.ts", old: "a\\nb", times: 2)',
+    );
+    expect(argsSummary("Echo", ["a", 1])).toBe('Echo(["a",1])');
+  });
+
+  test("a summary hides nothing at the end of a long argument", () => {
+    const summary = argsSummary("Bash", { command: `echo ${"safe ".repeat(200)}; rm -rf ~` });
+    expect(summary).toContain("; rm -rf ~");
+    expect(summary).toMatch(/… \d+ characters …/);
+    expect(summary.length).toBeLessThan(400);
+  });
+
+  test("a summary of many and of hostile names stays short and clean", () => {
+    const many = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`key${at}`, at]));
+    expect(argsSummary("Echo", many)).toContain("and 42 more");
+    const hostile = argsSummary(`Echo\u001b${"x".repeat(5_000)}`, { [`\n\u202e${"k".repeat(5_000)}`]: "\u001b" });
+    expect(hostile.length).toBeLessThan(600);
+    for (const character of ["\n", "\u001b", "\u202e"]) expect(hostile).not.toContain(character);
+  });
+
+  test("a grant is asked for with the whole identity of the proposal and the reason it is needed", () => {
+    const proposal = propose("Edit", { path: "a" });
+    expect(grantBody(proposal, { path: "a" }, "not\u001b in the envelope")).toEqual({
+      executionId: "plan#1",
+      attempt: 1,
+      proposalId: "t1.c0",
+      tool: "Edit",
+      input: { path: "a" },
+      argsSummary: 'Edit(path: "a")',
+      argsDigest: proposal.argsDigest,
+      why: "not\\u{1b} in the envelope",
+    });
+  });
+});

@@ -1,0 +1,121 @@
+import { isSluiceError, type Json, type ToolSpec } from "@sluice/core";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { defineTool } from "../../packages/core/src/gate/tool.ts";
+import { bound, echoTool, toolCall, workspace } from "../support/gate.ts";
+
+test("a tool shows a model the JSON Schema of its input and keeps its digest", () => {
+  const tool = defineTool({
+    name: "Greet",
+    description: "Greets.",
+    input: z.object({ name: z.string() }),
+    effect: "read",
+    subjects: () => [],
+    execute: async ({ name }) => ({ ok: true, output: `hello ${name}` }),
+  });
+  expect(tool.inputSchema).toMatchObject({ type: "object", required: ["name"] });
+  expect(tool.schemaDigest).toMatch(/^[0-9a-f]{64}$/);
+});
+
+test("an input is bound as the schema accepted it, beside the input as it was given", async () => {
+  const tool = defineTool({
+    name: "Wait",
+    description: "Waits.",
+    input: z.object({ ms: z.number().default(5) }),
+    effect: "read",
+    subjects: () => [],
+    execute: async ({ ms }) => ({ ok: true, output: ms }),
+  });
+  const given = { extra: true };
+  const call = await bound(tool, given);
+  expect(call.input).toEqual({ ms: 5 });
+  expect(call.given).toBe(given);
+});
+
+test("an input that does not fit is refused with where and why", async () => {
+  const tool = echoTool({ input: { type: "object", required: ["path"] } });
+  expect(await tool.bind({})).toEqual({ ok: false, issues: [{ path: "$.path", message: expect.any(String) }] });
+});
+
+test("a tool that throws over what a call would touch has hit a limit", async () => {
+  const tool = echoTool({
+    subjects: () => {
+      throw new Error("no such disk");
+    },
+  });
+  const call = await bound(tool, {});
+  expect(call.subjects(workspace)).toEqual([{ kind: "refused", reason: expect.stringContaining("no such disk") }]);
+});
+
+test("a tool that returns no list of subjects has hit a limit", async () => {
+  const call = await bound(echoTool({ subjects: () => JSON.parse("null") }), {});
+  expect(call.subjects(workspace)).toEqual([{ kind: "refused", reason: expect.any(String) }]);
+});
+
+test("nothing that can be reached from a bound call runs it", async () => {
+  const ran: Json[] = [];
+  const tool = echoTool({
+    execute: async (input) => {
+      ran.push(input);
+      return { ok: true, output: null };
+    },
+    prepare: (input) => {
+      ran.push(input);
+      return null;
+    },
+  });
+  const call = await bound(tool, {});
+  const prototype: object = Object.getPrototypeOf(call);
+  const reachable: unknown[] = [call, prototype, prototype.constructor].flatMap((holder) =>
+    Reflect.ownKeys(holder).map((key) => Reflect.get(holder, key)),
+  );
+  for (const member of reachable) {
+    if (typeof member !== "function" || member === prototype.constructor) continue;
+    await Promise.resolve(Reflect.apply(member, call, [toolCall()])).catch(() => undefined);
+  }
+  expect(ran).toEqual([]);
+});
+
+test("a call's question is made when it is bound; one that cannot be made refuses the input", async () => {
+  const ask = echoTool({
+    effect: "ask",
+    question: (input) => {
+      if (JSON.stringify(input) === "{}") throw new Error("nothing to ask");
+      return { question: "Which?", answer: { type: "string" } };
+    },
+  });
+  expect((await bound(ask, { a: 1 })).question).toEqual({ question: "Which?", answer: { type: "string" } });
+  expect(await ask.bind({})).toMatchObject({
+    ok: false,
+    issues: [{ message: expect.stringContaining("nothing to ask") }],
+  });
+});
+
+test("what recover says is passed on, and a tool without it has none", async () => {
+  expect(echoTool().recover).toBeUndefined();
+  expect(await echoTool({ recover: () => "done" }).recover?.(null, toolCall())).toBe("done");
+});
+
+test.each([
+  ["a name with a space", { name: "my tool" }, "name"],
+  ["a name that begins with a digit", { name: "2fast" }, "name"],
+  ["a name of 129 letters", { name: "a".repeat(129) }, "name"],
+  ["no description", { description: " " }, "description"],
+  ["an effect of its own", { effect: "delete" }, "effect"],
+  ["no subjects", { subjects: null }, "subjects"],
+  ["no execute", { execute: null }, "execute"],
+  ["effect ask without a question", { effect: "ask" }, "question"],
+])("a tool with %s is a definition error that says where", (_, wrong, where) => {
+  const spec: Partial<ToolSpec> = JSON.parse(JSON.stringify(wrong));
+  try {
+    echoTool(spec);
+    expect.unreachable();
+  } catch (thrown) {
+    expect(isSluiceError(thrown, "invalid_tool")).toBe(true);
+    expect(isSluiceError(thrown) && thrown.detail).toMatchObject({ problems: [{ path: where }] });
+  }
+});
+
+test("a name of 128 letters is a tool's name", () => {
+  expect(echoTool({ name: "a".repeat(128) }).name).toHaveLength(128);
+});
