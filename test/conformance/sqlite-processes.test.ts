@@ -182,7 +182,8 @@ test("of competing answers from four processes exactly one is accepted, every ti
         }),
       ),
     );
-    expect(outcomes.toSorted()).toEqual(["accepted", "already_answered", "already_answered", "already_answered"]);
+    expect(outcomes.filter((outcome) => outcome === "accepted")).toHaveLength(1);
+    expect(outcomes.filter((outcome) => outcome === "already_answered")).toHaveLength(3);
     const winner = drivers[outcomes.indexOf("accepted")]?.by;
     expect(await store.signals("r1", `request/${requestId}`)).toEqual([{ payload: winner, by: winner, at: 1 }]);
   }

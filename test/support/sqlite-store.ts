@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Clock, type Commit, GENESIS, hashRecord, type JournalRecord, type JournalStore } from "@sluice/core";
+import { type Commit, GENESIS, hashRecord, type JournalRecord, type JournalStore } from "@sluice/core";
 import { openSqliteStore, type SqliteStore, type SqliteStoreOptions } from "@sluice/sqlite";
 import { onTestFinished } from "vitest";
 
@@ -62,36 +62,4 @@ export function snapshot(folder: string): Record<string, string> {
     found[name] = `${(mode & 0o777).toString(8)} ${content}`;
   }
   return found;
-}
-
-export interface HandClock extends Clock {
-  /** Moves time on, and fires what became due in order. */
-  advance(ms: number): void;
-  /** Timers that are armed. */
-  readonly armed: () => number;
-}
-
-export function handClock(): HandClock {
-  let now = 1_000_000;
-  const timers = new Set<{ readonly at: number; readonly fn: () => void }>();
-  return {
-    now: () => now,
-    after: (ms, fn) => {
-      const timer = { at: now + ms, fn };
-      timers.add(timer);
-      return () => void timers.delete(timer);
-    },
-    advance(ms) {
-      const until = now + ms;
-      for (;;) {
-        const next = [...timers].filter((timer) => timer.at <= until).sort((a, b) => a.at - b.at)[0];
-        if (next === undefined) break;
-        timers.delete(next);
-        now = next.at;
-        next.fn();
-      }
-      now = until;
-    },
-    armed: () => timers.size,
-  };
 }

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { OpenRequest } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { chainOf, handClock, open, plain, scratch, startRun } from "../support/sqlite-store.ts";
+import { handClock } from "../support/hand-clock.ts";
+import { chainOf, open, plain, scratch, startRun } from "../support/sqlite-store.ts";
 
 function request(runId: string, requestId: string, openedAt = 5): OpenRequest {
   return {
@@ -324,26 +325,26 @@ describe("changes", () => {
     const folder = scratch();
     const clock = handClock();
     const [a, b] = [open(folder, { clock }), open(folder)];
-    expect(clock.armed()).toBe(0);
+    expect(clock.waiting()).toBe(0);
     let told = 0;
     const stop = a.onChange(() => {
       told += 1;
     });
-    expect(clock.armed()).toBe(1);
+    expect(clock.waiting()).toBe(1);
     await startRun(a, "r1");
     expect(told).toBe(1);
-    clock.advance(100);
+    clock.turn(100);
     expect(told).toBe(1);
     await startRun(b, "r2");
     expect(told).toBe(1);
-    clock.advance(25);
+    clock.turn(25);
     expect(told).toBe(2);
     await b.putSignal("r1", { name: "news", payload: 1, by: "b" }, 1);
     await b.requestCancel("r1", "enough", "b", 1);
-    clock.advance(25);
+    clock.turn(25);
     expect(told).toBe(3);
     stop();
-    expect(clock.armed()).toBe(0);
+    expect(clock.waiting()).toBe(0);
   });
 
   test("are told to every listener, also to one that was given twice", async () => {
@@ -381,11 +382,11 @@ describe("a lock held by somebody else", () => {
     const unlock = lockOut(folder);
     const record = next();
     const appended = store.append(plain("r1", epoch, record));
-    clock.advance(50);
+    clock.turn(50);
     await settle();
     expect(await store.records("r1", 1)).toEqual([]);
     unlock();
-    clock.advance(50);
+    clock.turn(50);
     await appended;
     expect(await store.records("r1", 1)).toEqual([record]);
   });
@@ -402,7 +403,7 @@ describe("a lock held by somebody else", () => {
       failure = thrown;
     });
     for (let tries = 0; tries < 200 && failure === undefined; tries += 1) {
-      clock.advance(50);
+      clock.turn(50);
       await settle();
     }
     await appended;
@@ -420,7 +421,7 @@ describe("a lock held by somebody else", () => {
     const asked = store.requestCancel("r1", "x", "y", 1);
     unlock();
     await store.close();
-    clock.advance(50);
+    clock.turn(50);
     await expect(asked).rejects.toMatchObject({ code: "store_closed" });
   });
 });
