@@ -214,11 +214,15 @@ test("a process with no listener left ends by itself, and leaves no owner behind
     const record = { seq: 0, ordinal: 0, stepId: "s", phase: "done", incarnation: "i", value: "1", events: "[]", hash: "h" };
     store.create({ runId: "r1", rootId: "r1", createdAt: 1, input: 1 }, { record, opened: [], closed: [] });
     await store.close();`;
-  const ended = spawnSync(process.execPath, ["--conditions=@sluice/source", "--input-type=module", "-e", script], {
-    cwd: import.meta.dirname,
-    timeout: 20_000,
-    encoding: "utf8",
-  });
+  const ended = spawnSync(
+    process.execPath,
+    ["--conditions=@sluice/source", "--disable-warning=ExperimentalWarning", "--input-type=module", "-e", script],
+    {
+      cwd: import.meta.dirname,
+      timeout: 20_000,
+      encoding: "utf8",
+    },
+  );
   expect([ended.status, ended.stderr]).toEqual([0, ""]);
   expect(ownerFiles(folder)).toEqual([]);
   expect(existsSync(join(folder, "journal.db-wal"))).toBe(false);

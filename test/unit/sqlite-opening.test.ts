@@ -115,6 +115,16 @@ describe("refused, with nothing written:", () => {
     expect(snapshot(folder)).toEqual(before);
   });
 
+  test("a folder whose parts are links to other places", () => {
+    for (const name of ["journal.db", "owners", "blobs", ".gitignore"]) {
+      const [folder, elsewhere] = [scratch(), scratch()];
+      symlinkSync(elsewhere, join(folder, name));
+      const rights = mode(elsewhere);
+      expect(refusal(folder)).toMatchObject({ code: "store_folder_in_use", message: expect.stringContaining(name) });
+      expect([readdirSync(folder), readdirSync(elsewhere), mode(elsewhere)]).toEqual([[name], [], rights]);
+    }
+  });
+
   test("a file", () => {
     const file = join(scratch(), "store");
     writeFileSync(file, "");

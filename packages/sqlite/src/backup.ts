@@ -17,7 +17,7 @@ export function backUp(db: DatabaseSync, blobs: Blobs, folder: string): void {
     db.prepare("VACUUM INTO ?").run(journal);
     // After the rows, so that every blob they name is there.
     blobs.copyTo(join(target, "blobs"));
-    const handle = openSync(journal, "r");
+    const handle = openSync(journal, "r+");
     fsyncSync(handle);
     closeSync(handle);
     syncFolder(target);

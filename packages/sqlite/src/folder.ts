@@ -5,6 +5,7 @@ import {
   constants,
   existsSync,
   fsyncSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -51,6 +52,7 @@ export function checkFolder(folder: string): StoreFolder | undefined {
   }
   requireWritable(there);
   const parts = partsOf(there);
+  for (const name of OWN_NAMES) refuseLink(join(there, name));
   if (existsSync(parts.journal)) {
     for (const part of [parts.journal, parts.owners, parts.blobs]) if (existsSync(part)) requireWritable(part);
     return partsOf(realpathSync(there));
@@ -135,6 +137,12 @@ function requireWritable(path: string): void {
   } catch (thrown) {
     throw storeFault(thrown, path);
   }
+}
+
+/** A folder that came with somebody's files must not send what a run writes to another place. */
+function refuseLink(path: string): void {
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return;
+  throw storeError("store_folder_in_use", `${path} is a link, which no run store holds; remove it`, { path });
 }
 
 function nearestExisting(path: string): string {

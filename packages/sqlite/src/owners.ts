@@ -120,8 +120,9 @@ function removeIfFree(file: string): void {
     db.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
     rmSync(file, { force: true });
   } catch (thrown) {
-    // Alive, or another sweeper's, or not ours to remove: all of them stay.
-    if (!isBusy(thrown) && !isUnopenable(thrown)) throw thrown;
+    // Alive, or another sweeper's, or not ours to remove (on Windows nothing open can be): all of them stay.
+    if (!isBusy(thrown) && !isUnopenable(thrown) && !["EPERM", "EACCES", "EBUSY"].includes(systemCode(thrown) ?? ""))
+      throw thrown;
   } finally {
     db?.close();
   }
