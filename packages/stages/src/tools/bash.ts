@@ -65,12 +65,8 @@ export function bashTool(options: BashOptions = {}): ToolSpec<BashInput> {
     input,
     effect: "write",
     subjects: (bash, workspace) => commandSubjects(bash.command, workspace),
+    // Without `recover`: nobody can tell how far an interrupted command got.
     execute: (bash, call) => asResult(() => run(bash, call, options)),
-    // Nobody can tell how far a command got; what it left running is ended before anybody goes on.
-    recover: async (_intent, call): Promise<RecoverAnswer> => {
-      await endSurvivors(call.idempotencyKey, options.clock);
-      return "unknown";
-    },
   };
 }
 

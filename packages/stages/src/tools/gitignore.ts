@@ -50,7 +50,7 @@ function parseRule(line: string): Rule | undefined {
   const names = pattern.replace(/^\//, "").split("/");
   if (names.includes("")) return undefined;
   if (anchored) return { negated, foldersOnly, match: compilePath(names) };
-  const matchName = compilePath([pattern === "**" ? "*" : pattern]);
+  const matchName = compilePath([pattern]);
   return { negated, foldersOnly, match: (path) => matchName(path.slice(-1)) };
 }
 

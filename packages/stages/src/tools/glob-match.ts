@@ -46,7 +46,7 @@ export function compileGlob(pattern: string): GlobVerdict {
 
 /** A matcher for the names of a pattern, without braces. A last `**` stands for at least one name. */
 export function compilePath(names: readonly string[]): PathMatcher {
-  const pieces: Piece[] = names.map((name) => (name === "**" ? "folders" : compileName(name)));
+  const pieces: Piece[] = names.map((name) => (/^\*\*+$/.test(name) ? "folders" : compileName(name)));
   if (pieces.at(-1) === "folders") pieces.push([{ kind: "star" }]);
   return (path) => matchPath(pieces, path);
 }

@@ -24,6 +24,7 @@ async function withOpen<T>(real: string, extraFlags: number, use: (file: OpenFil
     // Without O_NONBLOCK, opening a named pipe that replaced the file would wait for ever.
     handle = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | extraFlags);
   } catch (thrown) {
+    if (extraFlags !== 0 && systemCode(thrown) === "ENOTDIR") throw notAFolder(real);
     throw asFault(thrown, basename(real));
   }
   try {
@@ -34,6 +35,10 @@ async function withOpen<T>(real: string, extraFlags: number, use: (file: OpenFil
   } finally {
     await handle.close();
   }
+}
+
+function notAFolder(real: string): Error {
+  return fault("not_a_folder", `${basename(real)} is not a folder.`);
 }
 
 /** Whether the open file is the one this path names, with no link anywhere on the way. */
@@ -87,7 +92,7 @@ export interface OpenFolder {
 
 export function withFolder<T>(real: string, use: (folder: OpenFolder) => Promise<T>): Promise<T> {
   return withOpen(real, constants.O_DIRECTORY, async ({ handle, stats }) => {
-    if (!stats.isDirectory()) throw fault("not_found", `${basename(real)} is not a folder.`);
+    if (!stats.isDirectory()) throw notAFolder(real);
     const anchored = (await kernelPath(handle.fd)) !== undefined;
     const path = anchored ? `/proc/${process.pid}/fd/${handle.fd}` : real;
     return use({
@@ -120,7 +125,8 @@ async function exists(real: string): Promise<boolean> {
     await lstat(real);
     return true;
   } catch (thrown) {
-    if (systemCode(thrown) === "ENOENT") return false;
+    const code = systemCode(thrown);
+    if (code === "ENOENT" || code === "ENOTDIR") return false;
     throw asFault(thrown, basename(real));
   }
 }
