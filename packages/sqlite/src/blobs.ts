@@ -16,7 +16,7 @@ import { storeError, storeFault, systemCode } from "./faults.ts";
 import { syncFolder } from "./folder.ts";
 
 /** Texts up to this many bytes stay in the database. */
-export const INLINE_BYTES = 256 * 1024;
+const INLINE_BYTES = 256 * 1024;
 
 /** A text as a row keeps it: itself, or the name of the blob that holds it. */
 export interface Kept {
