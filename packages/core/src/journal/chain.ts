@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import type { JsonObject } from "../base/json.ts";
 import type { EventDraft, EventType, SluiceEvent } from "./events.ts";
+import { redactedJson } from "./redact.ts";
 import type { JournalRecord } from "./seam.ts";
 
 /** What the first record of every chain is chained to. */
@@ -27,19 +28,33 @@ export function hashRecord(previous: string, runId: string, record: UnhashedReco
   return hash("sha256", text);
 }
 
-/** The events of a record as the JSON text that is hashed; written in fixed order, never re-serialised. */
+/** The events of a record as the JSON text that is hashed: secrets redacted, written in fixed order, never re-serialised. */
 export function writeEvents(drafts: readonly EventDraft[], at: number): string {
   if (drafts.length === 0) return "[]";
   let text = "[";
-  for (const draft of drafts) {
+  for (const { type, executionId, attempt, data } of drafts) {
     if (text.length > 1) text += ",";
-    text += `{"at":${at},"type":"${draft.type}"`;
-    if (draft.executionId !== undefined) text += `,"executionId":${JSON.stringify(draft.executionId)}`;
-    if (draft.attempt !== undefined) text += `,"attempt":${draft.attempt}`;
-    text += `,"data":${JSON.stringify(draft.data)}}`;
+    text += `{"at":${at},"type":"${type}"`;
+    if (executionId !== undefined) text += `,"executionId":${JSON.stringify(executionId)}`;
+    if (attempt !== undefined) text += `,"attempt":${attempt}`;
+    text += `,"data":${OWN_WORDS.has(type) ? JSON.stringify(data) : redactedJson(data)}}`;
   }
   return `${text}]`;
 }
+
+/** Events that hold only our own words and numbers: looking for secrets in them would cost more than writing them. */
+const OWN_WORDS: ReadonlySet<EventType> = new Set<EventType>([
+  "stage.init",
+  "stage.gate",
+  "stage.act",
+  "stage.assert",
+  "stage.next",
+  "turn.started",
+  "turn.finished",
+  "completion.accepted",
+  "grant.consumed",
+  "fork.joined",
+]);
 
 interface StoredEvent {
   readonly at: number;

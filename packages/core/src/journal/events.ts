@@ -35,8 +35,6 @@ export const EVENT_TYPES = [
   "context.changed",
   "fork.started",
   "fork.joined",
-  "state.slept",
-  "state.woken",
   "limit.reached",
   "hook.vetoed",
 ] as const;

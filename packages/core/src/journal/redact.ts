@@ -1,5 +1,4 @@
 import { isJsonObject, type Json, type JsonObject } from "../base/json.ts";
-import type { EventDraft } from "./events.ts";
 
 /** What stands where a secret stood. Tools refuse to write it back into files. */
 export const REDACTION_MARKER = "[redacted:";
@@ -46,11 +45,10 @@ function redactObject(value: JsonObject): JsonObject {
   return Object.fromEntries(entries);
 }
 
-/** Redacts events on their way into a record; untouched drafts are passed through as they are. */
-export function redactEvents(drafts: readonly EventDraft[]): readonly EventDraft[] {
-  if (drafts.length === 0) return drafts;
-  if (!drafts.some((draft) => HINT.test(JSON.stringify(draft.data)))) return drafts;
-  return drafts.map((draft) => ({ ...draft, data: redactObject(draft.data) }));
+/** The JSON text of an event's data with what looks like a secret replaced; most texts hold no hint of one and are done. */
+export function redactedJson(data: JsonObject): string {
+  const text = JSON.stringify(data);
+  return HINT.test(text) ? JSON.stringify(redactObject(data)) : text;
 }
 
 /** Replaces known secret values, longest first, wherever they occur in a text. */

@@ -41,11 +41,19 @@ export function createStepRunner(run: RunAtWork): { readonly steps: StepRunner; 
   let nextOrdinal = 0;
   let openStep: string | undefined;
 
-  // The program sees one signal for both ways a run may have to end its work here.
+  // The program sees one signal for both ways a run may have to end its work here. The step at work hears of them through
+  // these two listeners too: listeners of its own would cost more than the step.
   const over = new AbortController();
   setMaxListeners(0, over.signal);
-  const onStop = (): void => over.abort(stoppedError(run));
-  const onCancel = (): void => over.abort(run.cancelled.signal.reason);
+  let atWork: StepAtWork | undefined;
+  const onStop = (): void => {
+    over.abort(stoppedError(run));
+    atWork?.stop();
+  };
+  const onCancel = (): void => {
+    over.abort(run.cancelled.signal.reason);
+    atWork?.cancel();
+  };
   run.stopped.signal.addEventListener("abort", onStop, { once: true });
   run.cancelled.signal.addEventListener("abort", onCancel, { once: true });
   if (run.stopped.signal.aborted) onStop();
@@ -94,20 +102,14 @@ export function createStepRunner(run: RunAtWork): { readonly steps: StepRunner; 
         if (known?.done !== undefined) return JSON.parse(known.done.value);
         const opened =
           known?.open !== undefined ? readOpened(known.open) : options.open === undefined ? undefined : await openRecord(ordinal, stepId, options.open);
-        const events: EventDraft[] = [];
-        const value = await untilStopped(run, options.graceMs ?? 0, (signal) =>
-          fn({
-            signal,
-            ...(opened === undefined ? {} : { opened }),
-            event: (draft) => {
-              events.push(draft);
-            },
-            hold: run.hold,
-          }),
-        );
-        await commit(ordinal, stepId, "done", JSON.stringify(value), events);
+        const step = createStepAtWork(run, options.graceMs ?? 0, opened);
+        atWork = step;
+        const value = await step.run(fn);
+        atWork = undefined;
+        await commit(ordinal, stepId, "done", JSON.stringify(value), step.events);
         return value;
       } finally {
+        atWork = undefined;
         openStep = undefined;
       }
     },
@@ -223,35 +225,62 @@ export function stoppedError(run: Pick<RunAtWork, "stopped" | "at">): SluiceErro
   return new SluiceError("Host", "run_stopped", `run ${run.at.runId} was stopped here; it can be resumed`);
 }
 
-/** Runs `fn`; when the run has to stop, its signal aborts after the grace and the step is given up, unrecorded. */
-async function untilStopped<T>(run: RunAtWork, graceMs: number, fn: (signal: AbortSignal) => Promise<T> | T): Promise<T> {
-  const own = new AbortController();
-  const onCancel = (): void => own.abort(run.cancelled.signal.reason);
-  if (run.cancelled.signal.aborted) onCancel();
-  else run.cancelled.signal.addEventListener("abort", onCancel, { once: true });
+/** One step's function while it runs. */
+interface StepAtWork {
+  readonly events: readonly EventDraft[];
+  run<T>(fn: (call: StepCall) => Promise<T> | T): Promise<T>;
+  /** The run has to stop here: after the grace the signal aborts and the step is given up, unrecorded. */
+  stop(): void;
+  cancel(): void;
+}
+
+function createStepAtWork(run: RunAtWork, graceMs: number, opened: StepCall["opened"]): StepAtWork {
+  const events: EventDraft[] = [];
+  // Made when somebody asks for it: most steps never do, and a controller costs more than all else here.
+  let controller: AbortController | undefined;
+  let giveUp: ((error: SluiceError) => void) | undefined;
   let disarm: (() => void) | undefined;
-  let onStop: (() => void) | undefined;
-  try {
-    const work = fn(own.signal);
-    if (!(work instanceof Promise)) return work;
-    const stop = new Promise<never>((_resolve, reject) => {
-      const giveUp = (): void => {
+  const call: StepCall = {
+    get signal() {
+      if (controller === undefined) {
+        controller = new AbortController();
+        setMaxListeners(0, controller.signal);
+        if (run.cancelled.signal.aborted) controller.abort(run.cancelled.signal.reason);
+      }
+      return controller.signal;
+    },
+    ...(opened === undefined ? {} : { opened }),
+    event: (draft) => {
+      events.push(draft);
+    },
+    hold: run.hold,
+  };
+  return {
+    events,
+    async run(fn) {
+      const work = fn(call);
+      if (!(work instanceof Promise)) return work;
+      try {
+        return await new Promise((resolve, reject) => {
+          giveUp = reject;
+          work.then(resolve, reject);
+        });
+      } finally {
+        giveUp = undefined;
+        disarm?.();
+      }
+    },
+    stop: () => {
+      const end = (): void => {
         const error = stoppedError(run);
-        own.abort(error);
-        reject(error);
+        controller?.abort(error);
+        giveUp?.(error);
       };
-      onStop = () => {
-        if (graceMs > 0) disarm = run.clock.after(graceMs, giveUp);
-        else giveUp();
-      };
-      run.stopped.signal.addEventListener("abort", onStop, { once: true });
-    });
-    return await Promise.race([work, stop]);
-  } finally {
-    disarm?.();
-    if (onStop !== undefined) run.stopped.signal.removeEventListener("abort", onStop);
-    run.cancelled.signal.removeEventListener("abort", onCancel);
-  }
+      if (graceMs > 0) disarm = run.clock.after(graceMs, end);
+      else end();
+    },
+    cancel: () => controller?.abort(run.cancelled.signal.reason),
+  };
 }
 
 /** Waits until `ready` returns something, the time has come, or the run is cancelled. Rejects when the run has to stop. */

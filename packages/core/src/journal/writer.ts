@@ -1,8 +1,8 @@
 import type { Clock } from "../base/clock.ts";
 import { GENESIS, hashRecord, writeEvents } from "./chain.ts";
-import { isJsonObject } from "../base/json.ts";
+import { isJsonObject, type Json, type JsonObject } from "../base/json.ts";
 import type { EventDraft } from "./events.ts";
-import { redactEvents } from "./redact.ts";
+import { redactJson } from "./redact.ts";
 import type { JournalRecord, OpenRequest, RecordPhase, RequestKind, RunEnd } from "./seam.ts";
 import type { Commit, JournalStore } from "./store.ts";
 
@@ -29,7 +29,6 @@ type Draft = Omit<Commit, "runId" | "epoch">;
 /** Hashes a record onto the chain and works out which requests it opens and closes. */
 export function draftCommit(at: Omit<RunPosition, "epoch">, draft: RecordDraft, clock: Clock): Draft {
   const now = clock.now();
-  const events = redactEvents(draft.events);
   const unhashed = {
     seq: at.seq,
     ordinal: draft.ordinal,
@@ -37,10 +36,10 @@ export function draftCommit(at: Omit<RunPosition, "epoch">, draft: RecordDraft, 
     phase: draft.phase,
     incarnation: at.incarnation,
     value: draft.value,
-    events: writeEvents(events, now),
+    events: writeEvents(draft.events, now),
   };
   const record: JournalRecord = { ...unhashed, hash: hashRecord(at.head, at.runId, unhashed) };
-  const commit: Draft = { record, opened: openedBy(at.runId, events, now), closed: closedBy(events) };
+  const commit: Draft = { record, opened: openedBy(at.runId, draft.events, now), closed: closedBy(draft.events) };
   return draft.end === undefined ? commit : { ...commit, end: draft.end };
 }
 
@@ -63,20 +62,31 @@ function isRequestKind(kind: unknown): kind is RequestKind {
   return typeof kind === "string" && REQUEST_KINDS.has(kind);
 }
 
+const NONE: readonly never[] = [];
+
 function openedBy(runId: string, events: readonly EventDraft[], openedAt: number): readonly OpenRequest[] {
+  if (!events.some(({ type }) => OPENING.has(type))) return NONE;
   const opened: OpenRequest[] = [];
   for (const { type, data } of events) {
-    if (type !== "grant.requested" && type !== "request.opened") continue;
+    if (!OPENING.has(type)) continue;
     const { requestId, kind, digest, body } = data;
     if (typeof requestId !== "string" || typeof digest !== "string" || !isRequestKind(kind)) continue;
-    opened.push({ requestId, runId, kind, digest, body: isJsonObject(body) ? body : {}, openedAt });
+    opened.push({ requestId, runId, kind, digest, body: redactedBody(body), openedAt });
   }
   return opened;
 }
 
+/** Requests are shown to people and listed by every process: they are redacted like the event they come from. */
+function redactedBody(body: Json | undefined): JsonObject {
+  const redacted = body === undefined ? {} : redactJson(body);
+  return isJsonObject(redacted) ? redacted : {};
+}
+
+const OPENING: ReadonlySet<string> = new Set(["grant.requested", "request.opened"]);
 const CLOSING: ReadonlySet<string> = new Set(["grant.answered", "grant.expired", "request.answered", "request.expired"]);
 
 function closedBy(events: readonly EventDraft[]): readonly string[] {
+  if (!events.some(({ type }) => CLOSING.has(type))) return NONE;
   const closed: string[] = [];
   for (const { type, data } of events) if (CLOSING.has(type) && typeof data["requestId"] === "string") closed.push(data["requestId"]);
   return closed;

@@ -18,6 +18,8 @@ interface ScopeParts {
 export function createScope({ execution, journal, ctx, place, limits }: ScopeParts, denied: Denied[]): ActScope {
   const { state, stateId, visit, steps, deps, offer, turnsBefore } = execution;
   const completionTool = state.agent?.completionTool ?? "";
+  // Made at the first call: a stage that only thinks pays for no grants.
+  let calls: ReturnType<typeof createCalls> | undefined;
   return {
     steps: journal.steps,
     state,
@@ -28,7 +30,10 @@ export function createScope({ execution, journal, ctx, place, limits }: ScopePar
     offer,
     limits,
     signal: steps.signal,
-    calls: createCalls({ execution, journal, ctx, offer, place, completionTool }, denied),
+    calls: (turn, requests) => {
+      calls ??= createCalls({ execution, journal, ctx, offer, place, completionTool }, denied);
+      return calls(turn, requests);
+    },
     wait: (stepId, until) => place.whileFree(() => journal.steps.sleepUntil(stepId, until)),
     secrets: deps.secrets,
     note: ({ type, data }) => journal.note(type, data),

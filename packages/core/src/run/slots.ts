@@ -1,6 +1,4 @@
-import PQueue from "p-queue";
-
-/** Places for stages at work: at most so many in one session, whatever runs they belong to. */
+/** Places for stages at work: at most so many in one session, whatever runs they belong to. First come, first served. */
 export interface Slots {
   readonly size: number;
   /** Waits for a place. Undefined when the signal aborted first. */
@@ -11,33 +9,44 @@ export interface Slot {
   free(): void;
 }
 
+// Not p-queue: a place is held by a stage and given free while it waits, which a queue of functions can only imitate with
+// one promise more for each, and the usual case, a place that is free, has to cost nothing.
+
 export function createSlots(size: number): Slots {
-  const queue = new PQueue({ concurrency: size });
+  const waiting = new Set<() => void>();
+  let taken = 0;
+
+  const slot = (): Slot => {
+    let held = true;
+    taken += 1;
+    return {
+      free: () => {
+        if (!held) return;
+        held = false;
+        taken -= 1;
+        const [next] = waiting;
+        next?.();
+      },
+    };
+  };
+  const wait = (signal: AbortSignal): Promise<Slot | undefined> =>
+    new Promise((resolve) => {
+      const settle = (given: Slot | undefined): void => {
+        waiting.delete(turn);
+        signal.removeEventListener("abort", onAbort);
+        resolve(given);
+      };
+      const turn = (): void => settle(slot());
+      const onAbort = (): void => settle(undefined);
+      waiting.add(turn);
+      signal.addEventListener("abort", onAbort, { once: true });
+    });
+
   return {
     size,
-    take: (signal) =>
-      new Promise<Slot | undefined>((resolve) => {
-        if (signal.aborted) {
-          resolve(undefined);
-          return;
-        }
-        let given = false;
-        const onAbort = (): void => {
-          if (!given) resolve(undefined);
-        };
-        signal.addEventListener("abort", onAbort, { once: true });
-        void queue.add(
-          () =>
-            new Promise<void>((free) => {
-              signal.removeEventListener("abort", onAbort);
-              if (signal.aborted) {
-                free();
-                return;
-              }
-              given = true;
-              resolve({ free });
-            }),
-        );
-      }),
+    take: async (signal) => {
+      if (signal.aborted) return undefined;
+      return taken < size && waiting.size === 0 ? slot() : await wait(signal);
+    },
   };
 }

@@ -1,0 +1,126 @@
+import { z } from "zod";
+import type { EventType } from "./journal/events.ts";
+
+// What every event holds, for readers of exports and of `--output-format stream-json`. An entry of its own, because
+// loading zod takes longer than starting a run. Fields are only ever added: ignore the ones you do not know.
+
+const usage = z.object({ inputTokens: z.number(), outputTokens: z.number() });
+const phase = z.looseObject({ phase: z.enum(["entered", "left"]) });
+const call = { callId: z.string(), tool: z.string() };
+const digest = z.string().regex(/^[0-9a-f]{64}$/);
+const request = { requestId: z.string(), kind: z.enum(["grantStageTool", "approveTransition", "askUser", "humanState"]), digest };
+const answer = z.enum(["approve", "deny", "defer", "value", "none"]);
+const refusalCause = z.enum(["denied", "deferred", "timeout", "no_interactor", "hook", "mode", "limit"]);
+
+const data = {
+  "run.started": z.looseObject({
+    pipeline: z.string(),
+    /** The root of a tree of runs holds what resuming needs; a sibling's run holds its state and parent. */
+    state: z.string().optional(),
+    parent: z.string().optional(),
+    source: z.looseObject({ kind: z.enum(["programmatic", "bundled", "file"]) }).optional(),
+    fingerprint: digest.optional(),
+    models: z.array(z.string()).optional(),
+    mode: z.enum(["ask", "allowlist", "yolo"]).optional(),
+    cwd: z.string().optional(),
+    tools: z.record(z.string(), digest).optional(),
+    journalVersion: z.int().optional(),
+    input: z.unknown().optional(),
+  }),
+  "run.suspended": z.looseObject({ reason: z.enum(["waiting", "interrupted"]) }),
+  "run.resumed": z.looseObject({ incarnation: z.string() }),
+  "run.finished": z.looseObject({
+    status: z.enum(["completed", "failed", "cancelled"]),
+    usage: usage.optional(),
+    denied: z.int().optional(),
+    error: z.object({ code: z.string(), message: z.string() }).optional(),
+    reason: z.string().optional(),
+  }),
+  "stage.setup": phase,
+  "stage.init": phase,
+  "stage.gate": phase,
+  "stage.act": phase,
+  "stage.assert": phase,
+  "stage.exit": phase,
+  "stage.next": phase,
+  "attempt.started": z.looseObject({ attempt: z.int(), visit: z.int(), feedback: z.string().optional() }),
+  "attempt.finished": z.looseObject({
+    outcome: z.enum(["completed", "failed", "skipped", "paused", "cancelled", "retry"]),
+    code: z.string().optional(),
+    feedback: z.string().optional(),
+  }),
+  "turn.started": z.looseObject({ turn: z.int(), try: z.int(), model: z.string(), workedMs: z.number() }),
+  "turn.finished": z.looseObject({ turn: z.int(), finishReason: z.string(), calls: z.int(), usage }),
+  "model.retried": z.looseObject({ turn: z.int(), try: z.int(), code: z.string(), message: z.string(), waitMs: z.number() }),
+  "call.decided": z.looseObject({
+    ...call,
+    argsDigest: digest,
+    /** The arguments in one line, for people; cut when long. */
+    args: z.string(),
+    verdict: z.enum(["approved", "refused"]),
+    by: z.enum(["envelope", "grant", "mode"]).optional(),
+    cause: refusalCause.optional(),
+    /** What the model was told instead of a result. */
+    result: z.unknown().optional(),
+  }),
+  "call.started": z.looseObject({ ...call, argsDigest: digest }),
+  "call.finished": z.looseObject({
+    ...call,
+    outcome: z.enum(["ok", "error", "abandoned", "outcome_unknown", "recovered"]),
+    ms: z.number(),
+    facts: z.record(z.string(), z.unknown()).optional(),
+  }),
+  "grant.requested": z.looseObject({ ...request, body: z.record(z.string(), z.unknown()) }),
+  "grant.answered": z.looseObject({ requestId: z.string(), callId: z.string(), answer, by: z.string(), reason: z.string().optional() }),
+  "grant.consumed": z.looseObject({ requestId: z.string(), callId: z.string(), argsDigest: digest }),
+  "grant.expired": z.looseObject({ requestId: z.string(), cause: z.string() }),
+  "request.opened": z.looseObject({ ...request, body: z.record(z.string(), z.unknown()) }),
+  "request.answered": z.looseObject({ requestId: z.string(), answer, by: z.string(), reason: z.string().optional() }),
+  "request.expired": z.looseObject({ requestId: z.string(), cause: z.string() }),
+  "completion.accepted": z.looseObject({ turn: z.int(), callId: z.string() }),
+  "completion.rejected": z.looseObject({
+    turn: z.int(),
+    callId: z.string(),
+    code: z.string(),
+    issues: z.array(z.object({ path: z.string(), message: z.string() })),
+  }),
+  "route.decided": z.looseObject({
+    from: z.string(),
+    choice: z.enum(["to", "fanOut", "done", "fail", "cancel"]),
+    to: z.union([z.string(), z.array(z.string())]).optional(),
+    join: z.string().optional(),
+    reason: z.string().optional(),
+    why: z.looseObject({ by: z.enum(["function", "table", "default"]) }),
+  }),
+  "route.rejected": z.looseObject({ from: z.string(), reason: z.string() }),
+  "context.changed": z.looseObject({ patch: z.record(z.string(), z.unknown()) }),
+  "fork.started": z.looseObject({ fork: z.string(), siblings: z.array(z.string()), join: z.string() }),
+  "fork.joined": z.looseObject({ fork: z.string(), outcomes: z.record(z.string(), z.enum(["completed", "failed", "cancelled"])) }),
+  "limit.reached": z.looseObject({ limit: z.string(), message: z.string() }),
+  "hook.vetoed": z.looseObject({ ...call, hook: z.string(), reason: z.string() }),
+} satisfies Record<EventType, z.ZodType>;
+
+/** The data of each type of event. */
+export const eventData: Readonly<Record<EventType, z.ZodType>> = data;
+
+/** One event as it is exported. */
+export const eventSchema = z
+  .object({
+    id: z.string(),
+    runId: z.string(),
+    at: z.int(),
+    type: z.string(),
+    executionId: z.string().optional(),
+    attempt: z.int().optional(),
+    data: z.record(z.string(), z.unknown()),
+  })
+  .check((ctx) => {
+    const schema = new Map<string, z.ZodType>(Object.entries(data)).get(ctx.value.type);
+    if (schema === undefined) {
+      ctx.issues.push({ code: "custom", path: ["type"], message: `${ctx.value.type} is not an event type`, input: ctx.value.type });
+      return;
+    }
+    const parsed = schema.safeParse(ctx.value.data);
+    if (parsed.success) return;
+    for (const issue of parsed.error.issues) ctx.issues.push({ code: "custom", path: ["data", ...issue.path], message: issue.message, input: ctx.value.data });
+  });
