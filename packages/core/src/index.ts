@@ -23,7 +23,7 @@ export { decide, type GateState, type LiveTool, type SecurityMode, type Verdict 
 export { compileEnvelope, type Envelope } from "./gate/envelope.ts";
 export type * from "./gate/facts.ts";
 export { type AttemptId, createGrants, type Grants, type Proposal } from "./gate/grants.ts";
-export { argsSummary, visible } from "./gate/summary.ts";
+export { argsSummary, visible, visibleJson } from "./gate/summary.ts";
 export { defineTool, type Tool } from "./gate/tool.ts";
 export {
   type Answer,

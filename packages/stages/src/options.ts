@@ -12,8 +12,11 @@ export interface SessionOptions {
   readonly allow?: readonly string[];
   /** Stages at work at once, over all runs of the session; 4 when omitted. */
   readonly maxParallel?: number;
-  /** Where runs are kept. In memory when omitted: then nothing survives the process. */
-  readonly store?: RunHost;
+  /**
+   * Where runs are kept. In memory when omitted: then nothing survives the process. A function is called when the first run
+   * has passed every check, so that a run which cannot start leaves nothing behind.
+   */
+  readonly store?: RunHost | (() => RunHost);
   /** Who can answer requests. With none, and without `wait`, whatever needs a person is denied. */
   readonly interactors?: readonly Interactor[];
   /** Leaves requests open for answers from any process; with a number, a run whose request stays open so many milliseconds is suspended. */

@@ -15,7 +15,8 @@ export interface SessionPeople extends People {
 }
 
 export interface PeopleOptions {
-  readonly host: RunHost;
+  /** Sends an answer the way every other process does. */
+  readonly signal: RunHost["signal"];
   readonly interactors: readonly Interactor[];
   /** Whether requests stay open for other processes when nobody here answers. */
   readonly wait: boolean;
@@ -29,7 +30,7 @@ export interface PeopleOptions {
 
 /** The session's queue of requests, with answers sent the way every other process sends them. */
 export function createPeople(options: PeopleOptions): SessionPeople {
-  const { host, interactors, wait, clock, onFault, onLeftOpen, onSettled } = options;
+  const { signal, interactors, wait, clock, onFault, onLeftOpen, onSettled } = options;
   let attached = interactors.length;
   const offered = new Map<string, { readonly request: OpenRequest; readonly later: NodeJS.Immediate }>();
   const queue = createRequestQueue({
@@ -40,7 +41,7 @@ export function createPeople(options: PeopleOptions): SessionPeople {
     onFault,
     submit: (request, resolution, by) => {
       const payload: Json = { ...resolution, digest: request.digest };
-      return host.signal(request.runId, { name: `request/${request.requestId}`, payload, digest: request.digest, by });
+      return signal(request.runId, { name: `request/${request.requestId}`, payload, digest: request.digest, by });
     },
     ...(options.requestTimeoutMs === undefined ? {} : { timeoutMs: options.requestTimeoutMs }),
   });

@@ -35,7 +35,7 @@ export interface RunHandle<O> extends PromiseLike<RunResult<O>> {
   suspend(): Promise<void>;
 }
 
-export function runHandle<O>(host: RunHost, runId: string, started: Promise<RunTask>): RunHandle<O> {
+export function runHandle<O>(host: () => RunHost, runId: string, started: Promise<RunTask>): RunHandle<O> {
   const over = new AbortController();
   const listeners = new Set<(chunk: LiveChunk) => void>();
   const finish = async (): Promise<RunResult<O>> => {
@@ -43,7 +43,7 @@ export function runHandle<O>(host: RunHost, runId: string, started: Promise<RunT
       const task = await started;
       const settled = await task.settled;
       if ("end" in settled) return finished(runId, readOutcome(settled.end));
-      return { ...nothing(runId), status: "suspended", reason: settled.suspended, waitingFor: await host.requests(runId) };
+      return { ...nothing(runId), status: "suspended", reason: settled.suspended, waitingFor: await host().requests(runId) };
     } finally {
       over.abort();
     }
@@ -59,7 +59,7 @@ export function runHandle<O>(host: RunHost, runId: string, started: Promise<RunT
     events: {
       async *[Symbol.asyncIterator]() {
         await started;
-        yield* host.events(runId, { follow: true, children: true, signal: over.signal });
+        yield* host().events(runId, { follow: true, children: true, signal: over.signal });
       },
     },
     onLive: (listener) => {
@@ -78,7 +78,7 @@ export function runHandle<O>(host: RunHost, runId: string, started: Promise<RunT
     },
     cancel: async (reason) => {
       await started;
-      await host.cancel(runId, reason, "api");
+      await host().cancel(runId, reason, "api");
       await result;
     },
     suspend: async () => {

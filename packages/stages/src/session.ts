@@ -7,6 +7,7 @@ import {
   createHost,
   createJournalMemory,
   createRunMeter,
+  type Clock,
   createSlots,
   field,
   type Interactor,
@@ -69,11 +70,23 @@ export interface Session {
   close(): Promise<void>;
 }
 
+interface Prepared {
+  readonly deps: RunDeps;
+  /** The model of the stages that name none; null when each names its own. */
+  readonly model: string | null;
+  readonly models: readonly string[];
+}
+
 /** Makes a session. Nothing is loaded or opened before the first run; what is missing is told by that run. */
 export function createSession(options: SessionOptions): Session {
   const clock = options.clock ?? systemClock;
   const env = options.env ?? process.env;
-  const host = options.store ?? createHost(createJournalMemory().connect(), { clock });
+  const open = storeOpener(options.store, clock);
+  let opened: RunHost | undefined;
+  const hostNow = (): RunHost => {
+    opened ??= open();
+    return opened;
+  };
   const root = workspaceRoot(options.cwd ?? process.cwd());
   const mode = options.mode ?? "ask";
   const builtins = builtinTools();
@@ -87,7 +100,7 @@ export function createSession(options: SessionOptions): Session {
 
   const rootOf = (runId: string): string => runId.split("/", 1)[0] ?? runId;
   const people = createPeople({
-    host,
+    signal: (runId, message) => hostNow().signal(runId, message),
     clock,
     interactors: options.interactors ?? [],
     wait: options.wait !== undefined && options.wait !== false,
@@ -119,7 +132,7 @@ export function createSession(options: SessionOptions): Session {
   };
 
   /** Everything a run of this pipeline needs from the session, or what is missing. */
-  const prepare = async (spec: PipelineSpec): Promise<{ readonly deps: RunDeps; readonly models: readonly string[] }> => {
+  const prepare = async (spec: PipelineSpec): Promise<Prepared> => {
     const byState = new Map<AgentSpec, ResolvedModel>();
     for (const state of spec.states.values()) {
       if (state.agent === undefined) continue;
@@ -136,14 +149,16 @@ export function createSession(options: SessionOptions): Session {
     const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
     const problems = checkSession(spec, { tools: [...tools.keys()], kinds: [...executors.keys()] });
     if (problems.length > 0) throw problemsError("session_invalid", `Pipeline ${spec.id} cannot run in this session:`, problems);
+    const allow = compileEnvelope([...(options.allow ?? [])]);
+    const { folder } = hostNow();
     const deps: RunDeps = {
       clock,
       executors,
       tools,
       mode,
-      allow: compileEnvelope([...(options.allow ?? [])]),
+      allow,
       builtins: new Set(builtins.map((tool) => tool.name).filter((name) => !custom.has(name))),
-      workspace: { root, ...(host.folder === undefined ? {} : { store: host.folder }) },
+      workspace: { root, ...(folder === undefined ? {} : { store: folder }) },
       env: childEnv,
       secrets: filter,
       slots,
@@ -153,7 +168,8 @@ export function createSession(options: SessionOptions): Session {
       endSurvivors,
       ...(options.onCall === undefined ? {} : { onCall: options.onCall }),
     };
-    return { deps, models: [...new Set([...byState.values()].map((model) => model.id))] };
+    const byDefault = [...byState].find(([agent]) => agent.model === undefined)?.[1].id ?? null;
+    return { deps, model: byDefault, models: [...new Set([...byState.values()].map(({ id }) => id))] };
   };
 
   const track = async (starting: Promise<RunTask>): Promise<RunTask> => {
@@ -167,25 +183,28 @@ export function createSession(options: SessionOptions): Session {
   };
 
   const launch = async (spec: PipelineSpec, input: unknown, runId: string, source: PipelineSource): Promise<RunTask> => {
-    const { deps, models } = await prepare(spec);
     const accepted = await checkedInput(spec, input);
+    const { deps, model, models } = await prepare(spec);
     const clean = deps.secrets.json(accepted);
     const data: JsonObject = {
       pipeline: spec.id,
       source,
       fingerprint: spec.fingerprint,
       models,
+      model,
       mode,
+      allow: [...(options.allow ?? [])],
       cwd: root,
       tools: Object.fromEntries([...tools.values()].map((tool) => [tool.name, tool.schemaDigest])),
       journalVersion: JOURNAL_VERSION,
       input: clean,
     };
     const program = pipelineProgram(spec, deps, createRunMeter(spec.limits, clock, { tokens: 0, workedMs: 0 }));
-    return await host.start({ runId, input: clean, events: [{ type: "run.started", data }], program });
+    return await hostNow().start({ runId, input: clean, events: [{ type: "run.started", data }], program });
   };
 
   const takeUp = async (spec: PipelineSpec, runId: string, acceptChanges: boolean): Promise<RunTask> => {
+    const host = hostNow();
     const journals = await host.journal(runId);
     if (journals.length === 0) throw new SluiceError("Session", "run_unknown", `there is no run ${runId} in this store`);
     const started = await startOf(host, runId);
@@ -196,23 +215,30 @@ export function createSession(options: SessionOptions): Session {
   };
 
   const session: Session = {
-    host,
+    get host() {
+      return hostNow();
+    },
     start: (pipeline, input, options = {}) => {
       const runId = newRunId();
-      return runHandle(host, runId, track(launch(pipeline.spec, input, runId, options.source ?? { kind: "programmatic" })));
+      return runHandle(hostNow, runId, track(launch(pipeline.spec, input, runId, options.source ?? { kind: "programmatic" })));
     },
     run: async (pipeline, input) => await session.start(pipeline, input),
     resume: (pipeline, runId, { acceptChanges = false } = {}) =>
-      runHandle(host, runId, track(takeUp(pipeline.spec, runId, acceptChanges))),
+      runHandle(hostNow, runId, track(takeUp(pipeline.spec, runId, acceptChanges))),
     attach: people.attach,
     close: async () => {
       for (const disarm of leftOpen.values()) disarm();
       await Promise.allSettled([...tasks.values()].map((task) => task.suspend("interrupted")));
       people.close();
-      await host.close();
+      await opened?.close();
     },
   };
   return session;
+}
+
+function storeOpener(store: SessionOptions["store"], clock: Clock): () => RunHost {
+  if (typeof store === "function") return store;
+  return () => store ?? createHost(createJournalMemory().connect(), { clock });
 }
 
 /** What `run.started` says, from any process. */

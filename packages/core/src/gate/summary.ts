@@ -12,6 +12,13 @@ export function visible(text: string): string {
   return text.replaceAll(UNSEEN, (character) => `\\u{${character.codePointAt(0)?.toString(16) ?? ""}}`);
 }
 
+/** JSON text that is as safe to show: what `visible` would write out stands as the string escapes of JSON, so it parses to the same value. */
+export function visibleJson(value: Json, indent?: number): string {
+  const escaped = (character: string): string =>
+    Array.from({ length: character.length }, (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`).join("");
+  return JSON.stringify(value, null, indent).replaceAll(UNSEEN, escaped);
+}
+
 /** Characters of one argument, and arguments, in a summary. */
 const LONGEST_ARGUMENT = 200;
 const MOST_ARGUMENTS = 8;
