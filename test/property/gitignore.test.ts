@@ -6,13 +6,33 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { walk } from "../../packages/stages/src/tools/walk.ts";
 
-const FILES = ["a", "b.log", "dir/a", "dir/b.log", "dir/sub/a", "dir/sub/x y", "other/dir/a", "other/!a", "other/#b", "z/[x]", "z/a\\b", "z/é"];
+const FILES = [
+  "a",
+  "b.log",
+  "dir/a",
+  "dir/b.log",
+  "dir/sub/a",
+  "dir/sub/x y",
+  "other/dir/a",
+  "other/!a",
+  "other/#b",
+  "z/[x]",
+  "z/a\\b",
+  "z/é",
+];
 
 /** What git says it would add, the yardstick. */
 function byGit(root: string): string[] {
   const env = { PATH: process.env.PATH ?? "/usr/bin:/bin", GIT_CONFIG_GLOBAL: "/dev/null", GIT_CONFIG_NOSYSTEM: "1" };
-  const out = execFileSync("git", ["ls-files", "--others", "--exclude-standard", "-z"], { cwd: root, env, encoding: "utf8" });
-  return out.split("\0").filter((name) => name !== "").sort();
+  const out = execFileSync("git", ["ls-files", "--others", "--exclude-standard", "-z"], {
+    cwd: root,
+    env,
+    encoding: "utf8",
+  });
+  return out
+    .split("\0")
+    .filter((name) => name !== "")
+    .sort();
 }
 
 async function byWalk(root: string): Promise<string[]> {
@@ -24,11 +44,39 @@ async function byWalk(root: string): Promise<string[]> {
   return names.sort();
 }
 
-const piece = fc.constantFrom("a", "b.log", "dir", "sub", "*", "**", "*.log", "d?r", "[a-d]ir", "[!b]*", "x y", "other", "z", "\\!a", "\\#b", "é", "***", "d*r");
+const piece = fc.constantFrom(
+  "a",
+  "b.log",
+  "dir",
+  "sub",
+  "*",
+  "**",
+  "*.log",
+  "d?r",
+  "[a-d]ir",
+  "[!b]*",
+  "x y",
+  "other",
+  "z",
+  "\\!a",
+  "\\#b",
+  "é",
+  "***",
+  "d*r",
+);
 const rule = fc
-  .tuple(fc.constantFrom("", "!", "\\"), fc.constantFrom("", "/"), fc.array(piece, { minLength: 1, maxLength: 3 }), fc.constantFrom("", "/", " ", "\\ ", "\r"))
+  .tuple(
+    fc.constantFrom("", "!", "\\"),
+    fc.constantFrom("", "/"),
+    fc.array(piece, { minLength: 1, maxLength: 3 }),
+    fc.constantFrom("", "/", " ", "\\ ", "\r"),
+  )
   .map(([before, lead, pieces, end]) => before + lead + pieces.join("/") + end);
-const file = fc.array(fc.oneof(rule, fc.constantFrom("", "# note", "/", "!", "a/", "**/sub", "dir/**", "dir/**/a")), { maxLength: 6 }).map((rules) => rules.join("\n"));
+const file = fc
+  .array(fc.oneof(rule, fc.constantFrom("", "# note", "/", "!", "a/", "**/sub", "dir/**", "dir/**/a")), {
+    maxLength: 6,
+  })
+  .map((rules) => rules.join("\n"));
 
 test("what is left out is what git leaves out", async () => {
   const root = mkdtempSync(join(tmpdir(), "sluice-ignore-"));

@@ -43,11 +43,15 @@ export interface JudgedCall {
   readonly call: ToolCall;
 }
 
-export function stageIn(workspace: { readonly root: string; readonly store?: string }, options: Partial<ToolCall> = {}): TestStage {
+export function stageIn(
+  workspace: { readonly root: string; readonly store?: string },
+  options: Partial<ToolCall> = {},
+): TestStage {
   const notes: Record<string, Json> = {};
   let calls = 0;
   const judge = <I>(tool: ToolSpec<I>, input: I): JudgedCall => {
-    const place = workspace.store === undefined ? { root: workspace.root } : { root: workspace.root, store: workspace.store };
+    const place =
+      workspace.store === undefined ? { root: workspace.root } : { root: workspace.root, store: workspace.store };
     const subjects = tool.subjects(input, place);
     calls += 1;
     const call: ToolCall = {

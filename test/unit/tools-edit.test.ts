@@ -1,15 +1,35 @@
 import { hash } from "node:crypto";
-import { chmodSync, existsSync, linkSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { expect, test } from "vitest";
 import { editTool } from "../../packages/stages/src/tools/edit.ts";
 import { readTool } from "../../packages/stages/src/tools/read.ts";
 import { codeOf, stageIn, type TestWorkspace, tempFolder, textOf, unprivileged } from "../support/tools.ts";
 
 /** Reads and edits a file in a stage of its own. */
-async function edit(folder: TestWorkspace, name: string, old_string: string, new_string: string, replace_all?: boolean) {
+async function edit(
+  folder: TestWorkspace,
+  name: string,
+  old_string: string,
+  new_string: string,
+  replace_all?: boolean,
+) {
   const stage = stageIn(folder);
   await stage.use(readTool, { file_path: name });
-  return stage.use(editTool, { file_path: name, old_string, new_string, ...(replace_all === undefined ? {} : { replace_all }) });
+  return stage.use(editTool, {
+    file_path: name,
+    old_string,
+    new_string,
+    ...(replace_all === undefined ? {} : { replace_all }),
+  });
 }
 
 test("an exact match is replaced, and the lines around it are shown", async () => {
@@ -131,7 +151,9 @@ test("a redaction marker is not written over the secret it stands for", async ()
 test("a file that holds the marker as plain text can be edited around it", async () => {
   const folder = tempFolder();
   folder.put("a", 'const mark = "[redacted:";\nconst n = 1;\n');
-  expect((await edit(folder, "a", 'mark = "[redacted:";\nconst n = 1', 'mark = "[redacted:";\nconst n = 2')).ok).toBe(true);
+  expect((await edit(folder, "a", 'mark = "[redacted:";\nconst n = 1', 'mark = "[redacted:";\nconst n = 2')).ok).toBe(
+    true,
+  );
   expect(folder.text("a")).toBe('const mark = "[redacted:";\nconst n = 2;\n');
 });
 
@@ -157,7 +179,11 @@ test("an edit through a link changes the file it leads to and leaves the link", 
   symlinkSync("real.ts", folder.path("link.ts"));
   expect((await edit(folder, "link.ts", "x", "y")).ok).toBe(true);
   expect(folder.text("real.ts")).toBe("y");
-  expect(readdirSync(folder.root, { withFileTypes: true }).find(({ name }) => name === "link.ts")?.isSymbolicLink()).toBe(true);
+  expect(
+    readdirSync(folder.root, { withFileTypes: true })
+      .find(({ name }) => name === "link.ts")
+      ?.isSymbolicLink(),
+  ).toBe(true);
 });
 
 test("the other name of a hard-linked file keeps the old content", async () => {

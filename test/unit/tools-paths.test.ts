@@ -67,7 +67,15 @@ test("pipes, sockets, devices and the system's own folders are a hard limit for 
   onTestFinished(() => void server.close());
   await new Promise((resolve) => server.once("listening", resolve));
   const workspace = { root: "/" };
-  for (const bad of [path("pipe"), path("socket"), path("zero"), "/dev/null", "/proc/self/environ", "/sys/kernel", "/dev/fd/0"]) {
+  for (const bad of [
+    path("pipe"),
+    path("socket"),
+    path("zero"),
+    "/dev/null",
+    "/proc/self/environ",
+    "/sys/kernel",
+    "/dev/fd/0",
+  ]) {
     expect(fileSubjects(bad, "read", workspace)[0]?.kind, bad).toBe("refused");
   }
   expect(fileSubjects(root, "read", workspace)).toEqual([{ kind: "path", real: root, access: "read" }]);

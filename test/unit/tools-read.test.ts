@@ -89,7 +89,9 @@ test("an empty file, CR LF lines and bytes that are not UTF-8 are said", async (
   put("latin", Buffer.from([0x63, 0x61, 0x66, 0xe9, 0x0a]));
   const stage = stageIn({ root });
   expect(textOf(await stage.use(readTool, { file_path: "empty" }))).toBe("empty is empty.");
-  expect(textOf(await stage.use(readTool, { file_path: "crlf" }))).toBe("     1\ta\n     2\tb\n[Its lines end with CR LF.]");
+  expect(textOf(await stage.use(readTool, { file_path: "crlf" }))).toBe(
+    "     1\ta\n     2\tb\n[Its lines end with CR LF.]",
+  );
   expect(textOf(await stage.use(readTool, { file_path: "latin" }))).toContain("It holds bytes that are not UTF-8");
 });
 

@@ -72,7 +72,9 @@ test("a redaction marker is not written", async () => {
   folder.put("a", "key = s3cret\n");
   const stage = stageIn(folder);
   await stage.use(readTool, { file_path: "a" });
-  expect(codeOf(await stage.use(writeTool, { file_path: "a", content: "key = [redacted:KEY]\n" }))).toBe("redacted_content");
+  expect(codeOf(await stage.use(writeTool, { file_path: "a", content: "key = [redacted:KEY]\n" }))).toBe(
+    "redacted_content",
+  );
   expect(codeOf(await stage.use(writeTool, { file_path: "b", content: "[redacted:X]" }))).toBe("redacted_content");
   expect([folder.text("a"), readdirSync(folder.root)]).toEqual(["key = s3cret\n", ["a"]]);
 });

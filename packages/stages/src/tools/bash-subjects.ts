@@ -44,36 +44,36 @@ function resolved(path: string, { access, from }: ShellPath, workspace: Workspac
  * may lead anywhere. Undefined when there is too much to look at.
  */
 function linksMatching(pattern: string, root: string): readonly string[] | undefined {
-  const absolute = pattern.startsWith("/");
-  let folders: string[] = [absolute ? "/" : root];
   const links = new Set<string>();
+  let places: string[] = [pattern.startsWith("/") ? "/" : root];
   let seen = 0;
   for (const name of pattern.split("/").filter((part) => part !== "" && part !== ".")) {
-    if (!/[*?[]/.test(name)) {
-      folders = folders.map((folder) => join(folder, name));
-      continue;
-    }
-    // In bash, without globstar, two stars are one.
-    const matches = compilePath([name.replace(/\*+/g, "*")]);
     const next: string[] = [];
-    for (const folder of folders) {
-      for (const entry of list(folder)) {
-        if ((entry.name.startsWith(".") && !name.startsWith(".")) || !matches([entry.name])) continue;
+    for (const place of places) {
+      for (const { path, isLink } of entriesMatching(place, name)) {
         seen += 1;
         if (seen > MAX_MATCHES) return undefined;
-        const path = join(folder, entry.name);
-        if (!entry.isSymbolicLink()) next.push(path);
-        else {
-          const resolution = resolveReal(path, root);
-          if (!resolution.ok) continue;
-          links.add(resolution.real);
-          next.push(resolution.real);
-        }
+        const resolution = isLink ? resolveReal(path, root) : undefined;
+        // A link in a circle opens nothing, in bash either.
+        if (resolution?.ok === false) continue;
+        const real = resolution?.real ?? path;
+        if (real !== path) links.add(real);
+        next.push(real);
       }
     }
-    folders = next;
+    places = next;
   }
   return [...links];
+}
+
+function entriesMatching(folder: string, name: string): readonly { readonly path: string; readonly isLink: boolean }[] {
+  // A literal name is not looked for: whether it is a link shows when it is resolved.
+  if (!/[*?[]/.test(name)) return [{ path: join(folder, name), isLink: true }];
+  // In bash, without globstar, two stars are one.
+  const matches = compilePath([name.replace(/\*+/g, "*")]);
+  return list(folder)
+    .filter((entry) => (name.startsWith(".") || !entry.name.startsWith(".")) && matches([entry.name]))
+    .map((entry) => ({ path: join(folder, entry.name), isLink: entry.isSymbolicLink() }));
 }
 
 function list(folder: string): readonly Dirent[] {

@@ -1,13 +1,6 @@
 import { accessSync, constants } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
-import {
-  type Clock,
-  type RecoverAnswer,
-  systemClock,
-  type ToolCall,
-  type ToolResult,
-  type ToolSpec,
-} from "@sluice/core";
+import { type Clock, systemClock, type ToolCall, type ToolResult, type ToolSpec } from "@sluice/core";
 import { z } from "zod";
 import { commandSubjects } from "./bash-subjects.ts";
 import { withFolder } from "./open.ts";

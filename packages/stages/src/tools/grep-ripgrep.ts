@@ -8,6 +8,8 @@ import { runProcess } from "./process.ts";
 import { fault } from "./results.ts";
 
 const MAX_FILE_SIZE = "100M";
+/** Between groups of lines; a record cannot begin like this, since every path begins with `./` or `<`. */
+const GAP = /^--\r?\n/;
 const REMARK = /: (?:WARNING: stopped searching binary file|binary file matches)[^\n]*$/;
 
 /** The ripgrep that the package carries for this platform, never one from PATH; undefined when there is none. */
@@ -139,9 +141,10 @@ function parser(mode: GrepQuery["mode"], onHit: (hit: GrepHit) => boolean): (tex
     rest += text;
     let from = 0;
     for (;;) {
-      if (mode === "content" && rest.startsWith("--\n", from)) {
+      const gap = mode === "content" ? GAP.exec(rest.slice(from, from + 4))?.[0] : undefined;
+      if (gap !== undefined) {
         if (!onHit({ kind: "gap" })) return false;
-        from += 3;
+        from += gap.length;
         continue;
       }
       // A name may hold a line break, so the NUL behind it is looked for first.

@@ -1,0 +1,152 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, readFileSync } from "node:fs";
+import { expect, onTestFinished, test } from "vitest";
+import {
+  endSurvivors,
+  type ProcessEnd,
+  type ProcessOptions,
+  runProcess,
+} from "../../packages/stages/src/tools/process.ts";
+import { handClock } from "../support/hand-clock.ts";
+import { tempFolder } from "../support/tools.ts";
+
+function run(script: string, options: Partial<ProcessOptions> = {}): { end: Promise<ProcessEnd>; text: () => string } {
+  let text = "";
+  const take = (piece: string): boolean => {
+    text += piece;
+    return true;
+  };
+  const end = runProcess({
+    file: "/bin/sh",
+    args: ["-c", script],
+    cwd: "/",
+    env: { PATH: process.env.PATH ?? "/usr/bin:/bin" },
+    signal: new AbortController().signal,
+    timeoutMs: 60_000,
+    stdout: take,
+    stderr: take,
+    ...options,
+  });
+  return { end, text: () => text };
+}
+
+const lives = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0);
+    // Where nobody reaps orphans, the dead keep their number.
+    return process.platform !== "linux" || !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return false;
+  }
+};
+const pidsIn = (text: string): number[] => (text.match(/\d+/g) ?? []).map(Number);
+
+test("a process that ends by itself gives its exit code and what it wrote", async () => {
+  const { end, text } = run("echo out; echo err >&2; exit 3");
+  expect(await end).toEqual({ by: "itself", exitCode: 3, killed: null, leftOthers: false });
+  expect(text().split("\n").sort()).toEqual(["", "err", "out"]);
+});
+
+test("a process that is killed gives the signal", async () => {
+  expect(await run("kill -9 $$").end).toMatchObject({ by: "itself", exitCode: null, killed: "SIGKILL" });
+});
+
+test("characters that arrive in two pieces are put together", async () => {
+  const { end, text } = run("printf '\\303'; sleep 0.1; printf '\\244'");
+  await end;
+  expect(text()).toBe("ä");
+});
+
+test("on abort the whole group ends, children of children too", async () => {
+  const controller = new AbortController();
+  const { end, text } = run("sleep 1000 & echo $!; (sleep 1000 & echo $!; wait) & echo $$; wait", {
+    signal: controller.signal,
+  });
+  await expect.poll(() => pidsIn(text()).length).toBe(3);
+  controller.abort();
+  expect((await end).by).toBe("abort");
+  expect(pidsIn(text()).filter(lives)).toEqual([]);
+});
+
+test("after the timeout a process that ignores being asked is made to end", async () => {
+  const clock = handClock();
+  const { end, text } = run("trap '' TERM; echo $$; while :; do sleep 0.05; done", { timeoutMs: 500, clock });
+  await expect.poll(text).not.toBe("");
+  clock.turn(500);
+  const turning = setInterval(() => clock.turn(100), 5);
+  onTestFinished(() => clearInterval(turning));
+  expect(await end).toMatchObject({ by: "timeout", killed: "SIGKILL" });
+  expect(pidsIn(text()).filter(lives)).toEqual([]);
+});
+
+test("background children that keep the pipes open neither hold the call nor outlive it", async () => {
+  const { end, text } = run("sleep 1000 & echo $!");
+  expect(await end).toMatchObject({ by: "itself", exitCode: 0, leftOthers: true });
+  expect(pidsIn(text()).filter(lives)).toEqual([]);
+});
+
+test("a reader that has seen enough ends the process", async () => {
+  let seen = 0;
+  const { end } = run("while :; do echo x; done", {
+    stdout: (text) => {
+      seen += text.length;
+      return seen < 1_000;
+    },
+  });
+  expect((await end).by).toBe("reader");
+});
+
+test("what cannot be started is a typed error", async () => {
+  await expect(run("", { file: "/nowhere/at/all" }).end).rejects.toMatchObject({ code: "spawn_failed" });
+  await expect(run("", { cwd: "/nowhere/at/all" }).end).rejects.toMatchObject({ code: "spawn_failed" });
+  await expect(run("a\0b").end).rejects.toMatchObject({ code: "spawn_failed" });
+});
+
+test("an abort before the start ends the process at once", async () => {
+  expect((await run("sleep 1000", { signal: AbortSignal.abort() }).end).by).toBe("abort");
+});
+
+test.runIf(process.platform === "linux")(
+  "survivors of a call are found by its key in their environment, and nobody else's",
+  async () => {
+    const folder = tempFolder();
+    const key = `survivors-${process.pid}`;
+    const start = (name: string, value: string) =>
+      spawn("/bin/sh", ["-c", `trap '' TERM; echo $$ > ${name}; while :; do sleep 0.05; done`], {
+        cwd: folder.root,
+        env: { PATH: process.env.PATH, SLUICE_CALL: value },
+        detached: true,
+        stdio: "ignore",
+      });
+    const mine = start("mine", key);
+    const other = start("other", `${key}0`);
+    onTestFinished(() => void other.kill("SIGKILL"));
+    await expect.poll(() => existsSync(folder.path("mine")) && existsSync(folder.path("other"))).toBe(true);
+    const gone = once(mine, "exit");
+    await endSurvivors(key);
+    expect(await gone).toEqual([null, "SIGKILL"]);
+    expect(other.exitCode ?? other.signalCode).toBeNull();
+  },
+);
+
+test.runIf(process.platform === "linux")(
+  "a process killed together with its parent leaves children that recovery ends",
+  async () => {
+    const folder = tempFolder();
+    const key = `orphans-${process.pid}`;
+    // The parent stands for a run that is killed: its child is in a session of its own and lives on.
+    const parent = spawn("/bin/sh", ["-c", "setsid sh -c 'echo $$ > child; exec sleep 1000' & wait"], {
+      cwd: folder.root,
+      env: { PATH: process.env.PATH, SLUICE_CALL: key },
+      stdio: "ignore",
+    });
+    await expect.poll(() => existsSync(folder.path("child")) && folder.text("child") !== "").toBe(true);
+    const child = Number(folder.text("child"));
+    parent.kill("SIGKILL");
+    await once(parent, "exit");
+    expect(lives(child)).toBe(true);
+    await endSurvivors(key);
+    expect(lives(child)).toBe(false);
+  },
+);
