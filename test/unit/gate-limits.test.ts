@@ -15,6 +15,10 @@ describe("paths", () => {
     },
   );
 
+  test("a relative path is beyond a limit, wherever the process happens to stand", () => {
+    expect(judged(path("src/a.ts"), { workspace: { root: process.cwd() } })).toBe("limit");
+  });
+
   test.each(["/ws", "/ws/a", "/ws/..a", "/ws/a..b/c"])("%s is in the workspace", (real) => {
     expect(judged(path(real))).toBe("envelope");
   });

@@ -22,6 +22,7 @@ const ctx: StageContext = {
   setup: null,
   attempt: 1,
   visit: 1,
+  workspace: "/ws",
 };
 const never: GuardHook = () => new Promise(() => undefined);
 

@@ -92,15 +92,22 @@ describe("order", () => {
 
   test("a request that is here already is not shown twice; the same id in another run is another request", async () => {
     const ann = person("ann");
-    const { queue } = bench({ interactors: [ann] });
+    const { queue, clock } = bench({ interactors: [ann], timeoutMs: 1_000 });
     queue.add(request("q"));
     queue.add(request("q"));
     queue.add(request("q", { runId: "r2" }));
+    expect(clock.waiting()).toBe(2);
     expect(queue.pending().map(({ runId }) => runId)).toEqual(["r1", "r2"]);
+    ann.seen[0]?.answer(approve);
+    await calm();
+    expect(queue.pending().map(({ runId }) => runId)).toEqual(["r2"]);
+    ann.seen[1]?.answer(approve);
+    await calm();
+    expect([ann.seen.length, queue.pending()]).toEqual([2, []]);
   });
 
   test("the next request is shown only when the host has taken the answer", async () => {
-    let commit = (_: SubmitOutcome): void => undefined;
+    let commit: ((outcome: SubmitOutcome) => void) | undefined;
     const ann = person("ann");
     const { queue } = bench({ interactors: [ann], submit: () => new Promise((resolve) => (commit = resolve)) });
     queue.add(request("q1"));
@@ -108,7 +115,7 @@ describe("order", () => {
     ann.seen[0]?.answer(approve);
     await calm();
     expect(ids(ann.seen)).toEqual(["q1"]);
-    commit("accepted");
+    commit?.("accepted");
     await calm();
     expect(ids(ann.seen)).toEqual(["q1", "q2"]);
   });
@@ -193,6 +200,22 @@ describe("several interactors", () => {
   });
 });
 
+test("one that is sent away by another's answer is not asked any more", async () => {
+  const bob = person("bob");
+  const { queue } = bench({ whenNobody: () => "wait" });
+  let bobLeaves = (): void => undefined;
+  queue.attach(
+    callbackInteractor("bouncer", () => {
+      bobLeaves();
+      return undefined;
+    }),
+  );
+  bobLeaves = queue.attach(bob);
+  queue.add(request("q1"));
+  await calm();
+  expect(bob.seen).toEqual([]);
+});
+
 describe("nobody there", () => {
   const none = { kind: "none", cause: "no_interactor" };
 
@@ -244,6 +267,17 @@ describe("nobody there", () => {
     expect(ids(submitted)).toEqual(["q1"]);
   });
 
+  test("what somebody joined for and had no answer to is left open again", async () => {
+    const { queue, leftOpen } = bench({ whenNobody: () => "wait" });
+    queue.add(request("q1"));
+    const ann = person("ann");
+    queue.attach(ann);
+    ann.seen[0]?.answer(undefined);
+    await calm();
+    expect(leftOpen).toEqual(["q1", "q1"]);
+    expect(ids(queue.pending())).toEqual(["q1"]);
+  });
+
   test("defer is an answer, and where the run waits it leaves the request open", async () => {
     const later = callbackInteractor("later", () => ({ kind: "defer" }));
     const now = bench({ interactors: [later] });
@@ -284,7 +318,7 @@ describe("coming and going", () => {
 
   test("one that left and comes back is asked again, and its old answer does not count", async () => {
     const ann = person("ann");
-    const { queue, submitted } = bench({ whenNobody: () => "wait" });
+    const { queue, submitted, leftOpen } = bench({ whenNobody: () => "wait" });
     queue.attach(ann)();
     const leave = queue.attach(ann);
     queue.add(request("q1"));
@@ -293,6 +327,7 @@ describe("coming and going", () => {
     expect(ids(ann.seen)).toEqual(["q1", "q1"]);
     ann.seen[0]?.answer({ kind: "deny" });
     await calm();
+    expect(leftOpen).toEqual(["q1"]);
     ann.seen[1]?.answer(approve);
     await calm();
     expect(submitted).toMatchObject([{ resolution: approve }]);

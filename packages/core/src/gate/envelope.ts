@@ -46,30 +46,43 @@ export function whyOutside(
   const rules = envelope.rulesFor(tool);
   if (rules.length === 0)
     return `${tool} is not in the envelope (${envelope.allowedTools.join(", ") || "it is empty"})`;
-  const scopes = rules.map((rule) => rule.text).join(", ");
   const commands = subjects.filter((subject) => subject.kind === "command");
   const listed = commands.length > 0 && commands.every((command) => isListed(command, rules));
-  let judged = rules.some(isPlain);
+  const scene: Scene = { envelope, rules, plain: rules.some(isPlain), listed, root: workspace.root };
   for (const subject of subjects) {
-    const why = ((): string | undefined => {
-      switch (subject.kind) {
-        case "path":
-          return subject.from === undefined
-            ? ownPathFault(subject, rules, scopes, workspace)
-            : foundPathFault(subject, envelope, rules, listed, workspace);
-        case "command":
-          return commandFault(subject, envelope, rules, scopes);
-        case "host":
-          return rules.some(isPlain) ? undefined : `${scopes} says nothing about the host ${subject.host}`;
-        case "opaque":
-        case "refused":
-          return subject.reason;
-      }
-    })();
+    const why = faultOf(subject, scene);
     if (why !== undefined) return why;
-    judged ||= subject.kind === "command" || (subject.kind === "path" && subject.from === undefined);
   }
-  return judged ? undefined : `${scopes} limits ${tool} to a scope, and this call names nothing to compare with it`;
+  const compared =
+    commands.length > 0 || subjects.some((subject) => subject.kind === "path" && subject.from === undefined);
+  if (scene.plain || compared) return undefined;
+  return `${texts(rules)} limits ${tool} to a scope, and this call names nothing to compare with it`;
+}
+
+/** What the subjects of one call are compared with. */
+interface Scene {
+  readonly envelope: Envelope;
+  /** The rules for the called tool. */
+  readonly rules: readonly ToolPattern[];
+  /** Whether one of them has no scope. */
+  readonly plain: boolean;
+  /** Whether every command of the call is listed by a scope. */
+  readonly listed: boolean;
+  readonly root: string;
+}
+
+function faultOf(subject: Subject, scene: Scene): string | undefined {
+  switch (subject.kind) {
+    case "path":
+      return subject.from === undefined ? ownPathFault(subject, scene) : foundPathFault(subject, scene);
+    case "command":
+      return commandFault(subject, scene);
+    case "host":
+      return scene.plain ? undefined : `${texts(scene.rules)} says nothing about the host ${subject.host}`;
+    case "opaque":
+    case "refused":
+      return subject.reason;
+  }
 }
 
 /** The tools that write files: what DESIGN calls a state that may write is decided by their names. */
@@ -79,26 +92,20 @@ function isPlain(rule: ToolPattern): boolean {
   return rule.scope === undefined;
 }
 
+function texts(rules: readonly ToolPattern[]): string {
+  return rules.map((rule) => rule.text).join(", ");
+}
+
 /** A path the tool itself names. */
-function ownPathFault(
-  { real }: PathSubject,
-  rules: readonly ToolPattern[],
-  scopes: string,
-  { root }: Workspace,
-): string | undefined {
+function ownPathFault({ real }: PathSubject, { rules, root }: Scene): string | undefined {
   const path = insideRoot(root, real);
   if (path !== undefined && rules.some((rule) => matchesPath(rule, path))) return undefined;
-  return `${path ?? real} is outside ${scopes}`;
+  return `${path ?? real} is outside ${texts(rules)}`;
 }
 
 /** A path found in a command: as free as Read, Edit and Write are there, since it must not be a way around them. */
-function foundPathFault(
-  { real, access, from }: PathSubject,
-  envelope: Envelope,
-  rules: readonly ToolPattern[],
-  listed: boolean,
-  { root }: Workspace,
-): string | undefined {
+function foundPathFault({ real, access, from }: PathSubject, scene: Scene): string | undefined {
+  const { envelope, plain, listed, root } = scene;
   const path = insideRoot(root, real);
   if (path === undefined) return `the command leaves the workspace for ${real}`;
   // A listed command runs as listed, with the operands its author let it have.
@@ -108,27 +115,21 @@ function foundPathFault(
     return open ? undefined : `the command writes ${path}, where neither Edit nor Write is allowed`;
   }
   const readers = envelope.rulesFor("Read");
-  const open = readers.length === 0 ? rules.some(isPlain) : readers.some((rule) => matchesPath(rule, path));
+  const open = readers.length === 0 ? plain : readers.some((rule) => matchesPath(rule, path));
   return open ? undefined : `the command reads ${path}, where Read is not allowed`;
 }
 
-function isListed({ argv, dynamic, assignments }: CommandSubject, rules: readonly ToolPattern[]): boolean {
-  if (assignments.length > 0 || dynamic[0] !== false) return false;
+function isListed({ argv, dynamic }: CommandSubject, rules: readonly ToolPattern[]): boolean {
   return rules.some((rule) => !isPlain(rule) && matchesArgv(rule, argv, dynamic));
 }
 
-function commandFault(
-  command: CommandSubject,
-  envelope: Envelope,
-  rules: readonly ToolPattern[],
-  scopes: string,
-): string | undefined {
+function commandFault(command: CommandSubject, { envelope, rules, plain }: Scene): string | undefined {
   const { argv, dynamic, assignments, readOnly } = command;
   const shown = excerpt(argv.join(" "));
   if (assignments.length > 0) return `${shown} runs with ${assignments.join(", ")} changed, which no rule covers`;
   if (dynamic[0] !== false) return `which command ${shown} is, is only known when it runs`;
   if (isListed(command, rules)) return undefined;
-  if (!rules.some(isPlain)) return `${shown} does not match ${scopes}`;
+  if (!plain) return `${shown} does not match ${texts(rules)}`;
   if (envelope.mayWrite || readOnly) return undefined;
   return `${shown} is not known to only read, and the stage may not write files`;
 }

@@ -32,7 +32,7 @@ export async function runGuardHooks(
   options: GuardOptions,
 ): Promise<GuardVerdict> {
   for (const { name, hook } of guards) {
-    const reason = await vetoOf(hook, Object.freeze({ ...call }), ctx, options);
+    const reason = await vetoOf(hook, { ...call }, ctx, options);
     if (reason !== undefined) return { vetoed: { hook: name, reason } };
   }
   return {};

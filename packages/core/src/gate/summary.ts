@@ -15,7 +15,10 @@ export function visible(text: string): string {
 /** JSON text that is as safe to show: what `visible` would write out stands as the string escapes of JSON, so it parses to the same value. */
 export function visibleJson(value: Json, indent?: number): string {
   const escaped = (character: string): string =>
-    Array.from({ length: character.length }, (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`).join("");
+    Array.from(
+      { length: character.length },
+      (_, at) => `\\u${character.charCodeAt(at).toString(16).padStart(4, "0")}`,
+    ).join("");
   return JSON.stringify(value, null, indent).replaceAll(UNSEEN, escaped);
 }
 
