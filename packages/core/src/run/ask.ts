@@ -19,7 +19,13 @@ export function readAnswer({ payload, by }: ReceivedSignal): JournaledAnswer {
     const value = field(payload, key);
     return typeof value === "string" ? value : undefined;
   };
-  return { kind: text("kind") ?? "", reason: text("reason") ?? text("cause"), value: field(payload, "value"), digest: text("digest"), by };
+  return {
+    kind: text("kind") ?? "",
+    reason: text("reason") ?? text("cause"),
+    value: field(payload, "value"),
+    digest: text("digest"),
+    by,
+  };
 }
 
 /** Offers a request to whoever is there and waits, with the state's place given free. Undefined when the run was cancelled. */
@@ -34,7 +40,13 @@ export async function awaitAnswer(of: CallsOf, request: OpenRequest): Promise<Re
 }
 
 /** Waits for the answers to a group's requests, in order, and records the last word on each call. */
-export async function askGrants(of: CallsOf, judge: Judge, at: string, group: readonly Proposed[], judged: readonly Judged[]): Promise<readonly Judged[]> {
+export async function askGrants(
+  of: CallsOf,
+  judge: Judge,
+  at: string,
+  group: readonly Proposed[],
+  judged: readonly Judged[],
+): Promise<readonly Judged[]> {
   const { grants, journal, execution } = of;
   const asked = group.flatMap((proposed) => {
     const one = judged.find(({ id, verdict }) => id === proposed.proposal.id && verdict.kind === "ask");
@@ -73,7 +85,14 @@ export async function askGrants(of: CallsOf, judge: Judge, at: string, group: re
       }
       const answer = readAnswer(received);
       const { by, kind, reason } = answer;
-      const said = { requestId, callId, answer: kind, by, answeredAt: received.at, argsDigest: proposed.proposal.argsDigest };
+      const said = {
+        requestId,
+        callId,
+        answer: kind,
+        by,
+        answeredAt: received.at,
+        argsDigest: proposed.proposal.argsDigest,
+      };
       step.event(journal.event("grant.answered", { ...said, ...(reason === undefined ? {} : { reason }) }));
       if (grants.stateOf(requestId) === "minted") last.push(await judge.granted(proposed, one, step));
       else last.push(judge.refuse(one, causeOf(answer), denialReason(answer), step));

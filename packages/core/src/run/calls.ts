@@ -66,7 +66,11 @@ export function createCalls(
   return async (turn, requests) => {
     const proposed = requests.map((request): Proposed => {
       const { id, tool, input, inputFault } = request;
-      const proposal = grants.propose(input === undefined ? { id, tool, inputFault: inputFault?.message ?? "the arguments could not be read" } : { id, tool, input });
+      const proposal = grants.propose(
+        input === undefined
+          ? { id, tool, inputFault: inputFault?.message ?? "the arguments could not be read" }
+          : { id, tool, input },
+      );
       proposals.set(id, proposal);
       return { proposal, request, times: repeats.count(tool, proposal.argsDigest) };
     });
@@ -78,8 +82,15 @@ export function createCalls(
       for (const { judged, ran } of settled) {
         const { id, tool, verdict } = judged;
         if (verdict.kind === "refused") {
-          if (verdict.cause !== undefined) denied.push({ executionId, attempt: ctx.attempt, callId: id, tool, cause: verdict.cause });
-          outcomes.push({ id, tool, ok: false, output: verdict.output, ...(verdict.stuck === true ? { stuck: true } : {}) });
+          if (verdict.cause !== undefined)
+            denied.push({ executionId, attempt: ctx.attempt, callId: id, tool, cause: verdict.cause });
+          outcomes.push({
+            id,
+            tool,
+            ok: false,
+            output: verdict.output,
+            ...(verdict.stuck === true ? { stuck: true } : {}),
+          });
         } else {
           Object.assign(of.notes, ran?.notes);
           outcomes.push({ id, tool, ok: ran?.ok === true, output: ran?.output ?? null });
@@ -97,7 +108,9 @@ interface Settled {
 
 async function settleGroup(of: CallsOf, judge: Judge, at: string, group: Group): Promise<readonly Settled[]> {
   const first = await of.journal.steps.run(`${at}/judge`, (step) => judge.decide(group, step));
-  const judged = first.some(({ verdict }) => verdict.kind === "ask") ? await askGrants(of, judge, at, group, first) : first;
+  const judged = first.some(({ verdict }) => verdict.kind === "ask")
+    ? await askGrants(of, judge, at, group, first)
+    : first;
   const runnables = judged.flatMap((one) => {
     const proposal = of.proposalOf(one.id);
     const runnable = proposal === undefined ? undefined : judge.runnable(proposal, one);
@@ -108,14 +121,22 @@ async function settleGroup(of: CallsOf, judge: Judge, at: string, group: Group):
 }
 
 /** Runs what was approved: reads side by side in one step, a writing call behind an open record, a question by asking it. */
-async function runApproved(of: CallsOf, judge: Judge, at: string, runnables: readonly Runnable[]): Promise<ReadonlyMap<string, Ran>> {
+async function runApproved(
+  of: CallsOf,
+  judge: Judge,
+  at: string,
+  runnables: readonly Runnable[],
+): Promise<ReadonlyMap<string, Ran>> {
   const { execution, journal, grants } = of;
   const { deps, steps } = execution;
   const [only] = runnables;
   if (only === undefined) return new Map();
   const announced = runnables.flatMap(({ proposal, by }) => {
     const { id: callId, tool, argsDigest } = proposal;
-    const consumed = by === "grant" ? [journal.event("grant.consumed", { requestId: grants.request(proposal), callId, argsDigest })] : [];
+    const consumed =
+      by === "grant"
+        ? [journal.event("grant.consumed", { requestId: grants.request(proposal), callId, argsDigest })]
+        : [];
     return [...consumed, journal.event("call.started", { callId, tool, argsDigest })];
   });
   if (only.tool.effect === "ask") {
@@ -124,28 +145,46 @@ async function runApproved(of: CallsOf, judge: Judge, at: string, runnables: rea
   }
   const env = { deps, notes: of.notes, mayWrite: judge.mayWrite };
   const writing = only.tool.effect === "write";
-  const intent: Json = { callId: only.proposal.id, argsDigest: only.proposal.argsDigest, prepared: only.intent ?? null };
+  const intent: Json = {
+    callId: only.proposal.id,
+    argsDigest: only.proposal.argsDigest,
+    prepared: only.intent ?? null,
+  };
   const results = await journal.steps.run(
     `${at}/call`,
     async (step): Promise<Ran[]> => {
       if (!writing) for (const event of announced) step.event(event);
       const lanes = new PQueue({ concurrency: deps.maxParallelReads });
-      const all = await Promise.all(runnables.map((one) => (runnables.length === 1 ? runCall(one, env, step, steps.incarnation) : lanes.add(() => runCall(one, env, step, steps.incarnation)))));
+      const all = await Promise.all(
+        runnables.map((one) =>
+          runnables.length === 1
+            ? runCall(one, env, step, steps.incarnation)
+            : lanes.add(() => runCall(one, env, step, steps.incarnation)),
+        ),
+      );
       for (const [index, ran] of all.entries()) {
         const proposal = runnables[index]?.proposal;
         if (proposal === undefined) continue;
         const { outcome, ms, facts } = ran;
-        const ended = { callId: proposal.id, tool: proposal.tool, outcome, ms, ...(facts === undefined ? {} : { facts }) };
+        const ended = {
+          callId: proposal.id,
+          tool: proposal.tool,
+          outcome,
+          ms,
+          ...(facts === undefined ? {} : { facts }),
+        };
         step.event(journal.event("call.finished", ended));
       }
       return all;
     },
     writing ? { open: { events: announced, intent }, graceMs: WRITE_GRACE_MS } : {},
   );
-  return new Map(runnables.flatMap(({ proposal }, index) => {
-    const ran = results[index];
-    return ran === undefined ? [] : [[proposal.id, ran] as const];
-  }));
+  return new Map(
+    runnables.flatMap(({ proposal }, index) => {
+      const ran = results[index];
+      return ran === undefined ? [] : [[proposal.id, ran] as const];
+    }),
+  );
 }
 
 function groupCalls(calls: readonly Proposed[], effectOf: (tool: string) => ToolEffect): readonly Group[] {

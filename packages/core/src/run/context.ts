@@ -17,7 +17,13 @@ export interface Entry {
 }
 
 /** The frozen context of one attempt. */
-export function stageContext(run: RunState, entry: Entry, attempt: number, setup: Json, feedback?: string): StageContext {
+export function stageContext(
+  run: RunState,
+  entry: Entry,
+  attempt: number,
+  setup: Json,
+  feedback?: string,
+): StageContext {
   const task = field(run.runInput, "task");
   return deepFreeze({
     runId: entry.runId,

@@ -1,7 +1,16 @@
 import { isSluiceError, messageOf } from "../base/errors.ts";
 import { type Json, type JsonObject, jsonFault } from "../base/json.ts";
 import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
-import type { AssertAnswer, Completed, Failed, FailureCode, GateAnswer, StageContext, StageResult, Usage } from "../definition/types.ts";
+import type {
+  AssertAnswer,
+  Completed,
+  Failed,
+  FailureCode,
+  GateAnswer,
+  StageContext,
+  StageResult,
+  Usage,
+} from "../definition/types.ts";
 import type { Envelope } from "../gate/envelope.ts";
 import type { StepRunner } from "../journal/seam.ts";
 import { decideNext, type NextDecision } from "../routing/next.ts";
@@ -11,8 +20,8 @@ import type { RunDeps } from "./deps.ts";
 import type { ActOutcome, Offer, StateExecutor } from "./executor.ts";
 import { createLimits, createStopwatch, type Limits, type RunMeter } from "./limits.ts";
 import { createPlace, type Place } from "./place.ts";
-import { type AttemptJournal, createAttemptJournal } from "./scoped-steps.ts";
 import { createScope } from "./scope.ts";
+import { type AttemptJournal, createAttemptJournal } from "./scoped-steps.ts";
 
 /** One entry into one state. */
 export interface Execution extends Entry {
@@ -43,7 +52,13 @@ const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0 };
 
 /** What the enter step found; recorded, so that hooks and prompts are not asked again on resume. */
 type Entered =
-  | { readonly kind: "ready"; readonly at: number; readonly setup: Json; readonly init: Json; readonly gate: GateAnswer }
+  | {
+      readonly kind: "ready";
+      readonly at: number;
+      readonly setup: Json;
+      readonly init: Json;
+      readonly gate: GateAnswer;
+    }
   | { readonly kind: "failed"; readonly at: number; readonly code: FailureCode; readonly message: string };
 /** What the leave step decided. */
 type Left =
@@ -103,7 +118,10 @@ function enter(
     try {
       const before = stageContext(execution.run, execution, attempt, null, feedback);
       const setup = deps.secrets.json(checkedJson(await state.setup?.(before), "setup"));
-      note("stage.setup", { phase: "left", tools: offer.tools.filter((tool) => tool.allowed).map((tool) => tool.name) });
+      note("stage.setup", {
+        phase: "left",
+        tools: offer.tools.filter((tool) => tool.allowed).map((tool) => tool.name),
+      });
       const ctx = stageContext(execution.run, execution, attempt, setup, feedback);
       note("stage.init", { phase: "entered" });
       const init = checkedJson(executor.init?.(state, ctx, offer), "init");
@@ -127,11 +145,15 @@ async function actOn(
   place: Place,
   denied: Denied[],
 ): Promise<ActOutcome | "skipped"> {
-  if (entered.kind === "failed") return { status: "failed", code: entered.code, message: entered.message, turns: 0, usage: NO_USAGE };
+  if (entered.kind === "failed")
+    return { status: "failed", code: entered.code, message: entered.message, turns: 0, usage: NO_USAGE };
   const gate = await passGate(execution, journal, entered.gate, ctx, place);
   if (gate !== "proceed") return gate;
   journal.note("stage.act", { phase: "entered" });
-  const outcome = await execution.executor.act(entered.init, createScope({ execution, journal, ctx, place, limits }, denied));
+  const outcome = await execution.executor.act(
+    entered.init,
+    createScope({ execution, journal, ctx, place, limits }, denied),
+  );
   journal.note("stage.act", { phase: "left", outcome: outcome.status });
   return outcome;
 }
@@ -155,16 +177,21 @@ async function passGate(
     const now = await journal.steps.now(`gate/${asked}/now`);
     await place.whileFree(() => journal.steps.sleepUntil(`gate/${asked}/sleep`, now + waitMs));
     if (execution.steps.signal.aborted) return cancelledAct(execution.steps.signal);
-    answer = await journal.steps.run(`gate/${asked}`, async (call): Promise<GateAnswer | { readonly failed: string }> => {
-      call.event(journal.event("stage.gate", { phase: "entered" }));
-      try {
-        const again: GateAnswer = (await execution.state.checkGate?.(ctx)) ?? "proceed";
-        call.event(journal.event("stage.gate", { phase: "left", answer: typeof again === "string" ? again : "retry" }));
-        return again;
-      } catch (thrown) {
-        return { failed: hookFault(thrown) };
-      }
-    });
+    answer = await journal.steps.run(
+      `gate/${asked}`,
+      async (call): Promise<GateAnswer | { readonly failed: string }> => {
+        call.event(journal.event("stage.gate", { phase: "entered" }));
+        try {
+          const again: GateAnswer = (await execution.state.checkGate?.(ctx)) ?? "proceed";
+          call.event(
+            journal.event("stage.gate", { phase: "left", answer: typeof again === "string" ? again : "retry" }),
+          );
+          return again;
+        } catch (thrown) {
+          return { failed: hookFault(thrown) };
+        }
+      },
+    );
   }
 }
 
@@ -187,14 +214,18 @@ function leave(
 ): Promise<Left> {
   const { state, spec, deps, stateId } = execution;
   return journal.steps.run("leave", async (call): Promise<Left> => {
-    const note = (type: Parameters<AttemptJournal["event"]>[0], data: JsonObject): void => call.event(journal.event(type, data));
+    const note = (type: Parameters<AttemptJournal["event"]>[0], data: JsonObject): void =>
+      call.event(journal.event(type, data));
     const { startedAt, ...counted } = spent;
     const base = { ...counted, ms: deps.clock.now() - startedAt };
     let result: StageResult<Json> = outcome === "skipped" ? { ...base, status: "skipped" } : asResult(base, outcome);
     if (result.status === "completed" || result.status === "failed") {
       note("stage.assert", { phase: "entered" });
       const answer = await askAssert(state, result, ctx);
-      note("stage.assert", { phase: "left", answer: typeof answer === "string" ? answer : "retry" in answer ? "retry" : "fail" });
+      note("stage.assert", {
+        phase: "left",
+        answer: typeof answer === "string" ? answer : "retry" in answer ? "retry" : "fail",
+      });
       if (answer !== "ok" && "retry" in answer && attemptsLeft) {
         note("attempt.finished", { outcome: "retry", feedback: answer.retry });
         return { kind: "retry", feedback: answer.retry };
@@ -236,7 +267,8 @@ export function routeEvents(journal: Pick<AttemptJournal, "event">, from: string
   const drafts = [];
   if (next.rejected !== undefined) drafts.push(journal.event("route.rejected", { from, reason: next.rejected }));
   drafts.push(journal.event("route.decided", { from, choice: choice.kind, ...target, why }));
-  if (choice.kind === "to" && choice.context !== undefined) drafts.push(journal.event("context.changed", { patch: choice.context }));
+  if (choice.kind === "to" && choice.context !== undefined)
+    drafts.push(journal.event("context.changed", { patch: choice.context }));
   return drafts;
 }
 
@@ -254,7 +286,12 @@ async function askAssert(
 }
 
 /** Teardown has five seconds: a hook that hangs must not keep a cancelled run alive. */
-async function runExit(state: StateSpec, result: StageResult<Json>, ctx: StageContext, deps: RunDeps): Promise<string | undefined> {
+async function runExit(
+  state: StateSpec,
+  result: StageResult<Json>,
+  ctx: StageContext,
+  deps: RunDeps,
+): Promise<string | undefined> {
   if (state.exit === undefined) return undefined;
   let disarm: (() => void) | undefined;
   try {
@@ -270,7 +307,10 @@ async function runExit(state: StateSpec, result: StageResult<Json>, ctx: StageCo
   }
 }
 
-function asResult(base: Omit<ResultBase, "startedAt"> & { readonly ms: number }, outcome: ActOutcome): StageResult<Json> {
+function asResult(
+  base: Omit<ResultBase, "startedAt"> & { readonly ms: number },
+  outcome: ActOutcome,
+): StageResult<Json> {
   switch (outcome.status) {
     case "completed":
       return { ...base, status: "completed", output: outcome.output };

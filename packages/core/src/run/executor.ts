@@ -3,8 +3,8 @@ import type { StateSpec } from "../definition/spec.ts";
 import type { FailureCode, StageContext, Usage } from "../definition/types.ts";
 import type { ToolEffect } from "../gate/facts.ts";
 import type { EventDraft } from "../journal/events.ts";
-import type { StepCall, StepOptions, StepRunner } from "../journal/seam.ts";
 import type { SecretFilter } from "../journal/redact.ts";
+import type { StepCall, StepOptions, StepRunner } from "../journal/seam.ts";
 import type { Limits } from "./limits.ts";
 
 /** Runs states of one kind between their gate and their assert. Found by kind in a table; users may add to it. */
@@ -94,4 +94,3 @@ export interface ActScope {
   /** An event that goes into the next record of this attempt. */
   note(draft: Omit<EventDraft, "executionId" | "attempt">): void;
 }
-

@@ -1,6 +1,14 @@
 import type { Json } from "../base/json.ts";
 import { decide, type LiveTool } from "../gate/decide.ts";
-import { type DenialCause, denial, invalidToolInput, repeatedCall, truncatedCall, unknownTool, type WayOut } from "../gate/denial.ts";
+import {
+  type DenialCause,
+  denial,
+  invalidToolInput,
+  repeatedCall,
+  truncatedCall,
+  unknownTool,
+  type WayOut,
+} from "../gate/denial.ts";
 import type { Subject } from "../gate/facts.ts";
 import type { ApprovedBy, Proposal } from "../gate/grants.ts";
 import { type NamedGuard, runGuardHooks } from "../gate/hooks.ts";
@@ -43,7 +51,11 @@ export function createJudge(of: CallsOf): Judge {
   const { deps, envelope, spec, state } = execution;
   const wayOut: WayOut = { allowedTools: offer.allowedTools ?? offer.tools.map((tool) => tool.name), completionTool };
   const guards: NamedGuard[] = [];
-  for (const [name, hook] of [["session", deps.onCall], ["pipeline", spec.onCall], ["state", state.onCall]] as const) {
+  for (const [name, hook] of [
+    ["session", deps.onCall],
+    ["pipeline", spec.onCall],
+    ["state", state.onCall],
+  ] as const) {
     if (hook !== undefined) guards.push({ name, hook });
   }
   const mayWrite = envelope === undefined || envelope.mayWrite;
@@ -55,7 +67,11 @@ export function createJudge(of: CallsOf): Judge {
     const what = { callId: id, tool, argsDigest: proposal.argsDigest, args: argsSummary(tool, proposal.input ?? null) };
     const how =
       verdict.kind === "refused"
-        ? { verdict: "refused", ...(verdict.cause === undefined ? {} : { cause: verdict.cause }), result: verdict.output }
+        ? {
+            verdict: "refused",
+            ...(verdict.cause === undefined ? {} : { cause: verdict.cause }),
+            result: verdict.output,
+          }
         : verdict.kind === "approved"
           ? { verdict: "approved", by: verdict.by }
           : { verdict: "ask", why: verdict.why };
@@ -73,11 +89,25 @@ export function createJudge(of: CallsOf): Judge {
   };
 
   /** Runs the hooks on an approved call and lets a writing tool prepare its intent. */
-  const approve = async (proposal: Proposal, by: ApprovedBy, subjects: readonly Subject[], step: StepCall): Promise<Judged> => {
+  const approve = async (
+    proposal: Proposal,
+    by: ApprovedBy,
+    subjects: readonly Subject[],
+    step: StepCall,
+  ): Promise<Judged> => {
     const { id, tool } = proposal;
     const call = bound.get(id);
-    const guarded = { tool, input: call?.input ?? null, executionId: proposal.executionId, attempt: proposal.attempt, proposalId: id, argsDigest: proposal.argsDigest, approvedBy: by };
-    const { vetoed } = guards.length === 0 ? {} : await runGuardHooks(guards, guarded, ctx, { clock: deps.clock, signal: step.signal });
+    const guarded = {
+      tool,
+      input: call?.input ?? null,
+      executionId: proposal.executionId,
+      attempt: proposal.attempt,
+      proposalId: id,
+      argsDigest: proposal.argsDigest,
+      approvedBy: by,
+    };
+    const { vetoed } =
+      guards.length === 0 ? {} : await runGuardHooks(guards, guarded, ctx, { clock: deps.clock, signal: step.signal });
     if (vetoed !== undefined) {
       step.event(journal.event("hook.vetoed", { callId: id, tool, hook: vetoed.hook, reason: vetoed.reason }));
       return { id, tool, subjects: [], verdict: refusal("hook", tool, vetoed.reason, wayOut) };
@@ -86,7 +116,12 @@ export function createJudge(of: CallsOf): Judge {
     return { id, tool, subjects, verdict: { kind: "approved", by }, ...(intent === undefined ? {} : { intent }) };
   };
 
-  const prepare = async (proposal: Proposal, by: ApprovedBy, judged: readonly Subject[], step: StepCall): Promise<Json | undefined> => {
+  const prepare = async (
+    proposal: Proposal,
+    by: ApprovedBy,
+    judged: readonly Subject[],
+    step: StepCall,
+  ): Promise<Json | undefined> => {
     const work = await workOf(proposal, by);
     if (work?.prepare === undefined) return undefined;
     try {
@@ -116,7 +151,11 @@ export function createJudge(of: CallsOf): Judge {
     const { id, tool: name } = proposal;
     const refused = (verdict: CallVerdict): Judged => ({ id, tool: name, subjects: [], verdict });
     if (times >= REPEATED) {
-      return refused({ kind: "refused", output: repeatedCall(name, times), ...(times >= STUCK ? { stuck: true } : {}) });
+      return refused({
+        kind: "refused",
+        output: repeatedCall(name, times),
+        ...(times >= STUCK ? { stuck: true } : {}),
+      });
     }
     if (request.inputFault?.code === "truncated_call") return refused({ kind: "refused", output: truncatedCall(name) });
     const tool = deps.tools.get(name);
@@ -136,8 +175,10 @@ export function createJudge(of: CallsOf): Judge {
       case "ask":
         return announce(proposal, verdict.why, subjects, step);
       case "refused":
-        if (verdict.cause === "unknown_tool") return refused({ kind: "refused", output: unknownTool(name, deps.tools.keys(), wayOut) });
-        if (verdict.cause === "invalid_tool_input") return refused({ kind: "refused", output: invalidToolInput(name, verdict.issues) });
+        if (verdict.cause === "unknown_tool")
+          return refused({ kind: "refused", output: unknownTool(name, deps.tools.keys(), wayOut) });
+        if (verdict.cause === "invalid_tool_input")
+          return refused({ kind: "refused", output: invalidToolInput(name, verdict.issues) });
         return refused(refusal(verdict.cause, name, verdict.reason, wayOut));
     }
   };
@@ -149,8 +190,21 @@ export function createJudge(of: CallsOf): Judge {
     const body = grantBody(proposal, bound.get(id)?.input ?? proposal.input ?? null, why);
     step.event(journal.event("grant.requested", { requestId, kind: "grantStageTool", digest: argsDigest, body }));
     if (deps.people.reachable()) return { id, tool, subjects, verdict: { kind: "ask", why } };
-    step.event(journal.event("grant.answered", { requestId, callId: id, answer: "none", cause: "no_interactor", by: "headless" }));
-    return { id, tool, subjects: [], verdict: refusal("no_interactor", tool, `nobody is there to grant it: ${why}`, wayOut) };
+    step.event(
+      journal.event("grant.answered", {
+        requestId,
+        callId: id,
+        answer: "none",
+        cause: "no_interactor",
+        by: "headless",
+      }),
+    );
+    return {
+      id,
+      tool,
+      subjects: [],
+      verdict: refusal("no_interactor", tool, `nobody is there to grant it: ${why}`, wayOut),
+    };
   };
 
   return {
@@ -174,13 +228,22 @@ export function createJudge(of: CallsOf): Judge {
       const { id, tool } = judged;
       const verdict = refusal(cause, tool, reason, wayOut);
       const request = of.proposalOf(id);
-      return request === undefined ? { id, tool, subjects: [], verdict } : decided({ id, tool, subjects: [], verdict }, request, step);
+      return request === undefined
+        ? { id, tool, subjects: [], verdict }
+        : decided({ id, tool, subjects: [], verdict }, request, step);
     },
     runnable: (proposal, { verdict, subjects, intent }) => {
       const tool = deps.tools.get(proposal.tool);
       if (tool === undefined || verdict.kind !== "approved") return undefined;
       const { by } = verdict;
-      return { proposal, by, tool, judged: subjects, work: () => workOf(proposal, by), ...(intent === undefined ? {} : { intent }) };
+      return {
+        proposal,
+        by,
+        tool,
+        judged: subjects,
+        work: () => workOf(proposal, by),
+        ...(intent === undefined ? {} : { intent }),
+      };
     },
   };
 }

@@ -12,7 +12,11 @@ export interface RunMeter {
   readonly work: Stopwatch;
 }
 
-export function createRunMeter(limits: RunLimits, clock: Clock, spent: { readonly tokens: number; readonly workedMs: number }): RunMeter {
+export function createRunMeter(
+  limits: RunLimits,
+  clock: Clock,
+  spent: { readonly tokens: number; readonly workedMs: number },
+): RunMeter {
   return { limits, tokens: spent.tokens, reserved: 0, work: createStopwatch(clock, spent.workedMs) };
 }
 
@@ -47,7 +51,9 @@ export interface Limits {
   /** Whether any token cap holds. */
   readonly capped: boolean;
   /** Sets tokens aside before a model call, so that siblings cannot together pass a cap. */
-  reserve(tokens: number): { readonly ok: true; settle(usage: Usage | undefined): void } | ({ readonly ok: false } & LimitHit);
+  reserve(
+    tokens: number,
+  ): { readonly ok: true; settle(usage: Usage | undefined): void } | ({ readonly ok: false } & LimitHit);
   /** A time cap that has been passed, if any. */
   late(): LimitHit | undefined;
   /** Runs work under the time caps: its signal aborts when one passes. Without caps the given signal is passed through. */
@@ -71,11 +77,17 @@ export function createLimits(state: StateLimits, run: RunMeter, clock: Clock, ow
 
   const over = (asked: number): LimitHit | undefined => {
     if (state.maxTokens !== undefined && tokens + reserved + asked > state.maxTokens) {
-      return budget(`this state may use ${state.maxTokens} tokens: ${tokens} are used, ${reserved + asked} more could be`, "state.maxTokens");
+      return budget(
+        `this state may use ${state.maxTokens} tokens: ${tokens} are used, ${reserved + asked} more could be`,
+        "state.maxTokens",
+      );
     }
     const { maxTokens } = run.limits;
     if (maxTokens !== undefined && run.tokens + run.reserved + asked > maxTokens) {
-      return budget(`the run may use ${maxTokens} tokens: ${run.tokens} are used, ${run.reserved + asked} more could be`, "run.maxTokens");
+      return budget(
+        `the run may use ${maxTokens} tokens: ${run.tokens} are used, ${run.reserved + asked} more could be`,
+        "run.maxTokens",
+      );
     }
     return undefined;
   };
@@ -118,7 +130,9 @@ export function createLimits(state: StateLimits, run: RunMeter, clock: Clock, ow
       const onAbort = (): void => both.abort(signal.reason);
       if (signal.aborted) onAbort();
       else signal.addEventListener("abort", onAbort, { once: true });
-      const disarm = clock.after(Math.max(0, left), () => both.abort(new SluiceError("Cancellation", "timeout", "a time limit was passed")));
+      const disarm = clock.after(Math.max(0, left), () =>
+        both.abort(new SluiceError("Cancellation", "timeout", "a time limit was passed")),
+      );
       try {
         return await work(both.signal);
       } finally {

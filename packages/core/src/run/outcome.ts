@@ -27,7 +27,12 @@ export type RunOutcome = {
 };
 
 /** The run's last record. `cause` is the result whose failure nobody routed: its code is the run's. */
-export function endOf(account: RunAccount, ending: Ending, events: readonly EventDraft[], cause?: StageResult<Json>): ProgramEnd {
+export function endOf(
+  account: RunAccount,
+  ending: Ending,
+  events: readonly EventDraft[],
+  cause?: StageResult<Json>,
+): ProgramEnd {
   const status = ending.kind === "done" ? "completed" : ending.kind === "fail" ? "failed" : "cancelled";
   const { stages, denied, usage } = account;
   const error = errorOf(ending, cause);
@@ -41,7 +46,12 @@ export function endOf(account: RunAccount, ending: Ending, events: readonly Even
   };
   const finished: EventDraft = {
     type: "run.finished",
-    data: { status, usage: { ...usage }, denied: denied.length, ...(error === undefined ? {} : { error: { ...error } }) },
+    data: {
+      status,
+      usage: { ...usage },
+      denied: denied.length,
+      ...(error === undefined ? {} : { error: { ...error } }),
+    },
   };
   return { status, value: outcome, events: [...events, finished] };
 }
@@ -56,7 +66,9 @@ function errorOf(ending: Ending, cause: StageResult<Json> | undefined): { code: 
 /** Reads a run's end back, also one written by a cancel from outside, which knows of no stages. */
 export function readOutcome(end: RunEnd): RunOutcome {
   const none = { stages: [], denied: [], usage: { inputTokens: 0, outputTokens: 0 } };
-  const { reason, ...kept }: Partial<RunOutcome> & { readonly reason?: string } = JSON.parse(JSON.stringify(end.value ?? {}));
+  const { reason, ...kept }: Partial<RunOutcome> & { readonly reason?: string } = JSON.parse(
+    JSON.stringify(end.value ?? {}),
+  );
   const fallback = end.status === "completed" ? {} : { error: { code: end.status, message: reason ?? end.status } };
   return { ...none, ...fallback, ...kept, status: end.status };
 }

@@ -1,5 +1,5 @@
-import type { Slot, Slots } from "./slots.ts";
 import type { Stopwatch } from "./limits.ts";
+import type { Slot, Slots } from "./slots.ts";
 
 /** One execution's place among the session's stages at work. Its clocks run while it holds the place. */
 export interface Place {

@@ -87,11 +87,13 @@ async function runRoutes(of: RunOf, steps: StepRunner, runInput: Json): Promise<
       }
       next = await routeFailedFork(execution, ended.result, forked, forks, run);
     }
-    if (next === undefined) return endOf(account, { kind: "fail", reason: `state ${at.state} ended without a choice` }, []);
+    if (next === undefined)
+      return endOf(account, { kind: "fail", reason: `state ${at.state} ended without a choice` }, []);
     const { choice } = next;
     if (choice.kind !== "to") {
       // A failed fork may not fork again from its failure route: there would be two joins for one entry.
-      if (choice.kind === "fanOut") return endOf(account, { kind: "fail", reason: `the failure route of ${at.state} forked again` }, []);
+      if (choice.kind === "fanOut")
+        return endOf(account, { kind: "fail", reason: `the failure route of ${at.state} forked again` }, []);
       return endOf(account, choice, [], next.by === "default" ? ended.result : undefined);
     }
     const { fork: _joined, ...unforked } = run;
@@ -114,8 +116,17 @@ async function runSibling(of: RunOf, steps: StepRunner, state: string, input: Js
   const entry = { input: field(input, "input") ?? null, visit: 1, turnsBefore, routed: false };
   const ended = await execute(executionOf(of, steps, state, run, entry));
   const { result } = ended;
-  const status = result.status === "failed" || result.status === "paused" ? "failed" : result.status === "cancelled" ? "cancelled" : "completed";
-  return { status, value: { result, denied: ended.denied }, events: [{ type: "run.finished", data: { status, state } }] };
+  const status =
+    result.status === "failed" || result.status === "paused"
+      ? "failed"
+      : result.status === "cancelled"
+        ? "cancelled"
+        : "completed";
+  return {
+    status,
+    value: { result, denied: ended.denied },
+    events: [{ type: "run.finished", data: { status, state } }],
+  };
 }
 
 function executionOf(
@@ -128,7 +139,11 @@ function executionOf(
   const prepared = states.get(stateId);
   const executor = prepared === undefined ? undefined : deps.executors.get(prepared.state.kind);
   if (prepared === undefined || executor === undefined) {
-    throw new SluiceError("Host", "state_unknown", `pipeline ${spec.id} has no runnable state ${stateId}; it is not the pipeline this run was started with`);
+    throw new SluiceError(
+      "Host",
+      "state_unknown",
+      `pipeline ${spec.id} has no runnable state ${stateId}; it is not the pipeline this run was started with`,
+    );
   }
   const here = { runId: steps.runId, workspace: deps.workspace.root };
   return { ...here, ...entry, ...prepared, spec, stateId, executor, run, steps, deps, meter };
@@ -160,13 +175,19 @@ async function runFanOut(
       upstream: Object.fromEntries(run.upstream),
       turns: turns.get(state) ?? 0,
     };
-    return { key: state, input: childInput, events: [{ type: "run.started", data: { pipeline: spec.id, state, parent: steps.runId } }] };
+    return {
+      key: state,
+      input: childInput,
+      events: [{ type: "run.started", data: { pipeline: spec.id, state, parent: steps.runId } }],
+    };
   });
   const settled = await steps.fork(`fan-${count}`, children, {
     onFailure: choice.onFailure,
     failed: (end) => end.status === "failed",
     open: { events: [{ type: "fork.started", data: { fork: `fan-${count}`, siblings: keys, join: choice.join } }] },
-    joined: (ends) => [{ type: "fork.joined", data: { fork: `fan-${count}`, outcomes: mapValues(ends, (end) => end.status) } }],
+    joined: (ends) => [
+      { type: "fork.joined", data: { fork: `fan-${count}`, outcomes: mapValues(ends, (end) => end.status) } },
+    ],
   });
 
   const ended = new Map<string, ExecutionEnd>();
@@ -188,7 +209,9 @@ async function runFanOut(
 
 function readSibling(end: Settled): ExecutionEnd | undefined {
   if (field(end.value, "result") === undefined) return undefined;
-  const { result, denied }: { result: StageResult<Json>; denied: readonly Denied[] } = JSON.parse(JSON.stringify(end.value));
+  const { result, denied }: { result: StageResult<Json>; denied: readonly Denied[] } = JSON.parse(
+    JSON.stringify(end.value),
+  );
   return { result, denied, next: undefined };
 }
 
@@ -235,7 +258,12 @@ async function routeFailedFork(
   const ctx = stageContext({ ...run, fork: forked.outcomes }, execution, attempts, null);
   return await steps.run(`fan-${count}/failed`, async (call): Promise<NextDecision> => {
     const next = await decideNext(spec, stateId, result, ctx);
-    const event = (type: EventDraft["type"], data: JsonObject): EventDraft => ({ type, executionId, attempt: attempts, data });
+    const event = (type: EventDraft["type"], data: JsonObject): EventDraft => ({
+      type,
+      executionId,
+      attempt: attempts,
+      data,
+    });
     for (const draft of routeEvents({ event }, stateId, next)) call.event(draft);
     return next;
   });
@@ -264,4 +292,3 @@ function overLimit(account: RunAccount, limit: string, message: string): Program
 function mapValues<A, B>(record: Readonly<Record<string, A>>, fn: (value: A) => B): Record<string, B> {
   return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, fn(value)]));
 }
-

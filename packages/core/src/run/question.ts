@@ -7,7 +7,12 @@ import type { CallsOf } from "./calls.ts";
 import type { Ran, Runnable } from "./run-call.ts";
 
 /** What a question step opened; recorded. */
-type Opened = { readonly requestId: string; readonly question: string; readonly answer: { readonly [key: string]: Json }; readonly reachable: boolean };
+type Opened = {
+  readonly requestId: string;
+  readonly question: string;
+  readonly answer: { readonly [key: string]: Json };
+  readonly reachable: boolean;
+};
 
 /** Runs a call of effect `ask`: opens the request, waits for a person, records the answer as the call's result. */
 export async function askQuestion(of: CallsOf, at: string, runnable: Runnable): Promise<Ran> {
@@ -26,10 +31,18 @@ export async function askQuestion(of: CallsOf, at: string, runnable: Runnable): 
     }
     return { ...asked, reachable };
   });
-  if (!opened.reachable) return none("no_interactor", "nobody is there to answer; decide with what you know, and say so in your result");
+  if (!opened.reachable)
+    return none("no_interactor", "nobody is there to answer; decide with what you know, and say so in your result");
 
   const body = { tool: tool.name, question: opened.question, answer: opened.answer };
-  const request: OpenRequest = { requestId, runId: steps.runId, kind: "askUser", digest: digestOf(body), body, openedAt: deps.clock.now() };
+  const request: OpenRequest = {
+    requestId,
+    runId: steps.runId,
+    kind: "askUser",
+    digest: digestOf(body),
+    body,
+    openedAt: deps.clock.now(),
+  };
   const received = await awaitAnswer(of, request);
   return await journal.steps.run(`${at}/answer`, async (step): Promise<Ran> => {
     if (received === undefined) {
@@ -38,16 +51,29 @@ export async function askQuestion(of: CallsOf, at: string, runnable: Runnable): 
     }
     const answer = readAnswer(received);
     const { kind, by, reason } = answer;
-    step.event(journal.event("request.answered", { requestId, answer: kind, by, answeredAt: received.at, ...(reason === undefined ? {} : { reason }) }));
+    step.event(
+      journal.event("request.answered", {
+        requestId,
+        answer: kind,
+        by,
+        answeredAt: received.at,
+        ...(reason === undefined ? {} : { reason }),
+      }),
+    );
     return await resultOf(answer, opened, of);
   });
 }
 
 async function resultOf(answer: JournaledAnswer, opened: Opened, of: CallsOf): Promise<Ran> {
   const { kind, value, reason } = answer;
-  if (kind === "none") return none(reason ?? "no_interactor", "nobody answered; decide with what you know, and say so in your result");
-  if (kind !== "value" || value === undefined) return none("not_answered", reason ?? "the person did not answer this question");
-  const schema = compileSchema({ type: "object", properties: { answer: opened.answer }, required: ["answer"] }, "an answer");
+  if (kind === "none")
+    return none(reason ?? "no_interactor", "nobody answered; decide with what you know, and say so in your result");
+  if (kind !== "value" || value === undefined)
+    return none("not_answered", reason ?? "the person did not answer this question");
+  const schema = compileSchema(
+    { type: "object", properties: { answer: opened.answer }, required: ["answer"] },
+    "an answer",
+  );
   const checked = await schema.check({ answer: value });
   if (!checked.ok) return none("answer_invalid", "the answer does not fit what was asked");
   return { ok: true, output: of.execution.deps.secrets.json(value), outcome: "ok", ms: 0 };

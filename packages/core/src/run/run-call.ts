@@ -46,7 +46,11 @@ export function idempotencyKey({ runId, executionId, attempt, id }: Proposal): s
   return hash("sha256", JSON.stringify([runId, executionId, attempt, id])).slice(0, 32);
 }
 
-export function toolCall(runnable: Pick<Runnable, "proposal" | "judged" | "intent">, env: CallEnvironment, signal: AbortSignal): ToolCall {
+export function toolCall(
+  runnable: Pick<Runnable, "proposal" | "judged" | "intent">,
+  env: CallEnvironment,
+  signal: AbortSignal,
+): ToolCall {
   const { proposal, judged, intent } = runnable;
   const { atWork } = env.deps;
   const before = { count: atWork.count, started: atWork.started };
@@ -68,7 +72,12 @@ export function toolCall(runnable: Pick<Runnable, "proposal" | "judged" | "inten
 }
 
 /** Runs a call, or finds out what an earlier process did with it. Whatever the tool does becomes a value. */
-export async function runCall(runnable: Runnable, env: CallEnvironment, step: StepCall, incarnation: string): Promise<Ran> {
+export async function runCall(
+  runnable: Runnable,
+  env: CallEnvironment,
+  step: StepCall,
+  incarnation: string,
+): Promise<Ran> {
   const { clock } = env.deps;
   const startedAt = clock.now();
   const finish = (ran: Omit<Ran, "ms">): Ran => ({ ...ran, ms: clock.now() - startedAt });
@@ -76,7 +85,8 @@ export async function runCall(runnable: Runnable, env: CallEnvironment, step: St
   const earlier = step.opened !== undefined && step.opened.incarnation !== incarnation;
   if (earlier && runnable.tool.effect !== "read") {
     const answer = await recover(runnable, call, env.deps);
-    if (answer === "unknown") return finish({ ok: false, output: outcomeUnknown(runnable.tool.name), outcome: "outcome_unknown" });
+    if (answer === "unknown")
+      return finish({ ok: false, output: outcomeUnknown(runnable.tool.name), outcome: "outcome_unknown" });
     if (answer === "done") {
       const output = "This call took effect before the process was stopped; it was not run again.";
       return finish({ ok: true, output, outcome: "recovered" });
@@ -111,7 +121,10 @@ async function act(runnable: Runnable, call: ToolCall, deps: RunDeps, step: Step
     const raced = await orAborted(done, step.signal, deps);
     if (raced.kind === "ended") return checked(raced.result, deps);
     if (!settled) step.hold(done.catch(() => undefined));
-    return { ...failed("call_aborted", "the call was aborted and did not end; whether it took effect is not known"), outcome: "abandoned" };
+    return {
+      ...failed("call_aborted", "the call was aborted and did not end; whether it took effect is not known"),
+      outcome: "abandoned",
+    };
   } catch (thrown) {
     return failed("tool_failed", `the tool failed: ${deps.secrets.text(messageOf(thrown))}`);
   }

@@ -1,5 +1,5 @@
-import type { EventDraft, EventType } from "../journal/events.ts";
 import type { JsonObject } from "../base/json.ts";
+import type { EventDraft, EventType } from "../journal/events.ts";
 import type { StepRunner } from "../journal/seam.ts";
 import type { ScopedSteps } from "./executor.ts";
 

@@ -10,7 +10,10 @@ export function openTranscript(prompt: string, stage: StageContract, ctx: StageC
     sameAsRunInput(ctx) || isEmpty(ctx.input) ? "" : `Input of this stage:\n${JSON.stringify(ctx.input, null, 2)}`,
     ctx.feedback === undefined ? "" : `Your last attempt was sent back:\n${ctx.feedback}`,
   ];
-  return { system: `${prompt.trim()}\n\n${contract(stage, offer)}`, first: parts.filter((part) => part !== "").join("\n\n") };
+  return {
+    system: `${prompt.trim()}\n\n${contract(stage, offer)}`,
+    first: parts.filter((part) => part !== "").join("\n\n"),
+  };
 }
 
 export interface StageContract {
@@ -51,4 +54,3 @@ function sameAsRunInput(ctx: StageContext): boolean {
 function isEmpty(input: unknown): boolean {
   return input === undefined || input === null || (typeof input === "object" && Object.keys(input).length === 0);
 }
-

@@ -1,4 +1,8 @@
-import type { LanguageModelV4FunctionTool, LanguageModelV4Message, LanguageModelV4ToolResultPart } from "@ai-sdk/provider";
+import type {
+  LanguageModelV4FunctionTool,
+  LanguageModelV4Message,
+  LanguageModelV4ToolResultPart,
+} from "@ai-sdk/provider";
 import {
   type ActOutcome,
   type ActScope,
@@ -54,15 +58,34 @@ async function act(init: Json, scope: ActScope, model: ResolvedModel): Promise<A
     });
     if (answer.kind !== "reply") return { ...noReply(answer, scope.signal), ...spent(turn) };
     const { reply, completions } = answer;
-    usage = { inputTokens: usage.inputTokens + reply.usage.inputTokens, outputTokens: usage.outputTokens + reply.usage.outputTokens };
+    usage = {
+      inputTokens: usage.inputTokens + reply.usage.inputTokens,
+      outputTokens: usage.outputTokens + reply.usage.outputTokens,
+    };
     transcript.assistant(reply);
 
     const others = reply.calls.filter((call) => call.tool !== completion.tool);
-    const outcomes = others.length === 0 ? [] : await scope.calls(turn, others.map((call) => requestOf(turn, call)));
-    const finished = { turn, finishReason: reply.finishReason, calls: reply.calls.length, usage: usageData(reply.usage) };
+    const outcomes =
+      others.length === 0
+        ? []
+        : await scope.calls(
+            turn,
+            others.map((call) => requestOf(turn, call)),
+          );
+    const finished = {
+      turn,
+      finishReason: reply.finishReason,
+      calls: reply.calls.length,
+      usage: usageData(reply.usage),
+    };
     scope.note({ type: "turn.finished", data: finished });
     if (outcomes.some((outcome) => outcome.stuck === true)) {
-      return { status: "failed", code: "tool", message: "the model made the same call six times in a row", ...spent(turn) };
+      return {
+        status: "failed",
+        code: "tool",
+        message: "the model made the same call six times in a row",
+        ...spent(turn),
+      };
     }
     if (scope.signal.aborted) return { status: "cancelled", reason: reasonOf(scope.signal), ...spent(turn) };
 
@@ -84,19 +107,31 @@ async function act(init: Json, scope: ActScope, model: ResolvedModel): Promise<A
   return { status: "failed", code, message, turns: agent.turnCap, usage };
 }
 
-type NoReply = { status: "cancelled"; reason: string } | { status: "failed"; code: FailureCode; message: string; detail?: Json };
+type NoReply =
+  | { status: "cancelled"; reason: string }
+  | { status: "failed"; code: FailureCode; message: string; detail?: Json };
 
 function noReply(answer: Exclude<TurnAnswer, { readonly kind: "reply" }>, signal: AbortSignal): NoReply {
   switch (answer.kind) {
     case "cancelled":
       return { status: "cancelled", reason: reasonOf(signal) };
     case "limit":
-      return { status: "failed", code: answer.hit.code, message: answer.hit.message, detail: { limit: answer.hit.limit } };
+      return {
+        status: "failed",
+        code: answer.hit.code,
+        message: answer.hit.message,
+        detail: { limit: answer.hit.limit },
+      };
     case "failed": {
       const { error, tries } = answer;
       const code = error.kind === "context_overflow" ? "context_overflow" : "model";
       const message = tries === 1 ? error.message : `${error.message} (after ${tries} tries)`;
-      return { status: "failed", code, message, detail: { code: error.code, ...(error.status === undefined ? {} : { status: error.status }) } };
+      return {
+        status: "failed",
+        code,
+        message,
+        detail: { code: error.code, ...(error.status === undefined ? {} : { status: error.status }) },
+      };
     }
   }
 }
@@ -126,10 +161,18 @@ function createTranscript(system: string, first: string) {
       }
       messages.push({ role: "assistant", content: reply.content });
     },
-    results: (calls: readonly ModelToolCall[], outcomes: readonly CallOutcome[], completions: readonly CompletionCheck[], turn: number): void => {
+    results: (
+      calls: readonly ModelToolCall[],
+      outcomes: readonly CallOutcome[],
+      completions: readonly CompletionCheck[],
+      turn: number,
+    ): void => {
       const byId = new Map(outcomes.map((outcome) => [outcome.id, outcome]));
       const content = calls.map((call): LanguageModelV4ToolResultPart => {
-        const output = outputOf(byId.get(callId(turn, call.index)), completions.find((check) => check.index === call.index));
+        const output = outputOf(
+          byId.get(callId(turn, call.index)),
+          completions.find((check) => check.index === call.index),
+        );
         chars += output.type === "text" ? output.value.length : JSON.stringify(output.value).length;
         return { type: "tool-result", toolCallId: call.id, toolName: call.wireName ?? call.tool, output };
       });
@@ -143,42 +186,63 @@ type ResultOutput = { type: "text"; value: string } | { type: "json" | "error-js
 function outputOf(outcome: CallOutcome | undefined, check: CompletionCheck | undefined): ResultOutput {
   if (outcome !== undefined) {
     if (!outcome.ok) return { type: "error-json", value: outcome.output };
-    return typeof outcome.output === "string" ? { type: "text", value: outcome.output } : { type: "json", value: outcome.output };
+    return typeof outcome.output === "string"
+      ? { type: "text", value: outcome.output }
+      : { type: "json", value: outcome.output };
   }
   const issues = check?.ok === false ? check.issues.map((issue) => ({ ...issue })) : [];
-  const value = { code: "completion_schema_invalid", message: "the arguments do not fit the schema; call it again with all issues mended", issues };
+  const value = {
+    code: "completion_schema_invalid",
+    message: "the arguments do not fit the schema; call it again with all issues mended",
+    issues,
+  };
   return { type: "error-json", value };
 }
 
 function noteRejected(scope: ActScope, turn: number, check: CompletionCheck): void {
   if (check.ok) return;
   const issues = check.issues.map((issue) => ({ ...issue }));
-  scope.note({ type: "completion.rejected", data: { turn, callId: callId(turn, check.index), code: "completion_schema_invalid", issues } });
+  scope.note({
+    type: "completion.rejected",
+    data: { turn, callId: callId(turn, check.index), code: "completion_schema_invalid", issues },
+  });
 }
 
 function requestOf(turn: number, call: ModelToolCall) {
   const id = callId(turn, call.index);
   if (call.inputError === undefined && call.input !== undefined) return { id, tool: call.tool, input: call.input };
   const code = call.inputError?.code === "truncated" ? ("truncated_call" as const) : ("invalid_tool_input" as const);
-  return { id, tool: call.tool, inputFault: { code, message: call.inputError?.message ?? "the arguments could not be read" } };
+  return {
+    id,
+    tool: call.tool,
+    inputFault: { code, message: call.inputError?.message ?? "the arguments could not be read" },
+  };
 }
 
 function offeredTools(scope: ActScope, agent: AgentSpec): readonly LanguageModelV4FunctionTool[] {
   const all = agent.visibility === "session" || scope.offer.allowedTools === undefined;
   const tools = scope.offer.tools.filter((tool) => all || tool.allowed);
-  return [...tools.map(({ name, description, inputSchema }) => functionTool(name, description, inputSchema)), completionTool(agent)];
+  return [
+    ...tools.map(({ name, description, inputSchema }) => functionTool(name, description, inputSchema)),
+    completionTool(agent),
+  ];
 }
 
 function completionTool(agent: AgentSpec): LanguageModelV4FunctionTool {
   return functionTool(agent.completionTool, "Ends this stage with its result.", agent.completionSchema.jsonSchema);
 }
 
-function functionTool(name: string, description: string, inputSchema: AgentSpec["completionSchema"]["jsonSchema"]): LanguageModelV4FunctionTool {
+function functionTool(
+  name: string,
+  description: string,
+  inputSchema: AgentSpec["completionSchema"]["jsonSchema"],
+): LanguageModelV4FunctionTool {
   return { type: "function", name, description, inputSchema: { ...inputSchema } };
 }
 
 function agentOf(state: StateSpec): AgentSpec {
-  if (state.agent === undefined) throw new SluiceError("Validation", "state_invalid", "an agent state has to be made with stage()");
+  if (state.agent === undefined)
+    throw new SluiceError("Validation", "state_invalid", "an agent state has to be made with stage()");
   return state.agent;
 }
 

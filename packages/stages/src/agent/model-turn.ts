@@ -1,5 +1,16 @@
 import type { LanguageModelV4FunctionTool, LanguageModelV4Prompt } from "@ai-sdk/provider";
-import { type ActScope, type CompiledSchema, isJson, type Issue, type Json, type LimitHit, messageOf, type StepCall, type Usage, type Worked } from "@sluice/core";
+import {
+  type ActScope,
+  type CompiledSchema,
+  type Issue,
+  isJson,
+  type Json,
+  type LimitHit,
+  messageOf,
+  type StepCall,
+  type Usage,
+  type Worked,
+} from "@sluice/core";
 import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFailure, ModelReply } from "../models/reply.ts";
 import { cleanReply } from "./clean-reply.ts";
@@ -84,7 +95,8 @@ async function tryModel(scope: ActScope, request: TurnRequest, attempt: number, 
   const reserved = limits.reserve(Math.ceil(request.promptChars / CHARS_PER_TOKEN) + (maxOutputTokens ?? 0));
   if (!reserved.ok) return limitRecord(scope, call, reserved);
 
-  const emit = (kind: string) => (text: string) => scope.steps.emit(kind, { executionId, attempt: ctx.attempt, turn, try: attempt, text });
+  const emit = (kind: string) => (text: string) =>
+    scope.steps.emit(kind, { executionId, attempt: ctx.attempt, turn, try: attempt, text });
   const live = { text: createLiveText(secrets, emit("text")), reasoning: createLiveText(secrets, emit("reasoning")) };
   let usage: Usage | undefined;
   try {
@@ -106,7 +118,12 @@ async function tryModel(scope: ActScope, request: TurnRequest, attempt: number, 
     if (!reply.ok) return failureRecord(scope, call, turn, attempt, reply.error);
     usage = reply.usage;
     const cleaned = cleanReply(reply, secrets);
-    return { kind: "reply", reply: cleaned, completions: await checkCompletions(cleaned, request), worked: limits.worked() };
+    return {
+      kind: "reply",
+      reply: cleaned,
+      completions: await checkCompletions(cleaned, request),
+      worked: limits.worked(),
+    };
   } finally {
     live.reasoning.end();
     live.text.end();
@@ -130,7 +147,9 @@ async function checkCompletions(reply: Reply, { completion }: TurnRequest): Prom
   return checks;
 }
 
-type OutputCheck = { readonly ok: true; readonly output: Json } | { readonly ok: false; readonly issues: readonly Issue[] };
+type OutputCheck =
+  | { readonly ok: true; readonly output: Json }
+  | { readonly ok: false; readonly issues: readonly Issue[] };
 
 /** A schema may be user code that throws, and what it makes of a value must still be JSON to be kept. */
 async function checkOutput(schema: CompiledSchema<unknown>, input: Json): Promise<OutputCheck> {
@@ -138,7 +157,10 @@ async function checkOutput(schema: CompiledSchema<unknown>, input: Json): Promis
     const verdict = await schema.check(input);
     if (!verdict.ok) return verdict;
     if (isJson(verdict.value)) return { ok: true, output: verdict.value };
-    return { ok: false, issues: [{ path: "$", message: "the schema turned the payload into something that is not JSON" }] };
+    return {
+      ok: false,
+      issues: [{ path: "$", message: "the schema turned the payload into something that is not JSON" }],
+    };
   } catch (thrown) {
     return { ok: false, issues: [{ path: "$", message: `the schema could not check this: ${messageOf(thrown)}` }] };
   }
@@ -146,7 +168,12 @@ async function checkOutput(schema: CompiledSchema<unknown>, input: Json): Promis
 
 function limitRecord(scope: ActScope, call: StepCall, hit: LimitHit): Recorded {
   const { code, limit, message } = hit;
-  call.event({ type: "limit.reached", executionId: scope.executionId, attempt: scope.ctx.attempt, data: { limit, message } });
+  call.event({
+    type: "limit.reached",
+    executionId: scope.executionId,
+    attempt: scope.ctx.attempt,
+    data: { limit, message },
+  });
   return { kind: "limit", hit: { code, limit, message }, worked: scope.limits.worked() };
 }
 
