@@ -179,9 +179,9 @@ run(codeReview, { tsk: "x" });
 stage({ prompt: "x", completionTool: "x", turnCap: 1 });
 // @ts-expect-error a misspelt option
 stage({ prompt: "x", completionTool: "x", completionSchema: z.object({}), turnCap: 1, allowedTool: ["Read"] });
-// @ts-expect-error reads types upstream
 stage({
   reads: { plan },
+  // @ts-expect-error reads types upstream
   prompt: (ctx) => ctx.upstream.plan?.summry ?? "",
   completionTool: "x",
   completionSchema: z.object({}),

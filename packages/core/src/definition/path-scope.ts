@@ -21,6 +21,9 @@ export function readPathScope(scope: string): ScopeReading<PathScope> {
 }
 
 function refusal(scope: string): { readonly message: string; readonly suggestion?: string } | undefined {
+  if (scope.startsWith("!")) {
+    return { message: "a scope cannot hold a negation", suggestion: "name the folders that are allowed" };
+  }
   if (scope.startsWith("/") || scope.startsWith("~") || /^[A-Za-z]:/.test(scope)) {
     return {
       message: "a scope is relative to the workspace",

@@ -33,7 +33,8 @@ export function parsePattern(entry: AllowedTool): ToolPattern {
 
 /** Like `parsePattern`, with the fault as a value, for checks that gather all of them. */
 export function readPattern(entry: AllowedTool): ScopeReading<ToolPattern> {
-  const text = typeof entry === "string" ? entry : entry.tool;
+  const text = textOf(entry);
+  if (text === undefined) return { ok: false, message: "a tool pattern is a text, or { tool, optional: true }" };
   const refused = refusal(text);
   if (refused !== undefined) return refused;
   const open = text.indexOf("(");
@@ -53,6 +54,14 @@ export function readPattern(entry: AllowedTool): ScopeReading<ToolPattern> {
   const scopes = readScope(text.slice(0, open), scope);
   if (!scopes.ok) return { ...scopes, message: `${text}: ${scopes.message}` };
   return { ok: true, value: { text, name: name.value, literal, scope, ...scopes.value, ...optional } };
+}
+
+/** Undefined for what is neither a text nor exactly `{ tool, optional: true }`: a misspelt key must not drop a mark. */
+function textOf(entry: AllowedTool): string | undefined {
+  if (typeof entry === "string") return entry;
+  if (typeof entry !== "object" || entry === null) return undefined;
+  const known = Object.keys(entry).every((key) => key === "tool" || key === "optional");
+  return known && entry.optional === true && typeof entry.tool === "string" ? entry.tool : undefined;
 }
 
 /** Whether the pattern's name covers this tool. `*` does not cross a slash. */
@@ -77,8 +86,7 @@ export function matchesArgv(pattern: ToolPattern, argv: readonly string[], dynam
   return pattern.scope === undefined || pattern.command?.(argv, dynamic) === true;
 }
 
-function refusal(text: unknown): Extract<ScopeReading<never>, { ok: false }> | undefined {
-  if (typeof text !== "string") return { ok: false, message: "a tool pattern is text" };
+function refusal(text: string): Extract<ScopeReading<never>, { ok: false }> | undefined {
   if (text === "")
     return { ok: false, message: "a tool pattern is empty", suggestion: "name a tool, or use [] for none" };
   if (text.length > MAX_PATTERN)

@@ -22,6 +22,7 @@ export type TemplateReading =
 /** What a template may start from; the rest of a context is not for prompts. */
 const ROOTS: ReadonlySet<string> = new Set<keyof StageContext>([
   "runId",
+  "workspace",
   "task",
   "run",
   "input",

@@ -154,5 +154,6 @@ function byDefault(choice: ResolvedChoice): NextDecision {
 }
 
 function typeOf(value: unknown): string {
+  if (value === undefined) return "nothing";
   return value === null ? "null" : `a ${typeof value}`;
 }

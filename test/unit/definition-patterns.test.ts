@@ -1,0 +1,175 @@
+import { expect, test } from "vitest";
+import { isSluiceError } from "../../packages/core/src/base/errors.ts";
+import { matchesArgv, matchesName, matchesPath, parsePattern } from "../../packages/core/src/definition/patterns.ts";
+
+function refusalOf(text: string): string {
+  try {
+    parsePattern(text);
+    return "accepted";
+  } catch (thrown) {
+    return isSluiceError(thrown, "pattern_invalid") && thrown.class === "Validation"
+      ? thrown.message
+      : `another error: ${String(thrown)}`;
+  }
+}
+/** Whether a rule covers a command; words that begin with $ are only known when it runs. */
+function covers(rule: string, command: string): boolean {
+  const argv = command.split(" ");
+  return matchesArgv(
+    parsePattern(rule),
+    argv,
+    argv.map((word) => word.startsWith("$")),
+  );
+}
+
+test.each([
+  ["Read", "Read", true],
+  ["Read", "read", false],
+  ["Read", "ReadAll", false],
+  ["Read", "xRead", false],
+  ["mcp__github__*", "mcp__github__list_issues", true],
+  ["mcp__github__*", "mcp__gitlab__list_issues", false],
+  ["mcp__github__*", "mcp__github_", false],
+  ["mcp__*__search", "mcp__docs__search", true],
+  ["*", "Bash", true],
+  ["Edit(src/**)", "Edit", true],
+  ["Edit(src/**)", "Write", false],
+])("the pattern %s covers the tool %s: %s", (pattern, tool, wanted) => {
+  expect(matchesName(parsePattern(pattern), tool)).toBe(wanted);
+});
+
+test.each([
+  ["Edit(src/**)", "src/a.ts", true],
+  ["Edit(src/**)", "src/deep/er/a.ts", true],
+  ["Edit(src/**)", "src", true],
+  ["Edit(src/**)", "srcs/a.ts", false],
+  ["Edit(src/**)", "lib/src/a.ts", false],
+  ["Edit(src/**)", "src/.env", true],
+  ["Edit(src/**)", "Src/a.ts", false],
+  ["Edit(src/*)", "src/a.ts", true],
+  ["Edit(src/*)", "src/.env", true],
+  ["Edit(src/*)", "src/a/b.ts", false],
+  ["Edit(src/*)", "src", false],
+  ["Edit(**/*.test.ts)", "a.test.ts", true],
+  ["Edit(**/*.test.ts)", "x/y/a.test.ts", true],
+  ["Edit(**/*.test.ts)", "x/y/a.ts", false],
+  ["Edit(src/**/test/**)", "src/a/b/test/c", true],
+  ["Edit(src/**/test/**)", "src/test", true],
+  ["Edit(*.{ts,tsx})", "a.tsx", true],
+  ["Edit(*.{ts,tsx})", "a.js", false],
+  ["Edit(a?.ts)", "ab.ts", true],
+  ["Edit(a?.ts)", "a/.ts", false],
+  ["Edit(app/(group)/[slug]/page.tsx)", "app/(group)/[slug]/page.tsx", true],
+  ["Edit(app/(group)/[slug]/page.tsx)", "app/group/s/page.tsx", false],
+  ["Edit(docs/a b.md)", "docs/a b.md", true],
+  ["Read(**)", "", true],
+  ["Read(**)", ".", true],
+  ["Read(**)", "any/thing", true],
+  ["Read(*)", "", false],
+  ["Read(**)", "/etc/passwd", false],
+  ["Read(**)", "../secret", false],
+  ["Read(**)", "a/../../secret", false],
+  ["Read", "any/thing", true],
+  ["Bash(npm test *)", "npm test a", false],
+])("the scope of %s covers the path %s: %s", (pattern, path, wanted) => {
+  expect(matchesPath(parsePattern(pattern), path)).toBe(wanted);
+});
+
+test.each([
+  ["Bash(npm test *)", "npm test", true],
+  ["Bash(npm test *)", "npm test --watch unit", true],
+  ["Bash(npm test *)", "npm run test", false],
+  ["Bash(npm test *)", "npm", false],
+  ["Bash(npm test *)", "npm tests", false],
+  ["Bash(npm test *)", "npm test $FILES", true],
+  ["Bash(npm test *)", "npm $TARGET", false],
+  ["Bash(npm test *)", "$NPM test", false],
+  ["Bash(npm test)", "npm test", true],
+  ["Bash(npm test)", "npm test --watch", false],
+  ["Bash(git * --stat)", "git diff --stat", true],
+  ["Bash(git * --stat)", "git diff HEAD --stat", false],
+  ["Bash(git * --stat)", "git $ARGS --stat", false],
+  ["Bash(echo '*')", "echo *", true],
+  ["Bash(echo '*')", "echo x", false],
+  ["Bash", "rm -rf .", true],
+  ["Shell(npm test *)", "npm test a", true],
+  ["Edit(src/**)", "src/** x", false],
+])("the rule %s covers the command %s: %s", (pattern, command, wanted) => {
+  expect(covers(pattern, command)).toBe(wanted);
+});
+
+test("quoted words of a rule may hold spaces", () => {
+  const pattern = parsePattern(`Bash(git commit -m "a b" *)`);
+  expect(matchesArgv(pattern, ["git", "commit", "-m", "a b"], [false, false, false, false])).toBe(true);
+  expect(matchesArgv(pattern, ["git", "commit", "-m", "a", "b"], [false, false, false, false, false])).toBe(false);
+});
+
+test("a word nobody called known counts as unknown, and no command falls under no rule", () => {
+  expect(matchesArgv(parsePattern("Bash(npm test)"), ["npm", "test"], [false])).toBe(false);
+  expect(matchesArgv(parsePattern("Bash(*)"), [], [])).toBe(false);
+});
+
+test.each([
+  ["!Read", "negation"],
+  ["!(Read)", "negation"],
+  ["Edit(!src/**)", "negation"],
+  ["Edit(!(src)/**)", "negation"],
+  ["Edit(src/!(a|b))", "negation"],
+  ["Edit(src/@(a|b))", "groups"],
+  ["Edit(src/+(a))", "groups"],
+  ["Re?d", "only * stands for others"],
+  ["[RE]ead", "only * stands for others"],
+  ["{Read,Edit}", "only * stands for others"],
+  ["Read|Edit", "only * stands for others"],
+  ["mcp__github__**", "**"],
+  ["", "empty"],
+  [" Read", 'write "Read"'],
+  ["Read\n", "invisible"],
+  ["Re\u200bad", "invisible"],
+  ["Read\u0000", "invisible"],
+  ["(src/**)", "needs a tool"],
+  ["Edit(", "parentheses do not match"],
+  ["Edit)", "parentheses do not match"],
+  ["Edit(src/**", "parentheses do not match"],
+  ["Edit(src/**)x", "parentheses do not match"],
+  ["Edit(a)(b)", "parentheses do not match"],
+  ["Edit(a)b)", "parentheses do not match"],
+  ["Edit()", "write Edit for all of it"],
+  ["Bash( )", "write Bash for all of it"],
+  ["Edit(/etc/**)", "relative to the workspace"],
+  ["Edit(~/x)", "relative to the workspace"],
+  ["Edit(C:/x)", "relative to the workspace"],
+  ["Edit(../x)", "climb"],
+  ["Edit(src/../../x)", "climb"],
+  ["Edit({src,..}/x)", "climb"],
+  ["Edit(./src/**)", "src/** instead of ./src/**"],
+  ["Edit(src/)", "write src/**"],
+  ["Edit(src//a)", "empty pieces"],
+  ["Edit(src\\a)", "backslash"],
+  ["Edit(src/**.ts)", "whole piece"],
+  ["Edit({a/b,c}/x)", "one pattern for each folder"],
+  ["Edit({a}/x)", "lists no alternatives"],
+  ["Edit({a,{b,c}})", "nested"],
+  ["Edit({a,b)", "do not close"],
+  ["Edit({1..9}.ts)", "lists no alternatives"],
+  ["Edit({1..9,a}.ts)", "ranges"],
+  ["Edit(*a*a*a*a*b)", "more than 4 stars"],
+  ["*(src/**)", "one pattern for each tool"],
+  ["Bash(npm run test:*)", "npm run test:*"],
+  ["Bash(npm 'test)", "quote is not closed"],
+  ["Bash(a\\ b)", "use quotes"],
+  [`Read(${"a".repeat(600)})`, "longer than 512"],
+])("the pattern %j is told: %s", (text, reason) => {
+  expect(refusalOf(text)).toContain(reason);
+});
+
+test("a star inside a word of a rule is refused with the form that says it", () => {
+  expect(refusalOf("Bash(npm run test:*)")).toContain('write "test *"');
+});
+
+test("a long hostile path is judged at once, whatever the pattern", () => {
+  const pattern = parsePattern("Read(**/a/**/b/**/c/**/d)");
+  expect(matchesPath(pattern, `${"a/b/c/".repeat(20_000)}x`)).toBe(false);
+  const stars = parsePattern("Read(*a*a*a*b)");
+  expect(matchesPath(stars, "a".repeat(100_000))).toBe(false);
+});
