@@ -69,7 +69,8 @@ export interface Problem {
 /** All problems at once, as one error: nobody should have to mend a definition one message at a time. */
 export function problemsError(code: string, headline: string, problems: readonly Problem[]): SluiceError {
   const lines = problems.map(
-    (problem) => `  ${problem.path}: ${problem.message}${problem.suggestion === undefined ? "" : ` (${problem.suggestion})`}`,
+    (problem) =>
+      `  ${problem.path}: ${problem.message}${problem.suggestion === undefined ? "" : ` (${problem.suggestion})`}`,
   );
   const detail: Json = problems.map((problem) => ({ ...problem }));
   return new SluiceError("Validation", code, [headline, ...lines].join("\n"), { detail: { problems: detail } });

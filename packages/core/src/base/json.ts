@@ -47,7 +47,9 @@ export function deepFreeze<T>(value: T): T {
 }
 
 /** `JSON.parse` that returns the fault instead of throwing it. */
-export function parseJson(text: string): { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly fault: string } {
+export function parseJson(
+  text: string,
+): { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly fault: string } {
   try {
     const value: Json = JSON.parse(text);
     return { ok: true, value };
