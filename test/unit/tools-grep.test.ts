@@ -207,3 +207,9 @@ test("a `rg` in the workspace or in PATH is never run", async () => {
   folder.put("config", "--files\n");
   expect(textOf(await stage.use(grepTool(), { pattern: "^x" }))).toBe("a");
 });
+
+test("where ripgrep cannot be started, the built-in search does the work", async () => {
+  const folder = tempFolder();
+  folder.put("a", "x");
+  expect(textOf(await stageIn(folder).use(grepTool({ ripgrep: "/nowhere/rg" }), { pattern: "x" }))).toBe("a");
+});

@@ -103,8 +103,10 @@ test("what cannot be started is a typed error", async () => {
   await expect(run("a\0b").end).rejects.toMatchObject({ code: "spawn_failed" });
 });
 
-test("an abort before the start ends the process at once", async () => {
-  expect((await run("sleep 1000", { signal: AbortSignal.abort() }).end).by).toBe("abort");
+test("an abort before the start starts nothing", async () => {
+  const folder = tempFolder();
+  expect((await run("echo x > made", { cwd: folder.root, signal: AbortSignal.abort() }).end).by).toBe("abort");
+  expect(existsSync(folder.path("made"))).toBe(false);
 });
 
 test.runIf(process.platform === "linux")(

@@ -131,6 +131,8 @@ function environment(call: ToolCall): Readonly<Record<string, string>> {
   const kept = Object.entries(call.env).filter(([name]) => !SHELL_VARIABLES.test(name));
   return {
     ...Object.fromEntries(kept),
+    // Bash trusts a PWD that leads to the same folder, and then climbs by that name.
+    PWD: call.workspace.root,
     // No colours and nothing that waits for a key: nobody sits at this terminal.
     TERM: "dumb",
     PAGER: "cat",

@@ -9,8 +9,8 @@ type Token =
   | { readonly kind: "one" }
   | { readonly kind: "star" }
   | { readonly kind: "set"; readonly negated: boolean; readonly ranges: readonly (readonly [number, number])[] };
-/** The tokens of one name, or any number of folders. */
-type Piece = readonly Token[] | "folders";
+/** Matches one name, or stands for any number of folders. */
+type Piece = ((name: string) => boolean) | "folders";
 
 const MAX_PATTERN = 1_000;
 const MAX_ALTERNATIVES = 64;
@@ -47,7 +47,7 @@ export function compileGlob(pattern: string): GlobVerdict {
 /** A matcher for the names of a pattern, without braces. A last `**` stands for at least one name. */
 export function compilePath(names: readonly string[]): PathMatcher {
   const pieces: Piece[] = names.map((name) => (/^\*\*+$/.test(name) ? "folders" : compileName(name)));
-  if (pieces.at(-1) === "folders") pieces.push([{ kind: "star" }]);
+  if (pieces.at(-1) === "folders") pieces.push(() => true);
   return (path) => matchPath(pieces, path);
 }
 
@@ -58,8 +58,8 @@ function matchPath(pieces: readonly Piece[], path: readonly string[]): boolean {
     path.length,
     (piece) => pieces[piece] === "folders",
     (piece, name) => {
-      const tokens = pieces[piece];
-      return tokens !== undefined && tokens !== "folders" && matchName(tokens, path[name] ?? "");
+      const matchName = pieces[piece];
+      return matchName !== undefined && matchName !== "folders" && matchName(path[name] ?? "");
     },
   );
 }
@@ -113,7 +113,16 @@ function matchCharacter(token: Token | undefined, character: string): boolean {
   return token.ranges.some(([from, to]) => point >= from && point <= to) !== token.negated;
 }
 
-function compileName(name: string): readonly Token[] {
+function compileName(name: string): (name: string) => boolean {
+  const tokens = tokensOf(name);
+  // Most rules of most files are plain names.
+  const plain = tokens.every((token) => token.kind === "character")
+    ? tokens.map((token) => token.character).join("")
+    : undefined;
+  return plain === undefined ? (text) => matchName(tokens, text) : (text) => text === plain;
+}
+
+function tokensOf(name: string): readonly Token[] {
   const characters = Array.from(name);
   const tokens: Token[] = [];
   for (let at = 0; at < characters.length; at += 1) {

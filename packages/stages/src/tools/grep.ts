@@ -1,5 +1,5 @@
 import { lstatSync } from "node:fs";
-import { type Clock, systemClock, type ToolCall, type ToolResult, type ToolSpec } from "@sluice/core";
+import { type Clock, isSluiceError, systemClock, type ToolCall, type ToolResult, type ToolSpec } from "@sluice/core";
 import { z } from "zod";
 import { searchBuiltIn } from "./grep-builtin.ts";
 import { carriedRipgrep, searchWithRipgrep } from "./grep-ripgrep.ts";
@@ -67,11 +67,15 @@ async function search(grep: GrepInput, call: ToolCall, options: GrepOptions): Pr
   const page = collector(grep, (path) => (path === "" ? shown : shown === "." ? path : `${shown}/${path}`));
   const clock = options.clock ?? systemClock;
   const ripgrep = options.ripgrep === undefined ? await carriedRipgrep() : (options.ripgrep ?? undefined);
-  const end =
-    ripgrep === undefined
-      ? await searchBuiltIn(real, isFolder, query, call, clock, page.take)
-      : await searchWithRipgrep(ripgrep, real, isFolder, query, call, clock, page.take);
-  return page.result(end);
+  const builtIn = (): Promise<GrepEnd> => searchBuiltIn(real, isFolder, query, call, clock, page.take);
+  if (ripgrep === undefined) return page.result(await builtIn());
+  try {
+    return page.result(await searchWithRipgrep(ripgrep, real, isFolder, query, call, clock, page.take));
+  } catch (thrown) {
+    // Installed for another system, or on a disk that runs no programs.
+    if (!isSluiceError(thrown, "spawn_failed")) throw thrown;
+    return page.result(await builtIn());
+  }
 }
 
 function kindOf(real: string, shown: string): "folder" | "file" {

@@ -44,6 +44,7 @@ export interface ProcessEnd {
  */
 export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
   const clock = options.clock ?? systemClock;
+  if (options.signal.aborted) return { by: "abort", exitCode: null, killed: null, leftOthers: false };
   const child = await start(options);
   const pid = child.pid;
   if (pid === undefined) throw fault("spawn_failed", `${options.file} could not be started.`);
