@@ -45,6 +45,7 @@ export function resolveReal(path: string, cwd: string): Resolution {
     }
     if (stats === "missing") existing ??= current;
     else if (typeof stats === "string") return refuse(stats);
+    else if (!stats.isDirectory() && pending[0] === "..") return refuse("`..` behind something that is no folder");
     current = next;
   }
   return canonical(current, existing);
