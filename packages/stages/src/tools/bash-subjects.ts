@@ -4,7 +4,8 @@ import type { Subject, Workspace } from "@sluice/core";
 import { compilePath } from "./glob-match.ts";
 import { resolveReal } from "./paths.ts";
 import { systemCode } from "./results.ts";
-import { analyseShell, type ShellPath } from "./shell/analyse.ts";
+import { analyseShell } from "./shell/analyse.ts";
+import type { ShellPath } from "./shell/findings.ts";
 
 /** Names a glob may match before it counts as unknown. */
 const MAX_MATCHES = 2_000;

@@ -1,5 +1,5 @@
 import type { Json, JsonObject, Subject, ToolCall, ToolResult, Workspace } from "@sluice/core";
-import { displayPath, fileSubjects, judgedPath } from "./paths.ts";
+import { displayPath, judgedPath } from "./paths.ts";
 import { checkIntent, faultIntent, type Present, readPresent, replaceFile, staleFile } from "./replace-file.ts";
 import { asFault, asResult, fault } from "./results.ts";
 import {
@@ -13,9 +13,11 @@ import {
   sha256,
 } from "./text.ts";
 
+// The parts of a tool that changes one file: Edit and Write are these, around a different rewrite.
+
 /** How a tool turns what is in a file into what shall be in it. `before` is undefined when there is no file. Throws what the model did wrong. */
 export type Rewrite = (before: FileText | undefined, shown: string) => Rewritten;
-export interface Rewritten {
+interface Rewritten {
   readonly after: FileText;
   /** What the model is told when it is done. */
   readonly report: (delta: { readonly added: number; readonly removed: number }) => string;
@@ -30,11 +32,6 @@ interface Plan {
   readonly rewritten: Rewritten;
   readonly bytes: Buffer;
   readonly hash: string;
-}
-
-/** The parts of a tool that changes one file: both Edit and Write are this, around a different rewrite. */
-export function changeSubjects(path: string, workspace: Workspace): readonly Subject[] {
-  return fileSubjects(path, "write", workspace);
 }
 
 /** Hashes before and after, or why the change cannot be made. Recorded before anything is written. */

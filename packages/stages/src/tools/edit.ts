@@ -1,7 +1,8 @@
 import type { ToolSpec } from "@sluice/core";
 import { z } from "zod";
-import { changeSubjects, executeChange, prepareChange, type Rewrite } from "./change.ts";
+import { executeChange, prepareChange, type Rewrite } from "./change.ts";
 import { count, firstCharacters } from "./output.ts";
+import { fileSubjects } from "./paths.ts";
 import { recoverWrite } from "./replace-file.ts";
 import { fault } from "./results.ts";
 import { type FileText, isCrlf, numbered, splitLines, toCrlf, toLf } from "./text.ts";
@@ -29,7 +30,7 @@ export const editTool: ToolSpec<EditInput> = {
 - new_string must not hold a "[redacted:" marker (redacted_content): it stands for a secret in the file.`,
   input,
   effect: "write",
-  subjects: (edit, workspace) => changeSubjects(edit.file_path, workspace),
+  subjects: (edit, workspace) => fileSubjects(edit.file_path, "write", workspace),
   prepare: (edit, call) => prepareChange(edit.file_path, rewriting(edit), call),
   execute: (edit, call) => executeChange(edit.file_path, rewriting(edit), call),
   recover: recoverWrite,

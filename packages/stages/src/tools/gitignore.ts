@@ -27,7 +27,7 @@ export interface Ignores {
   readonly scopes: readonly Scope[];
 }
 
-export function parseGitignore(text: string): readonly Rule[] {
+function parseGitignore(text: string): readonly Rule[] {
   const rules: Rule[] = [];
   for (const line of text.replace(/^\uFEFF/, "").split("\n")) {
     if (rules.length >= MAX_RULES) break;

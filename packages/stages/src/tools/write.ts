@@ -1,7 +1,8 @@
 import type { ToolSpec } from "@sluice/core";
 import { z } from "zod";
-import { changeSubjects, executeChange, prepareChange, type Rewrite } from "./change.ts";
+import { executeChange, prepareChange, type Rewrite } from "./change.ts";
 import { count } from "./output.ts";
+import { fileSubjects } from "./paths.ts";
 import { recoverWrite } from "./replace-file.ts";
 import { isCrlf, splitLines, toCrlf } from "./text.ts";
 
@@ -19,7 +20,7 @@ export const writeTool: ToolSpec<WriteInput> = {
 - content must not hold a "[redacted:" marker (redacted_content): it stands for a secret in the file.`,
   input,
   effect: "write",
-  subjects: (write, workspace) => changeSubjects(write.file_path, workspace),
+  subjects: (write, workspace) => fileSubjects(write.file_path, "write", workspace),
   prepare: (write, call) => prepareChange(write.file_path, rewriting(write.content), call),
   execute: (write, call) => executeChange(write.file_path, rewriting(write.content), call),
   recover: recoverWrite,
