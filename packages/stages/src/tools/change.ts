@@ -1,4 +1,4 @@
-import type { Json, JsonObject, Subject, ToolCall, ToolResult, Workspace } from "@sluice/core";
+import type { Json, JsonObject, ToolCall, ToolResult } from "@sluice/core";
 import { displayPath, judgedPath } from "./paths.ts";
 import { checkIntent, faultIntent, type Present, readPresent, replaceFile, staleFile } from "./replace-file.ts";
 import { asFault, asResult, fault } from "./results.ts";
