@@ -1,0 +1,53 @@
+import type { LanguageModelV4, LanguageModelV4FunctionTool, LanguageModelV4Prompt } from "@ai-sdk/provider";
+import { z } from "zod";
+import { COMPLETION_TOOL, PROMPT, type Review, reviewSchema, TASK } from "./review.ts";
+
+/** What somebody who needs no pipeline would note about a call. */
+interface AuditEntry {
+  readonly at: number;
+  readonly type: "started" | "finished";
+  readonly stage: string;
+  readonly text?: string;
+  readonly output?: Review;
+}
+
+const { $schema: _dialect, ...inputSchema } = z.toJSONSchema(reviewSchema, { target: "draft-7", io: "input" });
+const tools: LanguageModelV4FunctionTool[] = [
+  {
+    type: "function",
+    name: COMPLETION_TOOL,
+    description: "Ends this stage with its result.",
+    inputSchema: z.record(z.string(), z.json()).parse(inputSchema),
+  },
+];
+
+/** The work of one stage without a machine around it: a fresh transcript, one call, every part read, the answer checked. */
+export async function bareStage(model: LanguageModelV4, stage: string, audit: AuditEntry[]): Promise<Review> {
+  const prompt: LanguageModelV4Prompt = [
+    { role: "system", content: PROMPT },
+    { role: "user", content: [{ type: "text", text: TASK }] },
+  ];
+  audit.push({ at: Date.now(), type: "started", stage });
+  const { stream } = await model.doStream({ prompt, tools });
+  const reader = stream.getReader();
+  let text = "";
+  let input: string | undefined;
+  for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+    const part = chunk.value;
+    if (part.type === "text-delta") text += part.delta;
+    else if (part.type === "tool-call") input = part.input;
+    else if (part.type === "error") throw new Error("the model failed");
+  }
+  if (input === undefined) throw new Error("the model called nothing");
+  const checked = reviewSchema.safeParse(JSON.parse(input));
+  if (!checked.success) throw new Error("the answer does not fit");
+  audit.push({ at: Date.now(), type: "finished", stage, text, output: checked.data });
+  return checked.data;
+}
+
+/** A loop of bare stages, its audit kept until the end like a run's journal. */
+export async function bareLoop(model: LanguageModelV4, stages: number): Promise<number> {
+  const audit: AuditEntry[] = [];
+  for (let stage = 0; stage < stages; stage += 1) await bareStage(model, `stage-${stage}`, audit);
+  return audit.length;
+}

@@ -1,0 +1,158 @@
+import { cpuPerUnit, growthExponent, median, type Slice } from "./measure.ts";
+import type { Rounds } from "./process.ts";
+
+/** One number that is held against a budget. */
+export interface Finding {
+  readonly what: string;
+  readonly value: number;
+  readonly unit: string;
+  /** The value may be at most this; without one it is only told. */
+  readonly atMost?: number;
+}
+
+/** One row group of the table: which workloads take turns, and what is made of their slices. */
+export interface Cell {
+  readonly name: string;
+  readonly about: string;
+  readonly workloads: readonly string[];
+  readonly rounds: number;
+  judge(rounds: Rounds): readonly Finding[];
+}
+
+export const cells: readonly Cell[] = [
+  {
+    name: "stage",
+    about: "one-turn stages in one run, in memory",
+    workloads: ["bare", "stages"],
+    rounds: 7,
+    judge: (rounds) => overBare(rounds, "stages", "stage", 6),
+  },
+  {
+    name: "pipeline",
+    about: "runs of three one-turn stages, in memory",
+    workloads: ["bare", "pipelines"],
+    rounds: 7,
+    judge: (rounds) => overBare(rounds, "pipelines", "stage", 6),
+  },
+  {
+    name: "sqlite",
+    about: "one-turn stages in one run, journal on disk",
+    workloads: ["bare", "stages", "sqlite", "raw-commits"],
+    rounds: 7,
+    judge: (rounds) => {
+      const [bare, memory, sqlite, raw] = ["bare", "stages", "sqlite", "raw-commits"].map((name) =>
+        medianCost(rounds, name),
+      );
+      if (bare === undefined || memory === undefined || sqlite === undefined || raw === undefined) return [];
+      return [
+        { what: "bare loop", value: bare, unit: "µs/stage" },
+        { what: "in memory", value: memory, unit: "µs/stage" },
+        { what: "on disk", value: sqlite, unit: "µs/stage" },
+        { what: "raw commits of the same rows", value: raw, unit: "µs/stage" },
+        { what: "commits", value: fact(rounds, "sqlite", "commits"), unit: "a stage" },
+        { what: "on disk / (6 bare + 1.5 raw commits)", value: sqlite / (6 * bare + 1.5 * raw), unit: "x", atMost: 1 },
+        { what: "(on disk - in memory) / raw commits", value: (sqlite - memory) / raw, unit: "x" },
+      ];
+    },
+  },
+  {
+    name: "calls",
+    about: "tool calls in one transcript",
+    workloads: ["calls-200", "calls-1000", "calls-3000"],
+    rounds: 5,
+    judge: (rounds) => {
+      const costs = [200, 1000, 3000].map((calls) => {
+        const size = fact(rounds, `calls-${calls}`, "calls");
+        return { size, cost: medianCost(rounds, `calls-${calls}`) };
+      });
+      const [small, , large] = costs;
+      if (small === undefined || large === undefined) return [];
+      return [
+        ...costs.map(({ size, cost }) => ({ what: `of ${size} calls`, value: cost / size, unit: "µs/call" })),
+        { what: "growth of the whole", value: growthExponent(small, large), unit: "exponent", atMost: 1.05 },
+      ];
+    },
+  },
+  {
+    name: "fan-out",
+    about: "a thousand one-turn siblings and their join, eight at work",
+    workloads: ["bare", "fan-out"],
+    rounds: 7,
+    judge: (rounds) => overBare(rounds, "fan-out", "sibling", 6),
+  },
+  {
+    name: "fan-out-virtual",
+    about: "the same on a virtual clock, 10 ms a call",
+    workloads: ["fan-out-virtual"],
+    rounds: 1,
+    judge: (rounds) => {
+      const ideal = fact(rounds, "fan-out-virtual", "idealMs");
+      const makespan = fact(rounds, "fan-out-virtual", "makespanMs");
+      return [
+        { what: "most at work at once", value: fact(rounds, "fan-out-virtual", "most"), unit: "siblings", atMost: 8 },
+        { what: "makespan", value: makespan, unit: "virtual ms" },
+        { what: "off the ideal makespan", value: Math.abs(makespan - ideal), unit: "virtual ms", atMost: 0 },
+      ];
+    },
+  },
+  {
+    name: "long-run",
+    about: "ten thousand stages in one run",
+    workloads: ["long-run"],
+    rounds: 5,
+    judge: (rounds) => {
+      const slices = rounds.get("long-run") ?? [];
+      const ratio = median(slices.map(({ facts }) => (facts.lateMs ?? Number.NaN) / (facts.earlyMs ?? Number.NaN)));
+      return [
+        { what: "the second thousand", value: fact(rounds, "long-run", "earlyMs"), unit: "ms" },
+        { what: "the last thousand", value: fact(rounds, "long-run", "lateMs"), unit: "ms" },
+        { what: "last / second", value: ratio, unit: "x", atMost: 1.2 },
+      ];
+    },
+  },
+  {
+    name: "listeners",
+    about: "what a run leaves on signals",
+    workloads: ["listeners"],
+    rounds: 1,
+    judge: (rounds) => [
+      { what: "signals made", value: fact(rounds, "listeners", "signals"), unit: "" },
+      { what: "signals handed out", value: fact(rounds, "listeners", "handedOut"), unit: "" },
+      { what: "listeners left on them", value: fact(rounds, "listeners", "left"), unit: "", atMost: 0 },
+      { what: "listeners left on the process", value: fact(rounds, "listeners", "processLeft"), unit: "", atMost: 0 },
+    ],
+  },
+  {
+    name: "heap",
+    about: "what finished runs keep, in one session",
+    workloads: ["heap"],
+    rounds: 5,
+    judge: (rounds) => {
+      const perRun = (rounds.get("heap") ?? []).map(({ facts, units }) => (facts.bytesLeft ?? Number.NaN) / units);
+      return [{ what: "heap kept", value: median(perRun), unit: "bytes/run", atMost: 200 }];
+    },
+  },
+];
+
+/** Cost against the bare loop: the median of the rounds' own ratios, since a round's slices met the same machine. */
+function overBare(rounds: Rounds, name: string, unit: string, atMost: number): readonly Finding[] {
+  const bare = rounds.get("bare") ?? [];
+  const ratios = (rounds.get(name) ?? []).map((slice, round) => cpuPerUnit(slice) / costOf(bare[round]));
+  return [
+    { what: "bare loop", value: medianCost(rounds, "bare"), unit: `µs/${unit}` },
+    { what: "ours", value: medianCost(rounds, name), unit: `µs/${unit}` },
+    { what: "ours / bare", value: median(ratios), unit: "x", atMost },
+  ];
+}
+
+function medianCost(rounds: Rounds, name: string): number {
+  return median((rounds.get(name) ?? []).map(cpuPerUnit));
+}
+
+function costOf(slice: Slice | undefined): number {
+  return slice === undefined ? Number.NaN : cpuPerUnit(slice);
+}
+
+function fact(rounds: Rounds, workload: string, name: string): number {
+  return median((rounds.get(workload) ?? []).map(({ facts }) => facts[name] ?? Number.NaN));
+}

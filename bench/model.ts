@@ -1,0 +1,89 @@
+import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from "@ai-sdk/provider";
+
+/** One turn of a model as it streams it: thinking, words, one tool call. */
+export interface Answer {
+  readonly reasoning: readonly string[];
+  readonly text: readonly string[];
+  readonly tool: string;
+  /** The call's arguments, in the pieces they come in. */
+  readonly input: readonly string[];
+}
+
+/** What a model says at its n-th call, from 0. */
+export type AnswerAt = (call: number) => Answer;
+
+/** Hears of a call before it is answered; what it returns is waited for. */
+export type OnCall = (call: number, options: LanguageModelV4CallOptions) => Promise<void> | undefined;
+
+/**
+ * A plain object that answers at once. Every part is made anew and handed out when it is asked for, one at a time: what a
+ * provider does after its transport and its parser, which are not measured.
+ */
+export function streamingModel(answerAt: AnswerAt, onCall: OnCall = () => undefined): LanguageModelV4 {
+  let calls = 0;
+  return {
+    specificationVersion: "v4",
+    provider: "bench",
+    modelId: "instant",
+    supportedUrls: {},
+    doGenerate: () => Promise.reject(new Error("only streams are measured")),
+    doStream: async (options) => {
+      const call = calls;
+      calls += 1;
+      const waited = onCall(call, options);
+      if (waited !== undefined) await waited;
+      const parts = partsOf(answerAt(call), call);
+      let next = 0;
+      const stream = new ReadableStream<LanguageModelV4StreamPart>({
+        pull: (controller) => {
+          const part = parts[next];
+          next += 1;
+          if (part === undefined) controller.close();
+          else controller.enqueue(part);
+        },
+      });
+      return { stream };
+    },
+  };
+}
+
+function partsOf({ reasoning, text, tool, input }: Answer, call: number): readonly LanguageModelV4StreamPart[] {
+  const parts: LanguageModelV4StreamPart[] = [
+    { type: "stream-start", warnings: [] },
+    { type: "response-metadata", id: `msg_${call}`, modelId: "instant" },
+  ];
+  if (reasoning.length > 0) {
+    parts.push({ type: "reasoning-start", id: "0" });
+    for (const delta of reasoning) parts.push({ type: "reasoning-delta", id: "0", delta });
+    parts.push({ type: "reasoning-end", id: "0" });
+  }
+  if (text.length > 0) {
+    parts.push({ type: "text-start", id: "1" });
+    for (const delta of text) parts.push({ type: "text-delta", id: "1", delta });
+    parts.push({ type: "text-end", id: "1" });
+  }
+  const id = `call_${call}`;
+  parts.push({ type: "tool-input-start", id, toolName: tool });
+  for (const delta of input) parts.push({ type: "tool-input-delta", id, delta });
+  parts.push(
+    { type: "tool-input-end", id },
+    { type: "tool-call", toolCallId: id, toolName: tool, input: input.join("") },
+  );
+  parts.push({
+    type: "finish",
+    finishReason: { unified: "tool-calls", raw: "tool_use" },
+    usage: {
+      inputTokens: { total: 812, noCache: 812, cacheRead: 0, cacheWrite: 0 },
+      outputTokens: { total: 214, text: 150, reasoning: 64 },
+    },
+  });
+  return parts;
+}
+
+/** A text in pieces of about a token or two. */
+export function pieces(text: string, count: number): readonly string[] {
+  const size = Math.ceil(text.length / count);
+  return Array.from({ length: count }, (_, at) => text.slice(at * size, (at + 1) * size)).filter(
+    (piece) => piece !== "",
+  );
+}

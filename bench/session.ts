@@ -1,0 +1,22 @@
+import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createSession, type RunResult, type Session, type SessionOptions } from "@sluice/stages";
+
+/** A folder for the life of this process. */
+export function scratch(): string {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "sluice-bench-")));
+  process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** A session as a person's: with one key to look for in all that streams by, and nobody to ask. */
+export function benchSession(cwd: string, options: SessionOptions): Session {
+  return createSession({ cwd, env: { PATH: "/usr/bin", BENCH_API_KEY: "sk-bench-0123456789abcdefghij" }, ...options });
+}
+
+/** A benchmark of runs that fail would measure nothing. */
+export function completed<O>(result: RunResult<O>): O {
+  if (result.status === "completed") return result.output;
+  throw new Error(`a run ended as ${result.status}: ${JSON.stringify(result)}`);
+}

@@ -1,0 +1,109 @@
+import { type Clock, done, fanOut, pipeline, type Stage, type StageContext } from "@sluice/core";
+import { z } from "zod";
+import type { Workload, WorkloadOptions } from "../measure.ts";
+import { streamingModel } from "../model.ts";
+import { REVIEW_ANSWER, type Review, TASK } from "../review.ts";
+import { benchSession, completed, scratch } from "../session.ts";
+import { reviewModel, reviewStage } from "./stages.ts";
+
+const CAP = 8;
+/** Virtual milliseconds of one model call. */
+const CALL_MS = 10;
+
+/** A state that forks into `siblings` one-turn stages, and one that joins them. */
+function fork(siblings: number) {
+  const keys = Array.from({ length: siblings }, (_, at) => `part-${at}`);
+  const stages: Record<string, Stage<Review, undefined>> = { split: reviewStage(), join: reviewStage() };
+  for (const key of keys) stages[key] = reviewStage();
+  return pipeline({
+    id: "fork",
+    input: z.object({ task: z.string() }),
+    stages,
+    initial: "split",
+    next: {
+      split: () => fanOut(keys, { join: "join" }),
+      join: (_result: unknown, ctx: StageContext) => done(Object.keys(ctx.upstream).length),
+    },
+  });
+}
+
+export async function fanOutOfThousand({ quick }: WorkloadOptions): Promise<Workload> {
+  const siblings = quick ? 100 : 1000;
+  const forking = fork(siblings);
+  const cwd = scratch();
+  return {
+    warmUps: 3,
+    slice: async () => {
+      const session = benchSession(cwd, { model: reviewModel(), maxParallel: CAP });
+      completed(await session.run(forking, { task: TASK }));
+      await session.close();
+      return { units: siblings, facts: {} };
+    },
+  };
+}
+
+/** The same under a clock that is turned by hand: how many were at work at most, and how long it all took. */
+export async function fanOutOnVirtualClock({ quick }: WorkloadOptions): Promise<Workload> {
+  const siblings = quick ? 100 : 1000;
+  const forking = fork(siblings);
+  const cwd = scratch();
+  return {
+    warmUps: 0,
+    slice: async () => {
+      const clock = virtualClock();
+      let atWork = 0;
+      let most = 0;
+      const model = streamingModel(
+        () => REVIEW_ANSWER,
+        async () => {
+          atWork += 1;
+          most = Math.max(most, atWork);
+          await new Promise<void>((resolve) => {
+            clock.after(CALL_MS, resolve);
+          });
+          atWork -= 1;
+        },
+      );
+      const session = benchSession(cwd, { model, maxParallel: CAP, clock });
+      let over = false;
+      const run = session.run(forking, { task: TASK }).finally(() => {
+        over = true;
+      });
+      while (!over) {
+        // All that can happen at this moment of virtual time has happened when the loop comes round.
+        await new Promise((resolve) => setImmediate(resolve));
+        clock.turnToNext();
+      }
+      completed(await run);
+      await session.close();
+      const around = 2 * CALL_MS;
+      const ideal = Math.ceil(siblings / CAP) * CALL_MS;
+      return { units: siblings, facts: { most, makespanMs: clock.now() - around, idealMs: ideal } };
+    },
+  };
+}
+
+interface VirtualClock extends Clock {
+  /** Goes on to the moment the next timer is for. */
+  turnToNext(): void;
+}
+
+function virtualClock(): VirtualClock {
+  const timers = new Set<{ readonly at: number; readonly fn: () => void }>();
+  let now = 0;
+  return {
+    now: () => now,
+    after: (ms, fn) => {
+      const timer = { at: now + ms, fn };
+      timers.add(timer);
+      return () => {
+        timers.delete(timer);
+      };
+    },
+    turnToNext: () => {
+      if (timers.size === 0) return;
+      now = Math.min(...[...timers].map(({ at }) => at));
+      for (const timer of [...timers]) if (timer.at <= now && timers.delete(timer)) timer.fn();
+    },
+  };
+}

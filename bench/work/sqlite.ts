@@ -1,0 +1,62 @@
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import type { JournalRecord } from "@sluice/core";
+import { sqliteStore } from "@sluice/sqlite";
+import type { Workload, WorkloadOptions } from "../measure.ts";
+import { TASK } from "../review.ts";
+import { benchSession, completed, scratch } from "../session.ts";
+import { loopOf, reviewModel } from "./stages.ts";
+
+const stagesOf = ({ quick }: WorkloadOptions): number => (quick ? 50 : 300);
+
+/** The one-turn stage with its journal on disk. */
+export async function sqliteStages(options: WorkloadOptions): Promise<Workload> {
+  const units = stagesOf(options);
+  const looped = loopOf(units);
+  const folder = scratch();
+  const session = benchSession(folder, { model: reviewModel(), store: sqliteStore(join(folder, "store")) });
+  return {
+    warmUps: 3,
+    slice: async () => {
+      const run = session.start(looped, { task: TASK });
+      completed(await run);
+      const summary = await session.host.get(run.runId);
+      return { units, facts: { commits: (summary?.records ?? 0) / units } };
+    },
+    close: session.close,
+  };
+}
+
+/** The same rows, each in a commit of its own: what the disk and SQLite take whoever writes. */
+export async function rawCommits(options: WorkloadOptions): Promise<Workload> {
+  const units = stagesOf(options);
+  const folder = scratch();
+  const records = await recordsOf(units, folder);
+  const db = new DatabaseSync(join(folder, "raw.db"));
+  db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+  db.exec(
+    "CREATE TABLE records (place INTEGER PRIMARY KEY, ordinal INTEGER, step_id TEXT, phase TEXT, incarnation TEXT, hash TEXT, value TEXT, events TEXT) STRICT",
+  );
+  const insert = db.prepare("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  let place = 0;
+  return {
+    warmUps: 3,
+    slice: async () => {
+      for (const { ordinal, stepId, phase, incarnation, hash, value, events } of records) {
+        insert.run(place, ordinal, stepId, phase, incarnation, hash, value, events);
+        place += 1;
+      }
+      return { units, facts: { commits: records.length / units } };
+    },
+    close: async () => db.close(),
+  };
+}
+
+async function recordsOf(stages: number, folder: string): Promise<readonly JournalRecord[]> {
+  const session = benchSession(folder, { model: reviewModel() });
+  const run = session.start(loopOf(stages), { task: TASK });
+  completed(await run);
+  const [journal] = await session.host.journal(run.runId);
+  await session.close();
+  return journal?.records ?? [];
+}

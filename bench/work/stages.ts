@@ -1,0 +1,79 @@
+import { done, pipeline, stage, to } from "@sluice/core";
+import { z } from "zod";
+import { bareLoop } from "../bare.ts";
+import type { Workload, WorkloadOptions } from "../measure.ts";
+import { streamingModel } from "../model.ts";
+import { COMPLETION_TOOL, PROMPT, REVIEW_ANSWER, reviewSchema, TASK } from "../review.ts";
+import { benchSession, completed, scratch } from "../session.ts";
+
+export function reviewStage() {
+  return stage({
+    prompt: PROMPT,
+    allowedTools: ["Read", "Grep", "Glob"],
+    completionTool: COMPLETION_TOOL,
+    completionSchema: reviewSchema,
+    turnCap: 8,
+    checkGate: () => "proceed",
+  });
+}
+
+/** One stage that is entered `stages` times in one run. */
+export function loopOf(stages: number) {
+  return pipeline({
+    id: "loop",
+    input: z.object({ task: z.string() }),
+    stages: { review: reviewStage() },
+    initial: "review",
+    limits: { maxVisits: stages, maxHops: stages },
+    next: { review: ({ output }, ctx) => (ctx.visit < stages ? to("review") : done(output)) },
+  });
+}
+
+export const reviewModel = () => streamingModel(() => REVIEW_ANSWER);
+
+export async function bare({ quick }: WorkloadOptions): Promise<Workload> {
+  const model = reviewModel();
+  const units = quick ? 500 : 3000;
+  return {
+    warmUps: 3,
+    slice: async () => {
+      await bareLoop(model, units);
+      return { units, facts: {} };
+    },
+  };
+}
+
+export async function memoryStages({ quick }: WorkloadOptions): Promise<Workload> {
+  const units = quick ? 200 : 1000;
+  const looped = loopOf(units);
+  const cwd = scratch();
+  return {
+    warmUps: 3,
+    slice: async () => {
+      const session = benchSession(cwd, { model: reviewModel() });
+      completed(await session.run(looped, { task: TASK }));
+      await session.close();
+      return { units, facts: {} };
+    },
+  };
+}
+
+export async function memoryPipelines({ quick }: WorkloadOptions): Promise<Workload> {
+  const runs = quick ? 70 : 350;
+  const session = benchSession(scratch(), { model: reviewModel() });
+  const three = pipeline({
+    id: "three",
+    input: z.object({ task: z.string() }),
+    stages: { plan: reviewStage(), execute: reviewStage(), review: reviewStage() },
+    initial: "plan",
+    next: { plan: () => to("execute"), execute: () => to("review"), review: ({ output }) => done(output) },
+  });
+  return {
+    warmUps: 3,
+    slice: async () => {
+      for (let run = 0; run < runs; run += 1) completed(await session.run(three, { task: TASK }));
+      return { units: runs * 3, facts: {} };
+    },
+    close: session.close,
+  };
+}
