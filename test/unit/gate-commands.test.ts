@@ -106,3 +106,27 @@ test("somebody's own command tool is judged by its own rules in the same way", (
   expect(shell(["Terminal"], command("touch a"))).toBe("ask");
   expect(shell(["Bash", "Edit"], command("touch a"))).toBe("ask");
 });
+
+describe("an operand that is only known when the command runs", () => {
+  const unknown: Subject = {
+    kind: "opaque",
+    reason: "which path is only known when the command runs",
+    from: "operand",
+  };
+  const cat = command("cat $f", { readOnly: true });
+
+  test("is read where every command may run and Read has no scope", () => {
+    expect(bash(["Bash", "Edit"], cat, unknown)).toBe("envelope");
+    expect(bash(["Bash", "Edit", "Read"], cat, unknown)).toBe("envelope");
+  });
+
+  test("needs a grant in a state that may not write, and where Read has a scope", () => {
+    expect(bash(["Bash", "Read"], cat, unknown)).toBe("ask");
+    expect(bash(["Bash", "Edit", "Read(src/**)"], cat, unknown)).toBe("ask");
+    expect(bash(["Bash(cat *)", "Edit"], cat, unknown)).toBe("ask");
+  });
+
+  test("is not what makes a line that cannot be read open", () => {
+    expect(bash(["Bash", "Edit"], { kind: "opaque", reason: "not understood" })).toBe("ask");
+  });
+});

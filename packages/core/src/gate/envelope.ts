@@ -80,9 +80,16 @@ function faultOf(subject: Subject, scene: Scene): string | undefined {
     case "host":
       return scene.plain ? undefined : `${texts(scene.rules)} says nothing about the host ${subject.host}`;
     case "opaque":
+      return subject.from === "operand" && readsFreely(scene) ? undefined : subject.reason;
     case "refused":
       return subject.reason;
   }
+}
+
+/** Where every command may run anyway and Read has no scope, a reader's operand that nobody can know yet opens nothing more. */
+function readsFreely({ envelope, plain }: Scene): boolean {
+  const readers = envelope.rulesFor("Read");
+  return plain && envelope.mayWrite && (readers.length === 0 || readers.some(isPlain));
 }
 
 /** The tools that write files: what DESIGN calls a state that may write is decided by their names. */

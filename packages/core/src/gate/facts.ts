@@ -29,7 +29,7 @@ export type Subject =
   /** A hard limit the tool found while looking: no grant lifts it. */
   | { readonly kind: "refused"; readonly reason: string }
   /** Something that cannot be known before it runs, so it is outside every envelope but can be granted. */
-  | { readonly kind: "opaque"; readonly reason: string };
+  | { readonly kind: "opaque"; readonly reason: string; readonly from?: "operand" };
 
 export type ToolEffect = "read" | "write" | "ask";
 

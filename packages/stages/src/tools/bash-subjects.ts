@@ -26,7 +26,8 @@ function pathSubjects(found: ShellPath, workspace: Workspace): readonly Subject[
   const { path, access, from, dynamic, within } = found;
   if (!dynamic) return [resolved(path, found, workspace)];
   if (within === undefined || from !== "operand") {
-    return [{ kind: "opaque", reason: `which path ${JSON.stringify(path)} is, is only known when the command runs` }];
+    const reason = `which path ${JSON.stringify(path)} is, is only known when the command runs`;
+    return [{ kind: "opaque", reason, ...(from === "operand" && access === "read" ? { from } : {}) }];
   }
   const folder = resolved(within, found, workspace);
   const links = folder.kind === "path" ? linksMatching(path, workspace.root) : [];
