@@ -1,11 +1,11 @@
 import { field, type Json } from "../base/json.ts";
 import type { DenialCause } from "../gate/denial.ts";
-import { grantBody } from "../gate/summary.ts";
+import type { SecretFilter } from "../journal/redact.ts";
 import type { OpenRequest, ReceivedSignal } from "../journal/seam.ts";
 import type { CallsOf, Proposed } from "./calls.ts";
 import type { Judge, Judged } from "./judge.ts";
 
-/** An answer as it stands in the journal: what, by whom, about which digest. */
+/** An answer from the journal, without known secrets: what, by whom, about which digest. */
 export interface JournaledAnswer {
   readonly kind: string;
   readonly reason: string | undefined;
@@ -14,17 +14,18 @@ export interface JournaledAnswer {
   readonly by: string;
 }
 
-export function readAnswer({ payload, by }: ReceivedSignal): JournaledAnswer {
+export function readAnswer({ payload, by }: ReceivedSignal, secrets: SecretFilter): JournaledAnswer {
   const text = (key: string): string | undefined => {
     const value = field(payload, key);
-    return typeof value === "string" ? value : undefined;
+    return typeof value === "string" ? secrets.text(value) : undefined;
   };
+  const value = field(payload, "value");
   return {
     kind: text("kind") ?? "",
     reason: text("reason") ?? text("cause"),
-    value: field(payload, "value"),
+    value: value === undefined ? undefined : secrets.json(value),
     digest: text("digest"),
-    by,
+    by: secrets.text(by),
   };
 }
 
@@ -48,6 +49,7 @@ export async function askGrants(
   judged: readonly Judged[],
 ): Promise<readonly Judged[]> {
   const { grants, journal, execution } = of;
+  const { secrets } = execution.deps;
   const asked = group.flatMap((proposed) => {
     const one = judged.find(({ id, verdict }) => id === proposed.proposal.id && verdict.kind === "ask");
     return one === undefined ? [] : [{ proposed, one, requestId: grants.request(proposed.proposal) }];
@@ -55,23 +57,24 @@ export async function askGrants(
   const answers = new Map<string, ReceivedSignal | undefined>();
   for (const { proposed, one, requestId } of asked) {
     const { proposal } = proposed;
-    const why = one.verdict.kind === "ask" ? one.verdict.why : "";
     const request: OpenRequest = {
       requestId,
       runId: execution.steps.runId,
       kind: "grantStageTool",
       digest: proposal.argsDigest,
-      body: grantBody(proposal, proposal.input ?? null, why),
+      body: one.verdict.kind === "ask" ? one.verdict.body : {},
       openedAt: execution.deps.clock.now(),
     };
     answers.set(requestId, await awaitAnswer(of, request));
   }
   // No token is kept as authority: it is minted here, from the journaled answer, and only for the digest it names.
-  for (const { requestId } of asked) {
+  for (const { proposed, requestId } of asked) {
     const received = answers.get(requestId);
     if (received === undefined) continue;
-    const { kind, digest } = readAnswer(received);
-    grants.answer(requestId, { approve: kind === "approve", digest: digest ?? "" });
+    const { kind, digest } = readAnswer(received, secrets);
+    const minted = grants.answer(requestId, { approve: kind === "approve", digest: digest ?? "" });
+    // The journal takes one answer: one that was for something else closes the request all the same.
+    if (!minted) grants.answer(requestId, { approve: false, digest: proposed.proposal.argsDigest });
   }
   const settled = await journal.steps.run(`${at}/settle`, async (step): Promise<Judged[]> => {
     const last: Judged[] = [];
@@ -79,11 +82,10 @@ export async function askGrants(
       const received = answers.get(requestId);
       const callId = proposed.proposal.id;
       if (received === undefined) {
-        step.event(journal.event("grant.expired", { requestId, callId, cause: "cancelled" }));
-        last.push(judge.refuse(one, "denied", "the run was cancelled while this waited for an answer", step));
+        last.push(judge.cancelled(one, step));
         continue;
       }
-      const answer = readAnswer(received);
+      const answer = readAnswer(received, secrets);
       const { by, kind, reason } = answer;
       const said = {
         requestId,

@@ -1,4 +1,5 @@
 import PQueue from "p-queue";
+import { sha256 } from "../base/canonical.ts";
 import type { Json } from "../base/json.ts";
 import type { StageContext } from "../definition/types.ts";
 import type { DenialCause } from "../gate/denial.ts";
@@ -8,6 +9,8 @@ import { askGrants } from "./ask.ts";
 import type { Execution } from "./execution.ts";
 import type { CallOutcome, CallRequest, Offer } from "./executor.ts";
 import { createJudge, type Judge, type Judged } from "./judge.ts";
+import type { Limits } from "./limits.ts";
+import { cancelReason } from "./over.ts";
 import type { Place } from "./place.ts";
 import { askQuestion } from "./question.ts";
 import { createRepeats } from "./repeats.ts";
@@ -30,6 +33,7 @@ export interface CallsOf {
   readonly ctx: StageContext;
   readonly offer: Offer;
   readonly place: Place;
+  readonly limits: Limits;
   readonly completionTool: string;
   readonly grants: Grants;
   /** What results left for later calls of this attempt, such as the hashes of files that were read. */
@@ -49,10 +53,16 @@ export type Group = readonly Proposed[];
 const WRITE_GRACE_MS = 5_000;
 
 /** The walk of every tool call of one attempt: judged, asked about, run, recorded. No other way in. */
+export interface Calls {
+  run(turn: number, requests: readonly CallRequest[]): Promise<readonly CallOutcome[]>;
+  /** Ends the attempt: tokens and permits are void from now on. Returns the requests that were never settled. */
+  close(): readonly string[];
+}
+
 export function createCalls(
-  attempt: Pick<CallsOf, "execution" | "journal" | "ctx" | "offer" | "place" | "completionTool">,
+  attempt: Pick<CallsOf, "execution" | "journal" | "ctx" | "offer" | "place" | "limits" | "completionTool">,
   denied: Denied[],
-): (turn: number, requests: readonly CallRequest[]) => Promise<readonly CallOutcome[]> {
+): Calls {
   const { execution, ctx } = attempt;
   const { deps, steps } = execution;
   const executionId = `${execution.stateId}#${execution.visit}`;
@@ -63,42 +73,49 @@ export function createCalls(
   const repeats = createRepeats();
   const effectOf = (tool: string): ToolEffect => deps.tools.get(tool)?.effect ?? "read";
 
-  return async (turn, requests) => {
-    const proposed = requests.map((request): Proposed => {
-      const { id, tool, input, inputFault } = request;
-      const proposal = grants.propose(
-        input === undefined
-          ? { id, tool, inputFault: inputFault?.message ?? "the arguments could not be read" }
-          : { id, tool, input },
-      );
-      proposals.set(id, proposal);
-      return { proposal, request, times: repeats.count(tool, proposal.argsDigest) };
-    });
-    const outcomes: CallOutcome[] = [];
-    for (const [index, group] of groupCalls(proposed, effectOf).entries()) {
-      // A cancelled run judges and runs nothing more.
-      if (steps.signal.aborted) break;
-      const settled = await settleGroup(of, judge, `turn/${turn}/${index}`, group);
-      for (const { judged, ran } of settled) {
-        const { id, tool, verdict } = judged;
-        if (verdict.kind === "refused") {
-          if (verdict.cause !== undefined)
-            denied.push({ executionId, attempt: ctx.attempt, callId: id, tool, cause: verdict.cause });
-          outcomes.push({
-            id,
-            tool,
-            ok: false,
-            output: verdict.output,
-            ...(verdict.stuck === true ? { stuck: true } : {}),
-          });
-        } else {
-          Object.assign(of.notes, ran?.notes);
-          outcomes.push({ id, tool, ok: ran?.ok === true, output: ran?.output ?? null });
-        }
-      }
-    }
-    return outcomes;
+  const propose = (request: CallRequest): Proposed => {
+    const { id, tool, input, inputFault } = request;
+    const proposal = grants.propose(
+      input === undefined
+        ? { id, tool, inputFault: inputFault?.message ?? "the arguments could not be read" }
+        : { id, tool, input },
+    );
+    proposals.set(id, proposal);
+    // Arguments that cannot be read have no digest of their own; only the same text again is the same call.
+    const digest = inputFault?.raw === undefined ? proposal.argsDigest : sha256(inputFault.raw.toWellFormed());
+    return { proposal, request, times: repeats.count(tool, digest) };
   };
+
+  const outcomeOf = ({ judged: { id, tool, verdict }, ran }: Settled): CallOutcome => {
+    if (verdict.kind !== "refused") {
+      if (ran === undefined) return notRun(id, tool);
+      Object.assign(of.notes, ran.notes);
+      return { id, tool, ok: ran.ok, output: ran.output };
+    }
+    const { cause, output, stuck } = verdict;
+    if (cause !== undefined) denied.push({ executionId, attempt: ctx.attempt, callId: id, tool, cause });
+    return { id, tool, ok: false, output, ...(stuck === true ? { stuck } : {}) };
+  };
+
+  return {
+    run: async (turn, requests) => {
+      const proposed = requests.map(propose);
+      const outcomes: CallOutcome[] = [];
+      for (const [index, group] of groupCalls(proposed, effectOf).entries()) {
+        // A run that is cancelled, or a state that has to fail, judges and runs nothing more.
+        if (cancelReason(steps.signal) !== undefined || outcomes.some((outcome) => outcome.stuck === true)) break;
+        const settled = await settleGroup(of, judge, `turn/${turn}/${index}`, group);
+        outcomes.push(...settled.map(outcomeOf));
+      }
+      const rest = proposed.slice(outcomes.length);
+      return [...outcomes, ...rest.map(({ proposal }) => notRun(proposal.id, proposal.tool))];
+    },
+    close: grants.expireAll,
+  };
+}
+
+function notRun(id: string, tool: string): CallOutcome {
+  return { id, tool, ok: false, output: { code: "call_not_run", message: "the stage was ended before this call" } };
 }
 
 interface Settled {
@@ -111,6 +128,8 @@ async function settleGroup(of: CallsOf, judge: Judge, at: string, group: Group):
   const judged = first.some(({ verdict }) => verdict.kind === "ask")
     ? await askGrants(of, judge, at, group, first)
     : first;
+  if (cancelReason(of.execution.steps.signal) !== undefined)
+    return judged.map((one) => ({ judged: one, ran: undefined }));
   const runnables = judged.flatMap((one) => {
     const proposal = of.proposalOf(one.id);
     const runnable = proposal === undefined ? undefined : judge.runnable(proposal, one);
@@ -127,7 +146,7 @@ async function runApproved(
   at: string,
   runnables: readonly Runnable[],
 ): Promise<ReadonlyMap<string, Ran>> {
-  const { execution, journal, grants } = of;
+  const { execution, journal, grants, limits } = of;
   const { deps, steps } = execution;
   const [only] = runnables;
   if (only === undefined) return new Map();
@@ -154,26 +173,15 @@ async function runApproved(
     `${at}/call`,
     async (step): Promise<Ran[]> => {
       if (!writing) for (const event of announced) step.event(event);
-      const lanes = new PQueue({ concurrency: deps.maxParallelReads });
-      const all = await Promise.all(
-        runnables.map((one) =>
-          runnables.length === 1
-            ? runCall(one, env, step, steps.incarnation)
-            : lanes.add(() => runCall(one, env, step, steps.incarnation)),
-        ),
-      );
-      for (const [index, ran] of all.entries()) {
+      const all = await limits.timed(step.signal, (signal) => {
+        const at = { signal, opened: step.opened, hold: step.hold, incarnation: steps.incarnation };
+        return sideBySide(runnables, deps.maxParallelReads, (one) => runCall(one, env, at));
+      });
+      for (const [index, { outcome, ms, facts }] of all.entries()) {
         const proposal = runnables[index]?.proposal;
         if (proposal === undefined) continue;
-        const { outcome, ms, facts } = ran;
-        const ended = {
-          callId: proposal.id,
-          tool: proposal.tool,
-          outcome,
-          ms,
-          ...(facts === undefined ? {} : { facts }),
-        };
-        step.event(journal.event("call.finished", ended));
+        const ended = { callId: proposal.id, tool: proposal.tool, outcome, ms };
+        step.event(journal.event("call.finished", facts === undefined ? ended : { ...ended, facts }));
       }
       return all;
     },
@@ -185,6 +193,13 @@ async function runApproved(
       return ran === undefined ? [] : [[proposal.id, ran] as const];
     }),
   );
+}
+
+async function sideBySide<A, B>(items: readonly A[], most: number, work: (item: A) => Promise<B>): Promise<B[]> {
+  const [only, ...more] = items;
+  if (only !== undefined && more.length === 0) return [await work(only)];
+  const lanes = new PQueue({ concurrency: most });
+  return await Promise.all(items.map((item) => lanes.add(() => work(item))));
 }
 
 function groupCalls(calls: readonly Proposed[], effectOf: (tool: string) => ToolEffect): readonly Group[] {

@@ -51,7 +51,12 @@ export interface CallRequest {
   readonly tool: string;
   /** Absent when the arguments could not be read; then `inputFault` says why. */
   readonly input?: Json;
-  readonly inputFault?: { readonly code: "invalid_tool_input" | "truncated_call"; readonly message: string };
+  readonly inputFault?: {
+    readonly code: "invalid_tool_input" | "truncated_call";
+    readonly message: string;
+    /** What was sent, as far as it is known: two unreadable calls are the same only when these are. */
+    readonly raw?: string;
+  };
 }
 /** What came of a call: always exactly one per request, in the order asked. */
 export interface CallOutcome {
@@ -85,7 +90,7 @@ export interface ActScope {
   readonly limits: Limits;
   /** Aborts on cancel. */
   readonly signal: AbortSignal;
-  /** Judges, asks about and runs calls, in order; the only way to run a tool. */
+  /** Judges, asks about and runs calls, in order; the only way to run a tool. Rejects once the attempt is over. */
   calls(turn: number, requests: readonly CallRequest[]): Promise<readonly CallOutcome[]>;
   /** Waits with the state's place in the session given free, outside every timeout. */
   wait(stepId: string, until: number): Promise<void>;

@@ -1,4 +1,5 @@
-import type { Json } from "../base/json.ts";
+import { type Json, type JsonObject, jsonFault } from "../base/json.ts";
+import { ownCopy } from "../base/own-json.ts";
 import { decide, type LiveTool } from "../gate/decide.ts";
 import {
   type DenialCause,
@@ -16,6 +17,7 @@ import { argsSummary, grantBody } from "../gate/summary.ts";
 import type { BoundCall, CallWork, Tool } from "../gate/tool.ts";
 import type { StepCall } from "../journal/seam.ts";
 import type { CallsOf, Group, Proposed } from "./calls.ts";
+import { cancelReason, orAborted } from "./over.ts";
 import { REPEATED, STUCK } from "./repeats.ts";
 import { type Runnable, toolCall } from "./run-call.ts";
 
@@ -23,7 +25,8 @@ import { type Runnable, toolCall } from "./run-call.ts";
 
 export type CallVerdict =
   | { readonly kind: "approved"; readonly by: ApprovedBy }
-  | { readonly kind: "ask"; readonly why: string }
+  /** A person has to grant it; `body` is what they are asked, the same in every process. */
+  | { readonly kind: "ask"; readonly body: JsonObject }
   | { readonly kind: "refused"; readonly output: Json; readonly cause?: DenialCause; readonly stuck?: true };
 /** What was decided about one call; recorded before anything follows from it, and read back on resume. */
 export type Judged = {
@@ -43,12 +46,16 @@ export interface Judge {
   /** The last word on a call that a person granted: guard hooks, and the intent of a writing call. Inside a step. */
   granted(proposed: Proposed, judged: Judged, step: StepCall): Promise<Judged>;
   refuse(judged: Judged, cause: DenialCause, reason: string, step: StepCall): Judged;
+  /** Nobody refused it: the run was cancelled first. */
+  cancelled(call: Pick<Judged, "id" | "tool">, step: StepCall): Judged;
   runnable(proposal: Proposal, judged: Judged): Runnable | undefined;
 }
 
 export function createJudge(of: CallsOf): Judge {
-  const { execution, journal, ctx, grants, offer, completionTool } = of;
-  const { deps, envelope, spec, state } = execution;
+  const { execution, journal, ctx, grants, offer, limits, completionTool } = of;
+  const { deps, envelope, spec, state, steps } = execution;
+  // The run's signal, not the step's: a signal of its own would cost a step that only judges more than its judging.
+  const { signal } = steps;
   const wayOut: WayOut = { allowedTools: offer.allowedTools ?? offer.tools.map((tool) => tool.name), completionTool };
   const guards: NamedGuard[] = [];
   for (const [name, hook] of [
@@ -62,19 +69,17 @@ export function createJudge(of: CallsOf): Judge {
   const bound = new Map<string, BoundCall>();
   const works = new Map<string, CallWork>();
 
-  const decided = (judged: Judged, proposal: Proposal, step: StepCall): Judged => {
+  const decided = (judged: Judged, step: StepCall): Judged => {
     const { verdict, id, tool } = judged;
+    const proposal = of.proposalOf(id);
+    // What still waits for a person is decided later.
+    if (proposal === undefined || verdict.kind === "ask") return judged;
     const what = { callId: id, tool, argsDigest: proposal.argsDigest, args: argsSummary(tool, proposal.input ?? null) };
+    const cause = verdict.kind === "refused" && verdict.cause !== undefined ? { cause: verdict.cause } : {};
     const how =
-      verdict.kind === "refused"
-        ? {
-            verdict: "refused",
-            ...(verdict.cause === undefined ? {} : { cause: verdict.cause }),
-            result: verdict.output,
-          }
-        : verdict.kind === "approved"
-          ? { verdict: "approved", by: verdict.by }
-          : { verdict: "ask", why: verdict.why };
+      verdict.kind === "approved"
+        ? { verdict: "approved", by: verdict.by }
+        : { verdict: "refused", ...cause, result: verdict.output };
     step.event(journal.event("call.decided", { ...what, ...how }));
     return judged;
   };
@@ -85,7 +90,10 @@ export function createJudge(of: CallsOf): Judge {
     const result = await tool.bind(proposal.input);
     if (!result.ok) return { ...facts, bound: result };
     bound.set(proposal.id, result.call);
-    return { ...facts, bound: { ok: true, subjects: result.call.subjects(deps.workspace) } };
+    // They are recorded: a tool's facts that are not JSON are facts nobody can rely on.
+    const own = ownCopy(result.call.subjects(deps.workspace));
+    const reason = own.ok ? "" : `what ${tool.name} says this call would touch is not JSON: ${own.fault}`;
+    return { ...facts, bound: { ok: true, subjects: own.ok ? own.value : [{ kind: "refused", reason }] } };
   };
 
   /** Runs the hooks on an approved call and lets a writing tool prepare its intent. */
@@ -107,25 +115,21 @@ export function createJudge(of: CallsOf): Judge {
       approvedBy: by,
     };
     const { vetoed } =
-      guards.length === 0 ? {} : await runGuardHooks(guards, guarded, ctx, { clock: deps.clock, signal: step.signal });
+      guards.length === 0 ? {} : await runGuardHooks(guards, guarded, ctx, { clock: deps.clock, signal });
     if (vetoed !== undefined) {
       step.event(journal.event("hook.vetoed", { callId: id, tool, hook: vetoed.hook, reason: vetoed.reason }));
       return { id, tool, subjects: [], verdict: refusal("hook", tool, vetoed.reason, wayOut) };
     }
-    const intent = await prepare(proposal, by, subjects, step);
+    const intent = await prepare(proposal, by, subjects);
     return { id, tool, subjects, verdict: { kind: "approved", by }, ...(intent === undefined ? {} : { intent }) };
   };
 
-  const prepare = async (
-    proposal: Proposal,
-    by: ApprovedBy,
-    judged: readonly Subject[],
-    step: StepCall,
-  ): Promise<Json | undefined> => {
+  const prepare = async (proposal: Proposal, by: ApprovedBy, judged: readonly Subject[]): Promise<Json | undefined> => {
     const work = await workOf(proposal, by);
     if (work?.prepare === undefined) return undefined;
     try {
-      return await work.prepare(toolCall({ proposal, judged }, { deps, notes: of.notes, mayWrite }, step.signal));
+      const intent = await work.prepare(toolCall({ proposal, judged }, { deps, notes: of.notes, mayWrite }, signal));
+      return jsonFault(intent) === undefined ? intent : undefined;
     } catch {
       // Without an intent the call can run, but an interrupted one is reported as unknown.
       return undefined;
@@ -147,6 +151,12 @@ export function createJudge(of: CallsOf): Judge {
     return work;
   };
 
+  const approveGranted = async (proposal: Proposal, subjects: readonly Subject[], step: StepCall): Promise<Judged> => {
+    const tool = deps.tools.get(proposal.tool);
+    if (tool !== undefined && !bound.has(proposal.id)) await bind(tool, proposal);
+    return await approve(proposal, "grant", subjects, step);
+  };
+
   const judgeOne = async ({ proposal, request, times }: Proposed, step: StepCall): Promise<Judged> => {
     const { id, tool: name } = proposal;
     const refused = (verdict: CallVerdict): Judged => ({ id, tool: name, subjects: [], verdict });
@@ -158,6 +168,8 @@ export function createJudge(of: CallsOf): Judge {
       });
     }
     if (request.inputFault?.code === "truncated_call") return refused({ kind: "refused", output: truncatedCall(name) });
+    const late = limits.late();
+    if (late !== undefined) return refused(refusal("limit", name, late.message, wayOut));
     const tool = deps.tools.get(name);
     const live = tool === undefined ? undefined : await bind(tool, proposal);
     const { workspace, mode, allow, protectedPaths } = deps;
@@ -189,22 +201,17 @@ export function createJudge(of: CallsOf): Judge {
     const requestId = grants.request(proposal);
     const body = grantBody(proposal, bound.get(id)?.input ?? proposal.input ?? null, why);
     step.event(journal.event("grant.requested", { requestId, kind: "grantStageTool", digest: argsDigest, body }));
-    if (deps.people.reachable()) return { id, tool, subjects, verdict: { kind: "ask", why } };
-    step.event(
-      journal.event("grant.answered", {
-        requestId,
-        callId: id,
-        answer: "none",
-        cause: "no_interactor",
-        by: "headless",
-      }),
-    );
-    return {
-      id,
-      tool,
-      subjects: [],
-      verdict: refusal("no_interactor", tool, `nobody is there to grant it: ${why}`, wayOut),
-    };
+    if (deps.people.reachable()) return { id, tool, subjects, verdict: { kind: "ask", body } };
+    grants.answer(requestId, { approve: false, digest: argsDigest });
+    const answered = { requestId, callId: id, answer: "none", cause: "no_interactor", by: "headless" };
+    step.event(journal.event("grant.answered", answered));
+    const verdict = refusal("no_interactor", tool, `nobody is there to grant it: ${why}`, wayOut);
+    return { id, tool, subjects: [], verdict };
+  };
+
+  const cancelled = ({ id, tool }: Pick<Judged, "id" | "tool">, step: StepCall): Judged => {
+    const output = { code: "call_not_run", message: "the run was cancelled before this call was decided" };
+    return decided({ id, tool, subjects: [], verdict: { kind: "refused", output } }, step);
   };
 
   return {
@@ -212,26 +219,19 @@ export function createJudge(of: CallsOf): Judge {
     decide: async (group, step) => {
       const judged: Judged[] = [];
       for (const proposed of group) {
-        const one = await judgeOne(proposed, step);
-        judged.push(one.verdict.kind === "ask" ? one : decided(one, proposed.proposal, step));
+        const one = await orAborted(signal, judgeOne(proposed, step));
+        judged.push(one === undefined ? cancelled(proposed.proposal, step) : decided(one.value, step));
       }
       return judged;
     },
     granted: async ({ proposal }, judged, step) => {
-      if (!bound.has(proposal.id)) {
-        const tool = deps.tools.get(proposal.tool);
-        if (tool !== undefined) await bind(tool, proposal);
-      }
-      return decided(await approve(proposal, "grant", judged.subjects, step), proposal, step);
+      if (cancelReason(signal) !== undefined) return cancelled(judged, step);
+      const approved = await orAborted(signal, approveGranted(proposal, judged.subjects, step));
+      return approved === undefined ? cancelled(judged, step) : decided(approved.value, step);
     },
-    refuse: (judged, cause, reason, step) => {
-      const { id, tool } = judged;
-      const verdict = refusal(cause, tool, reason, wayOut);
-      const request = of.proposalOf(id);
-      return request === undefined
-        ? { id, tool, subjects: [], verdict }
-        : decided({ id, tool, subjects: [], verdict }, request, step);
-    },
+    refuse: ({ id, tool }, cause, reason, step) =>
+      decided({ id, tool, subjects: [], verdict: refusal(cause, tool, reason, wayOut) }, step),
+    cancelled,
     runnable: (proposal, { verdict, subjects, intent }) => {
       const tool = deps.tools.get(proposal.tool);
       if (tool === undefined || verdict.kind !== "approved") return undefined;

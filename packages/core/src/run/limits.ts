@@ -91,11 +91,12 @@ export function createLimits(state: StateLimits, run: RunMeter, clock: Clock, ow
     }
     return undefined;
   };
-  const msLeft = (): number =>
-    Math.min(
-      state.timeoutMs === undefined ? Number.POSITIVE_INFINITY : state.timeoutMs - stateMs(),
-      run.limits.timeoutMs === undefined ? Number.POSITIVE_INFINITY : run.limits.timeoutMs - run.work.ms(),
-    );
+  const clocks: readonly TimeCap[] = [
+    ...timeCap(state.timeoutMs, stateMs, (ms) => `this state may work ${ms} ms`, "state.timeoutMs"),
+    ...timeCap(run.limits.timeoutMs, run.work.ms, (ms) => `the run may work ${ms} ms`, "run.timeoutMs"),
+  ];
+  // Timers may fire a moment before the clock says so; what a timer has ended stays ended.
+  let rung: LimitHit | undefined;
 
   return {
     capped: state.maxTokens !== undefined || run.limits.maxTokens !== undefined,
@@ -113,26 +114,19 @@ export function createLimits(state: StateLimits, run: RunMeter, clock: Clock, ow
         },
       };
     },
-    late() {
-      if (state.timeoutMs !== undefined && stateMs() >= state.timeoutMs) {
-        return { code: "timeout", message: `this state may work ${state.timeoutMs} ms`, limit: "state.timeoutMs" };
-      }
-      const { timeoutMs } = run.limits;
-      if (timeoutMs !== undefined && run.work.ms() >= timeoutMs) {
-        return { code: "timeout", message: `the run may work ${timeoutMs} ms`, limit: "run.timeoutMs" };
-      }
-      return undefined;
-    },
+    late: () => rung ?? clocks.find(({ left }) => left() <= 0)?.hit,
     async timed(signal, work) {
-      const left = msLeft();
-      if (left === Number.POSITIVE_INFINITY) return await work(signal);
+      const [first, ...others] = clocks;
+      if (first === undefined) return await work(signal);
+      const next = others.reduce((nearest, cap) => (cap.left() < nearest.left() ? cap : nearest), first);
       const both = new AbortController();
       const onAbort = (): void => both.abort(signal.reason);
       if (signal.aborted) onAbort();
       else signal.addEventListener("abort", onAbort, { once: true });
-      const disarm = clock.after(Math.max(0, left), () =>
-        both.abort(new SluiceError("Cancellation", "timeout", "a time limit was passed")),
-      );
+      const disarm = clock.after(Math.max(0, next.left()), () => {
+        rung ??= next.hit;
+        both.abort(new SluiceError("Cancellation", "timeout", next.hit.message));
+      });
       try {
         return await work(both.signal);
       } finally {
@@ -148,6 +142,22 @@ export function createLimits(state: StateLimits, run: RunMeter, clock: Clock, ow
       tokens += usage.inputTokens + usage.outputTokens;
     },
   };
+}
+
+interface TimeCap {
+  readonly hit: LimitHit;
+  /** Milliseconds; not positive once it is passed. */
+  left(): number;
+}
+
+function timeCap(
+  ms: number | undefined,
+  worked: () => number,
+  say: (ms: number) => string,
+  limit: string,
+): readonly TimeCap[] {
+  if (ms === undefined) return [];
+  return [{ hit: { code: "timeout", message: say(ms), limit }, left: () => ms - worked() }];
 }
 
 function budget(message: string, limit: string): LimitHit {

@@ -1,24 +1,19 @@
-import { messageOf, SluiceError } from "../base/errors.ts";
-import { field, isJsonObject, type Json, type JsonObject } from "../base/json.ts";
+import { SluiceError } from "../base/errors.ts";
+import { field, isJsonObject, type Json } from "../base/json.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
-import type { Failed, SiblingOutcome, StageResult } from "../definition/types.ts";
+import type { StageResult } from "../definition/types.ts";
 import { compileEnvelope } from "../gate/envelope.ts";
-import type { EventDraft } from "../journal/events.ts";
-import type { ChildRun, ProgramEnd, RunProgram, Settled, StepRunner } from "../journal/seam.ts";
-import type { ResolvedChoice } from "../routing/choice.ts";
-import { decideNext, type NextDecision } from "../routing/next.ts";
-import type { Denied } from "./calls.ts";
-import { type RunState, stageContext } from "./context.ts";
+import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
+import { type ChoiceReading, resolveChoice } from "../routing/choice.ts";
+import type { NextDecision } from "../routing/next.ts";
+import type { RunState } from "./context.ts";
 import type { RunDeps } from "./deps.ts";
-import { addUsage, type Execution, type ExecutionEnd, execute, routeEvents } from "./execution.ts";
+import { addUsage, type Execution, type ExecutionEnd, execute } from "./execution.ts";
+import { type Fork, type ForkChoice, type Forked, routeFailedFork, runFanOut } from "./fan-out.ts";
 import type { RunMeter } from "./limits.ts";
 import { offerTools } from "./offer.ts";
 import { endOf, type RunAccount } from "./outcome.ts";
-
-type ForkChoice = Extract<ResolvedChoice, { readonly kind: "fanOut" }>;
-
-/** The input of a sibling's run: everything it may know, as data. */
-type ChildInput = JsonObject & { readonly sibling: string };
+import { cancelReason } from "./over.ts";
 
 /** The program of a pipeline: from its initial state over routes to its end. A sibling's run is the same program with one state. */
 export function pipelineProgram(spec: PipelineSpec, deps: RunDeps, meter: RunMeter): RunProgram {
@@ -43,63 +38,169 @@ interface RunOf extends Pick<Execution, "spec" | "deps" | "meter"> {
   readonly states: ReadonlyMap<string, PreparedState>;
 }
 
+/** Where a run stands between two states. */
+interface Walk {
+  readonly of: RunOf;
+  readonly steps: StepRunner;
+  readonly account: RunAccount;
+  readonly visits: Map<string, number>;
+  readonly turns: Map<string, number>;
+  run: RunState;
+  /** Routes taken. */
+  hops: number;
+  forks: number;
+}
+interface At {
+  readonly state: string;
+  readonly input: Json;
+}
+type Step = { readonly at: At } | { readonly end: ProgramEnd };
+
 /** Follows the routes, one state after the other, until a choice ends the run. Iterative: a run may have thousands of hops. */
 async function runRoutes(of: RunOf, steps: StepRunner, runInput: Json): Promise<ProgramEnd> {
   const { spec } = of;
-  const account: RunAccount = { stages: [], denied: [], usage: { inputTokens: 0, outputTokens: 0 } };
-  const visits = new Map<string, number>();
-  const turns = new Map<string, number>();
+  const walk: Walk = {
+    of,
+    steps,
+    account: { stages: [], denied: [], usage: { inputTokens: 0, outputTokens: 0 } },
+    visits: new Map(),
+    turns: new Map(),
+    run: { runInput, upstream: new Map(), context: spec.context },
+    hops: 0,
+    forks: 0,
+  };
+  const first = await initialInput(spec, steps, runInput);
+  if (!first.ok) return endOf(walk.account, { kind: "fail", code: "input_invalid", reason: first.reason }, []);
+  let at: At = { state: spec.initial, input: first.input };
+  for (;;) {
+    const step = await throughState(walk, at);
+    if ("end" in step) return step.end;
+    at = step.at;
+  }
+}
+
+/** The initial state's input is the run's, as its own schema takes it. */
+async function initialInput(
+  spec: PipelineSpec,
+  steps: StepRunner,
+  runInput: Json,
+): Promise<{ readonly ok: true; readonly input: Json } | { readonly ok: false; readonly reason: string }> {
+  if (spec.states.get(spec.initial)?.inputSchema === undefined) return { ok: true, input: runInput };
+  const reading = await steps.run(
+    "initial",
+    (): Promise<ChoiceReading> => resolveChoice({ kind: "to", state: spec.initial, input: runInput }, spec, null),
+  );
+  if (!reading.ok) return reading;
+  return reading.choice.kind === "to"
+    ? { ok: true, input: reading.choice.input }
+    : { ok: false, reason: "the initial state takes no input" };
+}
+
+/** One state and what it decided, forks included. */
+async function throughState(walk: Walk, at: At): Promise<Step> {
+  const { of, steps, account } = walk;
+  const stop = cancelledEnd(walk) ?? overCap(walk, at.state);
+  if (stop !== undefined) return stop;
+  const entry = {
+    input: at.input,
+    visit: visitsOf(walk, at.state),
+    turnsBefore: walk.turns.get(at.state) ?? 0,
+    routed: true,
+  };
+  const execution = executionOf(of, steps, at.state, walk.run, entry);
+  const ended = await execute(execution);
+  addTo(walk, at.state, ended);
+  const { result } = ended;
+  if (result.status === "cancelled") return { end: endOf(account, { kind: "cancel", reason: result.reason }, []) };
+  if (result.status === "completed") {
+    walk.run = { ...walk.run, upstream: new Map(walk.run.upstream).set(at.state, result.output) };
+  }
+  return await follow(walk, execution, result, ended.next);
+}
+
+/** Follows a choice to the next state or to the end of the run. A fork that failed is asked about again, as a failure. */
+async function follow(
+  walk: Walk,
+  execution: Execution,
+  ended: StageResult<Json>,
+  decided: NextDecision | undefined,
+): Promise<Step> {
+  const { account } = walk;
+  let result = ended;
+  let next = decided;
+  for (;;) {
+    if (next === undefined) {
+      const reason = `state ${execution.stateId} ended without a choice`;
+      return { end: endOf(account, { kind: "fail", reason }, []) };
+    }
+    const { choice } = next;
+    // An end that was decided stands, whatever came after the decision.
+    if (choice.kind !== "to" && choice.kind !== "fanOut") {
+      return { end: endOf(account, choice, [], next.by === "default" ? result : undefined) };
+    }
+    walk.hops += 1;
+    if (choice.kind === "to") {
+      const { fork: _joined, ...run } = walk.run;
+      const context = choice.context === undefined ? run.context : { ...run.context, ...choice.context };
+      walk.run = { ...run, context };
+      return { at: choice };
+    }
+    const forked = await throughFork(walk, choice);
+    if ("end" in forked) return forked;
+    if (forked.failed.length === 0) {
+      walk.run = { ...walk.run, upstream: forked.upstream, fork: forked.outcomes };
+      return { at: { state: choice.join, input: choice.input } };
+    }
+    ({ result, next } = await routeFailedFork(execution, result, forked, forked.fork, walk.run));
+  }
+}
+
+async function throughFork(
+  walk: Walk,
+  choice: ForkChoice,
+): Promise<(Forked & { readonly fork: Fork }) | { readonly end: ProgramEnd }> {
+  const { of, steps, visits, turns } = walk;
+  for (const { state } of choice.siblings) {
+    const stop = cancelledEnd(walk) ?? overCap(walk, state);
+    if (stop !== undefined) return stop;
+  }
+  walk.forks += 1;
+  const fork: Fork = {
+    id: `fan-${walk.forks}`,
+    choice,
+    visitOf: (state) => visits.get(state) ?? 1,
+    turnsOf: (state) => turns.get(state) ?? 0,
+  };
+  const forked = await runFanOut(of.spec, steps, walk.run, fork);
+  for (const [key, child] of forked.children) addTo(walk, key, child);
+  return cancelledEnd(walk) ?? { ...forked, fork };
+}
+
+function cancelledEnd({ steps, account }: Walk): { readonly end: ProgramEnd } | undefined {
+  const reason = cancelReason(steps.signal);
+  return reason === undefined ? undefined : { end: endOf(account, { kind: "cancel", reason }, []) };
+}
+
+/** Counts an entry; the end of the run when a cap says so. Caps are failures, never silent successes. */
+function overCap(walk: Walk, state: string): { readonly end: ProgramEnd } | undefined {
+  const { spec } = walk.of;
   const maxVisits = spec.limits.maxVisits ?? 10;
   const maxHops = spec.limits.maxHops ?? 10 * spec.states.size;
-  let run: RunState = { runInput, upstream: new Map(), context: spec.context };
-  let at = { state: spec.initial, input: runInput };
-  let forks = 0;
+  const visit = visitsOf(walk, state) + 1;
+  walk.visits.set(state, visit);
+  if (walk.hops > maxHops) return overLimit(walk, "maxHops", `the run took ${maxHops} routes without an end`);
+  if (visit > maxVisits) return overLimit(walk, "maxVisits", `state ${state} was entered ${maxVisits} times`);
+  return undefined;
+}
 
-  const visit = (state: string): number => {
-    const count = (visits.get(state) ?? 0) + 1;
-    visits.set(state, count);
-    return count;
-  };
+function visitsOf({ visits }: Walk, state: string): number {
+  return visits.get(state) ?? 0;
+}
 
-  for (let hops = 0; ; hops += 1) {
-    if (steps.signal.aborted) return endOf(account, { kind: "cancel", reason: messageOf(steps.signal.reason) }, []);
-    if (hops > maxHops) return overLimit(account, "maxHops", `the run took ${maxHops} routes without an end`);
-    const count = visit(at.state);
-    if (count > maxVisits) return overLimit(account, "maxVisits", `state ${at.state} was entered ${maxVisits} times`);
-
-    const entry = { input: at.input, visit: count, turnsBefore: turns.get(at.state) ?? 0, routed: true };
-    const execution = executionOf(of, steps, at.state, run, entry);
-    const ended = await execute(execution);
-    addTo(account, turns, at.state, ended);
-    if (ended.result.status === "cancelled") return endOf(account, { kind: "cancel", reason: ended.result.reason }, []);
-    run = passed(run, at.state, ended.result);
-    let next = ended.next;
-
-    if (next?.choice.kind === "fanOut") {
-      forks += 1;
-      const forked = await runFanOut(spec, steps, next.choice, forks, run, turns);
-      for (const [key, child] of forked.children) addTo(account, turns, key, child);
-      if (steps.signal.aborted) return endOf(account, { kind: "cancel", reason: messageOf(steps.signal.reason) }, []);
-      if (forked.failed.length === 0) {
-        run = { ...run, upstream: forked.upstream, fork: forked.outcomes };
-        at = { state: next.choice.join, input: next.choice.input };
-        continue;
-      }
-      next = await routeFailedFork(execution, ended.result, forked, forks, run);
-    }
-    if (next === undefined)
-      return endOf(account, { kind: "fail", reason: `state ${at.state} ended without a choice` }, []);
-    const { choice } = next;
-    if (choice.kind !== "to") {
-      // A failed fork may not fork again from its failure route: there would be two joins for one entry.
-      if (choice.kind === "fanOut")
-        return endOf(account, { kind: "fail", reason: `the failure route of ${at.state} forked again` }, []);
-      return endOf(account, choice, [], next.by === "default" ? ended.result : undefined);
-    }
-    const { fork: _joined, ...unforked } = run;
-    run = choice.context === undefined ? unforked : { ...unforked, context: { ...run.context, ...choice.context } };
-    at = { state: choice.state, input: choice.input };
-  }
+function overLimit({ account }: Walk, limit: "maxHops" | "maxVisits", message: string): { readonly end: ProgramEnd } {
+  const code = limit === "maxHops" ? "limit_hops" : "limit_visits";
+  const reached = { type: "limit.reached", data: { limit, message } } as const;
+  return { end: endOf(account, { kind: "fail", reason: message, code }, [reached]) };
 }
 
 /** One sibling: one state, no choice of its own; its result is its run's end. */
@@ -111,22 +212,32 @@ async function runSibling(of: RunOf, steps: StepRunner, state: string, input: Js
     upstream: new Map(isJsonObject(upstream) ? Object.entries(upstream) : []),
     context: isJsonObject(context) ? context : {},
   };
-  const before = field(input, "turns");
-  const turnsBefore = typeof before === "number" ? before : 0;
-  const entry = { input: field(input, "input") ?? null, visit: 1, turnsBefore, routed: false };
-  const ended = await execute(executionOf(of, steps, state, run, entry));
-  const { result } = ended;
-  const status =
-    result.status === "failed" || result.status === "paused"
-      ? "failed"
-      : result.status === "cancelled"
-        ? "cancelled"
-        : "completed";
-  return {
-    status,
-    value: { result, denied: ended.denied },
-    events: [{ type: "run.finished", data: { status, state } }],
+  const entry = {
+    input: field(input, "input") ?? null,
+    visit: countOf(field(input, "visit"), 1),
+    turnsBefore: countOf(field(input, "turns"), 0),
+    routed: false,
   };
+  const { result, denied } = await execute(executionOf(of, steps, state, run, entry));
+  const status = siblingStatus(result);
+  return { status, value: { result, denied }, events: [{ type: "run.finished", data: { status, state } }] };
+}
+
+function siblingStatus({ status }: StageResult<Json>): ProgramEnd["status"] {
+  switch (status) {
+    case "completed":
+    case "skipped":
+      return "completed";
+    case "failed":
+    case "paused":
+      return "failed";
+    case "cancelled":
+      return "cancelled";
+  }
+}
+
+function countOf(value: Json | undefined, otherwise: number): number {
+  return typeof value === "number" ? value : otherwise;
 }
 
 function executionOf(
@@ -139,156 +250,16 @@ function executionOf(
   const prepared = states.get(stateId);
   const executor = prepared === undefined ? undefined : deps.executors.get(prepared.state.kind);
   if (prepared === undefined || executor === undefined) {
-    throw new SluiceError(
-      "Host",
-      "state_unknown",
-      `pipeline ${spec.id} has no runnable state ${stateId}; it is not the pipeline this run was started with`,
-    );
+    const message = `pipeline ${spec.id} has no runnable state ${stateId}; it is not the pipeline this run was started with`;
+    throw new SluiceError("Host", "state_unknown", message);
   }
   const here = { runId: steps.runId, workspace: deps.workspace.root };
   return { ...here, ...entry, ...prepared, spec, stateId, executor, run, steps, deps, meter };
 }
 
-interface Forked {
-  readonly children: ReadonlyMap<string, ExecutionEnd>;
-  readonly outcomes: Readonly<Record<string, SiblingOutcome>>;
-  readonly upstream: ReadonlyMap<string, Json>;
-  /** Keys whose failure fails the fork; empty under `settle`. */
-  readonly failed: readonly string[];
-}
-
-async function runFanOut(
-  spec: PipelineSpec,
-  steps: StepRunner,
-  choice: ForkChoice,
-  count: number,
-  run: RunState,
-  turns: ReadonlyMap<string, number>,
-): Promise<Forked> {
-  const keys = choice.siblings.map((sibling) => sibling.state);
-  const children = choice.siblings.map(({ state, input }): ChildRun => {
-    const childInput: ChildInput = {
-      sibling: state,
-      input,
-      run: run.runInput,
-      context: run.context,
-      upstream: Object.fromEntries(run.upstream),
-      turns: turns.get(state) ?? 0,
-    };
-    return {
-      key: state,
-      input: childInput,
-      events: [{ type: "run.started", data: { pipeline: spec.id, state, parent: steps.runId } }],
-    };
-  });
-  const settled = await steps.fork(`fan-${count}`, children, {
-    onFailure: choice.onFailure,
-    failed: (end) => end.status === "failed",
-    open: { events: [{ type: "fork.started", data: { fork: `fan-${count}`, siblings: keys, join: choice.join } }] },
-    joined: (ends) => [
-      { type: "fork.joined", data: { fork: `fan-${count}`, outcomes: mapValues(ends, (end) => end.status) } },
-    ],
-  });
-
-  const ended = new Map<string, ExecutionEnd>();
-  const outcomes: Record<string, SiblingOutcome> = {};
-  const upstream = new Map(run.upstream);
-  for (const key of keys) {
-    const end = settled[key];
-    if (end === undefined) continue;
-    const child = readSibling(end);
-    if (child !== undefined) ended.set(key, child);
-    outcomes[key] = outcomeOf(end, child);
-    // Deleted first, so that outputs stand in declared order whatever was there before.
-    upstream.delete(key);
-    if (child?.result.status === "completed") upstream.set(key, child.result.output);
-  }
-  const failed = choice.onFailure === "settle" ? [] : keys.filter((key) => settled[key]?.status !== "completed");
-  return { children: ended, outcomes, upstream, failed };
-}
-
-function readSibling(end: Settled): ExecutionEnd | undefined {
-  if (field(end.value, "result") === undefined) return undefined;
-  const { result, denied }: { result: StageResult<Json>; denied: readonly Denied[] } = JSON.parse(
-    JSON.stringify(end.value),
-  );
-  return { result, denied, next: undefined };
-}
-
-function outcomeOf(end: Settled, child: ExecutionEnd | undefined): SiblingOutcome {
-  const result = child?.result;
-  if (result?.status === "completed" || result?.status === "skipped") return { status: result.status };
-  if (result?.status === "failed") return { status: "failed", code: result.code, message: result.message };
-  const reason = field(end.value, "reason");
-  return {
-    status: "cancelled",
-    code: "cancelled",
-    message: result?.status === "cancelled" ? result.reason : typeof reason === "string" ? reason : "cancelled",
-  };
-}
-
-/** A failed fork is a failure of the state that forked: its own failure route decides, recorded like any other. */
-async function routeFailedFork(
-  execution: Execution,
-  forking: StageResult<Json>,
-  forked: Forked,
-  count: number,
-  run: RunState,
-): Promise<NextDecision> {
-  const { spec, stateId, steps } = execution;
-  const reasons = forked.failed.map((key) => {
-    const outcome = forked.outcomes[key];
-    return outcome !== undefined && "message" in outcome ? `${key}: ${outcome.message}` : key;
-  });
-  // Siblings that were only cancelled because another failed are not what went wrong.
-  const broken = forked.failed.filter((key) => forked.outcomes[key]?.status === "failed");
-  const failed = broken.length > 0 ? broken : forked.failed;
-  const { executionId, attempts, turns, usage, ms } = forking;
-  const result: Failed = {
-    executionId,
-    attempts,
-    turns,
-    usage,
-    ms,
-    status: "failed",
-    code: "fork",
-    message: `parallel stages failed: ${reasons.join("; ")}`,
-    detail: { fork: `fan-${count}`, failed: [...failed] },
-  };
-  const ctx = stageContext({ ...run, fork: forked.outcomes }, execution, attempts, null);
-  return await steps.run(`fan-${count}/failed`, async (call): Promise<NextDecision> => {
-    const next = await decideNext(spec, stateId, result, ctx);
-    const event = (type: EventDraft["type"], data: JsonObject): EventDraft => ({
-      type,
-      executionId,
-      attempt: attempts,
-      data,
-    });
-    for (const draft of routeEvents({ event }, stateId, next)) call.event(draft);
-    return next;
-  });
-}
-
-function passed(run: RunState, state: string, result: StageResult<Json>): RunState {
-  if (result.status !== "completed") return run;
-  const upstream = new Map(run.upstream);
-  upstream.set(state, result.output);
-  return { ...run, upstream };
-}
-
-function addTo(account: RunAccount, turns: Map<string, number>, state: string, ended: ExecutionEnd): void {
+function addTo({ account, turns }: Walk, state: string, ended: ExecutionEnd): void {
   turns.set(state, (turns.get(state) ?? 0) + ended.result.turns);
   account.stages.push(ended.result);
   account.denied.push(...ended.denied);
   account.usage = addUsage(account.usage, ended.result.usage);
-}
-
-function overLimit(account: RunAccount, limit: string, message: string): ProgramEnd {
-  return endOf(account, { kind: "fail", reason: message, code: `limit_${limit === "maxHops" ? "hops" : "visits"}` }, [
-    { type: "limit.reached", data: { limit, message } },
-  ]);
-}
-
-function mapValues<A, B>(record: Readonly<Record<string, A>>, fn: (value: A) => B): Record<string, B> {
-  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, fn(value)]));
 }

@@ -1,18 +1,17 @@
 import { digestOf } from "../base/canonical.ts";
-import type { Json } from "../base/json.ts";
+import { messageOf } from "../base/errors.ts";
+import type { Json, JsonObject } from "../base/json.ts";
 import { compileSchema } from "../definition/schema.ts";
-import type { OpenRequest } from "../journal/seam.ts";
+import { visible } from "../gate/summary.ts";
+import type { OpenRequest, StepCall } from "../journal/seam.ts";
 import { awaitAnswer, type JournaledAnswer, readAnswer } from "./ask.ts";
 import type { CallsOf } from "./calls.ts";
 import type { Ran, Runnable } from "./run-call.ts";
 
-/** What a question step opened; recorded. */
-type Opened = {
-  readonly requestId: string;
-  readonly question: string;
-  readonly answer: { readonly [key: string]: Json };
-  readonly reachable: boolean;
-};
+/** What a question step opened, recorded: the request, or why nobody is asked. */
+type Opened =
+  | { readonly kind: "open"; readonly at: number; readonly digest: string; readonly body: JsonObject }
+  | { readonly kind: "unasked"; readonly ran: Ran };
 
 /** Runs a call of effect `ask`: opens the request, waits for a person, records the answer as the call's result. */
 export async function askQuestion(of: CallsOf, at: string, runnable: Runnable): Promise<Ran> {
@@ -20,65 +19,77 @@ export async function askQuestion(of: CallsOf, at: string, runnable: Runnable): 
   const { steps, deps } = execution;
   const { proposal, tool } = runnable;
   const requestId = `${proposal.executionId}/a${proposal.attempt}/${proposal.id}/question`;
-  const opened = await journal.steps.run(`${at}/question`, async (step): Promise<Opened> => {
-    const bound = proposal.input === undefined ? undefined : await tool.bind(proposal.input);
-    const question = bound?.ok === true ? bound.call.question : undefined;
-    const reachable = question !== undefined && deps.people.reachable();
-    const asked = { requestId, question: question?.question ?? "", answer: question?.answer ?? {} };
-    if (reachable) {
-      const body = { tool: tool.name, question: asked.question, answer: asked.answer };
-      step.event(journal.event("request.opened", { requestId, kind: "askUser", digest: digestOf(body), body }));
-    }
-    return { ...asked, reachable };
-  });
-  if (!opened.reachable)
-    return none("no_interactor", "nobody is there to answer; decide with what you know, and say so in your result");
-
-  const body = { tool: tool.name, question: opened.question, answer: opened.answer };
-  const request: OpenRequest = {
-    requestId,
-    runId: steps.runId,
-    kind: "askUser",
-    digest: digestOf(body),
-    body,
-    openedAt: deps.clock.now(),
+  const finished = (ran: Ran, step: StepCall): Ran => {
+    const { outcome, ms } = ran;
+    step.event(journal.event("call.finished", { callId: proposal.id, tool: tool.name, outcome, ms }));
+    return ran;
   };
+
+  const opened = await journal.steps.run(`${at}/question`, async (step): Promise<Opened> => {
+    const unasked = (code: string, message: string): Opened => ({
+      kind: "unasked",
+      ran: finished(none(code, message), step),
+    });
+    if (!deps.people.reachable()) {
+      return unasked(
+        "no_interactor",
+        "nobody is there to answer; decide with what you know, and say so in your result",
+      );
+    }
+    try {
+      const body = await bodyOf(runnable);
+      const digest = digestOf(body);
+      step.event(journal.event("request.opened", { requestId, kind: "askUser", digest, body }));
+      return { kind: "open", at: deps.clock.now(), digest, body };
+    } catch (thrown) {
+      return unasked("tool_failed", `the question could not be put: ${deps.secrets.text(messageOf(thrown))}`);
+    }
+  });
+  if (opened.kind === "unasked") return opened.ran;
+
+  const { at: openedAt, digest, body } = opened;
+  const request: OpenRequest = { requestId, runId: steps.runId, kind: "askUser", digest, body, openedAt };
   const received = await awaitAnswer(of, request);
   return await journal.steps.run(`${at}/answer`, async (step): Promise<Ran> => {
     if (received === undefined) {
       step.event(journal.event("request.expired", { requestId, cause: "cancelled" }));
-      return none("cancelled", "the run was cancelled while this waited for an answer");
+      return finished(none("cancelled", "the run was cancelled while this waited for an answer"), step);
     }
-    const answer = readAnswer(received);
+    const answer = readAnswer(received, deps.secrets);
     const { kind, by, reason } = answer;
-    step.event(
-      journal.event("request.answered", {
-        requestId,
-        answer: kind,
-        by,
-        answeredAt: received.at,
-        ...(reason === undefined ? {} : { reason }),
-      }),
-    );
-    return await resultOf(answer, opened, of);
+    const said = { requestId, answer: kind, by, answeredAt: received.at };
+    step.event(journal.event("request.answered", reason === undefined ? said : { ...said, reason }));
+    const ran = await resultOf(answer, opened);
+    return finished({ ...ran, ms: Math.max(0, received.at - openedAt) }, step);
   });
 }
 
-async function resultOf(answer: JournaledAnswer, opened: Opened, of: CallsOf): Promise<Ran> {
+async function bodyOf({ proposal, tool }: Runnable): Promise<JsonObject> {
+  const bound = proposal.input === undefined ? undefined : await tool.bind(proposal.input);
+  const question = bound?.ok === true ? bound.call.question : undefined;
+  if (question === undefined) throw new TypeError(`${tool.name} asks nothing`);
+  return { tool: tool.name, question: visible(question.question), answer: question.answer };
+}
+
+async function resultOf(answer: JournaledAnswer, { digest, body }: Extract<Opened, { kind: "open" }>): Promise<Ran> {
   const { kind, value, reason } = answer;
   if (kind === "none")
     return none(reason ?? "no_interactor", "nobody answered; decide with what you know, and say so in your result");
+  if (kind === "defer") return none("deferred", "the person put the answer off; decide with what you know for now");
   if (kind !== "value" || value === undefined)
     return none("not_answered", reason ?? "the person did not answer this question");
+  if (answer.digest !== undefined && answer.digest !== digest)
+    return none("answer_invalid", "the answer was for another question");
   const schema = compileSchema(
-    { type: "object", properties: { answer: opened.answer }, required: ["answer"] },
+    { type: "object", properties: { answer: body.answer }, required: ["answer"] },
     "an answer",
   );
   const checked = await schema.check({ answer: value });
   if (!checked.ok) return none("answer_invalid", "the answer does not fit what was asked");
-  return { ok: true, output: of.execution.deps.secrets.json(value), outcome: "ok", ms: 0 };
+  return { ok: true, output: value, outcome: "ok", ms: 0 };
 }
 
 function none(code: string, message: string): Ran {
-  return { ok: false, output: { code, message }, outcome: "error", ms: 0 };
+  const output: Json = { code, message };
+  return { ok: false, output, outcome: "error", ms: 0 };
 }

@@ -1,11 +1,12 @@
 import { hash } from "node:crypto";
 import { messageOf } from "../base/errors.ts";
-import { isJsonObject, type Json, type JsonObject, jsonFault } from "../base/json.ts";
+import { type Json, type JsonObject, jsonFault } from "../base/json.ts";
 import { outcomeUnknown } from "../gate/denial.ts";
 import type { RecoverAnswer, Subject, ToolCall, ToolResult } from "../gate/facts.ts";
 import type { ApprovedBy, Proposal } from "../gate/grants.ts";
 import type { CallWork, Tool } from "../gate/tool.ts";
 import type { StepCall } from "../journal/seam.ts";
+import { cleaned } from "./clean.ts";
 import type { RunDeps } from "./deps.ts";
 
 /** A tool that ignores its abort has this long to end by itself before its result is given up. */
@@ -33,6 +34,14 @@ export interface Runnable {
   readonly intent?: Json;
   /** What the permit hands out; asked for only when the call really runs. */
   work(): Promise<CallWork | undefined>;
+}
+
+/** The step a call runs in. */
+export interface CallStep extends Pick<StepCall, "hold"> {
+  /** Aborts on cancel, at a time cap, and when the run has to stop here. */
+  readonly signal: AbortSignal;
+  readonly opened: StepCall["opened"];
+  readonly incarnation: string;
 }
 
 export interface CallEnvironment {
@@ -72,17 +81,12 @@ export function toolCall(
 }
 
 /** Runs a call, or finds out what an earlier process did with it. Whatever the tool does becomes a value. */
-export async function runCall(
-  runnable: Runnable,
-  env: CallEnvironment,
-  step: StepCall,
-  incarnation: string,
-): Promise<Ran> {
+export async function runCall(runnable: Runnable, env: CallEnvironment, step: CallStep): Promise<Ran> {
   const { clock } = env.deps;
   const startedAt = clock.now();
   const finish = (ran: Omit<Ran, "ms">): Ran => ({ ...ran, ms: clock.now() - startedAt });
   const call = toolCall(runnable, env, step.signal);
-  const earlier = step.opened !== undefined && step.opened.incarnation !== incarnation;
+  const earlier = step.opened !== undefined && step.opened.incarnation !== step.incarnation;
   if (earlier && runnable.tool.effect !== "read") {
     const answer = await recover(runnable, call, env.deps);
     if (answer === "unknown")
@@ -92,68 +96,61 @@ export async function runCall(
       return finish({ ok: true, output, outcome: "recovered" });
     }
   }
+  if (step.signal.aborted) return finish(failed("call_aborted", "the stage was ended before this call began"));
   return finish(await act(runnable, call, env.deps, step));
 }
 
 async function recover({ tool, intent }: Runnable, call: ToolCall, deps: RunDeps): Promise<RecoverAnswer> {
-  await deps.endSurvivors?.(call.idempotencyKey);
-  if (tool.recover === undefined || intent === undefined) return "unknown";
   try {
-    return await tool.recover(intent, call);
+    await deps.endSurvivors?.(call.idempotencyKey);
+    if (tool.recover === undefined || intent === undefined) return "unknown";
+    const answer = await tool.recover(intent, call);
+    return answer === "done" || answer === "not_started" ? answer : "unknown";
   } catch {
-    // A tool that cannot find out leaves the one safe answer.
+    // A tool that cannot find out, or a process that cannot be ended, leaves the one safe answer.
     return "unknown";
   }
 }
 
-async function act(runnable: Runnable, call: ToolCall, deps: RunDeps, step: StepCall): Promise<Omit<Ran, "ms">> {
+async function act(runnable: Runnable, call: ToolCall, deps: RunDeps, step: CallStep): Promise<Omit<Ran, "ms">> {
   const work = await runnable.work();
   if (work === undefined) return failed("call_refused", "the permit for this call is void; it was not run");
   deps.atWork.count += 1;
   deps.atWork.started += 1;
-  const running = work.execute(call);
-  let settled = false;
-  const done = running.finally(() => {
-    settled = true;
+  const done = work.execute(call).finally(() => {
     deps.atWork.count -= 1;
   });
   try {
-    const raced = await orAborted(done, step.signal, deps);
-    if (raced.kind === "ended") return checked(raced.result, deps);
-    if (!settled) step.hold(done.catch(() => undefined));
-    return {
-      ...failed("call_aborted", "the call was aborted and did not end; whether it took effect is not known"),
-      outcome: "abandoned",
-    };
+    const result = await orDeaf(done, step, deps);
+    if (result !== undefined) return checked(result, deps);
+    const message = "the call was aborted and did not end; whether it took effect is not known";
+    return { ...failed("call_aborted", message), outcome: "abandoned" };
   } catch (thrown) {
-    return failed("tool_failed", `the tool failed: ${deps.secrets.text(messageOf(thrown))}`);
+    return failed("tool_failed", clipped(`the tool failed: ${deps.secrets.text(messageOf(thrown))}`));
   }
 }
 
-type Raced = { readonly kind: "ended"; readonly result: ToolResult } | { readonly kind: "deaf" };
-
-function orAborted(work: Promise<ToolResult>, signal: AbortSignal, deps: RunDeps): Promise<Raced> {
+/** The end of the work; undefined when it goes on for longer than the grace after its abort. */
+function orDeaf(work: Promise<ToolResult>, { signal, hold }: CallStep, deps: RunDeps): Promise<ToolResult | undefined> {
   return new Promise((resolve, reject) => {
     let disarm: (() => void) | undefined;
     const onAbort = (): void => {
-      disarm = deps.clock.after(ABORT_GRACE_MS, () => {
-        signal.removeEventListener("abort", onAbort);
-        resolve({ kind: "deaf" });
-      });
+      // Held from here on, not from the end of the grace: a run that stops here lets go of its lock at once.
+      hold(work);
+      disarm = deps.clock.after(ABORT_GRACE_MS, () => resolve(undefined));
     };
-    const clear = (): void => {
+    signal.addEventListener("abort", onAbort, { once: true });
+    const over = (): void => {
       disarm?.();
       signal.removeEventListener("abort", onAbort);
     };
-    signal.addEventListener("abort", onAbort, { once: true });
-    if (signal.aborted) onAbort();
     work.then(
       (result) => {
-        clear();
-        resolve({ kind: "ended", result });
+        over();
+        resolve(result);
       },
       (thrown: unknown) => {
-        clear();
+        over();
         reject(thrown);
       },
     );
@@ -175,22 +172,22 @@ function checked(result: ToolResult, deps: RunDeps): Omit<Ran, "ms"> {
     outcome: ok === true ? "ok" : "error",
     output: cut,
     ...(whole === undefined ? {} : { full: whole }),
-    ...(notes === undefined ? {} : { notes }),
-    ...(facts === undefined ? {} : { facts: cleanObject(facts, deps) }),
+    ...(notes === undefined ? {} : { notes: cleaned(notes, deps.secrets) }),
+    ...(facts === undefined ? {} : { facts: cleaned(facts, deps.secrets) }),
   };
-}
-
-function cleanObject(value: JsonObject, deps: RunDeps): JsonObject {
-  const clean = deps.secrets.json(value);
-  return isJsonObject(clean) ? clean : {};
 }
 
 /** Head and tail: where a long output begins and how it ends are what a model needs most. */
 function capped(output: Json): Json {
   const text = typeof output === "string" ? output : JSON.stringify(output);
-  if (text.length <= LONGEST_OUTPUT) return output;
+  return text.length <= LONGEST_OUTPUT ? output : clipped(text);
+}
+
+function clipped(text: string): string {
+  if (text.length <= LONGEST_OUTPUT) return text;
   const half = LONGEST_OUTPUT / 2;
-  return `${text.slice(0, half)}\n… ${text.length - LONGEST_OUTPUT} characters left out …\n${text.slice(-half)}`.toWellFormed();
+  const left = text.length - LONGEST_OUTPUT;
+  return `${text.slice(0, half)}\n… ${left} characters left out …\n${text.slice(-half)}`.toWellFormed();
 }
 
 function failed(code: string, message: string): Omit<Ran, "ms"> {

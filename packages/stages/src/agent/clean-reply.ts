@@ -5,11 +5,14 @@ import type { Reply } from "./model-turn.ts";
 /** Takes known secret values out of a reply, before it is digested, judged, recorded or sent again. */
 export function cleanReply(reply: Reply, secrets: SecretFilter): Reply {
   if (secrets.longest === 0) return reply;
+  const content = reply.content.flatMap((part) => cleanPart(part, secrets));
   return {
     ...reply,
     text: secrets.text(reply.text),
-    content: reply.content.flatMap((part) => cleanPart(part, secrets)),
+    // Notes of the provider without anything said would be an empty message to it.
+    content: content.some((part) => part.type !== "custom") ? content : [],
     calls: reply.calls.map((call) => cleanCall(call, secrets)),
+    warnings: reply.warnings.map((warning) => secrets.text(warning)),
   };
 }
 
@@ -21,11 +24,15 @@ function cleanPart(part: AssistantPart, secrets: SecretFilter): readonly Assista
       // Its signature covers the text: a changed one would be refused, so it is left out.
       return secrets.text(part.text) === part.text ? [part] : [];
     case "tool-call":
-      return [{ ...part, input: secrets.json(part.input) }];
-    case "tool-result":
-      return part.output.type === "text"
-        ? [{ ...part, output: { type: "text", value: secrets.text(part.output.value) } }]
-        : [{ ...part, output: { type: part.output.type, value: secrets.json(part.output.value) } }];
+      return [{ ...part, ...cleanNames(part, secrets), input: secrets.json(part.input) }];
+    case "tool-result": {
+      const { output } = part;
+      const clean =
+        output.type === "text"
+          ? { type: output.type, value: secrets.text(output.value) }
+          : { type: output.type, value: secrets.json(output.value) };
+      return [{ ...part, ...cleanNames(part, secrets), output: clean }];
+    }
     case "custom":
     case "file":
     case "reasoning-file":
@@ -33,7 +40,30 @@ function cleanPart(part: AssistantPart, secrets: SecretFilter): readonly Assista
   }
 }
 
+/** Ids and names have to stay such that providers accept them in a transcript. */
+function cleanNames(part: { readonly toolCallId: string; readonly toolName: string }, secrets: SecretFilter) {
+  return { toolCallId: cleanWord(part.toolCallId, secrets), toolName: cleanWord(part.toolName, secrets) };
+}
+
+function cleanWord(word: string, secrets: SecretFilter): string {
+  const clean = secrets.text(word);
+  return clean === word ? word : clean.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 64);
+}
+
 function cleanCall(call: ModelToolCall, secrets: SecretFilter): ModelToolCall {
-  const cleaned = { ...call, tool: secrets.text(call.tool), rawInput: secrets.text(call.rawInput) };
-  return call.input === undefined ? cleaned : { ...cleaned, input: secrets.json(call.input) };
+  const { id, tool, wireName, input, rawInput } = call;
+  const cleanTool = secrets.text(tool);
+  const cleanWire = cleanWord(wireName ?? tool, secrets);
+  const cleaned: ModelToolCall = {
+    ...call,
+    id: cleanWord(id, secrets),
+    tool: cleanTool,
+    ...(cleanWire === cleanTool ? {} : { wireName: cleanWire }),
+    rawInput: secrets.text(rawInput),
+  };
+  if (input === undefined) return cleaned;
+  const cleanInput = secrets.json(input);
+  const text = JSON.stringify(cleanInput);
+  // The characters a secret was written in may be escapes: then only the value shows it, and the text is made anew.
+  return { ...cleaned, input: cleanInput, ...(text === JSON.stringify(input) ? {} : { rawInput: text }) };
 }

@@ -19,7 +19,14 @@ import {
 import type { ResolvedModel } from "../models/model.ts";
 import type { ModelToolCall } from "../models/reply.ts";
 import { nudge, openTranscript } from "./contract.ts";
-import { askModel, type CompletionCheck, type Reply, type TurnAnswer } from "./model-turn.ts";
+import {
+  askModel,
+  type CompletionCheck,
+  checkCompletions,
+  type Reply,
+  type TurnAnswer,
+  type TurnRequest,
+} from "./model-turn.ts";
 
 /** Runs agent states: one transcript, turn by turn, until a completion is accepted or a cap is reached. */
 export function agentExecutor(modelOf: (agent: AgentSpec) => ResolvedModel): StateExecutor {
@@ -56,8 +63,10 @@ async function act(init: Json, scope: ActScope, model: ResolvedModel): Promise<A
       ...(agent.temperature === undefined ? {} : { temperature: agent.temperature }),
       ...(agent.maxOutputTokens === undefined ? {} : { maxOutputTokens: agent.maxOutputTokens }),
     });
-    if (answer.kind !== "reply") return { ...noReply(answer, scope.signal), ...spent(turn) };
-    const { reply, completions } = answer;
+    // A limit is met before the model is called.
+    if (answer.kind !== "reply")
+      return { ...noReply(answer, scope.signal), ...spent(answer.kind === "limit" ? turn - 1 : turn) };
+    const { reply } = answer;
     usage = {
       inputTokens: usage.inputTokens + reply.usage.inputTokens,
       outputTokens: usage.outputTokens + reply.usage.outputTokens,
@@ -89,6 +98,7 @@ async function act(init: Json, scope: ActScope, model: ResolvedModel): Promise<A
     }
     if (scope.signal.aborted) return { status: "cancelled", reason: reasonOf(scope.signal), ...spent(turn) };
 
+    const completions = others.length === 0 ? answer.completions : await readLast(scope, turn, reply, completion);
     const accepted = completions.find((check) => check.ok);
     if (accepted?.ok === true) {
       scope.note({ type: "completion.accepted", data: { turn, callId: callId(turn, accepted.index) } });
@@ -105,6 +115,17 @@ async function act(init: Json, scope: ActScope, model: ResolvedModel): Promise<A
     ? `no ${completion.tool} fitted its schema within ${agent.turnCap} turns`
     : `${completion.tool} was not called within ${agent.turnCap} turns`;
   return { status: "failed", code, message, turns: agent.turnCap, usage };
+}
+
+/** The completions of a turn that made other calls too: read when those have run. */
+async function readLast(
+  scope: ActScope,
+  turn: number,
+  reply: Reply,
+  completion: TurnRequest["completion"],
+): Promise<readonly CompletionCheck[]> {
+  if (!reply.calls.some((call) => call.tool === completion.tool)) return [];
+  return await scope.steps.run(`turn/${turn}/completion`, () => checkCompletions(reply, completion));
 }
 
 type NoReply =
@@ -215,7 +236,7 @@ function requestOf(turn: number, call: ModelToolCall) {
   return {
     id,
     tool: call.tool,
-    inputFault: { code, message: call.inputError?.message ?? "the arguments could not be read" },
+    inputFault: { code, message: call.inputError?.message ?? "the arguments could not be read", raw: call.rawInput },
   };
 }
 

@@ -7,6 +7,7 @@ import {
   type Json,
   type LimitHit,
   messageOf,
+  type SecretFilter,
   type StepCall,
   type Usage,
   type Worked,
@@ -39,12 +40,13 @@ export interface TurnRequest {
 }
 
 export type Reply = Extract<ModelReply, { readonly ok: true }>;
-/** How the completion calls of a reply read, by position: judged in the same record as the reply. */
+/** How the completion calls of a reply read, by position. */
 export type CompletionCheck = { readonly index: number } & (
   | { readonly ok: true; readonly output: Json }
   | { readonly ok: false; readonly issues: readonly Issue[] }
 );
 export type TurnAnswer =
+  /** `completions` are read already when the turn made no other calls: in the same record as the reply. */
   | { readonly kind: "reply"; readonly reply: Reply; readonly completions: readonly CompletionCheck[] }
   | { readonly kind: "failed"; readonly error: ModelFailure; readonly tries: number }
   | { readonly kind: "limit"; readonly hit: LimitHit }
@@ -99,6 +101,7 @@ async function tryModel(scope: ActScope, request: TurnRequest, attempt: number, 
     scope.steps.emit(kind, { executionId, attempt: ctx.attempt, turn, try: attempt, text });
   const live = { text: createLiveText(secrets, emit("text")), reasoning: createLiveText(secrets, emit("reasoning")) };
   let usage: Usage | undefined;
+  let whole = false;
   try {
     const reply = await limits.timed(call.signal, (signal) =>
       callModel({
@@ -115,23 +118,28 @@ async function tryModel(scope: ActScope, request: TurnRequest, attempt: number, 
     );
     const late = limits.late();
     if (!reply.ok && reply.error.kind === "aborted" && late !== undefined) return limitRecord(scope, call, late);
-    if (!reply.ok) return failureRecord(scope, call, turn, attempt, reply.error);
+    if (!reply.ok) return failureRecord(scope, call, turn, attempt, cleanFailure(reply.error, secrets));
     usage = reply.usage;
+    whole = true;
     const cleaned = cleanReply(reply, secrets);
-    return {
-      kind: "reply",
-      reply: cleaned,
-      completions: await checkCompletions(cleaned, request),
-      worked: limits.worked(),
-    };
+    // Beside other calls a completion is judged when those have run.
+    const alone = cleaned.calls.every((call) => call.tool === request.completion.tool);
+    const completions = alone ? await checkCompletions(cleaned, request.completion) : [];
+    return { kind: "reply", reply: cleaned, completions, worked: limits.worked() };
   } finally {
-    live.reasoning.end();
-    live.text.end();
+    for (const text of [live.reasoning, live.text]) {
+      if (whole) text.end();
+      else text.drop();
+    }
     reserved.settle(usage);
   }
 }
 
-async function checkCompletions(reply: Reply, { completion }: TurnRequest): Promise<readonly CompletionCheck[]> {
+/** Reads the completion calls of a reply up to the first that fits. Inside a step: a schema may be user code. */
+export async function checkCompletions(
+  reply: Reply,
+  completion: TurnRequest["completion"],
+): Promise<readonly CompletionCheck[]> {
   const checks: CompletionCheck[] = [];
   for (const call of reply.calls) {
     if (call.tool !== completion.tool) continue;
@@ -184,6 +192,10 @@ function failureRecord(scope: ActScope, call: StepCall, turn: number, attempt: n
     call.event({ type: "model.retried", executionId: scope.executionId, attempt: scope.ctx.attempt, data });
   }
   return { kind: "failed", error, worked: scope.limits.worked() };
+}
+
+function cleanFailure(error: ModelFailure, secrets: SecretFilter): ModelFailure {
+  return { ...error, message: secrets.text(error.message) };
 }
 
 function mayRetry(error: ModelFailure): boolean {

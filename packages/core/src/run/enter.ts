@@ -1,0 +1,126 @@
+import { isJson, type Json, type JsonObject, jsonFault } from "../base/json.ts";
+import { ownJson } from "../base/own-json.ts";
+import type { GateAnswer, StageContext } from "../definition/types.ts";
+import { cleaned } from "./clean.ts";
+import { stageContext } from "./context.ts";
+import type { Execution } from "./execution.ts";
+import type { ActOutcome } from "./executor.ts";
+import type { Limits } from "./limits.ts";
+import { cancelReason } from "./over.ts";
+import { createPhases, type PhaseHook, type Reading, readGateAnswer } from "./phases.ts";
+import type { Place } from "./place.ts";
+import type { AttemptJournal } from "./scoped-steps.ts";
+import type { Asked, Unanswered } from "./user-code.ts";
+
+/** What the enter step found; recorded, so that hooks and prompts are not asked again on resume. */
+export type Entered = { readonly at: number } & (
+  | { readonly kind: "ready"; readonly setup: Json; readonly init: Json; readonly gate: GateAnswer }
+  | { readonly kind: "out"; readonly why: Unanswered }
+);
+
+/** Setup, Init and CheckGate, in one record: everything up to the first model call. */
+export function enter(
+  execution: Execution,
+  journal: AttemptJournal,
+  limits: Limits,
+  attempt: number,
+  feedback: string | undefined,
+): Promise<Entered> {
+  const { state, executor, deps, offer, run, steps, visit } = execution;
+  return journal.steps.run("enter", async (call): Promise<Entered> => {
+    const at = deps.clock.now();
+    const phases = createPhases(journal, steps, limits, call);
+    phases.note("attempt.started", { attempt, visit, ...(feedback === undefined ? {} : { feedback }) });
+
+    const setUp = await phases.through<Json>("stage.setup", {
+      ask: hook(state.setup, () => state.setup?.(stageContext(run, execution, attempt, null, feedback))),
+      read: (value) => readOwn(value, "setup"),
+      otherwise: null,
+      say: () => ({ tools: offer.tools.filter((tool) => tool.allowed).map((tool) => tool.name) }),
+    });
+    if (setUp.kind !== "answered") return { kind: "out", at, why: cleaned(setUp, deps.secrets) };
+    const setup = deps.secrets.json(setUp.value);
+    const ctx = stageContext(run, execution, attempt, setup, feedback);
+
+    const rendered = await phases.through<Json>("stage.init", {
+      ask: hook(executor.init, () => executor.init?.(state, ctx, offer)),
+      read: (value) => readFresh(value, "init"),
+      otherwise: null,
+      say: () => ({}),
+    });
+    if (rendered.kind !== "answered") return { kind: "out", at, why: cleaned(rendered, deps.secrets) };
+    const gate = await phases.through("stage.gate", gateHook(execution, ctx));
+    if (gate.kind !== "answered") return { kind: "out", at, why: cleaned(gate, deps.secrets) };
+    return { kind: "ready", at, setup, init: deps.secrets.json(rendered.value), gate: gate.value };
+  });
+}
+
+/** A gate that asks for later is asked again after a durable wait, up to the attempts the state has. */
+export async function passGate(
+  execution: Execution,
+  journal: AttemptJournal,
+  limits: Limits,
+  first: GateAnswer,
+  ctx: StageContext,
+  place: Place,
+): Promise<"proceed" | "skipped" | ActOutcome> {
+  const { steps } = execution;
+  const tries = execution.state.retryPolicy?.maxAttempts ?? 3;
+  let asked: Asked<GateAnswer> = { kind: "answered", value: first };
+  for (let times = 1; ; times += 1) {
+    if (asked.kind !== "answered") return outOf(asked);
+    const { value } = asked;
+    if (value === "proceed") return value;
+    if (value === "skip") return "skipped";
+    if (times >= tries) {
+      const message = `checkGate asked to wait ${times} ${times === 1 ? "time" : "times"} and never said proceed`;
+      return outOf({ kind: "failed", code: "gate", message });
+    }
+    const now = await journal.steps.now(`gate/${times}/now`);
+    await place.whileFree(() => journal.steps.sleepUntil(`gate/${times}/sleep`, now + Math.max(0, value.retryAfterMs)));
+    const reason = cancelReason(steps.signal);
+    if (reason !== undefined) return outOf({ kind: "cancelled", reason });
+    asked = await journal.steps.run(`gate/${times}`, async (call) => {
+      const phases = createPhases(journal, steps, limits, call);
+      return cleaned(await phases.through("stage.gate", gateHook(execution, ctx)), execution.deps.secrets);
+    });
+  }
+}
+
+/** An attempt that ended before its work began. */
+export function outOf(why: Unanswered): ActOutcome {
+  const spent = { turns: 0, usage: { inputTokens: 0, outputTokens: 0 } };
+  if (why.kind === "cancelled") return { ...spent, status: "cancelled", reason: why.reason };
+  const { code, message, limit } = why;
+  return { ...spent, status: "failed", code, message, ...(limit === undefined ? {} : { detail: { limit } }) };
+}
+
+function gateHook({ state }: Execution, ctx: StageContext): PhaseHook<GateAnswer> {
+  return {
+    ask: hook(state.checkGate, () => state.checkGate?.(ctx)),
+    read: readGateAnswer,
+    otherwise: "proceed",
+    say: (answer): JsonObject => ({ answer: typeof answer === "string" ? answer : "retry" }),
+  };
+}
+
+/** Asks only where there is something to ask. */
+export function hook(asked: unknown, ask: () => unknown): (() => unknown) | undefined {
+  return asked === undefined ? undefined : ask;
+}
+
+/** A copy: what a hook returns is frozen in its context, and may be an object that lives on elsewhere. */
+function readOwn(value: unknown, where: string): Reading<Json> {
+  const own = ownJson(value);
+  return own.ok ? own : { ok: false, fault: notJson(where, own.fault) };
+}
+
+/** The same for a value that was just made and is handed over: a prompt is not copied once more. */
+function readFresh(value: unknown, where: string): Reading<Json> {
+  if (value === undefined) return { ok: true, value: null };
+  return isJson(value) ? { ok: true, value } : { ok: false, fault: notJson(where, jsonFault(value) ?? "") };
+}
+
+function notJson(where: string, fault: string): string {
+  return `${where} returned something that is not JSON: ${fault}`;
+}

@@ -1,0 +1,157 @@
+import { deepFreeze, field, type Json, type JsonObject } from "../base/json.ts";
+import type { PipelineSpec } from "../definition/spec.ts";
+import type { Failed, SiblingOutcome, StageResult } from "../definition/types.ts";
+import type { EventDraft } from "../journal/events.ts";
+import type { ChildRun, Settled, StepRunner } from "../journal/seam.ts";
+import type { ResolvedChoice } from "../routing/choice.ts";
+import { decideNext, type NextDecision } from "../routing/next.ts";
+import { cleaned } from "./clean.ts";
+import { type RunState, stageContext } from "./context.ts";
+import type { Execution, ExecutionEnd } from "./execution.ts";
+import { routeEvents } from "./leave.ts";
+import { cancelReason, orAborted } from "./over.ts";
+
+export type ForkChoice = Extract<ResolvedChoice, { readonly kind: "fanOut" }>;
+
+/** The input of a sibling's run: everything it may know, as data. */
+export type SiblingInput = JsonObject & {
+  readonly sibling: string;
+  readonly input: Json;
+  readonly run: Json;
+  readonly context: JsonObject;
+  readonly upstream: JsonObject;
+  /** Which visit of its state this is, over the whole run. */
+  readonly visit: number;
+  /** Turns its state took before, over the whole run. */
+  readonly turns: number;
+};
+
+/** One fork of a run, from its fan-out to its join. */
+export interface Fork {
+  /** `fan-<n>`, counted over the run. */
+  readonly id: string;
+  readonly choice: ForkChoice;
+  visitOf(state: string): number;
+  turnsOf(state: string): number;
+}
+export interface Forked {
+  /** What the siblings that were at work came to. */
+  readonly children: ReadonlyMap<string, ExecutionEnd>;
+  readonly outcomes: Readonly<Record<string, SiblingOutcome>>;
+  /** What the join sees upstream: outputs in declared order. */
+  readonly upstream: ReadonlyMap<string, Json>;
+  /** Keys whose failure fails the fork; empty under `settle`. */
+  readonly failed: readonly string[];
+}
+
+export async function runFanOut(spec: PipelineSpec, steps: StepRunner, run: RunState, fork: Fork): Promise<Forked> {
+  const { id, choice } = fork;
+  const keys = choice.siblings.map((sibling) => sibling.state);
+  const children = choice.siblings.map(({ state, input }): ChildRun => {
+    const childInput: SiblingInput = {
+      sibling: state,
+      input,
+      run: run.runInput,
+      context: run.context,
+      upstream: Object.fromEntries(run.upstream),
+      visit: fork.visitOf(state),
+      turns: fork.turnsOf(state),
+    };
+    const data = { pipeline: spec.id, state, parent: steps.runId };
+    return { key: state, input: childInput, events: [{ type: "run.started", data }] };
+  });
+  const settled = await steps.fork(id, children, {
+    onFailure: choice.onFailure,
+    failed: (end) => end.status === "failed",
+    open: { events: [{ type: "fork.started", data: { fork: id, siblings: keys, join: choice.join } }] },
+    joined: (ends) => [{ type: "fork.joined", data: { fork: id, outcomes: statuses(ends) } }],
+  });
+
+  const ended = new Map<string, ExecutionEnd>();
+  const outcomes: Record<string, SiblingOutcome> = {};
+  const upstream = new Map(run.upstream);
+  for (const key of keys) {
+    const end = settled[key];
+    if (end === undefined) continue;
+    const child = readSibling(end);
+    if (child !== undefined) ended.set(key, child);
+    outcomes[key] = outcomeOf(end, child);
+    // Deleted first, so that outputs stand in declared order whatever was there before.
+    upstream.delete(key);
+    if (child?.result.status === "completed") upstream.set(key, child.result.output);
+  }
+  const failed = choice.onFailure === "settle" ? [] : keys.filter((key) => settled[key]?.status !== "completed");
+  return { children: ended, outcomes, upstream, failed };
+}
+
+/** A failed fork is a failure of the state that forked: its own failure route decides, recorded like any other. */
+export async function routeFailedFork(
+  execution: Execution,
+  forking: StageResult<Json>,
+  forked: Forked,
+  fork: Fork,
+  run: RunState,
+): Promise<{ readonly result: Failed; readonly next: NextDecision }> {
+  const { spec, stateId, steps, deps } = execution;
+  // Siblings that were only cancelled because another failed are not what went wrong.
+  const broken = forked.failed.filter((key) => forked.outcomes[key]?.status === "failed");
+  const failed = broken.length > 0 ? broken : forked.failed;
+  const reasons = failed.map((key) => {
+    const outcome = forked.outcomes[key];
+    return outcome !== undefined && "message" in outcome ? `${key}: ${outcome.message}` : key;
+  });
+  const { executionId, attempts, turns, usage, ms } = forking;
+  const result: Failed = {
+    executionId,
+    attempts,
+    turns,
+    usage,
+    ms,
+    status: "failed",
+    code: "fork",
+    message: `parallel stages failed: ${reasons.join("; ")}`,
+    detail: { fork: fork.id, failed: [...failed] },
+  };
+  const ctx = stageContext({ ...run, fork: forked.outcomes }, execution, attempts, null);
+  const next = await steps.run(`${fork.id}/failed`, async (call): Promise<NextDecision> => {
+    const event = (type: EventDraft["type"], data: JsonObject): EventDraft => ({
+      type,
+      executionId,
+      attempt: attempts,
+      data,
+    });
+    call.event(event("stage.next", { phase: "entered" }));
+    const decided = await orAborted(steps.signal, decideNext(spec, stateId, deepFreeze(result), ctx));
+    const reason = cancelReason(steps.signal) ?? "cancelled";
+    const choice: NextDecision =
+      decided === undefined
+        ? { by: "default", choice: { kind: "cancel", reason } }
+        : cleaned(decided.value, deps.secrets);
+    for (const draft of routeEvents({ event }, stateId, choice)) call.event(draft);
+    call.event(event("stage.next", { phase: "left", choice: choice.choice.kind }));
+    return choice;
+  });
+  return { result, next };
+}
+
+function readSibling(end: Settled): ExecutionEnd | undefined {
+  if (field(end.value, "result") === undefined) return undefined;
+  const { result, denied }: Pick<ExecutionEnd, "result" | "denied"> = JSON.parse(JSON.stringify(end.value));
+  return { result, denied, next: undefined };
+}
+
+function outcomeOf(end: Settled, child: ExecutionEnd | undefined): SiblingOutcome {
+  const result = child?.result;
+  if (result?.status === "completed" || result?.status === "skipped") return { status: result.status };
+  if (result?.status === "failed") return { status: "failed", code: result.code, message: result.message };
+  const reason = field(end.value, "reason");
+  return {
+    status: "cancelled",
+    code: "cancelled",
+    message: result?.status === "cancelled" ? result.reason : typeof reason === "string" ? reason : "cancelled",
+  };
+}
+
+function statuses(ends: Readonly<Record<string, Settled>>): JsonObject {
+  return Object.fromEntries(Object.entries(ends).map(([key, end]) => [key, end.status]));
+}

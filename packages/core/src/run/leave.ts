@@ -1,0 +1,203 @@
+import { messageOf } from "../base/errors.ts";
+import { deepFreeze, type Json, type JsonObject, jsonFault } from "../base/json.ts";
+import type { AssertAnswer, Completed, Failed, StageContext, StageResult, Usage } from "../definition/types.ts";
+import type { EventDraft } from "../journal/events.ts";
+import { decideNext, type NextDecision } from "../routing/next.ts";
+import { cleaned } from "./clean.ts";
+import { hook } from "./enter.ts";
+import type { Execution } from "./execution.ts";
+import type { ActOutcome } from "./executor.ts";
+import type { Limits } from "./limits.ts";
+import { cancelReason, orAborted } from "./over.ts";
+import { createPhases, type Phases, readAssertAnswer } from "./phases.ts";
+import type { AttemptJournal } from "./scoped-steps.ts";
+
+/** What the leave step decided. */
+export type Left =
+  | { readonly kind: "retry"; readonly feedback: string }
+  | { readonly kind: "left"; readonly result: StageResult<Json>; readonly next: NextDecision | null };
+
+/** What the loop counted so far. */
+export interface Counted {
+  readonly executionId: string;
+  readonly attempts: number;
+  readonly turns: number;
+  readonly usage: Usage;
+  /** Epoch milliseconds, by the record of the first attempt. */
+  readonly startedAt: number;
+}
+interface Leaving {
+  readonly execution: Execution;
+  readonly journal: AttemptJournal;
+  readonly limits: Limits;
+  readonly ctx: StageContext;
+  readonly phases: Phases;
+  readonly base: Omit<Counted, "startedAt"> & { readonly ms: number };
+}
+
+/** An exit hook that hangs must not keep a cancelled run alive. */
+const EXIT_MS = 5_000;
+
+/** Assert, and when there is no further attempt Exit and Next: one record. */
+export function leave(
+  execution: Execution,
+  journal: AttemptJournal,
+  limits: Limits,
+  ctx: StageContext,
+  outcome: ActOutcome | "skipped",
+  counted: Counted,
+  attemptsLeft: boolean,
+): Promise<Left> {
+  const { steps, deps } = execution;
+  return journal.steps.run("leave", async (call): Promise<Left> => {
+    const { startedAt, ...rest } = counted;
+    const base = { ...rest, ms: deps.clock.now() - startedAt };
+    const phases = createPhases(journal, steps, limits, call);
+    const leaving: Leaving = { execution, journal, limits, ctx, phases, base };
+    const asserted = await assertOn(leaving, inTime(leaving, resultOf(leaving, outcome)), attemptsLeft);
+    if ("retry" in asserted) {
+      const feedback = deps.secrets.text(asserted.retry);
+      phases.note("attempt.finished", { outcome: "retry", feedback });
+      return { kind: "retry", feedback };
+    }
+    const result = await exitWith(leaving, asserted);
+    if (!execution.routed || result.status === "cancelled") return { kind: "left", result, next: null };
+    phases.note("stage.next", { phase: "entered" });
+    const next = await nextAfter(leaving, result);
+    for (const draft of routeEvents(journal, execution.stateId, next)) call.event(draft);
+    phases.note("stage.next", { phase: "left", choice: next.choice.kind });
+    return { kind: "left", result, next };
+  });
+}
+
+function resultOf({ execution, base }: Leaving, outcome: ActOutcome | "skipped"): StageResult<Json> {
+  if (outcome === "skipped") return { ...base, status: "skipped" };
+  const { secrets } = execution.deps;
+  switch (outcome.status) {
+    case "completed": {
+      const fault = jsonFault(outcome.output);
+      if (fault === undefined) return { ...base, status: "completed", output: secrets.json(outcome.output) };
+      const message = `the executor of ${execution.state.kind} completed with something that is not JSON: ${fault}`;
+      return { ...base, status: "failed", code: "hook", message };
+    }
+    case "failed": {
+      const { code, message, detail } = outcome;
+      const failed = { ...base, status: "failed", code, message, ...(detail === undefined ? {} : { detail }) } as const;
+      return cleaned<StageResult<Json>>(failed, secrets);
+    }
+    case "cancelled":
+      return { ...base, status: "cancelled", reason: outcome.reason };
+  }
+}
+
+/** A cap that was passed is a failure also where the work came to its end. */
+function inTime({ limits, base, phases }: Leaving, result: StageResult<Json>): StageResult<Json> {
+  const hit = result.status === "completed" ? limits.late() : undefined;
+  if (hit === undefined) return result;
+  const { code, limit, message } = hit;
+  phases.note("limit.reached", { limit, message });
+  return { ...base, status: "failed", code, message, detail: { limit } };
+}
+
+/** The result as assert leaves it, or the feedback for another attempt. `ok` changes nothing: it cannot complete a failure. */
+async function assertOn(
+  { execution, ctx, phases, base }: Leaving,
+  result: StageResult<Json>,
+  attemptsLeft: boolean,
+): Promise<StageResult<Json> | { readonly retry: string }> {
+  if (result.status !== "completed" && result.status !== "failed") return result;
+  const { state, deps } = execution;
+  const asked = await phases.through<AssertAnswer>("stage.assert", {
+    ask: hook(state.assert, () => state.assert?.(deepFreeze<Completed<Json> | Failed>(result), ctx)),
+    read: readAssertAnswer,
+    otherwise: "ok",
+    say: (answer) => ({ answer: typeof answer === "string" ? answer : "retry" in answer ? "retry" : "fail" }),
+  });
+  if (asked.kind === "cancelled") return { ...base, status: "cancelled", reason: asked.reason };
+  // What failed first is not forgotten over what assert said of it.
+  const first =
+    result.status === "failed" ? { detail: { failed: { code: result.code, message: result.message } } } : {};
+  if (asked.kind === "failed") {
+    const { code, message } = asked;
+    return { ...base, status: "failed", code, message: deps.secrets.text(message), ...first };
+  }
+  const answer = asked.value;
+  if (answer === "ok") return result;
+  if ("retry" in answer && attemptsLeft) return answer;
+  const message = "retry" in answer ? `no attempt is left: ${answer.retry}` : answer.fail;
+  return { ...base, status: "failed", code: "assert", message: deps.secrets.text(message), ...first };
+}
+
+/** Teardown. A hook that fails fails what had not failed yet. */
+async function exitWith(leaving: Leaving, result: StageResult<Json>): Promise<StageResult<Json>> {
+  const { phases, base } = leaving;
+  const code = result.status === "failed" ? { code: result.code, message: result.message } : {};
+  phases.note("attempt.finished", { outcome: result.status, ...code });
+  phases.note("stage.exit", { phase: "entered" });
+  const fault = await runExit(leaving, deepFreeze(result));
+  const ended: StageResult<Json> =
+    fault !== undefined && (result.status === "completed" || result.status === "skipped")
+      ? { ...base, status: "failed", code: "hook", message: fault }
+      : result;
+  phases.note("stage.exit", { phase: "left", outcome: ended.status, ...(fault === undefined ? {} : { fault }) });
+  return ended;
+}
+
+async function runExit({ execution, ctx }: Leaving, result: StageResult<Json>): Promise<string | undefined> {
+  const { state, deps } = execution;
+  if (state.exit === undefined) return undefined;
+  let disarm: (() => void) | undefined;
+  try {
+    const late = new Promise<string>((resolve) => {
+      disarm = deps.clock.after(EXIT_MS, () => resolve(`the exit hook did not end within ${EXIT_MS} ms`));
+    });
+    const done = Promise.resolve(state.exit(result, ctx)).then(() => undefined);
+    return await Promise.race([done, late]);
+  } catch (thrown) {
+    return deps.secrets.text(`the exit hook threw: ${messageOf(thrown)}`);
+  } finally {
+    disarm?.();
+  }
+}
+
+/** The choice. A route that is still at work when the run is cancelled is not waited for. */
+async function nextAfter({ execution, ctx }: Leaving, result: StageResult<Json>): Promise<NextDecision> {
+  const { spec, stateId, steps, deps } = execution;
+  const cancelled = (reason: string): NextDecision => ({ by: "default", choice: { kind: "cancel", reason } });
+  const already = cancelReason(steps.signal);
+  if (already !== undefined) return cancelled(already);
+  const decided = await orAborted(steps.signal, decideNext(spec, stateId, deepFreeze(result), ctx));
+  return decided === undefined
+    ? cancelled(cancelReason(steps.signal) ?? "cancelled")
+    : cleaned(decided.value, deps.secrets);
+}
+
+/** The events of one decision: what was decided, by whom, and what it changes. */
+export function routeEvents(
+  journal: Pick<AttemptJournal, "event">,
+  from: string,
+  next: NextDecision,
+): readonly EventDraft[] {
+  const { choice, ...rest } = next;
+  const why: Json = JSON.parse(JSON.stringify(rest));
+  const drafts: EventDraft[] = [];
+  if (next.rejected !== undefined) drafts.push(journal.event("route.rejected", { from, reason: next.rejected }));
+  drafts.push(journal.event("route.decided", { from, choice: choice.kind, ...targetOf(next), why }));
+  if (choice.kind === "to" && choice.context !== undefined)
+    drafts.push(journal.event("context.changed", { patch: choice.context }));
+  return drafts;
+}
+
+function targetOf({ choice }: NextDecision): JsonObject {
+  switch (choice.kind) {
+    case "to":
+      return { to: choice.state };
+    case "fanOut":
+      return { to: choice.siblings.map((sibling) => sibling.state), join: choice.join };
+    case "done":
+      return {};
+    case "fail":
+    case "cancel":
+      return { reason: choice.reason };
+  }
+}

@@ -1,0 +1,72 @@
+import type { JsonObject } from "../base/json.ts";
+import type { AssertAnswer, GateAnswer } from "../definition/types.ts";
+import type { EventType } from "../journal/events.ts";
+import type { StepCall, StepRunner } from "../journal/seam.ts";
+import type { Limits } from "./limits.ts";
+import { cancelReason } from "./over.ts";
+import type { AttemptJournal } from "./scoped-steps.ts";
+import { type Asked, askUserCode } from "./user-code.ts";
+
+export type PhaseEvent = Extract<EventType, `stage.${string}`>;
+/** What a hook returned, looked at: user code in JavaScript may return anything. */
+export type Reading<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly fault: string };
+
+/** One phase's hook: absent, its phase answers by itself. */
+export interface PhaseHook<T> {
+  readonly ask: (() => unknown) | undefined;
+  read(value: unknown): Reading<T>;
+  readonly otherwise: T;
+  /** What the event after the phase says of the answer: our own words only, they are not searched for secrets. */
+  say(value: T): JsonObject;
+}
+
+/** Walks through phases inside one step: an event before and an event after each, whatever its hook does. */
+export interface Phases {
+  note(type: EventType, data: JsonObject): void;
+  through<T>(type: PhaseEvent, hook: PhaseHook<T>): Promise<Asked<T>>;
+}
+
+export function createPhases(journal: AttemptJournal, steps: StepRunner, limits: Limits, call: StepCall): Phases {
+  const note = (type: EventType, data: JsonObject): void => call.event(journal.event(type, data));
+  const answerOf = async <T>({ ask, read, otherwise }: PhaseHook<T>): Promise<Asked<T>> => {
+    const cancelled = cancelReason(steps.signal);
+    if (cancelled !== undefined) return { kind: "cancelled", reason: cancelled };
+    if (ask === undefined) return { kind: "answered", value: otherwise };
+    const asked = await askUserCode(steps.signal, limits, ask);
+    if (asked.kind !== "answered") return asked;
+    const reading = read(asked.value);
+    if (reading.ok) return { kind: "answered", value: reading.value };
+    return { kind: "failed", code: "hook", message: reading.fault };
+  };
+  return {
+    note,
+    through: async (type, hook) => {
+      note(type, { phase: "entered" });
+      const asked = await answerOf(hook);
+      const left = asked.kind === "answered" ? hook.say(asked.value) : { outcome: asked.kind };
+      note(type, { phase: "left", ...left });
+      if (asked.kind === "failed" && asked.limit !== undefined) {
+        note("limit.reached", { limit: asked.limit, message: asked.message });
+      }
+      return asked;
+    },
+  };
+}
+
+export function readGateAnswer(value: unknown): Reading<GateAnswer> {
+  if (value === "proceed" || value === "skip") return { ok: true, value };
+  if (typeof value === "object" && value !== null && "retryAfterMs" in value) {
+    const { retryAfterMs } = value;
+    if (typeof retryAfterMs === "number" && Number.isFinite(retryAfterMs)) return { ok: true, value: { retryAfterMs } };
+  }
+  return { ok: false, fault: 'checkGate answered neither "proceed", nor "skip", nor { retryAfterMs: milliseconds }' };
+}
+
+export function readAssertAnswer(value: unknown): Reading<AssertAnswer> {
+  if (value === "ok") return { ok: true, value };
+  if (typeof value === "object" && value !== null) {
+    if ("retry" in value && typeof value.retry === "string") return { ok: true, value: { retry: value.retry } };
+    if ("fail" in value && typeof value.fail === "string") return { ok: true, value: { fail: value.fail } };
+  }
+  return { ok: false, fault: 'assert answered neither "ok", nor { retry: feedback }, nor { fail: reason }' };
+}

@@ -1,0 +1,43 @@
+import { isSluiceError, messageOf } from "../base/errors.ts";
+import type { FailureCode } from "../definition/types.ts";
+import type { Limits } from "./limits.ts";
+import { cancelReason, orAborted } from "./over.ts";
+
+// Types, not interfaces: they are recorded, and only types count as JSON to the compiler.
+
+/** Why a hook gave no answer that counts. */
+export type Unanswered =
+  | { readonly kind: "failed"; readonly code: FailureCode; readonly message: string; readonly limit?: string }
+  | { readonly kind: "cancelled"; readonly reason: string };
+export type Asked<T> = { readonly kind: "answered"; readonly value: T } | Unanswered;
+
+/**
+ * Asks code that is not ours, inside a step. It may throw, hang beyond a time cap, or be at work when the run is cancelled:
+ * each of them is a value here. What it returns is not looked at.
+ */
+export async function askUserCode(signal: AbortSignal, limits: Limits, ask: () => unknown): Promise<Asked<unknown>> {
+  let value: unknown;
+  try {
+    value = ask();
+    // Most hooks answer at once: no race is set up for those.
+    if (!isThenable(value)) return { kind: "answered", value };
+    const ended = await limits.timed(signal, (timed) => orAborted(timed, Promise.resolve(value)));
+    if (ended !== undefined) return { kind: "answered", value: ended.value };
+  } catch (thrown) {
+    const message = isSluiceError(thrown) ? thrown.message : `a hook threw: ${messageOf(thrown)}`;
+    return { kind: "failed", code: "hook", message };
+  }
+  const reason = cancelReason(signal);
+  if (reason !== undefined) return { kind: "cancelled", reason };
+  const hit = limits.late();
+  return {
+    kind: "failed",
+    code: "timeout",
+    message: `${hit?.message ?? "a time limit was passed"}; a hook was at work`,
+    ...(hit === undefined ? {} : { limit: hit.limit }),
+  };
+}
+
+function isThenable(value: unknown): boolean {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+}
