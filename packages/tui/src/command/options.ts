@@ -1,0 +1,79 @@
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { OUTPUT_FORMATS } from "../headless/format.ts";
+
+/** --output-format, --store and --cwd: every subcommand has them. */
+export function withCommonOptions(command: Command): Command {
+  return command
+    .addOption(
+      new Option("--output-format <format>", "how the result is written").choices(OUTPUT_FORMATS).default("text"),
+    )
+    .option("--store <dir>", "the folder that holds the journals (default: .sluice/store in the workspace)")
+    .option("--cwd <dir>", "the workspace (default: the folder you are in)");
+}
+
+/** What `run` and `resume` share. */
+export function withWorkOptions(command: Command): Command {
+  return withCommonOptions(command)
+    .option("--model <provider/model>", "the model of all stages that name none (default: SLUICE_MODEL)")
+    .option("--headless", "ask nobody, also on a terminal: what needs a person is denied")
+    .option(
+      "--wait [duration]",
+      "keep requests open for sluice answer; with a duration (--wait=30m) suspend the run when nobody answered in that time",
+      waitTime,
+    )
+    .addOption(
+      new Option("--mode <mode>", "what decides in stages that have no envelope (default: ask)").choices([
+        "ask",
+        "allowlist",
+        "yolo",
+      ]),
+    )
+    .option(
+      "--allow <pattern>",
+      "a tool pattern for --mode allowlist, such as 'Bash(npm test *)'; may be repeated",
+      collect,
+    )
+    .option("--max-parallel <n>", "stages at work at once (default: 4)", positiveInteger)
+    .option("--adopt-store", "take over a store that was moved here from another machine")
+    .option("--fail-on-denied", "exit 5 when the run completed but calls were denied")
+    .option("--trust", "trust the pipelines of this folder as they are now");
+}
+
+export function collect(value: string, before: readonly string[] | undefined): readonly string[] {
+  return [...(before ?? []), value];
+}
+
+export function positiveInteger(text: string): number {
+  const number = Number(text);
+  if (!Number.isSafeInteger(number) || number < 1) throw new InvalidArgumentError("It is a whole number from 1.");
+  return number;
+}
+
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** True for a bare --wait, which `withBareWait` writes as `--wait=`; else milliseconds. */
+function waitTime(text: string): true | number {
+  if (text === "") return true;
+  const [, amount = "", unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) ?? [];
+  const ms = Math.round(Number(amount) * (UNITS[unit] ?? 0));
+  if (ms > 0 && Number.isSafeInteger(ms)) return ms;
+  throw new InvalidArgumentError("It is a time such as 45s, 30m or 2h.");
+}
+
+/** A bare --wait must not take the next word for its duration: only --wait=30m has one. */
+export function withBareWait(args: readonly string[]): readonly string[] {
+  const end = args.indexOf("--");
+  return args.map((word, at) => (word === "--wait" && (end === -1 || at < end) ? "--wait=" : word));
+}
+
+export const EXIT_CODES = `
+Exit codes:
+  0  completed            3  suspended, to be resumed
+  1  failed or cancelled  4  something is missing or not free: model, key, store, run
+  2  usage or definition  5  completed with denied calls, under --fail-on-denied
+  130 and 143: stopped by SIGINT or SIGTERM; the run is suspended and can be resumed
+`;
+
+export function examples(...lines: readonly string[]): string {
+  return `\nExamples:\n${lines.map((line) => `  ${line}`).join("\n")}\n`;
+}

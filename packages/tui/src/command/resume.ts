@@ -1,0 +1,28 @@
+import type { Command } from "commander";
+import type { ResumeRequest } from "../headless/resume.ts";
+import type { CommandRun } from "./context.ts";
+import { EXIT_CODES, examples, withWorkOptions } from "./options.ts";
+
+export function addResume(program: Command, context: CommandRun): void {
+  withWorkOptions(program.command("resume"))
+    .summary("go on with a run that was stopped")
+    .description(
+      "Goes on with a run that no process works on any more, where it was: model calls and tool calls that are finished are read from the journal, never repeated. Workspace, mode and model are those the run was started with, unless given here. The pipeline is found again by its name or file; a file that changed since is loaded only with --trust. A run that a program started is resumed by that program.",
+    )
+    .argument("<run>", "the run's id")
+    .option(
+      "--accept-changes",
+      "go on although the pipeline's states, routes, envelopes, schemas or prompts were changed",
+    )
+    .addHelpText(
+      "after",
+      examples(
+        "sluice resume r7k2m9x4ab",
+        "sluice resume r7k2m9x4ab --wait",
+        "sluice resume r7k2m9x4ab --store /backup/store --output-format json",
+      ) + EXIT_CODES,
+    )
+    .action((runId: string, flags: ResumeRequest["flags"]) =>
+      context.exitWith(import("../headless/resume.ts").then(({ resume }) => resume({ runId, flags }, context))),
+    );
+}

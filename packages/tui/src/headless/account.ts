@@ -1,0 +1,96 @@
+import { field, type Json, type SluiceEvent } from "@sluice/core";
+
+/** One execution of a state, as far as the events tell. */
+export type StageAccount = {
+  readonly runId: string;
+  readonly executionId: string;
+  /** `unfinished` while it has not been left. */
+  status: string;
+  attempts: number;
+  turns: number;
+  readonly usage: { inputTokens: number; outputTokens: number };
+  ms: number;
+};
+/** A call that was refused. */
+export type DeniedAccount = {
+  readonly runId: string;
+  readonly executionId: string;
+  readonly attempt: number;
+  readonly callId: string;
+  readonly tool: string;
+  readonly cause: string;
+};
+
+/** What a run and its children did so far, added up from their events: also for runs that have no end yet. */
+export interface Account {
+  readonly stages: readonly StageAccount[];
+  readonly denied: readonly DeniedAccount[];
+  readonly usage: { readonly inputTokens: number; readonly outputTokens: number };
+}
+
+export interface Accountant {
+  add(event: SluiceEvent): void;
+  account(): Account;
+}
+
+export function createAccountant(): Accountant {
+  const stages = new Map<string, StageAccount & { startedAt: number }>();
+  const denied: DeniedAccount[] = [];
+
+  const stageOf = ({ runId, executionId, at }: SluiceEvent): (StageAccount & { startedAt: number }) | undefined => {
+    if (executionId === undefined) return undefined;
+    const key = JSON.stringify([runId, executionId]);
+    let stage = stages.get(key);
+    if (stage === undefined) {
+      const usage = { inputTokens: 0, outputTokens: 0 };
+      stage = { runId, executionId, status: "unfinished", attempts: 1, turns: 0, usage, ms: 0, startedAt: at };
+      stages.set(key, stage);
+    }
+    return stage;
+  };
+
+  return {
+    add(event) {
+      const { type, data, executionId = "", attempt = 1, runId } = event;
+      const stage = stageOf(event);
+      if (stage === undefined) return;
+      stage.attempts = Math.max(stage.attempts, attempt);
+      stage.ms = event.at - stage.startedAt;
+      if (type === "turn.finished") {
+        stage.turns += 1;
+        stage.usage.inputTokens += numberAt(field(data, "usage"), "inputTokens");
+        stage.usage.outputTokens += numberAt(field(data, "usage"), "outputTokens");
+      } else if (type === "stage.exit" && field(data, "phase") === "left") {
+        stage.status = textAt(data, "outcome");
+      } else if (
+        type === "call.decided" &&
+        field(data, "verdict") === "refused" &&
+        field(data, "cause") !== undefined
+      ) {
+        const call = { callId: textAt(data, "callId"), tool: textAt(data, "tool"), cause: textAt(data, "cause") };
+        denied.push({ runId, executionId, attempt, ...call });
+      }
+    },
+    account() {
+      const all = [...stages.values()].map(({ startedAt: _startedAt, ...stage }) => stage);
+      const sum = (key: "inputTokens" | "outputTokens"): number =>
+        all.reduce((total, stage) => total + stage.usage[key], 0);
+      return {
+        stages: all,
+        denied,
+        usage: { inputTokens: sum("inputTokens"), outputTokens: sum("outputTokens") },
+      };
+    },
+  };
+}
+
+/** A text member, or '' where there is none. */
+export function textAt(value: Json | undefined, key: string): string {
+  const member = field(value, key);
+  return typeof member === "string" ? member : "";
+}
+
+export function numberAt(value: Json | undefined, key: string): number {
+  const member = field(value, key);
+  return typeof member === "number" ? member : 0;
+}

@@ -1,0 +1,157 @@
+import {
+  type Answer,
+  checkAnswer,
+  type JsonObject,
+  type OpenRequest,
+  type RunHost,
+  type RunSummary,
+  type SignalOutcome,
+  SluiceError,
+  visible,
+} from "@sluice/core";
+import { readSettings, refuseInsideRun } from "../project/environment.ts";
+import { whoAmI } from "../project/person.ts";
+import { commandLine, placeOf, storeOpener } from "../project/place.ts";
+import type { CommandContext } from "./context.ts";
+import { EXIT } from "./exit-code.ts";
+import { type TypedAnswer, typedValue } from "./line-interactor.ts";
+import { requireRun, withStore } from "./lookup.ts";
+import { write } from "./output.ts";
+import { resume } from "./resume.ts";
+import type { WorkFlags } from "./work-flags.ts";
+
+export interface AnswerRequest {
+  readonly runId: string;
+  /** The request's id, or an ending of it that fits no other open request of the run. */
+  readonly request: string;
+  readonly answer: "approve" | "deny" | "defer" | undefined;
+  readonly flags: WorkFlags & { readonly reason?: string; readonly value?: string; readonly resume?: boolean };
+}
+
+/** `sluice answer`: answers an open request of a run, whoever owns it. */
+export async function answer(given: AnswerRequest, context: CommandContext): Promise<number> {
+  const { terminal, env, here } = context;
+  const { runId, flags } = given;
+  refuseInsideRun(readSettings(env), "answer");
+  const place = placeOf(flags, here);
+  const request = await withStore(place, async (host) => {
+    await requireRun(host, place, runId);
+    return oneRequest(await host.requests(runId), given);
+  });
+  const typed = checkedAnswer(request, given);
+  if (!typed.ok)
+    throw new SluiceError("Validation", "answer_invalid", `this does not answer ${request.requestId}: ${typed.fault}`);
+
+  const host = (await storeOpener(place, { adopt: flags.adoptStore === true }))();
+  const { outcome, run } = await send(host, runId, request, typed.answer);
+  const { requestId } = request;
+  if (outcome !== "accepted")
+    return refused(refusal(outcome, requestId), { runId, requestId, outcome }, given, context);
+
+  const did = `${past(typed.answer)} ${requestId}`;
+  const waits = run?.end === undefined && run?.owner === undefined;
+  if (waits && flags.resume === true) {
+    terminal.err(`sluice: ${visible(did)}\n`);
+    return await resume({ runId, flags }, context);
+  }
+  const resumeLine = commandLine(["resume", runId], place, here, env);
+  const then =
+    run?.end !== undefined
+      ? `the run is ${run.end.status} by now`
+      : run?.owner === undefined
+        ? `nobody works on the run now; go on with: ${resumeLine}`
+        : `${run.owner} goes on with it`;
+  write(flags.outputFormat, terminal, {
+    json: {
+      runId,
+      requestId,
+      answer: { ...typed.answer },
+      outcome,
+      owner: run?.owner ?? null,
+      ...(waits ? { resume: resumeLine } : {}),
+    },
+    text: () => [visible(`${did}; ${then}`)],
+  });
+  return EXIT.completed;
+}
+
+function refused(why: string, json: JsonObject, { flags }: AnswerRequest, { terminal }: CommandContext): number {
+  if (flags.outputFormat !== "text") write(flags.outputFormat, terminal, { json, text: () => [] });
+  terminal.err(`sluice: ${visible(why)}\n`);
+  return EXIT.failed;
+}
+
+function oneRequest(open: readonly OpenRequest[], { runId, request }: AnswerRequest): OpenRequest {
+  const exact = open.filter(({ requestId }) => requestId === request);
+  const fitting = exact.length > 0 ? exact : open.filter((one) => `${one.runId}/${one.requestId}`.endsWith(request));
+  const [only] = fitting;
+  if (only !== undefined && fitting.length === 1) return only;
+  const ids = (requests: readonly OpenRequest[]): string =>
+    requests.map((one) => (one.runId === runId ? one.requestId : `${one.runId}/${one.requestId}`)).join(", ");
+  if (fitting.length > 1) {
+    throw new SluiceError(
+      "Validation",
+      "request_ambiguous",
+      `${request} fits several open requests: ${ids(fitting)}; write more of it`,
+    );
+  }
+  const there = open.length === 0 ? "it has none" : `open: ${ids(open)}`;
+  throw new SluiceError("Validation", "request_unknown", `run ${runId} has no open request ${request}; ${there}`);
+}
+
+function checkedAnswer(request: OpenRequest, { answer: kind, flags }: AnswerRequest): TypedAnswer {
+  const { reason, value } = flags;
+  if (value !== undefined) {
+    if (kind !== undefined) return { ok: false, fault: `give either ${kind} or --value` };
+    return typedValue(request, value);
+  }
+  if (kind === undefined) return { ok: false, fault: "say approve, deny or defer, or give a --value" };
+  if (reason !== undefined && kind !== "deny") return { ok: false, fault: "--reason goes with deny" };
+  return checkAnswer(request, { kind, ...(reason === undefined ? {} : { reason }) });
+}
+
+async function send(
+  host: RunHost,
+  runId: string,
+  request: OpenRequest,
+  given: Answer,
+): Promise<{ outcome: SignalOutcome; run: RunSummary | undefined }> {
+  const { requestId, digest } = request;
+  try {
+    // The digest of what was looked at: an answer never covers anything else.
+    const payload = { ...given, digest };
+    const outcome = await host.signal(request.runId, {
+      name: `request/${requestId}`,
+      payload,
+      digest,
+      by: whoAmI(),
+    });
+    return { outcome, run: await host.get(runId) };
+  } finally {
+    await host.close();
+  }
+}
+
+function past({ kind }: Answer): string {
+  switch (kind) {
+    case "approve":
+      return "approved";
+    case "deny":
+      return "denied";
+    case "defer":
+      return "deferred";
+    case "value":
+      return "answered";
+  }
+}
+
+function refusal(outcome: SignalOutcome, requestId: string): string {
+  switch (outcome) {
+    case "already_answered":
+      return `not accepted: ${requestId} was answered already`;
+    case "digest_mismatch":
+      return `not accepted: ${requestId} is about something else by now; look again with sluice show`;
+    default:
+      return `not accepted: ${requestId} is not open any more`;
+  }
+}

@@ -1,0 +1,65 @@
+import { isSluiceError, type RunHost, visible } from "@sluice/core";
+import { readSettings, refuseInsideRun } from "../project/environment.ts";
+import { whoAmI } from "../project/person.ts";
+import { placeOf, storeOpener } from "../project/place.ts";
+import type { CommandContext } from "./context.ts";
+import { EXIT } from "./exit-code.ts";
+import { requireRun, withStore } from "./lookup.ts";
+import { write } from "./output.ts";
+import type { CommonFlags } from "./work-flags.ts";
+
+/** How long a live owner is given to end the run before only the request is reported. */
+const PATIENCE_MS = 5_000;
+
+export interface CancelRequest {
+  readonly runId: string;
+  readonly flags: CommonFlags & { readonly reason?: string; readonly adoptStore?: boolean };
+}
+
+/** `sluice cancel`: ends a run as cancelled, by asking its owner or in its place. */
+export async function cancel(
+  { runId, flags }: CancelRequest,
+  { terminal, env, here }: CommandContext,
+): Promise<number> {
+  refuseInsideRun(readSettings(env), "cancel");
+  const place = placeOf(flags, here);
+  const known = await withStore(place, (host) => requireRun(host, place, runId));
+  const host = (await storeOpener(place, { adopt: flags.adoptStore === true }))();
+  try {
+    const by = whoAmI();
+    const asked = await host.cancel(runId, flags.reason ?? `cancelled by ${by}`, by);
+    const status =
+      asked === "requested"
+        ? await endWithin(host, runId)
+        : asked === "finished"
+          ? (known.end?.status ?? "finished")
+          : asked;
+    const done = asked !== "finished" && (status === "cancelled" || status === "requested");
+    const said =
+      status === "requested"
+        ? `asked ${known.owner ?? "its owner"} to cancel run ${runId}; it has not ended yet`
+        : asked === "finished"
+          ? `run ${runId} is ${status} already; there is nothing to cancel`
+          : `run ${runId} is ${status}`;
+    if (done || flags.outputFormat !== "text") {
+      write(flags.outputFormat, terminal, {
+        json: { runId, status, cancelled: status === "cancelled" && done },
+        text: () => [visible(said)],
+      });
+    }
+    if (!done) terminal.err(`sluice: ${visible(said)}\n`);
+    return done ? EXIT.completed : EXIT.failed;
+  } finally {
+    await host.close();
+  }
+}
+
+async function endWithin(host: RunHost, runId: string): Promise<string> {
+  try {
+    const { status } = await host.result(runId, { signal: AbortSignal.timeout(PATIENCE_MS) });
+    return status;
+  } catch (thrown) {
+    if (isSluiceError(thrown, "wait_cancelled")) return "requested";
+    throw thrown;
+  }
+}

@@ -1,0 +1,118 @@
+import { type JsonObject, messageOf, type SluiceEvent, visible } from "@sluice/core";
+import type { RunHandle, RunResult } from "@sluice/stages";
+import { createAccountant } from "./account.ts";
+import { EXIT, exitCodeOf, exitCodeOfError, type StopSignal } from "./exit-code.ts";
+import { type RunReport, reportOf, reportOfError } from "./report.ts";
+import { deniedLine, type Reporter } from "./reporter.ts";
+import { onStopSignal } from "./signals.ts";
+import type { Terminal } from "./terminal.ts";
+
+export interface FollowOptions {
+  readonly reporter: Reporter;
+  readonly terminal: Terminal;
+  /** Whether a completed run with denied calls is exit 5. */
+  readonly failOnDenied: boolean;
+  /** What earlier processes wrote; not shown again. */
+  readonly past?: readonly SluiceEvent[];
+  /** Whether requests stay open for other processes: then each is announced with the line that answers it. */
+  readonly waits: boolean;
+  /** What a command has to say beside the report, in the formats for programs. */
+  readonly beside?: JsonObject;
+  /** The command that resumes this run. */
+  resume(runId: string): string;
+  /** The command that answers a request, up to the answer itself. */
+  answer(request: { readonly runId: string; readonly requestId: string }): string;
+}
+export interface Followed {
+  readonly report: RunReport;
+  readonly exitCode: number;
+}
+
+/**
+ * Shows a run from its start to its end here, and says how it ended. SIGINT and SIGTERM suspend it. Rejects only when the run
+ * could not begin; a journal that fails later is part of the report.
+ */
+export async function followRun(handle: RunHandle<unknown>, options: FollowOptions): Promise<Followed> {
+  const { terminal, reporter, failOnDenied } = options;
+  let stoppedBy: StopSignal | undefined;
+  const ignoreSignals = onStopSignal((signal) => {
+    stoppedBy = signal;
+    terminal.err(`sluice: ${signal}: suspending the run; a second one ends the process at once\n`);
+    // What comes of it, the run's own result tells.
+    handle.suspend().catch(() => undefined);
+  });
+  try {
+    const accountant = createAccountant();
+    const shown = await show(handle, options, accountant);
+    const account = accountant.account();
+    const resume = options.resume(handle.runId);
+    const report =
+      "thrown" in shown
+        ? reportOfError(shown.thrown, { runId: handle.runId, account, resume })
+        : reportOf(shown.result, account, resume);
+    reporter.result({ ...report, ...options.beside });
+    sayAside(report, options);
+    const ended = { status: report.status, denied: report.denied.length, failOnDenied };
+    const exitCode = exitCodeOf(stoppedBy === undefined ? ended : { ...ended, stoppedBy });
+    return { report, exitCode: "thrown" in shown && stoppedBy === undefined ? faultCode(report) : exitCode };
+  } finally {
+    ignoreSignals();
+  }
+}
+
+type Shown = { readonly result: RunResult<unknown> } | { readonly thrown: unknown };
+
+async function show(
+  handle: RunHandle<unknown>,
+  options: FollowOptions,
+  accountant: ReturnType<typeof createAccountant>,
+): Promise<Shown> {
+  const { reporter, past = [], terminal } = options;
+  const known = new Set<string>();
+  for (const event of past) {
+    known.add(event.id);
+    accountant.add(event);
+    reporter.past(event);
+  }
+  let began = false;
+  const reading = (async (): Promise<void> => {
+    for await (const event of handle.events) {
+      began = true;
+      if (known.has(event.id)) continue;
+      accountant.add(event);
+      reporter.event(event);
+      if (options.waits) announce(event, options);
+    }
+  })();
+  try {
+    const result = await handle;
+    // A run that ended is told in full; events that cannot be read are a fault of the store, not of the run.
+    await reading.catch((thrown: unknown) =>
+      terminal.err(`sluice: its events could not be read: ${visible(messageOf(thrown))}\n`),
+    );
+    return { result };
+  } catch (thrown) {
+    await reading.catch(() => undefined); // the same fault, seen from its other side
+    if (!began) throw thrown;
+    return { thrown };
+  }
+}
+
+function announce({ type, data, runId }: SluiceEvent, { terminal, answer }: FollowOptions): void {
+  if (type !== "grant.requested" && type !== "request.opened") return;
+  const { requestId, kind } = data;
+  if (typeof requestId !== "string") return;
+  const answers = kind === "askUser" || kind === "humanState" ? "--value <text>" : "approve|deny|defer";
+  terminal.err(`sluice: waits for an answer: ${visible(answer({ runId, requestId }))} ${answers}\n`);
+}
+
+function sayAside(report: RunReport, { terminal }: FollowOptions): void {
+  const denied = deniedLine(report);
+  if (denied !== "") terminal.err(`sluice: ${denied}\n`);
+  if (report.suspended !== undefined)
+    terminal.err(`sluice: the run is suspended; go on with: ${visible(report.suspended.resume)}\n`);
+}
+
+function faultCode({ error }: RunReport): number {
+  return error?.class === "Host" ? EXIT.environment : exitCodeOfError(undefined);
+}

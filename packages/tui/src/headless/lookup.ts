@@ -1,0 +1,40 @@
+import { type RunHost, type RunSummary, SluiceError, type SluiceEvent } from "@sluice/core";
+import { openToRead, type Place } from "../project/place.ts";
+
+/** Opens the store to look at it, for as long as `look` takes. */
+export async function withStore<T>(place: Place, look: (host: RunHost) => Promise<T>): Promise<T> {
+  const host = await openToRead(place);
+  try {
+    return await look(host);
+  } finally {
+    await host.close();
+  }
+}
+
+/** A whole run. Throws Session `run_unknown` or `run_is_child`. */
+export async function requireRun(host: RunHost, place: Place, runId: string): Promise<RunSummary> {
+  const known = await host.get(runId);
+  if (known === undefined) {
+    throw new SluiceError(
+      "Session",
+      "run_unknown",
+      `there is no run ${runId} in ${place.store}; sluice runs lists what is there`,
+    );
+  }
+  if (known.parentId !== undefined) {
+    const root = rootOf(runId);
+    throw new SluiceError("Session", "run_is_child", `${runId} is a part of run ${root}; name that one`);
+  }
+  return known;
+}
+
+/** Every event of a run and its children so far. */
+export async function eventsOf(host: RunHost, runId: string): Promise<readonly SluiceEvent[]> {
+  const events: SluiceEvent[] = [];
+  for await (const event of host.events(runId, { children: true })) events.push(event);
+  return events;
+}
+
+export function rootOf(runId: string): string {
+  return runId.split("/", 1)[0] ?? runId;
+}

@@ -1,0 +1,27 @@
+import { type JsonObject, visibleJson } from "@sluice/core";
+import type { OutputFormat } from "./format.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** What a command that starts no run has to say, in each format. */
+export interface Answered {
+  /** Lines for people, safe to show. */
+  text(): readonly string[];
+  /** The whole result. */
+  readonly json: JsonObject;
+  /** What `stream-json` prints a line each, before the result; the result then goes without them. */
+  readonly items?: { readonly key: string; readonly each: readonly JsonObject[] };
+}
+
+export function write(format: OutputFormat, terminal: Terminal, { text, json, items }: Answered): void {
+  switch (format) {
+    case "text":
+      for (const line of text()) terminal.out(`${line}\n`);
+      return;
+    case "json":
+      terminal.out(`${visibleJson(items === undefined ? json : { ...json, [items.key]: items.each }, 2)}\n`);
+      return;
+    case "stream-json":
+      for (const item of items?.each ?? []) terminal.out(`${visibleJson(item)}\n`);
+      terminal.out(`${visibleJson({ type: "result", ...json })}\n`);
+  }
+}

@@ -1,0 +1,88 @@
+import { isJson, isSluiceError, type Json, type JsonObject, messageOf, type OpenRequest } from "@sluice/core";
+import type { RunResult } from "@sluice/stages";
+import type { Account } from "./account.ts";
+
+/** What `--output-format json` prints about a run, and `stream-json` in its last line. */
+export type RunReport = {
+  /** null when there was an error before a run began. */
+  readonly runId: string | null;
+  readonly status: "completed" | "failed" | "cancelled" | "suspended";
+  /** What the run returned; null unless it is completed. */
+  readonly output: Json;
+  readonly error: ReportedError | null;
+  /** Every execution of a state, in the order they ended. */
+  readonly stages: readonly Json[];
+  /** Calls that were refused. */
+  readonly denied: readonly Json[];
+  readonly usage: { readonly inputTokens: number; readonly outputTokens: number };
+  /** Only when it is suspended. */
+  readonly suspended?: { readonly reason: string; readonly requests: readonly Json[]; readonly resume: string };
+};
+export type ReportedError = {
+  readonly code: string;
+  readonly message: string;
+  readonly class?: string;
+  readonly detail?: Json;
+};
+
+const NOTHING = { output: null, stages: [], denied: [], usage: { inputTokens: 0, outputTokens: 0 } } as const;
+
+/** A run's result as a report. What only its journal knows comes from the account, such as the stages of a suspended run. */
+export function reportOf(result: RunResult<unknown>, account: Account, resume: string): RunReport {
+  const { runId, status } = result;
+  const told = result.stages.length > 0;
+  const base = {
+    runId,
+    stages: told ? result.stages.map(asJson) : account.stages.map(({ runId: _runId, ...stage }) => stage),
+    denied: told ? result.denied.map(asJson) : account.denied.map(({ runId: _runId, ...call }) => call),
+    usage: told ? { ...result.usage } : account.usage,
+  };
+  switch (status) {
+    case "completed":
+      return { ...base, status, output: asJson(result.output), error: null };
+    case "failed":
+    case "cancelled":
+      return { ...base, status, output: null, error: { ...result.error } };
+    case "suspended": {
+      const suspended = { reason: result.reason, requests: result.waitingFor.map(asRequest), resume };
+      return { ...base, status, output: null, error: null, suspended };
+    }
+  }
+}
+
+/** An error as a report: before a run, or of a run whose journal failed and which can be resumed. */
+export function reportOfError(
+  thrown: unknown,
+  run?: { readonly runId: string; readonly account: Account; readonly resume: string },
+): RunReport {
+  const error = errorOf(thrown);
+  if (run === undefined) return { runId: null, status: "failed", ...NOTHING, error };
+  const { runId, account, resume } = run;
+  const suspended = { reason: "interrupted", requests: [], resume };
+  return {
+    ...NOTHING,
+    runId,
+    status: "suspended",
+    error,
+    stages: account.stages,
+    denied: account.denied,
+    usage: account.usage,
+    suspended,
+  };
+}
+
+function errorOf(thrown: unknown): ReportedError {
+  if (!isSluiceError(thrown)) return { code: "unexpected", message: messageOf(thrown) };
+  const { code, message, detail } = thrown;
+  return { class: thrown.class, code, message, ...(detail === undefined ? {} : { detail }) };
+}
+
+export function asRequest({ requestId, runId, kind, digest, body, openedAt }: OpenRequest): JsonObject {
+  return { requestId, runId, kind, digest, body, openedAt };
+}
+
+/** The JSON of a value whose type the compiler does not know to be JSON. */
+export function asJson(value: unknown): Json {
+  const copy: unknown = JSON.parse(JSON.stringify(value ?? null));
+  return isJson(copy) ? copy : null;
+}

@@ -1,0 +1,101 @@
+import { field, type Json, type SecurityMode, SluiceError, type SluiceEvent } from "@sluice/core";
+import { type PipelineSource, startOf } from "@sluice/stages";
+import { readSettings, refuseInsideRun } from "../project/environment.ts";
+import { modelFor } from "../project/model.ts";
+import { findAgain } from "../project/pipelines.ts";
+import { type Place, placeOf, storeOpener } from "../project/place.ts";
+import { textAt } from "./account.ts";
+import type { CommandContext } from "./context.ts";
+import { eventsOf, requireRun, withStore } from "./lookup.ts";
+import { findingOf, work } from "./work.ts";
+import type { WorkFlags } from "./work-flags.ts";
+
+export interface ResumeRequest {
+  readonly runId: string;
+  readonly flags: WorkFlags & { readonly acceptChanges?: boolean };
+}
+
+/** `sluice resume`: the run goes on as it was started; what is given here wins. */
+export async function resume({ runId, flags }: ResumeRequest, context: CommandContext): Promise<number> {
+  const { env, here } = context;
+  refuseInsideRun(readSettings(env), "resume");
+  const at = placeOf(flags, here);
+  const { started, past } = await readRun(at, runId);
+  const { data } = started;
+  const place: Place = { ...at, cwd: flags.cwd === undefined ? textAt(data, "cwd") : at.cwd };
+  // The store says which file to load, so it has to be this machine's own before anything is loaded.
+  const host = (await storeOpener(at, { adopt: flags.adoptStore === true }))();
+  try {
+    const found = await findAgain(sourceOf(data), runId, findingOf(place, flags, context));
+    const recorded = textAt(data, "model");
+    const model = modelFor(
+      found.pipeline.spec,
+      flags.model ?? (recorded === "" ? readSettings(env).model : recorded),
+      here,
+    );
+    const acceptChanges = flags.acceptChanges === true;
+    const { exitCode } = await work(
+      {
+        place: { ...place, usualStore: at.usualStore && place.cwd === at.cwd },
+        flags,
+        model,
+        mode: flags.mode ?? modeOf(data),
+        allow: flags.allow ?? textsAt(data, "allow"),
+        host,
+        past,
+        begin: (session) => session.resume(found.pipeline, runId, { acceptChanges }),
+      },
+      context,
+    );
+    return exitCode;
+  } finally {
+    await host.close();
+  }
+}
+
+/** What the journal says, without touching it. Throws for a run that cannot be taken up. */
+function readRun(
+  place: Place,
+  runId: string,
+): Promise<{ readonly started: SluiceEvent; readonly past: readonly SluiceEvent[] }> {
+  return withStore(place, async (host) => {
+    const known = await requireRun(host, place, runId);
+    if (known.end !== undefined)
+      throw new SluiceError("Session", "run_finished", `run ${runId} is ${known.end.status}; it cannot be resumed`);
+    if (known.owner !== undefined) {
+      throw new SluiceError(
+        "Host",
+        "run_owned",
+        `run ${runId} is at work in ${known.owner}; wait for it, or stop that process first`,
+      );
+    }
+    return { started: await startOf(host, runId), past: await eventsOf(host, runId) };
+  });
+}
+
+function sourceOf(data: Json): PipelineSource {
+  const source = field(data, "source");
+  const name = textAt(source, "name");
+  const file = textAt(source, "file");
+  switch (textAt(source, "kind")) {
+    case "bundled":
+      return { kind: "bundled", name };
+    case "file":
+      return { kind: "file", file, export: textAt(source, "export"), digest: textAt(source, "digest") };
+    default:
+      return { kind: "programmatic" };
+  }
+}
+
+const MODES: readonly SecurityMode[] = ["ask", "allowlist", "yolo"];
+
+function modeOf(data: Json): SecurityMode {
+  const mode = textAt(data, "mode");
+  // A mode nobody knows is the careful one; the session refuses it where it differs from the run's.
+  return MODES.find((known) => known === mode) ?? "ask";
+}
+
+function textsAt(data: Json, key: string): readonly string[] {
+  const value = field(data, key);
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
+}

@@ -1,0 +1,94 @@
+import { field, isSluiceError, type JsonObject, type RunHost, type RunSummary } from "@sluice/core";
+import { startOf } from "@sluice/stages";
+import { placeOf } from "../project/place.ts";
+import { textAt } from "./account.ts";
+import type { CommandContext } from "./context.ts";
+import { EXIT } from "./exit-code.ts";
+import { withStore } from "./lookup.ts";
+import { write } from "./output.ts";
+import type { Tone } from "./terminal.ts";
+import { moment, oneLine, table } from "./words.ts";
+import type { CommonFlags } from "./work-flags.ts";
+
+export interface RunsRequest {
+  readonly flags: CommonFlags & { readonly limit: number };
+}
+
+/** `sluice runs`: what is in the store, newest first. */
+export async function runs({ flags }: RunsRequest, { terminal, here }: CommandContext): Promise<number> {
+  const place = placeOf(flags, here);
+  let listed: readonly JsonObject[] = [];
+  let more = 0;
+  try {
+    listed = await withStore(place, async (host) => {
+      const all = await host.list();
+      more = Math.max(0, all.length - flags.limit);
+      return await Promise.all(all.slice(0, flags.limit).map((run) => listedRun(host, run)));
+    });
+  } catch (thrown) {
+    // Where no store was ever made there are no runs; one that was named has to be there.
+    if (!isSluiceError(thrown, "store_missing") || flags.store !== undefined) throw thrown;
+  }
+  write(flags.outputFormat, terminal, {
+    json: { store: place.store, more },
+    items: { key: "runs", each: listed },
+    text: () => {
+      if (listed.length === 0) return [`no runs in ${oneLine(place.store, 1_000)}`];
+      const rows = table([["RUN", "STATUS", "STARTED", "PIPELINE", "TASK"], ...listed.map(rowOf)]);
+      const [head = "", ...lines] = rows;
+      const painted = lines.map((line, at) =>
+        line.replace(/ {2}\S+/, (cell) => terminal.paint("out", toneOf(textAt(listed[at], "status")), cell)),
+      );
+      return [
+        terminal.paint("out", "strong", head),
+        ...painted,
+        ...(more === 0 ? [] : [`and ${more} older; --limit shows more`]),
+      ];
+    },
+  });
+  return EXIT.completed;
+}
+
+async function listedRun(host: RunHost, run: RunSummary): Promise<JsonObject> {
+  const { data } = await startOf(host, run.runId);
+  const waiting = run.end === undefined ? (await host.requests(run.runId)).length : 0;
+  return {
+    runId: run.runId,
+    status: run.status,
+    ...(run.suspended === undefined ? {} : { suspended: run.suspended }),
+    ...(run.owner === undefined ? {} : { owner: run.owner }),
+    openRequests: waiting,
+    createdAt: run.createdAt,
+    pipeline: textAt(data, "pipeline"),
+    task: textAt(run.input, "task"),
+    records: run.records,
+    head: run.head,
+  };
+}
+
+function rowOf(run: JsonObject): readonly string[] {
+  const waits = Number(field(run, "openRequests")) > 0 ? " (waits for an answer)" : "";
+  const task = oneLine(textAt(run, "task"), 60);
+  const createdAt = field(run, "createdAt");
+  return [
+    oneLine(textAt(run, "runId")),
+    textAt(run, "status"),
+    moment(typeof createdAt === "number" ? createdAt : 0),
+    oneLine(textAt(run, "pipeline"), 40),
+    `${task}${waits}`,
+  ];
+}
+
+export function toneOf(status: string): Tone {
+  switch (status) {
+    case "completed":
+      return "good";
+    case "failed":
+    case "cancelled":
+      return "bad";
+    case "suspended":
+      return "notice";
+    default:
+      return "plain";
+  }
+}

@@ -1,0 +1,162 @@
+import {
+  isJsonObject,
+  type JsonObject,
+  type OpenRequest,
+  type RunHost,
+  type RunSummary,
+  readOutcome,
+  visible,
+} from "@sluice/core";
+import { finished, startOf } from "@sluice/stages";
+import { commandLine, type Place, placeOf } from "../project/place.ts";
+import { type Account, createAccountant, textAt } from "./account.ts";
+import type { CommandContext } from "./context.ts";
+import { EXIT } from "./exit-code.ts";
+import { eventsOf, requireRun, withStore } from "./lookup.ts";
+import { write } from "./output.ts";
+import { asRequest, type RunReport, reportOf } from "./report.ts";
+import { toneOf } from "./runs.ts";
+import { indented, milliseconds, moment, oneLine, table, tokens } from "./words.ts";
+import type { CommonFlags } from "./work-flags.ts";
+
+export interface ShowRequest {
+  readonly runId: string;
+  readonly flags: CommonFlags;
+}
+
+/** Everything `sluice show` says about one run. */
+interface Shown {
+  readonly run: RunSummary;
+  /** What `run.started` says. */
+  readonly started: JsonObject;
+  readonly account: Account;
+  readonly requests: readonly OpenRequest[];
+  /** Only of a run that ended. */
+  readonly report?: RunReport;
+}
+
+/** `sluice show`: one run, as far as it got. */
+export async function show({ runId, flags }: ShowRequest, { terminal, here, env }: CommandContext): Promise<number> {
+  const place = placeOf(flags, here);
+  const shown = await withStore(place, (host) => look(host, place, runId));
+  const line = (words: readonly string[]): string => commandLine(words, place, here, env);
+  write(flags.outputFormat, terminal, {
+    json: jsonOf(shown, line),
+    text: () => textOf(shown, line, (status) => terminal.paint("out", toneOf(status), status)),
+  });
+  return EXIT.completed;
+}
+
+async function look(host: RunHost, place: Place, runId: string): Promise<Shown> {
+  const run = await requireRun(host, place, runId);
+  const { data } = await startOf(host, runId);
+  const accountant = createAccountant();
+  for (const event of await eventsOf(host, runId)) accountant.add(event);
+  const account = accountant.account();
+  const requests = run.end === undefined ? await host.requests(runId) : [];
+  const facts = { run, started: data, account, requests };
+  return run.end === undefined
+    ? facts
+    : { ...facts, report: reportOf(finished(runId, readOutcome(run.end)), account, "") };
+}
+
+type Line = (words: readonly string[]) => string;
+
+function jsonOf({ run, started, account, requests, report }: Shown, line: Line): JsonObject {
+  const resume = run.status === "suspended" ? { resume: line(["resume", run.runId]) } : {};
+  return {
+    runId: run.runId,
+    status: run.status,
+    ...(run.suspended === undefined ? {} : { suspended: run.suspended }),
+    ...(run.owner === undefined ? {} : { owner: run.owner }),
+    pipeline: textAt(started, "pipeline"),
+    task: textAt(run.input, "task"),
+    input: run.input,
+    model: textAt(started, "model"),
+    models: started.models ?? [],
+    mode: textAt(started, "mode"),
+    cwd: textAt(started, "cwd"),
+    createdAt: run.createdAt,
+    output: report?.output ?? null,
+    error: report?.error ?? null,
+    stages: account.stages,
+    denied: account.denied,
+    usage: account.usage,
+    requests: requests.map((request) => ({ ...asRequest(request), answer: answerLine(request, line) })),
+    records: run.records,
+    head: run.head,
+    ...resume,
+  };
+}
+
+function textOf(
+  { run, started, account, requests, report }: Shown,
+  line: Line,
+  painted: (status: string) => string,
+): readonly string[] {
+  const why =
+    run.suspended === undefined ? "" : run.suspended === "waiting" ? " (waits for an answer)" : " (stopped in between)";
+  const facts = table([
+    ["pipeline", oneLine(textAt(started, "pipeline"))],
+    ["task", oneLine(textAt(run.input, "task"), 1_000)],
+    ["model", modelsOf(started)],
+    ["mode", textAt(started, "mode")],
+    ["workspace", oneLine(textAt(started, "cwd"), 1_000)],
+    ["started", moment(run.createdAt)],
+    ...(run.owner === undefined ? [] : [["at work in", oneLine(run.owner)]]),
+    ["usage", tokens(account.usage)],
+    ["journal", `${run.records} records, head ${run.head}`],
+  ]);
+  const lines = [`${oneLine(run.runId)}  ${painted(run.status)}${why}`, ...facts.map((fact) => `  ${fact}`)];
+  if (account.stages.length > 0) lines.push("", ...stageRows(account));
+  if (account.denied.length > 0) {
+    lines.push("", "denied calls:");
+    for (const { executionId, attempt, callId, tool, cause } of account.denied) {
+      lines.push(`  ${oneLine(`${executionId} attempt ${attempt} ${callId}: ${tool} (${cause})`)}`);
+    }
+  }
+  for (const request of requests) lines.push("", ...requestLines(request, line));
+  if (report?.error !== undefined && report.error !== null)
+    lines.push("", "error:", indented(visible(`${report.error.message} (${report.error.code})`)));
+  if (report?.status === "completed")
+    lines.push("", "output:", indented(visible(JSON.stringify(report.output, null, 2))));
+  if (run.status === "suspended") lines.push("", `go on with: ${visible(line(["resume", run.runId]))}`);
+  return lines;
+}
+
+function stageRows({ stages }: Account): readonly string[] {
+  const rows = stages.map(({ runId, executionId, status, attempts, turns, usage, ms }) => [
+    oneLine(runId.includes("/") ? `${executionId} (${runId})` : executionId, 80),
+    oneLine(status, 20),
+    String(attempts),
+    String(turns),
+    tokens(usage),
+    milliseconds(ms),
+  ]);
+  return table([["STAGE", "STATUS", "ATTEMPTS", "TURNS", "USAGE", "TIME"], ...rows]);
+}
+
+/** An open request, with the line that answers it. */
+function requestLines(request: OpenRequest, line: Line): readonly string[] {
+  const { kind, body, requestId } = request;
+  const asked =
+    kind === "askUser" || kind === "humanState"
+      ? textAt(body, "question")
+      : `${textAt(body, "argsSummary")} (${textAt(body, "why")})`;
+  return [
+    `open request ${oneLine(requestId)}:`,
+    `  ${oneLine(asked, 1_000)}`,
+    `  ${visible(answerLine(request, line))}`,
+  ];
+}
+
+function answerLine({ runId, requestId, kind }: OpenRequest, line: Line): string {
+  const [root = runId] = runId.split("/", 1);
+  const answer = kind === "askUser" || kind === "humanState" ? ["--value", "…"] : ["approve"];
+  return line(["answer", root, requestId, ...answer]);
+}
+
+function modelsOf(started: JsonObject): string {
+  const { models } = isJsonObject(started) ? started : {};
+  return Array.isArray(models) ? oneLine(models.join(", "), 1_000) : "";
+}

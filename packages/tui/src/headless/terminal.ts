@@ -1,0 +1,70 @@
+import { styleText } from "node:util";
+
+export type Tone = "plain" | "strong" | "faint" | "good" | "bad" | "notice" | "name";
+const STYLES = {
+  plain: [],
+  strong: ["bold"],
+  faint: ["dim"],
+  good: ["green"],
+  bad: ["red"],
+  notice: ["yellow"],
+  name: ["cyan"],
+} as const satisfies Readonly<Record<Tone, readonly string[]>>;
+
+/** The process's three streams, as the command uses them: the result goes out, everything else is said aside. */
+export interface Terminal {
+  /** For the result, and nothing else. */
+  out(text: string): void;
+  /** For diagnostics and prompts. */
+  err(text: string): void;
+  /** Text in a colour, where the stream is a terminal and nobody asked for none. */
+  paint(stream: "out" | "err", tone: Tone, text: string): string;
+  /** Whether a person sits here: all three streams are terminals. */
+  readonly interactive: boolean;
+  /** Columns of stdout; undefined where it is not a terminal. */
+  readonly columns: number | undefined;
+  readonly input: NodeJS.ReadableStream;
+  readonly prompts: NodeJS.WritableStream;
+  /** Waits until what was written has left. Returns why the result could not be written, if so. */
+  flush(): Promise<string | undefined>;
+}
+
+interface Streams {
+  readonly stdin: NodeJS.ReadStream;
+  readonly stdout: NodeJS.WriteStream;
+  readonly stderr: NodeJS.WriteStream;
+}
+
+/** A reader that went away (`| head`) is no failure: the run goes on, its output is dropped. A full disk is one. */
+export function createTerminal({ stdin, stdout, stderr }: Streams): Terminal {
+  const lost = new Set<NodeJS.WriteStream>();
+  let fault: string | undefined;
+  for (const stream of [stdout, stderr]) {
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      lost.add(stream);
+      if (stream === stdout && error.code !== "EPIPE") fault ??= error.message;
+    });
+  }
+  const write = (stream: NodeJS.WriteStream, text: string): void => {
+    if (!lost.has(stream)) stream.write(text);
+  };
+  const drained = (stream: NodeJS.WriteStream): Promise<void> =>
+    new Promise((resolve) => {
+      if (lost.has(stream)) resolve();
+      else stream.write("", () => resolve());
+    });
+  return {
+    out: (text) => write(stdout, text),
+    err: (text) => write(stderr, text),
+    paint: (stream, tone, text) =>
+      tone === "plain" ? text : styleText([...STYLES[tone]], text, { stream: stream === "out" ? stdout : stderr }),
+    interactive: stdin.isTTY === true && stdout.isTTY === true && stderr.isTTY === true,
+    columns: stdout.isTTY ? stdout.columns : undefined,
+    input: stdin,
+    prompts: stderr,
+    async flush() {
+      await Promise.all([drained(stdout), drained(stderr)]);
+      return fault;
+    },
+  };
+}

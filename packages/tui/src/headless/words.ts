@@ -1,0 +1,55 @@
+import { visible } from "@sluice/core";
+
+const LONGEST_LINE = 240;
+
+/** One line of text from anywhere: nothing in it moves the cursor, line breaks are spaces, what is too long is cut. */
+export function oneLine(text: string, longest = LONGEST_LINE): string {
+  const short = text.length > longest ? `${text.slice(0, longest).toWellFormed()}…` : text;
+  return visible(short.replaceAll(/\s*\n\s*/g, " "));
+}
+
+export function count(number: number, one: string, many = `${one}s`): string {
+  return `${grouped(number)} ${number === 1 ? one : many}`;
+}
+
+export function tokens(usage: { readonly inputTokens: number; readonly outputTokens: number }): string {
+  return `${grouped(usage.inputTokens)} tokens in, ${grouped(usage.outputTokens)} out`;
+}
+
+export function milliseconds(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1_000);
+  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
+/** A point in time, to the second, in UTC: the same in every log. */
+export function moment(epochMs: number): string {
+  return new Date(epochMs)
+    .toISOString()
+    .replace("T", " ")
+    .replace(/\.\d+Z$/, "Z");
+}
+
+/** Rows as columns, each as wide as its widest cell but the last, which is as long as it is. */
+export function table(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths: number[] = [];
+  for (const row of rows) for (const [at, cell] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, cell.length);
+  return rows.map((row) =>
+    row
+      .map((cell, at) => (at === row.length - 1 ? cell : cell.padEnd(widths[at] ?? 0)))
+      .join("  ")
+      .trimEnd(),
+  );
+}
+
+export function indented(text: string, by = "  "): string {
+  return text
+    .split("\n")
+    .map((line) => by + line)
+    .join("\n");
+}
+
+function grouped(number: number): string {
+  return number.toLocaleString("en-US");
+}

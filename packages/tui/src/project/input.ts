@@ -1,0 +1,64 @@
+import { text as readAll } from "node:stream/consumers";
+import {
+  field,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  type PipelineSpec,
+  parseJson,
+  SluiceError,
+} from "@sluice/core";
+
+/** One --input: `key=text`, `key:=json`, or `-` for a JSON object on stdin. */
+export async function readInput(
+  task: readonly string[],
+  given: readonly string[],
+  stdin: NodeJS.ReadableStream,
+): Promise<JsonObject> {
+  const members = new Map<string, Json>();
+  const add = (key: string, value: Json): void => {
+    if (members.has(key)) throw invalid(`the input ${JSON.stringify(key)} is given twice`);
+    members.set(key, value);
+  };
+  if (given.filter((one) => one === "-").length > 1)
+    throw invalid("--input - is given twice, but stdin can be read only once");
+  for (const one of given) {
+    if (one === "-") for (const [key, value] of Object.entries(await objectFrom(stdin))) add(key, value);
+    else add(...memberFrom(one));
+  }
+  if (task.length > 0) add("task", task.join(" "));
+  return Object.fromEntries(members);
+}
+
+function memberFrom(text: string): readonly [key: string, value: Json] {
+  const [, key, kind, value = ""] = /^([^:=]+)(:=|=)(.*)$/s.exec(text) ?? [];
+  if (key === undefined) throw invalid(`--input ${text}: write key=text, key:=json, or - for a JSON object on stdin`);
+  if (kind === "=") return [key, value];
+  const json = parseJson(value);
+  if (!json.ok) throw invalid(`--input ${key}:= is not JSON: ${json.fault}`);
+  return [key, json.value];
+}
+
+async function objectFrom(stdin: NodeJS.ReadableStream): Promise<JsonObject> {
+  const json = parseJson(await readAll(stdin));
+  if (!json.ok) throw invalid(`--input -: stdin is not JSON: ${json.fault}`);
+  if (!isJsonObject(json.value)) throw invalid("--input -: stdin holds JSON, but no object");
+  return json.value;
+}
+
+/** Throws Validation `task_missing` when the pipeline needs a task and there is none: a clearer word than its schema's. */
+export function requireTask(name: string, { input }: PipelineSpec, given: JsonObject): void {
+  const required = field(input.jsonSchema, "required");
+  if (!Array.isArray(required) || !required.includes("task")) return;
+  const task = field(given, "task");
+  if (task !== undefined && task !== "") return;
+  throw new SluiceError(
+    "Validation",
+    "task_missing",
+    `${name} needs a task: sluice run ${name} "<what to do>", or --input task=…`,
+  );
+}
+
+function invalid(message: string): SluiceError {
+  return new SluiceError("Validation", "input_invalid", message);
+}
