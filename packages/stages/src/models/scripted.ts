@@ -8,7 +8,7 @@ import {
   type LanguageModelV4StreamPart,
   type LanguageModelV4Usage,
 } from "@ai-sdk/provider";
-import { type Clock, SluiceError } from "@sluice/core";
+import { type Clock, SluiceError, systemClock } from "@sluice/core";
 import type { ResolvedModel, TurnPosition } from "./model.ts";
 import type { Script, ScriptedError, ScriptedTurn } from "./script.ts";
 
@@ -19,7 +19,8 @@ const CHUNKS = 4;
 export interface ScriptedOptions {
   /** `scripted:<file>`, for the record of the run. */
   readonly id?: string;
-  readonly clock: Clock;
+  /** Times its delays; the system's when omitted. */
+  readonly clock?: Clock;
 }
 
 /**
@@ -27,13 +28,13 @@ export interface ScriptedOptions {
  * a resumed run goes on where it was; nothing is counted here. Past the last entry a call fails with ProviderCapability
  * `script_exhausted`.
  */
-export function scriptedModel(script: Script, options: ScriptedOptions): ResolvedModel {
-  const id = options.id ?? "scripted";
+export function scriptedModel(script: Script, options: ScriptedOptions = {}): ResolvedModel {
+  const { id = "scripted", clock = systemClock } = options;
   const measured = new WeakMap<LanguageModelV4Message, number>();
   const at = ({ stage, turn, attempt }: TurnPosition): LanguageModelV4 => {
     const say = async (call: LanguageModelV4CallOptions): Promise<Answer> => {
       const entry = entryOf(script, stage, turn);
-      if (entry.delayMs !== undefined) await delay(options.clock, entry.delayMs, call.abortSignal);
+      if (entry.delayMs !== undefined) await delay(clock, entry.delayMs, call.abortSignal);
       const error = entry.errors?.[attempt - 1];
       if (error !== undefined && "status" in error) throw providerError(error);
       const content = contentOf(entry, `${stage}_${turn}`);

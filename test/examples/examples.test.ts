@@ -1,0 +1,98 @@
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+
+const root = join(import.meta.dirname, "../..");
+const sample = join(root, "packages/tui/sample");
+
+/** A folder of this test alone; examples make theirs in it, since it is their temporary folder. */
+function scratch(): string {
+  const folder = mkdtempSync(join(tmpdir(), "sluice-examples-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+/** Runs an example by the command it documents, with nothing of this machine's settings. */
+function run(example: string, args: readonly string[] = [], env: Readonly<Record<string, string>> = {}) {
+  const home = scratch();
+  const { status, stdout, stderr } = spawnSync(process.execPath, [join(root, "examples", example), ...args], {
+    cwd: root,
+    encoding: "utf8",
+    env: { PATH: process.env.PATH, HOME: home, TMPDIR: home, NO_COLOR: "1", ...env },
+  });
+  return { status, stdout, stderr };
+}
+
+test("codeReview by program: an Edit in Plan is refused, Execute edits, Review approves", () => {
+  const { status, stdout, stderr } = run("code-review.ts");
+  expect({ status, stderr: withoutNodeNotice(stderr) }).toEqual({ status: 0, stderr: "" });
+  expect(stdout).toMatch(/^plan#1 refused Edit no_interactor$/m);
+  expect(stdout).toMatch(/^plan#1 -> to execute$/m);
+  expect(stdout).toMatch(/^execute#1 approved Edit\s*$/m);
+  expect(stdout).toMatch(/^completed, 1 denied, \d+ tokens in$/m);
+  expect(stdout).toMatch(/^approve \[$/m);
+});
+
+test("codeReview by program takes its model from SLUICE_MODEL, and a missing key stops it before anything runs", () => {
+  const { status, stdout, stderr } = run("code-review.ts", [], { SLUICE_MODEL: "anthropic/some-model" });
+  expect(status).toBe(1);
+  expect(stdout).toBe("");
+  expect(stderr).toContain("missing_key");
+  expect(stderr).toContain("ANTHROPIC_API_KEY");
+});
+
+test("the fan-out joins what both siblings found, in declared order", () => {
+  const { status, stdout } = run("fan-out.ts");
+  expect(status).toBe(0);
+  expect(stdout).toContain("findings: [ 'The Moon is a moon.', 'It says the same thing twice.' ]");
+  expect(stdout).toContain("intake#1 completed, facts#1 completed, style#1 completed, verdict#1 completed");
+});
+
+test("a custom tool writes inside its scope, and is denied outside of it", () => {
+  const { status, stdout } = run("custom-tool.ts");
+  expect({ status, stdout }).toEqual({
+    status: 0,
+    stdout: "completed denied: SetVersion (no_interactor)\napp: 1.1.0\nlib: 1.0.0\n",
+  });
+});
+
+test("a rule approves what it covers and denies the rest", () => {
+  const { status, stdout } = run("approve-by-rule.ts");
+  expect(status).toBe(0);
+  const answers = stdout.split("\n").filter((line) => line.startsWith("  ->"));
+  expect(answers).toEqual(["  -> deny by notes rule", "  -> approve by notes rule"]);
+  // The note is there, the other file is not.
+  expect(stdout).toContain("completed true false");
+});
+
+/** The sample repository, as a CI job has it in its checkout. */
+function checkout(): string {
+  const folder = join(scratch(), "project");
+  cpSync(join(sample, "repository"), folder, { recursive: true });
+  return folder;
+}
+const scripted = { SLUICE_MODEL: `scripted:${join(sample, "demo-script.json")}` };
+
+test("the CI script reads the result, names the denied call and ends with code 5", () => {
+  const folder = checkout();
+  const { status, stdout } = run("ci-headless/review.ts", [folder, "mend parseDuration"], scripted);
+  expect(stdout).toMatch(/^run r\w+: completed, \d+ tokens in, \d+ out$/m);
+  expect(stdout).toContain("denied in plan#1: Edit (no_interactor)");
+  expect(stdout).toMatch(/^approve: /m);
+  expect(status).toBe(5);
+  expect(readFileSync(join(folder, "src/duration.js"), "utf8")).toContain("matchAll");
+});
+
+test("the CI script without a model says so and ends with code 4", () => {
+  const { status, stdout } = run("ci-headless/review.ts", [checkout(), "mend parseDuration"]);
+  expect(stdout).toContain("run null: failed");
+  expect(stdout).toContain("no_model");
+  expect(status).toBe(4);
+});
+
+/** Node 22 announces node:sqlite as experimental. */
+function withoutNodeNotice(stderr: string): string {
+  return stderr.replace(/^\(node:\d+\) ExperimentalWarning: SQLite .*\n\(Use `node --trace-warnings .*\n/m, "");
+}
