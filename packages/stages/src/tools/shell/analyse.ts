@@ -5,8 +5,6 @@ import { type RefusalCode, ShellRefusal } from "./refusal.ts";
 import { checkText } from "./text.ts";
 import { walkLine } from "./walk.ts";
 
-export type { ShellPath } from "./findings.ts";
-
 /** One command that a line would run. */
 export interface ShellCommand {
   /** Words after quote removal. A dynamic word begins with U+0001, which no literal word can hold. */

@@ -33,7 +33,12 @@ export function visitHereDoc(body: HereDocBody, quoted: boolean, visitor: Expans
   if (quoted) return;
   if (body.parts === undefined && /[$`]/.test(body.text.replace(/\\[\s\S]/g, "")))
     throw unsupported("the here-document");
-  visitParts(body.parts, visitor);
+  for (const part of body.parts ?? []) {
+    // Quotes in it do not quote here, which the parser does not know: `${x:-'$(rm y)'}` runs rm.
+    if (part.type === "ParameterExpansion" && /['"\\]/.test(part.text))
+      throw unsupported(`${excerpt(part.text)} in a here-document`);
+    visitPart(part, visitor);
+  }
 }
 
 /** The right-hand side and the subscript of `name[subscript]=value`; the name itself is the caller's. */

@@ -35,6 +35,7 @@ const GREP: Reader = {
   operands: "pattern",
   patternBy: ["e", "f", "regexp", "file"],
   folder: ["r", "recursive"],
+  harmless: true,
 };
 
 const CHECKSUM: Reader = { short: "btz", long: "binary text tag zero", operands: "paths", harmless: true };
@@ -49,6 +50,7 @@ const READERS: Readonly<Record<string, Reader>> = {
       "sort: time: time-style: tabsize: width: context zero",
     operands: "paths",
     folder: true,
+    harmless: true,
   },
   cat: {
     short: "AbeEnstTuv",
@@ -106,11 +108,13 @@ const READERS: Readonly<Record<string, Reader>> = {
     long: "null all apparent-size block-size: bytes total human-readable si max-depth: summarize one-file-system separate-dirs threshold: time? time-style: exclude: exclude-from@ inodes files0-from!",
     operands: "paths",
     folder: true,
+    harmless: true,
   },
   df: {
     short: "aBhHiklmPTB:t:x:",
     long: "all block-size: human-readable si inodes local no-sync output? portability total type: exclude-type: print-type",
     operands: "paths",
+    harmless: true,
   },
   pwd: { short: "LP", operands: "text", harmless: true },
   basename: { short: "azs:", long: "multiple suffix: zero", operands: "text", harmless: true },

@@ -1,50 +1,43 @@
+import { type OptionSpec, parseOptions } from "./options.ts";
 import type { Unwrapped } from "./shells.ts";
-import { mayBeOption, type ShellWord, tail } from "./word.ts";
+import { mayBeOption, type ShellWord } from "./word.ts";
 
 function hidden(words: readonly ShellWord[], via: string): Unwrapped {
   return { transparent: false, inner: [{ kind: "unseen", text: words.map((word) => word.text).join(" "), via }] };
 }
 
-/** Scripts of sed or awk, and whether it is certain which words they are. */
-function scripts(words: readonly ShellWord[], flags: string): readonly ShellWord[] | undefined {
-  const found: ShellWord[] = [];
-  let given = false;
-  let operand: ShellWord | undefined;
-  for (let at = 1; at < words.length; at++) {
-    const word = words[at];
-    if (word === undefined) break;
-    if (mayBeOption(word)) return undefined;
-    if (!word.text.startsWith("-") || word.text === "-") {
-      operand ??= word;
-      continue;
-    }
-    const value = /^-(?:e|-expression$)/.test(word.text)
-      ? word.text.length > 2 && !word.text.startsWith("--")
-        ? tail(word, 2)
-        : words[++at]
-      : undefined;
-    if (value !== undefined) {
-      found.push(value);
-      given = true;
-    } else if (word.head.startsWith("--expression=")) {
-      found.push(tail(word, 13));
-      given = true;
-    } else if (
-      !new RegExp(
-        `^-(?:[${flags}]+|i[.~A-Za-z0-9_-]*|-in-place(?:=.*)?|-quiet|-silent|-regexp-extended|-null-data|-)$`,
-      ).test(word.text)
-    ) {
-      return undefined;
-    }
-  }
-  return given ? found : operand === undefined ? [] : [operand];
+const SED_OPTIONS: OptionSpec = {
+  short: "nErsuzbe:l:f@i?",
+  long: "quiet silent expression: regexp-extended separate unbuffered null-data line-length: posix debug file@ in-place?",
+};
+
+export interface SedLine {
+  /** Every option is known and every script is in the line and neither runs nor writes anything. */
+  readonly plain: boolean;
+  /** Files are changed where they are. */
+  readonly inPlace: boolean;
+  readonly files: readonly ShellWord[];
+}
+
+export function readSedLine(words: readonly ShellWord[]): SedLine {
+  const options = parseOptions(words.slice(1), SED_OPTIONS);
+  const given = [...(options.seen.get("e") ?? []), ...(options.seen.get("expression") ?? [])];
+  const fromFile = options.seen.has("f") || options.seen.has("file");
+  const scripts = given.length > 0 ? given : options.operands.slice(0, 1);
+  const certain = options.known && !options.unsure;
+  const plain =
+    certain &&
+    !fromFile &&
+    scripts.length > 0 &&
+    scripts.every((script) => !script.dynamic && script.text.trim() !== "" && isPlainSed(script.text));
+  const operands = given.length > 0 || fromFile || !certain ? options.operands : options.operands.slice(1);
+  const inPlace = options.seen.has("i") || options.seen.has("in-place");
+  return { plain, inPlace, files: [...operands, ...options.files].filter((word) => word.text !== "-") };
 }
 
 /** A sed script may run commands (`e`, `s///e`) and write files (`w`): one that might is a command of its own. */
 export function unwrapSed(words: readonly ShellWord[]): Unwrapped | undefined {
-  const found = scripts(words, "nErszub");
-  if (found?.every((script) => !script.dynamic && isPlainSed(script.text))) return undefined;
-  return hidden(words, "sed script");
+  return readSedLine(words).plain ? undefined : hidden(words, "sed script");
 }
 
 const SED_ADDRESS = String.raw`(?:[0-9]+|\$|/(?:[^/\\\n]|\\[^\n])*/I?)`;
@@ -55,7 +48,7 @@ const SED_COMMAND = new RegExp(
 );
 
 /** Only addresses, printing, deleting, hold space and `s` without `e` and `w`. */
-export function isPlainSed(script: string): boolean {
+function isPlainSed(script: string): boolean {
   let rest = script;
   while (rest.trim() !== "") {
     const step = SED_COMMAND.exec(rest)?.[0];

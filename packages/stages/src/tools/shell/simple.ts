@@ -34,8 +34,11 @@ export function visitCommand(command: Command, walk: Walk, outer: Context, direc
   const context = bare ? outer : { ...outer, assignments: [...outer.assignments, ...names] };
   const visitor = walk.visitor(context, directories);
   for (const item of [...command.prefix, ...command.suffix]) {
-    if (item.type === "Assignment") visitAssignment(item, visitor);
-    else if (item.type === "Word") visitWord(item, visitor);
+    if (item.type === "Assignment") {
+      visitAssignment(item, visitor);
+      const elements = item.value.type === "ArrayValue" ? item.value.elements : [];
+      for (const element of elements) addGlob(readWord(element), walk, directories);
+    } else if (item.type === "Word") visitWord(item, visitor);
     else visitRedirection(item, walk, context, directories);
   }
   if (command.name === undefined) {
@@ -142,6 +145,11 @@ function visitInner(inner: Inner, walk: Walk, outer: Context, directories: Direc
   const changed = inner.assignments ?? [];
   const running = changed.length === 0 ? context : { ...context, assignments: [...context.assignments, ...changed] };
   return visitWords(inner.words, walk, running, inner.elsewhere === true ? ANYWHERE : directories);
+}
+
+/** A glob shows which files there are. */
+export function addGlob(word: ShellWord, walk: Walk, directories: Directories): void {
+  if (word.within !== undefined) addPath(walk.findings, { word, access: "read", from: "operand", directories });
 }
 
 /** The same place, one level further in. */

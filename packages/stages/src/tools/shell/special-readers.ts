@@ -1,7 +1,7 @@
 import { isPlainSet } from "./builtins.ts";
 import { parseOptions } from "./options.ts";
-import { awkOperands, isPlainAwk, isPlainSed } from "./scripts.ts";
-import { literalWord, mayBeOption, type ShellWord, tail } from "./word.ts";
+import { awkOperands, isPlainAwk, readSedLine } from "./scripts.ts";
+import { literalWord, mayBeOption, type ShellWord } from "./word.ts";
 
 interface Reading {
   readonly readOnly: boolean;
@@ -18,8 +18,9 @@ export function readSpecial(name: string, words: readonly ShellWord[]): Reading 
     case "true":
     case "false":
     case ":":
-    case "echo":
       return YES;
+    case "echo":
+      return { readOnly: true, paths: listed(args) };
     case "exit":
     case "return":
     case "break":
@@ -28,8 +29,11 @@ export function readSpecial(name: string, words: readonly ShellWord[]): Reading 
     case "test":
     case "[":
       return readTest(name === "[" ? args.slice(0, -1) : args, name === "test" || args.at(-1)?.text === "]");
-    case "printf":
-      return args[0] !== undefined && !mayBeOption(args[0]) && !/^-(?!-$)/.test(args[0].text) ? YES : NO;
+    case "printf": {
+      const format = args[0];
+      const fixed = format !== undefined && !mayBeOption(format) && !/^-(?!-$)/.test(format.text);
+      return { readOnly: fixed, paths: listed(args) };
+    }
     case "set":
       return isPlainSet(words) ? YES : NO;
     case "date":
@@ -39,7 +43,7 @@ export function readSpecial(name: string, words: readonly ShellWord[]): Reading 
     case "jq":
       return readJq(args);
     case "sed":
-      return readSed(args);
+      return readSed(words);
     case "awk":
       return readAwk(words);
     case "node":
@@ -50,6 +54,11 @@ export function readSpecial(name: string, words: readonly ShellWord[]): Reading 
     default:
       return undefined;
   }
+}
+
+/** Globs show which files there are, even to a command that only prints its words. */
+function listed(args: readonly ShellWord[]): readonly ShellWord[] {
+  return args.filter((word) => word.within !== undefined);
 }
 
 const VERSION = new Set(["--version"]);
@@ -176,19 +185,9 @@ function readJq(args: readonly ShellWord[]): Reading {
   return { readOnly: false, paths: filter === undefined ? paths : [filter, ...paths] };
 }
 
-function readSed(args: readonly ShellWord[]): Reading {
-  const options = parseOptions(args, {
-    short: "nErsuze:l:f@",
-    long: "quiet silent expression: regexp-extended separate unbuffered null-data line-length: posix debug file@",
-  });
-  const given = [...(options.seen.get("e") ?? []), ...(options.seen.get("expression") ?? [])];
-  const files = options.seen.has("f") || options.seen.has("file");
-  const scripts = given.length > 0 ? given : options.operands.slice(0, 1);
-  const operands = given.length > 0 || files ? options.operands : options.operands.slice(1);
-  const plain = !files && scripts.length > 0 && scripts.every((script) => !script.dynamic && isPlainSed(script.text));
-  const certain = options.known && !options.unsure;
-  const paths = [...(certain ? operands : options.operands), ...options.files].filter((word) => word.text !== "-");
-  return { readOnly: certain && plain, paths };
+function readSed(words: readonly ShellWord[]): Reading {
+  const line = readSedLine(words);
+  return { readOnly: line.plain && !line.inPlace, paths: line.files };
 }
 
 function readAwk(words: readonly ShellWord[]): Reading {
@@ -197,5 +196,5 @@ function readAwk(words: readonly ShellWord[]): Reading {
     return { readOnly: isPlainAwk(words), paths: operands.slice(1).filter((word) => word.text !== "-") };
   }
   const values = words.slice(1).filter((word) => !word.text.startsWith("-") && !word.text.includes("{"));
-  return { readOnly: false, paths: values.map((word) => (/^[A-Za-z_]\w*=/.test(word.text) ? tail(word, 0) : word)) };
+  return { readOnly: false, paths: values };
 }

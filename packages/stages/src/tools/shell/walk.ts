@@ -15,7 +15,7 @@ import { type ExpansionVisitor, visitArithmetic, visitInteger, visitWord } from 
 import { addPath, assign, type Context, type Findings } from "./findings.ts";
 import { excerpt, ShellRefusal, unsupported } from "./refusal.ts";
 import type { Inner } from "./shells.ts";
-import { addUnseen, inside, visitCommand, visitRedirection, type Walk } from "./simple.ts";
+import { addGlob, addUnseen, inside, visitCommand, visitRedirection, type Walk } from "./simple.ts";
 import { checkSource, isPortable } from "./text.ts";
 import { readWord } from "./word.ts";
 
@@ -163,7 +163,7 @@ function visitCompound(node: CommandNode, walk: Walk, context: Context, director
       assign(findings, readWord(node.name).text);
       for (const word of node.wordlist ?? []) {
         visitWord(word, visitor);
-        readWord(word);
+        addGlob(readWord(word), walk, directories);
       }
       return repeated(walk, directories, (start) => after(visitList(node.body, walk, context, start)));
     }
@@ -183,12 +183,9 @@ function visitCompound(node: CommandNode, walk: Walk, context: Context, director
       visitCompound(node.body, walk, context, directories);
       return stay(directories);
     }
-    case "Coproc": {
-      if (node.body.type === "CompoundList") throw unsupported("the coprocess");
-      assign(findings, node.name === undefined ? "COPROC" : readWord(node.name).text);
-      visitCompound(node.body, walk, inside(context, "coproc"), directories);
-      return stay(directories);
-    }
+    case "Coproc":
+      // Within a substitution bash runs its default name as a command.
+      throw unsupported("a coprocess");
     case "TestCommand":
       visitTest(node.expression, visitor, (word) =>
         addPath(findings, { word: readWord(word), access: "read", from: "operand", directories }),

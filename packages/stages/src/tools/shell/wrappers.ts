@@ -164,7 +164,11 @@ export function unwrapXargs(words: readonly ShellWord[]): Unwrapped {
   const replacing = ["I", "i", "replace"].filter((option) => options.seen.has(option));
   const chosen = replacing.map((option) => options.seen.get(option)?.at(-1) ?? literalWord("{}"));
   const markers = chosen.map((marker) => marker.text);
-  if (!options.known || options.unsure || chosen.some((marker) => marker.dynamic)) inner.push(unseen(words, "xargs"));
+  // `-n` and `-L` take `-I` back, or the other way round: the last one counts.
+  const contradicts =
+    replacing.length > 0 && ["n", "L", "l", "max-args", "max-lines"].some((option) => options.seen.has(option));
+  const certain = options.known && !options.unsure && !contradicts && chosen.every((marker) => !marker.dynamic);
+  if (!certain) inner.push(unseen(words, "xargs"));
   const given = options.operands.length > 0 ? options.operands : [literalWord("echo")];
   const run = markers.length > 0 ? given.map((word) => markers.reduce(fill, word)) : [...given, unknownWord("{…}")];
   inner.push({ kind: "words", words: run, via: "xargs" });
