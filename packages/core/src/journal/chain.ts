@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
-import type { JsonObject } from "../base/json.ts";
+import { SluiceError } from "../base/errors.ts";
+import { type JsonObject, parseJson } from "../base/json.ts";
 import type { EventDraft, EventType, SluiceEvent } from "./events.ts";
 import { redactedJson } from "./redact.ts";
 import type { JournalRecord } from "./seam.ts";
@@ -34,9 +35,10 @@ export function writeEvents(drafts: readonly EventDraft[], at: number): string {
   let text = "[";
   for (const { type, executionId, attempt, data } of drafts) {
     if (text.length > 1) text += ",";
-    text += `{"at":${at},"type":"${type}"`;
+    // Each part is JSON of its own, whatever a program put there: a record must stay readable.
+    text += `{"at":${JSON.stringify(at)},"type":${JSON.stringify(type)}`;
     if (executionId !== undefined) text += `,"executionId":${JSON.stringify(executionId)}`;
-    if (attempt !== undefined) text += `,"attempt":${attempt}`;
+    if (attempt !== undefined) text += `,"attempt":${JSON.stringify(attempt)}`;
     text += `,"data":${OWN_WORDS.has(type) ? JSON.stringify(data) : redactedJson(data)}}`;
   }
   return `${text}]`;
@@ -64,9 +66,14 @@ interface StoredEvent {
   readonly data: JsonObject;
 }
 
-/** The events of a record, with the ids their place gives them. */
+/** The events of a record, with the ids their place gives them. Throws `journal_damaged` for what was never written. */
 export function readEvents(runId: string, record: JournalRecord): readonly SluiceEvent[] {
   if (record.events === "[]") return [];
-  const stored: readonly StoredEvent[] = JSON.parse(record.events);
+  const read = parseJson(record.events);
+  if (!read.ok || !Array.isArray(read.value)) {
+    const message = `the events of record ${record.seq} of run ${runId} cannot be read; verify the journal`;
+    throw new SluiceError("Host", "journal_damaged", message, { detail: { runId, seq: record.seq } });
+  }
+  const stored: readonly StoredEvent[] = read.value;
   return stored.map((event, index) => ({ id: `${runId}/${record.seq}/${index}`, runId, ...event }));
 }

@@ -1,96 +1,140 @@
 import { SluiceError } from "../base/errors.ts";
-import type { ChildRun, ForkOptions, RunEnd, Settled } from "./seam.ts";
-import type { RunAtWork } from "./step-runner.ts";
+import { field, type Json } from "../base/json.ts";
+import type { ChildRun, ForkOptions, JournalRecord, RunEnd, Settled } from "./seam.ts";
+import type { ChildTask, RunAtWork } from "./step-runner.ts";
+import type { RunRow } from "./store.ts";
 
-/** One child at work, as its parent sees it. */
-export interface ChildTask {
-  readonly end: Promise<Settled>;
-  cancel(reason: SluiceError): void;
+/** The id of a child's run. A key holds no slash, so that an id names one child only. */
+export function childRunId(parentId: string, stepId: string, key: string): string {
+  return `${parentId}/${stepId}/${key}`;
 }
 
-/** How a host starts children; the same for every host that keeps journals in a JournalStore. */
-export interface ForkHost {
-  /** Starts a child that was never started, or takes up one that was; `fresh` says that none of this fork was. */
-  open(parent: RunAtWork, childId: string, child: ChildRun, fresh: boolean): Promise<ChildTask | { readonly ended: Settled }>;
-  /** Ends a child that does not work here as cancelled, without running its code. */
-  cancelIdle(parent: RunAtWork, childId: string, child: ChildRun, reason: string): Promise<Settled>;
+/** Refuses a fork that could not be replayed: before anything of it is written, or when it is not the recorded one. */
+export function checkFork(
+  runId: string,
+  stepId: string,
+  children: readonly ChildRun[],
+  known: JournalRecord | undefined,
+): void {
+  const keys = children.map((child) => child.key);
+  const seen = new Set<string>();
+  const wrong = keys.find((key) => key === "" || key.includes("/") || seen.size === seen.add(key).size);
+  if (wrong !== undefined) {
+    const mend = "keys are unique, not empty and hold no slash";
+    throw new SluiceError("Validation", "fork_key", `run ${runId}: fork ${stepId} has a child "${wrong}"; ${mend}`);
+  }
+  if (known === undefined) return;
+  const recorded = forkKeys(known);
+  if (JSON.stringify(recorded) === JSON.stringify(keys)) return;
+  throw new SluiceError(
+    "Host",
+    "journal_mismatch",
+    `run ${runId}: fork ${stepId} is recorded with the children ${JSON.stringify(recorded)}, but the program asked for ${JSON.stringify(keys)}`,
+  );
 }
 
-/** Runs all children side by side and waits for every one: a sibling that was cancelled is drained before the fork joins. */
+/** The keys in a fork's open record; undefined for another step's. */
+export function forkKeys({ phase, value }: JournalRecord): readonly Json[] | undefined {
+  if (phase !== "open" || !value.startsWith('{"fork":[')) return undefined;
+  const keys = field(JSON.parse(value), "fork");
+  return Array.isArray(keys) ? keys : undefined;
+}
+
+/** The row of a child, if it was started. Ids may be put together in two ways: a run of another parent is not this one. */
+export async function childRow(parent: RunAtWork, childId: string): Promise<RunRow | undefined> {
+  const row = await parent.store.run(childId);
+  if (row === undefined || row.parentId === parent.at.runId) return row;
+  const mend = "step ids and keys must not add up to the same id";
+  throw new SluiceError(
+    "Host",
+    "run_exists",
+    `a run ${childId} exists already, and is not of ${parent.at.runId}; ${mend}`,
+  );
+}
+
+/** Runs all children side by side and waits for every one, whatever happens: none is left at work when the fork is over. */
 export async function runFork(
   parent: RunAtWork,
   stepId: string,
   children: readonly ChildRun[],
   options: ForkOptions,
   fresh: boolean,
-): Promise<Record<string, Settled>> {
+): Promise<Readonly<Record<string, Settled>>> {
+  const { control, tree } = parent;
   const settled = new Map<string, Settled>();
   const working = new Map<string, ChildTask>();
-  let failure: { readonly key: string } | undefined;
+  let failedKey: string | undefined;
   let fault: { readonly thrown: unknown } | undefined;
 
-  const cancelRest = (reason: SluiceError): void => {
-    for (const task of working.values()) task.cancel(reason);
+  /** Why the children still at work are to end, if they are. */
+  const ending = (): SluiceError | undefined =>
+    control.cancelled ?? (failedKey === undefined ? undefined : siblingFailed(failedKey));
+  const cancelRest = (): void => {
+    const reason = ending();
+    if (reason !== undefined) for (const task of working.values()) task.cancel(reason);
+  };
+  /** A fault in one journal stops the whole tree; every run of it stays resumable. */
+  const onFault = (thrown: unknown): void => {
+    fault ??= { thrown };
+    tree.stop(thrown);
   };
   const onEnd = (key: string, end: Settled): void => {
     settled.set(key, end);
-    working.delete(key);
-    if (failure === undefined && options.onFailure === "cancel" && isFailure(options, end)) {
-      failure = { key };
-      cancelRest(siblingFailed(key));
+    if (failedKey !== undefined || options.onFailure !== "cancel" || !isFailure(options, end)) return;
+    failedKey = key;
+    cancelRest();
+  };
+  const work = async (key: string, task: ChildTask): Promise<void> => {
+    working.set(key, task);
+    // It may have been told while its journal was being opened.
+    cancelRest();
+    try {
+      const end = await task.end;
+      working.delete(key);
+      onEnd(key, end);
+    } catch (thrown) {
+      working.delete(key);
+      onFault(thrown);
     }
   };
-  const onParentCancel = (): void => cancelRest(cancelReason(parent));
 
-  parent.cancelled.signal.addEventListener("abort", onParentCancel, { once: true });
-  try {
-    const waits: Promise<void>[] = [];
+  const works: Promise<void>[] = [];
+  const start = async (): Promise<void> => {
     const waiting: ChildRun[] = [];
     // On resume, ends first: what an earlier process saw fail must cancel the rest before they are taken up again.
     for (const child of children) {
-      const childId = `${parent.at.runId}/${stepId}/${child.key}`;
-      const known = fresh ? undefined : await parent.store.run(childId);
+      const known = fresh ? undefined : await childRow(parent, childRunId(parent.at.runId, stepId, child.key));
       if (known?.end === undefined) waiting.push(child);
       else onEnd(child.key, { ...known.end, records: known.records, head: known.head });
     }
     for (const child of waiting) {
-      const childId = `${parent.at.runId}/${stepId}/${child.key}`;
-      if (failure !== undefined || parent.cancelled.signal.aborted) {
-        const reason = failure === undefined ? cancelReason(parent) : siblingFailed(failure.key);
-        onEnd(child.key, await parent.forks.cancelIdle(parent, childId, child, reason.message));
+      if (control.stopped !== undefined) throw control.stopped;
+      const reason = ending();
+      if (reason !== undefined) {
+        onEnd(child.key, await tree.closeChild(parent, stepId, child, reason.message));
         continue;
       }
-      const opened = await parent.forks.open(parent, childId, child, fresh);
-      if ("ended" in opened) {
-        onEnd(child.key, opened.ended);
-        continue;
-      }
-      working.set(child.key, opened);
-      waits.push(
-        opened.end.then(
-          (end) => onEnd(child.key, end),
-          (thrown) => {
-            working.delete(child.key);
-            // A fault in one journal stops the tree here; every run of it stays resumable.
-            if (fault === undefined) {
-              fault = { thrown };
-              parent.stopped.abort(thrown);
-            }
-          },
-        ),
-      );
+      const opened = await tree.openChild(parent, stepId, child, fresh);
+      if ("ended" in opened) onEnd(child.key, opened.ended);
+      else works.push(work(child.key, opened));
     }
-    await Promise.all(waits);
-  } finally {
-    parent.cancelled.signal.removeEventListener("abort", onParentCancel);
+  };
+
+  const stopListening = control.onChange(cancelRest);
+  try {
+    await start();
+  } catch (thrown) {
+    onFault(thrown);
   }
+  await Promise.all(works);
+  stopListening();
   if (fault !== undefined) throw fault.thrown;
-  const inOrder: Record<string, Settled> = {};
-  for (const child of children) {
-    const end = settled.get(child.key);
-    if (end !== undefined) inOrder[child.key] = end;
-  }
-  return inOrder;
+  return Object.fromEntries(
+    children.flatMap(({ key }) => {
+      const end = settled.get(key);
+      return end === undefined ? [] : [[key, end] as const];
+    }),
+  );
 }
 
 function isFailure(options: ForkOptions, end: RunEnd): boolean {
@@ -99,9 +143,4 @@ function isFailure(options: ForkOptions, end: RunEnd): boolean {
 
 function siblingFailed(key: string): SluiceError {
   return new SluiceError("Cancellation", "sibling_failed", `cancelled because its sibling ${key} failed`);
-}
-
-function cancelReason(parent: RunAtWork): SluiceError {
-  const reason: unknown = parent.cancelled.signal.reason;
-  return reason instanceof SluiceError ? reason : new SluiceError("Cancellation", "run_cancelled", "the run was cancelled");
 }

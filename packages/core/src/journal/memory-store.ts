@@ -1,9 +1,12 @@
 import { SluiceError } from "../base/errors.ts";
-import type { JournalRecord, OpenRequest, ReceivedSignal } from "./seam.ts";
-import type { JournalStore, NewRunRow, RunRow } from "./store.ts";
+import { deepFreeze } from "../base/json.ts";
+import type { JournalRecord, OpenRequest, ReceivedSignal, RunEnd } from "./seam.ts";
+import type { Commit, JournalStore, NewRunRow, RunRow } from "./store.ts";
 
 interface MemoryRun {
-  row: Omit<RunRow, "owner" | "records" | "head">;
+  readonly seed: NewRunRow;
+  end?: RunEnd;
+  cancel?: NonNullable<RunRow["cancel"]>;
   readonly records: JournalRecord[];
   readonly signals: Map<string, ReceivedSignal[]>;
   readonly requests: Map<string, OpenRequest>;
@@ -56,12 +59,22 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
       trees.delete(oldest);
     }
   };
-  const view = (run: MemoryRun): RunRow => {
-    const owner = trees.get(run.row.rootId)?.owner;
+  const view = ({ seed, records, end, cancel }: MemoryRun): RunRow => {
+    const { runId, rootId, parentId, createdAt } = seed;
+    const owner = trees.get(rootId)?.owner;
     return {
-      ...run.row,
-      records: run.records.length,
-      head: run.records.at(-1)?.hash ?? "",
+      runId,
+      rootId,
+      createdAt,
+      records: records.length,
+      head: records.at(-1)?.hash ?? "",
+      // Copied when asked for: a look at a run happens at every change.
+      get input() {
+        return ownCopy(seed.input);
+      },
+      ...(parentId === undefined ? {} : { parentId }),
+      ...(end === undefined ? {} : { end }),
+      ...(cancel === undefined ? {} : { cancel }),
       ...(owner === undefined ? {} : { owner: { id: owner, label: `this process (${owner})`, live: live.has(owner) } }),
     };
   };
@@ -82,10 +95,14 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
           throw new SluiceError("Host", "ownership_lost", `run ${rootId} was taken over by another owner`);
         }
       };
-      const keep = (run: MemoryRun, commit: { record: JournalRecord; opened: readonly OpenRequest[]; closed: readonly string[] }): void => {
-        run.records.push(commit.record);
-        for (const request of commit.opened) run.requests.set(request.requestId, request);
+      const keep = (run: MemoryRun, commit: Pick<Commit, "record" | "opened" | "closed" | "end">): void => {
+        run.records.push(deepFreeze({ ...commit.record }));
+        for (const request of commit.opened) run.requests.set(request.requestId, ownCopy(request));
         for (const requestId of commit.closed) run.requests.delete(requestId);
+        if (commit.end === undefined) return;
+        run.end = ownCopy(commit.end);
+        run.requests.clear();
+        if (run.seed.runId === run.seed.rootId) retire(run.seed.runId);
       };
 
       return {
@@ -95,11 +112,11 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
           if (runs.has(seed.runId)) throw new SluiceError("Host", "run_exists", `a run ${seed.runId} exists already`);
           if (seed.runId === seed.rootId) trees.set(seed.rootId, { owner: ownerId, epoch: 1, runIds: [] });
           else checkOwner(seed.rootId, commit.epoch);
-          const run: MemoryRun = { row: seed, records: [], signals: new Map(), requests: new Map() };
-          keep(run, commit);
+          const run: MemoryRun = { seed, records: [], signals: new Map(), requests: new Map() };
           runs.set(seed.runId, run);
           const tree = treeOf(seed.rootId);
           tree.runIds.push(seed.runId);
+          keep(run, commit);
           changed();
           return tree.epoch;
         },
@@ -111,6 +128,7 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
           }
           tree.owner = ownerId;
           tree.epoch += 1;
+          changed();
           return tree.epoch;
         },
         release(rootId) {
@@ -121,16 +139,16 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
         append(commit) {
           guard();
           const run = runOf(commit.runId);
-          checkOwner(run.row.rootId, commit.epoch);
+          checkOwner(run.seed.rootId, commit.epoch);
+          if (run.end !== undefined) {
+            const message = `run ${commit.runId} is ${run.end.status}; nothing can be added to it`;
+            throw new SluiceError("Host", "run_finished", message);
+          }
           if (commit.record.seq !== run.records.length) {
-            throw new SluiceError("Host", "ownership_lost", `run ${commit.runId} has a record ${commit.record.seq} already`);
+            const message = `run ${commit.runId} does not have ${commit.record.seq} records: another owner added to it`;
+            throw new SluiceError("Host", "ownership_lost", message);
           }
           keep(run, commit);
-          if (commit.end !== undefined) {
-            run.row = { ...run.row, end: commit.end };
-            run.requests.clear();
-            if (commit.runId === run.row.rootId) retire(commit.runId);
-          }
           changed();
         },
         run: (runId) => {
@@ -150,7 +168,7 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
         putSignal(runId, message, at) {
           guard();
           const run = runs.get(runId);
-          if (run === undefined || run.row.end !== undefined) return "unknown";
+          if (run === undefined || run.end !== undefined) return "unknown";
           const arrived = run.signals.get(message.name) ?? [];
           if (message.name.startsWith("request/")) {
             if (arrived.length > 0) return "already_answered";
@@ -158,7 +176,7 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
             if (request === undefined) return "unknown";
             if (message.digest !== undefined && message.digest !== request.digest) return "digest_mismatch";
           }
-          arrived.push({ payload: message.payload, by: message.by, at });
+          arrived.push(ownCopy({ payload: message.payload, by: message.by, at }));
           run.signals.set(message.name, arrived);
           changed();
           return "accepted";
@@ -171,7 +189,7 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
           guard();
           const run = runs.get(runId);
           if (run === undefined) return false;
-          run.row = { ...run.row, cancel: { reason, by, at } };
+          run.cancel = { reason, by, at };
           changed();
           return true;
         },
@@ -198,6 +216,11 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
       };
     },
   };
+}
+
+/** What is kept is nobody else's: neither who wrote it nor who reads it can change it. */
+function ownCopy<T>(value: T): T {
+  return deepFreeze(JSON.parse(JSON.stringify(value)));
 }
 
 function unknownRun(runId: string): SluiceError {

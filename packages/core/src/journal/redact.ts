@@ -14,7 +14,8 @@ const PATTERNS: readonly (readonly [name: string, pattern: RegExp])[] = [
   ["aws-key", /\b(?:AKIA|ASIA)[A-Z0-9]{16}\b/g],
   ["slack-token", /\bxox[abeoprs]-[A-Za-z0-9-]{10,}/g],
   ["npm-token", /\bnpm_[A-Za-z0-9]{30,}/g],
-  ["jwt", /\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}/g],
+  // Only at the start of a run of such characters: elsewhere each of many starts would be tried to the end of the text.
+  ["jwt", /(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}/g],
   ["bearer", /\b[Bb]earer\s+[A-Za-z0-9._~+/-]{16,}=*/g],
   ["url-password", /(?<=:\/\/[^\s:/@]{1,64}:)[^\s/@]{3,}(?=@)/g],
 ];
@@ -39,7 +40,9 @@ export function redactJson(value: Json): Json {
 function redactObject(value: JsonObject): JsonObject {
   const entries: [string, Json][] = [];
   for (const [key, member] of Object.entries(value)) {
-    const hidden = KEY_NAME.test(key) && (typeof member === "string" ? member !== "" : typeof member === "object" && member !== null);
+    const hidden =
+      KEY_NAME.test(key) &&
+      (typeof member === "string" ? member !== "" : typeof member === "object" && member !== null);
     entries.push([redactText(key), hidden ? `${REDACTION_MARKER}${key.slice(0, 40)}]` : redactJson(member)]);
   }
   return Object.fromEntries(entries);
@@ -56,7 +59,8 @@ export function createSecretFilter(secrets: ReadonlyMap<string, string>): Secret
   const known = [...secrets].filter(([value]) => value.length >= 6).sort((a, b) => b[0].length - a[0].length);
   const clean = (text: string): string => {
     let result = text;
-    for (const [value, name] of known) if (result.includes(value)) result = result.replaceAll(value, `${REDACTION_MARKER}${name}]`);
+    for (const [value, name] of known)
+      if (result.includes(value)) result = result.replaceAll(value, `${REDACTION_MARKER}${name}]`);
     return result;
   };
   return {

@@ -1,11 +1,26 @@
-import { setMaxListeners } from "node:events";
 import type { Clock } from "../base/clock.ts";
 import { SluiceError } from "../base/errors.ts";
 import { field, type Json } from "../base/json.ts";
+import type { Control } from "./control.ts";
 import type { EventDraft } from "./events.ts";
-import { type ForkHost, runFork } from "./fork.ts";
-import type { JournalRecord, LiveChunk, ReceivedSignal, StepCall, StepOptions, StepRunner } from "./seam.ts";
+import { checkFork, runFork } from "./fork.ts";
+import { type Past, type RecordedStep, readOpened } from "./past.ts";
+import { jsonText, recorded } from "./recorded.ts";
+import type {
+  ChildRun,
+  JournalRecord,
+  LiveChunk,
+  ProgramEnd,
+  ReceivedSignal,
+  RunEnd,
+  Settled,
+  StepCall,
+  StepOptions,
+  StepRunner,
+} from "./seam.ts";
+import { callStep } from "./step-call.ts";
 import type { JournalStore } from "./store.ts";
+import { waitFor } from "./waiting.ts";
 import { appendRecord, type RunPosition } from "./writer.ts";
 
 /** What a host keeps of one run while it works here. */
@@ -13,307 +28,268 @@ export interface RunAtWork {
   readonly store: JournalStore;
   readonly clock: Clock;
   readonly at: RunPosition;
-  /** Records of earlier processes, in order; emptied as they are replayed. */
-  readonly past: readonly JournalRecord[];
-  /** Aborted by cancel, once. */
-  readonly cancelled: AbortController;
-  /** Aborted when the run has to stop here, resumable. */
-  readonly stopped: AbortController;
+  readonly past: Past;
+  readonly control: Control;
+  readonly tree: TreeOfRun;
+}
+
+/** What a run shares with the whole tree it belongs to. */
+export interface TreeOfRun {
+  /** Stops every run of the tree here, resumable: one of them cannot go on. */
+  stop(thrown: unknown): void;
   /** Calls back when signals may have come. Returns the unsubscriber. */
   onSignal(listener: () => void): () => void;
   emit(chunk: LiveChunk): void;
-  /** Work that goes on after its step; the run stays owned until it settles. */
+  /** Work that goes on after its step; the tree stays owned until it settles. */
   hold(work: Promise<unknown>): void;
-  readonly forks: ForkHost;
+  /** Starts a child that was never started, or takes up one that was; `fresh` says that none of this fork was. */
+  openChild(parent: RunAtWork, stepId: string, child: ChildRun, fresh: boolean): Promise<ChildTask | EndedChild>;
+  /** Ends a child that does not work here, and everything below it, as cancelled, without running their code. */
+  closeChild(parent: RunAtWork, stepId: string, child: ChildRun, reason: string): Promise<Settled>;
+}
+/** One child at work, as its parent sees it. */
+export interface ChildTask {
+  readonly end: Promise<Settled>;
+  cancel(reason: SluiceError): void;
+}
+export interface EndedChild {
+  readonly ended: Settled;
 }
 
-/** One step's part of the past. */
-interface Replayed {
+/** A step from the moment it is asked for until its promise settles. */
+interface OpenStep {
   readonly stepId: string;
-  open?: JournalRecord;
-  done?: JournalRecord;
+  settled?: Promise<unknown>;
 }
 
-export function createStepRunner(run: RunAtWork): { readonly steps: StepRunner; dispose(): void } {
-  const { at, clock, store } = run;
-  const past = indexPast(run.past);
+export interface ProgramRunner {
+  readonly steps: StepRunner;
+  /** Runs the program to its end. Rejects with the first fault any step met, whatever the program made of it. */
+  conclude(program: (steps: StepRunner) => Promise<ProgramEnd>): Promise<ProgramEnd>;
+}
+
+export function createStepRunner(run: RunAtWork): ProgramRunner {
+  const { at, clock, store, past, control, tree } = run;
   const taken = new Map<string, number>();
+  const forks = new Set<string>();
   let nextOrdinal = 0;
-  let openStep: string | undefined;
+  let open: OpenStep | undefined;
+  let fault: { readonly thrown: unknown } | undefined;
 
-  // The program sees one signal for both ways a run may have to end its work here. The step at work hears of them through
-  // these two listeners too: listeners of its own would cost more than the step.
-  const over = new AbortController();
-  setMaxListeners(0, over.signal);
-  let atWork: StepAtWork | undefined;
-  const onStop = (): void => {
-    over.abort(stoppedError(run));
-    atWork?.stop();
-  };
-  const onCancel = (): void => {
-    over.abort(run.cancelled.signal.reason);
-    atWork?.cancel();
-  };
-  run.stopped.signal.addEventListener("abort", onStop, { once: true });
-  run.cancelled.signal.addEventListener("abort", onCancel, { once: true });
-  if (run.stopped.signal.aborted) onStop();
-  else if (run.cancelled.signal.aborted) onCancel();
+  const misuse = (code: string, message: string): SluiceError =>
+    new SluiceError("Host", code, `run ${at.runId}: ${message}`);
 
-  /** Numbers a step and finds what is known of it. One step at a time: a second one is a mistake in the program. */
-  const enter = (stepId: string): { ordinal: number; known: Replayed | undefined } => {
-    if (run.stopped.signal.aborted) throw stoppedError(run);
-    if (openStep !== undefined) {
-      throw new SluiceError("Host", "step_overlap", `step ${stepId} was started while ${openStep} is open; run side by side with fork()`);
+  /** Numbers a step and finds what is known of it, before anything else can happen. */
+  const enter = (asked: OpenStep): { readonly ordinal: number; readonly known: RecordedStep | undefined } => {
+    if (fault !== undefined) throw fault.thrown;
+    if (control.stopped !== undefined) throw control.stopped;
+    if (open !== undefined) {
+      const message = `step ${asked.stepId} was started while ${open.stepId} is open; run side by side with fork()`;
+      throw misuse("step_overlap", message);
     }
+    if (asked.stepId === "" || !asked.stepId.isWellFormed()) {
+      throw misuse("step_id_invalid", `"${asked.stepId}" is no id for a step`);
+    }
+    open = asked;
     const ordinal = nextOrdinal;
     nextOrdinal += 1;
-    const known = past.get(ordinal);
-    past.delete(ordinal);
-    if (known !== undefined && known.stepId !== stepId) {
-      throw new SluiceError(
-        "Host",
-        "journal_mismatch",
-        `run ${at.runId}: step ${ordinal} is recorded as ${known.stepId}, but the program asked for ${stepId}; the pipeline or Sluice changed since the run started`,
-        { detail: { ordinal, recorded: known.stepId, asked: stepId } },
-      );
-    }
-    openStep = stepId;
-    return { ordinal, known };
+    return { ordinal, known: past.take(ordinal, asked.stepId) };
   };
 
-  const commit = (ordinal: number, stepId: string, phase: "open" | "done", value: string, events: readonly EventDraft[]): Promise<void> =>
-    appendRecord(store, at, { ordinal, stepId, phase, value, events }, clock);
-
-  const openRecord = async (ordinal: number, stepId: string, open: NonNullable<StepOptions["open"]>): Promise<StepCall["opened"]> => {
-    await commit(ordinal, stepId, "open", open.intent === undefined ? "" : JSON.stringify(open.intent), open.events);
-    return { incarnation: at.incarnation, ...(open.intent === undefined ? {} : { intent: open.intent }) };
+  /** The way of every step. What it rejects with is the run's end here: nothing after it could be replayed. */
+  const step = <T>(
+    stepId: string,
+    replay: (done: JournalRecord, known: RecordedStep) => T,
+    work: (step: StepRecords) => Promise<T>,
+  ): Promise<T> => {
+    const asked: OpenStep = { stepId };
+    const take = async (): Promise<T> => {
+      try {
+        const { ordinal, known } = enter(asked);
+        if (known?.done === undefined) return await work(recordsOf(ordinal, stepId, known?.open));
+        const value = replay(known.done, known);
+        // A replayed step is open for a moment too: what overlaps on the first run must not pass on the second.
+        await undefined;
+        return value;
+      } catch (thrown) {
+        fault ??= { thrown };
+        throw thrown;
+      } finally {
+        if (open === asked) open = undefined;
+      }
+    };
+    const settled = take();
+    // A program that does not look at its step must not bring the process down; `conclude` tells.
+    settled.catch(() => undefined);
+    asked.settled = settled;
+    return settled;
   };
+
+  const recordsOf = (ordinal: number, stepId: string, earlier: JournalRecord | undefined): StepRecords => ({
+    earlier,
+    open: async ({ events, intent }) => {
+      const value = intent === undefined ? "" : jsonText(intent, `the intent of step ${stepId}`);
+      await appendRecord(store, at, { ordinal, stepId, phase: "open", value, events }, clock);
+      // Between the record and the effect the run may have been told to stop.
+      if (control.stopped !== undefined) throw control.stopped;
+      return { incarnation: at.incarnation, ...(intent === undefined ? {} : { intent }) };
+    },
+    done: (value, events = []) => appendRecord(store, at, { ordinal, stepId, phase: "done", value, events }, clock),
+  });
 
   const takenSoFar = (name: string): number => taken.get(name) ?? 0;
+  const take = (name: string, count: number): void => {
+    taken.set(name, takenSoFar(name) + count);
+  };
 
-  const runner: StepRunner = {
+  const steps: StepRunner = {
     runId: at.runId,
     incarnation: at.incarnation,
-    signal: over.signal,
+    signal: control.signal,
 
-    async run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options: StepOptions = {}): Promise<T> {
-      const { ordinal, known } = enter(stepId);
-      try {
-        if (known?.done !== undefined) return JSON.parse(known.done.value);
-        const opened =
-          known?.open !== undefined ? readOpened(known.open) : options.open === undefined ? undefined : await openRecord(ordinal, stepId, options.open);
-        const step = createStepAtWork(run, options.graceMs ?? 0, opened);
-        atWork = step;
-        const value = await step.run(fn);
-        atWork = undefined;
-        await commit(ordinal, stepId, "done", JSON.stringify(value), step.events);
-        return value;
-      } finally {
-        atWork = undefined;
-        openStep = undefined;
-      }
-    },
+    run: <T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options: StepOptions = {}) =>
+      step<T>(
+        stepId,
+        (done) => JSON.parse(done.value),
+        async ({ earlier, open, done }) => {
+          const opened = earlier !== undefined ? readOpened(earlier) : options.open && (await open(options.open));
+          const { value, events } = await callStep(run, fn, options.graceMs ?? 0, opened);
+          const kept = recorded(value, `the value of step ${stepId}`);
+          await done(kept.text, events);
+          return kept.value;
+        },
+      ),
 
-    now: (stepId) => runner.run(stepId, () => clock.now()),
+    now: (stepId) => steps.run(stepId, () => clock.now()),
 
-    async sleepUntil(stepId, epochMs) {
-      const { ordinal, known } = enter(stepId);
-      try {
-        if (known?.done !== undefined) return;
-        await waitFor(run, epochMs, () => undefined);
-        await commit(ordinal, stepId, "done", "null", []);
-      } finally {
-        openStep = undefined;
-      }
-    },
+    sleepUntil: (stepId, epochMs) =>
+      step(
+        stepId,
+        () => undefined,
+        async ({ done }) => {
+          await waitFor(run, { until: epochMs });
+          await done("null");
+        },
+      ),
 
-    async waitForSignal(name, options = {}) {
-      const stepId = `wait/${name}`;
-      const { ordinal, known } = enter(stepId);
-      try {
-        if (known?.done !== undefined) {
-          const value: ReceivedSignal | null = JSON.parse(known.done.value);
-          if (value !== null) taken.set(name, takenSoFar(name) + 1);
-          return value ?? undefined;
-        }
-        let until: number | undefined;
-        if (options.timeoutMs !== undefined) {
-          const intent: Json = { until: clock.now() + options.timeoutMs };
-          const opened = known?.open !== undefined ? readOpened(known.open) : await openRecord(ordinal, stepId, { events: [], intent });
-          until = untilOf(opened?.intent);
-        }
-        let arrived: ReceivedSignal | undefined;
-        const look = async (): Promise<ReceivedSignal | undefined> => (await store.signals(at.runId, name))[takenSoFar(name)];
-        await waitFor(run, until, async () => {
-          arrived ??= await look();
-          return arrived;
-        });
-        if (arrived !== undefined) taken.set(name, takenSoFar(name) + 1);
-        await commit(ordinal, stepId, "done", JSON.stringify(arrived ?? null), []);
-        return arrived;
-      } finally {
-        openStep = undefined;
-      }
-    },
+    waitForSignal: (name, { timeoutMs } = {}) =>
+      step<ReceivedSignal | undefined>(
+        `wait/${name}`,
+        (done) => {
+          const received: ReceivedSignal | null = JSON.parse(done.value);
+          if (received !== null) take(name, 1);
+          return received ?? undefined;
+        },
+        async ({ earlier, open, done }) => {
+          let until: number | undefined;
+          if (timeoutMs !== undefined) {
+            const intent: Json = { until: clock.now() + timeoutMs };
+            until = untilOf(earlier === undefined ? await open({ events: [], intent }) : readOpened(earlier));
+          }
+          const arrived = async (): Promise<ReceivedSignal | undefined> =>
+            (await store.signals(at.runId, name))[takenSoFar(name)];
+          let found: ReceivedSignal | undefined;
+          const look = async (): Promise<boolean> => {
+            found ??= await arrived();
+            return found !== undefined;
+          };
+          await waitFor(run, { arrived: look, ...(until === undefined ? {} : { until }) });
+          // Decided here: a look that is still under way must not change what is recorded.
+          const received = found;
+          if (received !== undefined) take(name, 1);
+          await done(JSON.stringify(received ?? null));
+          return received;
+        },
+      ),
 
-    async takeSignals(stepId, name) {
-      const arrived = await runner.run(stepId, async (): Promise<Json> => {
-        const all = await store.signals(at.runId, name);
-        return all.slice(takenSoFar(name)).map((signal) => ({ ...signal }));
-      });
-      const signals = readSignals(arrived);
-      taken.set(name, takenSoFar(name) + signals.length);
-      return signals;
-    },
+    takeSignals: (stepId, name) =>
+      step<readonly ReceivedSignal[]>(
+        stepId,
+        (done) => {
+          const received: readonly ReceivedSignal[] = JSON.parse(done.value);
+          take(name, received.length);
+          return received;
+        },
+        async ({ done }) => {
+          const received = (await store.signals(at.runId, name)).slice(takenSoFar(name));
+          take(name, received.length);
+          await done(JSON.stringify(received));
+          return received;
+        },
+      ),
 
-    async fork(stepId, children, options) {
-      const { ordinal, known } = enter(stepId);
-      try {
-        if (known?.done !== undefined) return JSON.parse(known.done.value);
-        const fresh = known?.open === undefined;
-        if (fresh) await openRecord(ordinal, stepId, { events: options.open.events, intent: children.map((child) => child.key) });
-        const settled = await runFork(run, stepId, children, options, fresh);
-        await commit(ordinal, stepId, "done", JSON.stringify(settled), options.joined(settled));
-        return settled;
-      } finally {
-        openStep = undefined;
-      }
-    },
-
-    emit(channel, chunk) {
-      run.emit({ runId: at.runId, channel, chunk });
-    },
-  };
-  return {
-    steps: runner,
-    dispose: () => {
-      run.stopped.signal.removeEventListener("abort", onStop);
-      run.cancelled.signal.removeEventListener("abort", onCancel);
-    },
-  };
-}
-
-function indexPast(records: readonly JournalRecord[]): Map<number, Replayed> {
-  const past = new Map<number, Replayed>();
-  for (const record of records) {
-    if (record.phase === "life") continue;
-    const step = past.get(record.ordinal) ?? { stepId: record.stepId };
-    if (record.phase === "open") step.open = record;
-    else step.done = record;
-    past.set(record.ordinal, step);
-  }
-  return past;
-}
-
-function readOpened(record: JournalRecord): NonNullable<StepCall["opened"]> {
-  return { incarnation: record.incarnation, ...(record.value === "" ? {} : { intent: JSON.parse(record.value) }) };
-}
-
-function untilOf(intent: Json | undefined): number | undefined {
-  const until = field(intent, "until");
-  return typeof until === "number" ? until : undefined;
-}
-
-function readSignals(value: Json): readonly ReceivedSignal[] {
-  return JSON.parse(JSON.stringify(value));
-}
-
-/** What every step rejects with once the run has to stop here; the program lets it pass. */
-export function stoppedError(run: Pick<RunAtWork, "stopped" | "at">): SluiceError {
-  const reason: unknown = run.stopped.signal.reason;
-  if (reason instanceof SluiceError) return reason;
-  return new SluiceError("Host", "run_stopped", `run ${run.at.runId} was stopped here; it can be resumed`);
-}
-
-/** One step's function while it runs. */
-interface StepAtWork {
-  readonly events: readonly EventDraft[];
-  run<T>(fn: (call: StepCall) => Promise<T> | T): Promise<T>;
-  /** The run has to stop here: after the grace the signal aborts and the step is given up, unrecorded. */
-  stop(): void;
-  cancel(): void;
-}
-
-function createStepAtWork(run: RunAtWork, graceMs: number, opened: StepCall["opened"]): StepAtWork {
-  const events: EventDraft[] = [];
-  // Made when somebody asks for it: most steps never do, and a controller costs more than all else here.
-  let controller: AbortController | undefined;
-  let giveUp: ((error: SluiceError) => void) | undefined;
-  let disarm: (() => void) | undefined;
-  const call: StepCall = {
-    get signal() {
-      if (controller === undefined) {
-        controller = new AbortController();
-        setMaxListeners(0, controller.signal);
-        if (run.cancelled.signal.aborted) controller.abort(run.cancelled.signal.reason);
-      }
-      return controller.signal;
-    },
-    ...(opened === undefined ? {} : { opened }),
-    event: (draft) => {
-      events.push(draft);
-    },
-    hold: run.hold,
-  };
-  return {
-    events,
-    async run(fn) {
-      const work = fn(call);
-      if (!(work instanceof Promise)) return work;
-      try {
-        return await new Promise((resolve, reject) => {
-          giveUp = reject;
-          work.then(resolve, reject);
-        });
-      } finally {
-        giveUp = undefined;
-        disarm?.();
-      }
-    },
-    stop: () => {
-      const end = (): void => {
-        const error = stoppedError(run);
-        controller?.abort(error);
-        giveUp?.(error);
+    fork: (stepId, children, options) => {
+      const keys: Json = { fork: children.map((child) => child.key) };
+      const check = (known: JournalRecord | undefined): void => {
+        if (forks.has(stepId))
+          throw misuse("fork_repeated", `fork ${stepId} was asked for twice; its children would be the same`);
+        forks.add(stepId);
+        checkFork(at.runId, stepId, children, known);
       };
-      if (graceMs > 0) disarm = run.clock.after(graceMs, end);
-      else end();
+      return step<Readonly<Record<string, Settled>>>(
+        stepId,
+        (done, known) => {
+          check(known.open);
+          return JSON.parse(done.value);
+        },
+        async ({ earlier, open, done }) => {
+          check(earlier);
+          if (earlier === undefined) await open({ events: options.open.events, intent: keys });
+          const { text, value } = recorded(
+            await runFork(run, stepId, children, options, earlier === undefined),
+            `the result of fork ${stepId}`,
+          );
+          await done(text, options.joined(value));
+          return value;
+        },
+      );
     },
-    cancel: () => controller?.abort(run.cancelled.signal.reason),
+
+    emit: (channel, chunk) => tree.emit({ runId: at.runId, channel, chunk }),
+  };
+
+  return {
+    steps,
+    async conclude(program) {
+      let ended: ProgramEnd | undefined;
+      try {
+        ended = await program(steps);
+        if (!END_STATUSES.has(ended.status))
+          throw misuse("end_invalid", `the program ended as ${String(ended.status)}, which is no status`);
+        if (open !== undefined)
+          throw misuse("step_left_open", `the program ended while step ${open.stepId} was open; await every step`);
+        // What the program made of a signal to stop is not its end.
+        if (control.stopped !== undefined) throw control.stopped;
+        past.finish();
+      } catch (thrown) {
+        fault ??= { thrown };
+      }
+      if (fault === undefined && ended !== undefined) {
+        fault = { thrown: misuse("run_over", "a step was asked for after the program had ended") };
+        return ended;
+      }
+      const thrown = fault?.thrown;
+      if (open !== undefined) {
+        tree.stop(thrown);
+        await Promise.allSettled([open.settled]);
+      }
+      throw thrown;
+    },
   };
 }
 
-/** Waits until `ready` returns something, the time has come, or the run is cancelled. Rejects when the run has to stop. */
-async function waitFor(run: RunAtWork, until: number | undefined, ready: () => unknown): Promise<void> {
-  if (run.cancelled.signal.aborted || (await ready()) !== undefined) return;
-  await new Promise<void>((resolve, reject) => {
-    let over = false;
-    const cleanups: (() => void)[] = [];
-    const end = (settle: () => void): void => {
-      if (over) return;
-      over = true;
-      for (const cleanup of cleanups) cleanup();
-      settle();
-    };
-    const onCancel = (): void => end(resolve);
-    const onStop = (): void => end(() => reject(stoppedError(run)));
-    const check = async (): Promise<void> => {
-      try {
-        if ((await ready()) !== undefined) end(resolve);
-      } catch (thrown) {
-        end(() => reject(thrown));
-      }
-    };
-    run.cancelled.signal.addEventListener("abort", onCancel, { once: true });
-    run.stopped.signal.addEventListener("abort", onStop, { once: true });
-    cleanups.push(
-      () => run.cancelled.signal.removeEventListener("abort", onCancel),
-      () => run.stopped.signal.removeEventListener("abort", onStop),
-      run.onSignal(() => void check()),
-    );
-    if (until !== undefined) cleanups.push(run.clock.after(until - run.clock.now(), () => end(resolve)));
-    if (run.cancelled.signal.aborted) onCancel();
-    else if (run.stopped.signal.aborted) onStop();
-    else void check();
-  });
+const END_STATUSES: ReadonlySet<string> = new Set<RunEnd["status"]>(["completed", "failed", "cancelled"]);
+
+/** What a step writes: its records, in order. */
+interface StepRecords {
+  /** The open record of an earlier process. */
+  readonly earlier: JournalRecord | undefined;
+  /** Commits the step's open record; rejects when the run was stopped meanwhile. */
+  open(record: NonNullable<StepOptions["open"]>): Promise<NonNullable<StepCall["opened"]>>;
+  done(value: string, events?: readonly EventDraft[]): Promise<void>;
+}
+
+function untilOf(opened: NonNullable<StepCall["opened"]>): number | undefined {
+  const until = field(opened.intent, "until");
+  return typeof until === "number" ? until : undefined;
 }

@@ -48,7 +48,10 @@ export interface JournalStore {
   /** The folder on this disk that holds the journals, if any. */
   readonly folder?: string;
   /** Adds a root run owned by this instance, or a child of a tree it owns, with its first record. `run_exists` when the id is taken. Returns the epoch. */
-  create(run: NewRunRow, commit: Omit<Commit, "epoch" | "runId"> & { readonly epoch?: number }): Promise<number> | number;
+  create(
+    run: NewRunRow,
+    commit: Omit<Commit, "epoch" | "runId"> & { readonly epoch?: number },
+  ): Promise<number> | number;
   /** Makes this instance the owner of a root. `run_owned` while another owner lives, `run_unknown`. Returns the new epoch. */
   claim(rootId: string): Promise<number> | number;
   /** Gives a root up, so that another owner can claim it at once. Not an error when it is not ours any more. */

@@ -1,46 +1,107 @@
 import type { Clock } from "../base/clock.ts";
+import { isSluiceError } from "../base/errors.ts";
 import type { EventDraft } from "./events.ts";
-import type { RunEnd, Settled } from "./seam.ts";
-import type { JournalStore } from "./store.ts";
-import { appendRecord, type RunPosition } from "./writer.ts";
+import { LIFE, NO_ORDINAL } from "./life.ts";
+import { takeUp } from "./past.ts";
+import type { OpenRequest, RunEnd, Settled } from "./seam.ts";
+import type { JournalStore, RunRow } from "./store.ts";
+import { appendRecord, newIncarnation, type RunPosition } from "./writer.ts";
 
-/** Finishes one run as cancelled in its journal; none of its code runs. Its open requests expire in the same record. */
-export async function cancelRun(
-  store: JournalStore,
-  clock: Clock,
+/** Who wants a run's end, when and why. */
+export type CancelRequest = NonNullable<RunRow["cancel"]>;
+
+/** Where a tree of runs is closed. */
+export interface Closing {
+  readonly store: JournalStore;
+  readonly clock: Clock;
+  readonly rootId: string;
+}
+
+/**
+ * Finishes a run and everything below it as cancelled, children before their parents, so that a crash in between can be
+ * taken up again. None of their code runs; open requests expire in the same record.
+ */
+export async function closeCancelled(of: Closing, top: RunPosition, reason: string): Promise<Settled> {
+  const rows = await of.store.runs(of.rootId);
+  const requests = await of.store.requests(of.rootId);
+  const below = new Set([top.runId]);
+  for (const { runId, parentId } of rows) if (parentId !== undefined && below.has(parentId)) below.add(runId);
+  below.delete(top.runId);
+
+  const children = new Map<string, Record<string, string>>();
+  const childrenOf = (runId: string): Record<string, string> => {
+    const heads = children.get(runId) ?? {};
+    children.set(runId, heads);
+    return heads;
+  };
+  for (const row of rows.toReversed()) {
+    const { runId, parentId, records, head, end } = row;
+    if (parentId === undefined || !below.has(runId)) continue;
+    const at: RunPosition = { ...top, runId, seq: records, head };
+    const last = end === undefined ? await closeOne(of, at, reason, requests, childrenOf(runId)) : { head };
+    childrenOf(parentId)[runId] = last.head;
+  }
+  return await closeOne(of, top, reason, requests, childrenOf(top.runId));
+}
+
+/**
+ * Carries out a cancel that was asked for, with nobody at work on the run. Undefined when somebody else took it up in
+ * between: they see the request. Throws `journal_damaged` instead of adding to a journal that is not the one written.
+ */
+export async function closeOwnerless(of: Closing): Promise<RunEnd | undefined> {
+  const { store, rootId } = of;
+  let epoch: number;
+  try {
+    epoch = await store.claim(rootId);
+  } catch (thrown) {
+    if (isSluiceError(thrown, "run_owned")) return undefined;
+    throw thrown;
+  }
+  try {
+    // As it stands now that nobody else can change it.
+    const row = await store.run(rootId);
+    if (row === undefined || row.cancel === undefined || row.end !== undefined) return row?.end;
+    const { seq, head } = await takeUp(store, row);
+    return await closeTree(of, { runId: rootId, epoch, incarnation: newIncarnation(), seq, head }, row.cancel);
+  } finally {
+    await store.release(rootId);
+  }
+}
+
+/** Ends a whole tree that is owned here and at work nowhere, on somebody's request. */
+export async function closeTree(of: Closing, root: RunPosition, request: CancelRequest): Promise<RunEnd> {
+  await recordCancel(of, root, request);
+  const { status, value } = await closeCancelled(of, root, request.reason);
+  return { status, value };
+}
+
+async function closeOne(
+  { store, clock }: Closing,
   at: RunPosition,
   reason: string,
-  children: Readonly<Record<string, string>> = {},
+  requests: readonly OpenRequest[],
+  children: Readonly<Record<string, string>>,
 ): Promise<Settled> {
-  const own = (await store.requests(rootOf(at.runId))).filter((request) => request.runId === at.runId);
+  const own = requests.filter((request) => request.runId === at.runId);
   const expired: EventDraft[] = own.map(({ requestId, kind }) => ({
     type: kind === "grantStageTool" ? "grant.expired" : "request.expired",
     data: { requestId, cause: "cancelled" },
   }));
   const end: RunEnd = { status: "cancelled", value: { reason, children } };
   const events: EventDraft[] = [...expired, { type: "run.finished", data: { status: "cancelled", reason } }];
-  await appendRecord(store, at, { ordinal: -1, stepId: "end", phase: "life", value: JSON.stringify(end), events, end }, clock);
+  const record = { ordinal: NO_ORDINAL, stepId: LIFE.closed, phase: "life" as const, events };
+  await appendRecord(store, at, { ...record, value: JSON.stringify(end), end }, clock);
   return { ...end, records: at.seq, head: at.head };
 }
 
-/** Finishes a whole tree as cancelled, children before their parents, so that a crash in between can be taken up again. */
-export async function cancelTree(store: JournalStore, clock: Clock, root: RunPosition, reason: string): Promise<RunEnd> {
-  const heads: Record<string, string> = {};
-  const rows = await store.runs(root.runId);
-  for (const row of [...rows].reverse()) {
-    if (row.runId === root.runId) continue;
-    if (row.end !== undefined) {
-      heads[row.runId] = row.head;
-      continue;
-    }
-    const at: RunPosition = { ...root, runId: row.runId, seq: row.records, head: row.head };
-    heads[row.runId] = (await cancelRun(store, clock, at, reason)).head;
-  }
-  const { status, value } = await cancelRun(store, clock, root, reason, heads);
-  return { status, value };
-}
-
-function rootOf(runId: string): string {
-  const slash = runId.indexOf("/");
-  return slash === -1 ? runId : runId.slice(0, slash);
+/** Copies who asked for a run's end, when and why, into the run's own journal. */
+export async function recordCancel(
+  of: Omit<Closing, "rootId">,
+  at: RunPosition,
+  request: CancelRequest,
+): Promise<void> {
+  const { reason, by, at: askedAt } = request;
+  const value = JSON.stringify({ reason, by, at: askedAt });
+  const record = { ordinal: NO_ORDINAL, stepId: LIFE.cancel, phase: "life" as const, value, events: [] };
+  await appendRecord(of.store, at, record, of.clock);
 }

@@ -1,20 +1,30 @@
-import { field, isJsonObject } from "../base/json.ts";
+import { field, isJsonObject, type Json, parseJson } from "../base/json.ts";
 import { GENESIS, hashRecord } from "./chain.ts";
+import { forkKeys } from "./fork.ts";
+import { isEnd, LIFE } from "./life.ts";
 import type { JournalRecord, RunJournal } from "./seam.ts";
 
 /** Recomputes a chain. `fault` says which record is not what was written. */
-export function checkChain(runId: string, records: readonly JournalRecord[]): { readonly head: string; readonly fault?: string } {
+export function checkChain(
+  runId: string,
+  records: readonly JournalRecord[],
+): { readonly head: string; readonly fault?: string } {
   let head: string = GENESIS;
-  for (let index = 0; index < records.length; index += 1) {
-    const record = records[index];
-    if (record === undefined) break;
+  for (const [index, record] of records.entries()) {
     if (record.seq !== index) return { head, fault: `record ${index} is missing (found ${record.seq} in its place)` };
     const { hash: claimed, ...unhashed } = record;
     const computed = hashRecord(head, runId, unhashed);
-    if (computed !== claimed) return { head, fault: `record ${record.seq} (${record.stepId}) was changed after it was written` };
+    if (computed !== claimed || !isText(record)) {
+      return { head, fault: `record ${record.seq} (${record.stepId}) was changed after it was written` };
+    }
     head = computed;
   }
   return { head };
+}
+
+/** A lone surrogate hashes like the replacement character, and was never written. */
+function isText({ stepId, incarnation, value, events }: JournalRecord): boolean {
+  return stepId.isWellFormed() && incarnation.isWellFormed() && value.isWellFormed() && events.isWellFormed();
 }
 
 /** One thing that is not as it was written. */
@@ -31,62 +41,104 @@ export interface AuditReport {
 
 /**
  * Checks the journals of a run and its children: every record's hash, the count and head the run's row claims, and each
- * ended child's head in its parent's records. Someone who can rewrite the whole store can rehash it: give `expectedHead`.
+ * child against what its parent recorded of it. Someone who can rewrite the whole store can rehash it: give `expectedHead`.
  */
 export function verifyJournal(journals: readonly RunJournal[], expectedHead?: string): AuditReport {
   const faults: AuditFault[] = [];
   const heads = new Map<string, string>();
+  const byId = new Map<string, RunJournal>();
   let records = 0;
   for (const journal of journals) {
     const { runId } = journal;
-    const { head, fault } = checkChain(runId, journal.records);
     records += journal.records.length;
+    if (byId.has(runId)) faults.push({ runId, fault: "this journal is there twice" });
+    byId.set(runId, journal);
+    const { head, fault } = checkChain(runId, journal.records);
     heads.set(runId, head);
-    if (fault !== undefined) {
-      faults.push({ runId, fault });
-      continue;
-    }
-    const { claimed } = journal;
-    if (claimed.records !== journal.records.length) {
-      faults.push({ runId, fault: `the run's row counts ${claimed.records} records, the journal has ${journal.records.length}` });
-    } else if (claimed.head !== head) {
-      faults.push({ runId, fault: "the run's row has another head than its last record" });
-    }
-    const last = journal.records.at(-1);
-    const ends = journal.records.filter((record) => record.phase === "life" && record.stepId === "end");
-    if (ends.length > 1 || (ends.length === 1 && last !== ends[0])) faults.push({ runId, fault: "records follow the run's end" });
-    if (journal.end !== undefined && ends[0]?.value !== JSON.stringify(journal.end)) {
-      faults.push({ runId, fault: "the run's row has another end than its last record" });
-    }
+    for (const each of fault === undefined ? rowFaults(journal, head) : [fault]) faults.push({ runId, fault: each });
   }
-  for (const parent of journals) for (const fault of childFaults(parent, heads)) faults.push(fault);
-  for (const child of journals) {
-    if (child.parentId !== undefined && !heads.has(child.parentId)) faults.push({ runId: child.runId, fault: `its parent ${child.parentId} is missing` });
+  const [top, ...others] = journals.filter(({ parentId }) => parentId === undefined || !byId.has(parentId));
+  for (const { runId, parentId } of others) {
+    const fault = parentId === undefined ? "it is no part of this run" : `its parent ${parentId} is missing`;
+    faults.push({ runId, fault });
   }
-  const head = journals[0] === undefined ? "" : (heads.get(journals[0].runId) ?? "");
+  const below = Map.groupBy(journals, ({ parentId }) => parentId);
+  for (const parent of journals) faults.push(...childFaults(parent, below.get(parent.runId) ?? [], heads));
+  const head = top === undefined ? "" : (heads.get(top.runId) ?? "");
   if (expectedHead !== undefined && expectedHead !== head) {
-    faults.push({ runId: journals[0]?.runId ?? "", fault: `the head is ${head}, expected ${expectedHead}` });
+    faults.push({ runId: top?.runId ?? "", fault: `the head is ${head}, expected ${expectedHead}` });
   }
   return { faults, records, head };
 }
 
-/** Heads of children that the parent's joins recorded, compared with the children that are there. */
-function childFaults(parent: RunJournal, heads: ReadonlyMap<string, string>): readonly AuditFault[] {
-  const faults: AuditFault[] = [];
-  for (const record of parent.records) {
-    if (record.phase !== "done" || !record.events.includes('"type":"fork.joined"')) continue;
-    const joined: Readonly<Record<string, { readonly head: string }>> = JSON.parse(record.value);
-    for (const [key, { head }] of Object.entries(joined)) {
-      const childId = `${parent.runId}/${record.stepId}/${key}`;
-      const found = heads.get(childId);
-      if (found === undefined) faults.push({ runId: childId, fault: "the journal of this child is missing" });
-      else if (found !== head) faults.push({ runId: childId, fault: "this child's journal is not the one its parent joined" });
-    }
+/** What a run's row says, compared with its journal. */
+function rowFaults({ records, claimed, end }: RunJournal, head: string): readonly string[] {
+  const faults: string[] = [];
+  if (records.length === 0) faults.push("the journal is empty");
+  if (claimed.records !== records.length) {
+    faults.push(`the run's row counts ${claimed.records} records, the journal has ${records.length}`);
+  } else if (claimed.head !== head) {
+    faults.push("the run's row has another head than its last record");
   }
-  const children = parent.end?.status === "cancelled" ? field(parent.end.value, "children") : undefined;
-  if (!isJsonObject(children)) return faults;
-  for (const [childId, head] of Object.entries(children)) {
-    if (heads.get(childId) !== head) faults.push({ runId: childId, fault: "this child's journal is not the one its parent closed" });
+  const ends = records.filter(isEnd);
+  const [recorded] = ends;
+  if (ends.length > 1 || (recorded !== undefined && recorded !== records.at(-1))) {
+    faults.push("records follow the run's end");
+  }
+  if (recorded?.value !== (end === undefined ? undefined : JSON.stringify(end))) {
+    faults.push("the run's row has another end than its journal");
   }
   return faults;
+}
+
+/** What a run's records say about its children: the head each ended with; undefined for one that was only started. */
+function childrenOf({ runId, records }: RunJournal): ReadonlyMap<string, string | undefined> {
+  const children = new Map<string, string | undefined>();
+  const done = new Map<number, JournalRecord>();
+  for (const record of records) if (record.phase === "done") done.set(record.ordinal, record);
+  for (const record of records) {
+    const keys = forkKeys(record);
+    if (keys === undefined) continue;
+    const join = done.get(record.ordinal);
+    const joined = join && jsonOf(join);
+    for (const key of keys) {
+      const child = `${runId}/${record.stepId}/${String(key)}`;
+      children.set(child, joined === undefined ? undefined : headIn(field(joined, String(key))));
+    }
+  }
+  const last = records.at(-1);
+  const closed = last?.stepId === LIFE.closed ? field(field(jsonOf(last), "value"), "children") : undefined;
+  if (isJsonObject(closed)) for (const [child, head] of Object.entries(closed)) children.set(child, String(head));
+  return children;
+}
+
+/** Children that are not there, are not what their parent recorded, or that no parent knows. */
+function childFaults(parent: RunJournal, all: readonly RunJournal[], heads: ReadonlyMap<string, string>): AuditFault[] {
+  const faults: AuditFault[] = [];
+  const known = childrenOf(parent);
+  for (const [runId, head] of known) {
+    if (head !== undefined && !heads.has(runId)) faults.push({ runId, fault: "the journal of this child is missing" });
+  }
+  const ended = parent.records.some(isEnd);
+  for (const { runId } of all) {
+    const head = known.get(runId);
+    if (!known.has(runId)) faults.push({ runId, fault: `its parent ${parent.runId} never started it` });
+    else if (head === undefined) {
+      if (ended) faults.push({ runId, fault: `its parent ${parent.runId} ended without it` });
+    } else if (head !== heads.get(runId)) {
+      faults.push({ runId, fault: "this is not the journal that its parent recorded" });
+    }
+  }
+  return faults;
+}
+
+function headIn(settled: Json | undefined): string {
+  const head = field(settled, "head");
+  return typeof head === "string" ? head : "";
+}
+
+/** A record's value; null for one that cannot be read, which its chain tells. */
+function jsonOf({ value }: JournalRecord): Json {
+  const read = parseJson(value);
+  return read.ok ? read.value : null;
 }

@@ -1,6 +1,7 @@
+import { randomBytes } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
-import { GENESIS, hashRecord, writeEvents } from "./chain.ts";
 import { isJsonObject, type Json, type JsonObject } from "../base/json.ts";
+import { GENESIS, hashRecord, writeEvents } from "./chain.ts";
 import type { EventDraft } from "./events.ts";
 import { redactJson } from "./redact.ts";
 import type { JournalRecord, OpenRequest, RecordPhase, RequestKind, RunEnd } from "./seam.ts";
@@ -44,7 +45,12 @@ export function draftCommit(at: Omit<RunPosition, "epoch">, draft: RecordDraft, 
 }
 
 /** Commits the next record of a run. Rejects with a Host error when it could not be written; then nothing of it is kept. */
-export async function appendRecord(store: JournalStore, at: RunPosition, draft: RecordDraft, clock: Clock): Promise<void> {
+export async function appendRecord(
+  store: JournalStore,
+  at: RunPosition,
+  draft: RecordDraft,
+  clock: Clock,
+): Promise<void> {
   const commit = draftCommit(at, draft, clock);
   const written = store.append({ ...commit, runId: at.runId, epoch: at.epoch });
   if (written !== undefined) await written;
@@ -52,11 +58,22 @@ export async function appendRecord(store: JournalStore, at: RunPosition, draft: 
   at.head = commit.record.hash;
 }
 
+/** Tells one stay of a run in a process from every other. */
+export function newIncarnation(): string {
+  return randomBytes(6).toString("hex");
+}
+
+/** Where a journal stands before its first record. */
 export function startOf(runId: string, incarnation: string): Omit<RunPosition, "epoch"> {
   return { runId, incarnation, seq: 0, head: GENESIS };
 }
 
-const REQUEST_KINDS: ReadonlySet<string> = new Set<RequestKind>(["grantStageTool", "approveTransition", "askUser", "humanState"]);
+const REQUEST_KINDS: ReadonlySet<string> = new Set<RequestKind>([
+  "grantStageTool",
+  "approveTransition",
+  "askUser",
+  "humanState",
+]);
 
 function isRequestKind(kind: unknown): kind is RequestKind {
   return typeof kind === "string" && REQUEST_KINDS.has(kind);
@@ -83,11 +100,17 @@ function redactedBody(body: Json | undefined): JsonObject {
 }
 
 const OPENING: ReadonlySet<string> = new Set(["grant.requested", "request.opened"]);
-const CLOSING: ReadonlySet<string> = new Set(["grant.answered", "grant.expired", "request.answered", "request.expired"]);
+const CLOSING: ReadonlySet<string> = new Set([
+  "grant.answered",
+  "grant.expired",
+  "request.answered",
+  "request.expired",
+]);
 
 function closedBy(events: readonly EventDraft[]): readonly string[] {
   if (!events.some(({ type }) => CLOSING.has(type))) return NONE;
   const closed: string[] = [];
-  for (const { type, data } of events) if (CLOSING.has(type) && typeof data["requestId"] === "string") closed.push(data["requestId"]);
+  for (const { type, data } of events)
+    if (CLOSING.has(type) && typeof data.requestId === "string") closed.push(data.requestId);
   return closed;
 }

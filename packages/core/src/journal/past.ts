@@ -1,0 +1,100 @@
+import { SluiceError } from "../base/errors.ts";
+import type { Json } from "../base/json.ts";
+import { isEnd } from "./life.ts";
+import type { JournalRecord, StepCall } from "./seam.ts";
+import type { JournalStore, RunRow } from "./store.ts";
+import { checkChain } from "./verify.ts";
+
+/** What the journal knows of one step. */
+export interface RecordedStep {
+  readonly stepId: string;
+  readonly open?: JournalRecord;
+  readonly done?: JournalRecord;
+}
+
+/** The steps that earlier processes recorded. Emptied as they are replayed, so that a long run does not stay in memory twice. */
+export interface Past {
+  /** What is recorded of the next step; undefined past the last one. Throws `journal_mismatch` for any other step. */
+  take(ordinal: number, stepId: string): RecordedStep | undefined;
+  /** Throws `journal_mismatch` when the program ends before it asked for everything that is recorded. */
+  finish(): void;
+}
+
+export function createPast(runId: string, records: readonly JournalRecord[]): Past {
+  const steps = new Map<number, RecordedStep>();
+  for (const record of records) {
+    if (record.phase === "life") continue;
+    const { ordinal, stepId, phase } = record;
+    steps.set(ordinal, { stepId, ...steps.get(ordinal), [phase]: record });
+  }
+
+  const mismatch = (ordinal: number, recorded: string | undefined, asked: string | undefined): SluiceError => {
+    const found = recorded === undefined ? "is not recorded, though later ones are" : `is recorded as ${recorded}`;
+    const did = asked === undefined ? "ended" : `asked for ${asked}`;
+    const why = "the pipeline or Sluice changed since the run started";
+    return new SluiceError(
+      "Host",
+      "journal_mismatch",
+      `run ${runId}: step ${ordinal} ${found}, but the program ${did}; ${why}`,
+      {
+        detail: { ordinal, recorded: recorded ?? null, asked: asked ?? null },
+      },
+    );
+  };
+
+  return {
+    take(ordinal, stepId) {
+      const known = steps.get(ordinal);
+      if (known === undefined) {
+        if (steps.size > 0) throw mismatch(ordinal, undefined, stepId);
+        return undefined;
+      }
+      if (known.stepId !== stepId) throw mismatch(ordinal, known.stepId, stepId);
+      steps.delete(ordinal);
+      // A step that is not done is the last one there is.
+      if (known.done === undefined && steps.size > 0) throw mismatch(ordinal + 1, undefined, stepId);
+      return known;
+    },
+    finish() {
+      for (const [ordinal, { stepId }] of steps) throw mismatch(ordinal, stepId, undefined);
+    },
+  };
+}
+
+/** What resuming a run starts from. */
+export interface TakenUp {
+  readonly past: Past;
+  /** As it was recorded, whatever the run's row says now. */
+  readonly input: Json;
+  readonly seq: number;
+  readonly head: string;
+}
+
+/** Reads a run's journal and checks that it is the one that was written. Throws `journal_damaged`. */
+export async function takeUp(store: JournalStore, row: RunRow): Promise<TakenUp> {
+  const { runId } = row;
+  const records = await store.records(runId, 0);
+  const { head, fault } = checkChain(runId, records);
+  const [start] = records;
+  if (fault !== undefined) throw damaged(runId, fault);
+  if (start === undefined) throw damaged(runId, "its journal is empty");
+  if (records.length !== row.records) {
+    throw damaged(runId, `its journal has ${records.length} records, its row counts ${row.records}`);
+  }
+  if (head !== row.head) throw damaged(runId, "its row names another last record");
+  if (records.some(isEnd)) throw damaged(runId, "its journal has an end, and its row has none");
+  return { past: createPast(runId, records), input: JSON.parse(start.value), seq: records.length, head };
+}
+
+function damaged(runId: string, why: string): SluiceError {
+  const mend = "put a backup of the store in its place, or start a new run";
+  return new SluiceError("Host", "journal_damaged", `run ${runId} is not resumed: ${why}; ${mend}`, {
+    detail: { runId },
+  });
+}
+
+/** An open record as a step sees it. */
+export function readOpened(record: JournalRecord): NonNullable<StepCall["opened"]> {
+  const { incarnation, value } = record;
+  return value === "" ? { incarnation } : { incarnation, intent: JSON.parse(value) };
+}
