@@ -21,7 +21,7 @@ const RUNS: Readonly<Record<string, readonly string[]>> = {
   rg: ["--pre", "--hostname-bin"],
   scp: ["-S", "-o"],
   sftp: ["-S", "-o"],
-  ssh: ["-o", "-F"],
+  ssh: ["-o"],
   man: ["-P", "-H", "--pager", "--html"],
 };
 
@@ -36,7 +36,8 @@ export function unwrapProgram(name: string, words: readonly ShellWord[]): Unwrap
     if (at === 0) continue;
     for (const option of runs) {
       const value = optionValue(option, word, words[at + 1]);
-      if (value !== undefined) inner.push(joined([withoutKey(value)], "posix", `${name} ${option}`));
+      const run = value === undefined ? undefined : commandIn(option, value);
+      if (run !== undefined) inner.push(joined([run], "posix", `${name} ${option}`));
     }
   }
   return inner.length === 0 ? undefined : { transparent: false, inner };
@@ -60,8 +61,17 @@ function optionValue(option: string, word: ShellWord, next: ShellWord | undefine
   return word.head.length >= after ? tail(word, after) : word;
 }
 
-/** `exec=cmd` of tar and `ProxyCommand=cmd` of ssh: the command stands behind the key. */
-function withoutKey(value: ShellWord): ShellWord {
-  const key = /^(?:exec|[A-Z][A-Za-z]+)(?:=|\s+)/.exec(value.head)?.[0];
-  return key === undefined ? value : tail(value, key.length);
+/** Where a setting has several meanings: which of them run something, and how it is introduced. */
+const KEYS: Readonly<Record<string, RegExp>> = {
+  "--checkpoint-action": /^exec=/,
+  "-o": /^\w*command(?:\s*=|\s)\s*/i,
+};
+
+/** The command in the value of an option; undefined when the value means something else. */
+function commandIn(option: string, value: ShellWord): ShellWord | undefined {
+  const key = KEYS[option];
+  if (key === undefined) return value;
+  const found = key.exec(value.head)?.[0];
+  if (found !== undefined) return tail(value, found.length);
+  return value.dynamic ? value : undefined;
 }

@@ -65,7 +65,7 @@ const PREFIXES: Readonly<Record<string, Prefix>> = {
   flock: { short: "xsunoFw:E:c:", long: "command: nonblock shared unlock timeout:", skip: 1, texts: ["c", "command"] },
   watch: { short: "bcdegtpwn:q:", long: "interval: no-title differences? errexit chgexit", joined: true },
   ssh: {
-    short: "46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E:e:F:I:i:J:L:l:m:O:p:Q:R:S:W:w:",
+    short: "46AaCfGgKkMNnqsTtVvXxYyB:b:c:D:E:e:F:I:i:J:L:l:m:O:o:p:Q:R:S:W:w:",
     skip: 1,
     foreign: true,
     joined: true,
@@ -184,7 +184,7 @@ function fill(word: ShellWord, marker: string): ShellWord {
 
 const FIND_RUNS = new Set(["-exec", "-execdir", "-ok", "-okdir"]);
 
-export function unwrapFind(words: readonly ShellWord[]): Unwrapped {
+export function unwrapFind(words: readonly ShellWord[]): Unwrapped | undefined {
   const inner: Inner[] = [];
   if (words.some((word) => word.dynamic && word.head === "" && !word.single && word.within === undefined)) {
     inner.push(unseen(words, "find"));
@@ -202,7 +202,7 @@ export function unwrapFind(words: readonly ShellWord[]): Unwrapped {
     if (ends === -1) break;
     at = ends;
   }
-  return { transparent: false, inner };
+  return inner.length === 0 ? undefined : { transparent: false, inner };
 }
 
 function isEnd(word: ShellWord, before: ShellWord | undefined): boolean {
