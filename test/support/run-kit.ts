@@ -41,7 +41,9 @@ interface Work {
 }
 
 /** A state whose work is a function. Completes with null when it is given none. */
-export function work<O extends Json = Json, I = unknown>(options: WorkOptions<I> = {}): State<O, I> {
+export function work<O extends Json = Json>(options?: Omit<WorkOptions, "inputSchema">): State<O, unknown>;
+export function work<O extends Json, I>(options: WorkOptions<I>): State<O, I>;
+export function work(options: WorkOptions = {}): State {
   const { inputSchema, init, act, ...common } = options;
   const schema: { inputSchema?: CompiledSchema<unknown> } =
     inputSchema === undefined ? {} : { inputSchema: compileSchema(inputSchema, "the input") };
@@ -60,6 +62,11 @@ export const workExecutor: StateExecutor = {
   init: (state, ctx, offer) => workOf(state).init?.(ctx, offer) ?? null,
   act: async (init, scope) => (await workOf(scope.state).act?.(scope, init)) ?? completed(null),
 };
+
+/** A value that came through `unknown`, as JSON. */
+export function json(value: unknown): Json {
+  return JSON.parse(JSON.stringify(value ?? null));
+}
 
 const spent = { turns: 0, usage: { inputTokens: 0, outputTokens: 0 } };
 export function completed(output: Json): ActOutcome {
