@@ -75,7 +75,10 @@ export async function execute(execution: Execution): Promise<ExecutionEnd> {
       }
       const counted = { executionId, attempts: attempt, turns, usage, startedAt };
       const left = await leave(execution, journal, limits, ctx, outcome, counted, attempt < maxAttempts);
-      if (left.kind === "left") return { result: left.result, next: left.next ?? undefined, denied: shared.denied };
+      if (left.kind === "left") {
+        if (!execution.routed && left.result.status === "failed") place.leaveLast();
+        return { result: left.result, next: left.next ?? undefined, denied: shared.denied };
+      }
       feedback = left.feedback;
     }
   } finally {

@@ -7,6 +7,8 @@ export interface Place {
   /** Waits for people, timers and joins happen without the place and outside every timeout. */
   whileFree<T>(wait: () => Promise<T>): Promise<T>;
   leave(): void;
+  /** Leaves, but lets nobody in before the end of this execution has been heard: that of a sibling may end all others. */
+  leaveLast(): void;
 }
 
 export function createPlace(slots: Slots, clocks: readonly Stopwatch[], signal: AbortSignal): Place {
@@ -17,15 +19,20 @@ export function createPlace(slots: Slots, clocks: readonly Stopwatch[], signal: 
     // A cancelled execution gets no place, and needs none to be taken down.
     if (slot !== undefined) for (const clock of clocks) clock.start();
   };
-  const leave = (): void => {
-    if (slot === undefined) return;
-    for (const clock of clocks) clock.stop();
-    slot.free();
+  const giveUp = (): Slot | undefined => {
+    const held = slot;
+    if (held !== undefined) for (const clock of clocks) clock.stop();
     slot = undefined;
+    return held;
   };
+  const leave = (): void => giveUp()?.free();
   return {
     take,
     leave,
+    leaveLast: () => {
+      const held = giveUp();
+      if (held !== undefined) setImmediate(held.free);
+    },
     whileFree: async (wait) => {
       leave();
       const value = await wait();
