@@ -1,4 +1,13 @@
-import type { Clock, GuardHook, Interactor, InteractionFault, RunHost, SecurityMode, StateExecutor, Tool } from "@sluice/core";
+import type {
+  Clock,
+  GuardHook,
+  InteractionFault,
+  Interactor,
+  RunHost,
+  SecurityMode,
+  StateExecutor,
+  Tool,
+} from "@sluice/core";
 import type { ResolvedModel } from "./models/model.ts";
 import type { ModelObject } from "./models/registry.ts";
 
@@ -35,6 +44,8 @@ export interface SessionOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Further environment variables whose values are secrets: redacted everywhere and kept from child processes. */
   readonly secrets?: readonly string[];
+  /** Variables that child processes get although they look like secrets (`*_TOKEN`, `*_API_KEY`, …); still redacted. */
+  readonly passEnv?: readonly string[];
   /** Base URLs by provider; they win over the environment. */
   readonly baseUrls?: Readonly<Record<string, string>>;
   readonly clock?: Clock;

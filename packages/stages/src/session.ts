@@ -2,12 +2,12 @@ import { randomBytes } from "node:crypto";
 import { realpathSync } from "node:fs";
 import {
   type AgentSpec,
+  type Clock,
   checkSession,
   compileEnvelope,
   createHost,
   createJournalMemory,
   createRunMeter,
-  type Clock,
   createSlots,
   field,
   type Interactor,
@@ -16,8 +16,8 @@ import {
   messageOf,
   type OpenRequest,
   type Pipeline,
-  pipelineProgram,
   type PipelineSpec,
+  pipelineProgram,
   problemsError,
   type RunDeps,
   type RunHost,
@@ -121,7 +121,12 @@ export function createSession(options: SessionOptions): Session {
     ...(options.requestTimeoutMs === undefined ? {} : { requestTimeoutMs: options.requestTimeoutMs }),
   });
 
-  const modelOptions = { env, cwd: root, clock, ...(options.baseUrls === undefined ? {} : { baseUrls: options.baseUrls }) };
+  const modelOptions = {
+    env,
+    cwd: root,
+    clock,
+    ...(options.baseUrls === undefined ? {} : { baseUrls: options.baseUrls }),
+  };
   const resolve = (model: NonNullable<SessionOptions["model"]>, key: string): Promise<ResolvedModel> => {
     let known = models.get(key);
     if (known === undefined) {
@@ -140,15 +145,22 @@ export function createSession(options: SessionOptions): Session {
       if (model === undefined) throw noModel();
       byState.set(state.agent, await resolve(model, state.agent.model ?? ""));
     }
-    const { filter, childEnv } = sessionSecrets(env, options.secrets ?? [], [...byState.values()].flatMap((model) => model.secrets));
+    const { filter, childEnv } = sessionSecrets(env, {
+      named: options.secrets ?? [],
+      passed: options.passEnv ?? [],
+      values: [...byState.values()].flatMap((model) => model.secrets),
+    });
     const agent = agentExecutor((spec) => {
       const model = byState.get(spec);
       if (model === undefined) throw noModel();
       return model;
     });
-    const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
+    const executors = new Map<string, StateExecutor>(
+      [agent, ...(options.executors ?? [])].map((one) => [one.kind, one]),
+    );
     const problems = checkSession(spec, { tools: [...tools.keys()], kinds: [...executors.keys()] });
-    if (problems.length > 0) throw problemsError("session_invalid", `Pipeline ${spec.id} cannot run in this session:`, problems);
+    if (problems.length > 0)
+      throw problemsError("session_invalid", `Pipeline ${spec.id} cannot run in this session:`, problems);
     const allow = compileEnvelope([...(options.allow ?? [])]);
     const { folder } = hostNow();
     const deps: RunDeps = {
@@ -182,7 +194,12 @@ export function createSession(options: SessionOptions): Session {
     return task;
   };
 
-  const launch = async (spec: PipelineSpec, input: unknown, runId: string, source: PipelineSource): Promise<RunTask> => {
+  const launch = async (
+    spec: PipelineSpec,
+    input: unknown,
+    runId: string,
+    source: PipelineSource,
+  ): Promise<RunTask> => {
     const accepted = await checkedInput(spec, input);
     const { deps, model, models } = await prepare(spec);
     const clean = deps.secrets.json(accepted);
@@ -206,7 +223,8 @@ export function createSession(options: SessionOptions): Session {
   const takeUp = async (spec: PipelineSpec, runId: string, acceptChanges: boolean): Promise<RunTask> => {
     const host = hostNow();
     const journals = await host.journal(runId);
-    if (journals.length === 0) throw new SluiceError("Session", "run_unknown", `there is no run ${runId} in this store`);
+    if (journals.length === 0)
+      throw new SluiceError("Session", "run_unknown", `there is no run ${runId} in this store`);
     const started = await startOf(host, runId);
     refuseOther(spec, runId, started, { root, mode }, acceptChanges);
     const { deps } = await prepare(spec);
@@ -220,7 +238,11 @@ export function createSession(options: SessionOptions): Session {
     },
     start: (pipeline, input, options = {}) => {
       const runId = newRunId();
-      return runHandle(hostNow, runId, track(launch(pipeline.spec, input, runId, options.source ?? { kind: "programmatic" })));
+      return runHandle(
+        hostNow,
+        runId,
+        track(launch(pipeline.spec, input, runId, options.source ?? { kind: "programmatic" })),
+      );
     },
     run: async (pipeline, input) => await session.start(pipeline, input),
     resume: (pipeline, runId, { acceptChanges = false } = {}) =>
@@ -256,11 +278,19 @@ function refuseOther(
 ): void {
   const version = field(data, "journalVersion");
   if (version !== JOURNAL_VERSION) {
-    throw new SluiceError("Host", "journal_version", `run ${runId} has journal version ${String(version)}, this Sluice reads ${JOURNAL_VERSION}; use the Sluice that started it`);
+    throw new SluiceError(
+      "Host",
+      "journal_version",
+      `run ${runId} has journal version ${String(version)}, this Sluice reads ${JOURNAL_VERSION}; use the Sluice that started it`,
+    );
   }
   const pipeline = field(data, "pipeline");
   if (pipeline !== spec.id) {
-    throw new SluiceError("Validation", "pipeline_other", `run ${runId} is a run of ${String(pipeline)}, not of ${spec.id}`);
+    throw new SluiceError(
+      "Validation",
+      "pipeline_other",
+      `run ${runId} is a run of ${String(pipeline)}, not of ${spec.id}`,
+    );
   }
   if (field(data, "fingerprint") !== spec.fingerprint && !acceptChanges) {
     throw new SluiceError(
@@ -270,16 +300,25 @@ function refuseOther(
     );
   }
   if (field(data, "cwd") !== here.root) {
-    throw new SluiceError("Validation", "workspace_other", `run ${runId} works in ${String(field(data, "cwd"))}, this session in ${here.root}; resume it there`);
+    throw new SluiceError(
+      "Validation",
+      "workspace_other",
+      `run ${runId} works in ${String(field(data, "cwd"))}, this session in ${here.root}; resume it there`,
+    );
   }
   if (field(data, "mode") !== here.mode) {
-    throw new SluiceError("Validation", "mode_other", `run ${runId} was started in mode ${String(field(data, "mode"))}, this session is in mode ${here.mode}; a run keeps its mode`);
+    throw new SluiceError(
+      "Validation",
+      "mode_other",
+      `run ${runId} was started in mode ${String(field(data, "mode"))}, this session is in mode ${here.mode}; a run keeps its mode`,
+    );
   }
 }
 
 async function checkedInput(spec: PipelineSpec, input: unknown): Promise<Json> {
   const verdict = await spec.input.check(input);
-  if (!verdict.ok) throw problemsError("input_invalid", `The input of pipeline ${spec.id} does not fit:`, verdict.issues);
+  if (!verdict.ok)
+    throw problemsError("input_invalid", `The input of pipeline ${spec.id} does not fit:`, verdict.issues);
   const value: Json = JSON.parse(JSON.stringify(verdict.value ?? null));
   return value;
 }
@@ -288,12 +327,21 @@ function workspaceRoot(cwd: string): string {
   try {
     return realpathSync(cwd);
   } catch (cause) {
-    throw new SluiceError("Session", "workspace_missing", `the workspace ${cwd} cannot be opened: ${messageOf(cause)}`, { cause });
+    throw new SluiceError(
+      "Session",
+      "workspace_missing",
+      `the workspace ${cwd} cannot be opened: ${messageOf(cause)}`,
+      { cause },
+    );
   }
 }
 
 function noModel(): SluiceError {
-  return new SluiceError("Session", "no_model", "no model: give one, such as anthropic/<model> with ANTHROPIC_API_KEY set, or scripted:<file>");
+  return new SluiceError(
+    "Session",
+    "no_model",
+    "no model: give one, such as anthropic/<model> with ANTHROPIC_API_KEY set, or scripted:<file>",
+  );
 }
 
 /** Ten characters of lower case letters and digits: short to type, and 50 bits against collisions in one store. */
