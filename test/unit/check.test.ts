@@ -202,6 +202,14 @@ test.each<readonly [string, readonly unknown[], string]>([
   expect(table(rows).join("\n")).toContain(problem);
 });
 
+test("a wildcard row says what comes after every state", () => {
+  const rows = [
+    { from: "plan", on: "success", to: "review" },
+    { from: "*", on: "success", to: done(1) },
+  ];
+  expect(table(rows)).toEqual([]);
+});
+
 test("siblings of a table's fan-out are reached and need no row of their own", () => {
   const rows = [
     { from: "plan", on: "success", to: fanOut(["test", "lint"], { join: "review" }) },

@@ -21,10 +21,17 @@ const measured = stage({
   completionSchema: z.object({}),
   turnCap: 1,
 });
+const open = stage({
+  inputSchema: z.object({ hint: z.string().optional() }),
+  prompt: "x",
+  completionTool: "submit",
+  completionSchema: z.object({}),
+  turnCap: 1,
+});
 const { spec } = pipeline({
   id: "p",
   input: z.object({}),
-  stages: { plan: plainStage, test: plainStage, lint: plainStage, review: focusedStage, slow, measured },
+  stages: { plan: plainStage, test: plainStage, lint: plainStage, review: focusedStage, slow, measured, open },
   initial: "plan",
   next: { plan: () => done(1) },
 });
@@ -125,6 +132,11 @@ test.each<readonly [string, unknown, string]>([
   ["an unknown state", to("tset"), 'there is no state "tset"; did you mean "test"?'],
   ["a name every object has", to("constructor"), 'there is no state "constructor"'],
   ["a state that is no name", { kind: "to", state: 3 }, "names no state"],
+  [
+    "no input where an object is wanted, if only an empty one",
+    to("open"),
+    "the input of open does not fit its inputSchema: $",
+  ],
   ["an input that is missing", to("review"), "the input of review does not fit its inputSchema: $"],
   [
     "an input that does not fit",

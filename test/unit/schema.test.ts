@@ -126,12 +126,14 @@ test.each<readonly [string, Schema<unknown>]>([
 });
 
 test("at most 20 issues are told, and none of them is long", async () => {
+  const listed: Schema<unknown> = { type: "object", additionalProperties: { type: "number" } };
   const many = Array.from({ length: 500 }, () => "x".repeat(5000));
   for (const schema of [z.array(z.number()), { type: "object", not: {} } as const, z.enum(["a"])]) {
     const issues = await issuesOf(schema, many);
     expect(issues.length).toBeLessThanOrEqual(20);
     expect(Math.max(...issues.map((issue) => issue.length))).toBeLessThan(600);
   }
+  expect(await issuesOf(listed, { ...many })).toHaveLength(20);
   const huge = { ["k".repeat(10_000)]: 1 };
   const strict: Schema<unknown> = { type: "object", properties: {}, additionalProperties: false };
   expect((await issuesOf(strict, huge)).join("").length).toBeLessThan(600);

@@ -44,7 +44,7 @@ function stateFacts(state: StateSpec): JsonObject {
 
 function agentFacts(agent: AgentSpec): JsonObject {
   return {
-    prompt: agent.promptPaths === undefined ? null : agent.promptText,
+    prompt: agent.promptText,
     visibility: agent.visibility,
     model: agent.model ?? null,
     temperature: agent.temperature ?? null,

@@ -1,7 +1,7 @@
 /** Ids written by people: of pipelines and states, and names of completion tools. */
-export const ID_GRAMMAR = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
+const ID_GRAMMAR = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
 /** Words with a meaning of their own in routes; none of them can be a state. */
-export const RESERVED_IDS: ReadonlySet<string> = new Set(["$return", "$end", "*", "interrupted"]);
+const RESERVED_IDS: ReadonlySet<string> = new Set(["$return", "$end", "*", "interrupted"]);
 /** Names that ordinary objects already answer to, so that a lookup by id could find something nobody defined. */
 const INHERITED: ReadonlySet<string> = new Set(Object.getOwnPropertyNames(Object.prototype));
 
