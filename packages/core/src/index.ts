@@ -10,21 +10,41 @@ export {
   SluiceError,
   toModelShape,
 } from "./base/errors.ts";
-export { deepFreeze, field, isJson, isJsonObject, type Json, type JsonObject, jsonFault, parseJson } from "./base/json.ts";
+export {
+  deepFreeze,
+  field,
+  isJson,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  jsonFault,
+  parseJson,
+} from "./base/json.ts";
 export { checkPipeline, checkSession } from "./definition/check.ts";
 export { cancel, done, fail, fanOut, route, to } from "./definition/choices.ts";
+export { matchesArgv, matchesName, matchesPath, parsePattern, type ToolPattern } from "./definition/patterns.ts";
 export { pipeline } from "./definition/pipeline.ts";
-export { compileSchema } from "./definition/schema.ts";
+export { compileSchema, withJsonSchema } from "./definition/schema.ts";
 export type * from "./definition/spec.ts";
 export { stage } from "./definition/stage.ts";
 export { didYouMean } from "./definition/suggest.ts";
 export type * from "./definition/types.ts";
-export { decide, type GateState, type LiveTool, type SecurityMode, type Verdict } from "./gate/decide.ts";
+export { decide, type GateState, type LiveTool, type Refused, type SecurityMode, type Verdict } from "./gate/decide.ts";
+export { type DenialCause, denial, type ToolCallDenied } from "./gate/denial.ts";
 export { compileEnvelope, type Envelope } from "./gate/envelope.ts";
 export type * from "./gate/facts.ts";
-export { type AttemptId, createGrants, type Grants, type Proposal } from "./gate/grants.ts";
+export {
+  type ApprovedBy,
+  type AttemptId,
+  createGrants,
+  type Grants,
+  type Permit,
+  type Proposal,
+} from "./gate/grants.ts";
+export { type NamedGuard, runGuardHooks } from "./gate/hooks.ts";
 export { argsSummary, visible, visibleJson } from "./gate/summary.ts";
 export { defineTool, type Tool } from "./gate/tool.ts";
+export { checkAnswer } from "./interaction/answers.ts";
 export {
   type Answer,
   callbackInteractor,
@@ -32,8 +52,12 @@ export {
   type PersonRequest,
   type Resolution,
 } from "./interaction/interactor.ts";
-export { checkAnswer } from "./interaction/answers.ts";
-export { createRequestQueue, type InteractionFault, type RequestQueue } from "./interaction/queue.ts";
+export {
+  createRequestQueue,
+  type InteractionFault,
+  type RequestQueue,
+  type RequestQueueOptions,
+} from "./interaction/queue.ts";
 export { GENESIS, hashRecord, readEvents } from "./journal/chain.ts";
 export { EVENT_TYPES, type EventDraft, type EventType, type SluiceEvent } from "./journal/events.ts";
 export { createHost, type HostOptions } from "./journal/host.ts";
@@ -42,9 +66,11 @@ export { createSecretFilter, REDACTION_MARKER, redactJson, redactText, type Secr
 export type * from "./journal/seam.ts";
 export type * from "./journal/store.ts";
 export { type AuditFault, type AuditReport, checkChain, verifyJournal } from "./journal/verify.ts";
+export type { ResolvedChoice } from "./routing/choice.ts";
+export { decideNext, type NextDecision } from "./routing/next.ts";
 export type { People, RunDeps } from "./run/deps.ts";
 export type * from "./run/executor.ts";
 export { createRunMeter, type LimitHit, type Limits, type RunMeter, type Worked } from "./run/limits.ts";
-export { readOutcome, type RunOutcome } from "./run/outcome.ts";
+export { type RunOutcome, readOutcome } from "./run/outcome.ts";
 export { pipelineProgram } from "./run/program.ts";
 export { createSlots, type Slots } from "./run/slots.ts";

@@ -320,6 +320,14 @@ async function checkedInput(spec: PipelineSpec, input: unknown): Promise<Json> {
   if (!verdict.ok)
     throw problemsError("input_invalid", `The input of pipeline ${spec.id} does not fit:`, verdict.issues);
   const value: Json = JSON.parse(JSON.stringify(verdict.value ?? null));
+  // The initial state's input is the run's; nobody routes there who could have checked it.
+  const entry = await spec.states.get(spec.initial)?.inputSchema?.check(value);
+  if (entry?.ok === false)
+    throw problemsError(
+      "input_invalid",
+      `The input of pipeline ${spec.id} does not fit its state ${spec.initial}:`,
+      entry.issues,
+    );
   return value;
 }
 
