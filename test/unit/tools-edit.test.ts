@@ -233,7 +233,7 @@ test("the intent holds the hashes before and after, from which recovery tells wh
   expect(intent).toEqual({ real, before: hash("sha256", "x"), after: hash("sha256", "y") });
   expect(await editTool.recover?.(intent, call.call)).toBe("not_started");
   await call.run(intent);
-  expect(await editTool.recover?.(intent, call.call)).toBe("done");
+  expect(await editTool.recover?.(intent, call.call)).toEqual({ done: { notes: { [real]: hash("sha256", "y") } } });
   writeFileSync(real, "something else");
   expect(await editTool.recover?.(intent, call.call)).toBe("unknown");
 });

@@ -116,7 +116,8 @@ test("recovery of a new file tells done from not started", async () => {
   expect(intent).toEqual({ real: folder.path("new/a"), before: null, after: hash("sha256", "x") });
   expect(await writeTool.recover?.(intent, call.call)).toBe("not_started");
   await call.run(intent);
-  expect(await writeTool.recover?.(intent, call.call)).toBe("done");
+  const notes = { [folder.path("new/a")]: hash("sha256", "x") };
+  expect(await writeTool.recover?.(intent, call.call)).toEqual({ done: { notes } });
   folder.put("new/a", "y");
   expect(await writeTool.recover?.(intent, call.call)).toBe("unknown");
 });

@@ -95,6 +95,7 @@ export interface ToolSpec<I = Json> {
   /** For `ask`: the question and the schema of its answer. */
   readonly question?: (input: I) => { readonly question: string; readonly answer: JsonObject };
 }
-export type RecoverAnswer = "done" | "not_started" | "unknown";
+/** What took effect may hand over the notes that its result would have left for later calls. */
+export type RecoverAnswer = "done" | "not_started" | "unknown" | { readonly done: { readonly notes: JsonObject } };
 /** A tool whose input type is no longer visible to the compiler; its schema still checks every input. */
 export type AnyTool = ToolSpec<never>;

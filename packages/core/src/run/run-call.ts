@@ -91,9 +91,10 @@ export async function runCall(runnable: Runnable, env: CallEnvironment, step: Ca
     const answer = await recover(runnable, call, env.deps);
     if (answer === "unknown")
       return finish({ ok: false, output: outcomeUnknown(runnable.tool.name), outcome: "outcome_unknown" });
-    if (answer === "done") {
+    if (answer !== "not_started") {
       const output = "This call took effect before the process was stopped; it was not run again.";
-      return finish({ ok: true, output, outcome: "recovered" });
+      const notes = answer === "done" ? {} : { notes: cleaned(answer.done.notes, env.deps.secrets) };
+      return finish({ ok: true, output, outcome: "recovered", ...notes });
     }
   }
   if (step.signal.aborted) return finish(failed("call_aborted", "the stage was ended before this call began"));
@@ -105,7 +106,11 @@ async function recover({ tool, intent }: Runnable, call: ToolCall, deps: RunDeps
     await deps.endSurvivors?.(call.idempotencyKey);
     if (tool.recover === undefined || intent === undefined) return "unknown";
     const answer = await tool.recover(intent, call);
-    return answer === "done" || answer === "not_started" ? answer : "unknown";
+    if (answer === "done" || answer === "not_started") return answer;
+    // A tool is code of somebody's: notes that cannot be kept are none, and what is no answer tells nothing.
+    const notes = typeof answer === "object" ? answer?.done?.notes : undefined;
+    if (notes === undefined) return "unknown";
+    return jsonFault(notes) === undefined ? { done: { notes } } : "done";
   } catch {
     // A tool that cannot find out, or a process that cannot be ended, leaves the one safe answer.
     return "unknown";

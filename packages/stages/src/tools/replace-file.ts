@@ -134,7 +134,8 @@ export async function recoverWrite(intent: Json, call: ToolCall): Promise<Recove
     await removeTemporary(write.real, call);
     const present = await readPresent(write.real);
     const now = present?.hash ?? null;
-    if (now === write.after) return "done";
+    // As after a call that was not interrupted, the file is known at this hash: the next Edit of it is not stale.
+    if (now === write.after) return { done: { notes: { [write.real]: write.after } } };
     return now === write.before ? "not_started" : "unknown";
   } catch (thrown) {
     // A path that cannot be read, or leads elsewhere by now, tells nothing about what happened.
