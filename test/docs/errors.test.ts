@@ -34,7 +34,9 @@ describe("docs/errors.md lists the codes of every class, and no others", () => {
 
 test("docs/errors.md lists every code that a tool answers a model with, and no others", () => {
   const thrown = [...codes].filter((code) => code.startsWith("ToolTerminal ")).map((code) => code.split(" ")[1] ?? "");
-  const answered = answeredIn(sources.filter((source) => isTool(source) || source.path.startsWith("packages/core/src/run/")));
+  const answered = answeredIn(
+    sources.filter((source) => isTool(source) || source.path.startsWith("packages/core/src/run/")),
+  );
   const rows = tableOf(sectionOf(page, "## What a model reads")).map(([code = ""]) => codesIn(code)[0]);
   expect(rows.toSorted()).toEqual([...new Set([...thrown, ...answered])].toSorted());
 });

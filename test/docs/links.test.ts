@@ -35,5 +35,7 @@ test.each(pages.map((page) => [page.path, page] as const))("every link of %s lea
 test("the README leads to every page of docs/", () => {
   const readme = readPage("README.md");
   const linked = localLinks(readme).map((link) => link.split("#")[0]);
-  expect(pages.map(({ path }) => path).filter((path) => path.startsWith("docs/") && !linked.includes(path))).toEqual([]);
+  expect(pages.map(({ path }) => path).filter((path) => path.startsWith("docs/") && !linked.includes(path))).toEqual(
+    [],
+  );
 });

@@ -60,13 +60,17 @@ export function sectionOf({ path, text }: Page, heading: string): string {
 
 /** The rows of the first table of a text, without its head; each cell without the marks around it. */
 export function tableOf(text: string): readonly (readonly string[])[] {
-  const rows = text.split("\n").filter((line) => line.startsWith("|"));
-  return rows.slice(2).map((row) =>
-    row
-      .slice(1, -1)
-      .split(/(?<!\\)\|/)
-      .map((cell) => cell.trim().replaceAll("\\|", "|")),
-  );
+  const [rows = ""] = /(?:^\|.*$\n?)+/m.exec(text) ?? [];
+  return rows
+    .trimEnd()
+    .split("\n")
+    .slice(2)
+    .map((row) =>
+      row
+        .slice(1, -1)
+        .split(/(?<!\\)\|/)
+        .map((cell) => cell.trim().replaceAll("\\|", "|")),
+    );
 }
 
 /** The texts in backquotes. */

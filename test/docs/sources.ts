@@ -31,7 +31,10 @@ export function readSources(pattern = "packages/*/src/**/*.ts"): readonly Source
 }
 
 /** Every `Class code` that the packages can throw, and the places this reading cannot follow. */
-export function thrownIn(sources: readonly Source[]): { readonly codes: ReadonlySet<string>; readonly unread: readonly string[] } {
+export function thrownIn(sources: readonly Source[]): {
+  readonly codes: ReadonlySet<string>;
+  readonly unread: readonly string[];
+} {
   const codes = new Set<string>();
   const unread: string[] = [];
   for (const { path, text } of sources) {
