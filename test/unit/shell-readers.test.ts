@@ -35,6 +35,7 @@ describe("lines that only read", () => {
     "git show HEAD:src/a.ts; git blame -L 1,9 a.ts; git ls-files '*.ts'; git rev-parse --abbrev-ref HEAD",
     "git describe --tags; git branch -a; git branch --show-current; git remote -v; git config --get user.name",
     "git config user.name; git config --list; git grep -n foo -- src; git cat-file -p HEAD; git shortlog -sn",
+    "git log --oneline -- $x; git diff -n 5 -- *.ts",
     "git stash list; git tag -l; git --no-pager log -p -3 --format='%h %s' -- a.ts; git --version",
     "command -v node; command ls; timeout 5 cat f; nice -n 5 wc -l f; time ls",
     "git ls-files | xargs wc -l",

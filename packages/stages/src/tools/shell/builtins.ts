@@ -17,11 +17,14 @@ export function mayMove(name: string): boolean {
 }
 
 /** Assignments in front of these outlive the command in some shells or reach what they run. */
-const SPECIAL = new Set([":", ".", "break", "continue", "eval", "exec", "exit", "export", "readonly", "return"]);
-const MORE_SPECIAL = new Set(["set", "shift", "source", "times", "trap", "unset", "declare", "typeset", "local"]);
+const SPECIAL = new Set(
+  ": . break continue declare eval exec exit export local readonly return set shift source times trap typeset unset".split(
+    " ",
+  ),
+);
 
 export function keepsAssignments(name: string): boolean {
-  return SPECIAL.has(name) || MORE_SPECIAL.has(name);
+  return SPECIAL.has(name);
 }
 
 const DECLARES = new Set(["export", "declare", "typeset", "readonly", "local"]);
@@ -31,6 +34,17 @@ export function declaredNames(name: string, words: readonly ShellWord[]): readon
   if (!DECLARES.has(name)) return [];
   const operands = words.slice(1).filter((word) => word.dynamic || !/^[-+]/.test(word.text));
   return operands.map((word) => /^([A-Za-z_][A-Za-z0-9_]*)(?:\+?=|$)/.exec(word.head)?.[1] ?? "");
+}
+
+const ASSIGNS = new Set(["read", "mapfile", "readarray", "getopts", "unset", "printf", "wait"]);
+
+/** Words that may be names of variables which `read NAME` and its kin change; more than really are. */
+export function assignedNames(name: string, words: readonly ShellWord[]): readonly string[] {
+  if (!ASSIGNS.has(name)) return [];
+  const names = words.slice(1).map((word) => word.text.replace(/^-[a-z]/, ""));
+  return names.filter(
+    (text) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(text) && (name !== "printf" || words[1]?.text.startsWith("-v") === true),
+  );
 }
 
 /** Names that get another meaning: `alias ls=…`, `hash -p path ls`, `enable -n ls`. "" is a name the text hides. */

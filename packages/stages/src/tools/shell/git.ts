@@ -1,6 +1,7 @@
 import { type OptionSpec, type ParsedOptions, parseOptions } from "./options.ts";
 import { type Inner, joined, type Unwrapped } from "./shells.ts";
-import { literalWord, mayBeOption, type ShellWord, tail } from "./word.ts";
+import type { Reading } from "./special-readers.ts";
+import { literalWord, type ShellWord, tail } from "./word.ts";
 
 /** Options before the subcommand that change neither what git runs nor where it looks. */
 const HARMLESS_GLOBALS = new Set([
@@ -90,7 +91,7 @@ function runBySubcommand(line: GitLine): readonly Inner[] {
     } else if (letter !== undefined && word.head.startsWith(`-${letter}`)) {
       const value = word.text.length > 2 ? tail(word, 2) : args[at + 1];
       if (value !== undefined) inner.push(joined([value], "posix", via));
-    } else if (/^ext::/.test(word.head)) inner.push(joined([tail(word, 5)], "posix", via));
+    } else if (word.head.startsWith("ext::")) inner.push(joined([tail(word, 5)], "posix", via));
   }
   const verb = args[0]?.text;
   if (subcommand === "bisect" && verb === "run" && args.length > 1)
@@ -246,13 +247,8 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
   "count-objects": { short: "vH", long: "verbose human-readable", operands: "none" },
 };
 
-export interface GitReading {
-  readonly readOnly: boolean;
-  readonly paths: readonly ShellWord[];
-}
-
 /** Subcommands that only show, with options that keep them so, run where the line starts. */
-export function readGitCommand(words: readonly ShellWord[]): GitReading {
+export function readGitCommand(words: readonly ShellWord[]): Reading {
   if (words.length === 2 && words[1]?.dynamic === false && words[1].text === "--version")
     return { readOnly: true, paths: [] };
   const line = readGit(words);
@@ -262,10 +258,9 @@ export function readGitCommand(words: readonly ShellWord[]): GitReading {
       : undefined;
   if (spec === undefined) return { readOnly: false, paths: [] };
   const options = parseOptions(line.args, spec);
-  // Every git subcommand has some option that writes or runs, so a word that may be one is never harmless.
-  const unsure = options.unsure || line.args.some((word) => mayBeOption(word));
-  const readOnly = line.plain && options.known && !unsure && noSignatures(options) && (spec.reads?.(options) ?? true);
-  const pattern = spec.pattern === true && !unsure && !options.seen.has("e") && !options.seen.has("f");
+  const readOnly =
+    line.plain && options.known && !options.unsure && noSignatures(options) && (spec.reads?.(options) ?? true);
+  const pattern = spec.pattern === true && !options.unsure && !options.seen.has("e") && !options.seen.has("f");
   const named = pattern ? options.operands.slice(1) : options.operands;
   const operands = spec.operands === "paths" ? named.flatMap(revisionPath) : [];
   const given = [...operands, ...options.files];

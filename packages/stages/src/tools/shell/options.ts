@@ -31,7 +31,7 @@ export interface ParsedOptions {
 type Takes = "" | ":" | "@" | "!" | "?";
 
 /** Names to what they take: letters one character each, long names apart by spaces. */
-export function takesOf(spec: OptionSpec): ReadonlyMap<string, Takes> {
+function takesOf(spec: OptionSpec): ReadonlyMap<string, Takes> {
   const found = new Map<string, Takes>();
   for (const [, name, takes] of (spec.short ?? "").matchAll(/([A-Za-z0-9.#%])([:@!?]?)/g)) {
     if (name !== undefined) found.set(name, asTakes(takes));

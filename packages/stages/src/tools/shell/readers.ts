@@ -1,14 +1,7 @@
 import { readGitCommand } from "./git.ts";
 import { type OptionSpec, parseOptions } from "./options.ts";
-import { readSpecial } from "./special-readers.ts";
+import { type Reading, readSpecial } from "./special-readers.ts";
 import { literalWord, type ShellWord } from "./word.ts";
-
-/** What the list of commands that only read says about one command. */
-export interface Reading {
-  readonly readOnly: boolean;
-  /** What it reads, and whatever may be a path. */
-  readonly paths: readonly ShellWord[];
-}
 
 interface Reader extends OptionSpec {
   /** `pattern`: the first operand is what to look for, unless an option gave it. */

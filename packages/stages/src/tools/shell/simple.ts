@@ -1,5 +1,6 @@
 import type { Assignment, Command, Redirection, Word } from "unbash";
 import {
+  assignedNames,
   changesReading,
   declaredNames,
   keepsAssignments,
@@ -67,7 +68,7 @@ function argument(item: Word | Assignment | Redirection): readonly ShellWord[] {
 }
 
 /** Reports a command and all that it runs in turn. */
-export function visitWords(words: readonly ShellWord[], walk: Walk, context: Context, directories: Directories): Flow {
+function visitWords(words: readonly ShellWord[], walk: Walk, context: Context, directories: Directories): Flow {
   const { findings } = walk;
   const first = words[0];
   if (first === undefined) return stay(directories);
@@ -86,6 +87,7 @@ export function visitWords(words: readonly ShellWord[], walk: Walk, context: Con
   if (redefinesNames(name)) findings.redefined = true;
   for (const shadowed of redefinedNames(name, words)) findings.shadowed.add(shadowed);
   for (const declared of declaredNames(name, words)) findings.environment.add(declared === "" ? "*" : declared);
+  for (const assigned of assignedNames(name, words)) assign(findings, assigned);
   const unwrapped = unwrap(program, words);
   const transparent = name === program || unwrapped === undefined ? unwrapped?.transparent : false;
   addCommand(findings, { words, context, directories, transparent, unseen: false });

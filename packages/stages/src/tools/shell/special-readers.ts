@@ -3,8 +3,10 @@ import { parseOptions } from "./options.ts";
 import { awkOperands, isPlainAwk, readSedLine } from "./scripts.ts";
 import { literalWord, mayBeOption, type ShellWord } from "./word.ts";
 
-interface Reading {
+/** What the list of commands that only read says about one command. */
+export interface Reading {
   readonly readOnly: boolean;
+  /** What it reads, and whatever may be a path. */
   readonly paths: readonly ShellWord[];
 }
 
