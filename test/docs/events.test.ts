@@ -1,0 +1,144 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  type Answer,
+  callbackInteractor,
+  done,
+  EVENT_TYPES,
+  fanOut,
+  type GuardHook,
+  pipeline,
+  type SluiceEvent,
+  stage,
+  to,
+} from "@sluice/core";
+import { eventSchema } from "@sluice/core/schemas";
+import { createSession, type Session, scriptedModel } from "@sluice/stages";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { tempFolder } from "../support/tools.ts";
+
+const input = z.object({ task: z.string() });
+const submit = { completionTool: "submit", completionSchema: z.object({ text: z.string().min(1) }), turnCap: 3 };
+const finish = { calls: [{ tool: "submit", input: { text: "done" } }] };
+const small = (id: string) => stage({ ...submit, prompt: `This is ${id}.`, allowedTools: [] });
+
+const noSecrets: GuardHook = ({ input: given }) =>
+  JSON.stringify(given).includes("secret") ? { veto: "nothing secret" } : undefined;
+const work = stage({
+  ...submit,
+  prompt: "Work.",
+  allowedTools: ["Read", "AskUser", "Write(notes/**)"],
+  onCall: noSecrets,
+});
+const [middle, left, right, last] = [small("middle"), small("left"), small("right"), small("last")];
+
+/** Passes everything: a retry, calls of every fate, a question, a context, a fork, a route that goes nowhere, a cap. */
+const everything = pipeline({
+  id: "everything",
+  input,
+  stages: { work, middle, left, right, last },
+  initial: "work",
+  next: {
+    work: () => to("middle", undefined, { context: { seen: true } }),
+    middle: () => fanOut(["left", "right"], { join: "last" }),
+    // What a mistake in JavaScript may return.
+    last: { completed: () => done(() => "not JSON"), failed: () => done(Number.NaN) },
+  },
+});
+const write = (path: string) => ({ tool: "Write", input: { file_path: path, content: "x" } });
+const everyCall = [
+  { tool: "Read", input: { file_path: "there.md" } },
+  { tool: "Read", input: { file_path: "not-there.md" } },
+  { tool: "Read", input: { file: 1 } },
+  { tool: "Raed", input: {} },
+  { tool: "Read", rawInput: "{" },
+  { tool: "AskUser", input: { question: "Which colour?", options: ["blue", "red"] } },
+  write("notes/a.md"),
+  write("notes/secret.md"),
+  write("granted.md"),
+  write("denied.md"),
+  write(".git/config"),
+  { tool: "submit", input: { text: "" } },
+];
+const script = scriptedModel({
+  stages: {
+    work: [{ text: "I begin.", calls: everyCall, errors: [{ status: 529, retryAfterMs: 1 }] }, finish],
+    middle: [finish],
+    left: [finish],
+    right: [{ text: "hm" }, finish],
+    last: [{ text: "a" }, { text: "b" }, { text: "c" }],
+  },
+});
+
+const people = callbackInteractor("test", ({ kind, body }): Answer => {
+  if (kind === "askUser") return { kind: "value", value: "blue" };
+  return JSON.stringify(body).includes("granted.md") ? { kind: "approve" } : { kind: "deny", reason: "not this one" };
+});
+
+async function eventsOf(session: Session, runId: string): Promise<SluiceEvent[]> {
+  const events: SluiceEvent[] = [];
+  for await (const event of session.host.events(runId, { children: true })) events.push(event);
+  return events;
+}
+
+/** Reads on until something happens. */
+async function until(events: AsyncIterable<SluiceEvent>, type: SluiceEvent["type"]): Promise<void> {
+  for await (const event of events) if (event.type === type) return;
+  throw new Error(`the run ended without ${type}`);
+}
+
+test("every event of runs in which everything happens fits the exported schemas, and no type is left out", async () => {
+  const folder = tempFolder();
+  writeFileSync(join(folder.root, "there.md"), "here\n");
+  const attended = createSession({ model: script, cwd: folder.root, interactors: [people] });
+  const full = await attended.run(everything, { task: "do everything" });
+  expect(full).toMatchObject({
+    status: "failed",
+    denied: [{ cause: "hook" }, { cause: "denied" }, { cause: "limit" }],
+  });
+
+  // Requests that nobody answers: one run is suspended and taken up again, and both are cancelled while they wait.
+  const asks = scriptedModel({ stages: { work: [{ calls: [write("granted.md")] }], left: [finish] } });
+  const waiting = createSession({ model: asks, cwd: folder.root, wait: true });
+  const first = waiting.start(everything, { task: "wait" });
+  await until(first.events, "grant.requested");
+  await first.suspend();
+  expect((await first).status).toBe("suspended");
+  const resumed = waiting.resume(everything, first.runId);
+  await until(resumed.events, "run.resumed");
+  await resumed.cancel("enough");
+
+  const questions = scriptedModel({
+    stages: { work: [{ calls: [{ tool: "AskUser", input: { question: "Is anybody there?" } }] }] },
+  });
+  const asking = createSession({ model: questions, cwd: folder.root, wait: true });
+  const second = asking.start(everything, { task: "ask" });
+  await until(second.events, "request.opened");
+  await second.cancel("enough");
+
+  const events = [
+    ...(await eventsOf(attended, full.runId)),
+    ...(await eventsOf(waiting, first.runId)),
+    ...(await eventsOf(asking, second.runId)),
+  ];
+  await Promise.all([attended.close(), waiting.close(), asking.close()]);
+
+  const misfits = events.flatMap((event) => {
+    const parsed = eventSchema.safeParse(event);
+    return parsed.success ? [] : [{ event, issues: parsed.error.issues }];
+  });
+  expect(misfits).toEqual([]);
+  const seen = new Set(events.map(({ type }) => type));
+  expect(EVENT_TYPES.filter((type) => !seen.has(type))).toEqual([]);
+});
+
+test.each([
+  ["an unknown type", { type: "run.flew" }],
+  ["a field that is missing", { data: {} }],
+  ["a time that is no number", { at: "now" }],
+])("the schemas refuse %s", (_what, change) => {
+  const event = { id: "r1/0/0", runId: "r1", at: 1, type: "run.suspended", data: { reason: "waiting" } };
+  expect(eventSchema.safeParse(event).success).toBe(true);
+  expect(eventSchema.safeParse({ ...event, ...change }).success).toBe(false);
+});
