@@ -30,8 +30,11 @@ export interface TaskOptions {
 }
 type TaskEnd = Awaited<RunTask["settled"]>;
 
-/** How long the end of a task waits for code that was told to stop; whatever still works then keeps the lock alone. */
-const MOMENT_MS = 100;
+/**
+ * How long the end of a task waits for code that was told to stop; whatever still works then keeps the lock alone. Short,
+ * since a cancel has to return within 100 ms, and the run may have given a tool half of that already.
+ */
+const MOMENT_MS = 40;
 
 /** Works on a run until it ends, is suspended or cannot go on here, and then gives it up. */
 export function startTask({ past, input, ...options }: TaskOptions): HostTask {

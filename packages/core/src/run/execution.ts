@@ -4,6 +4,7 @@ import type { StageContext, StageResult, Usage } from "../definition/types.ts";
 import type { Envelope } from "../gate/envelope.ts";
 import type { StepRunner } from "../journal/seam.ts";
 import type { NextDecision } from "../routing/next.ts";
+import { untilGivenUp } from "./act.ts";
 import type { Denied } from "./calls.ts";
 import { type Entry, type RunState, stageContext } from "./context.ts";
 import type { RunDeps } from "./deps.ts";
@@ -13,7 +14,7 @@ import { leave } from "./leave.ts";
 import { createLimits, createStopwatch, type Limits, type RunMeter } from "./limits.ts";
 import { cancelReason } from "./over.ts";
 import { createPlace, type Place } from "./place.ts";
-import { createScope } from "./scope.ts";
+import { openScope } from "./scope.ts";
 import { type AttemptJournal, createAttemptJournal } from "./scoped-steps.ts";
 
 /** One entry into one state. */
@@ -101,13 +102,15 @@ async function actOn(
   const reason = cancelReason(steps.signal);
   if (reason !== undefined) return outOf({ kind: "cancelled", reason });
   journal.note("stage.act", { phase: "entered" });
-  const { scope, close } = createScope({ execution, journal, ctx, place, limits, turnsBefore }, denied);
-  const outcome = await executor.act(entered.init, scope);
+  const open = openScope({ execution, journal, ctx, place, limits, turnsBefore }, denied);
+  const acting = executor.act(entered.init, open.scope);
+  const acted = await untilGivenUp(acting, open, steps.signal, execution.deps.clock);
+  const cancelled = cancelReason(steps.signal);
   // A token never survives its attempt, whatever the executor still has in its hands.
-  for (const requestId of close()) {
-    const cause = cancelReason(steps.signal) === undefined ? "attempt_finished" : "cancelled";
-    journal.note("grant.expired", { requestId, cause });
+  for (const requestId of open.close()) {
+    journal.note("grant.expired", { requestId, cause: cancelled === undefined ? "attempt_finished" : "cancelled" });
   }
+  const outcome = acted ?? outOf({ kind: "cancelled", reason: cancelled ?? "cancelled" });
   journal.note("stage.act", { phase: "left", outcome: outcome.status });
   return outcome;
 }

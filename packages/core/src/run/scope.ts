@@ -17,15 +17,19 @@ interface ScopeParts {
   readonly turnsBefore: number;
 }
 
-/** What an executor gets for one attempt: steps, calls through the gate, limits. Nothing else reaches a tool or a person. */
-export function createScope(
-  parts: ScopeParts,
-  denied: Denied[],
-): {
+/** The loop's side of a scope. */
+export interface OpenScope {
   readonly scope: ActScope;
-  /** Ends the attempt for its calls; returns the requests that were never settled. */
+  /** Whether something the executor asked for is at work. */
+  busy(): boolean;
+  /** Calls back when `busy` may have changed. */
+  onBusy(listener: () => void): void;
+  /** Ends the attempt for its executor: it can ask for nothing more. Returns the requests that were never settled. */
   close(): readonly string[];
-} {
+}
+
+/** What an executor gets for one attempt: steps, calls through the gate, limits. Nothing else reaches a tool or a person. */
+export function openScope(parts: ScopeParts, denied: Denied[]): OpenScope {
   const { execution, journal, ctx, place, limits, turnsBefore } = parts;
   const { state, stateId, visit, steps, deps, offer } = execution;
   const executionId = `${stateId}#${visit}`;
@@ -33,8 +37,29 @@ export function createScope(
   // Made at the first call: a stage that only thinks pays for no grants.
   let calls: Calls | undefined;
   let closed = false;
+  let working = 0;
+  let changed: (() => void) | undefined;
+
+  const during = async <T>(work: () => Promise<T>): Promise<T> => {
+    if (closed) throw new SluiceError("Host", "attempt_over", `attempt ${ctx.attempt} of ${executionId} has ended`);
+    working += 1;
+    changed?.();
+    try {
+      return await work();
+    } finally {
+      working -= 1;
+      changed?.();
+    }
+  };
+
   const scope: ActScope = {
-    steps: journal.steps,
+    steps: {
+      incarnation: steps.incarnation,
+      run: (stepId, fn, options) => during(() => journal.steps.run(stepId, fn, options)),
+      now: (stepId) => during(() => journal.steps.now(stepId)),
+      sleepUntil: (stepId, epochMs) => during(() => journal.steps.sleepUntil(stepId, epochMs)),
+      emit: journal.steps.emit,
+    },
     state,
     stateId,
     executionId,
@@ -43,19 +68,24 @@ export function createScope(
     offer,
     limits,
     signal: steps.signal,
-    calls: async (turn, requests) => {
-      if (closed) throw new SluiceError("Host", "attempt_over", `attempt ${ctx.attempt} of ${executionId} has ended`);
-      calls ??= createCalls({ execution, journal, ctx, offer, place, limits, completionTool }, denied);
-      return await calls.run(turn, requests);
-    },
-    wait: (stepId, until) => place.whileFree(() => journal.steps.sleepUntil(stepId, until)),
+    calls: (turn, requests) =>
+      during(() => {
+        calls ??= createCalls({ execution, journal, ctx, offer, place, limits, completionTool }, denied);
+        return calls.run(turn, requests);
+      }),
+    wait: (stepId, until) => during(() => place.whileFree(() => journal.steps.sleepUntil(stepId, until))),
     secrets: deps.secrets,
     note: ({ type, data }) => journal.note(type, data),
   };
   return {
     scope,
+    busy: () => working > 0,
+    onBusy: (listener) => {
+      changed = listener;
+    },
     close: () => {
       closed = true;
+      changed = undefined;
       return calls?.close() ?? [];
     },
   };
