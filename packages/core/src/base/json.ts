@@ -13,28 +13,65 @@ export function field(value: Json | undefined, key: string): Json | undefined {
 
 /** Where and why a value is not JSON, or undefined when it is. Deep values are refused at depth 256 instead of overflowing. */
 export function jsonFault(value: unknown, path = "$", depth = 0): string | undefined {
+  // Nearly every value is JSON: where it is not is looked for only then.
+  return isPlain(value, depth) ? undefined : faultOf(value, path, depth);
+}
+
+export function isJson(value: unknown): value is Json {
+  return isPlain(value, 0);
+}
+
+const MAX_DEPTH = 256;
+
+function isPlain(value: unknown, depth: number): boolean {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return true;
+    case "number":
+      return Number.isFinite(value);
+    case "object":
+      return value === null || (depth < MAX_DEPTH && isPlainInside(value, depth + 1));
+    default:
+      return false;
+  }
+}
+
+function isPlainInside(value: object, depth: number): boolean {
+  if (Array.isArray(value)) {
+    // By index: a hole is undefined, and every() would pass over it.
+    for (let index = 0; index < value.length; index += 1) if (!isPlain(value[index], depth)) return false;
+    return true;
+  }
+  if (!isPlainObject(value)) return false;
+  for (const key of Object.keys(value)) if (!isPlain(value[key], depth)) return false;
+  return true;
+}
+
+/** An object literal, or one without a prototype; arrays are to be told apart before. */
+export function isPlainObject(value: object): value is Readonly<Record<string, unknown>> {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}
+
+function faultOf(value: unknown, path: string, depth: number): string | undefined {
   if (value === null || typeof value === "string" || typeof value === "boolean") return undefined;
   if (typeof value === "number") return Number.isFinite(value) ? undefined : `${path}: ${value} is not a JSON number`;
   if (typeof value !== "object") return `${path}: ${typeof value} is not JSON`;
-  if (depth >= 256) return `${path}: nested deeper than 256 levels`;
+  if (depth >= MAX_DEPTH) return `${path}: nested deeper than ${MAX_DEPTH} levels`;
   if (Array.isArray(value)) {
     for (let index = 0; index < value.length; index += 1) {
-      const fault = jsonFault(value[index], `${path}[${index}]`, depth + 1);
+      const fault = faultOf(value[index], `${path}[${index}]`, depth + 1);
       if (fault !== undefined) return fault;
     }
     return undefined;
   }
-  const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype !== Object.prototype && prototype !== null) return `${path}: only plain objects are JSON`;
+  if (!isPlainObject(value)) return `${path}: only plain objects are JSON`;
   for (const [key, member] of Object.entries(value)) {
-    const fault = jsonFault(member, `${path}.${key}`, depth + 1);
+    const fault = faultOf(member, `${path}.${key}`, depth + 1);
     if (fault !== undefined) return fault;
   }
   return undefined;
-}
-
-export function isJson(value: unknown): value is Json {
-  return jsonFault(value) === undefined;
 }
 
 /** Freezes a JSON value all the way down and returns it, so that contexts handed to user code cannot be changed. */

@@ -29,17 +29,23 @@ export function hashRecord(previous: string, runId: string, record: UnhashedReco
   return hash("sha256", text);
 }
 
-/** The events of a record as the JSON text that is hashed: secrets redacted, written in fixed order, never re-serialised. */
+/**
+ * The events of a record as the JSON text that is hashed: secrets redacted, written in fixed order, never re-serialised. What an
+ * event shares with the one before it (time, execution, attempt) is written once; null stands where there is none any more.
+ */
 export function writeEvents(drafts: readonly EventDraft[], at: number): string {
-  if (drafts.length === 0) return "[]";
   let text = "[";
+  let lastExecution: string | undefined;
+  let lastAttempt: number | undefined;
   for (const { type, executionId, attempt, data } of drafts) {
-    if (text.length > 1) text += ",";
     // Each part is JSON of its own, whatever a program put there: a record must stay readable.
-    text += `{"at":${JSON.stringify(at)},"type":${JSON.stringify(type)}`;
-    if (executionId !== undefined) text += `,"executionId":${JSON.stringify(executionId)}`;
-    if (attempt !== undefined) text += `,"attempt":${JSON.stringify(attempt)}`;
+    text +=
+      text === "[" ? `{"at":${JSON.stringify(at)},"type":${JSON.stringify(type)}` : `,{"type":${JSON.stringify(type)}`;
+    if (executionId !== lastExecution) text += `,"executionId":${JSON.stringify(executionId ?? null)}`;
+    if (attempt !== lastAttempt) text += `,"attempt":${JSON.stringify(attempt ?? null)}`;
     text += `,"data":${OWN_WORDS.has(type) ? JSON.stringify(data) : redactedJson(data)}}`;
+    lastExecution = executionId;
+    lastAttempt = attempt;
   }
   return `${text}]`;
 }
@@ -59,10 +65,10 @@ const OWN_WORDS: ReadonlySet<EventType> = new Set<EventType>([
 ]);
 
 interface StoredEvent {
-  readonly at: number;
+  readonly at?: number;
   readonly type: EventType;
-  readonly executionId?: string;
-  readonly attempt?: number;
+  readonly executionId?: string | null;
+  readonly attempt?: number | null;
   readonly data: JsonObject;
 }
 
@@ -75,5 +81,23 @@ export function readEvents(runId: string, record: JournalRecord): readonly Sluic
     throw new SluiceError("Host", "journal_damaged", message, { detail: { runId, seq: record.seq } });
   }
   const stored: readonly StoredEvent[] = read.value;
-  return stored.map((event, index) => ({ id: `${runId}/${record.seq}/${index}`, runId, ...event }));
+  const shared: { at: number; executionId: string | null; attempt: number | null } = {
+    at: 0,
+    executionId: null,
+    attempt: null,
+  };
+  return stored.map(({ at, type, executionId, attempt, data }, index) => {
+    shared.at = at ?? shared.at;
+    if (executionId !== undefined) shared.executionId = executionId;
+    if (attempt !== undefined) shared.attempt = attempt;
+    return {
+      id: `${runId}/${record.seq}/${index}`,
+      runId,
+      at: shared.at,
+      type,
+      ...(shared.executionId === null ? {} : { executionId: shared.executionId }),
+      ...(shared.attempt === null ? {} : { attempt: shared.attempt }),
+      data,
+    };
+  });
 }

@@ -5,7 +5,8 @@ import type { Commit, JournalStore, NewRunRow, RunRow } from "./store.ts";
 
 interface MemoryRun {
   readonly seed: NewRunRow;
-  end?: RunEnd;
+  /** As JSON text: an end holds all that a run came to, and few look at it again. */
+  end?: string;
   cancel?: NonNullable<RunRow["cancel"]>;
   readonly records: JournalRecord[];
   readonly signals: Map<string, ReceivedSignal[]>;
@@ -73,7 +74,7 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
         return ownCopy(seed.input);
       },
       ...(parentId === undefined ? {} : { parentId }),
-      ...(end === undefined ? {} : { end }),
+      ...(end === undefined ? {} : { end: endOf(end) }),
       ...(cancel === undefined ? {} : { cancel }),
       ...(owner === undefined ? {} : { owner: { id: owner, label: `this process (${owner})`, live: live.has(owner) } }),
     };
@@ -100,7 +101,7 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
         for (const request of commit.opened) run.requests.set(request.requestId, ownCopy(request));
         for (const requestId of commit.closed) run.requests.delete(requestId);
         if (commit.end === undefined) return;
-        run.end = ownCopy(commit.end);
+        run.end = JSON.stringify(commit.end);
         run.requests.clear();
         if (run.seed.runId === run.seed.rootId) retire(run.seed.runId);
       };
@@ -141,7 +142,7 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
           const run = runOf(commit.runId);
           checkOwner(run.seed.rootId, commit.epoch);
           if (run.end !== undefined) {
-            const message = `run ${commit.runId} is ${run.end.status}; nothing can be added to it`;
+            const message = `run ${commit.runId} is ${endOf(run.end).status}; nothing can be added to it`;
             throw new SluiceError("Host", "run_finished", message);
           }
           if (commit.record.seq !== run.records.length) {
@@ -221,6 +222,10 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
 /** What is kept is nobody else's: neither who wrote it nor who reads it can change it. */
 function ownCopy<T>(value: T): T {
   return deepFreeze(JSON.parse(JSON.stringify(value)));
+}
+
+function endOf(text: string): RunEnd {
+  return deepFreeze(JSON.parse(text));
 }
 
 function unknownRun(runId: string): SluiceError {

@@ -1,4 +1,5 @@
 import { messageOf, SluiceError } from "../base/errors.ts";
+import { isJson } from "../base/json.ts";
 
 /** A value as the journal keeps it, and as the program sees it: now what it will be on replay. */
 export interface Recorded<T> {
@@ -9,7 +10,8 @@ export interface Recorded<T> {
 /** Whatever JSON does to a value (a date becomes a text, an undefined member goes) is done before the program sees it. */
 export function recorded<T>(value: T, what: string): Recorded<T> {
   const text = jsonText(value, what);
-  return { text, value: survives(value) ? value : JSON.parse(text) };
+  // Most values are plain JSON, come back as they are, and need not be read back.
+  return { text, value: isJson(value) ? value : JSON.parse(text) };
 }
 
 /** The JSON text of a value. Throws SluiceError `not_json` for what has none. */
@@ -25,24 +27,4 @@ export function jsonText(value: unknown, what: string): string {
     throw new SluiceError("Validation", "not_json", `${what} is ${typeof value}, which a journal cannot hold; ${mend}`);
   }
   return text;
-}
-
-/** Whether a value comes back from its JSON text as it is: most do, and then need not be read back. */
-function survives(value: unknown): boolean {
-  switch (typeof value) {
-    case "string":
-    case "boolean":
-      return true;
-    case "number":
-      return Number.isFinite(value);
-    case "object":
-      return value === null || (Array.isArray(value) ? value.every(survives) : isPlain(value));
-    default:
-      return false;
-  }
-}
-
-function isPlain(value: object): boolean {
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return (prototype === Object.prototype || prototype === null) && Object.values(value).every(survives);
 }

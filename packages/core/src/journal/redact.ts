@@ -66,7 +66,7 @@ export function createSecretFilter(secrets: ReadonlyMap<string, string>): Secret
   return {
     longest: known[0]?.[0].length ?? 0,
     text: clean,
-    json: (value) => (known.length === 0 ? value : cleanJson(value, clean)),
+    json: (value) => (known.length > 0 && holdsAny(value, clean) ? cleanJson(value, clean) : value),
   };
 }
 
@@ -74,7 +74,20 @@ export interface SecretFilter {
   /** Length of the longest secret: how much streamed text has to be held back. */
   readonly longest: number;
   text(text: string): string;
+  /** The value itself when it holds none. */
   json(value: Json): Json;
+}
+
+/** Nearly nothing holds a secret, and what holds none need not be copied. */
+function holdsAny(value: Json, clean: (text: string) => string): boolean {
+  if (typeof value === "string") return clean(value) !== value;
+  if (typeof value !== "object" || value === null) return false;
+  if (!isJsonObject(value)) return value.some((member) => holdsAny(member, clean));
+  for (const key of Object.keys(value)) {
+    const member = value[key];
+    if (clean(key) !== key || (member !== undefined && holdsAny(member, clean))) return true;
+  }
+  return false;
 }
 
 function cleanJson(value: Json, clean: (text: string) => string): Json {

@@ -224,7 +224,7 @@ export interface JournalRecord {
   readonly incarnation: string;
   /** JSON text of the step's value (done) or its intent (open); empty when there is none. */
   readonly value: string;
-  /** JSON text of an array of events without ids. */
+  /** JSON text of an array of events without ids, and without what an event shares with the one before it; see `readEvents`. */
   readonly events: string;
   /** SHA-256, hex, over the record and the hash before it. */
   readonly hash: string;

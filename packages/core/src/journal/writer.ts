@@ -40,7 +40,12 @@ export function draftCommit(at: Omit<RunPosition, "epoch">, draft: RecordDraft, 
     events: writeEvents(draft.events, now),
   };
   const record: JournalRecord = { ...unhashed, hash: hashRecord(at.head, at.runId, unhashed) };
-  const commit: Draft = { record, opened: openedBy(at.runId, draft.events, now), closed: closedBy(draft.events) };
+  const asks = draft.events.some(({ type }) => OPENING.has(type) || CLOSING.has(type));
+  const commit: Draft = {
+    record,
+    opened: asks ? openedBy(at.runId, draft.events, now) : NONE,
+    closed: asks ? closedBy(draft.events) : NONE,
+  };
   return draft.end === undefined ? commit : { ...commit, end: draft.end };
 }
 
@@ -82,7 +87,6 @@ function isRequestKind(kind: unknown): kind is RequestKind {
 const NONE: readonly never[] = [];
 
 function openedBy(runId: string, events: readonly EventDraft[], openedAt: number): readonly OpenRequest[] {
-  if (!events.some(({ type }) => OPENING.has(type))) return NONE;
   const opened: OpenRequest[] = [];
   for (const { type, data } of events) {
     if (!OPENING.has(type)) continue;
@@ -108,7 +112,6 @@ const CLOSING: ReadonlySet<string> = new Set([
 ]);
 
 function closedBy(events: readonly EventDraft[]): readonly string[] {
-  if (!events.some(({ type }) => CLOSING.has(type))) return NONE;
   const closed: string[] = [];
   for (const { type, data } of events)
     if (CLOSING.has(type) && typeof data.requestId === "string") closed.push(data.requestId);

@@ -3,7 +3,8 @@ import type { SecretFilter } from "../journal/redact.ts";
 
 /** A value of ours with known secret values replaced in its texts: what user code returns or throws may hold them. */
 export function cleaned<T extends Json>(value: T, secrets: SecretFilter): T {
-  if (secrets.longest === 0) return value;
-  const clean: T = JSON.parse(JSON.stringify(secrets.json(value)));
-  return clean;
+  const clean = secrets.json(value);
+  if (clean === value) return value;
+  const own: T = JSON.parse(JSON.stringify(clean));
+  return own;
 }

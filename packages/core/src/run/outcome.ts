@@ -1,4 +1,4 @@
-import type { Json } from "../base/json.ts";
+import { isJsonObject, type Json } from "../base/json.ts";
 import type { StageResult, Usage } from "../definition/types.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { ProgramEnd, RunEnd } from "../journal/seam.ts";
@@ -66,9 +66,12 @@ function errorOf(ending: Ending, cause: StageResult<Json> | undefined): { code: 
 /** Reads a run's end back, also one written by a cancel from outside, which knows of no stages. */
 export function readOutcome(end: RunEnd): RunOutcome {
   const none = { stages: [], denied: [], usage: { inputTokens: 0, outputTokens: 0 } };
-  const { reason, ...kept }: Partial<RunOutcome> & { readonly reason?: string } = JSON.parse(
-    JSON.stringify(end.value ?? {}),
-  );
+  const { reason, ...kept } = isOutcome(end.value) ? end.value : {};
   const fallback = end.status === "completed" ? {} : { error: { code: end.status, message: reason ?? end.status } };
   return { ...none, ...fallback, ...kept, status: end.status };
+}
+
+/** What programs and cancels of ours leave; a run's end holds nothing else. */
+function isOutcome(value: Json): value is Partial<RunOutcome> & { readonly reason?: string } {
+  return isJsonObject(value);
 }

@@ -4,7 +4,7 @@ import type { Reply } from "./model-turn.ts";
 
 /** Takes known secret values out of a reply, before it is digested, judged, recorded or sent again. */
 export function cleanReply(reply: Reply, secrets: SecretFilter): Reply {
-  if (secrets.longest === 0) return reply;
+  if (secrets.json(reply) === reply) return reply;
   const content = reply.content.flatMap((part) => cleanPart(part, secrets));
   return {
     ...reply,
