@@ -37,17 +37,20 @@ test("docs/errors.md lists every code that a tool answers a model with, and no o
   const answered = answeredIn(
     sources.filter((source) => isTool(source) || source.path.startsWith("packages/core/src/run/")),
   );
-  const rows = tableOf(sectionOf(page, "## What a model reads")).map(([code = ""]) => codesIn(code)[0]);
+  const rows = tableOf(sectionOf(page, "## What a model reads")).map(([code = ""]) => codesIn(code)[0] ?? "");
   expect(rows.toSorted()).toEqual([...new Set([...thrown, ...answered])].toSorted());
 });
 
 test("docs/errors.md lists every failure of a model call, and no others", () => {
   const models = readSources("packages/stages/src/models/{failure,reply-builder}.ts").map(({ text }) => text);
   const used = models.flatMap((text) => [
-    ...[...text.matchAll(/kind: (?:"\w+"|[^,]*), code: (?:opened \? )?"([a-z_]+)"/g)].map(([, code]) => code),
-    ...[...text.matchAll(/kind: "cut_stream",\s+code: "([a-z_]+)"/g)].map(([, code]) => code),
-    ...[...text.matchAll(/^ {2}AI_\w+: "([a-z_]+)"/gm)].map(([, code]) => code),
-    ...[...text.matchAll(/code: [^"\n]*\? "([a-z_]+)" : "([a-z_]+)"/g)].flatMap(([, one, other]) => [one, other]),
+    ...[...text.matchAll(/kind: (?:"\w+"|[^,]*), code: (?:opened \? )?"([a-z_]+)"/g)].map(([, code = ""]) => code),
+    ...[...text.matchAll(/kind: "cut_stream",\s+code: "([a-z_]+)"/g)].map(([, code = ""]) => code),
+    ...[...text.matchAll(/^ {2}AI_\w+: "([a-z_]+)"/gm)].map(([, code = ""]) => code),
+    ...[...text.matchAll(/code: [^"\n]*\? "([a-z_]+)" : "([a-z_]+)"/g)].flatMap(([, one = "", other = ""]) => [
+      one,
+      other,
+    ]),
   ]);
   const rows = tableOf(sectionOf(page, "## Model failures")).flatMap(([code = ""]) => codesIn(code));
   expect(rows.toSorted()).toEqual([...new Set(used)].toSorted());

@@ -1,7 +1,8 @@
-import { writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
-import { type Block, blocksOf, readPages, root, runNode, scratchInside } from "./pages.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { type Block, blocksOf, readPages, root, runNode, scratchInside, sluice } from "./pages.ts";
 
 const blocks = readPages().flatMap(blocksOf);
 const snippets = blocks.filter(({ language }) => language === "ts");
@@ -59,4 +60,22 @@ describe("every program of the documentation runs as printed", () => {
   test("the README has one", () => {
     expect(programs.filter(({ page }) => page === "README.md")).toHaveLength(1);
   });
+});
+
+test("the pipeline of docs/first-pipeline.md runs by the command from a file outside of the clone", () => {
+  const program = snippets.find(({ page, note }) => page === "docs/first-pipeline.md" && note === "run: note");
+  const [pipeline = "", session = ""] = program?.text.split("const script = scriptedModel(") ?? [];
+  const [, script = ""] = /^(\{[\s\S]*?\n\})\);/.exec(session) ?? [];
+  const folder = mkdtempSync(join(tmpdir(), "sluice-docs-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  writeFileSync(join(folder, "pipeline.ts"), pipeline);
+  writeFileSync(join(folder, "write-script.mjs"), `console.log(JSON.stringify(${script}));`);
+  writeFileSync(join(folder, "script.json"), runNode(["write-script.mjs"], folder).stdout);
+  const flags = ["--model", "scripted:script.json", "--output-format", "json"];
+  const { status, stdout } = sluice(["run", "./pipeline.ts", "Say what a sluice does", ...flags], folder);
+  expect(JSON.parse(stdout)).toMatchObject({
+    status: "completed",
+    output: { note: expect.stringContaining("sluice") },
+  });
+  expect(status).toBe(0);
 });
