@@ -165,6 +165,7 @@ describe("a text for another shell is only trusted as far as the shells agree", 
     "x+=1 aa",
     "time aa",
     "aa {fd}>f",
+    "aa 03>f",
   ])("sh may read %j in another way", (text) => {
     const nested = nestedOf(`sh -c '${text.replaceAll("'", "'\\''")}'`);
     expect(nested.some((command) => command.startsWith("sh -c > <"))).toBe(true);

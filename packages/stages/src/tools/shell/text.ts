@@ -36,7 +36,7 @@ export function checkSource(source: string): void {
  * commands cannot be told by parsing it as bash.
  */
 const NOT_PORTABLE =
-  /\$['"[{]|\(\(|\[\[|<<|[<>]\(|&>|[<>]&(?![0-9-])|;&|\|&|\+=|=\(|\}[<>]|\b(?:function|select|coproc|time|alias|trap|eval|set)\b/;
+  /\$['"[{]|\(\(|\[\[|<<|[<>]\(|&>|[<>]&(?![0-9-])|;&|\|&|\+=|=\(|(?:\}|[0-9]{2})[<>]|\b(?:function|select|coproc|time|alias|trap|eval|set)\b/;
 
 export function isPortable(text: string): boolean {
   return !NOT_PORTABLE.test(text);
