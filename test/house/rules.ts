@@ -19,11 +19,13 @@ const coreDirection: Readonly<Record<string, readonly string[]>> = {
   interaction: ["definition", "base"],
   journal: ["definition", "base"],
   run: ["gate", "routing", "interaction", "journal", "definition", "base"],
+  testing: ["journal", "base"],
 };
 
 /** The files that may hand on what others define: each is an entry of its package. */
 const entries = new Set([
   "packages/core/src/index.ts",
+  "packages/core/src/schemas.ts",
   "packages/core/src/testing.ts",
   "packages/stages/src/index.ts",
   "packages/sqlite/src/index.ts",

@@ -8,5 +8,6 @@ export { bundledPipelines } from "./pipelines/bundled.ts";
 export { codeReview } from "./pipelines/code-review.ts";
 export { fixTests } from "./pipelines/fix-tests.ts";
 export { type DeniedCall, finished, type RunHandle, type RunResult } from "./run-handle.ts";
-export { createSession, JOURNAL_VERSION, type PipelineSource, type ResumeOptions, type Session, type StartOptions, startOf } from "./session.ts";
+export { JOURNAL_VERSION, type PipelineSource, startOf } from "./run-start.ts";
+export { createSession, type ResumeOptions, type Session, type StartOptions } from "./session.ts";
 export { builtinTools } from "./tools/builtin.ts";

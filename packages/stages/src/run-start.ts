@@ -1,0 +1,95 @@
+import { randomBytes } from "node:crypto";
+import {
+  field,
+  type Json,
+  type PipelineSpec,
+  problemsError,
+  type RunHost,
+  SluiceError,
+  type SluiceEvent,
+} from "@sluice/core";
+
+/** Changes when the order of records changes in a way that older runs cannot be resumed over. */
+export const JOURNAL_VERSION = 1;
+
+/** Where a pipeline came from, so that another process finds it again. */
+export type PipelineSource =
+  | { readonly kind: "programmatic" }
+  | { readonly kind: "bundled"; readonly name: string }
+  | { readonly kind: "file"; readonly file: string; readonly export: string; readonly digest: string };
+
+/** Ten characters of lower case letters and digits: short to type, and 50 bits against collisions in one store. */
+export function newRunId(): string {
+  const alphabet = "abcdefghjkmnpqrstuvwxyz0123456789";
+  return `r${[...randomBytes(10)].map((byte) => alphabet[byte % alphabet.length]).join("")}`;
+}
+
+/** What `run.started` says, from any process. */
+export async function startOf(host: RunHost, runId: string): Promise<SluiceEvent> {
+  for await (const event of host.events(runId)) if (event.type === "run.started") return event;
+  throw new SluiceError("Host", "journal_damaged", `run ${runId} has no run.started event`);
+}
+
+/** Whether this session may go on with a run that was started with what `run.started` says; throws what is other. */
+export function refuseOther(
+  spec: PipelineSpec,
+  runId: string,
+  { data }: SluiceEvent,
+  here: { readonly root: string; readonly mode: string },
+  acceptChanges: boolean,
+): void {
+  const version = field(data, "journalVersion");
+  if (version !== JOURNAL_VERSION) {
+    throw new SluiceError(
+      "Host",
+      "journal_version",
+      `run ${runId} has journal version ${String(version)}, this Sluice reads ${JOURNAL_VERSION}; use the Sluice that started it`,
+    );
+  }
+  const pipeline = field(data, "pipeline");
+  if (pipeline !== spec.id) {
+    throw new SluiceError(
+      "Validation",
+      "pipeline_other",
+      `run ${runId} is a run of ${String(pipeline)}, not of ${spec.id}`,
+    );
+  }
+  if (field(data, "fingerprint") !== spec.fingerprint && !acceptChanges) {
+    throw new SluiceError(
+      "Validation",
+      "pipeline_changed",
+      `pipeline ${spec.id} was changed since run ${runId} started (states, routes, envelopes, schemas or prompts); bring the old one back, or accept the changes when resuming`,
+    );
+  }
+  if (field(data, "cwd") !== here.root) {
+    throw new SluiceError(
+      "Validation",
+      "workspace_other",
+      `run ${runId} works in ${String(field(data, "cwd"))}, this session in ${here.root}; resume it there`,
+    );
+  }
+  if (field(data, "mode") !== here.mode) {
+    throw new SluiceError(
+      "Validation",
+      "mode_other",
+      `run ${runId} was started in mode ${String(field(data, "mode"))}, this session is in mode ${here.mode}; a run keeps its mode`,
+    );
+  }
+}
+
+/** The input as the pipeline and its initial state accept it. Throws Validation `input_invalid`. */
+export async function checkedInput(spec: PipelineSpec, input: unknown): Promise<Json> {
+  const verdict = await spec.input.check(input);
+  if (!verdict.ok)
+    throw problemsError("input_invalid", `The input of pipeline ${spec.id} does not fit:`, verdict.issues);
+  const value: Json = JSON.parse(JSON.stringify(verdict.value ?? null));
+  // The initial state's input is the run's; nobody routes there who could have checked it.
+  const entry = await spec.states.get(spec.initial)?.inputSchema?.check(value);
+  if (entry?.ok === false)
+    throw problemsError(
+      "input_invalid",
+      `The input of pipeline ${spec.id} does not fit its state ${spec.initial}:`,
+      entry.issues,
+    );
+  return value;
+}
