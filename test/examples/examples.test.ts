@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -90,6 +90,15 @@ test("the CI script without a model says so and ends with code 4", () => {
   expect(stdout).toContain("run null: failed");
   expect(stdout).toContain("no_model");
   expect(status).toBe(4);
+});
+
+test("the CI workflow runs the script that is here, by a build that is here", () => {
+  const workflow = readFileSync(join(root, "examples/ci-headless/github-actions.yml"), "utf8");
+  const [, script = ""] = /run: node sluice\/(\S+) project "\$TASK"/.exec(workflow) ?? [];
+  expect(existsSync(join(root, script))).toBe(true);
+  const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  expect(workflow).toContain("run: npm run build");
+  expect(scripts).toHaveProperty("build");
 });
 
 /** Node 22 announces node:sqlite as experimental. */
