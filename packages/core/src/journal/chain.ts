@@ -43,26 +43,12 @@ export function writeEvents(drafts: readonly EventDraft[], at: number): string {
       text === "[" ? `{"at":${JSON.stringify(at)},"type":${JSON.stringify(type)}` : `,{"type":${JSON.stringify(type)}`;
     if (executionId !== lastExecution) text += `,"executionId":${JSON.stringify(executionId ?? null)}`;
     if (attempt !== lastAttempt) text += `,"attempt":${JSON.stringify(attempt ?? null)}`;
-    text += `,"data":${OWN_WORDS.has(type) ? JSON.stringify(data) : redactedJson(data)}}`;
+    text += `,"data":${redactedJson(data)}}`;
     lastExecution = executionId;
     lastAttempt = attempt;
   }
   return `${text}]`;
 }
-
-/** Events that hold only our own words and numbers: looking for secrets in them would cost more than writing them. */
-const OWN_WORDS: ReadonlySet<EventType> = new Set<EventType>([
-  "stage.init",
-  "stage.gate",
-  "stage.act",
-  "stage.assert",
-  "stage.next",
-  "turn.started",
-  "turn.finished",
-  "completion.accepted",
-  "grant.consumed",
-  "fork.joined",
-]);
 
 interface StoredEvent {
   readonly at?: number;

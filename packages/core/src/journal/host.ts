@@ -5,8 +5,8 @@ import { followEvents } from "./follow.ts";
 import { LIFE, NO_ORDINAL } from "./life.ts";
 import { createPast, type TakenUp, takeUp } from "./past.ts";
 import { getRun, listRuns, openRequests, readJournal, unknownRun } from "./reading.ts";
-import { jsonText, recorded } from "./recorded.ts";
-import type { RunEnd, RunHost, RunProgram, RunTask } from "./seam.ts";
+import { jsonText } from "./recorded.ts";
+import type { NewRun, RunEnd, RunHost, RunProgram, RunTask } from "./seam.ts";
 import type { JournalStore, RunRow } from "./store.ts";
 import { closeOwnerless, closeTree } from "./takeover.ts";
 import { type HostTask, startTask } from "./task.ts";
@@ -31,8 +31,8 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
   const calls = new Set<Promise<unknown>>();
   let closing: Promise<void> | undefined;
 
-  /** A call that may leave a run at work here: `close` waits for it. */
-  const opening = async <T>(call: () => Promise<T>): Promise<T> => {
+  /** A call that may take a run: `close` waits for it, and none is begun afterwards. */
+  const beforeClose = async <T>(call: () => Promise<T>): Promise<T> => {
     if (closing !== undefined) throw new SluiceError("Host", "host_closed", "this host was closed; open another one");
     const done = call();
     const drop = (): void => {
@@ -43,17 +43,60 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     return await done;
   };
   const isHere = (runId: string): boolean => tasks.has(runId) || taking.has(runId);
-  const take = <T>(runId: string, refusal: (runId: string) => SluiceError, call: () => Promise<T>): Promise<T> =>
-    opening(async () => {
-      if (isHere(runId)) throw refusal(runId);
-      taking.add(runId);
-      try {
-        return await call();
-      } finally {
-        taking.delete(runId);
-      }
-    });
+  const take = async <T>(
+    runId: string,
+    refusal: (runId: string) => SluiceError,
+    call: () => Promise<T>,
+  ): Promise<T> => {
+    if (isHere(runId)) throw refusal(runId);
+    taking.add(runId);
+    try {
+      return await call();
+    } finally {
+      taking.delete(runId);
+    }
+  };
 
+  /** Makes a run that is there and ours from its first record on. */
+  const create = async ({ runId, input, events, program }: NewRun): Promise<RunTask> => {
+    refuseId(runId);
+    const inputText = jsonText(input, "the run's input");
+    const start = startOf(runId, newIncarnation());
+    const commit = draftCommit(start, startRecord(inputText, events), clock);
+    // The row and the program each have a copy of their own: no caller can change what was recorded.
+    const seed = { runId, rootId: runId, createdAt: clock.now(), input: JSON.parse(inputText) };
+    try {
+      const epoch = await store.create(seed, commit);
+      const at = { ...start, epoch, seq: 1, head: commit.record.hash };
+      return begin(at, { past: createPast(runId, []), input: JSON.parse(inputText) }, program);
+    } catch (thrown) {
+      // It may be there all the same: then it waits to be resumed.
+      await giveBack(runId);
+      throw thrown;
+    }
+  };
+  /** Makes this host the owner of a run that has none, and goes on where its journal ends. */
+  const takeOver = async (runId: string, program: RunProgram): Promise<RunTask> => {
+    const epoch = await store.claim(runId);
+    try {
+      // As it stands now that nobody else can change it.
+      const row = refuseEnded(runId, await store.run(runId));
+      const taken = await takeUp(store, row);
+      const at: RunPosition = { runId, epoch, incarnation: newIncarnation(), seq: taken.seq, head: taken.head };
+      if (row.cancel !== undefined) {
+        const end = await closeTree({ store, clock, rootId: runId }, at, row.cancel);
+        await store.release(runId);
+        return endedTask(runId, end);
+      }
+      const events = [{ type: "run.resumed" as const, data: { incarnation: at.incarnation } }];
+      const record = { ordinal: NO_ORDINAL, stepId: LIFE.resume, phase: "life" as const, value: "", events };
+      await appendRecord(store, at, record, clock);
+      return begin(at, taken, program);
+    } catch (thrown) {
+      await giveBack(runId);
+      throw thrown;
+    }
+  };
   const begin = (at: RunPosition, { past, input }: Pick<TakenUp, "past" | "input">, program: RunProgram): RunTask => {
     const { runId } = at;
     const tree = createTree({ store, clock, report, rootId: runId, program });
@@ -84,43 +127,12 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
   return {
     ...(store.folder === undefined ? {} : { folder: store.folder }),
 
-    start: ({ runId, input, events, program }) =>
-      take(runId, runExists, async () => {
-        refuseId(runId);
-        const own = recorded(input, "the run's input");
-        const start = startOf(runId, newIncarnation());
-        const commit = draftCommit(start, startRecord(own.text, events), clock);
-        // The row's copy is its own: neither the caller nor the program can change it.
-        const seed = { runId, rootId: runId, createdAt: clock.now(), input: JSON.parse(own.text) };
-        const epoch = await store.create(seed, commit);
-        const at = { ...start, epoch, seq: 1, head: commit.record.hash };
-        return begin(at, { past: createPast(runId, []), input: JSON.parse(own.text) }, program);
+    start: (run) => beforeClose(() => take(run.runId, runExists, () => create(run))),
+    resume: (runId, program) =>
+      beforeClose(async () => {
+        refuseEnded(runId, await store.run(runId));
+        return await take(runId, ownedHere, () => takeOver(runId, program));
       }),
-
-    async resume(runId, program) {
-      refuseEnded(runId, await store.run(runId));
-      return await take(runId, ownedHere, async () => {
-        const epoch = await store.claim(runId);
-        try {
-          // As it stands now that nobody else can change it.
-          const row = refuseEnded(runId, await store.run(runId));
-          const taken = await takeUp(store, row);
-          const at: RunPosition = { runId, epoch, incarnation: newIncarnation(), seq: taken.seq, head: taken.head };
-          if (row.cancel !== undefined) {
-            const end = await closeTree({ store, clock, rootId: runId }, at, row.cancel);
-            await store.release(runId);
-            return endedTask(runId, end);
-          }
-          const events = [{ type: "run.resumed" as const, data: { incarnation: at.incarnation } }];
-          const record = { ordinal: NO_ORDINAL, stepId: LIFE.resume, phase: "life" as const, value: "", events };
-          await appendRecord(store, at, record, clock);
-          return begin(at, taken, program);
-        } catch (thrown) {
-          await giveBack(runId);
-          throw thrown;
-        }
-      });
-    },
 
     async signal(runId, message) {
       jsonText(message.payload, `the payload of signal ${message.name}`);
@@ -142,7 +154,8 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
       const now = await store.run(runId);
       const elsewhere = now?.owner?.live === true && now.owner.id !== store.ownerId;
       if (elsewhere || isHere(runId)) return "requested";
-      const end = await take(runId, ownedHere, () => closeOwnerless({ store, clock, rootId: runId }));
+      const close = (): Promise<RunEnd | undefined> => closeOwnerless({ store, clock, rootId: runId });
+      const end = await beforeClose(() => take(runId, ownedHere, close));
       if (end === undefined) return "requested";
       return end.status === "cancelled" ? "cancelled" : "finished";
     },

@@ -63,21 +63,21 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
   const view = ({ seed, records, end, cancel }: MemoryRun): RunRow => {
     const { runId, rootId, parentId, createdAt } = seed;
     const owner = trees.get(rootId)?.owner;
-    return {
+    const row: RunRow = {
       runId,
       rootId,
       createdAt,
       records: records.length,
       head: records.at(-1)?.hash ?? "",
-      // Copied when asked for: a look at a run happens at every change.
       get input() {
         return ownCopy(seed.input);
       },
       ...(parentId === undefined ? {} : { parentId }),
-      ...(end === undefined ? {} : { end: endOf(end) }),
       ...(cancel === undefined ? {} : { cancel }),
       ...(owner === undefined ? {} : { owner: { id: owner, label: `this process (${owner})`, live: live.has(owner) } }),
     };
+    // Like the input, read when asked for: a look at a run, and at all its children, happens at every change.
+    return end === undefined ? row : Object.defineProperty(row, "end", { get: () => endOf(end), enumerable: true });
   };
 
   return {

@@ -1,5 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import { SluiceError } from "../base/errors.ts";
+import { isSluiceError, SluiceError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import { type Changes, oneAtATime, type Report } from "./changes.ts";
 import { LIFE, NO_ORDINAL } from "./life.ts";
@@ -85,8 +85,8 @@ export function startTask({ past, input, ...options }: TaskOptions): HostTask {
       if (ended || (await store.run(rootId))?.cancel === undefined) return undefined;
       return await closeOwnerless({ store, clock, rootId });
     } catch (thrown) {
-      // The run is what its journal says; the lock goes with the process.
-      report(thrown);
+      // The run is what its journal says; the lock goes with the process, and is gone when the store was closed.
+      if (!isSluiceError(thrown, "store_closed")) report(thrown);
       return undefined;
     } finally {
       onReleased();

@@ -1,0 +1,328 @@
+import assert from "node:assert/strict";
+import { isSluiceError } from "../../base/errors.ts";
+import { field } from "../../base/json.ts";
+import type { ProgramEnd, RunHost, RunProgram, StepRunner } from "../../journal/seam.ts";
+import {
+  ask,
+  cancelled,
+  child,
+  completed,
+  createGate,
+  endOf,
+  eventsOf,
+  expectWhole,
+  type Facts,
+  forkOptions,
+  recordsOf,
+  rejects,
+  start,
+  statusesOf,
+  stepsOf,
+  turns,
+  untilAsked,
+} from "../world.ts";
+
+/** Works in a step until it is aborted, and ends through its own code. */
+function heeding(reached: () => void, reasons: unknown[] = []): RunProgram {
+  return async (steps) => {
+    await steps.run("work", async ({ signal }) => {
+      reached();
+      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+      reasons.push(signal.reason);
+      return "aborted";
+    });
+    await steps.run("clean up", () => null);
+    return cancelled(steps);
+  };
+}
+
+/** Two levels of forks, and a question at the bottom of one. */
+async function nested(steps: StepRunner): Promise<ProgramEnd> {
+  const depth = steps.runId.split("/").length;
+  if (depth === 1) {
+    const ends = await steps.fork("fan", [child("a"), child("b")], forkOptions());
+    return steps.signal.aborted ? cancelled(steps) : completed(statusesOf(ends));
+  }
+  if (steps.runId === "r1/fan/a") return completed();
+  if (depth === 3) await steps.fork("deep", [child("c")], forkOptions());
+  else await ask(steps, "q1");
+  return steps.signal.aborted ? cancelled(steps) : completed();
+}
+const refused: RunProgram = () => assert.fail("the program of a cancelled run was called");
+
+/** Who asked for the end of a run, when and why, as its journal has it. */
+async function cancelIn(host: RunHost, runId = "r1"): Promise<unknown> {
+  const journal = (await host.journal(runId)).find((each) => each.runId === runId);
+  const record = journal?.records.find(({ phase, stepId }) => phase === "life" && stepId === "cancel");
+  return record === undefined ? undefined : JSON.parse(record.value);
+}
+
+/** A run is cancelled through its owner, or closed by whoever asks when it has none. */
+export const cancelFacts: Facts = {
+  "a run at work is cancelled from another host: its signal aborts, and it ends through its own code": async ({
+    connect,
+    clock,
+  }) => {
+    const [first, second] = [await connect(), await connect()];
+    const gate = createGate();
+    const reasons: unknown[] = [];
+    const task = await start(
+      first.host,
+      heeding(() => void gate.wait(), reasons),
+    );
+    await gate.reached;
+    clock.advance(10);
+    const at = clock.now();
+    assert.equal(await second.host.cancel("r1", "not needed any more", "somebody"), "requested");
+    const end = await endOf(task);
+    assert.deepEqual(end, { status: "cancelled", value: "not needed any more" });
+    const [reason] = reasons;
+    assert.ok(isSluiceError(reason, "run_cancelled") && reason.class === "Cancellation");
+    assert.deepEqual(await stepsOf(first.host), ["done work", "done clean up"]);
+    assert.deepEqual(await cancelIn(first.host), { reason: "not needed any more", by: "somebody", at });
+    assert.equal(await second.host.cancel("r1", "again", "somebody"), "finished");
+    await expectWhole(first.host);
+  },
+
+  "a run at work is cancelled by its own host": async ({ connect }) => {
+    const { host } = await connect();
+    const gate = createGate();
+    const task = await start(
+      host,
+      heeding(() => void gate.wait()),
+    );
+    await gate.reached;
+    assert.equal(await host.cancel("r1", "enough", "me"), "requested");
+    assert.equal((await endOf(task)).status, "cancelled");
+    assert.equal(field(JSON.parse(JSON.stringify(await cancelIn(host))), "by"), "me");
+    await expectWhole(host);
+  },
+
+  "only a root that is there and not over can be cancelled": async ({ connect }) => {
+    const { host } = await connect();
+    assert.equal(await host.cancel("r1", "why", "me"), "unknown");
+    const task = await start(host, nested);
+    await untilAsked(host);
+    await rejects(host.cancel("r1/fan/b", "why", "me"), "run_is_child", "Session");
+    await host.cancel("r1", "why", "me");
+    await endOf(task);
+    assert.equal(await host.cancel("r1", "why", "me"), "finished");
+    await expectWhole(host);
+  },
+
+  "a step that begins after the cancel has an aborted signal, and waits and sleeps return at once": async ({
+    connect,
+    clock,
+  }) => {
+    const { host } = await connect();
+    const gate = createGate();
+    const task = await start(host, async (steps) => {
+      await steps.run("one", async () => {
+        await gate.wait();
+        return null;
+      });
+      const seen = await steps.run("two", ({ signal }) => signal.aborted);
+      const signal = await steps.waitForSignal("never");
+      await steps.sleepUntil("long", clock.now() + 1_000_000);
+      const timed = await steps.waitForSignal("never", { timeoutMs: 1_000 });
+      return { ...cancelled(steps), value: [seen, signal === undefined, timed === undefined] };
+    });
+    await gate.reached;
+    await host.cancel("r1", "enough", "me");
+    gate.open();
+    assert.deepEqual((await endOf(task)).value, [true, true, true]);
+    await expectWhole(host);
+  },
+
+  "a run that waits wakes when it is cancelled": async ({ connect }) => {
+    const [first, second] = [await connect(), await connect()];
+    const task = await start(first.host, async (steps) => {
+      const received = await steps.waitForSignal("never");
+      assert.equal(received, undefined);
+      return cancelled(steps);
+    });
+    await turns();
+    await second.host.cancel("r1", "enough", "me");
+    assert.equal((await endOf(task)).status, "cancelled");
+  },
+
+  "a cancelled run cancels its children, all levels of them, and waits for them": async ({ connect }) => {
+    const [first, second] = [await connect(), await connect()];
+    const task = await start(first.host, nested);
+    await untilAsked(second.host);
+    assert.equal(await second.host.cancel("r1", "enough", "me"), "requested");
+    assert.equal((await endOf(task)).status, "cancelled");
+    const journals = await second.host.journal("r1");
+    assert.deepEqual(
+      journals.map(({ runId, end }) => [runId, end?.status]),
+      [
+        ["r1", "cancelled"],
+        ["r1/fan/a", "completed"],
+        ["r1/fan/b", "cancelled"],
+        ["r1/fan/b/deep/c", "cancelled"],
+      ],
+    );
+    assert.deepEqual(await second.host.requests(), []);
+    await expectWhole(second.host);
+  },
+
+  "a run without a live owner is closed with its children, and none of its code runs": async ({ connect, clock }) => {
+    const first = await connect();
+    await start(first.host, nested);
+    await untilAsked(first.host);
+    await first.crash();
+    const { host } = await connect();
+    assert.equal(await host.cancel("r1", "enough", "me"), "cancelled");
+    const journals = await host.journal("r1");
+    assert.deepEqual(
+      journals.map(({ runId, end }) => [runId, end?.status]),
+      [
+        ["r1", "cancelled"],
+        ["r1/fan/a", "completed"],
+        ["r1/fan/b", "cancelled"],
+        ["r1/fan/b/deep/c", "cancelled"],
+      ],
+    );
+    assert.deepEqual(await cancelIn(host), { reason: "enough", by: "me", at: clock.now() });
+    // Children are closed before their parents: a kill in between leaves nothing open below an end.
+    const ends = await Promise.all(journals.map(({ runId }) => recordsOf(host, runId)));
+    assert.deepEqual(
+      ends.map((records) => records.at(-1)),
+      ["life closed", "life end", "life closed", "life closed"],
+    );
+    const finished = (await eventsOf(host)).at(-1);
+    assert.deepEqual([finished?.type, finished?.data], ["run.finished", { status: "cancelled", reason: "enough" }]);
+    assert.equal(field((await host.result("r1")).value, "reason"), "enough");
+    await expectWhole(host);
+  },
+
+  "the open requests of a closed run expire": async ({ connect }) => {
+    const first = await connect();
+    await start(first.host, nested);
+    await untilAsked(first.host);
+    await first.crash();
+    const { host } = await connect();
+    assert.equal((await host.requests("r1")).length, 1);
+    await host.cancel("r1", "enough", "me");
+    assert.deepEqual(await host.requests(), []);
+    const expired = (await eventsOf(host, "r1", { children: true })).filter(({ type }) => type === "request.expired");
+    assert.deepEqual(
+      expired.map(({ runId, data }) => [runId, data.requestId]),
+      [["r1/fan/b/deep/c", "q1"]],
+    );
+    assert.equal(await host.signal("r1/fan/b/deep/c", { name: "request/q1", payload: 1, by: "late" }), "unknown");
+  },
+
+  "a cancel outlives the owner that had not carried it out": async ({ connect }) => {
+    const first = await connect();
+    const gate = createGate();
+    await start(first.host, async (steps) => {
+      await steps.run("deaf", async () => {
+        await gate.wait();
+        return null;
+      });
+      return completed();
+    });
+    await gate.reached;
+    assert.equal(await first.host.cancel("r1", "enough", "me"), "requested");
+    await first.crash();
+    gate.open();
+    const { host } = await connect();
+    assert.equal((await host.get("r1"))?.status, "suspended");
+    const end = await endOf(await host.resume("r1", refused));
+    assert.equal(end.status, "cancelled");
+    assert.equal((await host.get("r1"))?.status, "cancelled");
+    await expectWhole(host);
+  },
+
+  "a close that failed half way is finished by the next": async ({ connect }) => {
+    const first = await connect();
+    await start(first.host, nested);
+    await untilAsked(first.host);
+    await first.crash();
+    const [second, third] = [await connect(), await connect()];
+    second.failWrites(({ runId }) => (runId === "r1/fan/b" ? "before" : undefined));
+    await rejects(second.host.cancel("r1", "enough", "me"), "store_io");
+    assert.deepEqual(
+      (await third.host.journal("r1")).map(({ end }) => end?.status),
+      [undefined, "completed", undefined, "cancelled"],
+    );
+    assert.equal(await third.host.cancel("r1", "still", "somebody else"), "cancelled");
+    await expectWhole(third.host);
+  },
+
+  "a run that is cancelled while it is being suspended ends as cancelled, whoever was first": async ({ connect }) => {
+    for (const [index, first] of ["suspend", "cancel"].entries()) {
+      const [owner, other] = [await connect(), await connect()];
+      const runId = `r${index}`;
+      const gate = createGate();
+      const task = await start(
+        owner.host,
+        async (steps) => {
+          await steps.run(
+            "write",
+            async () => {
+              await gate.wait();
+              return null;
+            },
+            { graceMs: 1_000 },
+          );
+          await steps.run("next", () => null);
+          return steps.signal.aborted ? cancelled(steps) : completed();
+        },
+        { runId },
+      );
+      await gate.reached;
+      const suspended = first === "suspend" ? task.suspend("interrupted") : undefined;
+      assert.equal(await other.host.cancel(runId, "enough", "me"), "requested");
+      const late = suspended ?? task.suspend("interrupted");
+      gate.open();
+      await late;
+      assert.equal((await endOf(task)).status, "cancelled");
+      assert.equal((await other.host.get(runId))?.status, "cancelled");
+      await expectWhole(other.host, runId);
+    }
+  },
+
+  "of many cancels and the run's own end exactly one end is left": async ({ connect }) => {
+    const [first, second] = [await connect(), await connect()];
+    const gate = createGate();
+    const task = await start(first.host, async (steps) => {
+      await steps.run("one", async () => {
+        await gate.wait();
+        return null;
+      });
+      return steps.signal.aborted ? cancelled(steps) : completed();
+    });
+    await gate.reached;
+    gate.open();
+    const outcomes = await Promise.all([
+      first.host.cancel("r1", "a", "a"),
+      second.host.cancel("r1", "b", "b"),
+      endOf(task),
+      second.host.cancel("r1", "c", "c"),
+    ]);
+    for (const outcome of outcomes) if (typeof outcome === "string") assert.match(outcome, /^(requested|finished)$/);
+    assert.deepEqual((await recordsOf(first.host)).filter((record) => record === "life end").length, 1);
+    await expectWhole(first.host);
+  },
+
+  "of a cancel and a resume at the same time neither is lost": async ({ connect }) => {
+    for (let round = 0; round < 4; round += 1) {
+      const [first, second] = [await connect(), await connect()];
+      const runId = `r${round}`;
+      await assert.rejects((await start(first.host, () => Promise.reject(new Error("stopped")), { runId })).settled);
+      const program: RunProgram = async (steps) => {
+        await steps.waitForSignal("never");
+        return cancelled(steps);
+      };
+      const resume = (): Promise<unknown> => second.host.resume(runId, program);
+      const cancel = (): Promise<unknown> => first.host.cancel(runId, "enough", "me");
+      const calls = round % 2 === 0 ? [resume(), cancel()] : [cancel(), resume()];
+      await Promise.allSettled(calls);
+      // Whichever came first, nobody is left waiting: the run is cancelled by its new owner, or before it had one.
+      assert.equal((await first.host.result(runId)).status, "cancelled");
+      await expectWhole(first.host, runId);
+    }
+  },
+};

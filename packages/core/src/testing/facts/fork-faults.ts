@@ -1,0 +1,185 @@
+import assert from "node:assert/strict";
+import type { ProgramEnd, StepRunner } from "../../journal/seam.ts";
+import type { ConformanceHost } from "../harness.ts";
+import {
+  child,
+  completed,
+  createGate,
+  endOf,
+  expectWhole,
+  type Facts,
+  forkOptions,
+  type Gate,
+  isSettled,
+  recordsOf,
+  rejects,
+  start,
+  statusesOf,
+  stepsOf,
+  type World,
+} from "../world.ts";
+
+interface Slow {
+  /** Where the slow child's function is, and when it ends. */
+  readonly gate: Gate<void>;
+  readonly reasons: unknown[];
+}
+
+/** A fork whose children `fast` are at once done, and whose child `slow` works until its gate opens, deaf to its signal. */
+function forkWithSlow({ gate, reasons }: Slow, keys: readonly string[]) {
+  return async (steps: StepRunner): Promise<ProgramEnd> => {
+    if (steps.runId === "r1") {
+      return completed(
+        statusesOf(
+          await steps.fork(
+            "fan",
+            keys.map((key) => child(key)),
+            forkOptions(),
+          ),
+        ),
+      );
+    }
+    if (steps.runId.endsWith("/slow")) {
+      await steps.run("work", async ({ signal }) => {
+        signal.addEventListener("abort", () => reasons.push(signal.reason));
+        await gate.wait();
+        return null;
+      });
+    } else {
+      await gate.reached;
+      await steps.run("work", () => null);
+    }
+    return completed();
+  };
+}
+
+/** Lets one record of a sibling fail while the slow child works, and looks at what becomes of it. */
+async function faultBeside(world: World, keys: readonly string[], fails: Parameters<ConformanceHost["failWrites"]>[0]) {
+  const [first, second] = [await world.connect(), await world.connect()];
+  const slow: Slow = { gate: createGate(), reasons: [] };
+  first.failWrites(fails);
+  const program = forkWithSlow(slow, keys);
+  const task = await start(first.host, program);
+  await slow.gate.reached;
+  // The fork is over only when its last child is, and the run is given up only then.
+  assert.equal(await isSettled(task.settled), false);
+  assert.equal(slow.reasons.length, 1);
+  await rejects(second.host.resume("r1", program), "run_owned");
+  slow.gate.open();
+  await rejects(task.settled, "store_io");
+  assert.deepEqual(await stepsOf(second.host), ["open fan"]);
+  assert.deepEqual(await stepsOf(second.host, "r1/fan/slow"), []);
+  await expectWhole(second.host);
+  const again = await second.host.resume("r1", program);
+  assert.deepEqual((await endOf(again)).value, Object.fromEntries(keys.map((key) => [key, "completed"])));
+  await expectWhole(second.host);
+}
+
+/** A fault in one run stops the whole tree, and nothing of the tree is given up while any of it works. */
+export const forkFaultFacts: Facts = {
+  "a child whose record cannot be written stops its siblings, and all are waited for": async (world) => {
+    await faultBeside(world, ["slow", "fast"], ({ runId, phase }) =>
+      runId === "r1/fan/fast" && phase === "done" ? "before" : undefined,
+    );
+  },
+
+  "a child whose journal cannot be opened stops its siblings, and all are waited for": async (world) => {
+    await faultBeside(world, ["slow", "fast", "broken"], ({ runId, stepId }) =>
+      runId === "r1/fan/broken" && stepId === "start" ? "before" : undefined,
+    );
+  },
+
+  "a child whose end cannot be written stops its siblings, and is taken up again": async (world) => {
+    await faultBeside(world, ["slow", "fast"], ({ runId, stepId }) =>
+      runId === "r1/fan/fast" && stepId === "end" ? "before" : undefined,
+    );
+  },
+
+  "a child that throws stops its siblings, and the fault is the run's": async ({ connect }) => {
+    const { host } = await connect();
+    const gate = createGate();
+    const task = await start(host, async (steps) => {
+      if (steps.runId === "r1") {
+        await steps.fork("fan", [child("good"), child("bad")], forkOptions());
+        return completed();
+      }
+      if (steps.runId.endsWith("/bad")) {
+        await gate.reached;
+        throw new RangeError("a mistake in the program");
+      }
+      await steps.run("work", async ({ signal }) => {
+        const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+        void gate.wait();
+        await aborted;
+        return null;
+      });
+      return completed();
+    });
+    await assert.rejects(task.settled, RangeError);
+    assert.equal((await host.get("r1"))?.status, "suspended");
+    assert.deepEqual(await recordsOf(host, "r1/fan/good"), ["life start"]);
+  },
+
+  "a judge of ends that throws is a fault of the run: the other children are stopped and waited for": async ({
+    connect,
+  }) => {
+    const { host } = await connect();
+    const slow: Slow = { gate: createGate(), reasons: [] };
+    const options = {
+      ...forkOptions("cancel"),
+      failed: () => {
+        throw new RangeError("a mistake in the program");
+      },
+    };
+    const task = await start(host, async (steps, input) => {
+      if (steps.runId !== "r1") return await forkWithSlow(slow, [])(steps);
+      assert.equal(input, null);
+      await steps.fork("fan", [child("slow"), child("fast")], options);
+      return completed();
+    });
+    await slow.gate.reached;
+    assert.equal(await isSettled(task.settled), false);
+    slow.gate.open();
+    await assert.rejects(task.settled, RangeError);
+  },
+
+  "a fork that could not be told apart from another is refused before anything of it is written": async ({
+    connect,
+  }) => {
+    const { host } = await connect();
+    for (const [index, keys] of [["a", "a"], [""], ["a/b"]].entries()) {
+      const runId = `r${index}`;
+      const task = await start(
+        host,
+        async (steps) =>
+          completed(
+            statusesOf(
+              await steps.fork(
+                "fan",
+                keys.map((key) => child(key)),
+                forkOptions(),
+              ),
+            ),
+          ),
+        { runId },
+      );
+      await rejects(task.settled, "fork_key", "Validation");
+      assert.deepEqual(await recordsOf(host, runId), ["life start"]);
+    }
+    const twice = await start(
+      host,
+      async (steps) => {
+        if (steps.runId !== "r9") return completed();
+        await steps.fork("fan", [child("a")], forkOptions());
+        return completed(statusesOf(await steps.fork("fan", [child("b")], forkOptions())));
+      },
+      { runId: "r9" },
+    );
+    await rejects(twice.settled, "fork_repeated");
+    assert.deepEqual(
+      (await host.journal("r9")).map(({ runId }) => runId),
+      ["r9", "r9/fan/a"],
+    );
+    await expectWhole(host, "r9");
+  },
+};

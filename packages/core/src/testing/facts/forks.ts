@@ -1,0 +1,384 @@
+import assert from "node:assert/strict";
+import { isSluiceError } from "../../base/errors.ts";
+import type { Json } from "../../base/json.ts";
+import type { ProgramEnd, RunProgram, Settled, StepRunner } from "../../journal/seam.ts";
+import {
+  cancelled,
+  child,
+  completed,
+  createGate,
+  endOf,
+  eventsOf,
+  expectWhole,
+  type Facts,
+  failed,
+  forkOptions,
+  type Gate,
+  isSettled,
+  recordsOf,
+  start,
+  statusesOf,
+  until,
+} from "../world.ts";
+
+/** A run whose children do what `children` says, by their keys. */
+function forking(
+  children: Readonly<Record<string, RunProgram>>,
+  onFailure: "cancel" | "settle" = "settle",
+): RunProgram {
+  return async (steps, input) => {
+    const [, , key = ""] = steps.runId.split("/");
+    if (steps.runId !== "r1") return await (children[key] ?? assert.fail(`no child ${key}`))(steps, input);
+    const ends = await steps.fork(
+      "fan",
+      Object.keys(children).map((each) => child(each)),
+      forkOptions(onFailure),
+    );
+    return completed(Object.entries(ends).map(([each, { status, value }]) => [each, status, value]));
+  };
+}
+
+/** Works until it is cancelled, and takes its time to end. */
+function slowToEnd(order: string[], works: Gate<void>, aborted: Gate<void>, ending: Gate<void>): RunProgram {
+  return async (steps) => {
+    await steps.run("work", async ({ signal }) => {
+      void works.wait();
+      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+      order.push(isSluiceError(signal.reason) ? signal.reason.code : "");
+      void aborted.wait();
+      await ending.passed;
+      return null;
+    });
+    order.push("ended");
+    return cancelled(steps);
+  };
+}
+
+/** Runs side by side are runs: each with a journal, an input and an end of its own. */
+export const forkFacts: Facts = {
+  "children have journals of their own, and their ends come back in declared order": async ({ connect }) => {
+    const { host } = await connect();
+    const gates = { first: createGate(), second: createGate() };
+    const inputs: Record<string, Json> = {};
+    const task = await start(
+      host,
+      forking({
+        c: async (steps, input) => {
+          inputs.c = input;
+          await gates.second.passed;
+          return completed(await steps.run("one", () => "c"));
+        },
+        a: async (steps, input) => {
+          inputs.a = input;
+          await gates.first.passed;
+          gates.second.open();
+          return failed(await steps.run("one", () => "a"));
+        },
+        b: async (_steps, input) => {
+          inputs.b = input;
+          gates.first.open();
+          return completed("b");
+        },
+      }),
+    );
+    assert.deepEqual((await endOf(task)).value, [
+      ["c", "completed", "c"],
+      ["a", "failed", "a"],
+      ["b", "completed", "b"],
+    ]);
+    assert.deepEqual(inputs, { c: "c", a: "a", b: "b" });
+    const journals = await host.journal("r1");
+    assert.deepEqual(
+      journals.map(({ runId, parentId, records }) => [runId, parentId, records.length]),
+      [
+        ["r1", undefined, 4],
+        ["r1/fan/c", "r1", 3],
+        ["r1/fan/a", "r1", 3],
+        ["r1/fan/b", "r1", 2],
+      ],
+    );
+    await expectWhole(host);
+  },
+
+  "the parent's record holds every child's end, count and head": async ({ connect }) => {
+    const { host } = await connect();
+    await endOf(await start(host, forking({ a: async () => completed(1), b: async () => failed(2) })));
+    const [parent, ...children] = await host.journal("r1");
+    const join = parent?.records.find((record) => record.phase === "done" && record.stepId === "fan");
+    const expected = children.map(({ runId, records, end }): [string, Settled] => {
+      const head = records.at(-1)?.hash ?? "";
+      return [runId.split("/").at(-1) ?? "", { ...(end ?? assert.fail()), records: records.length, head }];
+    });
+    assert.deepEqual(JSON.parse(join?.value ?? ""), Object.fromEntries(expected));
+    const events = await eventsOf(host);
+    assert.deepEqual(events.find(({ type }) => type === "fork.joined")?.data.outcomes, {
+      a: "completed",
+      b: "failed",
+    });
+  },
+
+  "children run at the same time, each free to wait for what another does": async ({ connect }) => {
+    const { host } = await connect();
+    const gates = [createGate(), createGate()];
+    const meeting =
+      (mine: number): RunProgram =>
+      async (steps) => {
+        await steps.run("meet", async () => {
+          gates[mine]?.open();
+          await gates[1 - mine]?.passed;
+          return null;
+        });
+        return completed();
+      };
+    const end = await endOf(await start(host, forking({ a: meeting(0), b: meeting(1) })));
+    assert.equal(end.status, "completed");
+  },
+
+  "onFailure cancel: the first failure cancels the others, and the fork waits until all have ended": async ({
+    connect,
+  }) => {
+    const { host } = await connect();
+    const [gate, aborted, ending] = [createGate(), createGate(), createGate()];
+    const order: string[] = [];
+    const task = await start(
+      host,
+      forking(
+        {
+          slow: slowToEnd(order, gate, aborted, ending),
+          bad: async () => {
+            await gate.reached;
+            return failed("bad");
+          },
+        },
+        "cancel",
+      ),
+    );
+    await gate.reached;
+    await aborted.reached;
+    assert.equal(await isSettled(task.settled), false);
+    ending.open();
+    const end = await endOf(task);
+    assert.deepEqual(order, ["sibling_failed", "ended"]);
+    assert.deepEqual(end.value, [
+      ["slow", "cancelled", "cancelled because its sibling bad failed"],
+      ["bad", "failed", "bad"],
+    ]);
+    assert.equal(end.status, "completed");
+    await expectWhole(host);
+  },
+
+  "onFailure cancel: children that were not started yet are closed without running their code": async ({ connect }) => {
+    const { host } = await connect();
+    const keys = Array.from({ length: 40 }, (_, index) => `c${index}`);
+    const ran: string[] = [];
+    const task = await start(host, async (steps) => {
+      if (steps.runId === "r1") {
+        const ends = await steps.fork(
+          "fan",
+          keys.map((key) => child(key)),
+          forkOptions("cancel"),
+        );
+        return completed(statusesOf(ends));
+      }
+      ran.push(steps.runId);
+      if (steps.runId.endsWith("/c0")) return failed();
+      await steps.waitForSignal("never");
+      return cancelled(steps);
+    });
+    const { value } = await endOf(task);
+    assert.deepEqual(value, Object.fromEntries(keys.map((key, index) => [key, index === 0 ? "failed" : "cancelled"])));
+    // Whether one was started a moment before the failure is a matter of the host's speed: it has an end all the same.
+    for (const { runId, end } of await host.journal("r1")) assert.notEqual(end, undefined, runId);
+    await expectWhole(host);
+  },
+
+  "onFailure cancel: a completed end that is judged a failure cancels the others too": async ({ connect }) => {
+    const { host } = await connect();
+    const gate = createGate();
+    const options = { ...forkOptions("cancel"), failed: ({ value }: { readonly value: Json }) => value === "empty" };
+    const task = await start(host, async (steps) => {
+      if (steps.runId === "r1")
+        return completed(statusesOf(await steps.fork("fan", [child("a"), child("b")], options)));
+      if (steps.runId.endsWith("/a")) {
+        await gate.reached;
+        return completed("empty");
+      }
+      void gate.wait();
+      await steps.waitForSignal("never");
+      return cancelled(steps);
+    });
+    assert.deepEqual((await endOf(task)).value, { a: "completed", b: "cancelled" });
+  },
+
+  "onFailure settle: every child ends by itself": async ({ connect }) => {
+    const { host } = await connect();
+    const gate = createGate();
+    const task = await start(
+      host,
+      forking({
+        bad: async () => {
+          gate.open();
+          return failed("bad");
+        },
+        good: async (steps) => {
+          await gate.passed;
+          return completed(await steps.run("one", () => "good"));
+        },
+      }),
+    );
+    assert.deepEqual((await endOf(task)).value, [
+      ["bad", "failed", "bad"],
+      ["good", "completed", "good"],
+    ]);
+  },
+
+  "forks nest, and an inner failure stays inside": async ({ connect }) => {
+    const { host } = await connect();
+    const program = async (steps: StepRunner): Promise<ProgramEnd> => {
+      const depth = (steps.runId.match(/\/fan\//g) ?? []).length;
+      if (depth === 3) return steps.runId.endsWith("b") ? failed() : completed();
+      const ends = await steps.fork("fan", [child("a"), child("b")], forkOptions("cancel"));
+      return completed(statusesOf(ends));
+    };
+    const end = await endOf(await start(host, program));
+    assert.deepEqual(end.value, { a: "completed", b: "completed" });
+    const journals = await host.journal("r1");
+    assert.equal(journals.length, 1 + 2 + 4 + 8);
+    await expectWhole(host);
+  },
+
+  "a fork without children joins at once": async ({ connect }) => {
+    const { host } = await connect();
+    assert.deepEqual((await endOf(await start(host, forking({})))).value, []);
+    assert.deepEqual(await recordsOf(host), ["life start", "open fan", "done fan", "life end"]);
+    await expectWhole(host);
+  },
+
+  "a run killed in a fork resumes each child where it was: done, failed, at work, never started": async ({
+    connect,
+  }) => {
+    const first = await connect();
+    const calls: string[] = [];
+    const gate = createGate();
+    const hold = { at: "r1/fan/working" };
+    const children = (): Record<string, RunProgram> => {
+      const two: RunProgram = async (steps) => {
+        for (const id of ["one", "two"]) {
+          await steps.run(id, async () => {
+            calls.push(`${steps.runId.split("/").at(-1)} ${id}`);
+            if (id === "two" && steps.runId === hold.at) await gate.wait();
+            return id;
+          });
+        }
+        return steps.runId.endsWith("failed") ? failed("failed") : completed("done");
+      };
+      return { done: two, failed: two, working: two, new: two };
+    };
+    // The last child's first record is still on its way to the disk when the process is killed.
+    const never = createGate<"before">();
+    first.failWrites(({ runId }) => (runId === "r1/fan/new" ? never.wait() : undefined));
+    const task = await start(first.host, forking(children()));
+    await gate.reached;
+    await until(first.host, async () => (await first.host.get("r1/fan/failed"))?.status === "failed");
+    await never.reached;
+    await first.crash();
+    never.open("before");
+    gate.open();
+    await assert.rejects(task.settled);
+    const { host } = await connect();
+    hold.at = "";
+    assert.equal(await host.get("r1/fan/new"), undefined);
+    assert.deepEqual((await endOf(await host.resume("r1", forking(children())))).value, [
+      ["done", "completed", "done"],
+      ["failed", "failed", "failed"],
+      ["working", "completed", "done"],
+      ["new", "completed", "done"],
+    ]);
+    const times = (call: string): number => calls.filter((each) => each === call).length;
+    for (const key of ["done", "failed", "new"])
+      assert.deepEqual([times(`${key} one`), times(`${key} two`)], [1, 1], key);
+    assert.deepEqual([times("working one"), times("working two")], [1, 2]);
+    await expectWhole(host);
+  },
+
+  "onFailure cancel: a failure that was recorded before a kill closes the rest on resume, without their code": async ({
+    connect,
+  }) => {
+    const first = await connect();
+    const gate = createGate();
+    const program = (rest: RunProgram): RunProgram =>
+      forking(
+        {
+          working: rest,
+          bad: async () => {
+            await gate.reached;
+            return failed("bad");
+          },
+        },
+        "cancel",
+      );
+    const deaf = createGate();
+    await start(
+      first.host,
+      program(async (steps) => {
+        if (steps.runId !== "r1/fan/working") return completed();
+        await steps.fork("deep", [child("x")], forkOptions());
+        await steps.run("deaf", async () => {
+          void gate.wait();
+          await deaf.passed;
+          return null;
+        });
+        return completed();
+      }),
+    ).then(() => until(first.host, async () => (await first.host.get("r1/fan/bad"))?.status === "failed"));
+    await first.crash();
+    deaf.open();
+    const { host } = await connect();
+    const end = await endOf(
+      await host.resume(
+        "r1",
+        program(() => assert.fail("a sibling was run again")),
+      ),
+    );
+    assert.deepEqual(
+      statusesOf(Object.fromEntries((await host.journal("r1")).map(({ runId, end }) => [runId, end ?? assert.fail()]))),
+      {
+        r1: "completed",
+        "r1/fan/working": "cancelled",
+        "r1/fan/bad": "failed",
+        "r1/fan/working/deep/x": "completed",
+      },
+    );
+    assert.equal(end.status, "completed");
+    await expectWhole(host);
+  },
+
+  "a child that is taken up has the input that was recorded, whatever its parent asks for now": async ({ connect }) => {
+    const first = await connect();
+    const gate = createGate();
+    const inputs: Json[] = [];
+    const program =
+      (input: Json): RunProgram =>
+      async (steps, own) => {
+        if (steps.runId === "r1") {
+          await steps.fork("fan", [child("a", input)], forkOptions());
+          return completed();
+        }
+        inputs.push(own);
+        await steps.run("one", async () => {
+          if (inputs.length === 1) await gate.wait();
+          return null;
+        });
+        return completed(own);
+      };
+    await start(first.host, program({ version: 1 }));
+    await gate.reached;
+    await first.crash();
+    gate.open();
+    const { host } = await connect();
+    await endOf(await host.resume("r1", program({ version: 2 })));
+    assert.deepEqual(inputs, [{ version: 1 }, { version: 1 }]);
+    assert.deepEqual((await host.get("r1/fan/a"))?.input, { version: 1 });
+    await expectWhole(host);
+  },
+};

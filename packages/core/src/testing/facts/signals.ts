@@ -1,0 +1,207 @@
+import assert from "node:assert/strict";
+import type { Json } from "../../base/json.ts";
+import type { ProgramEnd, StepRunner } from "../../journal/seam.ts";
+import {
+  ask,
+  child,
+  completed,
+  createGate,
+  endOf,
+  expectWhole,
+  type Facts,
+  forkOptions,
+  rejects,
+  start,
+  stepsOf,
+  turns,
+  until,
+  untilAsked,
+} from "../world.ts";
+
+const news = (payload: Json) => ({ name: "news", payload, by: "test" });
+const answer = (requestId: string, payload: Json, by = "test") => ({
+  name: `request/${requestId}`,
+  payload,
+  by,
+  digest: "d1",
+});
+
+async function askOne(steps: StepRunner): Promise<ProgramEnd> {
+  const answered = await ask(steps, "q1");
+  return completed(answered === undefined ? null : { ...answered });
+}
+
+/** Whoever does not own a run writes to its inbox, and is told what became of that. */
+export const signalFacts: Facts = {
+  "an answer is accepted once, and only for what was asked": async ({ connect }) => {
+    const [first, second] = [await connect(), await connect()];
+    assert.equal(await second.host.signal("r1", answer("q1", 1)), "unknown");
+    const task = await start(first.host, askOne);
+    await untilAsked(second.host);
+    assert.equal(await second.host.signal("r1", answer("q2", 1)), "unknown");
+    assert.equal(await second.host.signal("r1", { ...answer("q1", 1), digest: "other" }), "digest_mismatch");
+    assert.equal(await second.host.signal("r1", answer("q1", "yes")), "accepted");
+    assert.equal(await second.host.signal("r1", answer("q1", "no")), "already_answered");
+    assert.equal(await first.host.signal("r1", { ...answer("q1", "no"), digest: "other" }), "already_answered");
+    assert.deepEqual((await endOf(task)).value, {
+      payload: "yes",
+      by: "test",
+      at: (await first.host.get("r1"))?.createdAt,
+    });
+    assert.equal(await second.host.signal("r1", answer("q1", "late")), "unknown");
+    assert.equal(await second.host.signal("r1", news(1)), "unknown");
+    await expectWhole(first.host);
+  },
+
+  "of answers that come at the same time from two hosts the first commit wins": async ({ connect }) => {
+    const [first, second] = [await connect(), await connect()];
+    const questions = Array.from({ length: 10 }, (_, index) => `q${index}`);
+    const task = await start(first.host, async (steps) => {
+      const answers: Json[] = [];
+      for (const question of questions) answers.push((await ask(steps, question))?.payload ?? null);
+      return completed(answers);
+    });
+    const winners: Json[] = [];
+    for (const question of questions) {
+      await until(second.host, async () => (await second.host.requests()).some((each) => each.requestId === question));
+      const sent = ["a", "b", "c", "d"].map((by, index) => {
+        const { host } = index % 2 === 0 ? first : second;
+        return host.signal("r1", answer(question, by, by)).then((outcome) => ({ by, outcome }));
+      });
+      const outcomes = await Promise.all(sent);
+      winners.push(...outcomes.filter(({ outcome }) => outcome === "accepted").map(({ by }) => by));
+      assert.equal(outcomes.filter(({ outcome }) => outcome === "already_answered").length, 3);
+    }
+    assert.equal(winners.length, questions.length);
+    assert.deepEqual((await endOf(task)).value, winners);
+  },
+
+  "a signal that comes before anybody waits for it is kept": async ({ connect }) => {
+    const [first, second] = [await connect(), await connect()];
+    const gate = createGate();
+    const task = await start(first.host, async (steps) => {
+      await steps.run("busy", async () => {
+        await gate.wait();
+        return null;
+      });
+      return completed((await steps.waitForSignal("news"))?.payload ?? null);
+    });
+    await gate.reached;
+    assert.equal(await second.host.signal("r1", news("early")), "accepted");
+    gate.open();
+    assert.equal((await endOf(task)).value, "early");
+  },
+
+  "a signal that comes while nobody works on the run is there when it is taken up": async ({ connect }) => {
+    const first = await connect();
+    await start(first.host, askOne);
+    await untilAsked(first.host);
+    await first.crash();
+    const second = await connect();
+    assert.equal(await second.host.signal("r1", answer("q1", "yes", "somebody")), "accepted");
+    const end = await endOf(await second.host.resume("r1", askOne));
+    assert.deepEqual(end.value, { payload: "yes", by: "somebody", at: (await second.host.get("r1"))?.createdAt });
+    await expectWhole(second.host);
+  },
+
+  "the n-th wait reads the n-th signal of its name, also after a kill": async ({ connect }) => {
+    const first = await connect();
+    const program = async (steps: StepRunner): Promise<ProgramEnd> => {
+      const got: Json[] = [];
+      for (let n = 0; n < 4; n += 1) {
+        got.push((await steps.waitForSignal("news"))?.payload ?? null);
+        if (n === 0) got.push((await steps.waitForSignal("other"))?.payload ?? null);
+      }
+      return completed(got);
+    };
+    await start(first.host, program);
+    for (const payload of [1, 2]) await first.host.signal("r1", news(payload));
+    await first.host.signal("r1", { name: "other", payload: "other", by: "test" });
+    await turns();
+    await first.crash();
+    const second = await connect();
+    await second.host.signal("r1", news(3));
+    const task = await second.host.resume("r1", program);
+    await second.host.signal("r1", news(4));
+    assert.deepEqual((await endOf(task)).value, [1, "other", 2, 3, 4]);
+  },
+
+  "takeSignals takes all that have come, without waiting, and each only once": async ({ connect }) => {
+    const first = await connect();
+    const gates = [createGate(), createGate()];
+    let stays = true;
+    const program = async (steps: StepRunner): Promise<ProgramEnd> => {
+      const got: Json[] = [];
+      const take = async (id: string): Promise<void> => {
+        for (const { payload } of await steps.takeSignals(id, "news")) got.push(payload);
+      };
+      for (const [index, gate] of gates.entries()) {
+        await steps.run(`busy/${index}`, async () => {
+          if (stays) await gate.wait();
+          return null;
+        });
+        await take(`take/${index}`);
+      }
+      // However many have come by now, a wait gets the next one.
+      while (got.length < 4) got.push((await steps.waitForSignal("news"))?.payload ?? null);
+      await take("take/last");
+      return completed(got);
+    };
+    await start(first.host, program);
+    await gates[0]?.reached;
+    for (const payload of [1, 2]) await first.host.signal("r1", news(payload));
+    gates[0]?.open();
+    await gates[1]?.reached;
+    await first.crash();
+    gates[1]?.open();
+    stays = false;
+    const second = await connect();
+    const task = await second.host.resume("r1", program);
+    for (const payload of [3, 4]) await second.host.signal("r1", news(payload));
+    assert.deepEqual((await endOf(task)).value, [1, 2, 3, 4]);
+    await expectWhole(second.host);
+  },
+
+  "the owner's record says who sent a signal, when and what": async ({ connect, clock }) => {
+    const [first, second] = [await connect(), await connect()];
+    const task = await start(first.host, async (steps) =>
+      completed((await steps.waitForSignal("news"))?.payload ?? null),
+    );
+    clock.advance(1_234);
+    const at = clock.now();
+    await second.host.signal("r1", { name: "news", payload: { text: "hello" }, by: "process 7" });
+    await endOf(task);
+    const [journal] = await first.host.journal("r1");
+    const received = journal?.records.find((record) => record.stepId === "wait/news");
+    assert.deepEqual(JSON.parse(received?.value ?? ""), { payload: { text: "hello" }, by: "process 7", at });
+  },
+
+  "a payload that is not JSON is refused": async ({ connect }) => {
+    const { host } = await connect();
+    const task = await start(host, askOne);
+    await untilAsked(host);
+    const loop: Record<string, Json> = {};
+    loop.self = loop;
+    await rejects(host.signal("r1", answer("q1", loop)), "not_json", "Validation");
+    assert.deepEqual(await stepsOf(host), ["open ask/q1", "done ask/q1"]);
+    await host.signal("r1", answer("q1", null));
+    assert.equal((await endOf(task)).status, "completed");
+  },
+
+  "a signal to a child is the child's alone": async ({ connect }) => {
+    const { host } = await connect();
+    const task = await start(host, async (steps) => {
+      if (steps.runId !== "r1") return await askOne(steps);
+      const ends = await steps.fork("fan", [child("a"), child("b")], forkOptions());
+      return completed(Object.values(ends).map(({ value }) => value));
+    });
+    await untilAsked(host, 2);
+    assert.equal(await host.signal("r1", answer("q1", 0)), "unknown");
+    assert.equal(await host.signal("r1/fan/b", answer("q1", "for b")), "accepted");
+    assert.equal(await host.signal("r1/fan/a", answer("q1", "for a")), "accepted");
+    const { value } = await endOf(task);
+    assert.match(JSON.stringify(value), /"for a".*"for b"/);
+    assert.deepEqual(await host.requests(), []);
+    await expectWhole(host);
+  },
+};

@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import type { ProgramEnd, StepRunner } from "../../journal/seam.ts";
+import { completed, createGate, endOf, expectWhole, type Facts, recordsOf, rejects, start, stepsOf } from "../world.ts";
+
+/** Asks for two steps at once, the way nobody should. */
+async function sideBySide(steps: StepRunner, calls: string[]): Promise<ProgramEnd> {
+  const step = (id: string): Promise<string> =>
+    steps.run(id, () => {
+      calls.push(id);
+      return id;
+    });
+  return completed(await Promise.all([step("one"), step("two")]));
+}
+
+/** One step at a time, each with a number and records of its own. */
+export const stepFacts: Facts = {
+  "a second step while one is open is refused, and its function is not called": async ({ connect }) => {
+    const { host } = await connect();
+    const calls: string[] = [];
+    const gate = createGate<string>();
+    const task = await start(host, async (steps) => {
+      const first = steps.run("first", async () => {
+        calls.push("first");
+        return await gate.wait();
+      });
+      await rejects(
+        steps.run("second", () => {
+          calls.push("second");
+          return null;
+        }),
+        "step_overlap",
+        "Host",
+      );
+      gate.open("done");
+      return completed(await first);
+    });
+    await rejects(task.settled, "step_overlap");
+    assert.deepEqual(calls, ["first"]);
+    assert.equal((await stepsOf(host)).includes("done second"), false);
+    assert.equal((await host.get("r1"))?.status, "suspended");
+  },
+
+  "waits, sleeps and forks are steps too: none may overlap another": async ({ connect }) => {
+    const { host } = await connect();
+    const others: Record<string, (steps: StepRunner) => Promise<unknown>> = {
+      wait: (steps) => steps.waitForSignal("news"),
+      take: (steps) => steps.takeSignals("take", "news"),
+      sleep: (steps) => steps.sleepUntil("sleep", 1),
+      now: (steps) => steps.now("now"),
+      fork: (steps) =>
+        steps.fork("fan", [], { onFailure: "settle", failed: () => false, open: { events: [] }, joined: () => [] }),
+    };
+    for (const [name, other] of Object.entries(others)) {
+      const task = await start(
+        host,
+        async (steps) => {
+          const first = steps.run("first", async () => null);
+          await rejects(other(steps), "step_overlap");
+          await first;
+          return completed();
+        },
+        { runId: name },
+      );
+      await rejects(task.settled, "step_overlap");
+    }
+  },
+
+  "steps side by side are refused on resume as they were on the first run": async ({ connect }) => {
+    const { host } = await connect();
+    const calls: string[] = [];
+    const task = await start(host, (steps) => sideBySide(steps, calls));
+    await rejects(task.settled, "step_overlap");
+    for (let round = 0; round < 2; round += 1) {
+      const again = await host.resume("r1", (steps) => sideBySide(steps, calls));
+      await rejects(again.settled, "step_overlap");
+    }
+    assert.equal(calls.includes("two"), false);
+  },
+
+  "a program that ends while a step is open has no end, and the step is aborted and waited for": async ({
+    connect,
+  }) => {
+    const [{ host }, other] = await Promise.all([connect(), connect()]);
+    const gate = createGate();
+    let aborted: unknown;
+    const task = await start(host, async (steps) => {
+      void steps.run("left", async ({ signal }) => {
+        signal.addEventListener("abort", () => {
+          aborted = signal.reason;
+        });
+        await gate.wait();
+        return null;
+      });
+      await gate.reached;
+      return completed();
+    });
+    await gate.reached;
+    const settled = rejects(task.settled, "step_left_open", "Host");
+    await rejects(
+      other.host.resume("r1", async () => completed()),
+      "run_owned",
+    );
+    gate.open();
+    await settled;
+    assert.ok(aborted instanceof Error);
+    assert.deepEqual(await recordsOf(host), ["life start"]);
+    const again = await other.host.resume("r1", async (steps) => completed(await steps.run("left", () => 1)));
+    assert.deepEqual(await endOf(again), { status: "completed", value: 1 });
+  },
+
+  "a step that is asked for after the program has ended is refused, and nothing follows the end": async ({
+    connect,
+  }) => {
+    const { host } = await connect();
+    let kept: StepRunner | undefined;
+    const task = await start(host, async (steps) => {
+      kept = steps;
+      return completed();
+    });
+    await endOf(task);
+    assert.ok(kept !== undefined);
+    await rejects(
+      kept.run("late", () => assert.fail("called after the end")),
+      "run_over",
+    );
+    assert.deepEqual(await recordsOf(host), ["life start", "life end"]);
+    await expectWhole(host);
+  },
+
+  "seq counts records, ordinal counts steps, and what is no step has no ordinal": async ({ connect }) => {
+    const { host } = await connect();
+    const open = { events: [], intent: { writes: "a" } };
+    const task = await start(host, async (steps) => {
+      await steps.run("one", () => null);
+      await steps.run("two", () => null, { open });
+      await steps.run("three", () => null);
+      return completed();
+    });
+    await endOf(task);
+    const [journal] = await host.journal("r1");
+    assert.deepEqual(
+      journal?.records.map(({ seq, ordinal, phase, stepId }) => [seq, ordinal, phase, stepId]),
+      [
+        [0, -1, "life", "start"],
+        [1, 0, "done", "one"],
+        [2, 1, "open", "two"],
+        [3, 1, "done", "two"],
+        [4, 2, "done", "three"],
+        [5, -1, "life", "end"],
+      ],
+    );
+    assert.equal(journal.records[2]?.value, '{"writes":"a"}');
+  },
+
+  "a program that ends as nothing known has no end": async ({ connect }) => {
+    const { host } = await connect();
+    const task = await start(host, async () => JSON.parse('{"status":"done","value":1,"events":[]}'));
+    await rejects(task.settled, "end_invalid");
+    assert.deepEqual(await recordsOf(host), ["life start"]);
+    assert.equal((await host.get("r1"))?.status, "suspended");
+  },
+};

@@ -1,0 +1,158 @@
+import type { Clock } from "../base/clock.ts";
+import { SluiceError } from "../base/errors.ts";
+import { createHost } from "../journal/host.ts";
+import type { JournalRecord } from "../journal/seam.ts";
+import type { JournalStore } from "../journal/store.ts";
+import type { ConformanceHost, OpenConformanceStore, WriteDecision } from "./harness.ts";
+
+export interface SharedJournals {
+  /** Another owner on the same journals. */
+  connect(): Promise<JournalStore> | JournalStore;
+  dispose?(): Promise<void>;
+}
+
+/** Everything the suite needs of a host that is a JournalStore with Sluice's own host on top. */
+export function overJournalStore(open: () => Promise<SharedJournals> | SharedJournals): OpenConformanceStore {
+  return async (clock) => {
+    const journals = await open();
+    return {
+      async connect() {
+        const { store, crash, ...control } = await faultyStore(journals);
+        const own = ownTimers(clock);
+        return {
+          host: createHost(store, { clock: own.clock }),
+          ...control,
+          async crash() {
+            own.stop();
+            await crash();
+          },
+        };
+      },
+      dispose: async () => await journals.dispose?.(),
+    };
+  };
+}
+
+/** A clock whose timers go with their process. */
+function ownTimers(clock: Clock): { readonly clock: Clock; stop(): void } {
+  const disarms = new Set<() => void>();
+  let stopped = false;
+  return {
+    clock: {
+      now: clock.now,
+      after(ms, fn) {
+        if (stopped) return () => undefined;
+        const clear = (): void => {
+          disarms.delete(clear);
+          disarm();
+        };
+        const disarm = clock.after(ms, () => {
+          disarms.delete(clear);
+          fn();
+        });
+        disarms.add(clear);
+        return clear;
+      },
+    },
+    stop() {
+      stopped = true;
+      for (const disarm of [...disarms]) disarm();
+    },
+  };
+}
+
+interface FaultyStore extends Omit<ConformanceHost, "host"> {
+  readonly store: JournalStore;
+}
+
+/** A store that fails, dies and lies when it is told to. */
+async function faultyStore(journals: SharedJournals): Promise<FaultyStore> {
+  const first = await journals.connect();
+  const listeners = new Set<() => void>();
+  let target = first;
+  let decide: WriteDecision | undefined;
+  let change: ((runId: string, records: readonly JournalRecord[]) => readonly JournalRecord[]) | undefined;
+
+  const tell = (): void => {
+    for (const listener of [...listeners]) listener();
+  };
+  let unsubscribe: (() => void) | undefined;
+  const hear = (): void => {
+    unsubscribe?.();
+    unsubscribe = listeners.size === 0 ? undefined : target.onChange(tell);
+  };
+  let deaf = false;
+
+  /** Writes a record the way it was decided. */
+  const written = async <T>(
+    runId: string,
+    { stepId, phase }: JournalRecord,
+    write: () => Promise<T> | T,
+  ): Promise<T> => {
+    const fault = await decide?.({ runId, stepId, phase });
+    const error = new SluiceError("Host", "store_io", `the disk failed at ${phase} ${stepId} of ${runId}`);
+    if (fault === "before") throw error;
+    const result = await write();
+    if (fault === "after") throw error;
+    return result;
+  };
+
+  const store: JournalStore = {
+    ownerId: first.ownerId,
+    ...(first.folder === undefined ? {} : { folder: first.folder }),
+    // Without a decision calls go straight through: what was synchronous stays so.
+    create: (run, commit) =>
+      decide === undefined
+        ? target.create(run, commit)
+        : written(run.runId, commit.record, () => target.create(run, commit)),
+    append: (commit) =>
+      decide === undefined ? target.append(commit) : written(commit.runId, commit.record, () => target.append(commit)),
+    claim: (rootId) => target.claim(rootId),
+    release: (rootId) => target.release(rootId),
+    run: (runId) => target.run(runId),
+    runs: (rootId) => target.runs(rootId),
+    records: async (runId, from) => {
+      const records = await target.records(runId, 0);
+      return (change?.(runId, records) ?? records).slice(from);
+    },
+    putSignal: (runId, message, at) => target.putSignal(runId, message, at),
+    signals: (runId, name) => target.signals(runId, name),
+    requestCancel: (runId, reason, by, at) => target.requestCancel(runId, reason, by, at),
+    requests: (rootId) => target.requests(rootId),
+    onChange(listener) {
+      const own = (): void => listener();
+      listeners.add(own);
+      if (listeners.size === 1 && !deaf) hear();
+      return () => {
+        listeners.delete(own);
+        if (listeners.size === 0) hear();
+      };
+    },
+    close: () => target.close(),
+  };
+  return {
+    store,
+    crash: async () => await target.close(),
+    async loseLock() {
+      deaf = true;
+      unsubscribe?.();
+      unsubscribe = undefined;
+      // A look that was due before the lock was lost is not one that hears of the loss.
+      for (let turn = 0; turn < 5; turn += 1) await new Promise<void>((resolve) => setImmediate(resolve));
+      // What it still writes comes from nobody's owner, as with a lock that is gone.
+      target = await journals.connect();
+      await first.close();
+      return () => {
+        deaf = false;
+        hear();
+        tell();
+      };
+    },
+    failWrites: (next) => {
+      decide = next;
+    },
+    tamper: (next) => {
+      change = next;
+    },
+  };
+}

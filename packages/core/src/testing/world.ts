@@ -1,0 +1,177 @@
+import assert from "node:assert/strict";
+import { isSluiceError } from "../base/errors.ts";
+import type { Json } from "../base/json.ts";
+import type { EventDraft, SluiceEvent } from "../journal/events.ts";
+import type {
+  ChildRun,
+  EventQuery,
+  ForkOptions,
+  OpenRequest,
+  ProgramEnd,
+  RunEnd,
+  RunHost,
+  RunProgram,
+  RunTask,
+  StepRunner,
+} from "../journal/seam.ts";
+import { verifyJournal } from "../journal/verify.ts";
+import type { HandClock } from "./hand-clock.ts";
+import type { ConformanceHost } from "./harness.ts";
+
+/** What a fact is proved in: a store of its own, and time that is turned by hand. */
+export interface World {
+  readonly clock: HandClock;
+  connect(): Promise<ConformanceHost>;
+}
+/** Facts by their names; each throws when it does not hold. */
+export type Facts = Readonly<Record<string, (world: World) => Promise<void>>>;
+
+/** Something that happens when a test says so. */
+export interface Gate<T> {
+  readonly passed: Promise<T>;
+  open(value: T): void;
+  /** Resolves when somebody has come to `wait`. */
+  readonly reached: Promise<void>;
+  /** Waits here. */
+  wait(): Promise<T>;
+}
+
+export function createGate<T = void>(): Gate<T> {
+  const passed = Promise.withResolvers<T>();
+  const reached = Promise.withResolvers<void>();
+  return {
+    passed: passed.promise,
+    open: passed.resolve,
+    reached: reached.promise,
+    wait: () => {
+      reached.resolve();
+      return passed.promise;
+    },
+  };
+}
+
+export const START: EventDraft = { type: "run.started", data: { pipeline: "conformance" } };
+
+export async function start(
+  host: RunHost,
+  program: RunProgram,
+  { runId = "r1", input = null }: { readonly runId?: string; readonly input?: Json } = {},
+): Promise<RunTask> {
+  return await host.start({ runId, input, events: [START], program });
+}
+
+export function completed(value: Json = null): ProgramEnd {
+  return { status: "completed", value, events: [{ type: "run.finished", data: { status: "completed" } }] };
+}
+export function failed(value: Json = null): ProgramEnd {
+  return { status: "failed", value, events: [{ type: "run.finished", data: { status: "failed" } }] };
+}
+/** What a program that heeds its signal ends with. */
+export function cancelled(steps: StepRunner): ProgramEnd {
+  const { reason } = steps.signal;
+  const value = isSluiceError(reason) ? reason.message : null;
+  return { status: "cancelled", value, events: [{ type: "run.finished", data: { status: "cancelled" } }] };
+}
+
+export function child(key: string, input: Json = key): ChildRun {
+  return { key, input, events: [{ type: "run.started", data: { key } }] };
+}
+export function forkOptions(onFailure: ForkOptions["onFailure"] = "settle"): ForkOptions {
+  return {
+    onFailure,
+    failed: (end) => end.status === "failed",
+    open: { events: [{ type: "fork.started", data: { fork: "fan" } }] },
+    joined: (ends) => [{ type: "fork.joined", data: { fork: "fan", outcomes: statusesOf(ends) } }],
+  };
+}
+export function statusesOf(ends: Readonly<Record<string, RunEnd>>): Record<string, RunEnd["status"]> {
+  return Object.fromEntries(Object.entries(ends).map(([key, end]) => [key, end.status]));
+}
+
+/** A step that opens a request to a person, and the wait for its answer. */
+export async function ask(steps: StepRunner, requestId: string, digest = "d1") {
+  const data = { requestId, kind: "askUser", digest, body: { question: requestId } };
+  await steps.run(`ask/${requestId}`, () => null, { open: { events: [{ type: "request.opened", data }] } });
+  const answer = await steps.waitForSignal(`request/${requestId}`);
+  if (answer === undefined) return undefined;
+  await steps.run(`answered/${requestId}`, (call) => {
+    call.event({ type: "request.answered", data: { requestId, answer: "value", by: answer.by } });
+    return null;
+  });
+  return answer;
+}
+
+/** The end of a run that is expected to have one. */
+export async function endOf(task: RunTask): Promise<RunEnd> {
+  const settled = await task.settled;
+  assert.ok("end" in settled, `${task.runId} was suspended`);
+  return settled.end;
+}
+
+export async function rejects(work: Promise<unknown>, code: string, errorClass?: string): Promise<void> {
+  await assert.rejects(work, (thrown) => {
+    assert.ok(isSluiceError(thrown), `expected ${code}, not ${String(thrown)}`);
+    assert.equal(thrown.code, code);
+    if (errorClass !== undefined) assert.equal(thrown.class, errorClass);
+    return true;
+  });
+}
+
+/** A run's records as `phase stepId`, in order. */
+export async function recordsOf(host: RunHost, runId = "r1"): Promise<readonly string[]> {
+  const journal = (await host.journal(runId)).find((each) => each.runId === runId);
+  return (journal?.records ?? []).map((record) => `${record.phase} ${record.stepId}`);
+}
+/** The records that are steps. */
+export async function stepsOf(host: RunHost, runId = "r1"): Promise<readonly string[]> {
+  return (await recordsOf(host, runId)).filter((record) => !record.startsWith("life "));
+}
+
+export async function eventsOf(host: RunHost, runId = "r1", query: EventQuery = {}): Promise<readonly SluiceEvent[]> {
+  const events: SluiceEvent[] = [];
+  for await (const event of host.events(runId, query)) events.push(event);
+  return events;
+}
+
+/** Every record is as it was written, and every row and parent agrees. */
+export async function expectWhole(host: RunHost, runId = "r1"): Promise<void> {
+  const journals = await host.journal(runId);
+  assert.notEqual(journals.length, 0);
+  assert.deepEqual(verifyJournal(journals).faults, []);
+}
+
+/** Waits until a look at the host says so. */
+export async function until(host: RunHost, holds: () => Promise<boolean>): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const look = (): void => {
+      holds().then((yes) => {
+        if (!yes) return;
+        stop();
+        resolve();
+      }, reject);
+    };
+    const stop = host.onChange(look);
+    look();
+  });
+}
+
+export async function untilAsked(host: RunHost, count = 1): Promise<readonly OpenRequest[]> {
+  await until(host, async () => (await host.requests()).length >= count);
+  return await host.requests();
+}
+
+/** Lets everything happen that can happen without a timer or another process. */
+export async function turns(count = 20): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await new Promise<void>((resolve) => setImmediate(resolve));
+}
+
+/** Whether a promise has settled by now. */
+export async function isSettled(work: Promise<unknown>): Promise<boolean> {
+  let settled = false;
+  const note = (): void => {
+    settled = true;
+  };
+  work.then(note, note);
+  await turns();
+  return settled;
+}

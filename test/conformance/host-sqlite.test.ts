@@ -1,0 +1,14 @@
+import { join } from "node:path";
+import { hostConformance, overJournalStore } from "@sluice/core/testing";
+import { openSqliteStore } from "@sluice/sqlite";
+import { test } from "vitest";
+import { scratch } from "../support/sqlite-store.ts";
+
+hostConformance({
+  name: "SQLite",
+  test,
+  open: overJournalStore(() => {
+    const folder = join(scratch(), "store");
+    return { connect: () => openSqliteStore(folder) };
+  }),
+});
