@@ -1,4 +1,4 @@
-import { EVENT_TYPES } from "@sluice/core";
+import { compileEnvelope, EVENT_TYPES } from "@sluice/core";
 import { eventData } from "@sluice/core/schemas";
 import { builtinTools, MODEL_PROVIDERS } from "@sluice/stages";
 import { expect, test } from "vitest";
@@ -63,4 +63,39 @@ test("docs/tools.md lists the built-in tools with their effects and inputs", () 
     return { name, effect, input: fields.toSorted() };
   });
   expect(documented).toEqual(known);
+});
+
+/** The names of an interface's members, from its source. */
+function membersIn(path: string, name: string): readonly string[] {
+  const [source] = readSources(path);
+  const [, body = ""] =
+    new RegExp(`export interface ${name}[^{]*\\{\\n([\\s\\S]*?)\\n\\}`).exec(source?.text ?? "") ?? [];
+  return [...body.matchAll(/^ {2}(?:readonly )?(\w+)[?(:<]/gm)].map(([, member = ""]) => member);
+}
+
+const sessions = readPage("docs/sessions.md");
+const bare = (codes: readonly string[]): readonly string[] => codes.map((code) => code.replace(/\(.*$/, ""));
+
+test("docs/sessions.md lists the options of a session", () => {
+  const documented = firstCodes(sectionOf(sessions, "## Options"));
+  expect(documented).toEqual(membersIn("packages/stages/src/options.ts", "SessionOptions"));
+});
+
+test("docs/sessions.md lists what a handle can do, and names only methods a host has", () => {
+  const handle = bare(firstCodes(sectionOf(sessions, "## Runs")));
+  expect(handle).toEqual(membersIn("packages/stages/src/run-handle.ts", "RunHandle"));
+  const methods = tableOf(sectionOf(sessions, "## The host")).flatMap(([method = ""]) => bare(codesIn(method)));
+  const known = membersIn("packages/core/src/journal/seam.ts", "RunHost");
+  expect(methods.filter((method) => !known.includes(method))).toEqual([]);
+});
+
+test("the patterns of docs/gate-and-grants.md can be used, and what it says is refused is refused", () => {
+  const envelopes = sectionOf(readPage("docs/gate-and-grants.md"), "## Envelopes");
+  const patterns = tableOf(envelopes).map(([pattern = ""]) => codesIn(pattern)[0] ?? "");
+  const plain = patterns.filter((pattern) => !pattern.startsWith("{"));
+  expect(compileEnvelope(plain).allowedTools).toEqual(plain);
+  const refused = ["!Bash", "Bash(npm:*)", "Edit(/etc/**)", "Edit(~/x)", "Edit(../x)", "Edit(./src/**)", "Edit(src/)"];
+  for (const pattern of [...refused, "Edit({a/b,c})", "*(src/**)", "Edit(src", "Edit(a\u200b)"]) {
+    expect(() => compileEnvelope([pattern]), pattern).toThrow(expect.objectContaining({ code: "pattern_invalid" }));
+  }
 });
