@@ -1,8 +1,8 @@
 import { type JsonObject, messageOf, type SluiceEvent, visible } from "@sluice/core";
 import type { RunHandle, RunResult } from "@sluice/stages";
 import { createAccountant } from "./account.ts";
-import { EXIT, exitCodeOf, exitCodeOfError, type StopSignal } from "./exit-code.ts";
-import { type RunReport, reportOf, reportOfError } from "./report.ts";
+import { EXIT, exitCodeOf, type StopSignal } from "./exit-code.ts";
+import { type RunReport, reportOf, reportOfFault } from "./report.ts";
 import { deniedLine, type Reporter } from "./reporter.ts";
 import { onStopSignal } from "./signals.ts";
 import type { Terminal } from "./terminal.ts";
@@ -48,13 +48,14 @@ export async function followRun(handle: RunHandle<unknown>, options: FollowOptio
     const resume = options.resume(handle.runId);
     const report =
       "thrown" in shown
-        ? reportOfError(shown.thrown, { runId: handle.runId, account, resume })
+        ? reportOfFault(shown.thrown, handle.runId, account, resume)
         : reportOf(shown.result, account, resume);
     reporter.result({ ...report, ...options.beside });
     sayAside(report, options);
     const ended = { status: report.status, denied: report.denied.length, failOnDenied };
-    const exitCode = exitCodeOf(stoppedBy === undefined ? ended : { ...ended, stoppedBy });
-    return { report, exitCode: "thrown" in shown && stoppedBy === undefined ? faultCode(report) : exitCode };
+    const exitCode =
+      "thrown" in shown ? EXIT.environment : exitCodeOf(stoppedBy === undefined ? ended : { ...ended, stoppedBy });
+    return { report, exitCode };
   } finally {
     ignoreSignals();
   }
@@ -111,8 +112,4 @@ function sayAside(report: RunReport, { terminal }: FollowOptions): void {
   if (denied !== "") terminal.err(`sluice: ${denied}\n`);
   if (report.suspended !== undefined)
     terminal.err(`sluice: the run is suspended; go on with: ${visible(report.suspended.resume)}\n`);
-}
-
-function faultCode({ error }: RunReport): number {
-  return error?.class === "Host" ? EXIT.environment : exitCodeOfError(undefined);
 }

@@ -25,49 +25,45 @@ export type ReportedError = {
   readonly detail?: Json;
 };
 
-const NOTHING = { output: null, stages: [], denied: [], usage: { inputTokens: 0, outputTokens: 0 } } as const;
+const NO_USAGE = { inputTokens: 0, outputTokens: 0 };
 
 /** A run's result as a report. What only its journal knows comes from the account, such as the stages of a suspended run. */
 export function reportOf(result: RunResult<unknown>, account: Account, resume: string): RunReport {
   const { runId, status } = result;
   const told = result.stages.length > 0;
-  const base = {
-    runId,
-    stages: told ? result.stages.map(asJson) : account.stages.map(({ runId: _runId, ...stage }) => stage),
-    denied: told ? result.denied.map(asJson) : account.denied.map(({ runId: _runId, ...call }) => call),
-    usage: told ? { ...result.usage } : account.usage,
-  };
+  const rest = told
+    ? { stages: result.stages.map(asJson), denied: result.denied.map(asJson), usage: { ...result.usage } }
+    : spentSoFar(account);
   switch (status) {
     case "completed":
-      return { ...base, status, output: asJson(result.output), error: null };
+      return { runId, status, output: asJson(result.output), error: null, ...rest };
     case "failed":
     case "cancelled":
-      return { ...base, status, output: null, error: { ...result.error } };
+      return { runId, status, output: null, error: { ...result.error }, ...rest };
     case "suspended": {
       const suspended = { reason: result.reason, requests: result.waitingFor.map(asRequest), resume };
-      return { ...base, status, output: null, error: null, suspended };
+      return { runId, status, output: null, error: null, ...rest, suspended };
     }
   }
 }
 
-/** An error as a report: before a run, or of a run whose journal failed and which can be resumed. */
-export function reportOfError(
-  thrown: unknown,
-  run?: { readonly runId: string; readonly account: Account; readonly resume: string },
-): RunReport {
+/** An error before a run began. */
+export function reportOfError(thrown: unknown): RunReport {
   const error = errorOf(thrown);
-  if (run === undefined) return { runId: null, status: "failed", ...NOTHING, error };
-  const { runId, account, resume } = run;
+  return { runId: null, status: "failed", output: null, error, stages: [], denied: [], usage: NO_USAGE };
+}
+
+/** A run whose journal failed: it stops here and can be resumed. */
+export function reportOfFault(thrown: unknown, runId: string, account: Account, resume: string): RunReport {
   const suspended = { reason: "interrupted", requests: [], resume };
+  return { runId, status: "suspended", output: null, error: errorOf(thrown), ...spentSoFar(account), suspended };
+}
+
+function spentSoFar({ stages, denied, usage }: Account): Pick<RunReport, "stages" | "denied" | "usage"> {
   return {
-    ...NOTHING,
-    runId,
-    status: "suspended",
-    error,
-    stages: account.stages,
-    denied: account.denied,
-    usage: account.usage,
-    suspended,
+    stages: stages.map(({ runId: _runId, ...stage }) => stage),
+    denied: denied.map(({ runId: _runId, ...call }) => call),
+    usage,
   };
 }
 

@@ -1,4 +1,4 @@
-import { field, isSluiceError, type JsonObject, type RunHost, type RunSummary } from "@sluice/core";
+import { field, isSluiceError, type JsonObject, messageOf, type RunHost, type RunSummary } from "@sluice/core";
 import { startOf } from "@sluice/stages";
 import { placeOf } from "../project/place.ts";
 import { textAt } from "./account.ts";
@@ -50,7 +50,7 @@ export async function runs({ flags }: RunsRequest, { terminal, here }: CommandCo
 }
 
 async function listedRun(host: RunHost, run: RunSummary): Promise<JsonObject> {
-  const { data } = await startOf(host, run.runId);
+  const pipeline = await pipelineOf(host, run.runId);
   const waiting = run.end === undefined ? (await host.requests(run.runId)).length : 0;
   return {
     runId: run.runId,
@@ -59,11 +59,21 @@ async function listedRun(host: RunHost, run: RunSummary): Promise<JsonObject> {
     ...(run.owner === undefined ? {} : { owner: run.owner }),
     openRequests: waiting,
     createdAt: run.createdAt,
-    pipeline: textAt(data, "pipeline"),
+    ...pipeline,
     task: textAt(run.input, "task"),
     records: run.records,
     head: run.head,
   };
+}
+
+/** One journal that cannot be read must not hide the others. */
+async function pipelineOf(host: RunHost, runId: string): Promise<JsonObject> {
+  try {
+    const { data } = await startOf(host, runId);
+    return { pipeline: textAt(data, "pipeline") };
+  } catch (thrown) {
+    return { pipeline: "", fault: messageOf(thrown) };
+  }
 }
 
 function rowOf(run: JsonObject): readonly string[] {
@@ -74,7 +84,7 @@ function rowOf(run: JsonObject): readonly string[] {
     oneLine(textAt(run, "runId")),
     textAt(run, "status"),
     moment(typeof createdAt === "number" ? createdAt : 0),
-    oneLine(textAt(run, "pipeline"), 40),
+    oneLine(textAt(run, "fault") === "" ? textAt(run, "pipeline") : "(unreadable)", 40),
     `${task}${waits}`,
   ];
 }

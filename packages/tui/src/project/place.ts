@@ -17,7 +17,7 @@ export interface PlaceOptions {
   readonly store?: string;
 }
 
-/** Reads --cwd and --store, both from where the user stands. Throws Validation `workspace_missing`. */
+/** Reads --cwd and --store, both from where the user stands. Throws Session `workspace_missing`. */
 export function placeOf(options: PlaceOptions, here: string): Place {
   const cwd = workspaceAt(resolve(here, options.cwd ?? "."));
   const usual = join(cwd, ".sluice", "store");
@@ -27,10 +27,10 @@ export function placeOf(options: PlaceOptions, here: string): Place {
 
 function workspaceAt(path: string): string {
   if (!existsSync(path))
-    throw new SluiceError("Validation", "workspace_missing", `there is no folder ${path}; name one with --cwd`);
+    throw new SluiceError("Session", "workspace_missing", `there is no folder ${path}; name one with --cwd`);
   const real = realpathSync(path);
   if (!statSync(real).isDirectory())
-    throw new SluiceError("Validation", "workspace_missing", `${path} is not a folder; name one with --cwd`);
+    throw new SluiceError("Session", "workspace_missing", `${path} is not a folder; name one with --cwd`);
   return real;
 }
 
