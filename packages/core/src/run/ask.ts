@@ -7,22 +7,26 @@ import type { Judge, Judged } from "./judge.ts";
 
 /** An answer from the journal, without known secrets: what, by whom, about which digest. */
 export interface JournaledAnswer {
-  readonly kind: string;
+  readonly kind: "approve" | "deny" | "defer" | "value" | "none";
   readonly reason: string | undefined;
   readonly value: Json | undefined;
   readonly digest: string | undefined;
   readonly by: string;
 }
+const KINDS: readonly JournaledAnswer["kind"][] = ["approve", "deny", "defer", "value", "none"];
 
+/** Answers from other processes may be anything: what is none of ours denies. */
 export function readAnswer({ payload, by }: ReceivedSignal, secrets: SecretFilter): JournaledAnswer {
   const text = (key: string): string | undefined => {
     const value = field(payload, key);
     return typeof value === "string" ? secrets.text(value) : undefined;
   };
+  const asked = text("kind");
+  const kind = KINDS.find((known) => known === asked);
   const value = field(payload, "value");
   return {
-    kind: text("kind") ?? "",
-    reason: text("reason") ?? text("cause"),
+    kind: kind ?? "deny",
+    reason: kind === undefined ? "the answer could not be understood" : (text("reason") ?? text("cause")),
     value: value === undefined ? undefined : secrets.json(value),
     digest: text("digest"),
     by: secrets.text(by),
