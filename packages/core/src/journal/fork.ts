@@ -1,5 +1,5 @@
 import { SluiceError } from "../base/errors.ts";
-import { field, type Json } from "../base/json.ts";
+import { field } from "../base/json.ts";
 import type { ChildRun, ForkOptions, JournalRecord, RunEnd, Settled } from "./seam.ts";
 import type { ChildTask, RunAtWork } from "./step-runner.ts";
 import type { RunRow } from "./store.ts";
@@ -34,10 +34,10 @@ export function checkFork(
 }
 
 /** The keys in a fork's open record; undefined for another step's. */
-export function forkKeys({ phase, value }: JournalRecord): readonly Json[] | undefined {
+export function forkKeys({ phase, value }: JournalRecord): readonly string[] | undefined {
   if (phase !== "open" || !value.startsWith('{"fork":[')) return undefined;
   const keys = field(JSON.parse(value), "fork");
-  return Array.isArray(keys) ? keys : undefined;
+  return Array.isArray(keys) ? keys.filter((key) => typeof key === "string") : undefined;
 }
 
 /** The row of a child, if it was started. Ids may be put together in two ways: a run of another parent is not this one. */

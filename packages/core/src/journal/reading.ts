@@ -21,20 +21,30 @@ export async function rowsWithin(store: JournalStore, runId: string): Promise<re
 
 /** Open requests, oldest first: of one run and everything below it, or of all. */
 export async function openRequests(store: JournalStore, runId: string | undefined): Promise<readonly OpenRequest[]> {
-  if (runId === undefined) return await store.requests();
+  if (runId === undefined) return await unanswered(store);
   const row = await store.run(runId);
   if (row === undefined) return [];
-  return (await store.requests(row.rootId)).filter((request) => isWithin(request.runId, runId));
+  return (await unanswered(store, row.rootId)).filter((request) => isWithin(request.runId, runId));
+}
+
+/** What was answered waits for nobody, though its run may not have taken the answer up yet. */
+async function unanswered(store: JournalStore, rootId?: string): Promise<readonly OpenRequest[]> {
+  const open: OpenRequest[] = [];
+  for (const request of await store.requests(rootId)) {
+    const answers = await store.signals(request.runId, `request/${request.requestId}`);
+    if (answers.length === 0) open.push(request);
+  }
+  return open;
 }
 
 export async function getRun(store: JournalStore, runId: string): Promise<RunSummary | undefined> {
   const row = await store.run(runId);
-  return row === undefined ? undefined : summarise(row, await store.requests(row.rootId));
+  return row === undefined ? undefined : summarise(row, await unanswered(store, row.rootId));
 }
 
 export async function listRuns(store: JournalStore): Promise<readonly RunSummary[]> {
   const rows = await store.runs();
-  const requests = Map.groupBy(await store.requests(), ({ runId }) => rootIdOf(runId));
+  const requests = Map.groupBy(await unanswered(store), ({ runId }) => rootIdOf(runId));
   return rows.map((row) => summarise(row, requests.get(row.runId) ?? []));
 }
 

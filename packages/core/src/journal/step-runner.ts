@@ -109,8 +109,7 @@ export function createStepRunner(run: RunAtWork): ProgramRunner {
         if (known?.done === undefined) return await work(recordsOf(ordinal, stepId, known?.open));
         const value = replay(known.done, known);
         // A replayed step is open for a moment too: what overlaps on the first run must not pass on the second.
-        await undefined;
-        return value;
+        return await Promise.resolve(value);
       } catch (thrown) {
         fault ??= { thrown };
         throw thrown;

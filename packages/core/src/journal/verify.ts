@@ -1,6 +1,6 @@
 import { field, isJsonObject, type Json, parseJson } from "../base/json.ts";
 import { GENESIS, hashRecord } from "./chain.ts";
-import { forkKeys } from "./fork.ts";
+import { childRunId, forkKeys } from "./fork.ts";
 import { isEnd, LIFE } from "./life.ts";
 import type { JournalRecord, RunJournal } from "./seam.ts";
 
@@ -102,13 +102,13 @@ function childrenOf({ runId, records }: RunJournal): ReadonlyMap<string, string 
     const join = done.get(record.ordinal);
     const joined = join && jsonOf(join);
     for (const key of keys) {
-      const child = `${runId}/${record.stepId}/${String(key)}`;
-      children.set(child, joined === undefined ? undefined : headIn(field(joined, String(key))));
+      const child = childRunId(runId, record.stepId, key);
+      children.set(child, joined === undefined ? undefined : textOf(field(field(joined, key), "head")));
     }
   }
   const last = records.at(-1);
   const closed = last?.stepId === LIFE.closed ? field(field(jsonOf(last), "value"), "children") : undefined;
-  if (isJsonObject(closed)) for (const [child, head] of Object.entries(closed)) children.set(child, String(head));
+  if (isJsonObject(closed)) for (const [child, head] of Object.entries(closed)) children.set(child, textOf(head));
   return children;
 }
 
@@ -132,9 +132,9 @@ function childFaults(parent: RunJournal, all: readonly RunJournal[], heads: Read
   return faults;
 }
 
-function headIn(settled: Json | undefined): string {
-  const head = field(settled, "head");
-  return typeof head === "string" ? head : "";
+/** What should be a text; something that is none is like no head of anything. */
+function textOf(value: Json | undefined): string {
+  return typeof value === "string" ? value : "";
 }
 
 /** A record's value; null for one that cannot be read, which its chain tells. */

@@ -2,9 +2,11 @@ import assert from "node:assert/strict";
 import { auditFacts } from "./facts/audit.ts";
 import { cancelFacts } from "./facts/cancel.ts";
 import { closeFacts } from "./facts/close.ts";
+import { endFacts } from "./facts/ends.ts";
 import { eventFacts } from "./facts/events.ts";
 import { faultFacts } from "./facts/faults.ts";
 import { forkFaultFacts } from "./facts/fork-faults.ts";
+import { forkResumeFacts } from "./facts/fork-resume.ts";
 import { forkFacts } from "./facts/forks.ts";
 import { manyFacts } from "./facts/many.ts";
 import { ownershipFacts } from "./facts/ownership.ts";
@@ -12,6 +14,7 @@ import { replayFacts } from "./facts/replay.ts";
 import { signalFacts } from "./facts/signals.ts";
 import { stepFacts } from "./facts/steps.ts";
 import { suspendFacts } from "./facts/suspend.ts";
+import { takeoverFacts } from "./facts/takeover.ts";
 import { viewFacts } from "./facts/views.ts";
 import { waitFacts } from "./facts/waits.ts";
 import { createHandClock } from "./hand-clock.ts";
@@ -35,8 +38,11 @@ const groups: readonly Facts[] = [
   ownershipFacts,
   signalFacts,
   cancelFacts,
+  takeoverFacts,
   suspendFacts,
+  endFacts,
   forkFacts,
+  forkResumeFacts,
   forkFaultFacts,
   waitFacts,
   viewFacts,

@@ -175,3 +175,10 @@ export async function isSettled(work: Promise<unknown>): Promise<boolean> {
   await turns();
   return settled;
 }
+
+/** Who asked for the end of a run, when and why, as its journal has it. */
+export async function cancelIn(host: RunHost, runId = "r1"): Promise<unknown> {
+  const journal = (await host.journal(runId)).find((each) => each.runId === runId);
+  const record = journal?.records.find(({ phase, stepId }) => phase === "life" && stepId === "cancel");
+  return record === undefined ? undefined : JSON.parse(record.value);
+}

@@ -1,22 +1,19 @@
 import assert from "node:assert/strict";
 import { isSluiceError } from "../../base/errors.ts";
 import { field } from "../../base/json.ts";
-import type { ProgramEnd, RunHost, RunProgram, StepRunner } from "../../journal/seam.ts";
+import type { RunProgram } from "../../journal/seam.ts";
+import { nested } from "../programs.ts";
 import {
-  ask,
+  cancelIn,
   cancelled,
-  child,
   completed,
   createGate,
   endOf,
-  eventsOf,
   expectWhole,
   type Facts,
-  forkOptions,
   recordsOf,
   rejects,
   start,
-  statusesOf,
   stepsOf,
   turns,
   untilAsked,
@@ -34,27 +31,6 @@ function heeding(reached: () => void, reasons: unknown[] = []): RunProgram {
     await steps.run("clean up", () => null);
     return cancelled(steps);
   };
-}
-
-/** Two levels of forks, and a question at the bottom of one. */
-async function nested(steps: StepRunner): Promise<ProgramEnd> {
-  const depth = steps.runId.split("/").length;
-  if (depth === 1) {
-    const ends = await steps.fork("fan", [child("a"), child("b")], forkOptions());
-    return steps.signal.aborted ? cancelled(steps) : completed(statusesOf(ends));
-  }
-  if (steps.runId === "r1/fan/a") return completed();
-  if (depth === 3) await steps.fork("deep", [child("c")], forkOptions());
-  else await ask(steps, "q1");
-  return steps.signal.aborted ? cancelled(steps) : completed();
-}
-const refused: RunProgram = () => assert.fail("the program of a cancelled run was called");
-
-/** Who asked for the end of a run, when and why, as its journal has it. */
-async function cancelIn(host: RunHost, runId = "r1"): Promise<unknown> {
-  const journal = (await host.journal(runId)).find((each) => each.runId === runId);
-  const record = journal?.records.find(({ phase, stepId }) => phase === "life" && stepId === "cancel");
-  return record === undefined ? undefined : JSON.parse(record.value);
 }
 
 /** A run is cancelled through its owner, or closed by whoever asks when it has none. */
@@ -164,91 +140,6 @@ export const cancelFacts: Facts = {
     );
     assert.deepEqual(await second.host.requests(), []);
     await expectWhole(second.host);
-  },
-
-  "a run without a live owner is closed with its children, and none of its code runs": async ({ connect, clock }) => {
-    const first = await connect();
-    await start(first.host, nested);
-    await untilAsked(first.host);
-    await first.crash();
-    const { host } = await connect();
-    assert.equal(await host.cancel("r1", "enough", "me"), "cancelled");
-    const journals = await host.journal("r1");
-    assert.deepEqual(
-      journals.map(({ runId, end }) => [runId, end?.status]),
-      [
-        ["r1", "cancelled"],
-        ["r1/fan/a", "completed"],
-        ["r1/fan/b", "cancelled"],
-        ["r1/fan/b/deep/c", "cancelled"],
-      ],
-    );
-    assert.deepEqual(await cancelIn(host), { reason: "enough", by: "me", at: clock.now() });
-    // Children are closed before their parents: a kill in between leaves nothing open below an end.
-    const ends = await Promise.all(journals.map(({ runId }) => recordsOf(host, runId)));
-    assert.deepEqual(
-      ends.map((records) => records.at(-1)),
-      ["life closed", "life end", "life closed", "life closed"],
-    );
-    const finished = (await eventsOf(host)).at(-1);
-    assert.deepEqual([finished?.type, finished?.data], ["run.finished", { status: "cancelled", reason: "enough" }]);
-    assert.equal(field((await host.result("r1")).value, "reason"), "enough");
-    await expectWhole(host);
-  },
-
-  "the open requests of a closed run expire": async ({ connect }) => {
-    const first = await connect();
-    await start(first.host, nested);
-    await untilAsked(first.host);
-    await first.crash();
-    const { host } = await connect();
-    assert.equal((await host.requests("r1")).length, 1);
-    await host.cancel("r1", "enough", "me");
-    assert.deepEqual(await host.requests(), []);
-    const expired = (await eventsOf(host, "r1", { children: true })).filter(({ type }) => type === "request.expired");
-    assert.deepEqual(
-      expired.map(({ runId, data }) => [runId, data.requestId]),
-      [["r1/fan/b/deep/c", "q1"]],
-    );
-    assert.equal(await host.signal("r1/fan/b/deep/c", { name: "request/q1", payload: 1, by: "late" }), "unknown");
-  },
-
-  "a cancel outlives the owner that had not carried it out": async ({ connect }) => {
-    const first = await connect();
-    const gate = createGate();
-    await start(first.host, async (steps) => {
-      await steps.run("deaf", async () => {
-        await gate.wait();
-        return null;
-      });
-      return completed();
-    });
-    await gate.reached;
-    assert.equal(await first.host.cancel("r1", "enough", "me"), "requested");
-    await first.crash();
-    gate.open();
-    const { host } = await connect();
-    assert.equal((await host.get("r1"))?.status, "suspended");
-    const end = await endOf(await host.resume("r1", refused));
-    assert.equal(end.status, "cancelled");
-    assert.equal((await host.get("r1"))?.status, "cancelled");
-    await expectWhole(host);
-  },
-
-  "a close that failed half way is finished by the next": async ({ connect }) => {
-    const first = await connect();
-    await start(first.host, nested);
-    await untilAsked(first.host);
-    await first.crash();
-    const [second, third] = [await connect(), await connect()];
-    second.failWrites(({ runId }) => (runId === "r1/fan/b" ? "before" : undefined));
-    await rejects(second.host.cancel("r1", "enough", "me"), "store_io");
-    assert.deepEqual(
-      (await third.host.journal("r1")).map(({ end }) => end?.status),
-      [undefined, "completed", undefined, "cancelled"],
-    );
-    assert.equal(await third.host.cancel("r1", "still", "somebody else"), "cancelled");
-    await expectWhole(third.host);
   },
 
   "a run that is cancelled while it is being suspended ends as cancelled, whoever was first": async ({ connect }) => {

@@ -65,7 +65,7 @@ export const replayFacts: Facts = {
       // Impure on purpose: the way the run takes hangs on values nobody can compute again.
       const random = await call("random", () => Math.random());
       const at = await steps.now("at");
-      const way = await call(`way/${String(random)}`, () => ({ left: Math.random(), at: clock.now() }));
+      const way = await call(`way/${JSON.stringify(random)}`, () => ({ left: Math.random(), at: clock.now() }));
       seen.push([random, at, way]);
       if (seen.length === 1) await gate.wait();
       return completed([random, at, way, await call("last", () => "end")]);

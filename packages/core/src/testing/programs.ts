@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
+import { ask, cancelled, child, completed, forkOptions, statusesOf } from "./world.ts";
+
+/** A run whose children do what `children` says, by their keys. */
+export function forking(
+  children: Readonly<Record<string, RunProgram>>,
+  onFailure: "cancel" | "settle" = "settle",
+): RunProgram {
+  return async (steps, input) => {
+    const [, , key = ""] = steps.runId.split("/");
+    if (steps.runId !== "r1") return await (children[key] ?? assert.fail(`no child ${key}`))(steps, input);
+    const ends = await steps.fork(
+      "fan",
+      Object.keys(children).map((each) => child(each)),
+      forkOptions(onFailure),
+    );
+    return completed(Object.entries(ends).map(([each, { status, value }]) => [each, status, value]));
+  };
+}
+
+/** Two levels of forks, and a question at the bottom of one. */
+export async function nested(steps: StepRunner): Promise<ProgramEnd> {
+  const depth = steps.runId.split("/").length;
+  if (depth === 1) {
+    const ends = await steps.fork("fan", [child("a"), child("b")], forkOptions());
+    return steps.signal.aborted ? cancelled(steps) : completed(statusesOf(ends));
+  }
+  if (steps.runId === "r1/fan/a") return completed();
+  if (depth === 3) await steps.fork("deep", [child("c")], forkOptions());
+  else await ask(steps, "q1");
+  return steps.signal.aborted ? cancelled(steps) : completed();
+}
