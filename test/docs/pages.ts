@@ -13,7 +13,13 @@ export interface Page {
 }
 
 export function readPages(): readonly Page[] {
-  const paths = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", ...globSync("docs/*.md", { cwd: root }).sort()];
+  const paths = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "examples/README.md",
+    ...globSync("docs/*.md", { cwd: root }).sort(),
+  ];
   return paths.map(readPage);
 }
 

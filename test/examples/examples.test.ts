@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -24,6 +24,13 @@ function run(example: string, args: readonly string[] = [], env: Readonly<Record
   });
   return { status, stdout, stderr };
 }
+
+test("examples/README.md names every example", () => {
+  const readme = readFileSync(join(root, "examples/README.md"), "utf8");
+  const files = readdirSync(join(root, "examples"), { recursive: true, encoding: "utf8" });
+  const unnamed = files.filter((file) => /\.(?:ts|yml)$/.test(file) && !readme.includes(file));
+  expect(unnamed).toEqual([]);
+});
 
 test("codeReview by program: an Edit in Plan is refused, Execute edits, Review approves", () => {
   const { status, stdout, stderr } = run("code-review.ts");
@@ -101,7 +108,7 @@ test("the CI workflow runs the script that is here, by a build that is here", ()
   expect(scripts).toHaveProperty("build");
 });
 
-/** Node 22 announces node:sqlite as experimental. */
+/** Node 22 announces node:sqlite, and that it strips types, as experimental. */
 function withoutNodeNotice(stderr: string): string {
-  return stderr.replace(/^\(node:\d+\) ExperimentalWarning: SQLite .*\n\(Use `node --trace-warnings .*\n/m, "");
+  return stderr.replaceAll(/^\(node:\d+\) ExperimentalWarning: .*\n(?:\(Use `node --trace-warnings .*\n)?/gm, "");
 }
