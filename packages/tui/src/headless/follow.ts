@@ -1,4 +1,4 @@
-import { type JsonObject, messageOf, type SluiceEvent, visible } from "@sluice/core";
+import { type JsonObject, messageOf, type OpenRequest, type SluiceEvent, visible } from "@sluice/core";
 import type { RunHandle, RunResult } from "@sluice/stages";
 import { createAccountant } from "./account.ts";
 import { EXIT, exitCodeOf, type StopSignal } from "./exit-code.ts";
@@ -14,6 +14,8 @@ export interface FollowOptions {
   readonly failOnDenied: boolean;
   /** What earlier processes wrote; not shown again. */
   readonly past?: readonly SluiceEvent[];
+  /** Requests that were open before the run was taken up. */
+  readonly open?: readonly OpenRequest[];
   /** Whether requests stay open for other processes: then each is announced with the line that answers it. */
   readonly waits: boolean;
   /** What a command has to say beside the report, in the formats for programs. */
@@ -68,7 +70,7 @@ async function show(
   options: FollowOptions,
   accountant: ReturnType<typeof createAccountant>,
 ): Promise<Shown> {
-  const { reporter, past = [], terminal } = options;
+  const { reporter, past = [], open = [], terminal, waits } = options;
   const known = new Set<string>();
   for (const event of past) {
     known.add(event.id);
@@ -78,11 +80,13 @@ async function show(
   let began = false;
   const reading = (async (): Promise<void> => {
     for await (const event of handle.events) {
+      // A run that is refused waits for nobody.
+      if (!began && waits) for (const request of open) announce(request, options);
       began = true;
       if (known.has(event.id)) continue;
       accountant.add(event);
       reporter.event(event);
-      if (options.waits) announce(event, options);
+      if (waits) announceNew(event, options);
     }
   })();
   try {
@@ -99,10 +103,15 @@ async function show(
   }
 }
 
-function announce({ type, data, runId }: SluiceEvent, { terminal, answer }: FollowOptions): void {
+function announceNew({ type, data, runId }: SluiceEvent, options: FollowOptions): void {
   if (type !== "grant.requested" && type !== "request.opened") return;
   const { requestId, kind } = data;
-  if (typeof requestId !== "string") return;
+  if (typeof requestId === "string" && typeof kind === "string") announce({ runId, requestId, kind }, options);
+}
+
+type Announced = Pick<OpenRequest, "runId" | "requestId"> & { readonly kind: string };
+
+function announce({ runId, requestId, kind }: Announced, { terminal, answer }: FollowOptions): void {
   const answers = kind === "askUser" || kind === "humanState" ? "--value <text>" : "approve|deny|defer";
   terminal.err(`sluice: waits for an answer: ${visible(answer({ runId, requestId }))} ${answers}\n`);
 }

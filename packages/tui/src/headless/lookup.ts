@@ -1,4 +1,4 @@
-import { type RunHost, type RunSummary, SluiceError, type SluiceEvent } from "@sluice/core";
+import { didYouMean, type RunHost, type RunSummary, SluiceError, type SluiceEvent } from "@sluice/core";
 import { openToRead, type Place } from "../project/place.ts";
 
 /** Opens the store to look at it, for as long as `look` takes. */
@@ -15,10 +15,15 @@ export async function withStore<T>(place: Place, look: (host: RunHost) => Promis
 export async function requireRun(host: RunHost, place: Place, runId: string): Promise<RunSummary> {
   const known = await host.get(runId);
   if (known === undefined) {
+    const close = didYouMean(
+      runId,
+      (await host.list()).map((run) => run.runId),
+    );
+    const hint = close === undefined ? "" : ` Did you mean ${close}?`;
     throw new SluiceError(
       "Session",
       "run_unknown",
-      `there is no run ${runId} in ${place.store}; sluice runs lists what is there`,
+      `there is no run ${runId} in ${place.store}.${hint} sluice runs lists what is there`,
     );
   }
   if (known.parentId !== undefined) {

@@ -1,4 +1,4 @@
-import { field, type Json, type SecurityMode, SluiceError, type SluiceEvent } from "@sluice/core";
+import { field, type Json, type OpenRequest, type SecurityMode, SluiceError, type SluiceEvent } from "@sluice/core";
 import { type PipelineSource, startOf } from "@sluice/stages";
 import { readSettings, refuseInsideRun } from "../project/environment.ts";
 import { modelFor } from "../project/model.ts";
@@ -20,7 +20,7 @@ export async function resume({ runId, flags }: ResumeRequest, context: CommandCo
   const { env, here } = context;
   refuseInsideRun(readSettings(env), "resume");
   const at = placeOf(flags, here);
-  const { started, past } = await readRun(at, runId);
+  const { started, past, open } = await readRun(at, runId);
   const { data } = started;
   const place: Place = { ...at, cwd: flags.cwd === undefined ? textAt(data, "cwd") : at.cwd };
   // The store says which file to load, so it has to be this machine's own before anything is loaded.
@@ -43,6 +43,7 @@ export async function resume({ runId, flags }: ResumeRequest, context: CommandCo
         allow: flags.allow ?? textsAt(data, "allow"),
         host,
         past,
+        open,
         begin: (session) => session.resume(found.pipeline, runId, { acceptChanges }),
       },
       context,
@@ -53,11 +54,14 @@ export async function resume({ runId, flags }: ResumeRequest, context: CommandCo
   }
 }
 
+interface RunSoFar {
+  readonly started: SluiceEvent;
+  readonly past: readonly SluiceEvent[];
+  readonly open: readonly OpenRequest[];
+}
+
 /** What the journal says, without touching it. Throws for a run that cannot be taken up. */
-function readRun(
-  place: Place,
-  runId: string,
-): Promise<{ readonly started: SluiceEvent; readonly past: readonly SluiceEvent[] }> {
+function readRun(place: Place, runId: string): Promise<RunSoFar> {
   return withStore(place, async (host) => {
     const known = await requireRun(host, place, runId);
     if (known.end !== undefined)
@@ -69,7 +73,8 @@ function readRun(
         `run ${runId} is at work in ${known.owner}; wait for it, or stop that process first`,
       );
     }
-    return { started: await startOf(host, runId), past: await eventsOf(host, runId) };
+    const [started, past] = [await startOf(host, runId), await eventsOf(host, runId)];
+    return { started, past, open: await host.requests(runId) };
   });
 }
 

@@ -1,5 +1,6 @@
 import {
   type JsonObject,
+  type OpenRequest,
   type RunHost,
   type SecurityMode,
   SluiceError,
@@ -30,6 +31,8 @@ export interface Work {
   readonly host?: RunHost;
   /** What earlier processes wrote. */
   readonly past?: readonly SluiceEvent[];
+  /** Requests that are open already. */
+  readonly open?: readonly OpenRequest[];
   /** What the command says beside the report, in the formats for programs. */
   readonly beside?: JsonObject;
   readonly begin: (session: Session) => RunHandle<unknown>;
@@ -37,7 +40,7 @@ export interface Work {
 
 /** Makes the session, shows the run until it ends here, and lets everything go. */
 export async function work(
-  { place, flags, model, mode, allow, host, past, beside, begin }: Work,
+  { place, flags, model, mode, allow, host, past, open, beside, begin }: Work,
   context: CommandContext,
 ): Promise<Followed> {
   const { terminal, env, here } = context;
@@ -62,6 +65,7 @@ export async function work(
       failOnDenied: flags.failOnDenied === true,
       waits: wait !== undefined && interactors.length === 0,
       ...(past === undefined ? {} : { past }),
+      ...(open === undefined ? {} : { open }),
       ...(beside === undefined ? {} : { beside }),
       resume: (runId) => commandLine(["resume", runId], place, here, env),
       answer: ({ runId, requestId }) => commandLine(["answer", rootOf(runId), requestId], place, here, env),
