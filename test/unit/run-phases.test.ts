@@ -462,4 +462,3 @@ test("the initial state's input is the run's, as its own schema takes it", async
   const other = pipeline({ id: "p", input, stages: { picky }, initial: "picky", next: { picky: () => done(1) } });
   await expect(live.run(other, { task: "too long" })).rejects.toMatchObject({ code: "input_invalid" });
 });
-});

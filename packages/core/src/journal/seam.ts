@@ -82,6 +82,8 @@ export interface StepRunner {
 export interface WaitOptions {
   /** Counted from the moment the wait was first entered, by the recorded clock. */
   readonly timeoutMs?: number;
+  /** Takes out of a payload what must not be recorded, such as known secrets. Asked once, before the record. */
+  readonly clean?: (payload: Json) => Json;
 }
 
 /** A signal as its receiver sees it: who sent what, and when. */

@@ -171,7 +171,7 @@ export function createStepRunner(run: RunAtWork): ProgramRunner {
         },
       ),
 
-    waitForSignal: (name, { timeoutMs } = {}) =>
+    waitForSignal: (name, { timeoutMs, clean } = {}) =>
       step<ReceivedSignal | undefined>(
         `wait/${name}`,
         (done) => {
@@ -194,7 +194,8 @@ export function createStepRunner(run: RunAtWork): ProgramRunner {
           };
           await waitFor(run, { arrived: look, ...(until === undefined ? {} : { until }) });
           // Decided here: a look that is still under way must not change what is recorded.
-          const received = found;
+          const received =
+            found === undefined || clean === undefined ? found : { ...found, payload: clean(found.payload) };
           if (received !== undefined) take(name, 1);
           await done(JSON.stringify(received ?? null));
           return received;

@@ -1,11 +1,10 @@
 import { field, type Json } from "../base/json.ts";
 import type { DenialCause } from "../gate/denial.ts";
-import type { SecretFilter } from "../journal/redact.ts";
 import type { OpenRequest, ReceivedSignal } from "../journal/seam.ts";
 import type { CallsOf, Proposed } from "./calls.ts";
 import type { Judge, Judged } from "./judge.ts";
 
-/** An answer from the journal, without known secrets: what, by whom, about which digest. */
+/** An answer from the journal: what, by whom, about which digest. */
 export interface JournaledAnswer {
   readonly kind: "approve" | "deny" | "defer" | "value" | "none";
   readonly reason: string | undefined;
@@ -16,29 +15,30 @@ export interface JournaledAnswer {
 const KINDS: readonly JournaledAnswer["kind"][] = ["approve", "deny", "defer", "value", "none"];
 
 /** Answers from other processes may be anything: what is none of ours denies. */
-export function readAnswer({ payload, by }: ReceivedSignal, secrets: SecretFilter): JournaledAnswer {
+export function readAnswer({ payload, by }: ReceivedSignal): JournaledAnswer {
   const text = (key: string): string | undefined => {
     const value = field(payload, key);
-    return typeof value === "string" ? secrets.text(value) : undefined;
+    return typeof value === "string" ? value : undefined;
   };
   const asked = text("kind");
   const kind = KINDS.find((known) => known === asked);
-  const value = field(payload, "value");
   return {
     kind: kind ?? "deny",
     reason: kind === undefined ? "the answer could not be understood" : (text("reason") ?? text("cause")),
-    value: value === undefined ? undefined : secrets.json(value),
+    value: field(payload, "value"),
     digest: text("digest"),
-    by: secrets.text(by),
+    by,
   };
 }
 
 /** Offers a request to whoever is there and waits, with the state's place given free. Undefined when the run was cancelled. */
 export async function awaitAnswer(of: CallsOf, request: OpenRequest): Promise<ReceivedSignal | undefined> {
-  const { people } = of.execution.deps;
+  const { people, secrets } = of.execution.deps;
   people.offer(request);
   try {
-    return await of.place.whileFree(() => of.execution.steps.waitForSignal(`request/${request.requestId}`));
+    return await of.place.whileFree(() =>
+      of.execution.steps.waitForSignal(`request/${request.requestId}`, { clean: secrets.json }),
+    );
   } finally {
     people.withdraw(request.runId, request.requestId);
   }
@@ -53,7 +53,6 @@ export async function askGrants(
   judged: readonly Judged[],
 ): Promise<readonly Judged[]> {
   const { grants, journal, execution } = of;
-  const { secrets } = execution.deps;
   const asked = group.flatMap((proposed) => {
     const one = judged.find(({ id, verdict }) => id === proposed.proposal.id && verdict.kind === "ask");
     return one === undefined ? [] : [{ proposed, one, requestId: grants.request(proposed.proposal) }];
@@ -75,7 +74,7 @@ export async function askGrants(
   for (const { proposed, requestId } of asked) {
     const received = answers.get(requestId);
     if (received === undefined) continue;
-    const { kind, digest } = readAnswer(received, secrets);
+    const { kind, digest } = readAnswer(received);
     const minted = grants.answer(requestId, { approve: kind === "approve", digest: digest ?? "" });
     // The journal takes one answer: one that was for something else closes the request all the same.
     if (!minted) grants.answer(requestId, { approve: false, digest: proposed.proposal.argsDigest });
@@ -89,7 +88,7 @@ export async function askGrants(
         last.push(judge.cancelled(one, step));
         continue;
       }
-      const answer = readAnswer(received, secrets);
+      const answer = readAnswer(received);
       const { by, kind, reason } = answer;
       const said = {
         requestId,

@@ -17,6 +17,7 @@ import { argsSummary, grantBody } from "../gate/summary.ts";
 import type { BoundCall, CallWork, Tool } from "../gate/tool.ts";
 import type { StepCall } from "../journal/seam.ts";
 import type { CallsOf, Group, Proposed } from "./calls.ts";
+import { cleaned } from "./clean.ts";
 import { cancelReason, orAborted } from "./over.ts";
 import { REPEATED, STUCK } from "./repeats.ts";
 import { type Runnable, toolCall } from "./run-call.ts";
@@ -70,10 +71,12 @@ export function createJudge(of: CallsOf): Judge {
   const works = new Map<string, CallWork>();
 
   const decided = (judged: Judged, step: StepCall): Judged => {
-    const { verdict, id, tool } = judged;
+    const { id, tool } = judged;
     const proposal = of.proposalOf(id);
     // What still waits for a person is decided later.
-    if (proposal === undefined || verdict.kind === "ask") return judged;
+    if (proposal === undefined || judged.verdict.kind === "ask") return judged;
+    // Reasons come from tools and hooks, too.
+    const verdict = cleaned(judged.verdict, deps.secrets);
     const what = { callId: id, tool, argsDigest: proposal.argsDigest, args: argsSummary(tool, proposal.input ?? null) };
     const cause = verdict.kind === "refused" && verdict.cause !== undefined ? { cause: verdict.cause } : {};
     const how =
@@ -81,7 +84,7 @@ export function createJudge(of: CallsOf): Judge {
         ? { verdict: "approved", by: verdict.by }
         : { verdict: "refused", ...cause, result: verdict.output };
     step.event(journal.event("call.decided", { ...what, ...how }));
-    return judged;
+    return { ...judged, verdict };
   };
 
   const bind = async (tool: Tool, proposal: Proposal): Promise<LiveTool> => {
@@ -92,9 +95,14 @@ export function createJudge(of: CallsOf): Judge {
     bound.set(proposal.id, result.call);
     // They are recorded: a tool's facts that are not JSON are facts nobody can rely on.
     const own = ownCopy(result.call.subjects(deps.workspace));
-    const reason = own.ok ? "" : `what ${tool.name} says this call would touch is not JSON: ${own.fault}`;
-    return { ...facts, bound: { ok: true, subjects: own.ok ? own.value : [{ kind: "refused", reason }] } };
+    if (own.ok) return { ...facts, bound: { ok: true, subjects: own.value.map(withoutSecrets) } };
+    const reason = `what ${tool.name} says this call would touch is not JSON: ${own.fault}`;
+    return { ...facts, bound: { ok: true, subjects: [{ kind: "refused", reason }] } };
   };
+
+  /** Paths and words stay as they are, since calls are held to them: they come from arguments that were cleaned. */
+  const withoutSecrets = (subject: Subject): Subject =>
+    "reason" in subject ? { ...subject, reason: deps.secrets.text(subject.reason) } : subject;
 
   /** Runs the hooks on an approved call and lets a writing tool prepare its intent. */
   const approve = async (
@@ -117,7 +125,8 @@ export function createJudge(of: CallsOf): Judge {
     const { vetoed } =
       guards.length === 0 ? {} : await runGuardHooks(guards, guarded, ctx, { clock: deps.clock, signal });
     if (vetoed !== undefined) {
-      step.event(journal.event("hook.vetoed", { callId: id, tool, hook: vetoed.hook, reason: vetoed.reason }));
+      const reason = deps.secrets.text(vetoed.reason);
+      step.event(journal.event("hook.vetoed", { callId: id, tool, hook: vetoed.hook, reason }));
       return { id, tool, subjects: [], verdict: refusal("hook", tool, vetoed.reason, wayOut) };
     }
     const intent = await prepare(proposal, by, subjects);

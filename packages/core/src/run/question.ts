@@ -55,7 +55,7 @@ export async function askQuestion(of: CallsOf, at: string, runnable: Runnable): 
       step.event(journal.event("request.expired", { requestId, cause: "cancelled" }));
       return finished(none("cancelled", "the run was cancelled while this waited for an answer"), step);
     }
-    const answer = readAnswer(received, deps.secrets);
+    const answer = readAnswer(received);
     const { kind, by, reason } = answer;
     const said = { requestId, answer: kind, by, answeredAt: received.at };
     step.event(journal.event("request.answered", reason === undefined ? said : { ...said, reason }));

@@ -1,0 +1,369 @@
+import { done, fail, fanOut, type Json, pipeline, stage, to } from "@sluice/core";
+import type { ScriptedTurn } from "@sluice/stages";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { createLiveText } from "../../packages/stages/src/agent/live-text.ts";
+import {
+  caller,
+  completed,
+  eventsOf,
+  eventually,
+  failed,
+  json,
+  noModel,
+  session,
+  type TestSession,
+  tool,
+  work,
+} from "../support/run-kit.ts";
+import { talker } from "../support/talker.ts";
+
+// No pattern knows this one: only its value gives it away.
+const key = "K3y-0f-the-c4stle-Zq81";
+const env = { CASTLE_TOKEN: key };
+const escaped = [...key].map((letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");
+
+const input = z.object({ task: z.string() });
+const task = { task: "t" };
+
+/** Everything a run leaves, as one text; no part of a key of half its length may be in it. */
+async function traces(live: TestSession, runId: string, more: unknown): Promise<string> {
+  const events = await eventsOf(live.host, runId);
+  return JSON.stringify([events, await live.host.journal(runId), await live.host.get(runId), more]);
+}
+function expectNoKey(text: string): void {
+  // Escapes inside JSON inside JSON are undone first.
+  const plain = text.replaceAll(/\\+u([0-9a-f]{4})/g, (_all, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+  const half = Math.ceil(key.length / 2);
+  for (let at = 0; at + half <= key.length; at += 1) {
+    const part = key.slice(at, at + half);
+    expect(
+      plain.includes(part),
+      `"${part}" is in ${plain.slice(Math.max(0, plain.indexOf(part) - 200), plain.indexOf(part) + 100)}`,
+    ).toBe(false);
+  }
+}
+
+test("a key in what a model says, asks for and completes with is nowhere in requests, events, results or journal", async () => {
+  const turns: readonly ScriptedTurn[] = [
+    {
+      reasoning: `the key is ${key}`,
+      text: `I found ${key}.`,
+      calls: [{ tool: "Echo", input: { text: key, [key]: [key] } }],
+    },
+    {
+      calls: [
+        { tool: "Echo", rawInput: `{"text":"${escaped}"}` },
+        { tool: "Echo", rawInput: `{"text":"${key}` },
+        { tool: key, input: {} },
+      ],
+    },
+    { calls: [{ tool: "Outside", input: { text: key } }] },
+    { calls: [{ tool: "finish", input: { summary: 1, [key]: key } }] },
+    { calls: [{ tool: "finish", input: { summary: `use ${key}` } }] },
+  ];
+  const model = talker(({ turn }) => turns[turn] ?? {});
+  const given: Json[] = [];
+  const live = session({
+    model,
+    env,
+    interactors: [
+      {
+        name: "me",
+        answer: async ({ body }) => {
+          given.push(body);
+          return { kind: "deny", reason: `not with ${key}` };
+        },
+      },
+    ],
+    tools: [
+      tool("Echo", {
+        execute: async (args) => {
+          given.push(args);
+          return { ok: true, output: args };
+        },
+      }),
+      tool("Outside"),
+    ],
+  });
+  const state = stage({
+    prompt: "Work.",
+    allowedTools: ["Echo"],
+    completionTool: "finish",
+    completionSchema: z.object({ summary: z.string() }),
+    turnCap: 9,
+  });
+  const pipe = pipeline({
+    id: "p",
+    input,
+    stages: { one: state },
+    initial: "one",
+    next: { one: ({ output }) => done(output) },
+  });
+  const handle = live.start(pipe, { task: `deploy with ${key}` });
+  const live_: unknown[] = [];
+  handle.onLive((chunk) => live_.push(chunk));
+  const result = await handle;
+  expect(result).toMatchObject({ status: "completed", output: { summary: "use [redacted:CASTLE_TOKEN]" } });
+  expectNoKey(await traces(live, handle.runId, [result, model.heard, given, live_]));
+  // The tools ran with what stands in the transcript: the digest, the gate and the tool saw the same.
+  expect(given).toContainEqual({ text: "[redacted:CASTLE_TOKEN]" });
+});
+
+test("a key in what tools return, note, report or throw, and in what people answer, is replaced on its way in", async () => {
+  const live = session({
+    model: noModel,
+    env,
+    interactors: [{ name: "me", answer: async () => ({ kind: "value", value: `it is ${key}` }) }],
+    tools: [
+      tool("Says", {
+        execute: async () => ({
+          ok: true,
+          output: { text: [key] },
+          full: `all: ${key}`,
+          notes: { [key]: key },
+          facts: { [key]: key },
+        }),
+      }),
+      tool("Throws", { execute: () => Promise.reject(new Error(`401 for ${key}`)) }),
+      tool("Long", { execute: async () => ({ ok: true, output: `${"x".repeat(120_000)}${key}` }) }),
+      tool("Knows", {
+        subjects: () => {
+          throw new Error(`cannot open ${key}`);
+        },
+      }),
+      tool("Vetoed"),
+      tool("Guesses", { subjects: () => [{ kind: "opaque", reason: `it reads ${key}` }] }),
+    ],
+  });
+  const told: Json[] = [];
+  const state = work({
+    allowedTools: ["Says", "Throws", "Long", "Knows", "Guesses", "Vetoed", "AskUser"],
+    onCall: ({ tool: name }) => (name === "Vetoed" ? { veto: `not ${key}` } : undefined),
+    act: async (scope) => {
+      const call = caller(scope);
+      for (const name of ["Says", "Throws", "Long", "Knows", "Guesses", "Vetoed"]) told.push(await call(name));
+      told.push(await call("AskUser", { question: "What is it?" }));
+      return completed(told);
+    },
+  });
+  const pipe = pipeline({
+    id: "p",
+    input,
+    stages: { one: state },
+    initial: "one",
+    next: { one: ({ output }) => done(output) },
+  });
+  const result = await live.run(pipe, task);
+  expect(result.status).toBe("completed");
+  expect(told.at(-1)).toBe("it is [redacted:CASTLE_TOKEN]");
+  expectNoKey(await traces(live, result.runId, [result, told]));
+});
+
+test("a key in an answer from another process is not in the run's records", async () => {
+  const live = session({ model: noModel, env, wait: true, tools: [tool("Deploy")] });
+  const state = work({ allowedTools: [], act: async (scope) => completed(await caller(scope)("Deploy")) });
+  const pipe = pipeline({
+    id: "p",
+    input,
+    stages: { one: state },
+    initial: "one",
+    next: { one: ({ output }) => done(output) },
+  });
+  const handle = live.start(pipe, task);
+  await eventually(async () => (await live.host.requests()).length === 1);
+  const payload = { kind: "deny", reason: `because of ${key}` };
+  await live.host.signal(handle.runId, { name: "request/one#1/a1/t1.c0", payload, by: "me" });
+  const result = await handle;
+  expectNoKey(await traces(live, handle.runId, result));
+});
+
+test("a key in what hooks, prompts and routes return or throw is replaced, in runs and in their siblings", async () => {
+  const model = talker(() => ({ calls: [{ tool: "finish", input: {} }] }));
+  const live = session({ model, env });
+  const seen: Json[] = [];
+  const asked = stage({
+    setup: () => ({ found: key }),
+    prompt: (ctx) => `Use ${key} and ${JSON.stringify(ctx.setup)}.`,
+    allowedTools: [],
+    completionTool: "finish",
+    completionSchema: z.object({}),
+    turnCap: 2,
+    assert: (_result, ctx) => (ctx.attempt === 1 ? { retry: `mind ${key}` } : "ok"),
+    exit: (_result, ctx) => void seen.push(json(ctx)),
+  });
+  const pipe = pipeline({
+    id: "p",
+    input,
+    stages: {
+      asked,
+      a: work({
+        act: ({ ctx }) => {
+          seen.push(json(ctx));
+          return completed(`from a: ${key}`);
+        },
+      }),
+      b: work({ act: () => failed(`b fell over ${key}`) }),
+      join: work({
+        setup: () => {
+          throw new Error(`no ${key}`);
+        },
+      }),
+      last: work({ assert: () => ({ fail: `not with ${key}` }), exit: () => Promise.reject(new Error(key)) }),
+    },
+    initial: "asked",
+    next: {
+      asked: () => fanOut([to("a", { key }), "b"], { join: "join", input: { key }, onFailure: "settle" }),
+      join: {
+        completed: () => done(null),
+        failed: (result) => to("last", { why: `${result.message} ${key}` }, { context: { last: key } }),
+      },
+      last: { completed: () => done(null), failed: (result) => fail(`${result.message}; ${key}`) },
+    },
+  });
+  const result = await live.run(pipe, task);
+  expect(result).toMatchObject({
+    status: "failed",
+    error: { message: expect.stringContaining("[redacted:CASTLE_TOKEN]") },
+  });
+  expectNoKey(await traces(live, result.runId, [result, model.heard, seen]));
+});
+
+test("a route's output holds no key either", async () => {
+  const live = session({ model: noModel, env });
+  const pipe = pipeline({
+    id: "p",
+    input,
+    stages: { one: work() },
+    initial: "one",
+    next: { one: () => done({ [key]: key }) },
+  });
+  const result = await live.run(pipe, task);
+  expect(result).toMatchObject({
+    status: "completed",
+    output: { "[redacted:CASTLE_TOKEN]": "[redacted:CASTLE_TOKEN]" },
+  });
+  expectNoKey(await traces(live, result.runId, result));
+});
+
+test("a model's failure that repeats a key of the session does not", async () => {
+  const model = talker(() => ({ errors: [{ status: 400, message: `bad header: ${key}` }] }));
+  const state = stage({
+    prompt: "p",
+    allowedTools: [],
+    completionTool: "finish",
+    completionSchema: z.object({}),
+    turnCap: 2,
+  });
+  const live = session({ model, env });
+  const result = await live.run(
+    pipeline({ id: "p", input, stages: { one: state }, initial: "one", next: { one: () => done(1) } }),
+    task,
+  );
+  expect(result).toMatchObject({ status: "failed", error: { code: "model" } });
+  expectNoKey(await traces(live, result.runId, result));
+});
+
+describe("streamed text", () => {
+  const long = "K3y-0f-the-c4stle-Zq81-and-more-of-it";
+  const secrets = { longest: long.length, text: replaced, json: (value: Json): Json => value };
+  function replaced(text: string): string {
+    return text.replaceAll(long, "[long]").replaceAll(key, "[key]");
+  }
+  /** What is shown of a text that comes in pieces. */
+  function shown(pieces: readonly string[], ending: "end" | "drop" = "end"): string[] {
+    const out: string[] = [];
+    const text = createLiveText(secrets, (piece) => out.push(piece));
+    for (const piece of pieces) text.push(piece);
+    text[ending]();
+    return out;
+  }
+  const texts = [
+    `a ${key} b ${long} c`,
+    key,
+    long,
+    `${key}${long}`,
+    `${long}${key}x`,
+    "nothing to hide",
+    `K3y-0f-the ${key.slice(1)}`,
+  ];
+
+  test.each(texts)(
+    "shows %j as the transcript has it, however it is cut, and no part of a secret on the way",
+    (whole) => {
+      for (let size = 1; size <= whole.length; size += 1) {
+        const pieces = whole.match(new RegExp(`.{1,${size}}`, "g")) ?? [];
+        const out = shown(pieces);
+        expect(out.join("")).toBe(replaced(whole));
+      }
+    },
+  );
+
+  test("that is cut inside a secret shows nothing of it", () => {
+    for (let length = 1; length < long.length; length += 1) {
+      const out = shown([...`see ${long.slice(0, length)}`], "drop").join("");
+      expect("see ".startsWith(out) || out === "see ").toBe(true);
+    }
+  });
+
+  test("of a run comes out in order, and a secret that spans its pieces does not come at all", async () => {
+    const model = talker(() => ({
+      text: `first ${key} last`,
+      reasoning: `hm ${key}`,
+      calls: [{ tool: "finish", input: {} }],
+    }));
+    const state = stage({
+      prompt: "p",
+      allowedTools: [],
+      completionTool: "finish",
+      completionSchema: z.object({}),
+      turnCap: 2,
+    });
+    const live = session({ model, env });
+    const handle = live.start(
+      pipeline({ id: "p", input, stages: { one: state }, initial: "one", next: { one: () => done(1) } }),
+      task,
+    );
+    const heard = new Map<string, string>();
+    handle.onLive(({ channel, chunk }) => {
+      heard.set(channel, (heard.get(channel) ?? "") + z.object({ text: z.string() }).parse(chunk).text);
+    });
+    await handle;
+    expect(Object.fromEntries(heard)).toEqual({
+      text: "first [redacted:CASTLE_TOKEN] last",
+      reasoning: "hm [redacted:CASTLE_TOKEN]",
+    });
+  });
+
+  test("of an answer that was cut is not shown to its end, and the next try begins anew", async () => {
+    const model = talker(({ attempt }) => ({
+      text: `see ${key}`,
+      calls: [{ tool: "finish", input: {} }],
+      errors: attempt === 1 ? [{ cut: true }] : [],
+    }));
+    const state = stage({
+      prompt: "p",
+      allowedTools: [],
+      completionTool: "finish",
+      completionSchema: z.object({}),
+      turnCap: 2,
+    });
+    const live = session({ model, env });
+    const handle = live.start(
+      pipeline({ id: "p", input, stages: { one: state }, initial: "one", next: { one: () => done(1) } }),
+      task,
+    );
+    const tries = new Map<number, string>();
+    handle.onLive(({ chunk }) => {
+      const piece = z.object({ try: z.number(), text: z.string() }).parse(chunk);
+      tries.set(piece.try, (tries.get(piece.try) ?? "") + piece.text);
+    });
+    await eventually(() => live.clock.waiting() === 1);
+    live.clock.turn(1_000);
+    expect(await handle).toMatchObject({ status: "completed" });
+    expect(tries.get(2)).toBe("see [redacted:CASTLE_TOKEN]");
+    expectNoKey(JSON.stringify([...tries]));
+  });
+});
