@@ -1,0 +1,337 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Json } from "@sluice/core";
+import { expect, test, vi } from "vitest";
+import { createPlace, type Place, pipelineFile, reportOf } from "../support/command-process.ts";
+import {
+  type Asked,
+  type LoopbackModel,
+  lastResults,
+  startLoopbackModel,
+  type Turns,
+} from "../support/loopback-model.ts";
+import { isAlive } from "../support/survivors.ts";
+
+const says = (id: string, name: string, input: Json) => ({ calls: [{ id, name, input }] });
+const CODE_REVIEW: Turns = {
+  submit_plan: [
+    says("p0", "Grep", { pattern: "hello" }),
+    says("p1", "submit_plan", { summary: "Wave.", steps: ["Write it."], files: ["wave.txt"], risks: [] }),
+  ],
+  submit_diff: [
+    says("e0", "Write", { file_path: "wave.txt", content: "bye\n" }),
+    says("e1", "submit_diff", {
+      summary: "Waved.",
+      changes: [{ file: "wave.txt", change: "New." }],
+      deviations: [],
+    }),
+  ],
+  submit_review: [says("r0", "submit_review", { verdict: "approve", summary: "Fine.", findings: [] })],
+};
+const REVIEWED = {
+  status: "completed",
+  output: { verdict: "approve", summary: "Fine.", changes: [{ file: "wave.txt" }], plan: "Wave." },
+  stages: [
+    { executionId: "plan#1", turns: 2, usage: { inputTokens: 20, outputTokens: 40 } },
+    { executionId: "execute#1", turns: 2, usage: { inputTokens: 20, outputTokens: 40 } },
+    { executionId: "review#1", turns: 1, usage: { inputTokens: 10, outputTokens: 20 } },
+  ],
+  usage: { inputTokens: 50, outputTokens: 100 },
+};
+const REVIEW = ["run", "codeReview", "wave", "--output-format", "json"];
+const TOOLS = ["run", `${pipelineFile("pipelines.ts")}#tools`, "work", "--output-format", "stream-json"];
+
+function toolsTurns(...turns: readonly Readonly<Record<string, Json>>[]): Turns {
+  const calls = turns.map(({ tool, ...input }, at) => says(`w${at}`, String(tool), input));
+  return { submit_work: [...calls, says("end", "submit_work", { said: "done" })] };
+}
+
+function namesOf(asked: readonly Asked[]): readonly string[] {
+  return asked.map(({ stage, turn }) => `${stage} ${turn}`);
+}
+
+function textOf(place: Place, name: string): string | undefined {
+  const path = join(place.workspace, name);
+  return existsSync(path) ? readFileSync(path, "utf8") : undefined;
+}
+
+async function onlyRun(place: Place) {
+  const [run] = await place.look((host) => host.list());
+  if (run === undefined) throw new Error("there is no run");
+  return run;
+}
+
+async function expectVerified(place: Place): Promise<void> {
+  const { runId } = await onlyRun(place);
+  expect(await place.run(["audit", runId, "--verify"])).toMatchObject({ code: 0 });
+}
+
+test.each([
+  { stage: "submit_plan", turn: 1, within: "before its reply begins", atEvent: undefined },
+  { stage: "submit_diff", turn: 0, within: "in the middle of its stream", atEvent: 4 },
+  { stage: "submit_review", turn: 0, within: "before its reply begins", atEvent: undefined },
+])("a run killed in a model call of $stage, $within, makes that call again and no other", async (killed) => {
+  const { stage, turn, atEvent } = killed;
+  await using model = await startLoopbackModel(CODE_REVIEW);
+  const place = createPlace(model.url);
+  const held = model.hold(place.key, stage, turn, atEvent);
+  const first = place.start(REVIEW);
+  await held.reached;
+  await first.kill();
+
+  const run = await onlyRun(place);
+  expect(run).toMatchObject({ status: "suspended", suspended: "interrupted" });
+  // From another folder and with no settings but the store: the run brings the rest along.
+  const elsewhere = { cwd: dirname(place.workspace), env: { SLUICE_MODEL: "" } };
+  const resumed = await place.run(["resume", run.runId, "--store", place.store, "--output-format", "json"], elsewhere);
+  expect(resumed, resumed.stderr).toMatchObject({ code: 0 });
+  expect(reportOf(resumed)).toMatchObject(REVIEWED);
+  const names = ["submit_plan 0", "submit_plan 1", "submit_diff 0", "submit_diff 1", "submit_review 0"];
+  const expected = names.flatMap((name) => (name === `${stage} ${turn}` ? [name, name] : [name]));
+  expect(namesOf(model.asked(place.key))).toEqual(expected);
+  expect(textOf(place, "wave.txt")).toBe("bye\n");
+  await expectVerified(place);
+});
+
+test("a run goes on with what its script says now, and with what it said before", async () => {
+  const place = createPlace("http://127.0.0.1:9");
+  const script = join(place.workspace, "script.json");
+  const turn = (tool: string, input: Json, more: Readonly<Record<string, Json>> = {}) => ({
+    calls: [{ tool, input }],
+    ...more,
+  });
+  const plan = (summary: string) => turn("submit_plan", { summary, steps: ["Write it."], files: [], risks: [] });
+  const diff = (summary: string) => turn("submit_diff", { summary, changes: [], deviations: [] });
+  const review = turn("submit_review", { verdict: "approve", summary: "Fine.", findings: [] });
+  const write = (content: string) => turn("Write", { file_path: "wave.txt", content });
+  const put = (first: string, execute: Json, then: string): void =>
+    writeFileSync(
+      script,
+      JSON.stringify({ stages: { plan: [plan(first)], execute: [execute, diff(then)], review: [review] } }),
+    );
+  put("the first plan", { ...write("first\n"), delayMs: 600_000 }, "the first diff");
+  const running = place.start([
+    "run",
+    "codeReview",
+    "wave",
+    "--model",
+    "scripted:script.json",
+    "--output-format",
+    "stream-json",
+  ]);
+  await running.event(({ type, executionId }) => type === "turn.started" && executionId === "execute#1");
+  await running.kill();
+
+  put("the second plan", write("second\n"), "the second diff");
+  const { runId } = await onlyRun(place);
+  const resumed = await place.run(["resume", runId, "--output-format", "json"]);
+  expect(reportOf(resumed)).toMatchObject({
+    status: "completed",
+    output: { plan: "the first plan" },
+    stages: [{ turns: 1 }, { turns: 2, output: { summary: "the second diff" } }, { turns: 1 }],
+  });
+  expect(textOf(place, "wave.txt")).toBe("second\n");
+  await expectVerified(place);
+});
+
+test("a command that was running is not run again: its processes are ended, and then the model is told", async () => {
+  // It lives on when its pipe breaks, and when it is asked to end.
+  const command = "trap '' TERM PIPE; echo ran >> log.txt; echo $$ > pid.txt; while :; do sleep 0.1; done";
+  await using model = await startLoopbackModel(toolsTurns({ tool: "Bash", command }));
+  const place = createPlace(model.url);
+  const first = place.start(TOOLS);
+  const pid = await vi.waitFor(() => Number(textOf(place, "pid.txt")?.match(/^\d+\n/)?.[0] ?? fail()), 20_000);
+  await first.kill();
+  expect(isAlive(pid)).toBe(true);
+
+  const aliveThen: boolean[] = [];
+  model.onAsked(() => aliveThen.push(isAlive(pid)));
+  const { runId } = await onlyRun(place);
+  const resumed = await place.run(["resume", runId, "--output-format", "json"]);
+  expect(resumed, resumed.stderr).toMatchObject({ code: 0 });
+  expect(aliveThen).toEqual([false]);
+  const asked = model.asked(place.key);
+  expect(namesOf(asked)).toEqual(["submit_work 0", "submit_work 1"]);
+  expect(asked.flatMap(lastResults)).toEqual([expect.stringContaining('"outcome_unknown"')]);
+  expect(textOf(place, "log.txt")).toBe("ran\n");
+  expect(textOf(place, "hooks.log")).toBe("exit completed\nnext\n");
+  await expectVerified(place);
+});
+
+test.each(["before", "after"])(
+  "a file that was being written when its process died %s the rename is written once",
+  async (when) => {
+    await using model = await startLoopbackModel(
+      toolsTurns({ tool: "Write", file_path: "new/notes.txt", content: "whole\n" }),
+    );
+    const place = createPlace(model.url);
+    expect(await place.run(TOOLS, { dieAt: `${when}:1:rename` })).toMatchObject({ signal: "SIGKILL" });
+    const left = readdirSync(join(place.workspace, "new"));
+    expect(left).toEqual([when === "before" ? expect.stringMatching(/\.tmp$/) : "notes.txt"]);
+    const { runId } = await onlyRun(place);
+    const resumed = await place.run(["resume", runId, "--output-format", "json"]);
+    expect(resumed, resumed.stderr).toMatchObject({ code: 0 });
+    expect(readdirSync(join(place.workspace, "new"))).toEqual(["notes.txt"]);
+    expect(textOf(place, "new/notes.txt")).toBe("whole\n");
+    expect(namesOf(model.asked(place.key))).toEqual(["submit_work 0", "submit_work 1"]);
+    const said = model.asked(place.key).flatMap(lastResults);
+    expect(said).toEqual([expect.stringMatching(when === "before" ? /notes\.txt/ : /took effect before/)]);
+    await expectVerified(place);
+  },
+);
+
+/** A run of codeReview whose plan asks for a command outside its envelope, killed while it waits for the answer. */
+async function killedWaiting(model: LoopbackModel): Promise<{ place: Place; runId: string; requestId: string }> {
+  const place = createPlace(model.url);
+  const first = place.start(["run", "codeReview", "wave", "--wait", "--output-format", "stream-json"]);
+  const { data } = await first.event(({ type }) => type === "grant.requested");
+  await first.said(/waits for an answer: sluice answer/);
+  await first.kill();
+  const run = await onlyRun(place);
+  expect(run).toMatchObject({ status: "suspended", suspended: "waiting" });
+  const [request, ...more] = await place.look((host) => host.requests(run.runId));
+  expect(more).toEqual([]);
+  expect(data).toMatchObject({ requestId: request?.requestId });
+  return { place, runId: run.runId, requestId: request?.requestId ?? "" };
+}
+
+const ASKING: Turns = {
+  ...CODE_REVIEW,
+  submit_plan: [
+    says("p0", "Bash", { command: "echo granted >> granted.log" }),
+    ...(CODE_REVIEW.submit_plan?.slice(1) ?? []),
+  ],
+};
+
+async function requestsIn(place: Place, runId: string): Promise<number> {
+  let count = 0;
+  await place.look(async (host) => {
+    for await (const { type } of host.events(runId)) if (type === "grant.requested") count += 1;
+  });
+  return count;
+}
+
+test.each([
+  { answer: ["approve"], ran: "granted\n", told: /no output/ },
+  { answer: ["deny", "--reason", "not now"], ran: undefined, told: /"cause":"denied".*not now/ },
+])("a request answered $answer.0 while nobody works on the run is not asked again", async ({ answer, ran, told }) => {
+  await using model = await startLoopbackModel(ASKING);
+  const { place, runId, requestId } = await killedWaiting(model);
+  const answered = await place.run(["answer", runId, requestId, ...answer]);
+  expect(answered).toMatchObject({ code: 0, stdout: expect.stringMatching(/go on with: sluice resume/) });
+  expect(await place.look((host) => host.requests(runId))).toEqual([]);
+  expect(await onlyRun(place)).toMatchObject({ status: "suspended", suspended: "interrupted" });
+  expect(textOf(place, "granted.log")).toBeUndefined();
+
+  // Killed once more when the answer is in use, and resumed without --wait: the answer stands.
+  const held = model.hold(place.key, "submit_plan", 1);
+  const second = place.start(["resume", runId]);
+  expect(lastResults(await held.reached)).toEqual([expect.stringMatching(told)]);
+  await second.kill();
+  expect(await place.run(["resume", runId, "--output-format", "json"])).toMatchObject({ code: 0 });
+  expect(textOf(place, "granted.log")).toBe(ran);
+  expect(await requestsIn(place, runId)).toBe(1);
+  await expectVerified(place);
+});
+
+test("a request that was open when its run was killed is open again, and is answered while the run waits", async () => {
+  await using model = await startLoopbackModel(ASKING);
+  const { place, runId, requestId } = await killedWaiting(model);
+  const second = place.start(["resume", runId, "--wait", "--output-format", "json"]);
+  await second.said(/waits for an answer: sluice answer/);
+  const shown = await place.run(["show", runId, "--output-format", "json"]);
+  expect(reportOf(shown)).toMatchObject({ requests: [{ requestId }] });
+  expect(await place.run(["answer", runId, requestId, "approve"])).toMatchObject({ code: 0 });
+  expect(await second.ended).toMatchObject({ code: 0 });
+  expect(textOf(place, "granted.log")).toBe("granted\n");
+  expect(await requestsIn(place, runId)).toBe(1);
+  await expectVerified(place);
+});
+
+test("a request that was open when its run was killed is denied when the run goes on with nobody there", async () => {
+  await using model = await startLoopbackModel(ASKING);
+  const { place, runId } = await killedWaiting(model);
+  const resumed = await place.run(["resume", runId, "--output-format", "json"]);
+  expect(resumed).toMatchObject({ code: 0 });
+  expect(reportOf(resumed)).toMatchObject({ status: "completed", denied: [{ tool: "Bash", cause: "no_interactor" }] });
+  expect(textOf(place, "granted.log")).toBeUndefined();
+  expect(await requestsIn(place, runId)).toBe(1);
+});
+
+test("a question answered while nobody works on the run is not asked again", async () => {
+  await using model = await startLoopbackModel(toolsTurns({ tool: "AskUser", question: "Which colour?" }));
+  const place = createPlace(model.url);
+  const first = place.start([...TOOLS, "--wait"]);
+  const { data } = await first.event(({ type }) => type === "request.opened");
+  await first.kill();
+  const { runId } = await onlyRun(place);
+  const { requestId } = Object(data);
+  expect(await place.run(["answer", runId, requestId, "--value", "blue"])).toMatchObject({ code: 0 });
+  expect(await place.run(["resume", runId])).toMatchObject({ code: 0 });
+  expect(namesOf(model.asked(place.key))).toEqual(["submit_work 0", "submit_work 1"]);
+  expect(model.asked(place.key).flatMap(lastResults)).toEqual([expect.stringContaining("blue")]);
+  await expectVerified(place);
+});
+
+test("a run killed while it waits to try its model again goes on with the next try", async () => {
+  await using model = await startLoopbackModel(toolsTurns());
+  const place = createPlace(model.url);
+  model.instead(place.key, "submit_work", 0, {
+    status: 529,
+    error: { type: "overloaded_error", message: "Overloaded" },
+  });
+  const first = place.start(TOOLS);
+  await first.event(({ type }) => type === "model.retried");
+  await first.kill();
+  expect(namesOf(model.asked(place.key))).toEqual(["submit_work 0"]);
+  const { runId } = await onlyRun(place);
+  const resumed = place.start(["resume", runId, "--output-format", "stream-json"]);
+  expect(await resumed.event(({ type }) => type === "turn.started")).toMatchObject({ data: { turn: 1, try: 2 } });
+  expect(await resumed.ended).toMatchObject({ code: 0 });
+  expect(namesOf(model.asked(place.key))).toEqual(["submit_work 0", "submit_work 0"]);
+  await expectVerified(place);
+});
+
+const FAN: Turns = {
+  submit_begin: [says("b", "submit_begin", { said: "go" })],
+  submit_lint: [
+    says("l0", "Bash", { command: "echo lint >> lint.log" }),
+    says("l1", "submit_lint", { said: "lint is clean" }),
+  ],
+  submit_test: [
+    says("t0", "Bash", { command: "echo test >> test.log" }),
+    says("t1", "submit_test", { said: "tests pass" }),
+  ],
+  submit_end: [says("e", "submit_end", { said: "both" })],
+};
+
+test("a run killed with one sibling finished and one at work goes on with the other alone", async () => {
+  await using model = await startLoopbackModel(FAN);
+  const place = createPlace(model.url);
+  const held = model.hold(place.key, "submit_test", 1);
+  const first = place.start(["run", `${pipelineFile("pipelines.ts")}#fan`, "go", "--output-format", "stream-json"]);
+  await first.event(({ type, runId }) => type === "run.finished" && String(runId).endsWith("/lint"));
+  await held.reached;
+  await first.kill();
+
+  const { runId } = await onlyRun(place);
+  const resumed = await place.run(["resume", runId, "--output-format", "json"]);
+  expect(resumed, resumed.stderr).toMatchObject({ code: 0 });
+  expect(reportOf(resumed)).toMatchObject({
+    status: "completed",
+    output: { said: "both" },
+    stages: ["begin#1", "lint#1", "test#1", "end#1"].map((executionId) => ({ executionId, status: "completed" })),
+  });
+  const asked = model.asked(place.key);
+  expect(namesOf(asked).toSorted()).toEqual(
+    ["begin 0", "end 0", "lint 0", "lint 1", "test 0", "test 1", "test 1"].map((name) => `submit_${name}`),
+  );
+  expect(JSON.stringify(asked.at(-1)?.body.system)).toContain("lint is clean and tests pass");
+  expect(textOf(place, "lint.log")).toBe("lint\n");
+  expect(textOf(place, "test.log")).toBe("test\n");
+  await expectVerified(place);
+});
+
+function fail(): never {
+  throw new Error("not yet");
+}
