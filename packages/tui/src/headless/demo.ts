@@ -70,7 +70,7 @@ export async function demo({ flags }: DemoRequest, context: CommandContext): Pro
       "What to try next:",
       `  ${line("audit", runId, "--verify")}`,
       `  ${line("show", runId)}`,
-      `  ${visible(commandLine(["run", "codeReview", "<what to do>", "--model", "anthropic/<model>"], placeOf({}, here), here, env))}   in a repository of yours`,
+      `  ${visible(commandLine(["run", "codeReview", "<what to do>", "--model", "anthropic/<model>", "--cwd", "<a repository of yours>"], placeOf({}, here), here, env))}`,
       "",
     ].join("\n"),
   );
