@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { visible } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { at, call, desk, finishes, lines, PIPELINES, printed, textAt, turn } from "../support/command.ts";
 
@@ -162,7 +163,7 @@ describe("text", () => {
         format,
       ]);
       expect(code).toBe(0);
-      expect(stdout + stderr).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/);
+      expect([visible(stdout), visible(stderr)]).toEqual([stdout, stderr]);
       if (format === "json") expect(textAt(printed({ code, stdout, stderr }), "output", "text")).toBe(hostile);
     }
   });

@@ -17,7 +17,6 @@ import { EXIT } from "./exit-code.ts";
 import { type TypedAnswer, typedValue } from "./line-interactor.ts";
 import { requireRun, withStore } from "./lookup.ts";
 import { write } from "./output.ts";
-import { resume } from "./resume.ts";
 import type { WorkFlags } from "./work-flags.ts";
 
 export interface AnswerRequest {
@@ -52,6 +51,7 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
   const waits = run?.end === undefined && run?.owner === undefined;
   if (waits && flags.resume === true) {
     terminal.err(`sluice: ${visible(did)}\n`);
+    const { resume } = await import("./resume.ts");
     return await resume({ runId, flags }, context);
   }
   const resumeLine = commandLine(["resume", runId], place, here, env);

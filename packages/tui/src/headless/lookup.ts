@@ -1,4 +1,11 @@
-import { didYouMean, type RunHost, type RunSummary, SluiceError, type SluiceEvent } from "@sluice/core";
+import {
+  didYouMean,
+  type JsonObject,
+  type RunHost,
+  type RunSummary,
+  SluiceError,
+  type SluiceEvent,
+} from "@sluice/core";
 import { openToRead, type Place } from "../project/place.ts";
 
 /** Opens the store to look at it, for as long as `look` takes. */
@@ -38,6 +45,12 @@ export async function eventsOf(host: RunHost, runId: string): Promise<readonly S
   const events: SluiceEvent[] = [];
   for await (const event of host.events(runId, { children: true })) events.push(event);
   return events;
+}
+
+/** What `run.started` says. Throws Host `journal_damaged` when it is not there. */
+export async function startedWith(host: RunHost, runId: string): Promise<JsonObject> {
+  for await (const event of host.events(runId)) if (event.type === "run.started") return event.data;
+  throw new SluiceError("Host", "journal_damaged", `run ${runId} has no run.started event`);
 }
 
 export function rootOf(runId: string): string {

@@ -1,12 +1,20 @@
-import { field, type Json, type OpenRequest, type SecurityMode, SluiceError, type SluiceEvent } from "@sluice/core";
-import { type PipelineSource, startOf } from "@sluice/stages";
+import {
+  field,
+  type Json,
+  type JsonObject,
+  type OpenRequest,
+  type SecurityMode,
+  SluiceError,
+  type SluiceEvent,
+} from "@sluice/core";
+import type { PipelineSource } from "@sluice/stages";
 import { readSettings, refuseInsideRun } from "../project/environment.ts";
 import { modelFor } from "../project/model.ts";
 import { findAgain } from "../project/pipelines.ts";
 import { type Place, placeOf, storeOpener } from "../project/place.ts";
 import { textAt } from "./account.ts";
 import type { CommandContext } from "./context.ts";
-import { eventsOf, requireRun, withStore } from "./lookup.ts";
+import { eventsOf, requireRun, startedWith, withStore } from "./lookup.ts";
 import { findingOf, work } from "./work.ts";
 import type { WorkFlags } from "./work-flags.ts";
 
@@ -20,8 +28,7 @@ export async function resume({ runId, flags }: ResumeRequest, context: CommandCo
   const { env, here } = context;
   refuseInsideRun(readSettings(env), "resume");
   const at = placeOf(flags, here);
-  const { started, past, open } = await readRun(at, runId);
-  const { data } = started;
+  const { data, past, open } = await readRun(at, runId);
   const place: Place = { ...at, cwd: flags.cwd === undefined ? textAt(data, "cwd") : at.cwd };
   // The store says which file to load, so it has to be this machine's own before anything is loaded.
   const host = (await storeOpener(at, { adopt: flags.adoptStore === true }))();
@@ -55,7 +62,8 @@ export async function resume({ runId, flags }: ResumeRequest, context: CommandCo
 }
 
 interface RunSoFar {
-  readonly started: SluiceEvent;
+  /** What `run.started` says. */
+  readonly data: JsonObject;
   readonly past: readonly SluiceEvent[];
   readonly open: readonly OpenRequest[];
 }
@@ -73,8 +81,8 @@ function readRun(place: Place, runId: string): Promise<RunSoFar> {
         `run ${runId} is at work in ${known.owner}; wait for it, or stop that process first`,
       );
     }
-    const [started, past] = [await startOf(host, runId), await eventsOf(host, runId)];
-    return { started, past, open: await host.requests(runId) };
+    const [data, past] = [await startedWith(host, runId), await eventsOf(host, runId)];
+    return { data, past, open: await host.requests(runId) };
   });
 }
 

@@ -1,10 +1,9 @@
 import { field, isSluiceError, type JsonObject, messageOf, type RunHost, type RunSummary } from "@sluice/core";
-import { startOf } from "@sluice/stages";
 import { placeOf } from "../project/place.ts";
 import { textAt } from "./account.ts";
 import type { CommandContext } from "./context.ts";
 import { EXIT } from "./exit-code.ts";
-import { withStore } from "./lookup.ts";
+import { startedWith, withStore } from "./lookup.ts";
 import { write } from "./output.ts";
 import type { Tone } from "./terminal.ts";
 import { moment, oneLine, table } from "./words.ts";
@@ -69,8 +68,7 @@ async function listedRun(host: RunHost, run: RunSummary): Promise<JsonObject> {
 /** One journal that cannot be read must not hide the others. */
 async function pipelineOf(host: RunHost, runId: string): Promise<JsonObject> {
   try {
-    const { data } = await startOf(host, runId);
-    return { pipeline: textAt(data, "pipeline") };
+    return { pipeline: textAt(await startedWith(host, runId), "pipeline") };
   } catch (thrown) {
     return { pipeline: "", fault: messageOf(thrown) };
   }

@@ -3,18 +3,18 @@ import {
   type JsonObject,
   type OpenRequest,
   type RunHost,
+  type RunOutcome,
   type RunSummary,
   readOutcome,
   visible,
 } from "@sluice/core";
-import { finished, startOf } from "@sluice/stages";
 import { commandLine, type Place, placeOf } from "../project/place.ts";
 import { type Account, createAccountant, textAt } from "./account.ts";
 import type { CommandContext } from "./context.ts";
 import { EXIT } from "./exit-code.ts";
-import { eventsOf, requireRun, withStore } from "./lookup.ts";
+import { eventsOf, requireRun, startedWith, withStore } from "./lookup.ts";
 import { write } from "./output.ts";
-import { asRequest, type RunReport, reportOf } from "./report.ts";
+import { asRequest } from "./report.ts";
 import { toneOf } from "./runs.ts";
 import { indented, milliseconds, moment, oneLine, table, tokens } from "./words.ts";
 import type { CommonFlags } from "./work-flags.ts";
@@ -32,7 +32,7 @@ interface Shown {
   readonly account: Account;
   readonly requests: readonly OpenRequest[];
   /** Only of a run that ended. */
-  readonly report?: RunReport;
+  readonly outcome?: RunOutcome;
 }
 
 /** `sluice show`: one run, as far as it got. */
@@ -49,20 +49,18 @@ export async function show({ runId, flags }: ShowRequest, { terminal, here, env 
 
 async function look(host: RunHost, place: Place, runId: string): Promise<Shown> {
   const run = await requireRun(host, place, runId);
-  const { data } = await startOf(host, runId);
+  const started = await startedWith(host, runId);
   const accountant = createAccountant();
   for (const event of await eventsOf(host, runId)) accountant.add(event);
   const account = accountant.account();
   const requests = run.end === undefined ? await host.requests(runId) : [];
-  const facts = { run, started: data, account, requests };
-  return run.end === undefined
-    ? facts
-    : { ...facts, report: reportOf(finished(runId, readOutcome(run.end)), account, "") };
+  const facts = { run, started, account, requests };
+  return run.end === undefined ? facts : { ...facts, outcome: readOutcome(run.end) };
 }
 
 type Line = (words: readonly string[]) => string;
 
-function jsonOf({ run, started, account, requests, report }: Shown, line: Line): JsonObject {
+function jsonOf({ run, started, account, requests, outcome }: Shown, line: Line): JsonObject {
   const resume = run.status === "suspended" ? { resume: line(["resume", run.runId]) } : {};
   return {
     runId: run.runId,
@@ -77,8 +75,8 @@ function jsonOf({ run, started, account, requests, report }: Shown, line: Line):
     mode: textAt(started, "mode"),
     cwd: textAt(started, "cwd"),
     createdAt: run.createdAt,
-    output: report?.output ?? null,
-    error: report?.error ?? null,
+    output: outcome?.output ?? null,
+    error: outcome?.error ?? null,
     stages: account.stages,
     denied: account.denied,
     usage: account.usage,
@@ -90,7 +88,7 @@ function jsonOf({ run, started, account, requests, report }: Shown, line: Line):
 }
 
 function textOf(
-  { run, started, account, requests, report }: Shown,
+  { run, started, account, requests, outcome }: Shown,
   line: Line,
   painted: (status: string) => string,
 ): readonly string[] {
@@ -116,10 +114,10 @@ function textOf(
     }
   }
   for (const request of requests) lines.push("", ...requestLines(request, line));
-  if (report?.error !== undefined && report.error !== null)
-    lines.push("", "error:", indented(visible(`${report.error.message} (${report.error.code})`)));
-  if (report?.status === "completed")
-    lines.push("", "output:", indented(visible(JSON.stringify(report.output, null, 2))));
+  if (outcome?.error !== undefined)
+    lines.push("", "error:", indented(visible(`${outcome.error.message} (${outcome.error.code})`)));
+  if (outcome?.output !== undefined)
+    lines.push("", "output:", indented(visible(JSON.stringify(outcome.output, null, 2))));
   if (run.status === "suspended") lines.push("", `go on with: ${visible(line(["resume", run.runId]))}`);
   return lines;
 }

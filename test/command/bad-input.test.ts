@@ -1,0 +1,216 @@
+import { chmodSync, existsSync, mkdirSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { openSqliteStore } from "@sluice/sqlite";
+import { describe, expect, test } from "vitest";
+import { call, type Desk, desk, finishes, PIPELINES, printed, textAt, turn } from "../support/command.ts";
+
+const single = `${PIPELINES}#single`;
+
+/** One run tells both: people read stderr, programs the object on stdout. */
+async function refused(here: Desk, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const ended = await here.sluice([...args, "--output-format", "json"], { env });
+  const report = printed(ended);
+  expect(report).toMatchObject({ runId: null, status: "failed", output: null, stages: [], denied: [] });
+  const message = textAt(report, "error", "message");
+  expect(ended.stderr).toBe(`sluice: ${message}\n`);
+  return { code: ended.code, message, error: textAt(report, "error", "code") };
+}
+
+test("as text, the message is on stderr and stdout is empty", async () => {
+  const { code, stdout, stderr } = await desk().sluice(["run", "codeRevew", "x"]);
+  expect([code, stdout]).toEqual([2, ""]);
+  expect(stderr).toMatch(/^sluice: there is no pipeline codeRevew\. .*\n$/);
+});
+
+describe("nothing is written, and one message says what to mend, for", () => {
+  const noStore = (at: Desk): void => expect(readdirSync(at.folder)).toEqual([]);
+
+  test("an unknown pipeline: exit 2, with what was meant", async () => {
+    const at = desk();
+    const said = await refused(at, ["run", "codeRevew", "x"]);
+    expect(said).toMatchObject({ code: 2, error: "pipeline_not_found" });
+    expect(said.message).toContain("Did you mean codeReview?");
+    noStore(at);
+  });
+
+  test("a file that is not there, or is no pipeline file: exit 2", async () => {
+    const at = desk();
+    expect(await refused(at, ["run", "./none.ts", "x"])).toMatchObject({ code: 2, error: "pipeline_not_found" });
+    expect(await refused(at, ["run", "some/folder", "x"])).toMatchObject({ code: 2, error: "pipeline_not_found" });
+    noStore(at);
+  });
+
+  test("a file with several pipelines of which none is named: exit 2, with their names", async () => {
+    const at = desk();
+    const said = await refused(at, ["run", PIPELINES, "x"]);
+    expect(said).toMatchObject({ code: 2, error: "pipeline_not_found" });
+    expect(said.message).toContain(single);
+  });
+
+  test("a task that is missing: exit 2", async () => {
+    const at = desk();
+    const said = await refused(at, ["run", "codeReview", "--model", "scripted:any.json"]);
+    expect(said).toMatchObject({ code: 2, error: "task_missing" });
+    noStore(at);
+  });
+
+  test("no model: exit 4, naming --model, SLUICE_MODEL and the variables of the providers", async () => {
+    const at = desk();
+    const said = await refused(at, ["run", "codeReview", "x"]);
+    expect(said).toMatchObject({ code: 4, error: "no_model" });
+    for (const word of ["--model", "SLUICE_MODEL", "ANTHROPIC_API_KEY", "OPENAI_COMPATIBLE_BASE_URL", "scripted:"]) {
+      expect(said.message).toContain(word);
+    }
+    noStore(at);
+  });
+
+  test("an unknown provider and a model without one: exit 2, with what was meant", async () => {
+    const at = desk();
+    const [provider, bare] = [
+      await refused(at, ["run", "codeReview", "x", "--model", "antropic/m"]),
+      await refused(at, ["run", "codeReview", "x"], { SLUICE_MODEL: "some-model" }),
+    ];
+    expect(provider).toMatchObject({ code: 2, error: "unknown_provider" });
+    expect(provider.message).toContain("Did you mean anthropic/<model>?");
+    expect(bare).toMatchObject({ code: 2, error: "unknown_provider" });
+    noStore(at);
+  });
+
+  test("a key that is missing: exit 4, naming its variable", async () => {
+    const at = desk();
+    const said = await refused(at, ["run", "codeReview", "x", "--model", "anthropic/m"]);
+    expect(said).toMatchObject({ code: 4, error: "missing_key" });
+    expect(said.message).toContain("ANTHROPIC_API_KEY");
+    noStore(at);
+  });
+
+  test("a script that is not there: exit 2", async () => {
+    const at = desk();
+    const said = await refused(at, ["run", "codeReview", "x", "--model", "scripted:none.json"]);
+    expect(said).toMatchObject({ code: 2, error: "script_not_found" });
+    noStore(at);
+  });
+
+  test("a workspace that is not there: exit 4", async () => {
+    const at = desk();
+    expect(await refused(at, ["run", "codeReview", "x", "--cwd", "none"])).toMatchObject({
+      code: 4,
+      error: "workspace_missing",
+    });
+  });
+
+  test("a definition with five mistakes: exit 2, all five of them", async () => {
+    const at = desk();
+    const file = at.write(
+      "five.ts",
+      `import { pipeline, stage, to } from "@sluice/core";
+       import { z } from "zod";
+       const a = stage({ prompt: "{{ctx.nothing}}", allowedTools: ["!Read"], completionTool: "end", completionSchema: z.object({}), turnCap: 0 });
+       export const five = pipeline({ id: "5", input: z.object({}), stages: { a }, initial: "b", next: { a: () => to("c") } });`,
+    );
+    const said = await refused(at, ["run", file, "x"]);
+    expect(said).toMatchObject({ code: 2, error: "definition_invalid" });
+    for (const path of ["id:", "initial:", "stages.a.prompt:", "stages.a.turnCap:", "stages.a.allowedTools[0]:"]) {
+      expect(said.message).toContain(`\n  ${path}`);
+    }
+    expect(existsSync(at.store)).toBe(false);
+  });
+
+  test("a file that cannot be loaded: exit 2, naming it", async () => {
+    const at = desk();
+    const said = await refused(at, ["run", at.write("broken.ts", "export const x = ;"), "x"]);
+    expect(said).toMatchObject({ code: 2, error: "pipeline_load_failed" });
+    expect(said.message).toContain("broken.ts");
+  });
+});
+
+describe("a store that cannot be used is exit 4 and is left as it was", () => {
+  // Root may write anywhere, so the tests of the store itself drop their rights; a file in the folder's place stops everybody.
+  test("because there is a file in its place", async () => {
+    const at = desk();
+    const file = at.write("store", "mine");
+    const said = await refused(at, ["run", single, "x", "--model", at.script({ work: [finishes()] }), "--store", file]);
+    expect(said).toMatchObject({ code: 4, error: "store_not_writable" });
+  });
+
+  test.skipIf(process.getuid?.() === 0)("because this user may not write there", async () => {
+    const at = desk();
+    const closed = join(at.folder, "closed");
+    mkdirSync(closed);
+    chmodSync(closed, 0o500);
+    const said = await refused(at, [
+      "run",
+      single,
+      "x",
+      "--model",
+      at.script({ work: [finishes()] }),
+      "--store",
+      join(closed, "store"),
+    ]);
+    expect(said).toMatchObject({ code: 4, error: "store_not_writable" });
+  });
+
+  test("because it comes from another machine, until --adopt-store", async () => {
+    const at = desk();
+    mkdirSync(join(at.folder, ".sluice"));
+    await openSqliteStore(at.store, { machineId: "another machine" }).close();
+    const args = ["run", single, "x", "--model", at.script({ work: [finishes()] })];
+    const said = await refused(at, args);
+    expect(said).toMatchObject({ code: 4, error: "store_foreign_machine" });
+    expect(said.message).toContain("--adopt-store");
+    expect((await at.sluice([...args, "--adopt-store"])).code).toBe(0);
+  });
+});
+
+describe("runs that are not there, or not to be had", () => {
+  test("a run id that is unknown, and a store that is missing: exit 4", async () => {
+    const at = desk();
+    expect(await refused(at, ["show", "r0"])).toMatchObject({ code: 4, error: "store_missing" });
+    await at.sluice(["run", single, "x", "--model", at.script({ work: [finishes()] })]);
+    for (const command of [
+      ["show", "r0"],
+      ["audit", "r0"],
+      ["resume", "r0"],
+      ["cancel", "r0"],
+      ["answer", "r0", "x", "deny"],
+    ]) {
+      expect(await refused(at, command)).toMatchObject({ code: 4, error: "run_unknown" });
+    }
+  });
+
+  test("a run that is at work in a live process cannot be resumed: exit 4, naming the process", async () => {
+    const at = desk();
+    const model = at.script({ work: [turn(call("Write", { file_path: "x", content: "" })), finishes()] });
+    const running = at.start(["run", single, "x", "--model", model, "--wait"]);
+    const [, runId = ""] = await running.said("stderr", /sluice answer (\S+)/);
+    const said = await refused(at, ["resume", runId]);
+    expect(said).toMatchObject({ code: 4, error: "run_owned" });
+    expect(said.message).toContain(`process ${running.child.pid}`);
+  });
+
+  test("a run that has ended cannot be resumed (exit 4) or cancelled (exit 1)", async () => {
+    const at = desk();
+    const model = at.script({ work: [finishes()] });
+    const runId = textAt(
+      printed(await at.sluice(["run", single, "x", "--model", model, "--output-format", "json"])),
+      "runId",
+    );
+    expect(await refused(at, ["resume", runId])).toMatchObject({ code: 4, error: "run_finished" });
+    const cancel = await at.sluice(["cancel", runId]);
+    expect([cancel.code, cancel.stdout]).toEqual([1, ""]);
+    expect(cancel.stderr).toContain("completed already");
+  });
+
+  test("in a process that a run started, answer, cancel and resume refuse: exit 2", async () => {
+    const at = desk();
+    for (const args of [
+      ["answer", "r0", "x", "approve"],
+      ["cancel", "r0"],
+      ["resume", "r0"],
+    ]) {
+      const said = await refused(at, args, { SLUICE_RUN: "r1" });
+      expect(said).toMatchObject({ code: 2, error: "inside_run" });
+      expect(said.message).toContain("SLUICE_RUN");
+    }
+  });
+});

@@ -1,0 +1,171 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import {
+  at,
+  call,
+  type Desk,
+  desk,
+  finishes,
+  lines,
+  PIPELINES,
+  printed,
+  type Running,
+  textAt,
+  turn,
+} from "../support/command.ts";
+
+const single = `${PIPELINES}#single`;
+const asking = `${PIPELINES}#asking`;
+const writes = (path: string) => call("Write", { file_path: path, content: "granted" });
+const writesThenEnds = { work: [turn(writes("one.txt")), finishes()] };
+
+/** Starts a run that waits, and returns its id once a request is open. */
+async function waiting(of: Desk, model: string, pipeline = single): Promise<{ runId: string; running: Running }> {
+  const running = of.start(["run", pipeline, "x", "--model", model, "--wait", "--output-format", "json"]);
+  const [, runId = ""] = await running.said("stderr", /sluice answer (\S+)/);
+  return { runId, running };
+}
+
+describe("a run that waits, seen from another process", () => {
+  test("is listed as running, shown with its open request and the line that answers it, and goes on when that is run", async () => {
+    const here = desk();
+    const { runId, running } = await waiting(here, here.script(writesThenEnds));
+    const [runs, show, shown] = await Promise.all([
+      here.sluice(["runs"]),
+      here.sluice(["show", runId]),
+      here.sluice(["show", runId, "--output-format", "json"]),
+    ]);
+    expect(runs.stdout).toMatch(new RegExp(`^${runId} +running .* single +x \\(waits for an answer\\)$`, "m"));
+    const line = `sluice answer ${runId} 'work#1/a1/t1.c0' approve`;
+    expect(show.stdout).toContain(line);
+    expect(show.stdout).toContain("at work in  process");
+    expect(at(printed(shown), "requests", 0)).toMatchObject({ kind: "grantStageTool", answer: line });
+
+    const answered = await here.sluice(["answer", runId, "t1.c0", "approve"]);
+    expect(answered.code).toBe(0);
+    expect(answered.stdout).toBe(`approved work#1/a1/t1.c0; process ${running.child.pid} goes on with it\n`);
+    const ended = await running.ended;
+    expect([ended.code, printed(ended).status]).toEqual([0, "completed"]);
+    expect(existsSync(join(here.folder, "one.txt"))).toBe(true);
+  });
+
+  test("denied with a reason, the call does not run and the reason is in the result's journal", async () => {
+    const here = desk();
+    const { runId, running } = await waiting(here, here.script(writesThenEnds));
+    expect((await here.sluice(["answer", runId, "work#1/a1/t1.c0", "deny", "--reason", "not today"])).code).toBe(0);
+    const ended = await running.ended;
+    expect(printed(ended).denied).toMatchObject([{ tool: "Write", cause: "denied" }]);
+    expect(existsSync(join(here.folder, "one.txt"))).toBe(false);
+    expect((await here.sluice(["audit", runId])).stdout).toContain("not today");
+  });
+
+  test("deferred, it goes on without the call", async () => {
+    const here = desk();
+    const { runId, running } = await waiting(here, here.script(writesThenEnds));
+    expect((await here.sluice(["answer", runId, "t1.c0", "defer"])).stdout).toContain("deferred");
+    expect(printed(await running.ended).denied).toMatchObject([{ cause: "deferred" }]);
+  });
+
+  test("cancelled, it ends there as cancelled, exit 1", async () => {
+    const here = desk();
+    const { runId, running } = await waiting(here, here.script(writesThenEnds));
+    const cancel = await here.sluice(["cancel", runId, "--reason", "wrong branch"]);
+    expect([cancel.code, cancel.stdout]).toEqual([0, `run ${runId} is cancelled\n`]);
+    const ended = await running.ended;
+    expect([ended.code, printed(ended)]).toMatchObject([
+      1,
+      { status: "cancelled", error: { message: "wrong branch" } },
+    ]);
+  });
+
+  test("a question takes a value that fits it, and nothing else", async () => {
+    const here = desk();
+    const question = call("AskUser", { question: "Which colour?", options: ["red", "blue"] });
+    const { runId, running } = await waiting(here, here.script({ asker: [turn(question), finishes()] }), asking);
+    const [approve, green] = [
+      await here.sluice(["answer", runId, "question", "approve"]),
+      await here.sluice(["answer", runId, "question", "--value", "green"]),
+    ];
+    expect([approve.code, green.code]).toEqual([2, 2]);
+    expect(approve.stderr).toContain("asks for a value");
+    const answered = await here.sluice(["answer", runId, "question", "--value", "blue", "--output-format", "json"]);
+    expect(printed(answered)).toMatchObject({
+      outcome: "accepted",
+      answer: { kind: "value", value: "blue" },
+      owner: `process ${running.child.pid}`,
+    });
+    expect((await running.ended).code).toBe(0);
+  });
+});
+
+describe("sluice answer", () => {
+  test("takes an ending of the request's id that fits only one, and says what is open otherwise", async () => {
+    const here = desk();
+    const script = { left: [turn(writes("l.txt")), finishes()], right: [turn(writes("r.txt")), finishes()] };
+    const running = here.start([
+      "run",
+      `${PIPELINES}#forked`,
+      "x",
+      "--model",
+      here.script({ start: [finishes()], join: [finishes()], ...script }),
+      "--wait",
+    ]);
+    const [, runId = ""] = await running.said("stderr", /sluice answer (\S+)[\s\S]*sluice answer /);
+    const [ambiguous, unknown, value] = [
+      await here.sluice(["answer", runId, "t1.c0", "approve"]),
+      await here.sluice(["answer", runId, "t9.c9", "approve"]),
+      await here.sluice(["answer", runId, "right#1/a1/t1.c0", "--value", "1"]),
+    ];
+    expect([ambiguous.code, unknown.code, value.code]).toEqual([2, 2, 2]);
+    for (const { stderr } of [ambiguous, unknown]) {
+      expect(stderr).toContain("left#1/a1/t1.c0");
+      expect(stderr).toContain("right#1/a1/t1.c0");
+    }
+    expect((await here.sluice(["answer", runId, "left#1/a1/t1.c0", "approve"])).code).toBe(0);
+    expect((await here.sluice(["answer", runId, "right#1/a1/t1.c0", "deny"])).code).toBe(0);
+    expect((await running.ended).code).toBe(0);
+    expect([existsSync(join(here.folder, "l.txt")), existsSync(join(here.folder, "r.txt"))]).toEqual([true, false]);
+  });
+
+  test("of a run that nobody works on says so; the second answer does not count; --resume goes on with it", async () => {
+    const here = desk();
+    const script = { work: [turn(writes("one.txt")), turn(writes("two.txt")), finishes("end")] };
+    const args = ["run", single, "x", "--model", here.script(script), "--wait=1ms", "--output-format", "json"];
+    const runId = textAt(printed(await here.sluice(args)), "runId");
+    const [first, second] = [
+      await here.sluice(["answer", runId, "t1.c0", "approve"]),
+      await here.sluice(["answer", runId, "t1.c0", "deny"]),
+    ];
+    expect(first.stdout).toContain(`nobody works on the run now; go on with: sluice resume ${runId}`);
+    expect([second.code, second.stdout]).toEqual([1, ""]);
+    expect(second.stderr).toContain("answered already");
+
+    const resumed = await here.sluice(["resume", runId, "--wait=1ms", "--output-format", "stream-json"]);
+    expect(resumed.code).toBe(3);
+    const events = lines(resumed);
+    // What an earlier process showed is not shown again.
+    expect(events[0]).toMatchObject({ type: "run.resumed" });
+    expect(events.at(-1)).toMatchObject({ type: "result", status: "suspended" });
+    expect(existsSync(join(here.folder, "one.txt"))).toBe(true);
+
+    const last = await here.sluice(["answer", runId, "t2.c0", "approve", "--resume", "--output-format", "json"]);
+    expect(last.code).toBe(0);
+    expect(printed(last)).toMatchObject({ runId, status: "completed", output: { text: "end" } });
+    expect(existsSync(join(here.folder, "two.txt"))).toBe(true);
+    expect((await here.sluice(["audit", runId, "--verify"])).code).toBe(0);
+  });
+});
+
+describe("sluice cancel", () => {
+  test("of a suspended run ends it, and its requests can no longer be answered", async () => {
+    const here = desk();
+    const args = ["run", single, "x", "--model", here.script(writesThenEnds), "--wait=1ms", "--output-format", "json"];
+    const runId = textAt(printed(await here.sluice(args)), "runId");
+    const cancel = await here.sluice(["cancel", runId, "--output-format", "json"]);
+    expect(printed(cancel)).toEqual({ runId, status: "cancelled", cancelled: true });
+    expect((await here.sluice(["answer", runId, "t1.c0", "approve"])).code).toBe(2);
+    const show = await here.sluice(["show", runId]);
+    expect(show.stdout).toMatch(new RegExp(`^${runId}  cancelled`));
+  });
+});
