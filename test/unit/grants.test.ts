@@ -224,3 +224,22 @@ test("when the attempt ends, requests, tokens and permits are void", async () =>
   expect(code(() => grants.request(free))).toBe("grants_closed");
   expect(grants.expireAll()).toEqual([]);
 });
+
+test("a granted call that an earlier process ran has spent its token: nothing runs by it, and it does not expire", async () => {
+  const grants = createGrants(attempt);
+  const proposal = mint(grants);
+  grants.spend(proposal);
+  expect(grants.stateOf(grants.request(proposal))).toBe("consumed");
+  for (const by of ["grant", "envelope", "mode"] as const) {
+    expect(await admitted(grants, proposal, by)).toBeUndefined();
+  }
+  expect(grants.expireAll()).toEqual([]);
+});
+
+test("a call cannot spend what nobody minted", () => {
+  const grants = createGrants(attempt);
+  const { proposal, requestId } = open(grants);
+  grants.spend(proposal);
+  expect(grants.stateOf(requestId)).toBe("requested");
+  expect(grants.expireAll()).toEqual([requestId]);
+});

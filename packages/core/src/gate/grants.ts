@@ -64,6 +64,8 @@ export interface Grants {
   admit(proposal: Proposal, call: BoundCall, by: ApprovedBy): Permit | undefined;
   /** Hands out what runs the call, once per permit. Undefined for a permit that is not ours, was used, has expired, or is about another proposal. */
   redeem(permit: Permit, proposal: Proposal): CallWork | undefined;
+  /** Says that a granted call is over: also one that an earlier process ran consumed its token. */
+  spend(proposal: Proposal): void;
   /** Undefined for a request that was never made. */
   stateOf(requestId: string): GrantState | undefined;
   /** Ends the attempt: whatever was not consumed is void. Returns the requests that expired. */
@@ -137,6 +139,10 @@ export function createGrants(at: AttemptId): Grants {
       if (closed || call === undefined || permit.proposal !== proposal) return undefined;
       permits.delete(permit);
       return once(workOf(call), proposal);
+    },
+    spend: (proposal) => {
+      const entry = entryOf(proposal);
+      if (entry.grant === "minted") entry.grant = "consumed";
     },
     stateOf: (requestId) => byRequest.get(requestId)?.grant,
     expireAll: () => {

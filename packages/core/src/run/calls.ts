@@ -136,6 +136,7 @@ async function settleGroup(of: CallsOf, judge: Judge, at: string, group: Group):
     return runnable === undefined ? [] : [runnable];
   });
   const ran = await runApproved(of, judge, at, runnables);
+  for (const { proposal, by } of runnables) if (by === "grant") of.grants.spend(proposal);
   return judged.map((one) => ({ judged: one, ran: ran.get(one.id) }));
 }
 
