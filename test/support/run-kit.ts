@@ -105,8 +105,9 @@ export function caller(scope: ActScope): (name: string, input?: Json) => Promise
 export interface TestSession extends Session {
   readonly clock: HandClock;
 }
+export type TestSessionOptions = Omit<Partial<SessionOptions>, "clock"> & { readonly clock?: HandClock };
 /** A session that sees nothing of this process: no environment, time that stands still, journals in memory. */
-export function session(options: Partial<SessionOptions> & { readonly clock?: HandClock } = {}): TestSession {
+export function session(options: TestSessionOptions = {}): TestSession {
   const clock = options.clock ?? handClock();
   const made = createSession({
     env: {},

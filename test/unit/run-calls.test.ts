@@ -10,7 +10,6 @@ import {
   pipeline,
   type State,
 } from "@sluice/core";
-import type { SessionOptions } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import {
@@ -22,6 +21,7 @@ import {
   noModel,
   quiet,
   session,
+  type TestSessionOptions,
   tool,
   twoHosts,
   work,
@@ -428,11 +428,7 @@ describe("guard hooks", () => {
       };
     return { session: guard("session"), pipeline: guard("pipeline"), state: guard("state") };
   }
-  const run = (
-    options: Partial<SessionOptions>,
-    hooks: ReturnType<typeof guards>,
-    allowedTools?: readonly string[],
-  ) => {
+  const run = (options: TestSessionOptions, hooks: ReturnType<typeof guards>, allowedTools?: readonly string[]) => {
     const live = session({ model: noModel, onCall: hooks.session, ...options });
     return { live, result: live.run(one(calling([["Note"]], allowedTools, hooks.state), hooks.pipeline), task) };
   };

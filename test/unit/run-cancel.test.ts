@@ -54,7 +54,7 @@ function one<I>(state: State<unknown, I>) {
 }
 
 /** Cancels and turns the clock by no more than 100 ms; the run has to end in that. */
-async function cancelAt(live: TestSession, pipe: ReturnType<typeof one>, here: () => Promise<unknown> | unknown) {
+async function cancelAt(live: TestSession, pipe: ReturnType<typeof one>, here: () => unknown) {
   const handle = live.start(pipe, task);
   await here();
   const ended = handle.cancel("enough");

@@ -1,4 +1,4 @@
-import { done, fanOut, pipeline, type RunLimits, type State, stage } from "@sluice/core";
+import { type AnyState, done, fanOut, pipeline, type RunLimits, stage } from "@sluice/core";
 import type { ScriptedTurn } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -22,7 +22,7 @@ const input = z.object({ task: z.string() });
 const task = { task: "t" };
 const never = new Promise<never>(() => undefined);
 
-function one(state: State<unknown, unknown>, limits: RunLimits = {}) {
+function one(state: AnyState, limits: RunLimits = {}) {
   return pipeline({
     id: "one",
     input,
@@ -32,12 +32,8 @@ function one(state: State<unknown, unknown>, limits: RunLimits = {}) {
     next: { one: () => done("done") },
   });
 }
-function forked(
-  stages: Record<string, State<unknown, unknown>>,
-  limits: RunLimits,
-  onFailure: "cancel" | "settle" = "settle",
-) {
-  const all: Record<string, State<unknown, unknown>> = {
+function forked(stages: Record<string, AnyState>, limits: RunLimits, onFailure: "cancel" | "settle" = "settle") {
+  const all: Record<string, AnyState> = {
     ...stages,
     start: work(),
     join: work({ act: ({ ctx }) => completed(json(ctx.fork)) }),

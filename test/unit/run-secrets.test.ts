@@ -21,7 +21,9 @@ import { talker } from "../support/talker.ts";
 // No pattern knows this one: only its value gives it away.
 const key = "K3y-0f-the-c4stle-Zq81";
 const env = { CASTLE_TOKEN: key };
-const escaped = [...key].map((letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");
+const escaped = Array.from(key)
+  .map((letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, "0")}`)
+  .join("");
 
 const input = z.object({ task: z.string() });
 const task = { task: "t" };
