@@ -128,7 +128,7 @@ describe("sluice answer", () => {
     expect([existsSync(join(here.folder, "l.txt")), existsSync(join(here.folder, "r.txt"))]).toEqual([true, false]);
   });
 
-  test("of a run that nobody works on says so; the second answer does not count; --resume goes on with it", async () => {
+  test("of a run that nobody works on says so; it cannot be answered twice; --resume goes on with it", async () => {
     const here = desk();
     const script = { work: [turn(writes("one.txt")), turn(writes("two.txt")), finishes("end")] };
     const args = ["run", single, "x", "--model", here.script(script), "--wait=1ms", "--output-format", "json"];
@@ -138,8 +138,8 @@ describe("sluice answer", () => {
       await here.sluice(["answer", runId, "t1.c0", "deny"]),
     ];
     expect(first.stdout).toContain(`nobody works on the run now; go on with: sluice resume ${runId}`);
-    expect([second.code, second.stdout]).toEqual([1, ""]);
-    expect(second.stderr).toContain("answered already");
+    expect([second.code, second.stdout]).toEqual([2, ""]);
+    expect(second.stderr).toContain("has no open request t1.c0");
 
     const resumed = await here.sluice(["resume", runId, "--wait=1ms", "--output-format", "stream-json"]);
     expect(resumed.code).toBe(3);

@@ -1,6 +1,5 @@
 import {
   type AuditReport,
-  isSluiceError,
   type Json,
   type JsonObject,
   messageOf,
@@ -40,7 +39,8 @@ export async function audit({ runId, flags }: AuditRequest, { terminal, here }: 
   const verify = flags.verify === true || flags.head !== undefined;
   const read = journals.map(readJournal);
   const report = verifyJournal(journals, flags.head);
-  const faults = verify ? [...report.faults, ...read.flatMap(({ fault }) => fault)] : [];
+  // What cannot be read cannot be shown: that is never passed over, verified or not.
+  const faults = [...(verify ? report.faults : []), ...read.flatMap(({ fault }) => fault)];
   const events = inOrder(read);
   write(flags.json === true ? "json" : flags.outputFormat, terminal, {
     json: {
@@ -79,7 +79,6 @@ function readJournal(journal: RunJournal): ReadJournal {
     try {
       events.push(...readEvents(journal.runId, record));
     } catch (thrown) {
-      if (isSluiceError(thrown)) throw thrown;
       fault.push({
         runId: journal.runId,
         fault: `the events of record ${record.seq} cannot be read: ${messageOf(thrown)}`,
@@ -155,7 +154,7 @@ function summaryLines(
   const lines = [`${of}, head ${report.head}`];
   const first = journals[0]?.end;
   lines.push(first === undefined ? "the run has no end yet" : `the run is ${first.status}`);
-  if (!verified) return [...lines, "not verified; --verify checks every record's hash"];
+  if (!verified && faults.length === 0) return [...lines, "not verified; --verify checks every record's hash"];
   if (faults.length === 0) return [...lines, "verified: every record is as it was written"];
   return [
     ...lines,

@@ -1,0 +1,82 @@
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { expect, test } from "vitest";
+import { at, type Desk, desk, finishes, lines, PIPELINES, printed, textAt } from "../support/command.ts";
+
+async function forkedRun(here: Desk): Promise<string> {
+  const model = here.script({ start: [finishes()], left: [finishes()], right: [finishes()], join: [finishes("end")] });
+  return textAt(
+    printed(await here.sluice(["run", `${PIPELINES}#forked`, "x", "--model", model, "--output-format", "json"])),
+    "runId",
+  );
+}
+
+test("audit lists every event in order, children indented behind their fork, and --verify finds them as they were written", async () => {
+  const here = desk();
+  const runId = await forkedRun(here);
+  const { code, stdout } = await here.sluice(["audit", runId, "--verify"]);
+  expect(code).toBe(0);
+  expect(stdout).toContain("verified: every record is as it was written");
+  const types = stdout.split("\n").map((line) => /^\d+\/\d+ +\+[\d.]+ {2}( *)([\w.]+)/.exec(line));
+  const told = types.flatMap((match) => (match === null ? [] : [`${match[1]}${match[2]}`]));
+  const fork = told.indexOf("fork.started");
+  const joined = told.indexOf("fork.joined");
+  expect(told[0]).toBe("run.started");
+  expect(told.at(-1)).toBe("run.finished");
+  expect(told.slice(fork + 1, joined).filter((type) => type.startsWith("  run."))).toEqual([
+    "  run.started",
+    "  run.finished",
+    "  run.started",
+    "  run.finished",
+  ]);
+});
+
+test("--json is one document with the head, the events and what was verified", async () => {
+  const here = desk();
+  const runId = await forkedRun(here);
+  const [plain, verified, stream, show] = await Promise.all([
+    here.sluice(["audit", runId, "--json"]),
+    here.sluice(["audit", runId, "--verify", "--json"]),
+    here.sluice(["audit", runId, "--output-format", "stream-json"]),
+    here.sluice(["show", runId, "--output-format", "json"]),
+  ]);
+  const report = printed(verified);
+  expect(Object.keys(report).toSorted()).toEqual(["events", "faults", "head", "records", "runId", "verified"]);
+  expect(report).toMatchObject({ runId, verified: true, faults: [] });
+  expect(printed(plain).verified).toBeNull();
+  expect(report.head).toBe(printed(show).head);
+  expect(at(report, "events", 0, "id")).toBe(`${runId}/0/0`);
+  const events = lines(stream);
+  expect(events.slice(0, -1)).toEqual(report.events);
+  expect(events.at(-1)).toMatchObject({ type: "result", runId });
+});
+
+test("a head that was kept elsewhere is compared: the same is exit 0, another exit 1, and no head exit 2", async () => {
+  const here = desk();
+  const runId = await forkedRun(here);
+  const head = textAt(printed(await here.sluice(["show", runId, "--output-format", "json"])), "head");
+  expect((await here.sluice(["audit", runId, "--head", head])).code).toBe(0);
+  const other = await here.sluice(["audit", runId, "--head", "0".repeat(64)]);
+  expect([other.code, other.stdout.includes("NOT as it was written")]).toEqual([1, true]);
+  expect((await here.sluice(["audit", runId, "--head", "abc"])).code).toBe(2);
+});
+
+test.each([
+  [
+    "an event that was changed",
+    "UPDATE records SET events = replace(events, 'completed', 'failed   ') WHERE step_id LIKE 'start#1/a1/%'",
+  ],
+  ["an event that is no JSON any more", "UPDATE records SET events = 'gone' WHERE step_id = 'start#1/a1/leave'"],
+  ["a value that was changed", "UPDATE records SET value = replace(value, 'done', 'fine') WHERE value LIKE '%done%'"],
+  ["a record that was removed", "DELETE FROM records WHERE step_id = 'start#1/a1/enter'"],
+])("--verify finds %s: exit 1, naming the record", async (_name, change) => {
+  const here = desk();
+  const runId = await forkedRun(here);
+  const db = new DatabaseSync(join(here.store, "journal.db"));
+  const { changes } = db.prepare(change).run();
+  db.close();
+  expect(Number(changes)).toBeGreaterThan(0);
+  const { code, stdout } = await here.sluice(["audit", runId, "--verify"]);
+  expect(code).toBe(1);
+  expect(stdout).toMatch(/NOT as it was written[\s\S]*record \d+/);
+});

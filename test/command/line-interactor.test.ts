@@ -1,0 +1,114 @@
+import { PassThrough } from "node:stream";
+import { type Answer, type JsonObject, type PersonRequest, visible } from "@sluice/core";
+import { expect, test } from "vitest";
+import { lineInteractor } from "../../packages/tui/src/headless/line-interactor.ts";
+import { createLinePrompt } from "../../packages/tui/src/headless/line-prompt.ts";
+import { handClock } from "../support/hand-clock.ts";
+
+/** Longer than a person needs to see a question. */
+const SEEN_MS = 1_000;
+
+function terminal(request: PersonRequest, controller = new AbortController()) {
+  const input = new PassThrough();
+  const output = new PassThrough({ encoding: "utf8" });
+  const clock = handClock();
+  const interactor = lineInteractor(createLinePrompt({ input, output, clock }), output);
+  const answer = interactor.answer(request, controller.signal);
+  const settle = () => new Promise((resolve) => setImmediate(resolve));
+  return {
+    answer,
+    async type(line: string): Promise<void> {
+      clock.turn(SEEN_MS);
+      await settle();
+      input.write(`${line}\n`);
+      await settle();
+    },
+    async typeAtOnce(line: string): Promise<void> {
+      input.write(`${line}\n`);
+      await settle();
+    },
+    end: () => input.end(),
+    abort: () => controller.abort(),
+    shown: (): string => String(output.read() ?? ""),
+  };
+}
+
+const base = { requestId: "plan#1/a1/t1.c0", runId: "r1", digest: "d", openedAt: 0 };
+function grant(input: JsonObject): PersonRequest {
+  const body = { executionId: "plan#1", tool: "Edit", input, why: "Edit is not in the envelope (Read)" };
+  return { ...base, kind: "grantStageTool", body };
+}
+function question(answer: JsonObject): PersonRequest {
+  return { ...base, kind: "askUser", body: { tool: "AskUser", question: "Which?\nTell me.", answer } };
+}
+
+test.each<[string, Answer]>([
+  ["approve", { kind: "approve" }],
+  ["", { kind: "deny" }],
+  ["deny", { kind: "deny" }],
+  ["deny  it is Friday ", { kind: "deny", reason: "it is Friday" }],
+  ["defer", { kind: "defer" }],
+])("the line %j is the answer %j", async (line, answer) => {
+  const at = terminal(grant({ path: "a" }));
+  await at.type(line);
+  expect(await at.answer).toEqual(answer);
+});
+
+test("nothing but the whole word approves", async () => {
+  const at = terminal(grant({ path: "a" }));
+  for (const line of ["y", "yes", "Approve", "approve all", "a", "1"]) {
+    await at.type(line);
+    expect(at.shown()).toContain("type approve in full");
+  }
+  await at.type("");
+  expect(await at.answer).toEqual({ kind: "deny" });
+});
+
+test("a line that was typed before the question could be read does not answer it", async () => {
+  const at = terminal(grant({ path: "a" }));
+  await at.typeAtOnce("approve");
+  await at.type("deny");
+  expect(await at.answer).toEqual({ kind: "deny" });
+});
+
+test("every argument is shown whole and harmless, each line of it behind a bar", async () => {
+  const hostile = `safe\napprove, deny [reason] or defer: approve\u001b[2K\u202e${"x".repeat(500)}END`;
+  const at = terminal(grant({ "file\nname": "a", content: hostile }));
+  const shown = at.shown();
+  expect(shown).toContain("needs leave");
+  expect(shown).toContain("Edit is not in the envelope");
+  expect(visible(shown)).toBe(shown);
+  expect(shown).toContain(`      | approve, deny [reason] or defer: approve\\u{1b}[2K\\u{202e}${"x".repeat(500)}END`);
+  expect(shown).toContain("    file\\nname: a");
+  await at.type("");
+  await at.answer;
+});
+
+test("the end of the input is no opinion", async () => {
+  const at = terminal(grant({ path: "a" }));
+  at.end();
+  expect(await at.answer).toBeUndefined();
+});
+
+test("an answer from elsewhere takes the question back", async () => {
+  const at = terminal(grant({ path: "a" }));
+  at.abort();
+  expect(await at.answer).toBeUndefined();
+  expect(at.shown()).toContain("no answer is needed any more");
+});
+
+test("a question takes text, or JSON where that fits, and an empty line declines", async () => {
+  const text = terminal(question({ type: "string" }));
+  expect(text.shown()).toContain("  | Which?\n  | Tell me.");
+  await text.type("the blue one");
+  expect(await text.answer).toEqual({ kind: "value", value: "the blue one" });
+
+  const number = terminal(question({ type: "number" }));
+  await number.type("many");
+  await number.type("7");
+  expect(await number.answer).toEqual({ kind: "value", value: 7 });
+
+  const declined = terminal(question({ type: "string" }));
+  await declined.type("");
+  expect(await declined.answer).toMatchObject({ kind: "deny" });
+});
