@@ -8,13 +8,16 @@ import { handClock } from "../support/hand-clock.ts";
 /** Longer than a person needs to see a question. */
 const SEEN_MS = 1_000;
 
-function terminal(request: PersonRequest, controller = new AbortController()) {
+async function terminal(request: PersonRequest, controller = new AbortController()) {
   const input = new PassThrough();
   const output = new PassThrough({ encoding: "utf8" });
   const clock = handClock();
   const interactor = lineInteractor(createLinePrompt({ input, output, clock }), output);
   const answer = interactor.answer(request, controller.signal);
   const settle = () => new Promise((resolve) => setImmediate(resolve));
+  // The question comes a moment after what was said before it.
+  clock.turn(100);
+  await settle();
   return {
     answer,
     async type(line: string): Promise<void> {
@@ -49,13 +52,13 @@ test.each<[string, Answer]>([
   ["deny  it is Friday ", { kind: "deny", reason: "it is Friday" }],
   ["defer", { kind: "defer" }],
 ])("the line %j is the answer %j", async (line, answer) => {
-  const at = terminal(grant({ path: "a" }));
+  const at = await terminal(grant({ path: "a" }));
   await at.type(line);
   expect(await at.answer).toEqual(answer);
 });
 
 test("nothing but the whole word approves", async () => {
-  const at = terminal(grant({ path: "a" }));
+  const at = await terminal(grant({ path: "a" }));
   for (const line of ["y", "yes", "Approve", "approve all", "a", "1"]) {
     await at.type(line);
     expect(at.shown()).toContain("type approve in full");
@@ -65,7 +68,7 @@ test("nothing but the whole word approves", async () => {
 });
 
 test("a line that was typed before the question could be read does not answer it", async () => {
-  const at = terminal(grant({ path: "a" }));
+  const at = await terminal(grant({ path: "a" }));
   await at.typeAtOnce("approve");
   await at.type("deny");
   expect(await at.answer).toEqual({ kind: "deny" });
@@ -73,7 +76,7 @@ test("a line that was typed before the question could be read does not answer it
 
 test("every argument is shown whole and harmless, each line of it behind a bar", async () => {
   const hostile = `safe\napprove, deny [reason] or defer: approve\u001b[2K\u202e${"x".repeat(500)}END`;
-  const at = terminal(grant({ "file\nname": "a", content: hostile }));
+  const at = await terminal(grant({ "file\nname": "a", content: hostile }));
   const shown = at.shown();
   expect(shown).toContain("needs leave");
   expect(shown).toContain("Edit is not in the envelope");
@@ -85,30 +88,30 @@ test("every argument is shown whole and harmless, each line of it behind a bar",
 });
 
 test("the end of the input is no opinion", async () => {
-  const at = terminal(grant({ path: "a" }));
+  const at = await terminal(grant({ path: "a" }));
   at.end();
   expect(await at.answer).toBeUndefined();
 });
 
 test("an answer from elsewhere takes the question back", async () => {
-  const at = terminal(grant({ path: "a" }));
+  const at = await terminal(grant({ path: "a" }));
   at.abort();
   expect(await at.answer).toBeUndefined();
   expect(at.shown()).toContain("no answer is needed any more");
 });
 
 test("a question takes text, or JSON where that fits, and an empty line declines", async () => {
-  const text = terminal(question({ type: "string" }));
+  const text = await terminal(question({ type: "string" }));
   expect(text.shown()).toContain("  | Which?\n  | Tell me.");
   await text.type("the blue one");
   expect(await text.answer).toEqual({ kind: "value", value: "the blue one" });
 
-  const number = terminal(question({ type: "number" }));
+  const number = await terminal(question({ type: "number" }));
   await number.type("many");
   await number.type("7");
   expect(await number.answer).toEqual({ kind: "value", value: 7 });
 
-  const declined = terminal(question({ type: "string" }));
+  const declined = await terminal(question({ type: "string" }));
   await declined.type("");
   expect(await declined.answer).toMatchObject({ kind: "deny" });
 });

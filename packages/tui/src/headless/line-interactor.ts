@@ -22,6 +22,7 @@ export function lineInteractor(prompt: LinePrompt, output: NodeJS.WritableStream
   return {
     name: "terminal",
     async answer(request, signal) {
+      await prompt.pause();
       const isQuestion = request.kind === "askUser" || request.kind === "humanState";
       output.write(isQuestion ? questionCard(request) : grantCard(request));
       const how = isQuestion

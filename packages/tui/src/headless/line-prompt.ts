@@ -4,7 +4,12 @@ import type { Clock } from "@sluice/core";
 /** Lines that came before a question could have been read were typed for something else. */
 const ARM_MS = 300;
 
+/** What was said just before a question is shown before it. */
+const PAUSE_MS = 50;
+
 export interface LinePrompt {
+  /** Waits for lines on their way to the terminal, so that a question comes after them. */
+  pause(): Promise<void>;
   /** Shows a question and waits for a line. Undefined when the input ended or the signal aborted. */
   ask(question: string, signal?: AbortSignal): Promise<string | undefined>;
 }
@@ -18,6 +23,7 @@ export interface LinePromptOptions {
 /** Questions on a terminal, one line each. The terminal itself edits the line, so Ctrl-C stays a signal. */
 export function createLinePrompt({ input, output, clock }: LinePromptOptions): LinePrompt {
   return {
+    pause: () => new Promise((resolve) => void clock.after(PAUSE_MS, resolve)),
     ask: (question, signal) =>
       new Promise((resolve) => {
         if (signal?.aborted === true) {
@@ -31,12 +37,12 @@ export function createLinePrompt({ input, output, clock }: LinePromptOptions): L
         });
         const end = (line: string | undefined): void => {
           disarm();
-          signal?.removeEventListener("abort", onAbort);
+          signal?.removeEventListener("abort", giveUp);
           lines.removeAllListeners();
           lines.close();
           resolve(line);
         };
-        const onAbort = (): void => {
+        const giveUp = (): void => {
           output.write("\n");
           end(undefined);
         };
@@ -44,8 +50,8 @@ export function createLinePrompt({ input, output, clock }: LinePromptOptions): L
           if (armed) end(line);
           else output.write(question);
         });
-        lines.once("close", () => end(undefined));
-        signal?.addEventListener("abort", onAbort, { once: true });
+        lines.once("close", giveUp);
+        signal?.addEventListener("abort", giveUp, { once: true });
         output.write(question);
       }),
   };
