@@ -19,7 +19,14 @@ describe("each outcome in each format", () => {
     readonly error?: string;
     readonly denied?: number;
   }[] = [
-    { name: "completed", pipeline: single, stages: { work: [finishes()] }, code: 0, status: "completed" },
+    {
+      name: "completed",
+      pipeline: single,
+      stages: { work: [finishes()] },
+      flags: ["--wait"],
+      code: 0,
+      status: "completed",
+    },
     {
       name: "failed by its route",
       pipeline: `${PIPELINES}#giving`,
@@ -50,7 +57,7 @@ describe("each outcome in each format", () => {
       name: "suspended",
       pipeline: single,
       stages: { work: [writesOutside, finishes()] },
-      flags: ["--wait=1ms"],
+      flags: ["--wait", "1ms"],
       code: 3,
       status: "suspended",
     },
@@ -60,7 +67,7 @@ describe("each outcome in each format", () => {
     "$name: exit $code",
     async ({ pipeline, stages, flags = [], code, status, error, denied = 0 }) => {
       const { sluice, script } = desk();
-      const args = ["run", pipeline, "the", "task", "--model", script(stages), ...flags];
+      const args = ["run", ...flags, pipeline, "the", "task", "--model", script(stages)];
       const formats = ["text", "json", "stream-json"];
       const [text, json, stream] = await Promise.all(
         formats.map((format) => sluice([...args, "--output-format", format, "--store", `store-${format}`])),
@@ -84,7 +91,7 @@ describe("each outcome in each format", () => {
       const events = lines(stream);
       expect(events.at(0)).toMatchObject({ type: "run.started" });
       expect(events.at(-1)).toMatchObject({ type: "result", status });
-      expect(events.slice(0, -1).every((event) => typeof event["id"] === "string")).toBe(true);
+      expect(events.slice(0, -1).every((event) => typeof event.id === "string")).toBe(true);
 
       // Whoever reads only stderr learns of denied calls, once.
       for (const { stderr } of [text, json, stream]) {
@@ -97,14 +104,14 @@ describe("each outcome in each format", () => {
     const { sluice, script } = desk();
     const model = script({ work: [writesOutside, finishes("hello")] });
     const report = printed(await sluice(["run", single, "two words", "--model", model, "--output-format", "json"]));
-    expect(report["output"]).toEqual({ text: "hello", input: { task: "two words" } });
+    expect(report.output).toEqual({ text: "hello", input: { task: "two words" } });
     expect(at(report, "stages", 0)).toMatchObject({
       executionId: "work#1",
       status: "completed",
       turns: 2,
       attempts: 1,
     });
-    expect(report["denied"]).toMatchObject([
+    expect(report.denied).toMatchObject([
       { executionId: "work#1", callId: "t1.c0", tool: "Write", cause: "no_interactor" },
     ]);
     expect(at(report, "usage", "inputTokens")).toBeGreaterThan(0);

@@ -50,20 +50,25 @@ export function positiveInteger(text: string): number {
 }
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/;
 
 /** True for a bare --wait, which `withBareWait` writes as `--wait=`; else milliseconds. */
 function waitTime(text: string): true | number {
   if (text === "") return true;
-  const [, amount = "", unit = ""] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) ?? [];
+  const [, amount = "", unit = ""] = DURATION.exec(text) ?? [];
   const ms = Math.round(Number(amount) * (UNITS[unit] ?? 0));
   if (ms > 0 && Number.isSafeInteger(ms)) return ms;
   throw new InvalidArgumentError("It is a time such as 45s, 30m or 2h.");
 }
 
-/** A bare --wait must not take the next word for its duration: only --wait=30m has one. */
+/** A bare --wait takes the next word only when that is a duration: else the pipeline's name would be taken for one. */
 export function withBareWait(args: readonly string[]): readonly string[] {
   const end = args.indexOf("--");
-  return args.map((word, at) => (word === "--wait" && (end === -1 || at < end) ? "--wait=" : word));
+  const isBare = (at: number): boolean => args[at] === "--wait" && (end === -1 || at < end);
+  return args.flatMap((word, at): readonly string[] => {
+    if (isBare(at)) return [`--wait=${DURATION.test(args[at + 1] ?? "") ? args[at + 1] : ""}`];
+    return isBare(at - 1) && DURATION.test(word) ? [] : [word];
+  });
 }
 
 export const EXIT_CODES = `

@@ -71,7 +71,7 @@ export function createNarrator(): Narrator {
       const [what, more, tone = "plain"] = said;
       const depth = event.runId.split("/").filter((part) => part.startsWith("fan-")).length;
       const who = oneLine(event.executionId ?? "run", 40);
-      return { depth, who, what, more: oneLine(more), tone };
+      return { depth, who, what: oneLine(what, 40), more: oneLine(more), tone };
     },
   };
 }

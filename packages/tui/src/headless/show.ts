@@ -98,7 +98,7 @@ function textOf(
     ["pipeline", oneLine(textAt(started, "pipeline"))],
     ["task", oneLine(textAt(run.input, "task"), 1_000)],
     ["model", modelsOf(started)],
-    ["mode", textAt(started, "mode")],
+    ["mode", oneLine(textAt(started, "mode"))],
     ["workspace", oneLine(textAt(started, "cwd"), 1_000)],
     ["started", moment(run.createdAt)],
     ...(run.owner === undefined ? [] : [["at work in", oneLine(run.owner)]]),
