@@ -343,6 +343,9 @@ test("whatever is proposed, answered and interrupted: what runs was inside its e
         [of, data.requestId, data.argsDigest].join(),
       );
       expect(new Set(consumed).size).toBe(consumed.length);
+      const used = new Set(eventsIn(journals, "grant.consumed").map(({ of, data }) => [of, data.requestId].join()));
+      for (const { of, data } of eventsIn(journals, "grant.expired"))
+        expect(used).not.toContain([of, data.requestId].join());
       // A grant is not only necessary: where nothing interrupted the run, what was granted did run.
       if (processes > 1) return;
       for (const { of, data } of eventsIn(journals, "grant.requested")) {
