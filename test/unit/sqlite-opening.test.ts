@@ -132,6 +132,10 @@ describe("refused, with nothing written:", () => {
     expect(refusal(join(file, "below"))).toMatchObject({ code: "store_not_writable" });
   });
 
+  test.runIf(existsSync("/proc/self"))("a folder the system will not make is refused at once", () => {
+    expect(refusal("/proc/sluice-store/below")).toMatchObject({ class: "Host" });
+  });
+
   test("a journal of a newer version", async () => {
     const folder = await madeStore();
     const db = new DatabaseSync(join(folder, "journal.db"));

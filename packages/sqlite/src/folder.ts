@@ -67,7 +67,7 @@ export function checkFolder(folder: string): StoreFolder | undefined {
 export function makeFolder(folder: string): StoreFolder {
   const wanted = resolve(folder);
   try {
-    mkdirSync(dirname(wanted), { recursive: true });
+    makeParents(dirname(wanted));
     const fresh = makeOwnFolder(wanted);
     const parts = partsOf(realpathSync(wanted));
     makeOwnFolder(parts.owners);
@@ -124,9 +124,25 @@ export function isWritable(path: string): boolean {
   }
 }
 
+/** One folder at a time: `mkdir` with `recursive` never returns where the system answers ENOENT for a name it will not make (/proc). */
+function makeParents(path: string): void {
+  if (existsSync(path)) return;
+  makeParents(dirname(path));
+  makeOne(path);
+}
+
+/** Another process may be making the same store. */
+function makeOne(path: string, mode?: number): void {
+  try {
+    mkdirSync(path, mode);
+  } catch (thrown) {
+    if (systemCode(thrown) !== "EEXIST") throw thrown;
+  }
+}
+
 function makeOwnFolder(path: string): boolean {
   const fresh = !existsSync(path);
-  if (fresh) mkdirSync(path, { recursive: true, mode: 0o700 });
+  if (fresh) makeOne(path, 0o700);
   makePrivate(path, 0o700);
   return fresh;
 }
