@@ -1,5 +1,5 @@
 import { SluiceError } from "../base/errors.ts";
-import { field } from "../base/json.ts";
+import { field, parseJson } from "../base/json.ts";
 import type { ChildRun, ForkOptions, JournalRecord, RunEnd, Settled } from "./seam.ts";
 import type { ChildTask, RunAtWork } from "./step-runner.ts";
 import type { RunRow } from "./store.ts";
@@ -36,7 +36,8 @@ export function checkFork(
 /** The keys in a fork's open record; undefined for another step's. */
 export function forkKeys({ phase, value }: JournalRecord): readonly string[] | undefined {
   if (phase !== "open" || !value.startsWith('{"fork":[')) return undefined;
-  const keys = field(JSON.parse(value), "fork");
+  const read = parseJson(value);
+  const keys = read.ok ? field(read.value, "fork") : undefined;
   return Array.isArray(keys) ? keys.filter((key) => typeof key === "string") : undefined;
 }
 

@@ -146,9 +146,12 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
       if (row.end !== undefined) return "finished";
       const at = clock.now();
       const here = tasks.get(runId);
-      here?.cancel({ reason, by, at });
-      // Kept by the store also when the owner is here: a request that was taken must outlive the process.
-      await store.requestCancel(runId, reason, by, at);
+      try {
+        // Kept before anybody acts on it, also when the owner is here: what a cancelled run records is never replayed.
+        await store.requestCancel(runId, reason, by, at);
+      } finally {
+        here?.cancel({ reason, by, at });
+      }
       if (here !== undefined) return "requested";
       // Looked at again now that the request is there: an owner that gave the run up before has not seen it.
       const now = await store.run(runId);

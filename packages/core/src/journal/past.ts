@@ -14,6 +14,8 @@ export interface RecordedStep {
 
 /** The steps that earlier processes recorded. Emptied as they are replayed, so that a long run does not stay in memory twice. */
 export interface Past {
+  /** Whether recorded steps are left. */
+  readonly left: boolean;
   /** What is recorded of the next step; undefined past the last one. Throws `journal_mismatch` for any other step. */
   take(ordinal: number, stepId: string): RecordedStep | undefined;
   /** Throws `journal_mismatch` when the program ends before it asked for everything that is recorded. */
@@ -43,6 +45,9 @@ export function createPast(runId: string, records: readonly JournalRecord[]): Pa
   };
 
   return {
+    get left() {
+      return steps.size > 0;
+    },
     take(ordinal, stepId) {
       const known = steps.get(ordinal);
       if (known === undefined) {

@@ -64,8 +64,11 @@ interface OpenStep {
 
 export interface ProgramRunner {
   readonly steps: StepRunner;
-  /** Runs the program to its end. Rejects with the first fault any step met, whatever the program made of it. */
-  conclude(program: (steps: StepRunner) => Promise<ProgramEnd>): Promise<ProgramEnd>;
+  /**
+   * Runs the program to its end. Rejects with the first fault any step met, whatever the program made of it. A run that was
+   * cancelled before it had replayed its past has no end of its own: what its code did then cannot follow what is recorded.
+   */
+  conclude(program: (steps: StepRunner) => Promise<ProgramEnd>): Promise<ProgramEnd | "cancelled in the past">;
 }
 
 export function createStepRunner(run: RunAtWork): ProgramRunner {
@@ -75,7 +78,13 @@ export function createStepRunner(run: RunAtWork): ProgramRunner {
   let nextOrdinal = 0;
   let open: OpenStep | undefined;
   let fault: { readonly thrown: unknown } | undefined;
+  let cancelledInPast = false;
 
+  const stopListening = control.onChange(() => {
+    if (control.cancelled === undefined || !past.left || fault !== undefined) return;
+    cancelledInPast = true;
+    fault = { thrown: control.cancelled };
+  });
   const misuse = (code: string, message: string): SluiceError =>
     new SluiceError("Host", code, `run ${at.runId}: ${message}`);
 
@@ -264,11 +273,13 @@ export function createStepRunner(run: RunAtWork): ProgramRunner {
       } catch (thrown) {
         fault ??= { thrown };
       }
+      stopListening();
       if (fault === undefined && ended !== undefined) {
         fault = { thrown: misuse("run_over", "a step was asked for after the program had ended") };
         return ended;
       }
       const thrown = fault?.thrown;
+      if (cancelledInPast && control.stopped === undefined) return "cancelled in the past";
       if (open !== undefined) {
         tree.stop(thrown);
         await Promise.allSettled([open.settled]);

@@ -51,6 +51,15 @@ export function createTree({ store, clock, report, rootId, program }: TreeOption
   let stopped: SluiceError | undefined;
   let cancelRequest: CancelRequest | undefined;
 
+  const noteCancel = async (at: RunPosition): Promise<void> => {
+    if (at.runId === rootId && cancelRequest !== undefined) await recordCancel({ store, clock }, at, cancelRequest);
+  };
+  /** Ends a run and everything below it as cancelled, without running their code. */
+  const close = async (at: RunPosition, reason: string): Promise<Settled> => {
+    await noteCancel(at);
+    return await closeCancelled({ store, clock, rootId }, at, reason);
+  };
+
   /** Runs a program to its end; its control is told of a stop for as long as it works. */
   const runProgram = async (control: Control, at: RunPosition, past: Past, input: Json): Promise<Settled> => {
     controls.add(control);
@@ -58,11 +67,12 @@ export function createTree({ store, clock, report, rootId, program }: TreeOption
     try {
       const runner = createStepRunner({ store, clock, at, past, control, tree });
       const ended = await runner.conclude((steps) => program(steps, input));
+      if (ended === "cancelled in the past") return await close(at, control.cancelled?.message ?? ended);
       const { text, value: end } = recorded<RunEnd>(
         { status: ended.status, value: ended.value },
         `the end of ${at.runId}`,
       );
-      if (at.runId === rootId && cancelRequest !== undefined) await recordCancel({ store, clock }, at, cancelRequest);
+      await noteCancel(at);
       const record = {
         ordinal: NO_ORDINAL,
         stepId: LIFE.end,
@@ -162,7 +172,7 @@ export function createTree({ store, clock, report, rootId, program }: TreeOption
     },
     async closeChild(parent, stepId, child, reason) {
       const opened = await open(parent, childRunId(parent.at.runId, stepId, child.key), child, false);
-      return "ended" in opened ? opened.ended : await closeCancelled({ store, clock, rootId }, opened.at, reason);
+      return "ended" in opened ? opened.ended : await close(opened.at, reason);
     },
   };
   return tree;

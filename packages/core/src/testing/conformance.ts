@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { auditFacts } from "./facts/audit.ts";
 import { cancelFacts } from "./facts/cancel.ts";
 import { closeFacts } from "./facts/close.ts";
+import { damageFacts } from "./facts/damage.ts";
 import { endFacts } from "./facts/ends.ts";
 import { eventFacts } from "./facts/events.ts";
 import { faultFacts } from "./facts/faults.ts";
@@ -47,6 +48,7 @@ const groups: readonly Facts[] = [
   waitFacts,
   viewFacts,
   auditFacts,
+  damageFacts,
   closeFacts,
   manyFacts,
 ];

@@ -198,6 +198,22 @@ export const cancelFacts: Facts = {
     await expectWhole(first.host);
   },
 
+  "a cancel that comes while the run is just being taken up is carried out": async ({ connect }) => {
+    const [first, second] = [await connect(), await connect()];
+    await assert.rejects((await start(first.host, () => Promise.reject(new Error("stopped")))).settled);
+    const resuming = createGate<undefined>();
+    second.failWrites(({ stepId }) => (stepId === "resume" ? resuming.wait() : undefined));
+    const resumed = second.host.resume("r1", async (steps) => {
+      await steps.waitForSignal("never");
+      return cancelled(steps);
+    });
+    await resuming.reached;
+    assert.equal(await first.host.cancel("r1", "enough", "me"), "requested");
+    resuming.open(undefined);
+    assert.equal((await endOf(await resumed)).status, "cancelled");
+    await expectWhole(first.host);
+  },
+
   "of a cancel and a resume at the same time neither is lost": async ({ connect }) => {
     for (let round = 0; round < 4; round += 1) {
       const [first, second] = [await connect(), await connect()];

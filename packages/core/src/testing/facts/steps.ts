@@ -1,6 +1,18 @@
 import assert from "node:assert/strict";
 import type { ProgramEnd, StepRunner } from "../../journal/seam.ts";
-import { completed, createGate, endOf, expectWhole, type Facts, recordsOf, rejects, start, stepsOf } from "../world.ts";
+import {
+  child,
+  completed,
+  createGate,
+  endOf,
+  expectWhole,
+  type Facts,
+  forkOptions,
+  recordsOf,
+  rejects,
+  start,
+  stepsOf,
+} from "../world.ts";
 
 /** Asks for two steps at once, the way nobody should. */
 async function sideBySide(steps: StepRunner, calls: string[]): Promise<ProgramEnd> {
@@ -106,6 +118,32 @@ export const stepFacts: Facts = {
     assert.deepEqual(await recordsOf(host), ["life start"]);
     const again = await other.host.resume("r1", async (steps) => completed(await steps.run("left", () => 1)));
     assert.deepEqual(await endOf(again), { status: "completed", value: 1 });
+  },
+
+  "a program that ends while a fork is open has no end, and the children are stopped and waited for": async ({
+    connect,
+  }) => {
+    const { host } = await connect();
+    const gate = createGate();
+    const stopped: string[] = [];
+    const task = await start(host, async (steps) => {
+      if (steps.runId === "r1") {
+        void steps.fork("fan", [child("a"), child("b")], forkOptions());
+        await gate.reached;
+        return completed();
+      }
+      await steps.run("work", async ({ signal }) => {
+        if (steps.runId.endsWith("b")) void gate.wait();
+        await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+        stopped.push(steps.runId);
+        return null;
+      });
+      return completed();
+    });
+    await rejects(task.settled, "step_left_open");
+    assert.deepEqual(stopped, ["r1/fan/a", "r1/fan/b"]);
+    assert.equal((await host.get("r1"))?.status, "suspended");
+    await expectWhole(host);
   },
 
   "a step that is asked for after the program has ended is refused, and nothing follows the end": async ({

@@ -236,6 +236,28 @@ export const suspendFacts: Facts = {
     await expectWhole(first.host);
   },
 
+  "a child whose journal is being opened when the run is suspended takes no step": async ({ connect }) => {
+    const [first, second] = [await connect(), await connect()];
+    const opening = createGate<undefined>();
+    first.failWrites(({ runId, stepId }) => (runId === "r1/fan/a" && stepId === "start" ? opening.wait() : undefined));
+    const calls: string[] = [];
+    const program = async (steps: StepRunner): Promise<ProgramEnd> => {
+      if (steps.runId === "r1") await steps.fork("fan", [child("a"), child("b")], forkOptions());
+      else await steps.run("one", () => calls.push(steps.runId));
+      return completed();
+    };
+    const task = await start(first.host, program);
+    await opening.reached;
+    const suspended = task.suspend("interrupted");
+    opening.open(undefined);
+    await suspended;
+    assert.deepEqual(calls, []);
+    assert.equal(await second.host.get("r1/fan/b"), undefined);
+    assert.equal((await endOf(await second.host.resume("r1", program))).status, "completed");
+    assert.deepEqual(calls, ["r1/fan/a", "r1/fan/b"]);
+    await expectWhole(second.host);
+  },
+
   "a suspended run suspends its children, and takes them up again": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     const program = async (steps: StepRunner): Promise<ProgramEnd> => {

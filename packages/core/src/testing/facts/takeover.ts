@@ -4,12 +4,15 @@ import type { RunProgram } from "../../journal/seam.ts";
 import { nested } from "../programs.ts";
 import {
   cancelIn,
+  cancelled,
+  child,
   completed,
   createGate,
   endOf,
   eventsOf,
   expectWhole,
   type Facts,
+  forkOptions,
   recordsOf,
   rejects,
   start,
@@ -87,6 +90,47 @@ export const takeoverFacts: Facts = {
     assert.equal(end.status, "cancelled");
     assert.equal((await host.get("r1"))?.status, "cancelled");
     await expectWhole(host);
+  },
+
+  "a run that is cancelled before it has read its past back is closed too: its code may not take another way": async ({
+    connect,
+  }) => {
+    const first = await connect();
+    const gates = [createGate(), createGate()];
+    const calls: string[] = [];
+    let life = 0;
+    const program: RunProgram = async (steps) => {
+      await steps.run("one", () => calls.push("one"));
+      if (steps.runId === "r1") {
+        const gate = life > 0 ? gates[1] : undefined;
+        await gate?.wait();
+        // Seen between two recorded steps: on the first run this was not so.
+        if (steps.signal.aborted) return cancelled(steps);
+        await steps.run("two", () => calls.push("two"));
+        await steps.fork("fan", [child("a")], forkOptions());
+      } else {
+        await steps.run("deaf", async () => {
+          await gates[0]?.wait();
+          return null;
+        });
+      }
+      return completed();
+    };
+    await start(first.host, program);
+    await gates[0]?.reached;
+    await first.crash();
+    gates[0]?.open();
+    life += 1;
+    const second = await connect();
+    const task = await second.host.resume("r1", program);
+    await gates[1]?.reached;
+    assert.equal(await second.host.cancel("r1", "enough", "me"), "requested");
+    gates[1]?.open();
+    assert.equal((await endOf(task)).status, "cancelled");
+    assert.deepEqual(calls, ["one", "two", "one"]);
+    assert.equal((await second.host.get("r1/fan/a"))?.status, "cancelled");
+    assert.equal((await recordsOf(second.host)).at(-1), "life closed");
+    await expectWhole(second.host);
   },
 
   "a close that failed half way is finished by the next": async ({ connect }) => {
