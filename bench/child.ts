@@ -17,8 +17,6 @@ async function serve(workload: Workload): Promise<void> {
 }
 
 async function measure(workload: Workload): Promise<Slice> {
-  // What earlier slices left is not this one's to clear away.
-  globalThis.gc?.();
   const before = process.cpuUsage();
   const done = await workload.slice();
   const { user, system } = process.cpuUsage(before);

@@ -1,6 +1,7 @@
 import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createHost, createJournalMemory, type RunHost } from "@sluice/core";
 import { createSession, type RunResult, type Session, type SessionOptions } from "@sluice/stages";
 
 /** A folder for the life of this process. */
@@ -13,6 +14,11 @@ export function scratch(): string {
 /** A session as a person's: with one key to look for in all that streams by, and nobody to ask. */
 export function benchSession(cwd: string, options: SessionOptions): Session {
   return createSession({ cwd, env: { PATH: "/usr/bin", BENCH_API_KEY: "sk-bench-0123456789abcdefghij" }, ...options });
+}
+
+/** A store in memory that forgets a run as soon as the next is over: a hundred long ones would fill the heap. */
+export function shortMemory(): RunHost {
+  return createHost(createJournalMemory({ keepFinished: 1 }).connect());
 }
 
 /** A benchmark of runs that fail would measure nothing. */

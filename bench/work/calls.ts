@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import { type Answer, pieces, streamingModel } from "../model.ts";
 import { COMPLETION_TOOL, PROMPT, REVIEW_ANSWER, reviewSchema, TASK } from "../review.ts";
-import { benchSession, completed, scratch } from "../session.ts";
+import { benchSession, completed, scratch, shortMemory } from "../session.ts";
 
 /** Reads nothing from anywhere: what is measured is the way to it and back. */
 const lookup = defineTool({
@@ -34,20 +34,17 @@ export function callsInOneTranscript(calls: number): (options: WorkloadOptions) 
       initial: "search",
       next: { search: ({ output }) => done(output) },
     });
-    const cwd = scratch();
-    const answerAt = (call: number): Answer => (call < turns ? lookingUp(call) : REVIEW_ANSWER);
+    const answerAt = (call: number): Answer => (call % (turns + 1) < turns ? lookingUp(call) : REVIEW_ANSWER);
+    const session = benchSession(scratch(), { model: streamingModel(answerAt), tools: [lookup], store: shortMemory() });
     // A short transcript is walked often enough to be as warm, and as well measured, as a long one.
     const runs = Math.max(1, Math.floor((quick ? 300 : 3000) / turns));
     return {
-      warmUps: 2,
+      warmUps: quick ? 1 : 8,
       slice: async () => {
-        for (let run = 0; run < runs; run += 1) {
-          const session = benchSession(cwd, { model: streamingModel(answerAt), tools: [lookup] });
-          completed(await session.run(searching, { task: TASK }));
-          await session.close();
-        }
+        for (let run = 0; run < runs; run += 1) completed(await session.run(searching, { task: TASK }));
         return { units: runs, facts: { calls: turns } };
       },
+      close: session.close,
     };
   };
 }

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import { streamingModel } from "../model.ts";
 import { REVIEW_ANSWER, type Review, TASK } from "../review.ts";
-import { benchSession, completed, scratch } from "../session.ts";
+import { benchSession, completed, scratch, shortMemory } from "../session.ts";
 import { reviewModel, reviewStage } from "./stages.ts";
 
 const CAP = 8;
@@ -30,15 +30,14 @@ function fork(siblings: number) {
 export async function fanOutOfThousand({ quick }: WorkloadOptions): Promise<Workload> {
   const siblings = quick ? 100 : 1000;
   const forking = fork(siblings);
-  const cwd = scratch();
+  const session = benchSession(scratch(), { model: reviewModel(), maxParallel: CAP, store: shortMemory() });
   return {
-    warmUps: 3,
+    warmUps: quick ? 1 : 20,
     slice: async () => {
-      const session = benchSession(cwd, { model: reviewModel(), maxParallel: CAP });
       completed(await session.run(forking, { task: TASK }));
-      await session.close();
       return { units: siblings, facts: {} };
     },
+    close: session.close,
   };
 }
 

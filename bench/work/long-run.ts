@@ -2,32 +2,33 @@ import { getEventListeners } from "node:events";
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import { streamingModel } from "../model.ts";
 import { REVIEW_ANSWER, TASK } from "../review.ts";
-import { benchSession, completed, scratch } from "../session.ts";
+import { benchSession, completed, scratch, shortMemory } from "../session.ts";
 import { loopOf } from "./stages.ts";
 
 /** One run of ten thousand stages: what its second thousand cost, and what its last. */
 export async function longRun({ quick }: WorkloadOptions): Promise<Workload> {
   const thousand = quick ? 100 : 1000;
-  const looped = loopOf(10 * thousand);
-  const cwd = scratch();
+  const stages = 10 * thousand;
+  const looped = loopOf(stages);
+  const marks = new Map<number, number>();
+  const model = streamingModel(
+    () => REVIEW_ANSWER,
+    (call) => {
+      const stage = call % stages;
+      if (stage % thousand === 0) marks.set(stage / thousand, cpuNow());
+      return undefined;
+    },
+  );
+  const session = benchSession(scratch(), { model, store: shortMemory() });
   return {
-    warmUps: 1,
+    warmUps: 2,
     slice: async () => {
-      const marks = new Map<number, number>();
-      const model = streamingModel(
-        () => REVIEW_ANSWER,
-        (call) => {
-          if (call % thousand === 0) marks.set(call / thousand, cpuNow());
-          return undefined;
-        },
-      );
-      const session = benchSession(cwd, { model });
       completed(await session.run(looped, { task: TASK }));
       const end = cpuNow();
-      await session.close();
       const at = (mark: number): number => marks.get(mark) ?? Number.NaN;
-      return { units: 10 * thousand, facts: { earlyMs: at(2) - at(1), lateMs: end - at(9) } };
+      return { units: stages, facts: { earlyMs: at(2) - at(1), lateMs: end - at(9) } };
     },
+    close: session.close,
   };
 }
 

@@ -16,7 +16,7 @@ export async function sqliteStages(options: WorkloadOptions): Promise<Workload> 
   const folder = scratch();
   const session = benchSession(folder, { model: reviewModel(), store: sqliteStore(join(folder, "store")) });
   return {
-    warmUps: 3,
+    warmUps: options.quick ? 1 : 15,
     slice: async () => {
       const run = session.start(looped, { task: TASK });
       completed(await run);

@@ -4,7 +4,7 @@ import { bareLoop } from "../bare.ts";
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import { streamingModel } from "../model.ts";
 import { COMPLETION_TOOL, PROMPT, REVIEW_ANSWER, reviewSchema, TASK } from "../review.ts";
-import { benchSession, completed, scratch } from "../session.ts";
+import { benchSession, completed, scratch, shortMemory } from "../session.ts";
 
 export function reviewStage() {
   return stage({
@@ -35,7 +35,7 @@ export async function bare({ quick }: WorkloadOptions): Promise<Workload> {
   const model = reviewModel();
   const units = quick ? 500 : 3000;
   return {
-    warmUps: 3,
+    warmUps: quick ? 1 : 10,
     slice: async () => {
       await bareLoop(model, units);
       return { units, facts: {} };
@@ -46,15 +46,14 @@ export async function bare({ quick }: WorkloadOptions): Promise<Workload> {
 export async function memoryStages({ quick }: WorkloadOptions): Promise<Workload> {
   const units = quick ? 200 : 1000;
   const looped = loopOf(units);
-  const cwd = scratch();
+  const session = benchSession(scratch(), { model: reviewModel(), store: shortMemory() });
   return {
-    warmUps: 3,
+    warmUps: quick ? 1 : 20,
     slice: async () => {
-      const session = benchSession(cwd, { model: reviewModel() });
       completed(await session.run(looped, { task: TASK }));
-      await session.close();
       return { units, facts: {} };
     },
+    close: session.close,
   };
 }
 
@@ -69,7 +68,7 @@ export async function memoryPipelines({ quick }: WorkloadOptions): Promise<Workl
     next: { plan: () => to("execute"), execute: () => to("review"), review: ({ output }) => done(output) },
   });
   return {
-    warmUps: 3,
+    warmUps: quick ? 1 : 20,
     slice: async () => {
       for (let run = 0; run < runs; run += 1) completed(await session.run(three, { task: TASK }));
       return { units: runs * 3, facts: {} };

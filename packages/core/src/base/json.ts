@@ -44,7 +44,7 @@ function isPlainInside(value: object, depth: number): boolean {
     return true;
   }
   if (!isPlainObject(value)) return false;
-  for (const key of Object.keys(value)) if (!isPlain(value[key], depth)) return false;
+  for (const key in value) if (!isPlain(value[key], depth)) return false;
   return true;
 }
 
@@ -78,7 +78,7 @@ function faultOf(value: unknown, path: string, depth: number): string | undefine
 export function deepFreeze<T>(value: T): T {
   if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);
-    for (const member of Object.values(value)) deepFreeze(member);
+    for (const key in value) deepFreeze(value[key]);
   }
   return value;
 }

@@ -24,9 +24,7 @@ export function hashRecord(previous: string, runId: string, record: UnhashedReco
     value,
     record.events,
   ];
-  let text = "";
-  for (const field of fields) text += `${field.length}:${field}`;
-  return hash("sha256", text);
+  return hash("sha256", fields.map((field) => `${field.length}:${field}`).join(""));
 }
 
 /**
@@ -34,20 +32,22 @@ export function hashRecord(previous: string, runId: string, record: UnhashedReco
  * event shares with the one before it (time, execution, attempt) is written once; null stands where there is none any more.
  */
 export function writeEvents(drafts: readonly EventDraft[], at: number): string {
-  let text = "[";
+  if (drafts.length === 0) return "[]";
+  // Joined at the end: a text that grew piece by piece would be kept as its pieces.
+  const parts: string[] = [];
   let lastExecution: string | undefined;
   let lastAttempt: number | undefined;
   for (const { type, executionId, attempt, data } of drafts) {
     // Each part is JSON of its own, whatever a program put there: a record must stay readable.
-    text +=
-      text === "[" ? `{"at":${JSON.stringify(at)},"type":${JSON.stringify(type)}` : `,{"type":${JSON.stringify(type)}`;
-    if (executionId !== lastExecution) text += `,"executionId":${JSON.stringify(executionId ?? null)}`;
-    if (attempt !== lastAttempt) text += `,"attempt":${JSON.stringify(attempt ?? null)}`;
-    text += `,"data":${redactedJson(data)}}`;
+    parts.push(parts.length === 0 ? `[{"at":${JSON.stringify(at)},"type":` : '},{"type":', JSON.stringify(type));
+    if (executionId !== lastExecution) parts.push(',"executionId":', JSON.stringify(executionId ?? null));
+    if (attempt !== lastAttempt) parts.push(',"attempt":', JSON.stringify(attempt ?? null));
+    parts.push(',"data":', redactedJson(data));
     lastExecution = executionId;
     lastAttempt = attempt;
   }
-  return `${text}]`;
+  parts.push("}]");
+  return parts.join("");
 }
 
 interface StoredEvent {

@@ -5,8 +5,7 @@ import type { Commit, JournalStore, NewRunRow, RunRow } from "./store.ts";
 
 interface MemoryRun {
   readonly seed: NewRunRow;
-  /** As JSON text: an end holds all that a run came to, and few look at it again. */
-  end?: string;
+  end?: RunEnd;
   cancel?: NonNullable<RunRow["cancel"]>;
   readonly records: JournalRecord[];
   readonly signals: Map<string, ReceivedSignal[]>;
@@ -63,21 +62,21 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
   const view = ({ seed, records, end, cancel }: MemoryRun): RunRow => {
     const { runId, rootId, parentId, createdAt } = seed;
     const owner = trees.get(rootId)?.owner;
-    const row: RunRow = {
+    return {
       runId,
       rootId,
       createdAt,
       records: records.length,
       head: records.at(-1)?.hash ?? "",
+      // Copied when asked for: a look at a run, and at all its children, happens at every change.
       get input() {
         return ownCopy(seed.input);
       },
       ...(parentId === undefined ? {} : { parentId }),
+      ...(end === undefined ? {} : { end }),
       ...(cancel === undefined ? {} : { cancel }),
       ...(owner === undefined ? {} : { owner: { id: owner, label: `this process (${owner})`, live: live.has(owner) } }),
     };
-    // Like the input, read when asked for: a look at a run, and at all its children, happens at every change.
-    return end === undefined ? row : Object.defineProperty(row, "end", { get: () => endOf(end), enumerable: true });
   };
 
   return {
@@ -97,11 +96,12 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
         }
       };
       const keep = (run: MemoryRun, commit: Pick<Commit, "record" | "opened" | "closed" | "end">): void => {
-        run.records.push(deepFreeze({ ...commit.record }));
+        run.records.push(Object.freeze({ ...commit.record }));
         for (const request of commit.opened) run.requests.set(request.requestId, ownCopy(request));
         for (const requestId of commit.closed) run.requests.delete(requestId);
         if (commit.end === undefined) return;
-        run.end = JSON.stringify(commit.end);
+        // Frozen, not copied: it holds all that the run came to.
+        run.end = deepFreeze(commit.end);
         run.requests.clear();
         if (run.seed.runId === run.seed.rootId) retire(run.seed.runId);
       };
@@ -142,7 +142,7 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
           const run = runOf(commit.runId);
           checkOwner(run.seed.rootId, commit.epoch);
           if (run.end !== undefined) {
-            const message = `run ${commit.runId} is ${endOf(run.end).status}; nothing can be added to it`;
+            const message = `run ${commit.runId} is ${run.end.status}; nothing can be added to it`;
             throw new SluiceError("Host", "run_finished", message);
           }
           if (commit.record.seq !== run.records.length) {
@@ -222,10 +222,6 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
 /** What is kept is nobody else's: neither who wrote it nor who reads it can change it. */
 function ownCopy<T>(value: T): T {
   return deepFreeze(JSON.parse(JSON.stringify(value)));
-}
-
-function endOf(text: string): RunEnd {
-  return deepFreeze(JSON.parse(text));
 }
 
 function unknownRun(runId: string): SluiceError {

@@ -83,7 +83,7 @@ function holdsAny(value: Json, clean: (text: string) => string): boolean {
   if (typeof value === "string") return clean(value) !== value;
   if (typeof value !== "object" || value === null) return false;
   if (!isJsonObject(value)) return value.some((member) => holdsAny(member, clean));
-  for (const key of Object.keys(value)) {
+  for (const key in value) {
     const member = value[key];
     if (clean(key) !== key || (member !== undefined && holdsAny(member, clean))) return true;
   }

@@ -77,6 +77,8 @@ export interface StepRunner {
   fork(stepId: string, children: readonly ChildRun[], options: ForkOptions): Promise<Readonly<Record<string, Settled>>>;
   /** Live only (streamed text): never journaled, never awaited. */
   emit(channel: string, chunk: Json): void;
+  /** Whether anybody would hear an `emit` now: what nobody hears need not be made. */
+  heard(): boolean;
 }
 
 export interface WaitOptions {

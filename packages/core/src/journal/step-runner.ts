@@ -40,6 +40,7 @@ export interface TreeOfRun {
   /** Calls back when signals may have come. Returns the unsubscriber. */
   onSignal(listener: () => void): () => void;
   emit(chunk: LiveChunk): void;
+  heard(): boolean;
   /** Work that goes on after its step; the tree stays owned until it settles. */
   hold(work: Promise<unknown>): void;
   /** Starts a child that was never started, or takes up one that was; `fresh` says that none of this fork was. */
@@ -255,6 +256,7 @@ export function createStepRunner(run: RunAtWork): ProgramRunner {
     },
 
     emit: (channel, chunk) => tree.emit({ runId: at.runId, channel, chunk }),
+    heard: tree.heard,
   };
 
   return {

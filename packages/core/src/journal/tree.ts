@@ -143,6 +143,7 @@ export function createTree({ store, clock, report, rootId, program }: TreeOption
         }
       }
     },
+    heard: () => onLive.size > 0,
     onLive(tell) {
       const entry = { tell };
       onLive.add(entry);

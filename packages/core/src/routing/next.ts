@@ -1,5 +1,5 @@
 import { messageOf } from "../base/errors.ts";
-import { ownJson } from "../base/own-json.ts";
+import { isJson } from "../base/json.ts";
 import { declaredTargets } from "../definition/choices.ts";
 import type { PipelineSpec, RowSpec, StateRoutes } from "../definition/spec.ts";
 import type { StageContext, StageResult } from "../definition/types.ts";
@@ -121,8 +121,8 @@ async function followed(
   } catch (thrown) {
     return rejected(`${who} of ${state} threw: ${messageOf(thrown)}`);
   }
-  const output = ownJson(result.status === "completed" ? result.output : null);
-  const reading = await resolveChoice(value, spec, output.ok ? output.value : null);
+  const output: unknown = result.status === "completed" ? result.output : null;
+  const reading = await resolveChoice(value, spec, isJson(output) ? output : null);
   if (!reading.ok) return rejected(`${who} of ${state} cannot be followed: ${reading.reason}`);
   const stray = targets === undefined ? undefined : statesOf(reading.choice).find((name) => !targets.includes(name));
   if (stray === undefined) return { ...by, choice: reading.choice };

@@ -4,7 +4,8 @@ import type { SiblingOutcome, StageContext } from "../definition/types.ts";
 /** What a run knows between two states; grows only by accepted outputs and by routes. */
 export interface RunState {
   readonly runInput: Json;
-  readonly upstream: ReadonlyMap<string, Json>;
+  /** In the order of first completion. */
+  readonly upstream: JsonObject;
   readonly context: JsonObject;
   readonly fork?: Readonly<Record<string, SiblingOutcome>>;
 }
@@ -14,6 +15,17 @@ export interface Entry {
   readonly workspace: string;
   readonly input: Json;
   readonly visit: number;
+}
+
+/** The contexts of one attempt: one for as long as setup is the same. */
+export type ContextOf = (setup: Json) => StageContext;
+
+export function contextsOf(run: RunState, entry: Entry, attempt: number, feedback?: string): ContextOf {
+  let made: StageContext | undefined;
+  return (setup) => {
+    if (made?.setup !== setup) made = stageContext(run, entry, attempt, setup, feedback);
+    return made;
+  };
 }
 
 /** The frozen context of one attempt. */
@@ -31,7 +43,7 @@ export function stageContext(
     task: typeof task === "string" ? task : "",
     run: { input: run.runInput },
     input: entry.input,
-    upstream: Object.fromEntries(run.upstream),
+    upstream: run.upstream,
     context: run.context,
     setup,
     attempt,

@@ -2,7 +2,7 @@ import { isJson, type Json, type JsonObject, jsonFault } from "../base/json.ts";
 import { ownJson } from "../base/own-json.ts";
 import type { GateAnswer, StageContext } from "../definition/types.ts";
 import { cleaned } from "./clean.ts";
-import { stageContext } from "./context.ts";
+import type { ContextOf } from "./context.ts";
 import type { Execution } from "./execution.ts";
 import type { ActOutcome } from "./executor.ts";
 import type { Limits } from "./limits.ts";
@@ -23,24 +23,25 @@ export function enter(
   execution: Execution,
   journal: AttemptJournal,
   limits: Limits,
+  contextOf: ContextOf,
   attempt: number,
   feedback: string | undefined,
 ): Promise<Entered> {
-  const { state, executor, deps, offer, run, steps, visit } = execution;
+  const { state, executor, deps, offer, steps, visit } = execution;
   return journal.steps.run("enter", async (call): Promise<Entered> => {
     const at = deps.clock.now();
     const phases = createPhases(journal, steps, limits, call);
     phases.note("attempt.started", { attempt, visit, ...(feedback === undefined ? {} : { feedback }) });
 
     const setUp = await phases.through<Json>("stage.setup", {
-      ask: hook(state.setup, () => state.setup?.(stageContext(run, execution, attempt, null, feedback))),
+      ask: hook(state.setup, () => state.setup?.(contextOf(null))),
       read: (value) => readOwn(value, "setup"),
       otherwise: null,
       say: () => ({ tools: offer.tools.filter((tool) => tool.allowed).map((tool) => tool.name) }),
     });
     if (setUp.kind !== "answered") return { kind: "out", at, why: cleaned(setUp, deps.secrets) };
     const setup = deps.secrets.json(setUp.value);
-    const ctx = stageContext(run, execution, attempt, setup, feedback);
+    const ctx = contextOf(setup);
 
     const rendered = await phases.through<Json>("stage.init", {
       ask: hook(executor.init, () => executor.init?.(state, ctx, offer)),

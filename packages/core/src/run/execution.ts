@@ -6,7 +6,7 @@ import type { StepRunner } from "../journal/seam.ts";
 import type { NextDecision } from "../routing/next.ts";
 import { untilGivenUp } from "./act.ts";
 import type { Denied } from "./calls.ts";
-import { type Entry, type RunState, stageContext } from "./context.ts";
+import { contextsOf, type Entry, type RunState } from "./context.ts";
 import type { RunDeps } from "./deps.ts";
 import { type Entered, enter, outOf, passGate } from "./enter.ts";
 import type { ActOutcome, Offer, StateExecutor } from "./executor.ts";
@@ -65,10 +65,10 @@ export async function execute(execution: Execution): Promise<ExecutionEnd> {
     for (let attempt = 1; ; attempt += 1) {
       await place.take();
       const journal = createAttemptJournal(steps, executionId, attempt);
-      const entered = await enter(execution, journal, limits, attempt, feedback);
+      const contextOf = contextsOf(execution.run, execution, attempt, feedback);
+      const entered = await enter(execution, journal, limits, contextOf, attempt, feedback);
       startedAt ??= entered.at;
-      const setup = entered.kind === "ready" ? entered.setup : null;
-      const ctx = stageContext(execution.run, execution, attempt, setup, feedback);
+      const ctx = contextOf(entered.kind === "ready" ? entered.setup : null);
       const outcome = await actOn(execution, journal, entered, ctx, execution.turnsBefore + turns, shared);
       if (outcome !== "skipped") {
         turns += outcome.turns;

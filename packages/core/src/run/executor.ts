@@ -76,6 +76,7 @@ export interface ScopedSteps {
   now(stepId: string): Promise<number>;
   sleepUntil(stepId: string, epochMs: number): Promise<void>;
   emit: StepRunner["emit"];
+  heard: StepRunner["heard"];
 }
 
 export interface ActScope {

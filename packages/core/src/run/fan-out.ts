@@ -39,7 +39,7 @@ export interface Forked {
   readonly children: ReadonlyMap<string, ExecutionEnd>;
   readonly outcomes: Readonly<Record<string, SiblingOutcome>>;
   /** What the join sees upstream: outputs in declared order. */
-  readonly upstream: ReadonlyMap<string, Json>;
+  readonly upstream: JsonObject;
   /** Keys whose failure fails the fork; empty under `settle`. */
   readonly failed: readonly string[];
 }
@@ -53,7 +53,7 @@ export async function runFanOut(spec: PipelineSpec, steps: StepRunner, run: RunS
       input,
       run: run.runInput,
       context: run.context,
-      upstream: Object.fromEntries(run.upstream),
+      upstream: run.upstream,
       visit: fork.visitOf(state),
       turns: fork.turnsOf(state),
     };
@@ -69,7 +69,7 @@ export async function runFanOut(spec: PipelineSpec, steps: StepRunner, run: RunS
 
   const ended = new Map<string, ExecutionEnd>();
   const outcomes: Record<string, SiblingOutcome> = {};
-  const upstream = new Map(run.upstream);
+  const upstream = new Map(Object.entries(run.upstream));
   for (const key of keys) {
     const end = settled[key];
     if (end === undefined) continue;
@@ -81,7 +81,7 @@ export async function runFanOut(spec: PipelineSpec, steps: StepRunner, run: RunS
     if (child?.result.status === "completed") upstream.set(key, child.result.output);
   }
   const failed = choice.onFailure === "settle" ? [] : keys.filter((key) => settled[key]?.status !== "completed");
-  return { children: ended, outcomes, upstream, failed };
+  return { children: ended, outcomes, upstream: Object.fromEntries(upstream), failed };
 }
 
 /** A failed fork is a failure of the state that forked: its own failure route decides, recorded like any other. */

@@ -178,8 +178,7 @@ export function routeEvents(
   from: string,
   next: NextDecision,
 ): readonly EventDraft[] {
-  const { choice, ...rest } = next;
-  const why: Json = JSON.parse(JSON.stringify(rest));
+  const { choice, ...why } = next;
   const drafts: EventDraft[] = [];
   if (next.rejected !== undefined) drafts.push(journal.event("route.rejected", { from, reason: next.rejected }));
   drafts.push(journal.event("route.decided", { from, choice: choice.kind, ...targetOf(next), why }));

@@ -65,7 +65,7 @@ async function runRoutes(of: RunOf, steps: StepRunner, runInput: Json): Promise<
     account: { stages: [], denied: [], usage: { inputTokens: 0, outputTokens: 0 } },
     visits: new Map(),
     turns: new Map(),
-    run: { runInput, upstream: new Map(), context: spec.context },
+    run: { runInput, upstream: {}, context: spec.context },
     hops: 0,
     forks: 0,
   };
@@ -113,7 +113,7 @@ async function throughState(walk: Walk, at: At): Promise<Step> {
   const { result } = ended;
   if (result.status === "cancelled") return { end: endOf(account, { kind: "cancel", reason: result.reason }, []) };
   if (result.status === "completed") {
-    walk.run = { ...walk.run, upstream: new Map(walk.run.upstream).set(at.state, result.output) };
+    walk.run = { ...walk.run, upstream: { ...walk.run.upstream, [at.state]: result.output } };
   }
   return await follow(walk, execution, result, ended.next);
 }
@@ -209,7 +209,7 @@ async function runSibling(of: RunOf, steps: StepRunner, state: string, input: Js
   const upstream = field(input, "upstream");
   const run: RunState = {
     runInput: field(input, "run") ?? null,
-    upstream: new Map(isJsonObject(upstream) ? Object.entries(upstream) : []),
+    upstream: isJsonObject(upstream) ? upstream : {},
     context: isJsonObject(context) ? context : {},
   };
   const entry = {

@@ -59,6 +59,7 @@ export function openScope(parts: ScopeParts, denied: Denied[]): OpenScope {
       now: (stepId) => during(() => journal.steps.now(stepId)),
       sleepUntil: (stepId, epochMs) => during(() => journal.steps.sleepUntil(stepId, epochMs)),
       emit: journal.steps.emit,
+      heard: journal.steps.heard,
     },
     state,
     stateId,

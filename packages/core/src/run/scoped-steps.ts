@@ -51,6 +51,7 @@ export function createAttemptJournal(steps: StepRunner, executionId: string, att
       now: (stepId) => steps.now(prefix + stepId),
       sleepUntil: (stepId, epochMs) => steps.sleepUntil(prefix + stepId, epochMs),
       emit: steps.emit,
+      heard: steps.heard,
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { SecretFilter } from "@sluice/core";
-import type { AssistantPart, ModelToolCall } from "../models/reply.ts";
-import type { Reply } from "./model-turn.ts";
+import type { AssistantPart, ModelReply, ModelToolCall } from "../models/reply.ts";
+
+type Reply = Extract<ModelReply, { readonly ok: true }>;
 
 /** Takes known secret values out of a reply, before it is digested, judged, recorded or sent again. */
 export function cleanReply(reply: Reply, secrets: SecretFilter): Reply {

@@ -3,15 +3,14 @@ import type { Offer, StageContext } from "@sluice/core";
 /** The first two messages of a stage's transcript. Recorded at Init, so that a resumed run sends what was sent. */
 export type Opening = { readonly system: string; readonly first: string };
 
-/** What every stage's model is told about the machine around it, after the stage's own prompt. */
-export function openTranscript(prompt: string, stage: StageContract, ctx: StageContext, offer: Offer): Opening {
+export function openTranscript(prompt: string, contract: string, ctx: StageContext): Opening {
   const parts = [
     ctx.task === "" ? "Do the work of this stage." : `Task:\n${ctx.task}`,
     sameAsRunInput(ctx) || isEmpty(ctx.input) ? "" : `Input of this stage:\n${JSON.stringify(ctx.input, null, 2)}`,
     ctx.feedback === undefined ? "" : `Your last attempt was sent back:\n${ctx.feedback}`,
   ];
   return {
-    system: `${prompt.trim()}\n\n${contract(stage, offer)}`,
+    system: `${prompt.trim()}\n\n${contract}`,
     first: parts.filter((part) => part !== "").join("\n\n"),
   };
 }
@@ -21,7 +20,8 @@ export interface StageContract {
   readonly turnCap: number;
 }
 
-function contract({ completionTool, turnCap }: StageContract, offer: Offer): string {
+/** What every stage's model is told about the machine around it, after the stage's own prompt. */
+export function contract({ completionTool, turnCap }: StageContract, offer: Offer): string {
   const allowed = offer.tools.filter((tool) => tool.allowed).map((tool) => tool.name);
   const tools =
     offer.allowedTools === undefined

@@ -11,41 +11,60 @@ import {
   type FailureCode,
   field,
   type Json,
+  type Offer,
   SluiceError,
   type StateExecutor,
   type StateSpec,
   type Usage,
 } from "@sluice/core";
 import type { ResolvedModel } from "../models/model.ts";
-import type { ModelToolCall } from "../models/reply.ts";
-import { nudge, openTranscript } from "./contract.ts";
-import {
-  askModel,
-  type CompletionCheck,
-  checkCompletions,
-  type Reply,
-  type TurnAnswer,
-  type TurnRequest,
-} from "./model-turn.ts";
+import { contract, nudge, openTranscript } from "./contract.ts";
+import type { CompletionCheck, Reply, TurnCall } from "./kept-reply.ts";
+import { askModel, checkCompletions, type TurnAnswer, type TurnRequest } from "./model-turn.ts";
 
 /** Runs agent states: one transcript, turn by turn, until a completion is accepted or a cap is reached. */
 export function agentExecutor(modelOf: (agent: AgentSpec) => ResolvedModel): StateExecutor {
+  const prepared = new WeakMap<Offer, Prepared>();
+  const prepare = (state: StateSpec, offer: Offer): Prepared => {
+    const agent = agentOf(state);
+    const known = prepared.get(offer);
+    if (known?.agent === agent) return known;
+    const last = completionTool(agent);
+    const made = {
+      agent,
+      contract: contract(agent, offer),
+      tools: [...offeredTools(offer, agent), last],
+      last: [last],
+    };
+    prepared.set(offer, made);
+    return made;
+  };
   return {
     kind: "agent",
     init: (state, ctx, offer) => {
-      const agent = agentOf(state);
-      return { ...openTranscript(agent.prompt(ctx), agent, ctx, offer) };
+      const { agent, contract } = prepare(state, offer);
+      return { ...openTranscript(agent.prompt(ctx), contract, ctx) };
     },
-    act: (init, scope) => act(init, scope, modelOf(agentOf(scope.state))),
+    act: (init, scope) => {
+      const agent = prepare(scope.state, scope.offer);
+      return act(init, scope, agent, modelOf(agent.agent));
+    },
   };
 }
 
-async function act(init: Json, scope: ActScope, model: ResolvedModel): Promise<ActOutcome> {
-  const agent = agentOf(scope.state);
+/** What is the same each time a state is entered. */
+interface Prepared {
+  readonly agent: AgentSpec;
+  readonly contract: string;
+  readonly tools: readonly LanguageModelV4FunctionTool[];
+  /** The tools of the last turn. */
+  readonly last: readonly LanguageModelV4FunctionTool[];
+}
+
+async function act(init: Json, scope: ActScope, prepared: Prepared, model: ResolvedModel): Promise<ActOutcome> {
+  const { agent, tools, last } = prepared;
   const completion = { tool: agent.completionTool, schema: agent.completionSchema };
   const transcript = createTranscript(textOf(init, "system"), textOf(init, "first"));
-  const offered = offeredTools(scope, agent);
-  const last = [completionTool(agent)];
   let usage: Usage = { inputTokens: 0, outputTokens: 0 };
   let onlyInvalid = false;
 
@@ -57,7 +76,7 @@ async function act(init: Json, scope: ActScope, model: ResolvedModel): Promise<A
       model,
       prompt: transcript.messages,
       promptChars: transcript.chars(),
-      tools: turn === agent.turnCap ? last : offered,
+      tools: turn === agent.turnCap ? last : tools,
       completion,
       callIds: transcript.callIds,
       ...(agent.temperature === undefined ? {} : { temperature: agent.temperature }),
@@ -175,15 +194,12 @@ function createTranscript(system: string, first: string) {
     assistant: (reply: Reply): void => {
       // Providers refuse an empty assistant message.
       if (reply.content.length === 0) return;
-      chars += reply.text.length;
-      for (const call of reply.calls) {
-        callIds.add(call.id);
-        chars += call.rawInput.length;
-      }
+      chars += reply.chars;
+      for (const call of reply.calls) callIds.add(call.id);
       messages.push({ role: "assistant", content: reply.content });
     },
     results: (
-      calls: readonly ModelToolCall[],
+      calls: readonly TurnCall[],
       outcomes: readonly CallOutcome[],
       completions: readonly CompletionCheck[],
       turn: number,
@@ -229,24 +245,19 @@ function noteRejected(scope: ActScope, turn: number, check: CompletionCheck): vo
   });
 }
 
-function requestOf(turn: number, call: ModelToolCall) {
-  const id = callId(turn, call.index);
-  if (call.inputError === undefined && call.input !== undefined) return { id, tool: call.tool, input: call.input };
-  const code = call.inputError?.code === "truncated" ? ("truncated_call" as const) : ("invalid_tool_input" as const);
-  return {
-    id,
-    tool: call.tool,
-    inputFault: { code, message: call.inputError?.message ?? "the arguments could not be read", raw: call.rawInput },
-  };
+function requestOf(turn: number, { index, tool, input, inputError, rawInput }: TurnCall) {
+  const id = callId(turn, index);
+  if (inputError === undefined && input !== undefined) return { id, tool, input };
+  const code = inputError?.code === "truncated" ? ("truncated_call" as const) : ("invalid_tool_input" as const);
+  const message = inputError?.message ?? "the arguments could not be read";
+  return { id, tool, inputFault: { code, message, ...(rawInput === undefined ? {} : { raw: rawInput }) } };
 }
 
-function offeredTools(scope: ActScope, agent: AgentSpec): readonly LanguageModelV4FunctionTool[] {
-  const all = agent.visibility === "session" || scope.offer.allowedTools === undefined;
-  const tools = scope.offer.tools.filter((tool) => all || tool.allowed);
-  return [
-    ...tools.map(({ name, description, inputSchema }) => functionTool(name, description, inputSchema)),
-    completionTool(agent),
-  ];
+function offeredTools({ allowedTools, tools }: Offer, agent: AgentSpec): readonly LanguageModelV4FunctionTool[] {
+  const all = agent.visibility === "session" || allowedTools === undefined;
+  return tools
+    .filter((tool) => all || tool.allowed)
+    .map(({ name, description, inputSchema }) => functionTool(name, description, inputSchema));
 }
 
 function completionTool(agent: AgentSpec): LanguageModelV4FunctionTool {

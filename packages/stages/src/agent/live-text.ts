@@ -9,21 +9,23 @@ export interface LiveText {
   drop(): void;
 }
 
-export function createLiveText(secrets: SecretFilter, show: (text: string) => void): LiveText {
+export function createLiveText(
+  secrets: SecretFilter,
+  show: (text: string) => void,
+  heard: () => boolean = () => true,
+): LiveText {
   let held = "";
   const release = (end: number): void => {
-    if (end <= 0) return;
+    if (end <= 0 || !heard()) return;
     show(secrets.text(held.slice(0, end)));
     held = held.slice(end);
   };
   return {
     push(delta) {
-      if (secrets.longest === 0) {
-        show(delta);
-        return;
-      }
       held += delta;
-      release(cutBefore(held, held.length - (secrets.longest - 1), secrets));
+      // Held back as a whole while nobody listens: whoever comes later hears it from the beginning.
+      if (!heard()) return;
+      release(secrets.longest === 0 ? held.length : cutBefore(held, held.length - (secrets.longest - 1), secrets));
     },
     end: () => release(held.length),
     drop: () => {

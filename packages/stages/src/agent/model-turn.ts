@@ -13,9 +13,19 @@ import {
   type Worked,
 } from "@sluice/core";
 import type { ResolvedModel } from "../models/model.ts";
-import type { ModelFailure, ModelReply } from "../models/reply.ts";
+import type { ModelFailure } from "../models/reply.ts";
 import { cleanReply } from "./clean-reply.ts";
-import { createLiveText } from "./live-text.ts";
+import {
+  type CompletionCheck,
+  type KeptCheck,
+  type KeptReply,
+  keepChecks,
+  keepReply,
+  type Reply,
+  readChecks,
+  readReply,
+} from "./kept-reply.ts";
+import { createLiveText, type LiveText } from "./live-text.ts";
 import { callModel } from "./model-call.ts";
 
 const MAX_TRIES = 4;
@@ -39,12 +49,6 @@ export interface TurnRequest {
   readonly callIds: ReadonlySet<string>;
 }
 
-export type Reply = Extract<ModelReply, { readonly ok: true }>;
-/** How the completion calls of a reply read, by position. */
-export type CompletionCheck = { readonly index: number } & (
-  | { readonly ok: true; readonly output: Json }
-  | { readonly ok: false; readonly issues: readonly Issue[] }
-);
 export type TurnAnswer =
   /** `completions` are read already when the turn made no other calls: in the same record as the reply. */
   | { readonly kind: "reply"; readonly reply: Reply; readonly completions: readonly CompletionCheck[] }
@@ -54,7 +58,7 @@ export type TurnAnswer =
 
 /** What a model step records. */
 type Recorded = { readonly worked: Worked } & (
-  | { readonly kind: "reply"; readonly reply: Reply; readonly completions: readonly CompletionCheck[] }
+  | { readonly kind: "reply"; readonly reply: KeptReply; readonly completions: readonly KeptCheck[] }
   | { readonly kind: "failed"; readonly error: ModelFailure }
   | { readonly kind: "limit"; readonly hit: LimitHit }
 );
@@ -77,8 +81,12 @@ export async function askModel(scope: ActScope, request: TurnRequest): Promise<T
       },
     });
     scope.limits.atLeast(recorded.worked);
-    if (recorded.kind === "reply") scope.limits.spent(recorded.reply.usage);
-    if (recorded.kind !== "failed") return recorded;
+    if (recorded.kind === "reply") {
+      const reply = readReply(recorded.reply);
+      scope.limits.spent(reply.usage);
+      return { kind: "reply", reply, completions: readChecks(recorded.completions, reply) };
+    }
+    if (recorded.kind === "limit") return recorded;
     const { error } = recorded;
     if (error.kind === "aborted") return { kind: "cancelled" };
     if (!mayRetry(error) || attempt >= MAX_TRIES) return { kind: "failed", error, tries: attempt };
@@ -97,9 +105,13 @@ async function tryModel(scope: ActScope, request: TurnRequest, attempt: number, 
   const reserved = limits.reserve(Math.ceil(request.promptChars / CHARS_PER_TOKEN) + (maxOutputTokens ?? 0));
   if (!reserved.ok) return limitRecord(scope, call, reserved);
 
-  const emit = (kind: string) => (text: string) =>
-    scope.steps.emit(kind, { executionId, attempt: ctx.attempt, turn, try: attempt, text });
-  const live = { text: createLiveText(secrets, emit("text")), reasoning: createLiveText(secrets, emit("reasoning")) };
+  const shown = (kind: string): LiveText =>
+    createLiveText(
+      secrets,
+      (text) => scope.steps.emit(kind, { executionId, attempt: ctx.attempt, turn, try: attempt, text }),
+      scope.steps.heard,
+    );
+  const live = { text: shown("text"), reasoning: shown("reasoning") };
   let usage: Usage | undefined;
   let whole = false;
   try {
@@ -125,7 +137,12 @@ async function tryModel(scope: ActScope, request: TurnRequest, attempt: number, 
     // Beside other calls a completion is judged when those have run.
     const alone = cleaned.calls.every((call) => call.tool === request.completion.tool);
     const completions = alone ? await checkCompletions(cleaned, request.completion) : [];
-    return { kind: "reply", reply: cleaned, completions, worked: limits.worked() };
+    return {
+      kind: "reply",
+      reply: keepReply(cleaned),
+      completions: keepChecks(completions, cleaned),
+      worked: limits.worked(),
+    };
   } finally {
     for (const text of [live.reasoning, live.text]) {
       if (whole) text.end();
@@ -137,7 +154,7 @@ async function tryModel(scope: ActScope, request: TurnRequest, attempt: number, 
 
 /** Reads the completion calls of a reply up to the first that fits. Inside a step: a schema may be user code. */
 export async function checkCompletions(
-  reply: Reply,
+  reply: Pick<Reply, "calls">,
   completion: TurnRequest["completion"],
 ): Promise<readonly CompletionCheck[]> {
   const checks: CompletionCheck[] = [];
