@@ -1,5 +1,12 @@
 import type { DatabaseSync } from "node:sqlite";
-import { type JournalRecord, type OpenRequest, type ReceivedSignal, type RunRow, SluiceError } from "@sluice/core";
+import {
+  type JournalRecord,
+  type OpenRequest,
+  type ReceivedSignal,
+  type RunEnd,
+  type RunRow,
+  SluiceError,
+} from "@sluice/core";
 import type { Blobs } from "./blobs.ts";
 import { integer, type Row, text, textOrNone, word } from "./cells.ts";
 import { SEQ_SPACE } from "./schema.ts";
@@ -54,28 +61,27 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
     const parentId = textOrNone(row, "parent_id");
     const cancel = textOrNone(row, "cancel");
     const owner = textOrNone(row, "owner");
-    return {
+    const run: RunRow = {
       runId,
       rootId: text(row, "root_id"),
       createdAt: integer(row, "created_at"),
       records: integer(row, "records"),
       head: text(row, "head"),
-      // Read when asked for: a look at a run happens at every change, and an input may be long.
+      // Read when asked for: a look at a run, and at all its children, happens at every change, and these may be long.
       get input() {
         return JSON.parse(whole(row, "input", "input_blob", `the input of run ${runId}`));
       },
       ...(parentId === undefined ? {} : { parentId }),
-      ...(row.end_status === null
-        ? {}
-        : {
-            end: {
-              status: word(row, "end_status", ["completed", "failed", "cancelled"]),
-              value: JSON.parse(whole(row, "end_value", "end_blob", `the end of run ${runId}`)),
-            },
-          }),
       ...(owner === undefined ? {} : { owner: { id: owner, label: text(row, "label"), live: live(owner) } }),
       ...(cancel === undefined ? {} : { cancel: JSON.parse(cancel) }),
     };
+    if (row.end_status === null) return run;
+    const status = word(row, "end_status", ["completed", "failed", "cancelled"]);
+    const end = (): RunEnd => ({
+      status,
+      value: JSON.parse(whole(row, "end_value", "end_blob", `the end of run ${runId}`)),
+    });
+    return Object.defineProperty(run, "end", { get: end, enumerable: true });
   };
 
   return {
