@@ -38,6 +38,11 @@ export interface SessionOptions {
   readonly executors?: readonly StateExecutor[];
   /** Asked about every approved call, before the pipeline's and the state's own hooks. */
   readonly onCall?: GuardHook;
+  /**
+   * Absolute real paths of files and folders that no run may write, such as the code it is made of. Every workspace protects
+   * `.git`, `.sluice` and `sluice.config.*` besides.
+   */
+  readonly protectedPaths?: readonly string[];
   /** The workspace; the process's working directory when omitted. */
   readonly cwd?: string;
   /** Where keys and settings are read, and what child processes get, less the secrets; `process.env` when omitted. */

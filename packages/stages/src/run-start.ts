@@ -16,7 +16,13 @@ export const JOURNAL_VERSION = 1;
 export type PipelineSource =
   | { readonly kind: "programmatic" }
   | { readonly kind: "bundled"; readonly name: string }
-  | { readonly kind: "file"; readonly file: string; readonly export: string; readonly digest: string };
+  | {
+      readonly kind: "file";
+      readonly file: string;
+      readonly export: string;
+      /** SHA-256 of every file it is made of, installed packages aside, by absolute path. */
+      readonly files: Readonly<Record<string, string>>;
+    };
 
 /** Ten characters of lower case letters and digits: short to type, and 50 bits against collisions in one store. */
 export function newRunId(): string {

@@ -29,6 +29,7 @@ import type { ResolvedModel } from "./models/model.ts";
 import { resolveModel } from "./models/registry.ts";
 import type { SessionOptions } from "./options.ts";
 import { createPeople } from "./people.ts";
+import { linkedPaths } from "./protected.ts";
 import { type RunHandle, type RunResult, runHandle } from "./run-handle.ts";
 import { checkedInput, JOURNAL_VERSION, newRunId, type PipelineSource, refuseOther, startOf } from "./run-start.ts";
 import { sessionSecrets } from "./secrets.ts";
@@ -157,6 +158,7 @@ export function createSession(options: SessionOptions): Session {
       tools,
       mode,
       allow,
+      protectedPaths: [...(options.protectedPaths ?? []), ...linkedPaths(root)],
       builtins: new Set(builtins.map((tool) => tool.name).filter((name) => !custom.has(name))),
       workspace: { root, ...(folder === undefined ? {} : { store: folder }) },
       env: childEnv,

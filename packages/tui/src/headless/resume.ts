@@ -1,5 +1,6 @@
 import {
   field,
+  isJsonObject,
   type Json,
   type JsonObject,
   type OpenRequest,
@@ -48,6 +49,7 @@ export async function resume({ runId, flags }: ResumeRequest, context: CommandCo
         model,
         mode: flags.mode ?? modeOf(data),
         allow: flags.allow ?? textsAt(data, "allow"),
+        code: found.code,
         host,
         past,
         open,
@@ -94,10 +96,17 @@ function sourceOf(data: Json): PipelineSource {
     case "bundled":
       return { kind: "bundled", name };
     case "file":
-      return { kind: "file", file, export: textAt(source, "export"), digest: textAt(source, "digest") };
+      return { kind: "file", file, export: textAt(source, "export"), files: digestsAt(source) };
     default:
       return { kind: "programmatic" };
   }
+}
+
+/** A file without a digest is one that cannot be compared, and so not loaded. */
+function digestsAt(source: Json | undefined): Readonly<Record<string, string>> {
+  const files = source === undefined ? undefined : field(source, "files");
+  const all = isJsonObject(files) ? Object.entries(files) : [];
+  return Object.fromEntries(all.filter((entry): entry is [string, string] => typeof entry[1] === "string"));
 }
 
 const MODES: readonly SecurityMode[] = ["ask", "allowlist", "yolo"];

@@ -9,6 +9,7 @@ import {
   visible,
 } from "@sluice/core";
 import { createSession, type RunHandle, type Session } from "@sluice/stages";
+import { readSettings } from "../project/environment.ts";
 import type { Finding } from "../project/pipelines.ts";
 import { commandLine, type Place, storeOpener } from "../project/place.ts";
 import { createTrust } from "../project/trust.ts";
@@ -27,6 +28,8 @@ export interface Work {
   readonly model: string | undefined;
   readonly mode: SecurityMode;
   readonly allow: readonly string[];
+  /** The pipeline's own code, which the run may not write. */
+  readonly code?: readonly string[];
   /** An open store; opened when the run's checks have passed when omitted. */
   readonly host?: RunHost;
   /** What earlier processes wrote. */
@@ -40,7 +43,7 @@ export interface Work {
 
 /** Makes the session, shows the run until it ends here, and lets everything go. */
 export async function work(
-  { place, flags, model, mode, allow, host, past, open, beside, begin }: Work,
+  { place, flags, model, mode, allow, code = [], host, past, open, beside, begin }: Work,
   context: CommandContext,
 ): Promise<Followed> {
   const { terminal, env, here } = context;
@@ -50,6 +53,7 @@ export async function work(
     ...(model === undefined ? {} : { model }),
     mode,
     allow,
+    protectedPaths: code,
     cwd: place.cwd,
     env,
     store: host ?? (await storeOpener(place, { adopt: flags.adoptStore === true })),
@@ -97,7 +101,8 @@ export function findingOf(
 }
 
 async function isTrustedNow(folder: string, flags: WorkFlags, context: CommandContext): Promise<boolean> {
-  if (!isInteractive(flags, context)) return false;
+  // A terminal of its own does not make a run's tool call a person.
+  if (!isInteractive(flags, context) || readSettings(context.env).insideRun !== undefined) return false;
   const question = `The pipelines in ${folder} are code that runs with your rights. Type yes to trust them as they are now: `;
   return (await promptOf(context).ask(visible(question)))?.trim() === "yes";
 }

@@ -2,7 +2,8 @@ import { existsSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { basename, extname, join, resolve, sep } from "node:path";
 import { didYouMean, SluiceError } from "@sluice/core";
 import { bundledPipelines, type PipelineSource } from "@sluice/stages";
-import { digestOfFile, isPipeline, type LoadedPipeline, loadFile } from "./load.ts";
+import { isPipeline, type LoadedPipeline, loadFile } from "./load.ts";
+import type { Admit } from "./modules.ts";
 import { pipelinesFolder } from "./trust.ts";
 
 export interface FoundPipeline {
@@ -10,6 +11,8 @@ export interface FoundPipeline {
   readonly name: string;
   readonly pipeline: LoadedPipeline;
   readonly source: PipelineSource;
+  /** Absolute paths that decide what is loaded the next time, which no run may write. */
+  readonly code: readonly string[];
   /** Something the user should know about where it came from. */
   readonly note?: string;
 }
@@ -29,7 +32,7 @@ const FILE = /^(?<file>.*\.m?[jt]s)(?:#(?<name>[\w$]+))?$/s;
 /** Finds a pipeline by name, in the project and then among the bundled ones, or by its file's path. */
 export async function findPipeline(name: string, finding: Finding): Promise<FoundPipeline> {
   const { file, name: wanted } = FILE.exec(name)?.groups ?? {};
-  if (file !== undefined) return await fromFile(name, existing(resolve(finding.here, file)), wanted);
+  if (file !== undefined) return await fromFile(name, existing(resolve(finding.here, file)), wanted, asNamed);
   if (name.includes("/") || name.includes(sep)) {
     throw new SluiceError(
       "Validation",
@@ -50,13 +53,14 @@ export async function findPipeline(name: string, finding: Finding): Promise<Foun
   const [only] = candidates;
   const bundled: unknown = bundledPipelines().get(name);
   if (only !== undefined) {
-    await finding.requireTrust(pipelinesFolder(finding.cwd));
-    const found = await fromFile(name, realpathSync(only), exported);
+    const folder = pipelinesFolder(finding.cwd);
+    await finding.requireTrust(folder);
+    const found = await fromFile(name, realpathSync(only), exported, within(realpathSync(folder)));
     return bundled === undefined
       ? found
       : { ...found, note: `${name} is this project's (${only}), not the bundled one` };
   }
-  if (isPipeline(bundled)) return { name, pipeline: bundled, source: { kind: "bundled", name } };
+  if (isPipeline(bundled)) return { name, pipeline: bundled, source: { kind: "bundled", name }, code: [] };
   throw unknown(name, own.map(stemOf));
 }
 
@@ -75,32 +79,66 @@ export async function findAgain(
       );
     case "bundled": {
       const bundled: unknown = bundledPipelines().get(source.name);
-      if (isPipeline(bundled)) return { name: source.name, pipeline: bundled, source };
+      if (isPipeline(bundled)) return { name: source.name, pipeline: bundled, source, code: [] };
       throw unknown(source.name, []);
     }
     case "file": {
       const file = existing(source.file);
       const folder = pipelinesFolder(finding.cwd);
-      if (file.startsWith(realOr(folder) + sep)) await finding.requireTrust(folder);
-      else if (digestOfFile(file) !== source.digest && !finding.trusted) {
-        throw new SluiceError(
-          "Validation",
-          "pipeline_untrusted",
-          `${file} was changed since run ${runId} started; look at it, then resume with --trust to load it as it is now`,
-        );
-      }
-      return await fromFile(source.file, file, source.export);
+      const real = realOr(folder);
+      if (!file.startsWith(real + sep))
+        return await fromFile(source.file, file, source.export, finding.trusted ? asNamed : asRecorded(source, runId));
+      await finding.requireTrust(folder);
+      return await fromFile(source.file, file, source.export, within(real));
     }
   }
 }
 
-async function fromFile(name: string, file: string, wanted: string | undefined): Promise<FoundPipeline> {
-  const { pipelines, digest } = await loadFile(file);
+/** Trust covers a folder: code from elsewhere would be loaded without it. */
+function within(folder: string): Admit {
+  return ({ file }) => {
+    if (file.startsWith(folder + sep)) return;
+    throw new SluiceError(
+      "Validation",
+      "folder_untrusted",
+      `it imports ${file}, which trust in ${folder} does not cover; move it into that folder or into an installed package`,
+    );
+  };
+}
+
+/** Naming a file is trust in all it imports as it is loaded, not in what a run may have written meanwhile. */
+const asNamed: Admit = ({ file, late }) => {
+  if (!late) return;
+  throw new SluiceError(
+    "Validation",
+    "pipeline_untrusted",
+    `${file} is imported while the run is at work, which may have changed it; import it at the top of the pipeline's file`,
+  );
+};
+
+/** What the run was started with, and nothing else. */
+function asRecorded(source: Extract<PipelineSource, { kind: "file" }>, runId: string): Admit {
+  const known = new Map(Object.entries(source.files));
+  return (module) => {
+    asNamed(module);
+    if (known.get(module.file) === module.digest) return;
+    const what = known.has(module.file) ? "was changed" : "is imported anew";
+    throw new SluiceError(
+      "Validation",
+      "pipeline_untrusted",
+      `${module.file} ${what} since run ${runId} started; look at it, then resume with --trust to load it as it is now`,
+    );
+  };
+}
+
+async function fromFile(name: string, file: string, wanted: string | undefined, admit: Admit): Promise<FoundPipeline> {
+  const { pipelines, files, deciding } = await loadFile(file, admit);
   const names = [...pipelines.keys()];
   const exported = wanted ?? (names.length === 1 ? names[0] : undefined);
   const pipeline = exported === undefined ? undefined : pipelines.get(exported);
   if (pipeline !== undefined && exported !== undefined) {
-    return { name, pipeline, source: { kind: "file", file, export: exported, digest } };
+    const source = { kind: "file", file, export: exported, files: Object.fromEntries(files) } as const;
+    return { name, pipeline, source, code: [...deciding] };
   }
   if (names.length === 0)
     throw new SluiceError(

@@ -1,0 +1,106 @@
+import { hash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { registerHooks } from "node:module";
+import { basename, dirname, join, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+
+type Hooks = Parameters<typeof registerHooks>[0];
+type Resolve = NonNullable<Hooks["resolve"]>;
+
+/** A file that a pipeline is made of; those of installed packages are no such files. */
+export interface ModuleFile {
+  /** Absolute, links resolved. */
+  readonly file: string;
+  /** SHA-256 of its bytes. */
+  readonly digest: string;
+  /** Whether it was asked for only after the pipeline was loaded: a run may have written it. */
+  readonly late: boolean;
+}
+
+/** Throws what keeps a file from being evaluated. */
+export type Admit = (file: ModuleFile) => void;
+
+/** The code that a pipeline is made of, as far as it was loaded. */
+export interface WatchedModules {
+  /** Digests of the pipeline's own files, by path. */
+  readonly files: ReadonlyMap<string, string>;
+  /** Absolute paths which decide what is loaded the next time: every file, and where packages would be looked for. */
+  readonly deciding: ReadonlySet<string>;
+  /** Everything is loaded: what is imported from now on is late. */
+  close(): void;
+}
+
+/**
+ * Asks `admit` about every file that is imported from `entry` on, before any of them is evaluated. Stays for the life of the
+ * process: a pipeline's functions may import later.
+ */
+export function watchModules(entry: URL, admit: Admit): WatchedModules {
+  const own = new Set([entry.href]);
+  const files = new Map<string, string>();
+  const deciding = new Set<string>();
+  let late = false;
+
+  const resolve: Resolve = (specifier, context, next) => {
+    const from = context.parentURL;
+    const found = resolveOurs(specifier, context, next);
+    if (from === undefined || !own.has(from) || isOurs(specifier) || !found.url.startsWith("file:")) return found;
+    own.add(found.url);
+    // A name is looked up in packages, or in the manifest that gives the importing file its names.
+    if (!/^(?:[./]|file:)/.test(specifier) && from.startsWith("file:"))
+      for (const folder of foldersAbove(fileURLToPath(from))) {
+        deciding.add(join(folder, "node_modules"));
+        if (!isInPackage(fileURLToPath(found.url))) deciding.add(join(folder, "package.json"));
+      }
+    return found;
+  };
+  const load: NonNullable<Hooks["load"]> = (url, context, next) => {
+    if (!own.has(url) || !url.startsWith("file:")) return next(url, context);
+    const file = fileURLToPath(url);
+    deciding.add(file);
+    if (!isInPackage(file)) {
+      const digest = hash("sha256", readFileSync(file));
+      admit({ file, digest, late });
+      files.set(file, digest);
+    }
+    return next(url, context);
+  };
+  registerHooks({ resolve, load });
+  return {
+    files,
+    deciding,
+    close: () => {
+      late = true;
+    },
+  };
+}
+
+function isOurs(specifier: string): boolean {
+  return specifier === "@sluice/core" || specifier === "@sluice/stages";
+}
+
+/**
+ * A pipeline works with the Sluice that runs it, whether its project has one installed or not: two copies would not know each
+ * other's errors. Zod is lent where the project has none.
+ */
+const resolveOurs: Resolve = (specifier, context, next) => {
+  if (isOurs(specifier)) return next(specifier, { ...context, parentURL: import.meta.url });
+  try {
+    return next(specifier, context);
+  } catch (thrown) {
+    if (specifier !== "zod" && !specifier.startsWith("zod/")) throw thrown;
+    return next(specifier, { ...context, parentURL: import.meta.resolve("@sluice/stages") });
+  }
+};
+
+function isInPackage(file: string): boolean {
+  return file.split(sep).includes("node_modules");
+}
+
+function foldersAbove(file: string): readonly string[] {
+  const folders: string[] = [];
+  for (let folder = dirname(file); ; folder = dirname(folder)) {
+    // Packages are not looked for below a folder of packages.
+    if (basename(folder) !== "node_modules") folders.push(folder);
+    if (folder === dirname(folder)) return folders;
+  }
+}

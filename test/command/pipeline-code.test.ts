@@ -1,0 +1,137 @@
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { at, call, type Desk, desk, finishes, printed, textAt, turn } from "../support/command.ts";
+
+const JSON_OUT = ["--output-format", "json"];
+const PIPELINE = `import { done, pipeline, stage } from "@sluice/core";
+import { z } from "zod";
+const work = stage({ prompt: "Do it.", allowedTools: ["Read", "Edit(src/**)", "Write(src/**)"], completionTool: "finish", completionSchema: z.object({ text: z.string() }), turnCap: 5 });
+export const mine = pipeline({ id: "mine", input: z.object({ task: z.string() }), stages: { work }, initial: "work", next: { work: ({ output }) => done(output.text) } });
+`;
+const HARMLESS = "export const a = 1;\n";
+
+function marking(marker: string): string {
+  return `import { writeFileSync } from "node:fs";\nwriteFileSync(${JSON.stringify(marker)}, "");\n`;
+}
+/** What a model does that wants its own code to be loaded. */
+function edits(file: string, marker: string) {
+  const change = { file_path: file, old_string: HARMLESS, new_string: marking(marker) };
+  return [turn(call("Read", { file_path: file })), turn(call("Edit", change))];
+}
+const run = async (here: Desk, name: string, model: string, ...flags: readonly string[]) =>
+  await here.sluice(["run", name, "x", "--model", model, ...JSON_OUT, ...flags]);
+
+describe("code that a pipeline imports", () => {
+  test("from outside the trusted folder is refused before anything is evaluated", async () => {
+    const here = desk();
+    const marker = join(here.folder, "loaded");
+    here.write("src/rules.ts", marking(marker));
+    here.write(".sluice/pipelines/first.ts", marking(marker));
+    here.write(".sluice/pipelines/mine.ts", `import "./first.ts";\nimport "../../src/rules.ts";\n${PIPELINE}`);
+    const ended = await run(here, "mine", here.script({ work: [finishes()] }), "--trust");
+    expect([ended.code, textAt(printed(ended), "error", "code")]).toEqual([2, "folder_untrusted"]);
+    expect(ended.stderr + ended.stdout).toContain(join(here.folder, "src/rules.ts"));
+    expect(existsSync(marker)).toBe(false);
+  });
+
+  test("from the trusted folder and from packages is loaded", async () => {
+    const here = desk();
+    here.write("node_modules/rules/package.json", '{ "name": "rules", "type": "module", "exports": "./index.js" }');
+    here.write("node_modules/rules/index.js", 'import "./more.js";\n');
+    here.write("node_modules/rules/more.js", HARMLESS);
+    here.write(".sluice/pipelines/lib/first.ts", 'import "rules";\n');
+    here.write(".sluice/pipelines/mine.ts", `import "./lib/first.ts";\n${PIPELINE}`);
+    expect(printed(await run(here, "mine", here.script({ work: [finishes()] }), "--trust")).output).toBe("done");
+  });
+
+  test("of a file named by its path cannot be edited by its own run, nor can the file", async () => {
+    const here = desk();
+    const marker = join(here.folder, "loaded");
+    here.write("src/rules.ts", HARMLESS);
+    here.write("src/mine.ts", `import "./rules.ts";\n${PIPELINE}`);
+    const ended = await run(here, "src/mine.ts", here.script({ work: [...edits("src/rules.ts", marker), finishes()] }));
+    expect(at(printed(ended), "denied")).toMatchObject([{ tool: "Edit", cause: "limit" }]);
+    expect(readFileSync(join(here.folder, "src/rules.ts"), "utf8")).toBe(HARMLESS);
+    const rewrites = turn(
+      call("Read", { file_path: "src/mine.ts" }),
+      call("Write", { file_path: "src/mine.ts", content: "" }),
+    );
+    const second = await run(here, "src/mine.ts", here.script({ work: [rewrites, finishes()] }));
+    expect(at(printed(second), "denied")).toMatchObject([{ tool: "Write", cause: "limit" }]);
+  });
+
+  test("cannot be put in the place of a package that its file imports", async () => {
+    const here = desk();
+    here.write("src/mine.ts", PIPELINE);
+    const file_path = "src/node_modules/zod/index.js";
+    const ended = await run(
+      here,
+      "src/mine.ts",
+      here.script({ work: [turn(call("Write", { file_path, content: "" })), finishes()] }),
+    );
+    expect(at(printed(ended), "denied")).toMatchObject([{ tool: "Write", cause: "limit" }]);
+  });
+
+  test("is not imported while the run is at work, when the model may have written it", async () => {
+    const here = desk();
+    const marker = join(here.folder, "loaded");
+    here.write("src/late.ts", HARMLESS);
+    const late = PIPELINE.replace(
+      "({ output }) => done(output.text)",
+      'async ({ output }) => { await import("./late.ts"); return done(output.text); }',
+    );
+    here.write("src/mine.ts", late);
+    const ended = await run(here, "src/mine.ts", here.script({ work: [...edits("src/late.ts", marker), finishes()] }));
+    expect(printed(ended).status).toBe("failed");
+    expect(existsSync(marker)).toBe(false);
+  });
+
+  test("is compared on resume: a changed or a new file is refused before it is evaluated, unless trusted", async () => {
+    const here = desk();
+    const marker = join(here.folder, "loaded");
+    here.write("src/rules.ts", HARMLESS);
+    here.write("src/mine.ts", `import "./rules.ts";\n${PIPELINE}`);
+    const model = here.script({ work: [turn(call("Write", { file_path: "x", content: "" })), finishes()] });
+    const runId = textAt(printed(await run(here, "src/mine.ts", model, "--wait=1ms")), "runId");
+    const resumed = async (...flags: readonly string[]) =>
+      printed(await here.sluice(["resume", runId, ...JSON_OUT, ...flags]));
+    here.write("src/rules.ts", marking(marker));
+    expect(textAt(await resumed(), "error", "code")).toBe("pipeline_untrusted");
+    here.write("src/rules.ts", 'import "./new.ts";\n');
+    here.write("src/new.ts", marking(marker));
+    expect(textAt(await resumed(), "error", "code")).toBe("pipeline_untrusted");
+    expect(existsSync(marker)).toBe(false);
+    expect((await resumed("--trust")).status).toBe("completed");
+    expect(existsSync(marker)).toBe(true);
+  });
+});
+
+describe("a run grants no trust", () => {
+  test.each(["--trust", "--adopt-store"])("%s is refused in a process that a run started", async (flag) => {
+    const here = desk();
+    here.write(".sluice/pipelines/mine.ts", PIPELINE);
+    const args = ["run", "mine", "x", "--model", here.script({ work: [finishes()] }), ...JSON_OUT, flag];
+    const ended = await here.sluice(args, { env: { SLUICE_RUN: "r1" } });
+    expect([ended.code, textAt(printed(ended), "error", "code")]).toEqual([2, "inside_run"]);
+    expect(existsSync(join(here.folder, "../state/sluice/trust.json"))).toBe(false);
+  });
+});
+
+test("a .sluice that is a link is as protected as a folder, also one that leads to nothing yet", async () => {
+  for (const exists of [true, false]) {
+    const here = desk();
+    if (exists) mkdirSync(join(here.folder, "src/data"), { recursive: true });
+    symlinkSync("src/data", join(here.folder, ".sluice"));
+    const plain = join(here.folder, "p.mjs");
+    writeFileSync(plain, PIPELINE);
+    const calls = ["src/data/pipelines/x.ts", ".sluice/pipelines/y.ts"].map((file_path) =>
+      turn(call("Write", { file_path, content: "1" })),
+    );
+    const store = join(here.folder, "../store");
+    const ended = await run(here, "p.mjs", here.script({ work: [...calls, finishes()] }), "--store", store);
+    const denied = at(printed(ended), "denied");
+    expect(denied).toMatchObject([{ cause: "limit" }, { cause: exists ? "limit" : expect.any(String) }]);
+    expect(existsSync(join(here.folder, "src/data/pipelines"))).toBe(false);
+  }
+});
