@@ -7,6 +7,9 @@ import { createPlace, type Place, pipelineFile, reportOf } from "../support/comm
 import { type LoopbackModel, lastResults, startLoopbackModel, type Turns } from "../support/loopback-model.ts";
 import { isAlive } from "../support/survivors.ts";
 
+// Each test starts several processes, on machines that may do much else.
+vi.setConfig({ testTimeout: 90_000 });
+
 const says = (id: string, name: string, input: Json) => ({ calls: [{ id, name, input }] });
 const DONE = says("end", "submit_work", { said: "done" });
 const TOOLS = ["run", `${pipelineFile("pipelines.ts")}#tools`, "work", "--output-format", "json"];
@@ -179,25 +182,38 @@ test("a run that is killed three times, each time further on, ends as if it neve
   expect(await place.run(["audit", runId, "--verify"])).toMatchObject({ code: 0 });
 });
 
-test("a killed run is cancelled with its children by another process, which asks no model and runs none of its code", async () => {
-  await using model = await startLoopbackModel({
-    submit_begin: [says("b", "submit_begin", { said: "go" })],
-    submit_lint: [says("l", "submit_lint", { said: "clean" })],
-    submit_test: [says("t", "submit_test", { said: "pass" })],
-  });
+test("a process that dies while it takes a run up leaves it to the next one", async () => {
+  await using model = await startLoopbackModel({ submit_work: [DONE] });
+  const place = createPlace(model.url);
+  await killedIn(model, place);
+  const { runId } = await onlyRun(place);
+  // Its first commit claims the run, its second says that it goes on.
+  for (const dieAt of ["before:1", "after:1", "before:2", "after:2"]) {
+    expect(await place.run(["resume", runId], { dieAt })).toMatchObject({ signal: "SIGKILL" });
+    expect(await onlyRun(place)).toMatchObject({ status: "suspended", suspended: "interrupted" });
+  }
+  expect(await place.run(["resume", runId])).toMatchObject({ code: 0 });
+  expect(turnsOf(model, place)).toEqual(["submit_work 0", "submit_work 0"]);
+  expect(await place.run(["audit", runId, "--verify"])).toMatchObject({ code: 0 });
+});
+
+/** A run that was killed while both its siblings asked their models. */
+async function killedInFork(model: LoopbackModel): Promise<{ place: Place; runId: string }> {
   const place = createPlace(model.url);
   const held = ["submit_lint", "submit_test"].map((stage) => model.hold(place.key, stage, 0));
   const first = place.start(["run", `${pipelineFile("pipelines.ts")}#fan`, "go"]);
   await Promise.all(held.map(({ reached }) => reached));
   await first.kill();
-  const { runId } = await onlyRun(place);
-  const before = turnsOf(model, place);
+  return { place, runId: (await onlyRun(place)).runId };
+}
 
-  expect(await place.run(["cancel", runId, "--reason", "wrong branch"])).toMatchObject({
-    code: 0,
-    stdout: `run ${runId} is cancelled\n`,
-  });
-  expect(turnsOf(model, place)).toEqual(before);
+const FAN: Turns = {
+  submit_begin: [says("b", "submit_begin", { said: "go" })],
+  submit_lint: [says("l", "submit_lint", { said: "clean" })],
+  submit_test: [says("t", "submit_test", { said: "pass" })],
+};
+
+async function expectCancelled(place: Place, runId: string): Promise<void> {
   const journals = await place.look((host) => host.journal(runId));
   expect(journals.map(({ runId: of, end }) => [of, end?.status])).toEqual([
     [runId, "cancelled"],
@@ -207,6 +223,17 @@ test("a killed run is cancelled with its children by another process, which asks
   expect(await place.run(["audit", runId, "--verify"])).toMatchObject({ code: 0 });
   const shown = reportOf(await place.run(["show", runId, "--output-format", "json"]));
   expect(shown).toMatchObject({ status: "cancelled", error: { message: expect.stringContaining("wrong branch") } });
+}
+
+test("a killed run is cancelled with its children by another process, which asks no model and runs none of its code", async () => {
+  await using model = await startLoopbackModel(FAN);
+  const { place, runId } = await killedInFork(model);
+  const before = turnsOf(model, place);
+  expect(await place.run(["cancel", runId, "--reason", "wrong branch"])).toMatchObject({
+    code: 0,
+    stdout: `run ${runId} is cancelled\n`,
+  });
+  await expectCancelled(place, runId);
 
   const resumed = await place.run(["resume", runId, "--output-format", "json"]);
   expect(resumed).toMatchObject({ code: 4 });
@@ -215,19 +242,38 @@ test("a killed run is cancelled with its children by another process, which asks
   expect(turnsOf(model, place)).toEqual(before);
 });
 
-test("a run at work is not taken up by another process: it says which one has it", async () => {
+test.each([
+  { dieAt: "before:2", where: "before it has the run", by: "cancel", code: 0 },
+  { dieAt: "before:5", where: "between two children", by: "resume", code: 1 },
+  { dieAt: "before:6", where: "before the run's own end", by: "cancel", code: 0 },
+])("a cancel whose process died $where is carried out by the next $by", async ({ dieAt, by, code }) => {
+  await using model = await startLoopbackModel(FAN);
+  const { place, runId } = await killedInFork(model);
+  const before = turnsOf(model, place);
+  const reason = ["--reason", "wrong branch"];
+  expect(await place.run(["cancel", runId, ...reason], { dieAt })).toMatchObject({ signal: "SIGKILL" });
+  expect(await onlyRun(place)).toMatchObject({ status: "suspended" });
+  const again = await place.run(by === "cancel" ? ["cancel", runId, ...reason] : ["resume", runId]);
+  expect(again, again.stderr).toMatchObject({ code });
+  await expectCancelled(place, runId);
+  expect(turnsOf(model, place)).toEqual(before);
+});
+
+test("a run at work, even in a process that was stopped, is not taken up by another: it says which one has it", async () => {
   await using model = await startLoopbackModel({ submit_work: [DONE] });
   const place = createPlace(model.url);
   const held = model.hold(place.key, "submit_work", 0);
   const first = place.start(TOOLS);
   await held.reached;
   const { runId } = await onlyRun(place);
+  first.signal("SIGSTOP");
   const second = await place.run(["resume", runId, "--output-format", "json"]);
   expect(second).toMatchObject({ code: 4 });
   expect(reportOf(second)).toMatchObject({
     runId: null,
     error: { code: "run_owned", message: expect.stringContaining(`process ${first.pid}`) },
   });
+  first.signal("SIGCONT");
   held.release();
   expect(await first.ended).toMatchObject({ code: 0 });
   expect(turnsOf(model, place)).toEqual(["submit_work 0"]);
