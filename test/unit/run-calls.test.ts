@@ -560,6 +560,26 @@ describe("a turn's calls", () => {
     ]);
   });
 
+  test("an id given to two calls stops the run before the second is judged: a decision is never taken for another's", async () => {
+    const { ran, tools } = traced();
+    for (const turns of [[["t1.c0"], ["t1.c0"]], [["t1.c0", "t1.c0"]]]) {
+      const state = work({
+        allowedTools: [],
+        act: async (scope) => {
+          for (const [turn, ids] of turns.entries())
+            await scope.calls(
+              turn + 1,
+              ids.map((id) => ({ id, tool: "Note", input: {} })),
+            );
+          return completed(null);
+        },
+      });
+      const live = session({ model: noModel, tools, interactors: [somebody({ kind: "approve" })] });
+      await expect(live.run(one(state), task)).rejects.toMatchObject({ code: "call_id_repeated" });
+    }
+    expect(ran).toHaveLength(1);
+  });
+
   test("of one group run no more than eight at once", async () => {
     let now = 0;
     let most = 0;

@@ -251,6 +251,34 @@ describe("a cancelled run ends within 100 ms", () => {
     expect(ran).toEqual([]);
   });
 
+  test("while reads wait for their turn: those never begin, and each call has its outcome", async () => {
+    const at = reached();
+    let begun = 0;
+    const slow = tool("Slow", {
+      effect: "read",
+      execute: async (_input, { signal }) => {
+        begun += 1;
+        if (begun === 8) void at.hang();
+        await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+        return { ok: false, output: "stopped" };
+      },
+    });
+    const outcomes: unknown[] = [];
+    const state = work({
+      allowedTools: ["Slow"],
+      act: async (scope) => {
+        const calls = Array.from({ length: 12 }, (_, n) => ({ id: `t1.c${n}`, tool: "Slow", input: { n } }));
+        outcomes.push(...(await scope.calls(1, calls)).map(({ id, output }) => [id, output]));
+        return completed(null);
+      },
+    });
+    const { result } = await cancelAt(session({ model: noModel, tools: [slow] }), one(state), () => at.here);
+    expect(result.status).toBe("cancelled");
+    expect(begun).toBe(8);
+    expect(outcomes).toHaveLength(12);
+    expect(outcomes.slice(8)).toMatchObject([8, 9, 10, 11].map((n) => [`t1.c${n}`, { code: "call_aborted" }]));
+  });
+
   test("while it waits for a place", async () => {
     const at = reached();
     const live = session({ model: noModel, maxParallel: 1 });

@@ -1,5 +1,6 @@
 import PQueue from "p-queue";
 import { sha256 } from "../base/canonical.ts";
+import { SluiceError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import type { StageContext } from "../definition/types.ts";
 import type { DenialCause } from "../gate/denial.ts";
@@ -75,6 +76,11 @@ export function createCalls(
 
   const propose = (request: CallRequest): Proposed => {
     const { id, tool, input, inputFault } = request;
+    // An executor's mistake, not a model's: what was decided about one call must never be taken for another.
+    if (proposals.has(id)) {
+      const message = `${executionId}, attempt ${ctx.attempt}: the id ${id} was given to two calls; ids are unique in an attempt`;
+      throw new SluiceError("Host", "call_id_repeated", message);
+    }
     const proposal = grants.propose(
       input === undefined
         ? { id, tool, inputFault: inputFault?.message ?? "the arguments could not be read" }
