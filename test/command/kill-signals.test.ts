@@ -242,6 +242,20 @@ test("a killed run is cancelled with its children by another process, which asks
   expect(turnsOf(model, place)).toEqual(before);
 });
 
+test("cancelling a killed run ends the command that it left at work", async () => {
+  await using model = await startLoopbackModel(bash("echo $$ > pid.txt; sleep 600; echo late > late.txt"));
+  const place = createPlace(model.url);
+  const first = place.start(TOOLS);
+  const pid = Number(await written(place, "pid.txt"));
+  await first.kill();
+  expect(isAlive(pid)).toBe(true);
+  const { runId } = await onlyRun(place);
+  expect(await place.run(["cancel", runId])).toMatchObject({ code: 0 });
+  expect(isAlive(pid)).toBe(false);
+  expect(textOf(place, "late.txt")).toBeUndefined();
+  expect(textOf(place, "hooks.log")).toBeUndefined();
+});
+
 test.each([
   { dieAt: "before:2", where: "before it has the run", by: "cancel", code: 0 },
   { dieAt: "before:5", where: "between two children", by: "resume", code: 1 },

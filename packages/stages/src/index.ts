@@ -11,3 +11,4 @@ export { type DeniedCall, finished, type RunHandle, type RunResult } from "./run
 export { JOURNAL_VERSION, type PipelineSource, startOf } from "./run-start.ts";
 export { createSession, type ResumeOptions, type Session, type StartOptions } from "./session.ts";
 export { builtinTools } from "./tools/builtin.ts";
+export { endProcessesOf } from "./tools/process.ts";

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { commandSubjects } from "./bash-subjects.ts";
 import { withFolder } from "./open.ts";
 import { headTail, KEPT_HALF, SHOWN_HALF } from "./output.ts";
-import { CALL_VARIABLE, endSurvivors, type ProcessEnd, runProcess } from "./process.ts";
+import { CALL_VARIABLE, endSurvivors, type ProcessEnd, RUN_VARIABLE, runProcess } from "./process.ts";
 import { asResult, failure, fault } from "./results.ts";
 import { type WorkspaceChanges, watchWorkspace } from "./workspace-diff.ts";
 
@@ -147,7 +147,7 @@ function environment(call: ToolCall): Readonly<Record<string, string>> {
           GIT_CONFIG_KEY_0: "core.fsmonitor",
           GIT_CONFIG_VALUE_0: "false",
         }),
-    SLUICE_RUN: call.runId,
+    [RUN_VARIABLE]: call.runId,
     [CALL_VARIABLE]: call.idempotencyKey,
   };
 }

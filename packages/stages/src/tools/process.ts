@@ -11,6 +11,8 @@ const SETTLE_MS = 1_000;
 const POLL_MS = 20;
 /** Names the call a process belongs to, so that recovery finds those that outlived their run. */
 export const CALL_VARIABLE = "SLUICE_CALL";
+/** Names its run; under it the command refuses to answer, cancel and resume. */
+export const RUN_VARIABLE = "SLUICE_RUN";
 
 export interface ProcessOptions {
   readonly file: string;
@@ -173,15 +175,26 @@ async function within(ms: number, done: Promise<unknown>, clock: Clock): Promise
  * Ends every process that carries this call's key in its environment: children that left their group, or outlived a
  * killed run. Linux only; elsewhere nothing can be found.
  */
-export async function endSurvivors(idempotencyKey: string, clock: Clock = systemClock): Promise<void> {
-  const first = await survivors(idempotencyKey);
+export function endSurvivors(idempotencyKey: string, clock: Clock = systemClock): Promise<void> {
+  const mark = marked(CALL_VARIABLE, idempotencyKey);
+  return endAll((environment) => environment.includes(`${mark}\0`), clock);
+}
+
+/** The same for whatever the calls of a run and its children left at work, when nobody works on the run any more. */
+export function endProcessesOf(runId: string, clock: Clock = systemClock): Promise<void> {
+  const mark = marked(RUN_VARIABLE, runId);
+  return endAll((environment) => [`${mark}\0`, `${mark}/`].some((own) => environment.includes(own)), clock);
+}
+
+async function endAll(isMeant: (environment: string) => boolean, clock: Clock): Promise<void> {
+  const first = await survivors(isMeant);
   if (first.length === 0) return;
   for (const pid of first) sendSignal(pid, "SIGTERM");
-  if (await gone(async () => (await survivors(idempotencyKey)).length === 0, GRACE_MS, clock)) return;
+  if (await gone(async () => (await survivors(isMeant)).length === 0, GRACE_MS, clock)) return;
   // Repeated, since one of them may start another while they are being ended.
   await gone(
     async () => {
-      const left = await survivors(idempotencyKey);
+      const left = await survivors(isMeant);
       for (const pid of left) sendSignal(pid, "SIGKILL");
       return left.length === 0;
     },
@@ -190,16 +203,20 @@ export async function endSurvivors(idempotencyKey: string, clock: Clock = system
   );
 }
 
-async function survivors(idempotencyKey: string): Promise<readonly number[]> {
+async function survivors(isMeant: (environment: string) => boolean): Promise<readonly number[]> {
   if (process.platform !== "linux") return [];
-  const mark = Buffer.from(`\0${CALL_VARIABLE}=${idempotencyKey}\0`).toString("latin1");
   const found: number[] = [];
   for (const [index, name] of readdirSync("/proc").entries()) {
     if (index % 200 === 199) await setImmediate();
     if (!/^\d+$/.test(name) || Number(name) === process.pid) continue;
-    if (`\0${environmentOf(name)}`.includes(mark)) found.push(Number(name));
+    if (isMeant(`\0${environmentOf(name)}`)) found.push(Number(name));
   }
   return found;
+}
+
+/** How a variable stands in /proc, which is bytes. */
+function marked(variable: string, value: string): string {
+  return Buffer.from(`\0${variable}=${value}`).toString("latin1");
 }
 
 function environmentOf(pid: string): string {

@@ -28,6 +28,11 @@ export async function cancel(
   try {
     const by = whoAmI();
     const asked = await host.cancel(runId, flags.reason ?? `cancelled by ${by}`, by);
+    // A live owner ends its own; what a killed one left at work nobody else would end.
+    if (asked === "cancelled") {
+      const { endProcessesOf } = await import("@sluice/stages");
+      await endProcessesOf(runId);
+    }
     const status =
       asked === "requested"
         ? await endWithin(host, runId)
