@@ -23,6 +23,40 @@ describe("the environment of child processes", () => {
     expect(split(env, { named: ["MY_VALUE"], values: ["model-key-value"] }).childEnv).toEqual({ HOME: "/h" });
   });
 
+  test("lacks a variable that holds a known key among other text", () => {
+    const env = { AUTH_HEADER: `Bearer ${TOKEN}`, LINE: `x=${TOKEN};y`, PATH: `/bin:/${TOKEN}`, LANG: "C" };
+    const kept = { PATH: `/bin:/${TOKEN}`, LANG: "C" };
+    expect(split(env, { values: [TOKEN] }).childEnv).toEqual(kept);
+    expect(split({ ...env, SOME_TOKEN: TOKEN }).childEnv).toEqual(kept);
+  });
+
+  test.each([
+    "PGPASSWORD",
+    "MYSQL_PWD",
+    "REDISCLI_AUTH",
+    "DB_PASS",
+    "GITHUB_PAT",
+    "OPENAI_KEY",
+    "SIGNING_KEY",
+    "SECRET_KEY_BASE",
+    "GPG_PASSPHRASE",
+    "npm_config__auth",
+  ])("lacks %s", (name) => {
+    expect(split({ [name]: TOKEN }).childEnv).toEqual({});
+  });
+
+  test("has what programs need, and what is only called like a key", () => {
+    const env = { PATH: "/bin", PWD: "/w", OLDPWD: "/v", HOME: "/h", SORT_KEY: "name", SSH_ASKPASS: "/bin/ask" };
+    expect(split(env).childEnv).toEqual(env);
+  });
+
+  test("lacks a URL with a password, which is redacted where it looks random", () => {
+    const env = { DATABASE_URL: `postgres://u:${TOKEN}@h/db`, CACHE_URL: "redis://:pw@h", SITE: "https://h:80/a@b" };
+    const { childEnv, filter } = split(env);
+    expect(childEnv).toEqual({ SITE: "https://h:80/a@b" });
+    expect(filter.text(`psql ${TOKEN} pw`)).toBe("psql [redacted:DATABASE_URL] pw");
+  });
+
   test("has what the session passes, which is still redacted", () => {
     const { childEnv, filter } = split({ NPM_TOKEN: TOKEN }, { passed: ["NPM_TOKEN"] });
     expect(childEnv).toEqual({ NPM_TOKEN: TOKEN });

@@ -2,7 +2,12 @@ import { createSecretFilter, type SecretFilter } from "@sluice/core";
 
 /** Variables that hold keys by what they are called, whoever set them. */
 const KEY_VARIABLE =
-  /(?:^|_)(?:API_?KEY|ACCESS_?KEY(?:_ID)?|SECRET|SECRET_KEY|AUTH_?TOKEN|TOKEN|PASSWORD|PASSWD|PRIVATE_KEY|CREDENTIALS?)$/i;
+  /(?:^|_)(?:API_?KEY|ACCESS_?KEY(?:_ID)?|SECRET(?:_KEY(?:_BASE)?)?|AUTH|PRIVATE_KEY|CREDENTIALS?|PASS|PAT|PWD)$|(?:PASSWORD|PASSWD|PASSPHRASE|TOKEN)$/i;
+/** Many are not secret (`SORT_KEY=name`), so the value has to look like one. */
+const PERHAPS_KEY = /(?:^|_)KEY$/i;
+/** Programs do not work without these, whatever they hold. */
+const NEVER_SECRET = new Set(["PATH", "PWD", "OLDPWD", "HOME"]);
+const URL_PASSWORD = /:\/\/[^\s/:@]*:([^\s/@]+)@/g;
 /** Shorter values would be found in ordinary text; such a variable is kept from children, but not looked for. */
 const SHORTEST_SECRET = 8;
 
@@ -28,16 +33,34 @@ export function sessionSecrets(
 ): SessionSecrets {
   const hidden = new Map<string, string>();
   const childEnv: Record<string, string> = {};
-  for (const [name, value] of Object.entries(env)) {
-    if (value === undefined) continue;
-    const known = named.includes(name) || values.includes(value);
-    const secret = known || KEY_VARIABLE.test(name);
-    if (!secret || passed.includes(name)) childEnv[name] = value;
+  const set = Object.entries(env).filter((entry): entry is [string, string] => entry[1] !== undefined);
+  const secretNames = new Set<string>();
+  for (const [name, value] of set) {
     const text = value.trim();
-    if (known ? text.length >= SHORTEST_SECRET : secret && looksRandom(text)) hidden.set(text, name);
+    const known = named.includes(name) || values.includes(value);
+    const passwords = urlPasswords(value);
+    if (!known && (NEVER_SECRET.has(name) || !(isKey(name, text) || passwords.length > 0))) continue;
+    secretNames.add(name);
+    if (known ? text.length >= SHORTEST_SECRET : isKey(name, text) && looksRandom(text)) hidden.set(text, name);
+    for (const password of passwords) if (looksRandom(password)) hidden.set(password, name);
   }
   for (const value of values) if (!hidden.has(value)) hidden.set(value, "model key");
+  // A secret among other text is one still: `Bearer <key>`.
+  const secrets = [...hidden.keys()].filter((secret) => secret.length >= SHORTEST_SECRET);
+  for (const [name, value] of set) {
+    const holdsOne = !NEVER_SECRET.has(name) && secrets.some((secret) => value.includes(secret));
+    if (passed.includes(name) || !(secretNames.has(name) || holdsOne)) childEnv[name] = value;
+  }
   return { filter: createSecretFilter(hidden), childEnv };
+}
+
+function isKey(name: string, text: string): boolean {
+  return KEY_VARIABLE.test(name) || (PERHAPS_KEY.test(name) && looksRandom(text));
+}
+
+/** Passwords as they stand in the URLs of a value. */
+function urlPasswords(value: string): readonly string[] {
+  return [...value.matchAll(URL_PASSWORD)].flatMap((found) => found[1] ?? []);
 }
 
 /** A password such as `postgres` is a word of many files: replacing it there would break them and protect nothing. */
