@@ -90,7 +90,8 @@ test("what a call was given can be changed afterwards without changing what is k
   expect(await store.requests("r1")).toMatchObject([{ body: { question: "as asked" } }]);
   expect(await store.signals("r1", "news")).toMatchObject([{ payload: { answer: "as given" } }]);
   await store.append(commit(epoch, recordAfter(second), { end }));
-  end.value.output = "changed";
+  // An end is not copied but frozen: it holds all that a run came to.
+  expect(() => Object.assign(end.value, { output: "changed" })).toThrow(TypeError);
   expect(await store.run("r1")).toMatchObject({ end: { value: { output: "as ended" } } });
 });
 

@@ -157,8 +157,11 @@ export const eventFacts: Facts = {
     const { host } = await connect();
     const gate = createGate();
     const secret = "only streamed";
+    const heard: boolean[] = [];
     const task = await start(host, async (steps) => {
+      if (steps.runId === "r1") heard.push(steps.heard());
       await gate.passed;
+      heard.push(steps.heard());
       if (steps.runId === "r1") {
         steps.emit("text", secret);
         await steps.run("one", () => {
@@ -182,6 +185,7 @@ export const eventFacts: Facts = {
       { runId: "r1/fan/a", channel: "text", chunk: `${secret} by a child` },
     ]);
     assert.deepEqual(ignored, []);
+    assert.deepEqual(heard, [false, true, true]);
     assert.equal(JSON.stringify(await host.journal("r1")).includes(secret), false);
   },
 
