@@ -9,6 +9,10 @@ import type { ShellPath } from "./shell/findings.ts";
 
 /** Names a glob may match before it counts as unknown. */
 const MAX_MATCHES = 2_000;
+/** Characters of a file's name, on all common systems; a longer pattern is not tried. */
+const MAX_NAME = 255;
+
+const GLOB = /[*?[]/;
 
 /** What a command line would run and touch, as facts for the gate. */
 export function commandSubjects(command: string, workspace: Workspace): readonly Subject[] {
@@ -50,6 +54,7 @@ function linksMatching(pattern: string, root: string): readonly string[] | undef
   let places: string[] = [pattern.startsWith("/") ? "/" : root];
   let seen = 0;
   for (const name of pattern.split("/").filter((part) => part !== "" && part !== ".")) {
+    if (name.length > MAX_NAME && GLOB.test(name)) return undefined;
     const next: string[] = [];
     for (const place of places) {
       for (const { path, isLink } of entriesMatching(place, name)) {
@@ -70,7 +75,7 @@ function linksMatching(pattern: string, root: string): readonly string[] | undef
 
 function entriesMatching(folder: string, name: string): readonly { readonly path: string; readonly isLink: boolean }[] {
   // A literal name is not looked for: whether it is a link shows when it is resolved.
-  if (!/[*?[]/.test(name)) return [{ path: join(folder, name), isLink: true }];
+  if (!GLOB.test(name)) return [{ path: join(folder, name), isLink: true }];
   // In bash, without globstar, two stars are one.
   const matches = compilePath([name.replace(/\*+/g, "*")]);
   return list(folder)

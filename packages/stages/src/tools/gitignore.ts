@@ -2,16 +2,19 @@ import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync } fr
 import { dirname, join, relative, sep } from "node:path";
 import { compilePath, type PathMatcher } from "./glob-match.ts";
 import { systemCode } from "./results.ts";
+import type { Turns } from "./turns.ts";
 
 const MAX_BYTES = 1024 * 1024;
-/** Far beyond any real file; each rule is tried on every entry. */
-const MAX_RULES = 1_000;
 const MAX_RULE = 1_000;
+/** Characters of all the rules that hold in one folder, far beyond any real project: each is tried on every entry. */
+const MAX_RULES = 64 * 1024;
 
 interface Rule {
   readonly negated: boolean;
   readonly foldersOnly: boolean;
   readonly match: PathMatcher;
+  /** Characters of its pattern. */
+  readonly length: number;
 }
 
 /** The rules of one file, for everything below its folder. */
@@ -25,14 +28,19 @@ interface Scope {
 export interface Ignores {
   readonly top: string;
   readonly scopes: readonly Scope[];
+  /** Characters of further rules that are still taken. */
+  readonly room: number;
 }
 
-function parseGitignore(text: string): readonly Rule[] {
+function parseGitignore(text: string, room: number): readonly Rule[] {
   const rules: Rule[] = [];
+  let left = room;
   for (const line of text.replace(/^\uFEFF/, "").split("\n")) {
-    if (rules.length >= MAX_RULES) break;
     const rule = line.length > MAX_RULE ? undefined : parseRule(line.replace(/\r$/, ""));
-    if (rule !== undefined) rules.push(rule);
+    if (rule === undefined) continue;
+    left -= rule.length;
+    if (left < 0) break;
+    rules.push(rule);
   }
   return rules;
 }
@@ -49,9 +57,10 @@ function parseRule(line: string): Rule | undefined {
   const anchored = pattern.includes("/");
   const names = pattern.replace(/^\//, "").split("/");
   if (names.includes("")) return undefined;
-  if (anchored) return { negated, foldersOnly, match: compilePath(names) };
+  const { length } = pattern;
+  if (anchored) return { negated, foldersOnly, length, match: compilePath(names) };
   const matchName = compilePath([pattern]);
-  return { negated, foldersOnly, match: (path) => matchName(path.slice(-1)) };
+  return { negated, foldersOnly, length, match: (path) => matchName(path.slice(-1)) };
 }
 
 function withoutTrailingSpaces(line: string): string {
@@ -66,11 +75,21 @@ function withoutTrailingSpaces(line: string): string {
 }
 
 /** Whether git would leave out this entry, given that it does not leave out the folder it is in. */
-export function isIgnored(ignores: Ignores, names: readonly string[], isFolder: boolean): boolean {
+export async function isIgnored(
+  ignores: Ignores,
+  names: readonly string[],
+  isFolder: boolean,
+  turns: Turns,
+): Promise<boolean> {
   for (const scope of ignores.scopes.toReversed()) {
     const path = names.slice(scope.depth);
-    const rule = scope.rules.findLast((candidate) => (isFolder || !candidate.foldersOnly) && candidate.match(path));
-    if (rule !== undefined) return !rule.negated;
+    const pathLength = path.join("/").length;
+    for (const rule of scope.rules.toReversed()) {
+      if (rule.foldersOnly && !isFolder) continue;
+      const turn = turns.spend(rule.length * pathLength);
+      if (turn !== undefined) await turn;
+      if (rule.match(path)) return !rule.negated;
+    }
   }
   return false;
 }
@@ -79,7 +98,7 @@ export function isIgnored(ignores: Ignores, names: readonly string[], isFolder: 
 export function ignoresAt(folder: string, workspaceRoot: string): Ignores {
   const top = repositoryTop(workspaceRoot) ?? workspaceRoot;
   const exclude = readSmallFile(join(top, ".git", "info", "exclude"));
-  let ignores: Ignores = { top, scopes: exclude === undefined ? [] : [{ depth: 0, rules: parseGitignore(exclude) }] };
+  let ignores = withRules({ top, scopes: [], room: MAX_RULES }, exclude, 0);
   const names = relative(top, folder)
     .split(sep)
     .filter((name) => name !== "");
@@ -94,9 +113,14 @@ export function ignoresAt(folder: string, workspaceRoot: string): Ignores {
 
 /** The rules around, with those of the folder's own .gitignore. */
 export function ignoresIn(folder: string, around: Ignores, depth: number): Ignores {
-  const text = readSmallFile(join(folder, ".gitignore"));
+  return withRules(around, readSmallFile(join(folder, ".gitignore")), depth);
+}
+
+function withRules(around: Ignores, text: string | undefined, depth: number): Ignores {
   if (text === undefined) return around;
-  return { top: around.top, scopes: [...around.scopes, { depth, rules: parseGitignore(text) }] };
+  const rules = parseGitignore(text, around.room);
+  const room = rules.reduce((left, rule) => left - rule.length, around.room);
+  return { top: around.top, scopes: [...around.scopes, { depth, rules }], room };
 }
 
 /** The nearest folder upwards that holds `.git`. */

@@ -1,5 +1,5 @@
 // Patterns come from models and from files of the workspace. Turned into regular expressions a hostile one keeps the
-// process busy for minutes; this matcher takes at most (pattern length × text length) steps.
+// process busy for minutes; this matcher takes at most (pattern length × path length) steps.
 
 /** Matches a path, given as its names. */
 export type PathMatcher = (names: readonly string[]) => boolean;
@@ -14,9 +14,16 @@ type Piece = ((name: string) => boolean) | "folders";
 
 const MAX_PATTERN = 1_000;
 const MAX_ALTERNATIVES = 64;
+/** All alternatives together: each is tried on every path. */
+const MAX_EXPANDED = 4_000;
 
 export type GlobVerdict =
-  | { readonly ok: true; readonly match: PathMatcher }
+  | {
+      readonly ok: true;
+      readonly match: PathMatcher;
+      /** Characters of all alternatives: times a path's length, the most steps that one match takes. */
+      readonly length: number;
+    }
   | { readonly ok: false; readonly reason: string };
 
 /**
@@ -32,6 +39,9 @@ export function compileGlob(pattern: string): GlobVerdict {
   const alternatives = expandBraces(pattern);
   if (alternatives === undefined)
     return { ok: false, reason: `the braces stand for more than ${MAX_ALTERNATIVES} patterns` };
+  const length = alternatives.reduce((sum, alternative) => sum + alternative.length, 0);
+  if (length > MAX_EXPANDED)
+    return { ok: false, reason: `the braces stand for more than ${MAX_EXPANDED} characters of patterns` };
   const matchers: PathMatcher[] = [];
   for (const alternative of alternatives) {
     if (alternative.startsWith("/") || /^[A-Za-z]:[\\/]/.test(alternative))
@@ -41,7 +51,7 @@ export function compileGlob(pattern: string): GlobVerdict {
     if (alternative.endsWith("/")) names.push("**");
     matchers.push(compilePath(names));
   }
-  return { ok: true, match: (path) => matchers.some((match) => match(path)) };
+  return { ok: true, length, match: (path) => matchers.some((match) => match(path)) };
 }
 
 /** A matcher for the names of a pattern, without braces. A last `**` stands for at least one name. */
@@ -115,16 +125,41 @@ function matchCharacter(token: Token | undefined, character: string): boolean {
 
 function compileName(name: string): (name: string) => boolean {
   const tokens = tokensOf(name);
-  // Most rules of most files are plain names.
-  const plain = tokens.every((token) => token.kind === "character")
-    ? tokens.map((token) => token.character).join("")
-    : undefined;
-  return plain === undefined ? (text) => matchName(tokens, text) : (text) => text === plain;
+  const literals = literalsOf(tokens);
+  return literals === undefined ? (text) => matchName(tokens, text) : (text) => matchLiterals(literals, text);
+}
+
+/** The texts between the stars, where there is nothing else: most rules of most files. */
+function literalsOf(tokens: readonly Token[]): readonly string[] | undefined {
+  const literals = [""];
+  for (const token of tokens) {
+    if (token.kind === "star") literals.push("");
+    else if (token.kind === "character") literals.push((literals.pop() ?? "") + token.character);
+    else return undefined;
+  }
+  return literals;
+}
+
+function matchLiterals(literals: readonly string[], name: string): boolean {
+  const head = literals[0] ?? "";
+  if (literals.length === 1) return name === head;
+  const tail = literals.at(-1) ?? "";
+  const end = name.length - tail.length;
+  if (end < head.length || !name.startsWith(head) || !name.endsWith(tail)) return false;
+  let at = head.length;
+  for (const literal of literals.slice(1, -1)) {
+    const found = name.indexOf(literal, at);
+    if (found === -1) return false;
+    at = found + literal.length;
+  }
+  return at <= end;
 }
 
 function tokensOf(name: string): readonly Token[] {
   const characters = Array.from(name);
   const tokens: Token[] = [];
+  // Where one bracket does not close, no later one does.
+  let closing = true;
   for (let at = 0; at < characters.length; at += 1) {
     const character = characters[at] ?? "";
     if (character === "*") {
@@ -132,7 +167,8 @@ function tokensOf(name: string): readonly Token[] {
     } else if (character === "?") {
       tokens.push({ kind: "one" });
     } else if (character === "[") {
-      const set = compileSet(characters, at);
+      const set = closing ? compileSet(characters, at) : undefined;
+      closing = set !== undefined;
       tokens.push(set?.token ?? { kind: "character", character });
       at = set?.end ?? at;
     } else {

@@ -6,6 +6,7 @@ import { withFolder } from "./open.ts";
 import { count } from "./output.ts";
 import { displayPath, fileSubjects, judgedPath } from "./paths.ts";
 import { asResult, failure } from "./results.ts";
+import { takeTurns } from "./turns.ts";
 import { walk } from "./walk.ts";
 
 const MAX_RESULTS = 1_000;
@@ -44,6 +45,7 @@ export const globTool: ToolSpec<GlobInput> = {
       let unreadable = 0;
       const depth = namesBelow(start, call.workspace.root);
       const nodeModules = `${glob.path ?? ""}/${glob.pattern}`.includes("node_modules");
+      const turns = takeTurns(call.signal);
       const entries = walk({
         workspace: call.workspace,
         start,
@@ -54,7 +56,10 @@ export const globTool: ToolSpec<GlobInput> = {
       for await (const entry of entries) {
         seen += 1;
         if (seen > MAX_ENTRIES || found.length > MAX_RESULTS) break;
-        if ((entry.kind === "file" || entry.kind === "link") && compiled.match(entry.names.slice(depth))) {
+        if (entry.kind !== "file" && entry.kind !== "link") continue;
+        const turn = turns.spend(compiled.length * entry.path.length);
+        if (turn !== undefined) await turn;
+        if (compiled.match(entry.names.slice(depth))) {
           found.push(displayPath(entry.path, call.workspace));
         }
       }

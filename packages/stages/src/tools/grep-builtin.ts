@@ -1,9 +1,10 @@
 import { Worker } from "node:worker_threads";
 import { type Clock, messageOf, type ToolCall } from "@sluice/core";
-import { compileGlob } from "./glob-match.ts";
+import { compileGlob, type PathMatcher } from "./glob-match.ts";
 import { type GrepEnd, type GrepHit, type GrepQuery, SEARCH_TIMEOUT_MS } from "./grep-search.ts";
 import type { GrepReport, GrepWork } from "./grep-worker.ts";
 import { fault } from "./results.ts";
+import { takeTurns } from "./turns.ts";
 import { walk } from "./walk.ts";
 
 const MAX_FILES = 100_000;
@@ -33,7 +34,8 @@ async function filesBelow(
   query: GrepQuery,
   call: ToolCall,
 ): Promise<{ files: GrepWork["files"]; complete: boolean }> {
-  const matches = globFilter(query.glob);
+  const { length, match } = globFilter(query.glob);
+  const turns = takeTurns(call.signal);
   const files: GrepWork["files"][number][] = [];
   let complete = true;
   let depth: number | undefined;
@@ -48,19 +50,22 @@ async function filesBelow(
     // The first entry lies directly in the folder.
     depth ??= names.length - 1;
     const below = names.slice(depth);
-    if (kind === "file" && matches(below)) files.push({ path, name: below.join("/") });
+    if (kind !== "file") continue;
+    const turn = turns.spend(length * path.length);
+    if (turn !== undefined) await turn;
+    if (match(below)) files.push({ path, name: below.join("/") });
     if (files.length >= MAX_FILES) return { files, complete: false };
   }
   return { files, complete };
 }
 
 /** As ripgrep reads it: without a slash it means the name, in any folder. */
-function globFilter(glob: string | undefined): (names: readonly string[]) => boolean {
-  if (glob === undefined) return () => true;
+function globFilter(glob: string | undefined): { readonly length: number; readonly match: PathMatcher } {
+  if (glob === undefined) return { length: 0, match: () => true };
   const compiled = compileGlob(glob.includes("/") ? glob.replace(/^\//, "") : `**/${glob}`);
   if (!compiled.ok)
     throw fault("invalid_pattern", `Grep cannot use the glob ${JSON.stringify(glob)}: ${compiled.reason}.`);
-  return compiled.match;
+  return compiled;
 }
 
 function search(work: GrepWork, signal: AbortSignal, clock: Clock, onHit: (hit: GrepHit) => boolean): Promise<GrepEnd> {

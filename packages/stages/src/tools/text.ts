@@ -6,6 +6,10 @@ import { diffLines } from "diff";
 export const MAX_FILE_BYTES = 10 * 1024 * 1024;
 /** Changed lines beyond which the exact line difference is not worked out. */
 const MAX_DIFF_LENGTH = 1_000;
+/** Lines times changed lines looked at: the difference is only a remark, and must not keep the process busy. */
+const MAX_DIFF_WORK = 4_000_000;
+/** Lines beyond which not even a small difference is looked for. */
+const MAX_DIFF_LINES = 100_000;
 
 export function sha256(bytes: Uint8Array): string {
   return hash("sha256", bytes, "hex");
@@ -96,9 +100,14 @@ export function lineDelta(before: string, after: string): LineDelta {
   while (end < old.length - start && end < now.length - start && old.at(-1 - end) === now.at(-1 - end)) end += 1;
   const oldPart = old.slice(start, old.length - end);
   const newPart = now.slice(start, now.length - end);
+  const coarse = { added: newPart.length, removed: oldPart.length };
+  const lines = oldPart.length + newPart.length;
+  if (lines > MAX_DIFF_LINES) return coarse;
   const ended = (lines: readonly string[]): string => lines.map((line) => `${line}\n`).join("");
-  const changes = diffLines(ended(oldPart), ended(newPart), { maxEditLength: MAX_DIFF_LENGTH });
-  if (changes === undefined) return { added: newPart.length, removed: oldPart.length };
+  const changes = diffLines(ended(oldPart), ended(newPart), {
+    maxEditLength: Math.min(MAX_DIFF_LENGTH, Math.ceil(MAX_DIFF_WORK / Math.max(lines, 1))),
+  });
+  if (changes === undefined) return coarse;
   let added = 0;
   let removed = 0;
   for (const change of changes) {

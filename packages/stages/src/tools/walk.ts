@@ -1,14 +1,14 @@
 import type { Dirent } from "node:fs";
 import { readdir } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
-import { setImmediate } from "node:timers/promises";
 import type { Workspace } from "@sluice/core";
 import { type Ignores, ignoresAt, ignoresIn, isIgnored } from "./gitignore.ts";
 import { contains } from "./paths.ts";
 import { checkAborted, systemCode } from "./results.ts";
+import { type Turns, takeTurns } from "./turns.ts";
 
-/** Entries of one folder looked at before others get their turn. */
-const BATCH = 1_000;
+/** Steps that an entry is counted as, besides what its rules take. */
+const ENTRY_STEPS = 1_000;
 
 export interface WalkOptions {
   readonly workspace: Workspace;
@@ -39,35 +39,35 @@ interface Pending extends WalkEntry {
 export async function* walk(options: WalkOptions): AsyncGenerator<WalkEntry> {
   const { workspace, start } = options;
   const ignores = ignoresAt(start, workspace.root);
+  const turns = takeTurns(options.signal);
   const pending = await entriesOf(
     { path: start, names: namesOf(workspace.root, start), kind: "folder", ignores },
     options,
+    turns,
   );
   for (let entry = pending.pop(); entry !== undefined; entry = pending.pop()) {
     yield entry;
     if (entry.kind !== "folder") continue;
     const depth = namesOf(entry.ignores.top, entry.path).length;
     const inside = { ...entry, ignores: ignoresIn(entry.path, entry.ignores, depth) };
-    pending.push(...(await entriesOf(inside, options)));
+    pending.push(...(await entriesOf(inside, options, turns)));
   }
 }
 
 /** What is in a folder, last first, so that popping gives path order. */
-async function entriesOf(folder: Pending, options: WalkOptions): Promise<Pending[]> {
+async function entriesOf(folder: Pending, options: WalkOptions, turns: Turns): Promise<Pending[]> {
   checkAborted(options.signal);
   const entries = await list(folder.path, options);
   const outside = namesOf(folder.ignores.top, folder.path);
   const kept: Pending[] = [];
-  for (const [index, entry] of entries.sort((a, b) => (a.name < b.name ? 1 : -1)).entries()) {
-    if (index % BATCH === BATCH - 1) {
-      await setImmediate();
-      checkAborted(options.signal);
-    }
+  for (const entry of entries.sort((a, b) => (a.name < b.name ? 1 : -1))) {
+    const turn = turns.spend(ENTRY_STEPS);
+    if (turn !== undefined) await turn;
     const path = join(folder.path, entry.name);
     const kind = kindOf(entry);
     if (entry.name === ".git" || (entry.name === "node_modules" && !options.nodeModules)) continue;
     if (options.workspace.store !== undefined && contains(options.workspace.store, path)) continue;
-    if (isIgnored(folder.ignores, [...outside, entry.name], kind === "folder")) continue;
+    if (await isIgnored(folder.ignores, [...outside, entry.name], kind === "folder", turns)) continue;
     kept.push({ path, names: [...folder.names, entry.name], kind, ignores: folder.ignores });
   }
   return kept;
