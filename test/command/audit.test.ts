@@ -80,3 +80,19 @@ test.each([
   expect(code).toBe(1);
   expect(stdout).toMatch(/NOT as it was written[\s\S]*record \d+/);
 });
+
+test("a task that was forged in the run's row is shown by nothing and found by --verify", async () => {
+  const here = desk();
+  const runId = await forkedRun(here);
+  const db = new DatabaseSync(join(here.store, "journal.db"));
+  db.prepare("UPDATE runs SET input = ? WHERE run_id = ?").run('{"task":"forged"}', runId);
+  db.close();
+  const [show, runs, audit] = await Promise.all([
+    here.sluice(["show", runId, "--output-format", "json"]),
+    here.sluice(["runs", "--output-format", "json"]),
+    here.sluice(["audit", runId, "--verify"]),
+  ]);
+  expect(at(printed(show), "input")).toEqual({ task: "x" });
+  expect(at(printed(runs), "runs", 0, "task")).toBe("x");
+  expect([audit.code, audit.stdout]).toEqual([1, expect.stringContaining("another input than its journal")]);
+});

@@ -103,6 +103,8 @@ describe("nobody approves himself", () => {
     "sluice answer r1 plan#1/a1/t1.c0 approve",
     "sluice cancel r1",
     "sluice --store x resume r1",
+    "sluice run p.ts --trust",
+    "sluice run mine --adopt-store x",
     "./node_modules/.bin/sluice answer r1 q approve",
     "/usr/bin/sluice cancel r1",
     "SLUICE answer r1 q approve",

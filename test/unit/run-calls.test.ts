@@ -664,6 +664,18 @@ describe("a turn's calls", () => {
     expect(seen).toEqual([{}, { "/a": "hash" }, {}, { "/a": "hash" }]);
   });
 
+  test("a note named __proto__ is a note, and says nothing for others", async () => {
+    const seen: Json[] = [];
+    const noting = tool("Note", {
+      execute: async (_given, { notes }) => {
+        seen.push([Object.keys(notes), notes.forged ?? null]);
+        return { ok: true, output: "", notes: JSON.parse('{ "__proto__": { "forged": "hash" } }') };
+      },
+    });
+    await session({ model: noModel, tools: [noting] }).run(one(calling([["Note"], ["Note"]], ["Note"])), task);
+    expect(seen[1]).toEqual([["__proto__"], null]);
+  });
+
   test("an output too long for a model loses its middle; the whole of it is in the journal", async () => {
     const long = tool("Long", { execute: async () => ({ ok: true, output: `begin${"x".repeat(200_000)}end` }) });
     const live = session({ model: noModel, tools: [long] });

@@ -211,6 +211,20 @@ test("damage that shows only in a row is an error of that call", async () => {
   expect(() => store.records("r1", 0)).toThrow(expect.objectContaining({ class: "Host", code: "store_damaged" }));
 });
 
+test.each([
+  ["input", "input = '{'"],
+  ["end", "end_status = 'failed', end_value = '{'"],
+  ["cancel", "cancel = '{'"],
+])("a run's %s that is no JSON is an error of the journal", async (member, change) => {
+  const folder = await madeStore();
+  const db = new DatabaseSync(join(folder, "journal.db"));
+  db.exec(`UPDATE runs SET ${change}`);
+  db.close();
+  const store = open(folder, HERE);
+  const read = (): unknown => Object.entries(store.run("r1") ?? {}).find(([name]) => name === member);
+  expect(read).toThrow(expect.objectContaining({ class: "Host", code: "journal_damaged" }));
+});
+
 describe("opened for reading only", () => {
   test("a store shows everything and takes nothing", async () => {
     const folder = await madeStore();

@@ -69,17 +69,19 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
       head: text(row, "head"),
       // Read when asked for: a look at a run, and at all its children, happens at every change, and these may be long.
       get input() {
-        return JSON.parse(whole(row, "input", "input_blob", `the input of run ${runId}`));
+        const of = `the input of run ${runId}`;
+        return readAs(of, () => JSON.parse(whole(row, "input", "input_blob", of)));
       },
       ...(parentId === undefined ? {} : { parentId }),
       ...(owner === undefined ? {} : { owner: { id: owner, label: text(row, "label"), live: live(owner) } }),
-      ...(cancel === undefined ? {} : { cancel: JSON.parse(cancel) }),
+      ...(cancel === undefined ? {} : { cancel: readAs(`the cancellation of run ${runId}`, () => JSON.parse(cancel)) }),
     };
     if (row.end_status === null) return run;
     const status = word(row, "end_status", ["completed", "failed", "cancelled"]);
+    const of = `the end of run ${runId}`;
     const end = (): RunEnd => ({
       status,
-      value: JSON.parse(whole(row, "end_value", "end_blob", `the end of run ${runId}`)),
+      value: readAs(of, () => JSON.parse(whole(row, "end_value", "end_blob", of))),
     });
     return Object.defineProperty(run, "end", { get: end, enumerable: true });
   };
@@ -117,18 +119,33 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
         };
       });
     },
-    signals: (runId, name) => signals.all(numberOf(runId), name).map((row) => JSON.parse(text(row, "received"))),
+    signals: (runId, name) =>
+      signals
+        .all(numberOf(runId), name)
+        .map((row) => readAs(`an answer to run ${runId}`, () => JSON.parse(text(row, "received")))),
     requests: (rootId) => (rootId === undefined ? allRequests.all() : treeRequests.all(rootId)).map(toRequest),
   };
 }
 
+/** Sluice writes JSON only: what is none was written by somebody else. */
+function readAs<T>(what: string, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    if (!(cause instanceof SyntaxError)) throw cause;
+    const message = `${what} is not what was written (${cause.message}); put a backup of the store in its place`;
+    throw new SluiceError("Host", "journal_damaged", message, { cause });
+  }
+}
+
 function toRequest(row: Row): OpenRequest {
+  const runId = text(row, "run_id");
   return {
     requestId: text(row, "request_id"),
-    runId: text(row, "run_id"),
+    runId,
     kind: word(row, "kind", ["grantStageTool", "approveTransition", "askUser", "humanState"]),
     digest: text(row, "digest"),
-    body: JSON.parse(text(row, "body")),
+    body: readAs(`a request of run ${runId}`, () => JSON.parse(text(row, "body"))),
     openedAt: integer(row, "opened_at"),
   };
 }

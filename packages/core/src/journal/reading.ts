@@ -66,9 +66,10 @@ function rootIdOf(runId: string): string {
 
 export async function readJournal(store: JournalStore, runId: string): Promise<readonly RunJournal[]> {
   const journals: RunJournal[] = [];
-  for (const { runId: id, parentId, records, head, end } of await rowsWithin(store, runId)) {
+  for (const { runId: id, parentId, input, records, head, end } of await rowsWithin(store, runId)) {
     journals.push({
       runId: id,
+      input,
       records: await store.records(id, 0),
       claimed: { records, head },
       ...(parentId === undefined ? {} : { parentId }),

@@ -210,6 +210,7 @@ export interface RunHost {
 export interface RunJournal {
   readonly runId: string;
   readonly parentId?: string;
+  readonly input: Json;
   readonly records: readonly JournalRecord[];
   readonly claimed: { readonly records: number; readonly head: string };
   readonly end?: RunEnd;

@@ -40,7 +40,7 @@ export interface AuditReport {
 }
 
 /**
- * Checks the journals of a run and its children: every record's hash, the count and head the run's row claims, and each
+ * Checks the journals of a run and its children: every record's hash, the count, head, input and end the run's row claims, and each
  * child against what its parent recorded of it. Someone who can rewrite the whole store can rehash it: give `expectedHead`.
  */
 export function verifyJournal(journals: readonly RunJournal[], expectedHead?: string): AuditReport {
@@ -72,13 +72,16 @@ export function verifyJournal(journals: readonly RunJournal[], expectedHead?: st
 }
 
 /** What a run's row says, compared with its journal. */
-function rowFaults({ records, claimed, end }: RunJournal, head: string): readonly string[] {
+function rowFaults({ records, claimed, input, end }: RunJournal, head: string): readonly string[] {
   const faults: string[] = [];
   if (records.length === 0) faults.push("the journal is empty");
   if (claimed.records !== records.length) {
     faults.push(`the run's row counts ${claimed.records} records, the journal has ${records.length}`);
   } else if (claimed.head !== head) {
     faults.push("the run's row has another head than its last record");
+  }
+  if (records.length > 0 && records[0]?.value !== JSON.stringify(input)) {
+    faults.push("the run's row has another input than its journal");
   }
   const ends = records.filter(isEnd);
   const [recorded] = ends;

@@ -95,7 +95,9 @@ export function createCalls(
   const outcomeOf = ({ judged: { id, tool, verdict }, ran }: Settled): CallOutcome => {
     if (verdict.kind !== "refused") {
       if (ran === undefined) return notRun(id, tool);
-      Object.assign(of.notes, ran.notes);
+      // Defined, not assigned: a note named __proto__ is a note.
+      for (const [key, value] of Object.entries(ran.notes ?? {}))
+        Object.defineProperty(of.notes, key, { value, writable: true, enumerable: true, configurable: true });
       return { id, tool, ok: ran.ok, output: ran.output };
     }
     const { cause, output, stuck } = verdict;

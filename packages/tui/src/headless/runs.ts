@@ -49,7 +49,7 @@ export async function runs({ flags }: RunsRequest, { terminal, here }: CommandCo
 }
 
 async function listedRun(host: RunHost, run: RunSummary): Promise<JsonObject> {
-  const pipeline = await pipelineOf(host, run.runId);
+  const started = await startOf(host, run.runId);
   const waiting = run.end === undefined ? (await host.requests(run.runId)).length : 0;
   return {
     runId: run.runId,
@@ -58,19 +58,22 @@ async function listedRun(host: RunHost, run: RunSummary): Promise<JsonObject> {
     ...(run.owner === undefined ? {} : { owner: run.owner }),
     openRequests: waiting,
     createdAt: run.createdAt,
-    ...pipeline,
-    task: textAt(run.input, "task"),
+    ...started,
     records: run.records,
     head: run.head,
   };
 }
 
 /** One journal that cannot be read must not hide the others. */
-async function pipelineOf(host: RunHost, runId: string): Promise<JsonObject> {
+async function startOf(host: RunHost, runId: string): Promise<JsonObject> {
   try {
-    return { pipeline: textAt(await startedWith(host, runId), "pipeline") };
+    const { pipeline, input } = await startedWith(host, runId);
+    return {
+      pipeline: typeof pipeline === "string" ? pipeline : "",
+      task: input === undefined ? "" : textAt(input, "task"),
+    };
   } catch (thrown) {
-    return { pipeline: "", fault: messageOf(thrown) };
+    return { pipeline: "", task: "", fault: messageOf(thrown) };
   }
 }
 

@@ -68,8 +68,8 @@ function jsonOf({ run, started, account, requests, outcome }: Shown, line: Line)
     ...(run.suspended === undefined ? {} : { suspended: run.suspended }),
     ...(run.owner === undefined ? {} : { owner: run.owner }),
     pipeline: textAt(started, "pipeline"),
-    task: textAt(run.input, "task"),
-    input: run.input,
+    task: textAt(started.input, "task"),
+    input: started.input ?? null,
     model: textAt(started, "model"),
     models: started.models ?? [],
     mode: textAt(started, "mode"),
@@ -96,7 +96,7 @@ function textOf(
     run.suspended === undefined ? "" : run.suspended === "waiting" ? " (waits for an answer)" : " (stopped in between)";
   const facts = table([
     ["pipeline", oneLine(textAt(started, "pipeline"))],
-    ["task", oneLine(textAt(run.input, "task"), 1_000)],
+    ["task", oneLine(textAt(started.input, "task"), 1_000)],
     ["model", modelsOf(started)],
     ["mode", oneLine(textAt(started, "mode"))],
     ["workspace", oneLine(textAt(started, "cwd"), 1_000)],

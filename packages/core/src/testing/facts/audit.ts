@@ -126,6 +126,7 @@ export const auditFacts: Facts = {
       head: (journal) => ({ ...journal, claimed: { ...journal.claimed, head: "0".repeat(64) } }),
       value: (journal) => ({ ...journal, end: { status: journal.end?.status ?? "failed", value: "other" } }),
       status: (journal) => ({ ...journal, end: { status: "cancelled", value: journal.end?.value ?? null } }),
+      input: (journal) => ({ ...journal, input: { task: "another" } }),
       "no end": ({ end: _end, ...journal }) => journal,
       "no records": (journal) => ({ ...journal, records: [], claimed: { records: 0, head: "" } }),
     };
