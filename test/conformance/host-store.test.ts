@@ -12,6 +12,7 @@ import {
   SluiceError,
   type StepRunner,
 } from "@sluice/core";
+import { createHandClock } from "@sluice/core/testing";
 import { expect, test } from "vitest";
 import { changed, completed, endOf, eventsOf, start, turns, waiting } from "../support/journal.ts";
 
@@ -139,6 +140,65 @@ test("a follower is not left waiting for what was committed while it read", asyn
   await turns();
   goOn.resolve();
   expect((await following).map((event) => event.type)).toEqual(["run.started", "run.finished"]);
+});
+
+test("a timer that fires early ends no wait early", async () => {
+  let now = 1_000;
+  const timers: (() => void)[] = [];
+  const host = createHost(createJournalMemory().connect(), {
+    clock: {
+      now: () => now,
+      after: (_ms, fn) => {
+        timers.push(fn);
+        return () => undefined;
+      },
+    },
+  });
+  const task = await start(host, async (steps) => {
+    await steps.sleepUntil("sleep", 2_000);
+    const signal = await steps.waitForSignal("never", { timeoutMs: 1_000 });
+    return completed([await steps.now("end"), signal === undefined]);
+  });
+  for (const at of [1_500, 1_999, 2_000, 2_999, 3_000]) {
+    while (timers.length === 0) await turns(1);
+    now = at;
+    timers.shift()?.();
+  }
+  expect(await endOf(task)).toEqual({ status: "completed", value: [3_000, true] });
+});
+
+test("a follower of a tree that takes long to look over rests in between", async () => {
+  const store = createJournalMemory().connect();
+  const clock = createHandClock();
+  let looks = 0;
+  const large = changed(store, {
+    runs: (rootId) => {
+      looks += 1;
+      clock.advance(10);
+      return store.runs(rootId);
+    },
+  });
+  const host = createHost(large, { clock });
+  const gate = Promise.withResolvers<void>();
+  const task = await start(host, async (steps) => {
+    await gate.promise;
+    for (let n = 0; n < 50; n += 1) {
+      await steps.run(`step/${n}`, async ({ event }) => {
+        event({ type: "turn.started", data: { turn: n } });
+        await turns(2);
+        return null;
+      });
+    }
+    return completed();
+  });
+  const following = eventsOf(host, "r1", { follow: true, children: true });
+  await turns();
+  gate.resolve();
+  await endOf(task);
+  expect(looks).toBeLessThan(3);
+  await clock.untilArmed(1);
+  clock.advance(1_000);
+  expect(await following).toHaveLength(52);
 });
 
 test("nobody listens to the store once no run works and nobody waits", async () => {

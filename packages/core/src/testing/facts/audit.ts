@@ -192,6 +192,28 @@ export const auditFacts: Facts = {
     found([rewritten, ...journals.slice(1)], "the root rewritten as a whole", head);
   },
 
+  "a child that a run at work never started is found, and one that it ended without": async ({ connect }) => {
+    const { host } = await connect();
+    const gate = createGate();
+    const task = await start(host, async (steps) => {
+      await steps.fork("fan", steps.runId === "r1" ? [child("a")] : [], forkOptions());
+      if (steps.runId === "r1") await gate.wait();
+      return completed();
+    });
+    await gate.reached;
+    const atWork = await host.journal("r1");
+    const [, inside] = atWork;
+    assert.deepEqual(verifyJournal(atWork).faults, []);
+    found([...atWork, rehashed({ ...(inside ?? assert.fail()), runId: "r1/fan/b" })], "a child that was never started");
+    gate.open();
+    await endOf(task);
+    const journals = await host.journal("r1");
+    const unjoined = changing(journals, 0, (journal) =>
+      rehashed({ ...journal, records: journal.records.filter(({ phase }) => phase !== "done") }),
+    );
+    found(unjoined, "a child that was never joined");
+  },
+
   "a child's journal can be verified without its parent's": async ({ connect }) => {
     const { host } = await connect();
     const task = await start(host, full);
