@@ -107,6 +107,17 @@ describe("code that a pipeline imports", () => {
   });
 });
 
+test("a file that an adopted store names is loaded with --trust only", async () => {
+  const here = desk();
+  here.write("src/mine.ts", PIPELINE);
+  const model = here.script({ work: [turn(call("Write", { file_path: "x", content: "" })), finishes()] });
+  const runId = textAt(printed(await run(here, "src/mine.ts", model, "--wait=1ms")), "runId");
+  const resumed = async (...flags: readonly string[]) =>
+    printed(await here.sluice(["resume", runId, ...JSON_OUT, "--adopt-store", ...flags]));
+  expect(textAt(await resumed(), "error", "code")).toBe("pipeline_untrusted");
+  expect((await resumed("--trust")).status).toBe("completed");
+});
+
 describe("a run grants no trust", () => {
   test.each(["--trust", "--adopt-store"])("%s is refused in a process that a run started", async (flag) => {
     const here = desk();

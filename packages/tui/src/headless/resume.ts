@@ -31,10 +31,18 @@ export async function resume({ runId, flags }: ResumeRequest, context: CommandCo
   const at = placeOf(flags, here);
   const { data, past, open } = await readRun(at, runId);
   const place: Place = { ...at, cwd: flags.cwd === undefined ? textAt(data, "cwd") : at.cwd };
+  const source = sourceOf(data);
+  // Before the store is adopted: afterwards it is as good as any.
+  if (source.kind === "file" && flags.adoptStore === true && flags.trust !== true)
+    throw new SluiceError(
+      "Validation",
+      "pipeline_untrusted",
+      `a store from another machine may name any file, this one ${source.file}; look at it, then resume with --adopt-store and --trust`,
+    );
   // The store says which file to load, so it has to be this machine's own before anything is loaded.
   const host = (await storeOpener(at, { adopt: flags.adoptStore === true }))();
   try {
-    const found = await findAgain(sourceOf(data), runId, findingOf(place, flags, context));
+    const found = await findAgain(source, runId, findingOf(place, flags, context));
     const recorded = textAt(data, "model");
     const model = modelFor(
       found.pipeline.spec,
