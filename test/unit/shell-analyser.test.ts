@@ -297,7 +297,7 @@ describe("paths of redirections", () => {
     ["if aa; then bb; fi < f", "read f"],
     ["f() { aa; } > g", "write g"],
     ["aa < f", "read f"],
-    ["echo $(< f)", "read f"],
+    ['echo "$(< f)"', "read f"],
     ["exec 3<> /dev/tcp/host/80", "write /dev/tcp/host/80"],
     ["aa {fd}> f", "write f"],
     ["aa > \"a b\" 2> 'c'\\ d", "write a b", "write c d"],

@@ -345,8 +345,12 @@ describe("operands of readers are paths", () => {
     ["printf '%s' /etc/*", "read? /etc/* in /etc"],
     ["for f in /etc/*; do :; done", "read? /etc/* in /etc"],
     ["x=(/etc/*)", "read? /etc/* in /etc"],
-    ["echo $x {a,b} ~", ...[]],
-  ])("a glob tells the folder it stays in, nothing else does: %j", (line, ...paths) => {
-    expect(pathsOf(line)).toEqual(paths);
-  });
+    ['echo "$x" {a,b} ~ $?', ...[]],
+    ["echo $x {../*,a}", "read? $x", "read? {../*,a}"],
+  ])(
+    "a glob tells the folder it stays in, an unquoted expansion may be any path, nothing else is one: %j",
+    (line, ...paths) => {
+      expect(pathsOf(line)).toEqual(paths);
+    },
+  );
 });

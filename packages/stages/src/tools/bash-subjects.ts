@@ -1,10 +1,11 @@
 import { type Dirent, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Subject, Workspace } from "@sluice/core";
+import { riskyGitSettings } from "./git-settings.ts";
 import { compilePath } from "./glob-match.ts";
 import { resolveReal } from "./paths.ts";
 import { systemCode } from "./results.ts";
-import { analyseShell } from "./shell/analyse.ts";
+import { analyseShell, type ShellCommand } from "./shell/analyse.ts";
 import type { ShellPath } from "./shell/findings.ts";
 
 /** Names a glob may match before it counts as unknown. */
@@ -22,7 +23,11 @@ export function commandSubjects(command: string, workspace: Workspace): readonly
     const kind = facts.code === "too_long" || facts.code === "nul_byte" ? "refused" : "opaque";
     return [{ kind, reason: facts.reason }];
   }
-  const commands: Subject[] = facts.commands.map((found) => ({ kind: "command", ...found }));
+  const isGit = ({ argv, readOnly }: ShellCommand): boolean => readOnly && argv[0] === "git";
+  const risky = facts.commands.some(isGit) && riskyGitSettings(workspace.root);
+  const commands = facts.commands.map(
+    (found): Subject => ({ kind: "command", ...found, readOnly: found.readOnly && !(risky && isGit(found)) }),
+  );
   return [...commands, ...facts.paths.flatMap((path) => pathSubjects(path, workspace))];
 }
 

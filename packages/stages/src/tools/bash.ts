@@ -25,6 +25,14 @@ const SHELLS = [
 const SHELL_VARIABLES =
   /^(?:BASH_.*|ENV|SHELLOPTS|BASHOPTS|POSIXLY_CORRECT|CDPATH|GLOBIGNORE|EXECIGNORE|PS4|PROMPT_COMMAND)$/;
 
+/** Settings for git in a stage that may not write, above those of the repository: no program of its own is run. */
+const READING_GIT = {
+  "core.fsmonitor": "false",
+  "core.hooksPath": "/dev/null",
+  "log.showSignature": "false",
+  "safe.bareRepository": "explicit",
+};
+
 const input = z.strictObject({
   command: z.string().min(1).describe("The command line, run by bash in the workspace's root."),
   timeout: z
@@ -143,13 +151,20 @@ function environment(call: ToolCall): Readonly<Record<string, string>> {
       ? {}
       : {
           GIT_OPTIONAL_LOCKS: "0",
-          GIT_CONFIG_COUNT: "1",
-          GIT_CONFIG_KEY_0: "core.fsmonitor",
-          GIT_CONFIG_VALUE_0: "false",
+          GIT_NO_LAZY_FETCH: "1",
+          ...gitSettings(),
         }),
     [RUN_VARIABLE]: call.runId,
     [CALL_VARIABLE]: call.idempotencyKey,
   };
+}
+
+function gitSettings(): Readonly<Record<string, string>> {
+  const entries = Object.entries(READING_GIT).flatMap(([key, value], at) => [
+    [`GIT_CONFIG_KEY_${at}`, key],
+    [`GIT_CONFIG_VALUE_${at}`, value],
+  ]);
+  return { GIT_CONFIG_COUNT: String(Object.keys(READING_GIT).length), ...Object.fromEntries(entries) };
 }
 
 function verdict(

@@ -167,7 +167,7 @@ function tokensOf(name: string): readonly Token[] {
     } else if (character === "?") {
       tokens.push({ kind: "one" });
     } else if (character === "[") {
-      const set = closing ? compileSet(characters, at) : undefined;
+      const set: ReturnType<typeof compileSet> = closing ? compileSet(characters, at) : undefined;
       closing = set !== undefined;
       tokens.push(set?.token ?? { kind: "character", character });
       at = set?.end ?? at;

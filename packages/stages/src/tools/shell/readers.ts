@@ -1,7 +1,7 @@
 import { readGitCommand } from "./git.ts";
 import { type OptionSpec, parseOptions } from "./options.ts";
 import { type Reading, readSpecial } from "./special-readers.ts";
-import { literalWord, type ShellWord } from "./word.ts";
+import { listed, literalWord, type ShellWord } from "./word.ts";
 
 interface Reader extends OptionSpec {
   /** `pattern`: the first operand is what to look for, unless an option gave it. */
@@ -234,7 +234,7 @@ export function readReader(name: string, words: readonly ShellWord[]): Reading |
   const fits =
     spec.max === undefined || (options.operands.length <= spec.max && options.operands.every((word) => word.single));
   const readOnly = options.known && (!options.unsure || spec.harmless === true) && fits;
-  if (spec.operands === "text") return { readOnly, paths: options.files };
+  if (spec.operands === "text") return { readOnly, paths: [...options.files, ...listed(words.slice(1))] };
   const patternGiven = (spec.patternBy ?? []).some((option) => options.seen.has(option));
   // When the options are not certain, the pattern may be a path as well.
   const skipsPattern = spec.operands === "pattern" && !patternGiven && !options.unsure && options.known;

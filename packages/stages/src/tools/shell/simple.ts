@@ -151,7 +151,7 @@ function visitInner(inner: Inner, walk: Walk, outer: Context, directories: Direc
 
 /** A glob shows which files there are. */
 export function addGlob(word: ShellWord, walk: Walk, directories: Directories): void {
-  if (word.within !== undefined) addPath(walk.findings, { word, access: "read", from: "operand", directories });
+  if (word.lists === true) addPath(walk.findings, { word, access: "read", from: "operand", directories });
 }
 
 /** The same place, one level further in. */

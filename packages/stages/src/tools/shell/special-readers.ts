@@ -1,7 +1,7 @@
 import { isPlainSet } from "./builtins.ts";
 import { parseOptions } from "./options.ts";
 import { awkOperands, isPlainAwk, readSedLine } from "./scripts.ts";
-import { literalWord, mayBeOption, type ShellWord } from "./word.ts";
+import { listed, literalWord, mayBeOption, type ShellWord } from "./word.ts";
 
 /** What the list of commands that only read says about one command. */
 export interface Reading {
@@ -19,8 +19,8 @@ export function readSpecial(name: string, words: readonly ShellWord[]): Reading 
   switch (name) {
     case "true":
     case "false":
-    case ":":
       return YES;
+    case ":":
     case "echo":
       return { readOnly: true, paths: listed(args) };
     case "exit":
@@ -37,7 +37,7 @@ export function readSpecial(name: string, words: readonly ShellWord[]): Reading 
       return { readOnly: fixed, paths: listed(args) };
     }
     case "set":
-      return isPlainSet(words) ? YES : NO;
+      return { readOnly: isPlainSet(words), paths: listed(args) };
     case "date":
       return readDate(args);
     case "find":
@@ -56,11 +56,6 @@ export function readSpecial(name: string, words: readonly ShellWord[]): Reading 
     default:
       return undefined;
   }
-}
-
-/** Globs show which files there are, even to a command that only prints its words. */
-function listed(args: readonly ShellWord[]): readonly ShellWord[] {
-  return args.filter((word) => word.within !== undefined);
 }
 
 const VERSION = new Set(["--version"]);

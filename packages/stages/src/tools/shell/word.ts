@@ -15,6 +15,13 @@ export interface ShellWord {
   readonly within?: string;
   /** A pipe that bash makes for `<(…)`: a path, but none that a reader of the text has to judge. */
   readonly pipe: boolean;
+  /** Bash may put names of files in its place: it holds a glob, or an unquoted expansion that may become one. */
+  readonly lists?: true;
+}
+
+/** Globs show which files there are, even to a command that only prints its words. */
+export function listed(words: readonly ShellWord[]): readonly ShellWord[] {
+  return words.filter((word) => word.lists === true);
 }
 
 export function literalWord(text: string): ShellWord {
@@ -35,7 +42,8 @@ export function mayBeOption(word: ShellWord): boolean {
 export function tail(word: ShellWord, length: number): ShellWord {
   const text = word.text.slice(length);
   if (!word.dynamic) return literalWord(text);
-  return { text, dynamic: true, head: word.head.slice(length), single: word.single, pipe: false };
+  const lists = word.lists === true ? { lists: word.lists } : {};
+  return { text, dynamic: true, head: word.head.slice(length), single: word.single, pipe: false, ...lists };
 }
 
 type Kind = "literal" | "glob" | "expansion";
@@ -43,7 +51,13 @@ interface Piece {
   readonly text: string;
   readonly kind: Kind;
   readonly many: boolean;
+  /** It is quoted, or becomes a number. */
+  readonly plain?: true;
 }
+
+/** Expansions that become digits: neither of these is ever a glob. */
+const NUMBER = /^\$(?:[?#$!]|\{#\w+\}|\(\([\s\S]*\)\))$/;
+const BRACES_ONLY = /^[^*?[$`~\\]*$/;
 
 const literal = (text: string): Piece => ({ text, kind: "literal", many: false });
 
@@ -86,20 +100,23 @@ function pieces(part: WordPart, first: boolean, followed: boolean, braces: boole
       // Bash without extglob, which is how it starts, reads the parentheses as syntax.
       throw unsupported(`the extended pattern ${excerpt(part.text)}`);
     case "LocaleString":
+      return [{ text: part.text, kind: "expansion", many: true, plain: true }];
     case "SimpleExpansion":
     case "ParameterExpansion":
     case "CommandExpansion":
     case "ArithmeticExpansion":
     case "ProcessSubstitution":
-    case "BraceExpansion":
-      return [{ text: part.text, kind: "expansion", many: true }];
+    case "BraceExpansion": {
+      const plain = (part.type === "BraceExpansion" ? BRACES_ONLY : NUMBER).test(part.text);
+      return [{ text: part.text, kind: "expansion", many: true, ...(plain ? { plain } : {}) }];
+    }
   }
 }
 
 function quoted(child: DoubleQuotedChild, followed: boolean): Piece {
   if (child.type !== "Literal") {
     // "$@" and "${a[@]}" become as many words as they hold, also between quotes.
-    return { text: child.text, kind: "expansion", many: /[@!]/.test(child.text) };
+    return { text: child.text, kind: "expansion", many: /[@!]/.test(child.text), plain: true };
   }
   const value = child.text.replace(/\\([$`"\\\n])/g, (_, escaped: string) => (escaped === "\n" ? "" : escaped));
   const plain = child.text.replace(/\\[\s\S]/g, "");
@@ -112,7 +129,7 @@ function quoted(child: DoubleQuotedChild, followed: boolean): Piece {
 /** Only the escapes that every version of bash reads alike; any other leaves the word unknown. */
 function ansi(text: string): Piece {
   const body = text.slice(2, -1);
-  if (!/^(?:[^\\]|\\[nt\\'"])*$/.test(body)) return { text, kind: "expansion", many: false };
+  if (!/^(?:[^\\]|\\[nt\\'"])*$/.test(body)) return { text, kind: "expansion", many: false, plain: true };
   const named: Readonly<Record<string, string>> = { n: "\n", t: "\t" };
   return literal(body.replace(/\\([\s\S])/g, (_, escaped: string) => named[escaped] ?? escaped));
 }
@@ -133,7 +150,8 @@ function bare(text: string, first: boolean, followed: boolean, braces = /[,]|\.\
       throw unsupported(`the word ${excerpt(text)}`);
     }
     const tilde = character === "~" && (at === 0 ? first : /[:=]/.test(text.charAt(at - 1)));
-    if (tilde || (character === "{" && braces)) found.push({ text: character, kind: "expansion", many: true });
+    if (tilde || (character === "{" && braces))
+      found.push({ text: character, kind: "expansion", many: true, plain: true });
     else if (/[*?[]/.test(character) && text !== "[") found.push({ text: character, kind: "glob", many: true });
     else found.push(literal(character));
   }
@@ -160,6 +178,7 @@ function assemble(found: readonly Piece[]): ShellWord {
     single: !dynamic.some((piece) => piece.many),
     pipe: false,
     ...(within === undefined ? {} : { within }),
+    ...(dynamic.every((piece) => piece.plain === true) ? {} : { lists: true }),
   };
 }
 
