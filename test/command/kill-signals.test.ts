@@ -306,7 +306,7 @@ test("of two processes that take up a killed run one goes on with it, and the ot
   expect(reportOf(loser)).toMatchObject({ error: { code: "run_owned" } });
   held.release();
   const codes = (await Promise.all(both.map(({ ended }) => ended))).map(({ code }) => code);
-  expect(codes.toSorted()).toEqual([0, 4]);
+  expect(codes.toSorted((a, b) => (a ?? 0) - (b ?? 0))).toEqual([0, 4]);
   expect(turnsOf(model, place)).toEqual(["submit_work 0", "submit_work 0"]);
   expect(textOf(place, "hooks.log")).toBe("exit completed\nnext\n");
 });

@@ -46,7 +46,7 @@ describe("rules of a hostile .gitignore", () => {
     for (let at = 0; at < 3; at += 1) folder.put(`${"a".repeat(240)}${at}`, "");
     const cancel = new AbortController();
     const walking = names(folder.root, cancel.signal);
-    setImmediate().then(() => cancel.abort());
+    void setImmediate().then(() => cancel.abort());
     await expect(walking).rejects.toMatchObject({ code: "cancelled" });
   });
 

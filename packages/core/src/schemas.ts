@@ -8,7 +8,11 @@ const usage = z.object({ inputTokens: z.number(), outputTokens: z.number() });
 const phase = z.looseObject({ phase: z.enum(["entered", "left"]) });
 const call = { callId: z.string(), tool: z.string() };
 const digest = z.string().regex(/^[0-9a-f]{64}$/);
-const request = { requestId: z.string(), kind: z.enum(["grantStageTool", "approveTransition", "askUser", "humanState"]), digest };
+const request = {
+  requestId: z.string(),
+  kind: z.enum(["grantStageTool", "approveTransition", "askUser", "humanState"]),
+  digest,
+};
 const answer = z.enum(["approve", "deny", "defer", "value", "none"]);
 const refusalCause = z.enum(["denied", "deferred", "timeout", "no_interactor", "hook", "mode", "limit"]);
 
@@ -51,7 +55,13 @@ const data = {
   }),
   "turn.started": z.looseObject({ turn: z.int(), try: z.int(), model: z.string(), workedMs: z.number() }),
   "turn.finished": z.looseObject({ turn: z.int(), finishReason: z.string(), calls: z.int(), usage }),
-  "model.retried": z.looseObject({ turn: z.int(), try: z.int(), code: z.string(), message: z.string(), waitMs: z.number() }),
+  "model.retried": z.looseObject({
+    turn: z.int(),
+    try: z.int(),
+    code: z.string(),
+    message: z.string(),
+    waitMs: z.number(),
+  }),
   "call.decided": z.looseObject({
     ...call,
     argsDigest: digest,
@@ -71,7 +81,13 @@ const data = {
     facts: z.record(z.string(), z.unknown()).optional(),
   }),
   "grant.requested": z.looseObject({ ...request, body: z.record(z.string(), z.unknown()) }),
-  "grant.answered": z.looseObject({ requestId: z.string(), callId: z.string(), answer, by: z.string(), reason: z.string().optional() }),
+  "grant.answered": z.looseObject({
+    requestId: z.string(),
+    callId: z.string(),
+    answer,
+    by: z.string(),
+    reason: z.string().optional(),
+  }),
   "grant.consumed": z.looseObject({ requestId: z.string(), callId: z.string(), argsDigest: digest }),
   "grant.expired": z.looseObject({ requestId: z.string(), cause: z.string() }),
   "request.opened": z.looseObject({ ...request, body: z.record(z.string(), z.unknown()) }),
@@ -95,7 +111,10 @@ const data = {
   "route.rejected": z.looseObject({ from: z.string(), reason: z.string() }),
   "context.changed": z.looseObject({ patch: z.record(z.string(), z.unknown()) }),
   "fork.started": z.looseObject({ fork: z.string(), siblings: z.array(z.string()), join: z.string() }),
-  "fork.joined": z.looseObject({ fork: z.string(), outcomes: z.record(z.string(), z.enum(["completed", "failed", "cancelled"])) }),
+  "fork.joined": z.looseObject({
+    fork: z.string(),
+    outcomes: z.record(z.string(), z.enum(["completed", "failed", "cancelled"])),
+  }),
   "limit.reached": z.looseObject({ limit: z.string(), message: z.string() }),
   "hook.vetoed": z.looseObject({ ...call, hook: z.string(), reason: z.string() }),
 } satisfies Record<EventType, z.ZodType>;
@@ -117,10 +136,16 @@ export const eventSchema = z
   .check((ctx) => {
     const schema = new Map<string, z.ZodType>(Object.entries(data)).get(ctx.value.type);
     if (schema === undefined) {
-      ctx.issues.push({ code: "custom", path: ["type"], message: `${ctx.value.type} is not an event type`, input: ctx.value.type });
+      ctx.issues.push({
+        code: "custom",
+        path: ["type"],
+        message: `${ctx.value.type} is not an event type`,
+        input: ctx.value.type,
+      });
       return;
     }
     const parsed = schema.safeParse(ctx.value.data);
     if (parsed.success) return;
-    for (const issue of parsed.error.issues) ctx.issues.push({ code: "custom", path: ["data", ...issue.path], message: issue.message, input: ctx.value.data });
+    for (const issue of parsed.error.issues)
+      ctx.issues.push({ code: "custom", path: ["data", ...issue.path], message: issue.message, input: ctx.value.data });
   });

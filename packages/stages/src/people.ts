@@ -1,8 +1,8 @@
 import {
   type Clock,
   createRequestQueue,
-  type Interactor,
   type InteractionFault,
+  type Interactor,
   type Json,
   type OpenRequest,
   type People,

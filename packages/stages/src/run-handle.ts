@@ -1,4 +1,15 @@
-import { type LiveChunk, type OpenRequest, readOutcome, type RunHost, type RunOutcome, type RunTask, type SluiceEvent, type StageResult, type SuspendReason, type Usage } from "@sluice/core";
+import {
+  type LiveChunk,
+  type OpenRequest,
+  type RunHost,
+  type RunOutcome,
+  type RunTask,
+  readOutcome,
+  type SluiceEvent,
+  type StageResult,
+  type SuspendReason,
+  type Usage,
+} from "@sluice/core";
 
 /** A call that was refused. */
 export interface DeniedCall {
@@ -43,7 +54,12 @@ export function runHandle<O>(host: () => RunHost, runId: string, started: Promis
       const task = await started;
       const settled = await task.settled;
       if ("end" in settled) return finished(runId, readOutcome(settled.end));
-      return { ...nothing(runId), status: "suspended", reason: settled.suspended, waitingFor: await host().requests(runId) };
+      return {
+        ...nothing(runId),
+        status: "suspended",
+        reason: settled.suspended,
+        waitingFor: await host().requests(runId),
+      };
     } finally {
       over.abort();
     }
@@ -55,6 +71,7 @@ export function runHandle<O>(host: () => RunHost, runId: string, started: Promis
   return {
     runId,
     // biome-ignore lint/suspicious/noThenProperty: a handle is awaited like the result it stands for
+    // oxlint-disable-next-line unicorn/no-thenable
     then: (onfulfilled, onrejected) => result.then(onfulfilled, onrejected),
     events: {
       async *[Symbol.asyncIterator]() {
@@ -96,8 +113,8 @@ function nothing(runId: string): RunResultBase {
 export function finished<O>(runId: string, outcome: RunOutcome): RunResult<O> {
   const { stages, denied, usage, error } = outcome;
   const base = { runId, stages, denied, usage };
-  if (outcome.status !== "completed") return { ...base, status: outcome.status, error: error ?? { code: outcome.status, message: outcome.status } };
+  if (outcome.status !== "completed")
+    return { ...base, status: outcome.status, error: error ?? { code: outcome.status, message: outcome.status } };
   const output: O = JSON.parse(JSON.stringify(outcome.output ?? null));
   return { ...base, status: "completed", output };
 }
-

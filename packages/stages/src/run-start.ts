@@ -49,7 +49,7 @@ export function refuseOther(
     throw new SluiceError(
       "Host",
       "journal_version",
-      `run ${runId} has journal version ${String(version)}, this Sluice reads ${JOURNAL_VERSION}; use the Sluice that started it`,
+      `run ${runId} has journal version ${shown(version)}, this Sluice reads ${JOURNAL_VERSION}; use the Sluice that started it`,
     );
   }
   const pipeline = field(data, "pipeline");
@@ -57,7 +57,7 @@ export function refuseOther(
     throw new SluiceError(
       "Validation",
       "pipeline_other",
-      `run ${runId} is a run of ${String(pipeline)}, not of ${spec.id}`,
+      `run ${runId} is a run of ${shown(pipeline)}, not of ${spec.id}`,
     );
   }
   if (field(data, "fingerprint") !== spec.fingerprint && !acceptChanges) {
@@ -71,14 +71,14 @@ export function refuseOther(
     throw new SluiceError(
       "Validation",
       "workspace_other",
-      `run ${runId} works in ${String(field(data, "cwd"))}, this session in ${here.root}; resume it there`,
+      `run ${runId} works in ${shown(field(data, "cwd"))}, this session in ${here.root}; resume it there`,
     );
   }
   if (field(data, "mode") !== here.mode) {
     throw new SluiceError(
       "Validation",
       "mode_other",
-      `run ${runId} was started in mode ${String(field(data, "mode"))}, this session is in mode ${here.mode}; a run keeps its mode`,
+      `run ${runId} was started in mode ${shown(field(data, "mode"))}, this session is in mode ${here.mode}; a run keeps its mode`,
     );
   }
 }
@@ -98,4 +98,9 @@ export async function checkedInput(spec: PipelineSpec, input: unknown): Promise<
       entry.issues,
     );
   return value;
+}
+
+/** A value of a record as a message may show it. */
+function shown(value: Json | undefined): string {
+  return typeof value === "string" ? value : JSON.stringify(value ?? null);
 }

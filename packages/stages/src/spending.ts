@@ -1,7 +1,10 @@
 import { field, type Json, type RunJournal } from "@sluice/core";
 
 /** What the model steps of a run and its children recorded, so that caps go on from there after a restart. */
-export function recordedSpending(journals: readonly RunJournal[]): { readonly tokens: number; readonly workedMs: number } {
+export function recordedSpending(journals: readonly RunJournal[]): {
+  readonly tokens: number;
+  readonly workedMs: number;
+} {
   let tokens = 0;
   let workedMs = 0;
   for (const { records } of journals) {

@@ -5,7 +5,8 @@ type Reply = Extract<ModelReply, { readonly ok: true }>;
 
 /** Takes known secret values out of a reply, before it is digested, judged, recorded or sent again. */
 export function cleanReply(reply: Reply, secrets: SecretFilter): Reply {
-  if (secrets.json(reply) === reply) return reply;
+  const escaped = reply.calls.some(({ input, rawInput }) => input === undefined && rawInput.includes("\\u"));
+  if (!escaped && secrets.json(reply) === reply) return reply;
   const content = reply.content.flatMap((part) => cleanPart(part, secrets));
   return {
     ...reply,
@@ -52,19 +53,29 @@ function cleanWord(word: string, secrets: SecretFilter): string {
 }
 
 function cleanCall(call: ModelToolCall, secrets: SecretFilter): ModelToolCall {
-  const { id, tool, wireName, input, rawInput } = call;
+  const { id, tool, wireName, input, rawInput, inputError } = call;
   const cleanTool = secrets.text(tool);
   const cleanWire = cleanWord(wireName ?? tool, secrets);
-  const cleaned: ModelToolCall = {
+  const raw = cleanRaw(rawInput, secrets);
+  return {
     ...call,
     id: cleanWord(id, secrets),
     tool: cleanTool,
     ...(cleanWire === cleanTool ? {} : { wireName: cleanWire }),
-    rawInput: secrets.text(rawInput),
+    ...(input === undefined ? {} : { input: secrets.json(input) }),
+    rawInput: raw,
+    // What a parser says of a text quotes from it.
+    ...(inputError === undefined || raw === rawInput
+      ? {}
+      : { inputError: { ...inputError, message: "the arguments could not be read" } }),
   };
-  if (input === undefined) return cleaned;
-  const cleanInput = secrets.json(input);
-  const text = JSON.stringify(cleanInput);
-  // The characters a secret was written in may be escapes: then only the value shows it, and the text is made anew.
-  return { ...cleaned, input: cleanInput, ...(text === JSON.stringify(input) ? {} : { rawInput: text }) };
+}
+
+/** Arguments that cannot be read may hold a secret in escapes, where only their plain text shows it. */
+function cleanRaw(raw: string, secrets: SecretFilter): string {
+  const plain = raw.replaceAll(/\\u([0-9a-fA-F]{4})/g, (_all, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
+  const clean = secrets.text(plain);
+  return clean === plain ? raw : clean;
 }

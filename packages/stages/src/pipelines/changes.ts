@@ -20,7 +20,9 @@ export function reportedFiles(changes: readonly { readonly file: string }[] | un
 /** The reported files as they are on disk: a review must not depend on what the author says of them. */
 export function filesNow(workspace: string, files: readonly string[]): Json {
   const shown = files.slice(0, MOST_FILES).map((file): Json => ({ file, ...contentOf(workspace, file) }));
-  return files.length <= MOST_FILES ? shown : [...shown, { note: `${files.length - MOST_FILES} more files are not shown` }];
+  return files.length <= MOST_FILES
+    ? shown
+    : [...shown, { note: `${files.length - MOST_FILES} more files are not shown` }];
 }
 
 function contentOf(workspace: string, file: string): { readonly [key: string]: Json } {
@@ -29,7 +31,8 @@ function contentOf(workspace: string, file: string): { readonly [key: string]: J
     const real = realpathSync(resolve(workspace, file));
     const path = relative(workspace, real);
     // The name comes from a model: the same limits as for Read.
-    if (path === "" || path === ".." || path.startsWith(`..${sep}`) || path.split(sep)[0] === ".sluice") return { missing: "not a file of the workspace" };
+    if (path === "" || path === ".." || path.startsWith(`..${sep}`) || path.split(sep)[0] === ".sluice")
+      return { missing: "not a file of the workspace" };
     descriptor = openSync(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     const stat = fstatSync(descriptor);
     if (!stat.isFile()) return { missing: "not a file" };

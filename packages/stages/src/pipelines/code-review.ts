@@ -10,9 +10,13 @@ const plan = stage({
     steps: z
       .array(z.string().min(1))
       .min(1)
-      .describe("One change each, in order, naming the file and what changes in it. Specific enough to carry out without asking."),
+      .describe(
+        "One change each, in order, naming the file and what changes in it. Specific enough to carry out without asking.",
+      ),
     files: z.array(z.string()).describe("Every file the steps touch, relative to the workspace."),
-    risks: z.array(z.string()).describe("What could break, and what the review should look at. Empty when there is nothing."),
+    risks: z
+      .array(z.string())
+      .describe("What could break, and what the review should look at. Empty when there is nothing."),
   }),
   turnCap: 20,
   prompt: `You plan a change to the code in this workspace. Somebody else carries your plan out and sees nothing of your work but the plan; a third person reviews the result against it.
@@ -37,7 +41,9 @@ const execute = stage({
   completionTool: "submit_diff",
   completionSchema: z.object({
     summary: z.string().min(1).describe("What you changed, in two or three sentences."),
-    changes: z.array(changeSchema).describe("One entry for each file you changed or created; empty only when nothing had to change."),
+    changes: z
+      .array(changeSchema)
+      .describe("One entry for each file you changed or created; empty only when nothing had to change."),
     deviations: z.array(z.string()).describe("Where you left the plan, and why. Empty when you followed it."),
   }),
   turnCap: 40,
@@ -113,10 +119,19 @@ export const codeReview = pipeline({
         const { verdict, findings, summary } = output;
         const blockers = findings.filter((finding) => finding.severity === "blocker");
         if (verdict === "approve" && blockers.length === 0) {
-          return done({ verdict, summary, findings, changes: ctx.upstream.execute?.changes ?? [], plan: ctx.upstream.plan?.summary ?? "" });
+          return done({
+            verdict,
+            summary,
+            findings,
+            changes: ctx.upstream.execute?.changes ?? [],
+            plan: ctx.upstream.plan?.summary ?? "",
+          });
         }
-        if (ctx.visit >= MAX_REVIEWS) return fail(`the review still asks for changes after ${MAX_REVIEWS} rounds: ${summary}`);
-        return to("execute", { findings: findings.map(({ file, problem, suggestion }) => `${file}: ${problem} ${suggestion}`.trim()) });
+        if (ctx.visit >= MAX_REVIEWS)
+          return fail(`the review still asks for changes after ${MAX_REVIEWS} rounds: ${summary}`);
+        return to("execute", {
+          findings: findings.map(({ file, problem, suggestion }) => `${file}: ${problem} ${suggestion}`.trim()),
+        });
       },
       failed: (result) => fail(`the change was made, but not reviewed: ${result.message}`),
     },

@@ -160,9 +160,14 @@ export const fixTests = pipeline({
     fix: () => fanOut(["test", "lint"], { join: "verify" }),
     verify: ({ output }, ctx) => {
       const { test: tests, lint: linted } = ctx.upstream;
-      const problems = [...output.problems, ...(tests?.failures ?? []).map(({ test, error }) => `${test}: ${error}`), ...(linted?.problems ?? [])];
+      const problems = [
+        ...output.problems,
+        ...(tests?.failures ?? []).map(({ test, error }) => `${test}: ${error}`),
+        ...(linted?.problems ?? []),
+      ];
       const clean = tests?.passed === true && linted?.passed === true;
-      if (output.verdict === "fixed" && clean) return done({ verdict: output.verdict, summary: output.summary, changes: ctx.upstream.fix?.changes ?? [] });
+      if (output.verdict === "fixed" && clean)
+        return done({ verdict: output.verdict, summary: output.summary, changes: ctx.upstream.fix?.changes ?? [] });
       if (ctx.visit >= MAX_FIXES) return fail(`not fixed after ${MAX_FIXES} rounds: ${output.summary}`);
       return to("fix", { problems: problems.length > 0 ? problems : [output.summary] });
     },
