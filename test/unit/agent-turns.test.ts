@@ -233,7 +233,11 @@ describe("the completion", () => {
         return { ok: true, output: "changed" };
       },
     });
-    const changed = z.object({ summary: z.string() }).refine(() => files.get("a.ts") === "new", "a.ts was not changed");
+    const seen: unknown[] = [];
+    const changed = z.object({ summary: z.string() }).refine(() => {
+      seen.push(files.get("a.ts"));
+      return files.get("a.ts") === "new";
+    }, "a.ts was not changed");
     const model = talker(({ turn }) =>
       turn === 0
         ? {
@@ -254,6 +258,7 @@ describe("the completion", () => {
     const live = session({ model, tools: [edit] });
     const result = await live.run(one(state), task);
     expect(result).toMatchObject({ status: "completed", output: { summary: "done" }, stages: [{ turns: 1 }] });
+    expect(seen).toEqual(["new"]);
     const types = (await eventsOf(live.host, result.runId)).map((event) => event.type);
     expect(types.indexOf("call.finished")).toBeLessThan(types.indexOf("completion.accepted"));
   });

@@ -1,6 +1,7 @@
 import {
   type AllowedTool,
   type Answer,
+  digestOf,
   done,
   field,
   type GuardHook,
@@ -30,6 +31,8 @@ import {
 const input = z.object({ task: z.string() });
 const task = { task: "t" };
 const never = new Promise<never>(() => undefined);
+/** Of the arguments most calls here have. */
+const emptyDigest = digestOf({});
 
 function one(state: State<unknown, unknown>, onCall?: GuardHook) {
   return pipeline({
@@ -292,8 +295,10 @@ describe("a grant", () => {
     ["names another digest", { kind: "approve", digest: "0".repeat(64) }],
     ["names no digest", { kind: "approve" }],
     ["is no object", "approve"],
-    ["approves in other words", { kind: "Approve" }],
-    ["is a value", { kind: "value", value: true }],
+    ["approves in other words", { kind: "Approve", digest: emptyDigest }],
+    ["has no kind", { digest: emptyDigest }],
+    ["is a value", { kind: "value", value: true, digest: emptyDigest }],
+    ["is for nobody", { kind: "none", digest: emptyDigest }],
   ])("is not given by an answer from elsewhere that %s", async (_what, payload: Json) => {
     const { ran, tools } = traced();
     const live = session({ model: noModel, tools, wait: true });
@@ -302,7 +307,7 @@ describe("a grant", () => {
     expect(await live.host.signal(handle.runId, { name: "request/one#1/a1/t1.c0", payload, by: "a program" })).toBe(
       "accepted",
     );
-    expect(await handle).toMatchObject({ output: [{ code: "tool_call_denied", cause: "denied" }] });
+    expect(await handle).toMatchObject({ output: [{ code: "tool_call_denied" }] });
     expect(ran).toEqual([]);
     const events = await eventsOf(live.host, handle.runId);
     expect(dataOf(events, "grant.consumed")).toEqual([]);

@@ -216,7 +216,7 @@ test("upstream holds the last accepted output of every state passed on the way, 
       count: work<number>({ act: ({ ctx }) => completed(ctx.visit) }),
       bad: work({ act: () => failed("no") }),
       skip: work({ checkGate: () => "skip" }),
-      end: work({ act: ({ ctx }) => completed(json(ctx.upstream)) }),
+      end: work({ act: ({ ctx }) => completed([Object.keys(ctx.upstream), json(ctx.upstream)]) }),
     },
     initial: "count",
     next: {
@@ -226,7 +226,7 @@ test("upstream holds the last accepted output of every state passed on the way, 
       end: ({ output }) => done(output),
     },
   });
-  expect(await live.run(pipe, task)).toMatchObject({ output: { count: 3 } });
+  expect(await live.run(pipe, task)).toMatchObject({ output: [["count"], { count: 3 }] });
 });
 
 test("a loop carries its data by to(), and counts its visits in the execution ids", async () => {
