@@ -79,6 +79,7 @@ export function createStepRunner(run: RunAtWork): ProgramRunner {
   let nextOrdinal = 0;
   let open: OpenStep | undefined;
   let fault: { readonly thrown: unknown } | undefined;
+  let over = false;
   let cancelledInPast = false;
 
   const stopListening = control.onChange(() => {
@@ -92,6 +93,7 @@ export function createStepRunner(run: RunAtWork): ProgramRunner {
   /** Numbers a step and finds what is known of it, before anything else can happen. */
   const enter = (asked: OpenStep): { readonly ordinal: number; readonly known: RecordedStep | undefined } => {
     if (fault !== undefined) throw fault.thrown;
+    if (over) throw misuse("run_over", "a step was asked for after the program had ended");
     if (control.stopped !== undefined) throw control.stopped;
     if (open !== undefined) {
       const message = `step ${asked.stepId} was started while ${open.stepId} is open; run side by side with fork()`;
@@ -107,31 +109,28 @@ export function createStepRunner(run: RunAtWork): ProgramRunner {
   };
 
   /** The way of every step. What it rejects with is the run's end here: nothing after it could be replayed. */
-  const step = <T>(
-    stepId: string,
-    replay: (done: JournalRecord, known: RecordedStep) => T,
-    work: (step: StepRecords) => Promise<T>,
-  ): Promise<T> => {
+  const step = <T>(stepId: string, replay: Replay<T>, work: (step: StepRecords) => Promise<T>): Promise<T> => {
     const asked: OpenStep = { stepId };
-    const take = async (): Promise<T> => {
-      try {
-        const { ordinal, known } = enter(asked);
-        if (known?.done === undefined) return await work(recordsOf(ordinal, stepId, known?.open));
-        const value = replay(known.done, known);
-        // A replayed step is open for a moment too: what overlaps on the first run must not pass on the second.
-        return await Promise.resolve(value);
-      } catch (thrown) {
-        fault ??= { thrown };
-        throw thrown;
-      } finally {
-        if (open === asked) open = undefined;
-      }
-    };
-    const settled = take();
+    const settled = walk(asked, replay, work);
     // A program that does not look at its step must not bring the process down; `conclude` tells.
-    settled.catch(() => undefined);
+    settled.catch(ignore);
     asked.settled = settled;
     return settled;
+  };
+
+  const walk = async <T>(asked: OpenStep, replay: Replay<T>, work: (step: StepRecords) => Promise<T>): Promise<T> => {
+    try {
+      const { ordinal, known } = enter(asked);
+      if (known?.done === undefined) return await work(recordsOf(ordinal, asked.stepId, known?.open));
+      const value = replay(known.done, known);
+      // A replayed step is open for a moment too: what overlaps on the first run must not pass on the second.
+      return await Promise.resolve(value);
+    } catch (thrown) {
+      fault ??= { thrown };
+      throw thrown;
+    } finally {
+      if (open === asked) open = undefined;
+    }
   };
 
   const recordsOf = (ordinal: number, stepId: string, earlier: JournalRecord | undefined): StepRecords => ({
@@ -277,7 +276,7 @@ export function createStepRunner(run: RunAtWork): ProgramRunner {
       }
       stopListening();
       if (fault === undefined && ended !== undefined) {
-        fault = { thrown: misuse("run_over", "a step was asked for after the program had ended") };
+        over = true;
         return ended;
       }
       const thrown = fault?.thrown;
@@ -291,6 +290,12 @@ export function createStepRunner(run: RunAtWork): ProgramRunner {
   };
 }
 
+type Replay<T> = (done: JournalRecord, known: RecordedStep) => T;
+
+function ignore(): void {
+  return;
+}
+
 const END_STATUSES: ReadonlySet<string> = new Set<RunEnd["status"]>(["completed", "failed", "cancelled"]);
 
 /** What a step writes: its records, in order. */
@@ -299,7 +304,7 @@ interface StepRecords {
   readonly earlier: JournalRecord | undefined;
   /** Commits the step's open record; rejects when the run was stopped meanwhile. */
   open(record: NonNullable<StepOptions["open"]>): Promise<NonNullable<StepCall["opened"]>>;
-  done(value: string, events?: readonly EventDraft[]): Promise<void>;
+  done(value: string, events?: readonly EventDraft[]): Promise<void> | void;
 }
 
 function untilOf(opened: NonNullable<StepCall["opened"]>): number | undefined {

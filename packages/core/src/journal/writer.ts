@@ -30,17 +30,11 @@ type Draft = Omit<Commit, "runId" | "epoch">;
 /** Hashes a record onto the chain and works out which requests it opens and closes. */
 export function draftCommit(at: Omit<RunPosition, "epoch">, draft: RecordDraft, clock: Clock): Draft {
   const now = clock.now();
-  const unhashed = {
-    seq: at.seq,
-    ordinal: draft.ordinal,
-    stepId: draft.stepId,
-    phase: draft.phase,
-    incarnation: at.incarnation,
-    value: draft.value,
-    events: writeEvents(draft.events, now),
-  };
+  const { ordinal, stepId, phase, value } = draft;
+  const { seq, incarnation } = at;
+  const unhashed = { seq, ordinal, stepId, phase, incarnation, value, events: writeEvents(draft.events, now) };
   const record: JournalRecord = { ...unhashed, hash: hashRecord(at.head, at.runId, unhashed) };
-  const asks = draft.events.some(({ type }) => OPENING.has(type) || CLOSING.has(type));
+  const asks = draft.events.some(aboutRequests);
   const commit: Draft = {
     record,
     opened: asks ? openedBy(at.runId, draft.events, now) : NONE,
@@ -49,18 +43,22 @@ export function draftCommit(at: Omit<RunPosition, "epoch">, draft: RecordDraft, 
   return draft.end === undefined ? commit : { ...commit, end: draft.end };
 }
 
-/** Commits the next record of a run. Rejects with a Host error when it could not be written; then nothing of it is kept. */
-export async function appendRecord(
+/** Commits the next record of a run. Fails with a Host error when it could not be written; then nothing of it is kept. */
+export function appendRecord(
   store: JournalStore,
   at: RunPosition,
   draft: RecordDraft,
   clock: Clock,
-): Promise<void> {
+): Promise<void> | void {
   const commit = draftCommit(at, draft, clock);
   const written = store.append({ ...commit, runId: at.runId, epoch: at.epoch });
-  if (written !== undefined) await written;
-  at.seq += 1;
-  at.head = commit.record.hash;
+  const onWritten = (): void => {
+    at.seq += 1;
+    at.head = commit.record.hash;
+  };
+  // A store that writes at once need not be waited for.
+  if (written === undefined) onWritten();
+  else return written.then(onWritten);
 }
 
 /** Tells one stay of a run in a process from every other. */
@@ -110,6 +108,10 @@ const CLOSING: ReadonlySet<string> = new Set([
   "request.answered",
   "request.expired",
 ]);
+
+function aboutRequests({ type }: EventDraft): boolean {
+  return OPENING.has(type) || CLOSING.has(type);
+}
 
 function closedBy(events: readonly EventDraft[]): readonly string[] {
   const closed: string[] = [];

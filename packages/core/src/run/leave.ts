@@ -50,8 +50,8 @@ export function leave(
 ): Promise<Left> {
   const { steps, deps } = execution;
   return journal.steps.run("leave", async (call): Promise<Left> => {
-    const { startedAt, ...rest } = counted;
-    const base = { ...rest, ms: deps.clock.now() - startedAt };
+    const { executionId, attempts, turns, usage, startedAt } = counted;
+    const base = { executionId, attempts, turns, usage, ms: deps.clock.now() - startedAt };
     const phases = createPhases(journal, steps, limits, call);
     const leaving: Leaving = { execution, journal, limits, ctx, phases, base };
     const asserted = await assertOn(leaving, inTime(leaving, resultOf(leaving, outcome)), attemptsLeft);
@@ -134,7 +134,9 @@ async function exitWith(leaving: Leaving, result: StageResult<Json>): Promise<St
   const code = result.status === "failed" ? { code: result.code, message: result.message } : {};
   phases.note("attempt.finished", { outcome: result.status, ...code });
   phases.note("stage.exit", { phase: "entered" });
-  const fault = await runExit(leaving, deepFreeze(result));
+  deepFreeze(result);
+  const { exit } = leaving.execution.state;
+  const fault = exit === undefined ? undefined : await runExit(leaving, result);
   const ended: StageResult<Json> =
     fault !== undefined && (result.status === "completed" || result.status === "skipped")
       ? { ...base, status: "failed", code: "hook", message: fault }
@@ -145,13 +147,12 @@ async function exitWith(leaving: Leaving, result: StageResult<Json>): Promise<St
 
 async function runExit({ execution, ctx }: Leaving, result: StageResult<Json>): Promise<string | undefined> {
   const { state, deps } = execution;
-  if (state.exit === undefined) return undefined;
   let disarm: (() => void) | undefined;
   try {
     const late = new Promise<string>((resolve) => {
       disarm = deps.clock.after(EXIT_MS, () => resolve(`the exit hook did not end within ${EXIT_MS} ms`));
     });
-    const done = Promise.resolve(state.exit(result, ctx)).then(() => undefined);
+    const done = Promise.resolve(state.exit?.(result, ctx)).then(() => undefined);
     return await Promise.race([done, late]);
   } catch (thrown) {
     return deps.secrets.text(`the exit hook threw: ${messageOf(thrown)}`);

@@ -23,34 +23,42 @@ export interface PhaseHook<T> {
 /** Walks through phases inside one step: an event before and an event after each, whatever its hook does. */
 export interface Phases {
   note(type: EventType, data: JsonObject): void;
-  through<T>(type: PhaseEvent, hook: PhaseHook<T>): Promise<Asked<T>>;
+  /** At once when the hook answers at once. */
+  through<T>(type: PhaseEvent, hook: PhaseHook<T>): Asked<T> | Promise<Asked<T>>;
 }
 
 export function createPhases(journal: AttemptJournal, steps: StepRunner, limits: Limits, call: StepCall): Phases {
   const note = (type: EventType, data: JsonObject): void => call.event(journal.event(type, data));
-  const answerOf = async <T>({ ask, read, otherwise }: PhaseHook<T>): Promise<Asked<T>> => {
+  const ask = <T>({ ask, otherwise }: PhaseHook<T>): Asked<unknown> | Promise<Asked<unknown>> => {
     const cancelled = cancelReason(steps.signal);
     if (cancelled !== undefined) return { kind: "cancelled", reason: cancelled };
-    if (ask === undefined) return { kind: "answered", value: otherwise };
-    const asked = await askUserCode(steps.signal, limits, ask);
-    if (asked.kind !== "answered") return asked;
-    const reading = read(asked.value);
-    if (reading.ok) return { kind: "answered", value: reading.value };
-    return { kind: "failed", code: "hook", message: reading.fault };
+    return ask === undefined ? { kind: "answered", value: otherwise } : askUserCode(steps.signal, limits, ask);
+  };
+  const leave = <T>(type: PhaseEvent, hook: PhaseHook<T>, given: Asked<unknown>): Asked<T> => {
+    const asked = readAnswer(hook, given);
+    const left = asked.kind === "answered" ? hook.say(asked.value) : { outcome: asked.kind };
+    note(type, { phase: "left", ...left });
+    if (asked.kind === "failed" && asked.limit !== undefined) {
+      note("limit.reached", { limit: asked.limit, message: asked.message });
+    }
+    return asked;
   };
   return {
     note,
-    through: async (type, hook) => {
+    through: (type, hook) => {
       note(type, { phase: "entered" });
-      const asked = await answerOf(hook);
-      const left = asked.kind === "answered" ? hook.say(asked.value) : { outcome: asked.kind };
-      note(type, { phase: "left", ...left });
-      if (asked.kind === "failed" && asked.limit !== undefined) {
-        note("limit.reached", { limit: asked.limit, message: asked.message });
-      }
-      return asked;
+      const given = ask(hook);
+      return given instanceof Promise ? given.then((later) => leave(type, hook, later)) : leave(type, hook, given);
     },
   };
+}
+
+function readAnswer<T>({ ask, read, otherwise }: PhaseHook<T>, given: Asked<unknown>): Asked<T> {
+  if (given.kind !== "answered") return given;
+  if (ask === undefined) return { kind: "answered", value: otherwise };
+  const reading = read(given.value);
+  if (reading.ok) return { kind: "answered", value: reading.value };
+  return { kind: "failed", code: "hook", message: reading.fault };
 }
 
 export function readGateAnswer(value: unknown): Reading<GateAnswer> {

@@ -253,8 +253,10 @@ function executionOf(
     const message = `pipeline ${spec.id} has no runnable state ${stateId}; it is not the pipeline this run was started with`;
     throw new SluiceError("Host", "state_unknown", message);
   }
-  const here = { runId: steps.runId, workspace: deps.workspace.root };
-  return { ...here, ...entry, ...prepared, spec, stateId, executor, run, steps, deps, meter };
+  const { state, envelope, offer } = prepared;
+  const { input, visit, turnsBefore, routed } = entry;
+  const here = { runId: steps.runId, workspace: deps.workspace.root, input, visit };
+  return { ...here, spec, stateId, state, executor, envelope, offer, run, steps, deps, meter, routed, turnsBefore };
 }
 
 function addTo({ account, turns }: Walk, state: string, ended: ExecutionEnd): void {

@@ -13,19 +13,28 @@ export type Asked<T> = { readonly kind: "answered"; readonly value: T } | Unansw
 
 /**
  * Asks code that is not ours, inside a step. It may throw, hang beyond a time cap, or be at work when the run is cancelled:
- * each of them is a value here. What it returns is not looked at.
+ * each of them is a value here. What it returns is not looked at. Answers at once when that code does.
  */
-export async function askUserCode(signal: AbortSignal, limits: Limits, ask: () => unknown): Promise<Asked<unknown>> {
-  let value: unknown;
+export function askUserCode(
+  signal: AbortSignal,
+  limits: Limits,
+  ask: () => unknown,
+): Asked<unknown> | Promise<Asked<unknown>> {
   try {
-    value = ask();
+    const value = ask();
     // Most hooks answer at once: no race is set up for those.
-    if (!isThenable(value)) return { kind: "answered", value };
+    return isThenable(value) ? answerInTime(signal, limits, value) : { kind: "answered", value };
+  } catch (thrown) {
+    return threw(thrown);
+  }
+}
+
+async function answerInTime(signal: AbortSignal, limits: Limits, value: unknown): Promise<Asked<unknown>> {
+  try {
     const ended = await limits.timed(signal, (timed) => orAborted(timed, Promise.resolve(value)));
     if (ended !== undefined) return { kind: "answered", value: ended.value };
   } catch (thrown) {
-    const message = isSluiceError(thrown) ? thrown.message : `a hook threw: ${messageOf(thrown)}`;
-    return { kind: "failed", code: "hook", message };
+    return threw(thrown);
   }
   const reason = cancelReason(signal);
   if (reason !== undefined) return { kind: "cancelled", reason };
@@ -36,6 +45,11 @@ export async function askUserCode(signal: AbortSignal, limits: Limits, ask: () =
     message: `${hit?.message ?? "a time limit was passed"}; a hook was at work`,
     ...(hit === undefined ? {} : { limit: hit.limit }),
   };
+}
+
+function threw(thrown: unknown): Unanswered {
+  const message = isSluiceError(thrown) ? thrown.message : `a hook threw: ${messageOf(thrown)}`;
+  return { kind: "failed", code: "hook", message };
 }
 
 function isThenable(value: unknown): boolean {

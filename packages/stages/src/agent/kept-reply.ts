@@ -30,20 +30,36 @@ export type KeptCheck = { readonly index: number } & (
 );
 
 /** A reply as it is recorded. */
-export function keepReply({ ok: _ok, text, calls, ...rest }: Whole): KeptReply {
-  const chars = calls.reduce((sum, call) => sum + call.rawInput.length, text.length);
-  return { ...rest, chars, calls: calls.map(keepCall) };
+export function keepReply(reply: Whole): KeptReply {
+  const { content, calls, text, finishReason, usage, warnings, rawFinishReason, response, providerMetadata } = reply;
+  return {
+    content,
+    calls: calls.map(keepCall),
+    chars: calls.reduce((sum, call) => sum + call.rawInput.length, text.length),
+    finishReason,
+    usage,
+    warnings,
+    ...(rawFinishReason === undefined ? {} : { rawFinishReason }),
+    ...(response === undefined ? {} : { response }),
+    ...(providerMetadata === undefined ? {} : { providerMetadata }),
+  };
 }
 
-function keepCall({ rawInput, input, ...call }: ModelToolCall): KeptCall {
-  if (input === undefined) return { ...call, rawInput };
-  return isJsonObject(input) ? call : { ...call, input };
+function keepCall({ index, id, tool, wireName, input, rawInput, inputError }: ModelToolCall): KeptCall {
+  return {
+    index,
+    id,
+    tool,
+    ...(wireName === undefined ? {} : { wireName }),
+    ...(inputError === undefined ? {} : { inputError }),
+    ...(input === undefined ? { rawInput } : isJsonObject(input) ? {} : { input }),
+  };
 }
 
-export function readReply({ calls, ...rest }: KeptReply): Reply {
+export function readReply(kept: KeptReply): Reply {
   // One part for each call, in the same order, whatever ids a provider gave them.
-  const parts = rest.content.filter(isOurCall);
-  return { ...rest, calls: calls.map((call, at) => readCall(call, parts[at])) };
+  const parts = kept.content.filter(isOurCall);
+  return { ...kept, calls: kept.calls.map((call, at) => readCall(call, parts[at])) };
 }
 
 function readCall(call: KeptCall, part: CallPart | undefined): TurnCall {

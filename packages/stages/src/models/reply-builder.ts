@@ -19,9 +19,10 @@ export interface ReplyOptions {
   readonly onText?: (delta: string, kind: "text" | "reasoning") => void;
 }
 
+type BlockKind = "text" | "reasoning";
 /** A text or reasoning block that is still being streamed; its metadata is converted once, at the end. */
 interface Block {
-  readonly type: "text" | "reasoning";
+  readonly type: BlockKind;
   text: string;
   metadata: unknown;
 }
@@ -57,15 +58,23 @@ export class ReplyBuilder {
   /** Takes one part; a failure ends the call. */
   take(part: LanguageModelV4StreamPart): ModelFailure | undefined {
     switch (part?.type) {
-      case "text-start":
       case "text-delta":
-      case "text-end":
-        this.#block("text", part);
+        this.#grow("text", part);
+        break;
+      case "reasoning-delta":
+        this.#grow("reasoning", part);
+        break;
+      case "text-start":
+        this.#note(this.#begin("text", part.id), part);
         break;
       case "reasoning-start":
-      case "reasoning-delta":
+        this.#note(this.#begin("reasoning", part.id), part);
+        break;
+      case "text-end":
+        this.#end("text", part);
+        break;
       case "reasoning-end":
-        this.#block("reasoning", part);
+        this.#end("reasoning", part);
         break;
       case "tool-call":
         this.#call(part);
@@ -144,26 +153,33 @@ export class ReplyBuilder {
     };
   }
 
-  #block(
-    kind: "text" | "reasoning",
-    part: { type: string; id: string; delta?: string; providerMetadata?: unknown },
-  ): void {
-    const open = this.#open[kind];
-    let block = part.type.endsWith("-start") ? undefined : open.get(part.id);
-    if (block === undefined) {
-      // An end for a block that never began has nothing to keep.
-      if (part.type.endsWith("-end") && part.providerMetadata === undefined) return;
-      block = { type: kind, text: "", metadata: undefined };
-      open.set(part.id, block);
-      this.#parts.push(block);
-    }
-    block.metadata = part.providerMetadata ?? block.metadata;
-    if (typeof part.delta === "string" && part.delta !== "") {
-      block.text += part.delta;
-      this.#size += part.delta.length;
-      this.#options.onText?.(part.delta, kind);
-    }
-    if (part.type.endsWith("-end")) open.delete(part.id);
+  #begin(kind: BlockKind, id: string): Block {
+    const block: Block = { type: kind, text: "", metadata: undefined };
+    this.#open[kind].set(id, block);
+    this.#parts.push(block);
+    return block;
+  }
+
+  #note(block: Block, { providerMetadata }: { providerMetadata?: unknown }): void {
+    block.metadata = providerMetadata ?? block.metadata;
+  }
+
+  #grow(kind: BlockKind, part: { id: string; delta: string; providerMetadata?: unknown }): void {
+    const block = this.#open[kind].get(part.id) ?? this.#begin(kind, part.id);
+    this.#note(block, part);
+    const { delta } = part;
+    if (typeof delta !== "string" || delta === "") return;
+    block.text += delta;
+    this.#size += delta.length;
+    this.#options.onText?.(delta, kind);
+  }
+
+  #end(kind: BlockKind, part: { id: string; providerMetadata?: unknown }): void {
+    const open = this.#open[kind].get(part.id);
+    // An end for a block that never began has nothing to keep.
+    if (open === undefined && part.providerMetadata === undefined) return;
+    this.#note(open ?? this.#begin(kind, part.id), part);
+    this.#open[kind].delete(part.id);
   }
 
   #call(part: CallPart): void {
