@@ -71,8 +71,7 @@ export function runHandle<O>(host: () => RunHost, runId: string, started: Promis
   return {
     runId,
     // biome-ignore lint/suspicious/noThenProperty: a handle is awaited like the result it stands for
-    // oxlint-disable-next-line unicorn/no-thenable
-    then: (onfulfilled, onrejected) => result.then(onfulfilled, onrejected),
+    then: (onfulfilled, onrejected) => result.then(onfulfilled, onrejected), // oxlint-disable-line unicorn/no-thenable
     events: {
       async *[Symbol.asyncIterator]() {
         await started;
