@@ -14,7 +14,7 @@ import {
   verifyJournal,
 } from "@sluice/core";
 import { sqliteStore } from "@sluice/sqlite";
-import { expect, onTestFinished } from "vitest";
+import { expect } from "vitest";
 import { comparable, createPlace, type Place } from "./command-process.ts";
 import { type Asked, type LoopbackModel, startLoopbackModel, type Turns } from "./loopback-model.ts";
 
@@ -39,7 +39,7 @@ export interface Usual {
   readonly journals: readonly RunJournal[];
 }
 
-interface Workplace extends Place {
+interface Workplace extends Place, AsyncDisposable {
   /** Requests whose answer, given by another process, was accepted. */
   readonly accepted: readonly string[];
 }
@@ -52,7 +52,7 @@ const RECOVERED = /took effect before the process was stopped/;
 /** Runs the scenario to its end. */
 export async function usually(scenario: Scenario): Promise<Usual & AsyncDisposable> {
   const model = await startLoopbackModel(scenario.turns);
-  const place = workplace(scenario, model);
+  await using place = workplace(scenario, model);
   const ended = await place.run(scenario.args);
   const [run] = await place.look((host) => host.list());
   if (run?.end === undefined) throw new Error(`the run has no end: ${ended.stderr}`);
@@ -70,7 +70,7 @@ export function commitsOf({ journals }: Usual): readonly number[] {
 /** A run that is killed there and taken up by `resume` ends like one that was not, and repeats nothing that was finished. */
 export async function expectUnharmed(usual: Usual, dieAt: string, resume: Resume): Promise<void> {
   const { model, scenario } = usual;
-  const place = workplace(scenario, model);
+  await using place = workplace(scenario, model);
   expect(await place.run(scenario.args, { dieAt }), dieAt).toMatchObject({ signal: "SIGKILL" });
   const before = model.asked(place.key);
   const [run] = await place.look((host) => host.list());
@@ -104,23 +104,22 @@ function workplace({ files, answer }: Scenario, model: LoopbackModel): Workplace
     writeFileSync(join(place.workspace, name), text);
   }
   const accepted: string[] = [];
-  if (answer !== undefined) {
-    const person = sqliteStore(place.store);
-    const look = async (): Promise<void> => {
-      for (const request of await person.requests()) {
-        const { runId, requestId, digest } = request;
-        const payload = { ...answer(request), digest };
-        const outcome = await person.signal(runId, { name: `request/${requestId}`, payload, digest, by: "ann" });
-        if (outcome === "accepted") accepted.push(requestId);
-      }
-    };
-    const stop = person.onChange(() => void look());
-    onTestFinished(async () => {
-      stop();
-      await person.close();
-    });
-  }
-  return { ...place, accepted };
+  if (answer === undefined) return { ...place, accepted, [Symbol.asyncDispose]: async () => undefined };
+  const person = sqliteStore(place.store);
+  const look = async (): Promise<void> => {
+    for (const request of await person.requests()) {
+      const { runId, requestId, digest } = request;
+      const payload = { ...answer(request), digest };
+      const outcome = await person.signal(runId, { name: `request/${requestId}`, payload, digest, by: "ann" });
+      if (outcome === "accepted") accepted.push(requestId);
+    }
+  };
+  const stop = person.onChange(() => void look());
+  const close = async (): Promise<void> => {
+    stop();
+    await person.close();
+  };
+  return { ...place, accepted, [Symbol.asyncDispose]: close };
 }
 
 /** The turns whose model calls were open when the process was killed, by the names the model server has for them. */
