@@ -3,7 +3,7 @@ import { messageOf, SluiceError } from "../base/errors.ts";
 import { createChanges, oneAtATime, type Report } from "./changes.ts";
 import { followEvents } from "./follow.ts";
 import { LIFE, NO_ORDINAL } from "./life.ts";
-import { createPast, type TakenUp, takeUp } from "./past.ts";
+import { NO_PAST, type TakenUp, takeUp } from "./past.ts";
 import { getRun, listRuns, openRequests, readJournal, unknownRun } from "./reading.ts";
 import { jsonText } from "./recorded.ts";
 import type { NewRun, RunEnd, RunHost, RunProgram, RunTask } from "./seam.ts";
@@ -11,7 +11,7 @@ import type { JournalStore, RunRow } from "./store.ts";
 import { closeOwnerless, closeTree } from "./takeover.ts";
 import { type HostTask, startTask } from "./task.ts";
 import { createTree, startRecord } from "./tree.ts";
-import { appendRecord, draftCommit, newIncarnation, type RunPosition, startOf } from "./writer.ts";
+import { appendRecord, createIncarnations, draftCommit, type RunPosition, startOf } from "./writer.ts";
 
 export interface HostOptions {
   readonly clock?: Clock;
@@ -24,6 +24,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
   const clock = options.clock ?? systemClock;
   const report: Report = options.onFault ?? warn;
   const changes = createChanges(store, report);
+  const incarnation = createIncarnations();
   /** Runs that belong to this host, until they are given up. */
   const tasks = new Map<string, HostTask>();
   /** Runs that a call here is about to take: the store lets its owner claim again, and would forget the first claim. */
@@ -61,14 +62,14 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
   const create = async ({ runId, input, events, program }: NewRun): Promise<RunTask> => {
     refuseId(runId);
     const inputText = jsonText(input, "the run's input");
-    const start = startOf(runId, newIncarnation());
+    const start = startOf(runId, incarnation());
     const commit = draftCommit(start, startRecord(inputText, events), clock);
     // The row and the program each have a copy of their own: no caller can change what was recorded.
     const seed = { runId, rootId: runId, createdAt: clock.now(), input: JSON.parse(inputText) };
     try {
       const epoch = await store.create(seed, commit);
       const at = { ...start, epoch, seq: 1, head: commit.record.hash };
-      return begin(at, { past: createPast(runId, []), input: JSON.parse(inputText) }, program);
+      return begin(at, { past: NO_PAST, input: JSON.parse(inputText) }, program);
     } catch (thrown) {
       // It may be there all the same: then it waits to be resumed.
       await giveBack(runId);
@@ -82,7 +83,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
       // As it stands now that nobody else can change it.
       const row = refuseEnded(runId, await store.run(runId));
       const taken = await takeUp(store, row);
-      const at: RunPosition = { runId, epoch, incarnation: newIncarnation(), seq: taken.seq, head: taken.head };
+      const at: RunPosition = { runId, epoch, incarnation: incarnation(), seq: taken.seq, head: taken.head };
       if (row.cancel !== undefined) {
         const end = await closeTree({ store, clock, rootId: runId }, at, row.cancel);
         await store.release(runId);
@@ -101,7 +102,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     const { runId } = at;
     const tree = createTree({ store, clock, report, rootId: runId, program });
     const onReleased = (): void => void tasks.delete(runId);
-    const task = startTask({ store, clock, changes, report, tree, at, past, input, onReleased });
+    const task = startTask({ store, clock, changes, report, tree, at, past, input, onReleased, incarnation });
     tasks.set(runId, task);
     return task;
   };
@@ -157,7 +158,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
       const now = await store.run(runId);
       const elsewhere = now?.owner?.live === true && now.owner.id !== store.ownerId;
       if (elsewhere || isHere(runId)) return "requested";
-      const close = (): Promise<RunEnd | undefined> => closeOwnerless({ store, clock, rootId: runId });
+      const close = (): Promise<RunEnd | undefined> => closeOwnerless({ store, clock, rootId: runId, incarnation });
       const end = await beforeClose(() => take(runId, ownedHere, close));
       if (end === undefined) return "requested";
       return end.status === "cancelled" ? "cancelled" : "finished";

@@ -22,7 +22,10 @@ export interface Past {
   finish(): void;
 }
 
-export function createPast(runId: string, records: readonly JournalRecord[]): Past {
+/** The past of a run that begins here. */
+export const NO_PAST: Past = { left: false, take: () => undefined, finish: () => undefined };
+
+function createPast(runId: string, records: readonly JournalRecord[]): Past {
   const steps = new Map<number, RecordedStep>();
   for (const record of records) {
     if (record.phase === "life") continue;

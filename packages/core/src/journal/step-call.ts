@@ -12,51 +12,65 @@ export interface StepResult<T> {
   readonly events: readonly EventDraft[];
 }
 
+/** What a step's function is given. A class, because getters of a literal are made anew with every one of them. */
+class CallAtWork implements StepCall {
+  readonly opened?: NonNullable<StepCall["opened"]>;
+  readonly hold: StepCall["hold"];
+  readonly events: EventDraft[] = [];
+  #controller: AbortController | undefined;
+  #aborted: SluiceError | undefined;
+
+  constructor(opened: StepCall["opened"], hold: StepCall["hold"], aborted: SluiceError | undefined) {
+    if (opened !== undefined) this.opened = opened;
+    this.hold = hold;
+    this.#aborted = aborted;
+  }
+
+  readonly event = (draft: EventDraft): void => {
+    this.events.push(draft);
+  };
+
+  /** Made when somebody asks for it: most steps never do, and a controller costs more than all else here. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      setMaxListeners(0, this.#controller.signal);
+      if (this.#aborted !== undefined) this.#controller.abort(this.#aborted);
+    }
+    return this.#controller.signal;
+  }
+
+  abort(reason: SluiceError | undefined): void {
+    this.#aborted ??= reason;
+    this.#controller?.abort(this.#aborted);
+  }
+}
+
 /** Runs a step's function. When the run has to stop, the signal aborts after the grace, and the step is given up unrecorded. */
-export async function callStep<T>(
+export function callStep<T>(
   run: Pick<RunAtWork, "control" | "clock" | "tree">,
   fn: (call: StepCall) => Promise<T> | T,
   graceMs: number,
   opened: StepCall["opened"],
-): Promise<StepResult<T>> {
+): Promise<StepResult<T>> | StepResult<T> {
   const { control, clock, tree } = run;
-  const events: EventDraft[] = [];
-  // Made when somebody asks for it: most steps never do, and a controller costs more than all else here.
-  let controller: AbortController | undefined;
-  let aborted = control.cancelled;
-  const abort = (reason: SluiceError | undefined): void => {
-    aborted ??= reason;
-    controller?.abort(aborted);
-  };
-  const work = fn({
-    get signal() {
-      if (controller === undefined) {
-        controller = new AbortController();
-        setMaxListeners(0, controller.signal);
-        if (aborted !== undefined) controller.abort(aborted);
-      }
-      return controller.signal;
-    },
-    ...(opened === undefined ? {} : { opened }),
-    event: (draft) => {
-      events.push(draft);
-    },
-    hold: tree.hold,
-  });
+  const call = new CallAtWork(opened, tree.hold, control.cancelled);
+  const { events } = call;
+  const work = fn(call);
   if (!isPromiseLike(work)) return { value: work, events };
 
-  return await new Promise((resolve, reject) => {
+  return new Promise((resolve, reject) => {
     let disarm: (() => void) | undefined;
     const working = Promise.resolve(work);
     const giveUp = (): void => {
-      abort(control.stopped);
+      call.abort(control.stopped);
       // Code that goes on after this could still act: the run's lock is kept until it ends.
       tree.hold(working);
       leave();
       reject(control.stopped);
     };
     const onChange = (): void => {
-      if (control.stopped === undefined) abort(control.cancelled);
+      if (control.stopped === undefined) call.abort(control.cancelled);
       else if (control.stopped.code === SUSPENDED && graceMs > 0) disarm ??= clock.after(graceMs, giveUp);
       else giveUp();
     };

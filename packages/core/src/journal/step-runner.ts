@@ -109,7 +109,7 @@ export function createStepRunner(run: RunAtWork): ProgramRunner {
   };
 
   /** The way of every step. What it rejects with is the run's end here: nothing after it could be replayed. */
-  const step = <T>(stepId: string, replay: Replay<T>, work: (step: StepRecords) => Promise<T>): Promise<T> => {
+  const step = <T>(stepId: string, replay: Replay<T>, work: Work<T>): Promise<T> => {
     const asked: OpenStep = { stepId };
     const settled = walk(asked, replay, work);
     // A program that does not look at its step must not bring the process down; `conclude` tells.
@@ -118,10 +118,10 @@ export function createStepRunner(run: RunAtWork): ProgramRunner {
     return settled;
   };
 
-  const walk = async <T>(asked: OpenStep, replay: Replay<T>, work: (step: StepRecords) => Promise<T>): Promise<T> => {
+  const walk = async <T>(asked: OpenStep, replay: Replay<T>, work: Work<T>): Promise<T> => {
     try {
       const { ordinal, known } = enter(asked);
-      if (known?.done === undefined) return await work(recordsOf(ordinal, asked.stepId, known?.open));
+      if (known?.done === undefined) return await work(ordinal, known?.open);
       const value = replay(known.done, known);
       // A replayed step is open for a moment too: what overlaps on the first run must not pass on the second.
       return await Promise.resolve(value);
@@ -133,17 +133,19 @@ export function createStepRunner(run: RunAtWork): ProgramRunner {
     }
   };
 
-  const recordsOf = (ordinal: number, stepId: string, earlier: JournalRecord | undefined): StepRecords => ({
-    earlier,
-    open: async ({ events, intent }) => {
-      const value = intent === undefined ? "" : jsonText(intent, `the intent of step ${stepId}`);
-      await appendRecord(store, at, { ordinal, stepId, phase: "open", value, events }, clock);
-      // Between the record and the effect the run may have been told to stop.
-      if (control.stopped !== undefined) throw control.stopped;
-      return { incarnation: at.incarnation, ...(intent === undefined ? {} : { intent }) };
-    },
-    done: (value, events = []) => appendRecord(store, at, { ordinal, stepId, phase: "done", value, events }, clock),
-  });
+  /** Commits a step's open record. Rejects when the run was told to stop between the record and the effect. */
+  const openRecord = async (
+    ordinal: number,
+    stepId: string,
+    { events, intent }: NonNullable<StepOptions["open"]>,
+  ): Promise<NonNullable<StepCall["opened"]>> => {
+    const value = intent === undefined ? "" : jsonText(intent, `the intent of step ${stepId}`);
+    await appendRecord(store, at, { ordinal, stepId, phase: "open", value, events }, clock);
+    if (control.stopped !== undefined) throw control.stopped;
+    return { incarnation: at.incarnation, ...(intent === undefined ? {} : { intent }) };
+  };
+  const doneRecord = (ordinal: number, stepId: string, value: string, events: readonly EventDraft[] = NO_EVENTS) =>
+    appendRecord(store, at, { ordinal, stepId, phase: "done", value, events }, clock);
 
   const takenSoFar = (name: string): number => taken.get(name) ?? 0;
   const take = (name: string, count: number): void => {
@@ -159,11 +161,13 @@ export function createStepRunner(run: RunAtWork): ProgramRunner {
       step<T>(
         stepId,
         (done) => JSON.parse(done.value),
-        async ({ earlier, open, done }) => {
-          const opened = earlier !== undefined ? readOpened(earlier) : options.open && (await open(options.open));
-          const { value, events } = await callStep(run, fn, options.graceMs ?? 0, opened);
+        async (ordinal, earlier) => {
+          const { open, graceMs = 0 } = options;
+          const opened =
+            earlier !== undefined ? readOpened(earlier) : open && (await openRecord(ordinal, stepId, open));
+          const { value, events } = await callStep(run, fn, graceMs, opened);
           const kept = recorded(value, `the value of step ${stepId}`);
-          await done(kept.text, events);
+          await doneRecord(ordinal, stepId, kept.text, events);
           return kept.value;
         },
       ),
@@ -174,25 +178,28 @@ export function createStepRunner(run: RunAtWork): ProgramRunner {
       step(
         stepId,
         () => undefined,
-        async ({ done }) => {
+        async (ordinal) => {
           await waitFor(run, { until: epochMs });
-          await done("null");
+          await doneRecord(ordinal, stepId, "null");
         },
       ),
 
-    waitForSignal: (name, { timeoutMs, clean } = {}) =>
-      step<ReceivedSignal | undefined>(
-        `wait/${name}`,
+    waitForSignal: (name, { timeoutMs, clean } = {}) => {
+      const stepId = `wait/${name}`;
+      return step<ReceivedSignal | undefined>(
+        stepId,
         (done) => {
           const received: ReceivedSignal | null = JSON.parse(done.value);
           if (received !== null) take(name, 1);
           return received ?? undefined;
         },
-        async ({ earlier, open, done }) => {
+        async (ordinal, earlier) => {
           let until: number | undefined;
           if (timeoutMs !== undefined) {
             const intent: Json = { until: clock.now() + timeoutMs };
-            until = untilOf(earlier === undefined ? await open({ events: [], intent }) : readOpened(earlier));
+            const opened =
+              earlier === undefined ? openRecord(ordinal, stepId, { events: NO_EVENTS, intent }) : readOpened(earlier);
+            until = untilOf(await opened);
           }
           const arrived = async (): Promise<ReceivedSignal | undefined> =>
             (await store.signals(at.runId, name))[takenSoFar(name)];
@@ -206,10 +213,11 @@ export function createStepRunner(run: RunAtWork): ProgramRunner {
           const received =
             found === undefined || clean === undefined ? found : { ...found, payload: clean(found.payload) };
           if (received !== undefined) take(name, 1);
-          await done(JSON.stringify(received ?? null));
+          await doneRecord(ordinal, stepId, JSON.stringify(received ?? null));
           return received;
         },
-      ),
+      );
+    },
 
     takeSignals: (stepId, name) =>
       step<readonly ReceivedSignal[]>(
@@ -219,10 +227,10 @@ export function createStepRunner(run: RunAtWork): ProgramRunner {
           take(name, received.length);
           return received;
         },
-        async ({ done }) => {
+        async (ordinal) => {
           const received = (await store.signals(at.runId, name)).slice(takenSoFar(name));
           take(name, received.length);
-          await done(JSON.stringify(received));
+          await doneRecord(ordinal, stepId, JSON.stringify(received));
           return received;
         },
       ),
@@ -241,14 +249,14 @@ export function createStepRunner(run: RunAtWork): ProgramRunner {
           check(known.open);
           return JSON.parse(done.value);
         },
-        async ({ earlier, open, done }) => {
+        async (ordinal, earlier) => {
           check(earlier);
-          if (earlier === undefined) await open({ events: options.open.events, intent: keys });
+          if (earlier === undefined) await openRecord(ordinal, stepId, { events: options.open.events, intent: keys });
           const { text, value } = recorded(
             await runFork(run, stepId, children, options, earlier === undefined),
             `the result of fork ${stepId}`,
           );
-          await done(text, options.joined(value));
+          await doneRecord(ordinal, stepId, text, options.joined(value));
           return value;
         },
       );
@@ -280,7 +288,10 @@ export function createStepRunner(run: RunAtWork): ProgramRunner {
         return ended;
       }
       const thrown = fault?.thrown;
-      if (cancelledInPast && control.stopped === undefined) return "cancelled in the past";
+      if (cancelledInPast) {
+        if (control.stopped !== undefined) throw control.stopped;
+        return "cancelled in the past";
+      }
       if (open !== undefined) {
         tree.stop(thrown);
         await Promise.allSettled([open.settled]);
@@ -291,6 +302,8 @@ export function createStepRunner(run: RunAtWork): ProgramRunner {
 }
 
 type Replay<T> = (done: JournalRecord, known: RecordedStep) => T;
+/** `earlier` is the open record that an earlier process left. */
+type Work<T> = (ordinal: number, earlier: JournalRecord | undefined) => Promise<T>;
 
 function ignore(): void {
   return;
@@ -298,14 +311,7 @@ function ignore(): void {
 
 const END_STATUSES: ReadonlySet<string> = new Set<RunEnd["status"]>(["completed", "failed", "cancelled"]);
 
-/** What a step writes: its records, in order. */
-interface StepRecords {
-  /** The open record of an earlier process. */
-  readonly earlier: JournalRecord | undefined;
-  /** Commits the step's open record; rejects when the run was stopped meanwhile. */
-  open(record: NonNullable<StepOptions["open"]>): Promise<NonNullable<StepCall["opened"]>>;
-  done(value: string, events?: readonly EventDraft[]): Promise<void> | void;
-}
+const NO_EVENTS: readonly EventDraft[] = [];
 
 function untilOf(opened: NonNullable<StepCall["opened"]>): number | undefined {
   const until = field(opened.intent, "until");

@@ -5,7 +5,7 @@ import { LIFE, NO_ORDINAL } from "./life.ts";
 import { takeUp } from "./past.ts";
 import type { OpenRequest, RunEnd, Settled } from "./seam.ts";
 import type { JournalStore, RunRow } from "./store.ts";
-import { appendRecord, newIncarnation, type RunPosition } from "./writer.ts";
+import { appendRecord, type RunPosition } from "./writer.ts";
 
 /** Who wants a run's end, when and why. */
 export type CancelRequest = NonNullable<RunRow["cancel"]>;
@@ -15,6 +15,10 @@ export interface Closing {
   readonly store: JournalStore;
   readonly clock: Clock;
   readonly rootId: string;
+}
+/** The same for a tree that nobody owns: closing it is a stay of its own. */
+export interface Taking extends Closing {
+  readonly incarnation: () => string;
 }
 
 /**
@@ -48,8 +52,8 @@ export async function closeCancelled(of: Closing, top: RunPosition, reason: stri
  * Carries out a cancel that was asked for, with nobody at work on the run. Undefined when somebody else took it up in
  * between: they see the request. Throws `journal_damaged` instead of adding to a journal that is not the one written.
  */
-export async function closeOwnerless(of: Closing): Promise<RunEnd | undefined> {
-  const { store, rootId } = of;
+export async function closeOwnerless(of: Taking): Promise<RunEnd | undefined> {
+  const { store, rootId, incarnation } = of;
   let epoch: number;
   try {
     epoch = await store.claim(rootId);
@@ -62,7 +66,7 @@ export async function closeOwnerless(of: Closing): Promise<RunEnd | undefined> {
     const row = await store.run(rootId);
     if (row === undefined || row.cancel === undefined || row.end !== undefined) return row?.end;
     const { seq, head } = await takeUp(store, row);
-    return await closeTree(of, { runId: rootId, epoch, incarnation: newIncarnation(), seq, head }, row.cancel);
+    return await closeTree(of, { runId: rootId, epoch, incarnation: incarnation(), seq, head }, row.cancel);
   } finally {
     await store.release(rootId);
   }

@@ -27,6 +27,7 @@ export interface TaskOptions {
   readonly input: Json;
   /** The run does not belong to this host any more. */
   readonly onReleased: () => void;
+  readonly incarnation: () => string;
 }
 type TaskEnd = Awaited<RunTask["settled"]>;
 
@@ -38,7 +39,7 @@ const MOMENT_MS = 40;
 
 /** Works on a run until it ends, is suspended or cannot go on here, and then gives it up. */
 export function startTask({ past, input, ...options }: TaskOptions): HostTask {
-  const { store, clock, changes, report, tree, at, onReleased } = options;
+  const { store, clock, changes, report, tree, at, onReleased, incarnation } = options;
   const { rootId } = tree;
   let suspension: { readonly reason: SuspendReason; readonly error: SluiceError } | undefined;
   let over = false;
@@ -83,7 +84,7 @@ export function startTask({ past, input, ...options }: TaskOptions): HostTask {
     try {
       await store.release(rootId);
       if (ended || (await store.run(rootId))?.cancel === undefined) return undefined;
-      return await closeOwnerless({ store, clock, rootId });
+      return await closeOwnerless({ store, clock, rootId, incarnation });
     } catch (thrown) {
       // The run is what its journal says; the lock goes with the process, and is gone when the store was closed.
       if (!isSluiceError(thrown, "store_closed")) report(thrown);

@@ -5,7 +5,7 @@ import type { Report } from "./changes.ts";
 import { type Control, createControl } from "./control.ts";
 import { childRow, childRunId } from "./fork.ts";
 import { LIFE, NO_ORDINAL } from "./life.ts";
-import { createPast, type Past, takeUp } from "./past.ts";
+import { NO_PAST, type Past, takeUp } from "./past.ts";
 import { recorded } from "./recorded.ts";
 import type { ChildRun, LiveChunk, NewRun, RunEnd, RunProgram, Settled } from "./seam.ts";
 import { createStepRunner, type RunAtWork, type TreeOfRun } from "./step-runner.ts";
@@ -102,7 +102,7 @@ export function createTree({ store, clock, report, rootId, program }: TreeOption
       const seed = { runId: childId, rootId, parentId: parent.at.runId, createdAt: clock.now(), input: input.value };
       await store.create(seed, { ...commit, epoch });
       const at: RunPosition = { ...start, epoch, seq: 1, head: commit.record.hash };
-      return { at, past: createPast(childId, []), input: input.value };
+      return { at, past: NO_PAST, input: input.value };
     }
     if (row.end !== undefined) return { ended: { ...row.end, records: row.records, head: row.head } };
     const { past, input, seq, head } = await takeUp(store, row);
@@ -122,7 +122,8 @@ export function createTree({ store, clock, report, rootId, program }: TreeOption
       root.cancel(new SluiceError("Cancellation", "run_cancelled", reason, { detail: { by } }));
     },
     stop(thrown) {
-      stopped ??= stopReason(rootId, thrown);
+      if (stopped !== undefined) return;
+      stopped = stopReason(rootId, thrown);
       for (const control of [...controls]) control.stop(stopped);
     },
     onSignal(listener) {

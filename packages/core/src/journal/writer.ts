@@ -61,9 +61,14 @@ export function appendRecord(
   else return written.then(onWritten);
 }
 
-/** Tells one stay of a run in a process from every other. */
-export function newIncarnation(): string {
-  return randomBytes(6).toString("hex");
+/** Names for the stays of runs in this process: each tells one stay from every other anywhere. */
+export function createIncarnations(): () => string {
+  const process = randomBytes(6).toString("hex");
+  let stays = 0;
+  return () => {
+    stays += 1;
+    return `${process}-${stays.toString(36)}`;
+  };
 }
 
 /** Where a journal stands before its first record. */
