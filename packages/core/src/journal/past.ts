@@ -1,5 +1,6 @@
 import { SluiceError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
+import { forkKeys } from "./fork.ts";
 import { isEnd } from "./life.ts";
 import type { JournalRecord, StepCall } from "./seam.ts";
 import type { JournalStore, RunRow } from "./store.ts";
@@ -76,6 +77,8 @@ export interface TakenUp {
   readonly input: Json;
   readonly seq: number;
   readonly head: string;
+  /** Whether it has forked: only then can there be anything below it. */
+  readonly forked: boolean;
 }
 
 /** Reads a run's journal and checks that it is the one that was written. Throws `journal_damaged`. */
@@ -91,7 +94,8 @@ export async function takeUp(store: JournalStore, row: RunRow): Promise<TakenUp>
   }
   if (head !== row.head) throw damaged(runId, "its row names another last record");
   if (records.some(isEnd)) throw damaged(runId, "its journal has an end, and its row has none");
-  return { past: createPast(runId, records), input: JSON.parse(start.value), seq: records.length, head };
+  const forked = records.some((record) => forkKeys(record) !== undefined);
+  return { past: createPast(runId, records), input: JSON.parse(start.value), seq: records.length, head, forked };
 }
 
 function damaged(runId: string, why: string): SluiceError {

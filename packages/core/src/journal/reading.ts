@@ -13,10 +13,11 @@ export function isWithin(runId: string, top: string): boolean {
 
 /** A run and everything below it, in order of creation; empty when there is no such run. */
 export async function rowsWithin(store: JournalStore, runId: string): Promise<readonly RunRow[]> {
+  const tree = await store.runs(runId);
+  if (tree.length > 0) return tree;
   const row = await store.run(runId);
-  if (row === undefined) return [];
-  const rows = await store.runs(row.rootId);
-  return row.rootId === runId ? rows : rows.filter((each) => isWithin(each.runId, runId));
+  const rows = row === undefined ? [] : await store.runs(row.rootId);
+  return rows.filter((each) => isWithin(each.runId, runId));
 }
 
 /** Open requests, oldest first: of one run and everything below it, or of all. */

@@ -21,6 +21,13 @@ export interface Taking extends Closing {
   readonly incarnation: () => string;
 }
 
+/** Finishes a run that has nothing below it as cancelled. None of its code runs; its open requests expire in the same record. */
+export async function closeAlone(of: Closing, at: RunPosition, reason: string): Promise<Settled> {
+  // A run of one record has asked for nothing.
+  const requests = at.seq === 1 ? [] : await of.store.requests(of.rootId);
+  return await closeOne(of, at, reason, requests, {});
+}
+
 /**
  * Finishes a run and everything below it as cancelled, children before their parents, so that a crash in between can be
  * taken up again. None of their code runs; open requests expire in the same record.

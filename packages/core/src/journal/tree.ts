@@ -5,12 +5,12 @@ import type { Report } from "./changes.ts";
 import { type Control, createControl } from "./control.ts";
 import { childRow, childRunId } from "./fork.ts";
 import { LIFE, NO_ORDINAL } from "./life.ts";
-import { NO_PAST, type Past, takeUp } from "./past.ts";
+import { NO_PAST, type Past, type TakenUp, takeUp } from "./past.ts";
 import { recorded } from "./recorded.ts";
 import type { ChildRun, LiveChunk, NewRun, RunEnd, RunProgram, Settled } from "./seam.ts";
-import { createStepRunner, type RunAtWork, type TreeOfRun } from "./step-runner.ts";
+import { createStepRunner, type EndedChild, type RunAtWork, type TreeOfRun } from "./step-runner.ts";
 import type { JournalStore } from "./store.ts";
-import { type CancelRequest, closeCancelled, recordCancel } from "./takeover.ts";
+import { type CancelRequest, closeAlone, closeCancelled, recordCancel } from "./takeover.ts";
 import { appendRecord, draftCommit, type RunPosition, startOf } from "./writer.ts";
 
 /** A run of this process with everything below it: owned, stopped and released as one. */
@@ -35,6 +35,11 @@ export interface TreeOptions {
   readonly report: Report;
   readonly rootId: string;
   readonly program: RunProgram;
+}
+
+/** A child that is to work here. */
+interface OpenedChild extends Pick<TakenUp, "past" | "input" | "forked"> {
+  readonly at: RunPosition;
 }
 
 /** The record every journal begins with. */
@@ -92,7 +97,7 @@ export function createTree({ store, clock, report, rootId, program }: TreeOption
     childId: string,
     child: ChildRun,
     fresh: boolean,
-  ): Promise<{ readonly at: RunPosition; readonly past: Past; readonly input: Json } | { readonly ended: Settled }> => {
+  ): Promise<OpenedChild | EndedChild> => {
     const { epoch, incarnation } = parent.at;
     const row = fresh ? undefined : await childRow(parent, childId);
     if (row === undefined) {
@@ -102,11 +107,11 @@ export function createTree({ store, clock, report, rootId, program }: TreeOption
       const seed = { runId: childId, rootId, parentId: parent.at.runId, createdAt: clock.now(), input: input.value };
       await store.create(seed, { ...commit, epoch });
       const at: RunPosition = { ...start, epoch, seq: 1, head: commit.record.hash };
-      return { at, past: NO_PAST, input: input.value };
+      return { at, past: NO_PAST, input: input.value, forked: false };
     }
     if (row.end !== undefined) return { ended: { ...row.end, records: row.records, head: row.head } };
-    const { past, input, seq, head } = await takeUp(store, row);
-    return { at: { runId: childId, epoch, incarnation, seq, head }, past, input };
+    const { seq, head, ...taken } = await takeUp(store, row);
+    return { at: { runId: childId, epoch, incarnation, seq, head }, ...taken };
   };
 
   const tree: Tree = {
@@ -174,7 +179,9 @@ export function createTree({ store, clock, report, rootId, program }: TreeOption
     },
     async closeChild(parent, stepId, child, reason) {
       const opened = await open(parent, childRunId(parent.at.runId, stepId, child.key), child, false);
-      return "ended" in opened ? opened.ended : await close(opened.at, reason);
+      if ("ended" in opened) return opened.ended;
+      const closing = { store, clock, rootId };
+      return await (opened.forked ? closeCancelled : closeAlone)(closing, opened.at, reason);
     },
   };
   return tree;

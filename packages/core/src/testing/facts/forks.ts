@@ -152,7 +152,7 @@ export const forkFacts: Facts = {
 
   "onFailure cancel: children that were not started yet are closed without running their code": async ({ connect }) => {
     const { host } = await connect();
-    const keys = Array.from({ length: 40 }, (_, index) => `c${index}`);
+    const keys = Array.from({ length: 80 }, (_, index) => `c${index}`);
     const ran: string[] = [];
     const task = await start(host, async (steps) => {
       if (steps.runId === "r1") {

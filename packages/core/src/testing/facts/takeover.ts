@@ -133,6 +133,38 @@ export const takeoverFacts: Facts = {
     await expectWhole(second.host);
   },
 
+  "a run that is cancelled and suspended before it has read its past back ends as cancelled all the same": async ({
+    connect,
+  }) => {
+    const first = await connect();
+    const gates = [createGate(), createGate()];
+    let life = 0;
+    const program: RunProgram = async (steps) => {
+      await steps.run("one", () => null);
+      await gates[life]?.wait();
+      await steps.run("two", () => null);
+      return steps.signal.aborted ? cancelled(steps) : completed();
+    };
+    await start(first.host, async (steps) => {
+      for (const id of ["one", "two"]) await steps.run(id, () => null);
+      await gates[0]?.wait();
+      return completed();
+    });
+    await gates[0]?.reached;
+    await first.crash();
+    gates[0]?.open();
+    life = 1;
+    const { host } = await connect();
+    const task = await host.resume("r1", program);
+    await gates[1]?.reached;
+    await host.cancel("r1", "enough", "me");
+    const suspended = task.suspend("interrupted");
+    gates[1]?.open();
+    await suspended;
+    assert.equal((await endOf(task)).status, "cancelled");
+    await expectWhole(host);
+  },
+
   "a close that failed half way is finished by the next": async ({ connect }) => {
     const first = await connect();
     await start(first.host, nested);
