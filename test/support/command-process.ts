@@ -22,7 +22,7 @@ export interface Ended {
 }
 
 /** The command at work. */
-export interface Running {
+interface Running {
   readonly pid: number;
   readonly ended: Promise<Ended>;
   /** The first event of a `stream-json` output that fits, also one that came before. */
@@ -47,7 +47,7 @@ export interface Place {
   look<T>(look: (host: RunHost) => Promise<T>): Promise<T>;
 }
 
-export interface StartOptions {
+interface StartOptions {
   readonly cwd?: string;
   /** `before:3` kills the process with SIGKILL just before its third commit, `after:3` just after it. */
   readonly dieAt?: string;

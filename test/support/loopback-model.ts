@@ -17,7 +17,7 @@ export interface Asked {
 }
 
 /** A reply that is held back until the test lets it go. */
-export interface Held {
+interface Held {
   /** Resolves when the request that waits for it has come. */
   readonly reached: Promise<Asked>;
   release(): void;
