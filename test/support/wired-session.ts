@@ -38,7 +38,7 @@ export interface WireRequest {
   readonly messages: readonly WireMessage[];
   readonly tools: readonly string[];
 }
-export interface WireMessage {
+interface WireMessage {
   readonly role: "user" | "assistant" | "tool";
   readonly text: string;
   readonly calls: readonly { readonly id: string; readonly name: string; readonly input: Json }[];
@@ -46,7 +46,7 @@ export interface WireMessage {
   readonly results: readonly { readonly id: string; readonly value: Json }[];
 }
 
-export function readRequest(provider: ProviderName, { body }: RecordedRequest): WireRequest {
+function readRequest(provider: ProviderName, { body }: RecordedRequest): WireRequest {
   return provider === "anthropic" ? readAnthropic(body) : readOpenAI(body);
 }
 

@@ -129,6 +129,23 @@ describe("a token cap", () => {
     expect(outcomes.filter((code) => code === "budget")).toHaveLength(2);
   });
 
+  test("of a sibling ends that sibling alone; the run's counts all of them, also after the join", async () => {
+    const model = talker((heard) =>
+      heard.stage === "big" ? looking(heard) : { calls: [{ tool: "finish", input: {} }] },
+    );
+    const live = session({ model, tools: [look] });
+    const siblings = { big: state({ maxTokens: 2_000 }, 500), small: state({ maxTokens: 2_000 }, 500) };
+    const result = await live.run(forked(siblings, { maxTokens: 100_000 }), task);
+    expect(result).toMatchObject({
+      status: "completed",
+      stages: [{}, { code: "budget", detail: { limit: "state.maxTokens" } }, { status: "completed" }, {}],
+    });
+    const spent = result.usage.inputTokens + result.usage.outputTokens;
+    const tight = await live.run(forked(siblings, { maxTokens: spent - 1 }), task);
+    expect(JSON.stringify(tight.stages)).toContain("run.maxTokens");
+    expect(tight.usage.inputTokens + tight.usage.outputTokens).toBeLessThan(spent);
+  });
+
   test("goes on from what was spent before when the run is resumed", async () => {
     const { clock, first, second } = twoHosts();
     const model = talker(async (heard) => (heard.turn === 3 ? await never : looking(heard)));

@@ -34,7 +34,7 @@ export function enter(
     phases.note("attempt.started", { attempt, visit, ...(feedback === undefined ? {} : { feedback }) });
 
     const setUp = await phases.through<Json>("stage.setup", {
-      ask: hook(state.setup, () => state.setup?.(contextOf(null))),
+      ask: state.setup && (() => state.setup?.(contextOf(null))),
       read: (value) => readOwn(value, "setup"),
       otherwise: null,
       say: () => ({ tools: offer.tools.filter((tool) => tool.allowed).map((tool) => tool.name) }),
@@ -44,7 +44,7 @@ export function enter(
     const ctx = contextOf(setup);
 
     const rendered = await phases.through<Json>("stage.init", {
-      ask: hook(executor.init, () => executor.init?.(state, ctx, offer)),
+      ask: executor.init && (() => executor.init?.(state, ctx, offer)),
       read: (value) => readFresh(value, "init"),
       otherwise: null,
       say: () => ({}),
@@ -98,16 +98,11 @@ export function outOf(why: Unanswered): ActOutcome {
 
 function gateHook({ state }: Execution, ctx: StageContext): PhaseHook<GateAnswer> {
   return {
-    ask: hook(state.checkGate, () => state.checkGate?.(ctx)),
+    ask: state.checkGate && (() => state.checkGate?.(ctx)),
     read: readGateAnswer,
     otherwise: "proceed",
     say: (answer): JsonObject => ({ answer: typeof answer === "string" ? answer : "retry" }),
   };
-}
-
-/** Asks only where there is something to ask. */
-export function hook(asked: unknown, ask: () => unknown): (() => unknown) | undefined {
-  return asked === undefined ? undefined : ask;
 }
 
 /** A copy: what a hook returns is frozen in its context, and may be an object that lives on elsewhere. */

@@ -14,7 +14,7 @@ import { cancelReason, orAborted } from "./over.ts";
 export type ForkChoice = Extract<ResolvedChoice, { readonly kind: "fanOut" }>;
 
 /** The input of a sibling's run: everything it may know, as data. */
-export type SiblingInput = JsonObject & {
+type SiblingInput = JsonObject & {
   readonly sibling: string;
   readonly input: Json;
   readonly run: Json;

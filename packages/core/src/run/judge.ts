@@ -24,7 +24,7 @@ import { type Runnable, toolCall } from "./run-call.ts";
 
 // Types, not interfaces: these are recorded, and only types count as JSON to the compiler.
 
-export type CallVerdict =
+type CallVerdict =
   | { readonly kind: "approved"; readonly by: ApprovedBy }
   /** A person has to grant it; `body` is what they are asked, the same in every process. */
   | { readonly kind: "ask"; readonly body: JsonObject }

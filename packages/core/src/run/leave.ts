@@ -4,7 +4,6 @@ import type { AssertAnswer, Completed, Failed, StageContext, StageResult, Usage 
 import type { EventDraft } from "../journal/events.ts";
 import { decideNext, type NextDecision } from "../routing/next.ts";
 import { cleaned } from "./clean.ts";
-import { hook } from "./enter.ts";
 import type { Execution } from "./execution.ts";
 import type { ActOutcome } from "./executor.ts";
 import type { Limits } from "./limits.ts";
@@ -108,7 +107,7 @@ async function assertOn(
   if (result.status !== "completed" && result.status !== "failed") return result;
   const { state, deps } = execution;
   const asked = await phases.through<AssertAnswer>("stage.assert", {
-    ask: hook(state.assert, () => state.assert?.(deepFreeze<Completed<Json> | Failed>(result), ctx)),
+    ask: state.assert && (() => state.assert?.(deepFreeze<Completed<Json> | Failed>(result), ctx)),
     read: readAssertAnswer,
     otherwise: "ok",
     say: (answer) => ({ answer: typeof answer === "string" ? answer : "retry" in answer ? "retry" : "fail" }),

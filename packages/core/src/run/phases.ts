@@ -7,7 +7,7 @@ import { cancelReason } from "./over.ts";
 import type { AttemptJournal } from "./scoped-steps.ts";
 import { type Asked, askUserCode } from "./user-code.ts";
 
-export type PhaseEvent = Extract<EventType, `stage.${string}`>;
+type PhaseEvent = Extract<EventType, `stage.${string}`>;
 /** What a hook returned, looked at: user code in JavaScript may return anything. */
 export type Reading<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly fault: string };
 

@@ -51,7 +51,7 @@ export interface CallEnvironment {
 }
 
 /** The call's id for the world outside: the same on every re-execution, and safe in an environment variable. */
-export function idempotencyKey({ runId, executionId, attempt, id }: Proposal): string {
+function idempotencyKey({ runId, executionId, attempt, id }: Proposal): string {
   return hash("sha256", JSON.stringify([runId, executionId, attempt, id])).slice(0, 32);
 }
 
