@@ -22,7 +22,7 @@ export interface StepOptions {
 
 /** A child of a fork: data, never a closure. It runs the same program as its parent, with an input and a journal of its own. */
 export interface ChildRun {
-  /** Unique in the fork; part of the child's run id. */
+  /** Unique in the fork, without a slash; part of the child's run id. */
   readonly key: string;
   readonly input: Json;
   /** Written in the child's first record. */
@@ -56,6 +56,7 @@ export interface ForkOptions {
  * The seam all run code is written against. A host implements it: in memory, SQLite, or an engine for many machines.
  * Steps are numbered in the order they are asked for; on resume the recorded value is returned instead of running again.
  * Every method rejects with a Host error when the record cannot be written or this process lost the run: never catch it.
+ * What a step rejects with ends the run here, resumable, whatever the program makes of it.
  */
 export interface StepRunner {
   readonly runId: string;
@@ -115,7 +116,10 @@ export interface RunTask {
   readonly runId: string;
   /** How it ended, or that it was suspended here. Rejects with a Host error when the journal failed; the run stays resumable. */
   readonly settled: Promise<{ readonly end: RunEnd } | { readonly suspended: SuspendReason }>;
-  /** Stops the run here without running any more of its code; it can be resumed. Waits for writing steps within their grace. */
+  /**
+   * Stops the run here without running any more of its code; it can be resumed. Waits for writing steps within their grace.
+   * Code that is deaf to its signal is not waited for, and keeps the run from being taken up until it ends.
+   */
   suspend(reason: SuspendReason): Promise<void>;
   /** Live chunks of this run and its children. Returns the unsubscriber. */
   onLive(listener: (chunk: LiveChunk) => void): () => void;
@@ -171,7 +175,7 @@ export interface RunSummary {
 }
 
 export interface EventQuery {
-  /** Events after this event id. */
+  /** Events after this event id. Each run has an order of its own: with `children`, those of other runs are all there. */
   readonly after?: string;
   /** Goes on with new events until the run ends. */
   readonly follow?: boolean;
@@ -202,7 +206,7 @@ export interface RunHost {
   onChange(listener: () => void): () => void;
   /** The raw journal, for audit and export. */
   journal(runId: string): Promise<readonly RunJournal[]>;
-  /** Suspends what runs here and lets the store go. */
+  /** Suspends what runs here and lets the store go, and with it what was held. Whoever waits for a run here is told. */
   close(): Promise<void>;
 }
 

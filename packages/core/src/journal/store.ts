@@ -56,6 +56,7 @@ export interface JournalStore {
   claim(rootId: string): Promise<number> | number;
   /** Gives a root up, so that another owner can claim it at once. Not an error when it is not ours any more. */
   release(rootId: string): Promise<void> | void;
+  /** `ownership_lost` also when the record is not the next one, `run_finished` when the run has its end. */
   append(commit: Commit): Promise<void> | void;
   run(runId: string): Promise<RunRow | undefined> | RunRow | undefined;
   /** Roots, newest first; or one root and all its descendants, in order of creation. */
@@ -70,7 +71,7 @@ export interface JournalStore {
   requestCancel(runId: string, reason: string, by: string, at: number): Promise<boolean> | boolean;
   /** Open requests, oldest first: of one tree of runs, or of all. A run that ended has none. */
   requests(rootId?: string): Promise<readonly OpenRequest[]> | readonly OpenRequest[];
-  /** Calls the listener when anything may have been committed, here or by another owner. Cheap: at most one check per 25 ms across processes. */
+  /** Calls the listener, which must not throw, when anything may have been committed or claimed, here or by another owner. Cheap: at most one check per 25 ms across processes. */
   onChange(listener: () => void): () => void;
   close(): Promise<void> | void;
 }
