@@ -2,9 +2,10 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { type Json, type RunHost, verifyJournal } from "@sluice/core";
+import { type RunHost, verifyJournal } from "@sluice/core";
 import { sqliteStore } from "@sluice/sqlite";
 import { expect, test } from "vitest";
+import { killedProgramEnd } from "../support/killed-program.ts";
 import { scratch } from "../support/sqlite-store.ts";
 
 const FIXTURE = join(import.meta.dirname, "..", "fixtures", "host", "killed.ts");
@@ -64,17 +65,6 @@ async function recorded(host: RunHost): Promise<ReadonlySet<string>> {
   return new Set(done);
 }
 
-const leaf = (runId: string, depth: number): Json => [depth, runId, "end"];
-const EXPECTED: Json = [
-  1,
-  "r1",
-  "went",
-  leaf("r1/fan/a", 2),
-  [2, "r1/fan/b", leaf("r1/fan/b/fan/a", 3), leaf("r1/fan/b/fan/b", 3), leaf("r1/fan/b/fan/c", 3), "end"],
-  leaf("r1/fan/c", 2),
-  "end",
-];
-
 async function killedAndResumed(seed: number, folder: string, cache: string): Promise<void> {
   const random = numbersFrom(seed);
   const host = sqliteStore(folder);
@@ -97,7 +87,7 @@ async function killedAndResumed(seed: number, folder: string, cache: string): Pr
       if (!killed) expect(status).toBe("completed");
       if (status === "completed") break;
     }
-    expect((await host.result("r1")).value).toEqual(EXPECTED);
+    expect((await host.result("r1")).value).toEqual(killedProgramEnd);
     const steps = [...(await recorded(host))].filter((step) => / (read|write|long|last)$/.test(step));
     expect(steps).toHaveLength(4 + 6 * 3);
     // At most what was under way at a kill was called again.

@@ -7,7 +7,7 @@ export function unknownRun(runId: string): SluiceError {
 }
 
 /** Whether a run is the one asked for or below it. */
-export function isWithin(runId: string, top: string): boolean {
+function isWithin(runId: string, top: string): boolean {
   return runId === top || runId.startsWith(`${top}/`);
 }
 

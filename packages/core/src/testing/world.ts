@@ -50,7 +50,7 @@ export function createGate<T = void>(): Gate<T> {
   };
 }
 
-export const START: EventDraft = { type: "run.started", data: { pipeline: "conformance" } };
+const START: EventDraft = { type: "run.started", data: { pipeline: "conformance" } };
 
 export async function start(
   host: RunHost,
