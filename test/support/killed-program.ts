@@ -1,7 +1,7 @@
 import { field, type Json, type ProgramEnd, type StepRunner } from "@sluice/core";
 
 /** What a process says about a step while it works: that its function was called, and that its value was read back. */
-export type Say = (what: "called" | "saw", runId: string, stepId: string) => void;
+type Say = (what: "called" | "saw", runId: string, stepId: string) => void;
 
 /** Steps that read and write, a long value, a wait, a sleep, and forks in forks: something to be killed in. */
 export function killedProgram(say: Say): (steps: StepRunner, input: Json) => Promise<ProgramEnd> {
@@ -40,16 +40,3 @@ export function killedProgram(say: Say): (steps: StepRunner, input: Json) => Pro
     return { status: "completed", value: values, events: [{ type: "run.finished", data: { status: "completed" } }] };
   };
 }
-
-const leaf = (runId: string, depth: number): Json => [depth, runId, "end"];
-
-/** What the program comes to, however often it was killed on the way. */
-export const killedProgramEnd: Json = [
-  1,
-  "r1",
-  "went",
-  leaf("r1/fan/a", 2),
-  [2, "r1/fan/b", leaf("r1/fan/b/fan/a", 3), leaf("r1/fan/b/fan/b", 3), leaf("r1/fan/b/fan/c", 3), "end"],
-  leaf("r1/fan/c", 2),
-  "end",
-];
