@@ -72,5 +72,5 @@ export type { People, RunDeps } from "./run/deps.ts";
 export type * from "./run/executor.ts";
 export { createRunMeter, type LimitHit, type Limits, type RunMeter, type Worked } from "./run/limits.ts";
 export { type RunOutcome, readOutcome } from "./run/outcome.ts";
-export { pipelineProgram } from "./run/program.ts";
+export { type PreparedStates, pipelineProgram, prepareStates } from "./run/program.ts";
 export { createSlots, type Slots } from "./run/slots.ts";

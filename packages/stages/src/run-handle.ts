@@ -61,7 +61,7 @@ export function runHandle<O>(host: () => RunHost, runId: string, started: Promis
         waitingFor: await host().requests(runId),
       };
     } finally {
-      over.abort();
+      over.abort("over");
     }
   };
   const result = finish();

@@ -14,7 +14,9 @@ import {
   type OpenRequest,
   type Pipeline,
   type PipelineSpec,
+  type PreparedStates,
   pipelineProgram,
+  prepareStates,
   problemsError,
   type RunDeps,
   type RunHost,
@@ -61,6 +63,7 @@ export interface Session {
 
 interface Prepared {
   readonly deps: RunDeps;
+  readonly states: PreparedStates;
   /** The model of the stages that name none; null when each names its own. */
   readonly model: string | null;
   readonly models: readonly string[];
@@ -86,6 +89,14 @@ export function createSession(options: SessionOptions): Session {
   const leftOpen = new Map<string, () => void>();
   const atWork = { count: 0, started: 0 };
   const models = new Map<string, Promise<ResolvedModel>>();
+  const modelOf = new WeakMap<AgentSpec, ResolvedModel>();
+  const agent = agentExecutor((spec) => {
+    const model = modelOf.get(spec);
+    if (model === undefined) throw noModel();
+    return model;
+  });
+  const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
+  const prepared = new WeakMap<PipelineSpec, PreparedStates>();
 
   const rootOf = (runId: string): string => runId.split("/", 1)[0] ?? runId;
   const people = createPeople({
@@ -125,6 +136,18 @@ export function createSession(options: SessionOptions): Session {
     return known;
   };
 
+  /** A pipeline's states in this session; what keeps it from running here is the same every time, and told the first. */
+  const statesOf = (spec: PipelineSpec): PreparedStates => {
+    const states = prepared.get(spec);
+    if (states !== undefined) return states;
+    const problems = checkSession(spec, { tools: [...tools.keys()], kinds: [...executors.keys()] });
+    if (problems.length > 0)
+      throw problemsError("session_invalid", `Pipeline ${spec.id} cannot run in this session:`, problems);
+    const made = prepareStates(spec, tools);
+    prepared.set(spec, made);
+    return made;
+  };
+
   /** Everything a run of this pipeline needs from the session, or what is missing. */
   const prepare = async (spec: PipelineSpec): Promise<Prepared> => {
     const byState = new Map<AgentSpec, ResolvedModel>();
@@ -132,24 +155,16 @@ export function createSession(options: SessionOptions): Session {
       if (state.agent === undefined) continue;
       const model = state.agent.model ?? options.model;
       if (model === undefined) throw noModel();
-      byState.set(state.agent, await resolve(model, state.agent.model ?? ""));
+      const resolved = await resolve(model, state.agent.model ?? "");
+      byState.set(state.agent, resolved);
+      modelOf.set(state.agent, resolved);
     }
+    const states = statesOf(spec);
     const { filter, childEnv } = sessionSecrets(env, {
       named: options.secrets ?? [],
       passed: options.passEnv ?? [],
       values: [...byState.values()].flatMap((model) => model.secrets),
     });
-    const agent = agentExecutor((spec) => {
-      const model = byState.get(spec);
-      if (model === undefined) throw noModel();
-      return model;
-    });
-    const executors = new Map<string, StateExecutor>(
-      [agent, ...(options.executors ?? [])].map((one) => [one.kind, one]),
-    );
-    const problems = checkSession(spec, { tools: [...tools.keys()], kinds: [...executors.keys()] });
-    if (problems.length > 0)
-      throw problemsError("session_invalid", `Pipeline ${spec.id} cannot run in this session:`, problems);
     const allow = compileEnvelope([...(options.allow ?? [])]);
     const { folder } = hostNow();
     const deps: RunDeps = {
@@ -171,7 +186,7 @@ export function createSession(options: SessionOptions): Session {
       ...(options.onCall === undefined ? {} : { onCall: options.onCall }),
     };
     const byDefault = [...byState].find(([agent]) => agent.model === undefined)?.[1].id ?? null;
-    return { deps, model: byDefault, models: [...new Set([...byState.values()].map(({ id }) => id))] };
+    return { deps, states, model: byDefault, models: [...new Set([...byState.values()].map(({ id }) => id))] };
   };
 
   const track = async (starting: Promise<RunTask>): Promise<RunTask> => {
@@ -191,7 +206,7 @@ export function createSession(options: SessionOptions): Session {
     source: PipelineSource,
   ): Promise<RunTask> => {
     const accepted = await checkedInput(spec, input);
-    const { deps, model, models } = await prepare(spec);
+    const { deps, states, model, models } = await prepare(spec);
     const clean = deps.secrets.json(accepted);
     const data: JsonObject = {
       pipeline: spec.id,
@@ -206,7 +221,8 @@ export function createSession(options: SessionOptions): Session {
       journalVersion: JOURNAL_VERSION,
       input: clean,
     };
-    const program = pipelineProgram(spec, deps, createRunMeter(spec.limits, clock, { tokens: 0, workedMs: 0 }));
+    const meter = createRunMeter(spec.limits, clock, { tokens: 0, workedMs: 0 });
+    const program = pipelineProgram(spec, deps, meter, states);
     return await hostNow().start({ runId, input: clean, events: [{ type: "run.started", data }], program });
   };
 
@@ -217,8 +233,9 @@ export function createSession(options: SessionOptions): Session {
       throw new SluiceError("Session", "run_unknown", `there is no run ${runId} in this store`);
     const started = await startOf(host, runId);
     refuseOther(spec, runId, started, { root, mode }, acceptChanges);
-    const { deps } = await prepare(spec);
-    const program = pipelineProgram(spec, deps, createRunMeter(spec.limits, clock, recordedSpending(journals)));
+    const { deps, states } = await prepare(spec);
+    const meter = createRunMeter(spec.limits, clock, recordedSpending(journals));
+    const program = pipelineProgram(spec, deps, meter, states);
     return await host.resume(runId, program);
   };
 

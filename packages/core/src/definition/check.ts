@@ -7,7 +7,6 @@ import { createReport, type Report } from "./problems.ts";
 import { type PipelineDefinition, readDefinition } from "./read.ts";
 import { missingPiece, unknownRequired } from "./schema-path.ts";
 import type { PipelineSpec, RowSpec, StateSpec } from "./spec.ts";
-import { readEnvelope } from "./state.ts";
 import { suggestOneOf } from "./suggest.ts";
 import { pathText, type TemplatePath } from "./template.ts";
 
@@ -37,7 +36,7 @@ export function checkSession(spec: PipelineSpec, live: LiveSession): readonly Pr
         suggestOneOf(state.kind, live.kinds),
       );
     }
-    for (const [index, pattern] of readEnvelope(createReport(), state.allowedTools).entries()) {
+    for (const [index, pattern] of (state.patterns ?? []).entries()) {
       if (pattern.optional === true || live.tools.some((tool) => matchesName(pattern, tool))) continue;
       const name = pattern.text.replace(/\(.*$/s, "");
       const hint = suggestOneOf(name, live.tools) ?? "this session has no tools";

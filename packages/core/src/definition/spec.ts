@@ -1,5 +1,6 @@
 import type { Problem } from "../base/errors.ts";
 import type { Json, JsonObject } from "../base/json.ts";
+import type { ToolPattern } from "./patterns.ts";
 import type { TemplatePath } from "./template.ts";
 import type {
   AllowedTool,
@@ -45,6 +46,8 @@ export interface StateSpec {
   readonly kind: string;
   readonly inputSchema?: CompiledSchema<unknown>;
   readonly allowedTools?: readonly AllowedTool[];
+  /** `allowedTools`, compiled; present with it. */
+  readonly patterns?: readonly ToolPattern[];
   readonly retryPolicy?: RetryPolicy;
   readonly limits?: StateLimits;
   readonly onCall?: GuardHook;

@@ -29,7 +29,7 @@ export function stateSpec(kind: string, common: CommonOptions, own: KindFields):
   const { inputSchema, ...rest } = common;
   report.unknownKeys("", rest, [...COMMON_KEYS, ...own.keys]);
   const schema = inputSchema === undefined ? undefined : schemaAt(report, "inputSchema", inputSchema);
-  readEnvelope(report, common.allowedTools);
+  const patterns = readEnvelope(report, common.allowedTools);
   checkRetryPolicy(report, common.retryPolicy);
   checkLimits(report, "limits", common.limits, "state");
   for (const hook of HOOKS) {
@@ -40,7 +40,7 @@ export function stateSpec(kind: string, common: CommonOptions, own: KindFields):
     kind,
     ...(schema === undefined ? {} : { inputSchema: schema }),
     // Copies: what was checked must not change under the gate.
-    ...(allowedTools === undefined ? {} : { allowedTools: structuredClone(allowedTools) }),
+    ...(allowedTools === undefined ? {} : { allowedTools: structuredClone(allowedTools), patterns }),
     ...(retryPolicy === undefined ? {} : { retryPolicy: structuredClone(retryPolicy) }),
     ...(limits === undefined ? {} : { limits: structuredClone(limits) }),
     ...(setup === undefined ? {} : { setup }),

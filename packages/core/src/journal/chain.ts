@@ -1,8 +1,8 @@
 import { hash } from "node:crypto";
 import { SluiceError } from "../base/errors.ts";
 import { type JsonObject, parseJson } from "../base/json.ts";
-import type { EventDraft, EventType, SluiceEvent } from "./events.ts";
-import { redactedJson } from "./redact.ts";
+import { dataText } from "./event-data.ts";
+import { EVENT_TYPES, type EventDraft, type EventType, type SluiceEvent } from "./events.ts";
 import type { JournalRecord } from "./seam.ts";
 
 /** What the first record of every chain is chained to. */
@@ -39,15 +39,21 @@ export function writeEvents(drafts: readonly EventDraft[], at: number): string {
   let lastAttempt: number | undefined;
   for (const { type, executionId, attempt, data } of drafts) {
     // Each part is JSON of its own, whatever a program put there: a record must stay readable.
-    parts.push(parts.length === 0 ? `[{"at":${JSON.stringify(at)},"type":` : '},{"type":', JSON.stringify(type));
+    parts.push(parts.length === 0 ? `[{"at":${JSON.stringify(at)},"type":` : '},{"type":', typeText(type));
     if (executionId !== lastExecution) parts.push(',"executionId":', JSON.stringify(executionId ?? null));
     if (attempt !== lastAttempt) parts.push(',"attempt":', JSON.stringify(attempt ?? null));
-    parts.push(',"data":', redactedJson(data));
+    parts.push(',"data":', dataText(data));
     lastExecution = executionId;
     lastAttempt = attempt;
   }
   parts.push("}]");
   return parts.join("");
+}
+
+const TYPE_TEXTS: ReadonlyMap<string, string> = new Map(EVENT_TYPES.map((type) => [type, JSON.stringify(type)]));
+
+function typeText(type: string): string {
+  return TYPE_TEXTS.get(type) ?? JSON.stringify(type);
 }
 
 interface StoredEvent {

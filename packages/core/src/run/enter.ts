@@ -1,4 +1,4 @@
-import { isJson, type Json, type JsonObject, jsonFault } from "../base/json.ts";
+import { isJson, type Json, jsonFault } from "../base/json.ts";
 import { ownJson } from "../base/own-json.ts";
 import type { GateAnswer, StageContext } from "../definition/types.ts";
 import { cleaned } from "./clean.ts";
@@ -7,6 +7,7 @@ import type { Execution } from "./execution.ts";
 import type { ActOutcome } from "./executor.ts";
 import type { Limits } from "./limits.ts";
 import { cancelReason } from "./over.ts";
+import { LEFT, leftGate } from "./phase-data.ts";
 import { createPhases, type PhaseHook, type Reading, readGateAnswer } from "./phases.ts";
 import type { Place } from "./place.ts";
 import type { AttemptJournal } from "./scoped-steps.ts";
@@ -37,7 +38,7 @@ export function enter(
       ask: state.setup && (() => state.setup?.(contextOf(null))),
       read: (value) => readOwn(value, "setup"),
       otherwise: null,
-      say: () => ({ tools: offer.tools.filter((tool) => tool.allowed).map((tool) => tool.name) }),
+      say: () => execution.leftSetup,
     });
     if (setUp.kind !== "answered") return { kind: "out", at, why: cleaned(setUp, deps.secrets) };
     const setup = deps.secrets.json(setUp.value);
@@ -47,7 +48,7 @@ export function enter(
       ask: executor.init && (() => executor.init?.(state, ctx, offer)),
       read: (value) => readFresh(value, "init"),
       otherwise: null,
-      say: () => ({}),
+      say: () => LEFT,
     });
     if (rendered.kind !== "answered") return { kind: "out", at, why: cleaned(rendered, deps.secrets) };
     const gate = await phases.through("stage.gate", gateHook(execution, ctx));
@@ -101,7 +102,7 @@ function gateHook({ state }: Execution, ctx: StageContext): PhaseHook<GateAnswer
     ask: state.checkGate && (() => state.checkGate?.(ctx)),
     read: readGateAnswer,
     otherwise: "proceed",
-    say: (answer): JsonObject => ({ answer: typeof answer === "string" ? answer : "retry" }),
+    say: leftGate,
   };
 }
 

@@ -1,4 +1,4 @@
-import type { Json } from "../base/json.ts";
+import type { Json, JsonObject } from "../base/json.ts";
 import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
 import type { StageContext, StageResult, Usage } from "../definition/types.ts";
 import type { Envelope } from "../gate/envelope.ts";
@@ -13,6 +13,7 @@ import type { ActOutcome, Offer, StateExecutor } from "./executor.ts";
 import { leave } from "./leave.ts";
 import { createLimits, createStopwatch, type Limits, type RunMeter } from "./limits.ts";
 import { cancelReason } from "./over.ts";
+import { ENTERED, leftWith } from "./phase-data.ts";
 import { createPlace, type Place } from "./place.ts";
 import { openScope } from "./scope.ts";
 import { type AttemptJournal, createAttemptJournal } from "./scoped-steps.ts";
@@ -23,9 +24,11 @@ export interface Execution extends Entry {
   readonly stateId: string;
   readonly state: StateSpec;
   readonly executor: StateExecutor;
-  /** Compiled once a run; undefined for a state without allowedTools. */
+  /** Undefined for a state without allowedTools. */
   readonly envelope: Envelope | undefined;
   readonly offer: Offer;
+  /** What the event after Setup says: the tools that were resolved. */
+  readonly leftSetup: JsonObject;
   readonly run: RunState;
   readonly steps: StepRunner;
   readonly deps: RunDeps;
@@ -101,7 +104,7 @@ async function actOn(
   const { executor, steps } = execution;
   const reason = cancelReason(steps.signal);
   if (reason !== undefined) return outOf({ kind: "cancelled", reason });
-  journal.note("stage.act", { phase: "entered" });
+  journal.note("stage.act", ENTERED);
   const open = openScope({ execution, journal, ctx, place, limits, turnsBefore }, denied);
   const acting = executor.act(entered.init, open.scope);
   const acted = await untilGivenUp(acting, open, steps.signal, execution.deps.clock);
@@ -111,7 +114,7 @@ async function actOn(
     journal.note("grant.expired", { requestId, cause: cancelled === undefined ? "attempt_finished" : "cancelled" });
   }
   const outcome = acted ?? outOf({ kind: "cancelled", reason: cancelled ?? "cancelled" });
-  journal.note("stage.act", { phase: "left", outcome: outcome.status });
+  journal.note("stage.act", leftWith(outcome.status));
   return outcome;
 }
 

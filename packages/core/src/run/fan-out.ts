@@ -10,6 +10,7 @@ import { type RunState, stageContext } from "./context.ts";
 import type { Execution, ExecutionEnd } from "./execution.ts";
 import { routeEvents } from "./leave.ts";
 import { cancelReason, orAborted } from "./over.ts";
+import { ENTERED, leftNext } from "./phase-data.ts";
 
 export type ForkChoice = Extract<ResolvedChoice, { readonly kind: "fanOut" }>;
 
@@ -120,7 +121,7 @@ export async function routeFailedFork(
       attempt: attempts,
       data,
     });
-    call.event(event("stage.next", { phase: "entered" }));
+    call.event(event("stage.next", ENTERED));
     const decided = await orAborted(steps.signal, decideNext(spec, stateId, deepFreeze(result), ctx));
     const reason = cancelReason(steps.signal) ?? "cancelled";
     const choice: NextDecision =
@@ -128,7 +129,7 @@ export async function routeFailedFork(
         ? { by: "default", choice: { kind: "cancel", reason } }
         : cleaned(decided.value, deps.secrets);
     for (const draft of routeEvents({ event }, stateId, choice)) call.event(draft);
-    call.event(event("stage.next", { phase: "left", choice: choice.choice.kind }));
+    call.event(event("stage.next", leftNext(choice.choice.kind)));
     return choice;
   });
   return { result, next };

@@ -8,6 +8,7 @@ import type { Execution } from "./execution.ts";
 import type { ActOutcome } from "./executor.ts";
 import type { Limits } from "./limits.ts";
 import { cancelReason, orAborted } from "./over.ts";
+import { ENTERED, finishedAs, leftAssert, leftNext, leftWith } from "./phase-data.ts";
 import { createPhases, type Phases, readAssertAnswer } from "./phases.ts";
 import type { AttemptJournal } from "./scoped-steps.ts";
 
@@ -61,10 +62,10 @@ export function leave(
     }
     const result = await exitWith(leaving, asserted);
     if (!execution.routed || result.status === "cancelled") return { kind: "left", result, next: null };
-    phases.note("stage.next", { phase: "entered" });
+    phases.note("stage.next", ENTERED);
     const next = await nextAfter(leaving, result);
     for (const draft of routeEvents(journal, execution.stateId, next)) call.event(draft);
-    phases.note("stage.next", { phase: "left", choice: next.choice.kind });
+    phases.note("stage.next", leftNext(next.choice.kind));
     return { kind: "left", result, next };
   });
 }
@@ -110,7 +111,7 @@ async function assertOn(
     ask: state.assert && (() => state.assert?.(deepFreeze<Completed<Json> | Failed>(result), ctx)),
     read: readAssertAnswer,
     otherwise: "ok",
-    say: (answer) => ({ answer: typeof answer === "string" ? answer : "retry" in answer ? "retry" : "fail" }),
+    say: leftAssert,
   });
   if (asked.kind === "cancelled") return { ...base, status: "cancelled", reason: asked.reason };
   // What failed first is not forgotten over what assert said of it.
@@ -130,9 +131,13 @@ async function assertOn(
 /** Teardown. A hook that fails fails what had not failed yet. */
 async function exitWith(leaving: Leaving, result: StageResult<Json>): Promise<StageResult<Json>> {
   const { phases, base } = leaving;
-  const code = result.status === "failed" ? { code: result.code, message: result.message } : {};
-  phases.note("attempt.finished", { outcome: result.status, ...code });
-  phases.note("stage.exit", { phase: "entered" });
+  const outcome = finishedAs(result.status);
+  const { status } = result;
+  phases.note(
+    "attempt.finished",
+    status === "failed" ? { ...outcome, code: result.code, message: result.message } : outcome,
+  );
+  phases.note("stage.exit", ENTERED);
   deepFreeze(result);
   const { exit } = leaving.execution.state;
   const fault = exit === undefined ? undefined : await runExit(leaving, result);
@@ -140,7 +145,8 @@ async function exitWith(leaving: Leaving, result: StageResult<Json>): Promise<St
     fault !== undefined && (result.status === "completed" || result.status === "skipped")
       ? { ...base, status: "failed", code: "hook", message: fault }
       : result;
-  phases.note("stage.exit", { phase: "left", outcome: ended.status, ...(fault === undefined ? {} : { fault }) });
+  const left = leftWith(ended.status);
+  phases.note("stage.exit", fault === undefined ? left : { ...left, fault });
   return ended;
 }
 

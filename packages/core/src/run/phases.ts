@@ -4,6 +4,7 @@ import type { EventType } from "../journal/events.ts";
 import type { StepCall, StepRunner } from "../journal/seam.ts";
 import type { Limits } from "./limits.ts";
 import { cancelReason } from "./over.ts";
+import { ENTERED, leftWith } from "./phase-data.ts";
 import type { AttemptJournal } from "./scoped-steps.ts";
 import { type Asked, askUserCode } from "./user-code.ts";
 
@@ -16,7 +17,7 @@ export interface PhaseHook<T> {
   readonly ask: (() => unknown) | undefined;
   read(value: unknown): Reading<T>;
   readonly otherwise: T;
-  /** What the event after the phase says of the answer: our own words only, they are not searched for secrets. */
+  /** What the event after the phase says of the answer. */
   say(value: T): JsonObject;
 }
 
@@ -36,8 +37,7 @@ export function createPhases(journal: AttemptJournal, steps: StepRunner, limits:
   };
   const leave = <T>(type: PhaseEvent, hook: PhaseHook<T>, given: Asked<unknown>): Asked<T> => {
     const asked = readAnswer(hook, given);
-    const left = asked.kind === "answered" ? hook.say(asked.value) : { outcome: asked.kind };
-    note(type, { phase: "left", ...left });
+    note(type, asked.kind === "answered" ? hook.say(asked.value) : leftWith(asked.kind));
     if (asked.kind === "failed" && asked.limit !== undefined) {
       note("limit.reached", { limit: asked.limit, message: asked.message });
     }
@@ -46,7 +46,7 @@ export function createPhases(journal: AttemptJournal, steps: StepRunner, limits:
   return {
     note,
     through: (type, hook) => {
-      note(type, { phase: "entered" });
+      note(type, ENTERED);
       const given = ask(hook);
       return given instanceof Promise ? given.then((later) => leave(type, hook, later)) : leave(type, hook, given);
     },

@@ -2,7 +2,8 @@ import { SluiceError } from "../base/errors.ts";
 import { field, isJsonObject, type Json } from "../base/json.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import type { StageResult } from "../definition/types.ts";
-import { compileEnvelope } from "../gate/envelope.ts";
+import { compileEnvelope, envelopeOf } from "../gate/envelope.ts";
+import { sharedData } from "../journal/event-data.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
 import { type ChoiceReading, resolveChoice } from "../routing/choice.ts";
 import type { NextDecision } from "../routing/next.ts";
@@ -15,13 +16,28 @@ import { offerTools } from "./offer.ts";
 import { endOf, type RunAccount } from "./outcome.ts";
 import { cancelReason } from "./over.ts";
 
+/** What is the same in every run of a pipeline in one session, by state. */
+export type PreparedStates = ReadonlyMap<string, Pick<Execution, "state" | "envelope" | "offer" | "leftSetup">>;
+
+/** Sets the states of a pipeline against the session's live tools. */
+export function prepareStates(spec: PipelineSpec, tools: RunDeps["tools"]): PreparedStates {
+  return new Map(
+    [...spec.states].map(([id, state]) => {
+      const envelope = state.patterns === undefined ? compileEnvelope(state.allowedTools) : envelopeOf(state.patterns);
+      const offer = offerTools(envelope, tools);
+      const names = offer.tools.filter((tool) => tool.allowed).map((tool) => tool.name);
+      return [id, { state, envelope, offer, leftSetup: sharedData({ phase: "left", tools: names }) }];
+    }),
+  );
+}
+
 /** The program of a pipeline: from its initial state over routes to its end. A sibling's run is the same program with one state. */
-export function pipelineProgram(spec: PipelineSpec, deps: RunDeps, meter: RunMeter): RunProgram {
-  const states = new Map<string, PreparedState>();
-  for (const [id, state] of spec.states) {
-    const envelope = compileEnvelope(state.allowedTools);
-    states.set(id, { state, envelope, offer: offerTools(envelope, deps.tools) });
-  }
+export function pipelineProgram(
+  spec: PipelineSpec,
+  deps: RunDeps,
+  meter: RunMeter,
+  states: PreparedStates = prepareStates(spec, deps.tools),
+): RunProgram {
   const run: RunOf = { spec, deps, meter, states };
   return async (steps, input) => {
     const sibling = field(input, "sibling");
@@ -31,11 +47,9 @@ export function pipelineProgram(spec: PipelineSpec, deps: RunDeps, meter: RunMet
   };
 }
 
-/** A state with what is compiled of it once a run. */
-type PreparedState = Pick<Execution, "state" | "envelope" | "offer">;
 /** What every state of one run shares. */
 interface RunOf extends Pick<Execution, "spec" | "deps" | "meter"> {
-  readonly states: ReadonlyMap<string, PreparedState>;
+  readonly states: PreparedStates;
 }
 
 /** Where a run stands between two states. */
@@ -253,10 +267,25 @@ function executionOf(
     const message = `pipeline ${spec.id} has no runnable state ${stateId}; it is not the pipeline this run was started with`;
     throw new SluiceError("Host", "state_unknown", message);
   }
-  const { state, envelope, offer } = prepared;
+  const { state, envelope, offer, leftSetup } = prepared;
   const { input, visit, turnsBefore, routed } = entry;
   const here = { runId: steps.runId, workspace: deps.workspace.root, input, visit };
-  return { ...here, spec, stateId, state, executor, envelope, offer, run, steps, deps, meter, routed, turnsBefore };
+  return {
+    ...here,
+    spec,
+    stateId,
+    state,
+    executor,
+    envelope,
+    offer,
+    leftSetup,
+    run,
+    steps,
+    deps,
+    meter,
+    routed,
+    turnsBefore,
+  };
 }
 
 function addTo({ account, turns }: Walk, state: string, ended: ExecutionEnd): void {
