@@ -51,3 +51,19 @@ export async function bareLoop(model: LanguageModelV4, stages: number): Promise<
   for (let stage = 0; stage < stages; stage += 1) await bareStage(model, `stage-${stage}`, audit);
   return audit.length;
 }
+
+/** The same side by side, `cap` at work, and their outputs put together. */
+export async function bareFan(model: LanguageModelV4, stages: number, cap: number): Promise<number> {
+  const audit: AuditEntry[] = [];
+  const outputs = new Map<string, Review>();
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < stages) {
+      const stage = `part-${next}`;
+      next += 1;
+      outputs.set(stage, await bareStage(model, stage, audit));
+    }
+  };
+  await Promise.all(Array.from({ length: cap }, worker));
+  return outputs.size;
+}

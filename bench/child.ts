@@ -9,6 +9,7 @@ await serve(await open({ quick: mode === "quick" }));
 
 async function serve(workload: Workload): Promise<void> {
   for (let done = 0; done < workload.warmUps; done += 1) await workload.slice();
+  workload.warmedUp?.();
   process.on("message", (message) => {
     if (message === "slice") void measure(workload).then((slice) => process.send?.(slice));
     else void (workload.close?.() ?? Promise.resolve()).then(() => process.disconnect());

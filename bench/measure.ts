@@ -13,6 +13,8 @@ export interface Workload {
   /** How often a slice is done before anything is measured. */
   readonly warmUps: number;
   slice(): Promise<Omit<Slice, "cpuMs">>;
+  /** Called once between the warm-ups and the first slice that is measured. */
+  warmedUp?(): void;
   close?(): Promise<void>;
 }
 

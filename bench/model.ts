@@ -80,7 +80,7 @@ function partsOf({ reasoning, text, tool, input }: Answer, call: number): readon
   return parts;
 }
 
-/** A text in pieces of about a token or two. */
+/** A text as it is streamed. */
 export function pieces(text: string, count: number): readonly string[] {
   const size = Math.ceil(text.length / count);
   return Array.from({ length: count }, (_, at) => text.slice(at * size, (at + 1) * size)).filter(

@@ -33,10 +33,10 @@ const REASONING =
 const TEXT =
   "I compared the change with the plan. The delay doubles and is capped as asked, and the jitter is gone on purpose. One thing is off by one: the final attempt is skipped. The tests pass because none of them counts the attempts of a failing upload.";
 
-/** Some forty pieces of thinking and text, twenty of arguments. */
+/** Two tokens a piece, as its usage counts them. */
 export const REVIEW_ANSWER: Answer = {
-  reasoning: pieces(REASONING, 22),
-  text: pieces(TEXT, 18),
+  reasoning: pieces(REASONING, 38),
+  text: pieces(TEXT, 25),
   tool: COMPLETION_TOOL,
-  input: pieces(JSON.stringify(REVIEW), 20),
+  input: pieces(JSON.stringify(REVIEW), 44),
 };

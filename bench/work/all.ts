@@ -1,6 +1,6 @@
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import { callsInOneTranscript } from "./calls.ts";
-import { fanOutOfThousand, fanOutOnVirtualClock } from "./fan-out.ts";
+import { bareFanOut, fanOutOfThousand, fanOutOnVirtualClock } from "./fan-out.ts";
 import { heapOfFinishedRuns } from "./heap.ts";
 import { listenersLeft, longRun } from "./long-run.ts";
 import { rawCommits, sqliteStages } from "./sqlite.ts";
@@ -16,6 +16,7 @@ export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promis
   ["calls-200", callsInOneTranscript(200)],
   ["calls-1000", callsInOneTranscript(1000)],
   ["calls-3000", callsInOneTranscript(3000)],
+  ["bare-fan-out", bareFanOut],
   ["fan-out", fanOutOfThousand],
   ["fan-out-virtual", fanOutOnVirtualClock],
   ["long-run", longRun],

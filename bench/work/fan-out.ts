@@ -1,13 +1,15 @@
+import { setTimeout } from "node:timers/promises";
 import { type Clock, done, fanOut, pipeline, type Stage, type StageContext } from "@sluice/core";
 import { z } from "zod";
+import { bareFan } from "../bare.ts";
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import { streamingModel } from "../model.ts";
 import { REVIEW_ANSWER, type Review, TASK } from "../review.ts";
 import { benchSession, completed, scratch, shortMemory } from "../session.ts";
-import { reviewModel, reviewStage } from "./stages.ts";
+import { reviewStage } from "./stages.ts";
 
 const CAP = 8;
-/** Virtual milliseconds of one model call. */
+/** Milliseconds of one model call. */
 const CALL_MS = 10;
 
 /** A state that forks into `siblings` one-turn stages, and one that joins them. */
@@ -27,18 +29,40 @@ function fork(siblings: number) {
   });
 }
 
+/** A model whose calls take time, once it is told to: what is compiled is the same, and warms up sooner without waiting. */
+function slowModel() {
+  let callMs = 0;
+  const wait = (): Promise<void> | undefined => (callMs === 0 ? undefined : setTimeout(callMs));
+  return {
+    model: streamingModel(() => REVIEW_ANSWER, wait),
+    slowDown: () => {
+      callMs = CALL_MS;
+    },
+  };
+}
+
+/** A thousand siblings of one turn each and their join. */
 export async function fanOutOfThousand({ quick }: WorkloadOptions): Promise<Workload> {
   const siblings = quick ? 100 : 1000;
   const forking = fork(siblings);
-  const session = benchSession(scratch(), { model: reviewModel(), maxParallel: CAP, store: shortMemory() });
-  return {
-    warmUps: quick ? 1 : 20,
-    slice: async () => {
-      completed(await session.run(forking, { task: TASK }));
-      return { units: siblings, facts: {} };
-    },
-    close: session.close,
+  const { model, slowDown } = slowModel();
+  const session = benchSession(scratch(), { model, maxParallel: CAP, store: shortMemory() });
+  const slice = async () => {
+    completed(await session.run(forking, { task: TASK }));
+    return { units: siblings, facts: {} };
   };
+  return { warmUps: quick ? 1 : 20, slice, warmedUp: slowDown, close: session.close };
+}
+
+/** What somebody would write instead: eight workers that take the next stage until none is left. */
+export async function bareFanOut({ quick }: WorkloadOptions): Promise<Workload> {
+  const siblings = quick ? 100 : 1000;
+  const { model, slowDown } = slowModel();
+  const slice = async () => {
+    await bareFan(model, siblings, CAP);
+    return { units: siblings, facts: {} };
+  };
+  return { warmUps: quick ? 1 : 40, slice, warmedUp: slowDown };
 }
 
 /** The same under a clock that is turned by hand: how many were at work at most, and how long it all took. */
