@@ -1,17 +1,25 @@
-import type { LanguageModelV4, LanguageModelV4CallOptions, SharedV4ProviderOptions } from "@ai-sdk/provider";
-import { SluiceError } from "@sluice/core";
 import type { ResolvedModel } from "./model.ts";
-import { baseUrl, loadProvider, type ModelOptions, setting, steady, trimmedUrl } from "./provider-settings.ts";
+import {
+  baseUrl,
+  loadProvider,
+  type ModelOptions,
+  requireKey,
+  steady,
+  trimmedUrl,
+  withDefaults,
+} from "./provider-settings.ts";
 
 const HOME = "https://api.anthropic.com";
 
+/** Arguments are only used when they are complete; eager streaming would skip their check and proxies refuse its flag. */
+export const ANTHROPIC_WHOLE_ARGUMENTS = { toolStreaming: false } as const;
+
+/** For names the package does not know, where it would ask for 4096: less than one long file. */
+const UNKNOWN_MODEL_MAX_OUTPUT_TOKENS = 8_192;
+
 /** `anthropic/<name>`. Reads ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL, which may end in `/v1` or not. */
 export async function resolveAnthropic(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {
-  const apiKey = setting(options.env, "ANTHROPIC_API_KEY");
-  if (apiKey === undefined) {
-    const detail = { variables: ["ANTHROPIC_API_KEY"] };
-    throw new SluiceError("Session", "missing_key", `${id} needs a key: set ANTHROPIC_API_KEY`, { detail });
-  }
+  const apiKey = requireKey(id, options, "ANTHROPIC_API_KEY");
   // Always given, since the package would read the variable of the process otherwise.
   const url = baseUrl(options, "anthropic", "ANTHROPIC_BASE_URL") ?? new URL(HOME);
   const { createAnthropic } = await loadProvider("@ai-sdk/anthropic", () => import("@ai-sdk/anthropic"));
@@ -21,29 +29,8 @@ export async function resolveAnthropic(id: string, name: string, options: ModelO
   const model = createAnthropic({ apiKey, baseURL }).languageModel(name);
   // Proxies refuse request fields they do not know, so the cache is asked for at home only.
   const cache = options.promptCache !== false && url.origin === HOME;
-  return steady(id, withDefaults(model, cache), [apiKey]);
-}
-
-/** The same model with our defaults for its options; what a call says itself wins. */
-function withDefaults(model: LanguageModelV4, cache: boolean): LanguageModelV4 {
-  const defaults = {
-    // Arguments are only used when they are complete; eager streaming would skip their check and proxies refuse its flag.
-    toolStreaming: false,
-    ...(cache ? { cacheControl: { type: "ephemeral" } } : {}),
-  };
-  const merged = (call: LanguageModelV4CallOptions): LanguageModelV4CallOptions => {
-    const providerOptions: SharedV4ProviderOptions = {
-      ...call.providerOptions,
-      anthropic: { ...defaults, ...call.providerOptions?.anthropic },
-    };
-    return { ...call, providerOptions };
-  };
-  return {
-    specificationVersion: "v4",
-    provider: model.provider,
-    modelId: model.modelId,
-    supportedUrls: model.supportedUrls,
-    doGenerate: (call) => model.doGenerate(merged(call)),
-    doStream: (call) => model.doStream(merged(call)),
-  };
+  const anthropic = { ...ANTHROPIC_WHOLE_ARGUMENTS, ...(cache ? { cacheControl: { type: "ephemeral" } } : {}) };
+  // The API wants a maximum in every request; the package knows that of each Claude model.
+  const maximum = name.includes("claude-") ? undefined : UNKNOWN_MODEL_MAX_OUTPUT_TOKENS;
+  return steady(id, withDefaults(model, { anthropic }, maximum), [apiKey]);
 }

@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type { ResolvedModel } from "./model.ts";
-import { baseUrl, loadProvider, type ModelOptions, setting, steady, trimmedUrl } from "./provider-settings.ts";
+import { baseUrl, loadProvider, type ModelOptions, setting, steady, versioned } from "./provider-settings.ts";
 
 const ADDRESS = "OPENAI_COMPATIBLE_BASE_URL";
 
@@ -16,7 +16,7 @@ export async function resolveOpenAICompatible(id: string, name: string, options:
   const { createOpenAICompatible } = await loadProvider("@ai-sdk/openai-compatible", load);
   const model = createOpenAICompatible({
     name: "openai-compatible",
-    baseURL: url.pathname === "/" ? `${trimmedUrl(url)}/v1` : trimmedUrl(url),
+    baseURL: versioned(url, "/v1"),
     includeUsage: true,
     ...(apiKey === undefined ? {} : { apiKey }),
   }).languageModel(name);

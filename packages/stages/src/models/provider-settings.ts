@@ -1,4 +1,4 @@
-import type { LanguageModelV4 } from "@ai-sdk/provider";
+import type { LanguageModelV4, LanguageModelV4CallOptions, SharedV4ProviderOptions } from "@ai-sdk/provider";
 import { type Clock, SluiceError } from "@sluice/core";
 import type { ResolvedModel } from "./model.ts";
 
@@ -26,12 +26,28 @@ export function setting(env: ModelOptions["env"], name: string): string | undefi
   return value === "" ? undefined : value;
 }
 
+/** The key in a variable. Throws Session `missing_key` when it is not set. */
+export function requireKey(id: string, options: ModelOptions, variable: string): string {
+  const key = setting(options.env, variable);
+  if (key !== undefined) return key;
+  const detail = { variables: [variable] };
+  throw new SluiceError("Session", "missing_key", `${id} needs a key: set ${variable}`, { detail });
+}
+
 /** The configured address, else the one in the environment. Throws Validation `invalid_base_url`. */
 export function baseUrl(options: ModelOptions, provider: string, variable: string): URL | undefined {
-  const configured = options.baseUrls?.[provider];
-  const value = configured ?? setting(options.env, variable);
-  if (value === undefined) return undefined;
-  const from = configured === undefined ? variable : `the base URL configured for ${provider}`;
+  const value = setting(options.env, variable);
+  return configuredUrl(options, provider) ?? (value === undefined ? undefined : parseUrl(value, variable));
+}
+
+/** The address the configuration gives a provider. Throws Validation `invalid_base_url`. */
+export function configuredUrl(options: Pick<ModelOptions, "baseUrls">, provider: string): URL | undefined {
+  const value = options.baseUrls?.[provider];
+  return value === undefined ? undefined : parseUrl(value, `the base URL configured for ${provider}`);
+}
+
+/** An http(s) address; `from` says where it stands. Throws Validation `invalid_base_url`, never with the value. */
+export function parseUrl(value: string, from: string): URL {
   const url = URL.canParse(value) ? new URL(value) : undefined;
   if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:")) {
     throw invalidUrl(`${from} is not an http(s) URL; write one such as https://host/v1`);
@@ -43,13 +59,45 @@ export function baseUrl(options: ModelOptions, provider: string, variable: strin
   return url;
 }
 
-function invalidUrl(message: string): SluiceError {
+export function invalidUrl(message: string): SluiceError {
   return new SluiceError("Validation", "invalid_base_url", message);
+}
+
+export function invalidModel(message: string): SluiceError {
+  return new SluiceError("Validation", "invalid_model", message);
+}
+
+/** The address as the packages take it; one without a path gets the usual one. */
+export function versioned(url: URL, path: string): string {
+  return url.pathname === "/" ? `${url.origin}${path}` : trimmedUrl(url);
 }
 
 /** Without query, fragment and closing slashes, which the packages would glue their paths to. */
 export function trimmedUrl(url: URL): string {
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
+}
+
+/** The same model with defaults for its providers' options; what a call says itself wins, member by member. */
+export function withDefaults(
+  model: LanguageModelV4,
+  providers: SharedV4ProviderOptions,
+  maxOutputTokens?: number,
+): LanguageModelV4 {
+  const merged = (call: LanguageModelV4CallOptions): LanguageModelV4CallOptions => {
+    const providerOptions: SharedV4ProviderOptions = { ...call.providerOptions };
+    for (const [name, defaults] of Object.entries(providers))
+      providerOptions[name] = { ...defaults, ...call.providerOptions?.[name] };
+    const maximum = call.maxOutputTokens ?? maxOutputTokens;
+    return { ...call, providerOptions, ...(maximum === undefined ? {} : { maxOutputTokens: maximum }) };
+  };
+  return {
+    specificationVersion: "v4",
+    provider: model.provider,
+    modelId: model.modelId,
+    supportedUrls: model.supportedUrls,
+    doGenerate: (call) => model.doGenerate(merged(call)),
+    doStream: (call) => model.doStream(merged(call)),
+  };
 }
 
 /** Loads a provider package; one that is not there is a Session error `provider_not_installed` that says what to install. */

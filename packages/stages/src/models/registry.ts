@@ -2,9 +2,13 @@ import { resolve } from "node:path";
 import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
 import { didYouMean, SluiceError } from "@sluice/core";
 import { resolveAnthropic } from "./anthropic.ts";
+import { resolveGateway } from "./gateway.ts";
+import { resolveGoogle } from "./google.ts";
 import type { ResolvedModel } from "./model.ts";
+import { resolveOllama } from "./ollama.ts";
+import { resolveOpenAI } from "./openai.ts";
 import { resolveOpenAICompatible } from "./openai-compatible.ts";
-import { type ModelOptions, steady } from "./provider-settings.ts";
+import { invalidModel, type ModelOptions, steady } from "./provider-settings.ts";
 
 /** A model object of the AI SDK's provider interface, of any version it has had. */
 export type ModelObject = LanguageModelV4 | LanguageModelV3 | LanguageModelV2;
@@ -20,6 +24,13 @@ export interface ProviderInfo {
   readonly variables: readonly { readonly name: string; readonly required: boolean }[];
 }
 
+const OPENAI_VARIABLES: ProviderInfo["variables"] = [
+  { name: "OPENAI_API_KEY", required: true },
+  { name: "OPENAI_BASE_URL", required: false },
+  { name: "OPENAI_ORG_ID", required: false },
+  { name: "OPENAI_PROJECT_ID", required: false },
+];
+
 export const MODEL_PROVIDERS: readonly ProviderInfo[] = [
   {
     name: "anthropic",
@@ -28,6 +39,45 @@ export const MODEL_PROVIDERS: readonly ProviderInfo[] = [
     variables: [
       { name: "ANTHROPIC_API_KEY", required: true },
       { name: "ANTHROPIC_BASE_URL", required: false },
+    ],
+  },
+  {
+    name: "openai",
+    form: "openai/<model>",
+    package: "@ai-sdk/openai",
+    variables: OPENAI_VARIABLES,
+  },
+  {
+    name: "openai-chat",
+    form: "openai-chat/<model>",
+    package: "@ai-sdk/openai",
+    variables: OPENAI_VARIABLES,
+  },
+  {
+    name: "google",
+    form: "google/<model>",
+    package: "@ai-sdk/google",
+    variables: [
+      { name: "GOOGLE_GENERATIVE_AI_API_KEY", required: true },
+      { name: "GOOGLE_GENERATIVE_AI_BASE_URL", required: false },
+    ],
+  },
+  {
+    name: "gateway",
+    form: "gateway/<provider>/<model>",
+    package: "@ai-sdk/gateway",
+    variables: [
+      { name: "AI_GATEWAY_API_KEY", required: true },
+      { name: "AI_GATEWAY_BASE_URL", required: false },
+    ],
+  },
+  {
+    name: "ollama",
+    form: "ollama/<model>",
+    package: "@ai-sdk/openai-compatible",
+    variables: [
+      { name: "OLLAMA_HOST", required: false },
+      { name: "OLLAMA_API_KEY", required: false },
     ],
   },
   {
@@ -57,6 +107,16 @@ export async function resolveModel(model: string | ModelObject, options: ModelOp
   switch (provider) {
     case "anthropic":
       return resolveAnthropic(model, modelName(model, name), options);
+    case "openai":
+      return resolveOpenAI("responses", model, modelName(model, name), options);
+    case "openai-chat":
+      return resolveOpenAI("chat", model, modelName(model, name), options);
+    case "google":
+      return resolveGoogle(model, modelName(model, name), options);
+    case "gateway":
+      return resolveGateway(model, modelName(model, name), options);
+    case "ollama":
+      return resolveOllama(model, modelName(model, name), options);
     case "openai-compatible":
       return resolveOpenAICompatible(model, modelName(model, name), options);
     default:
@@ -93,14 +153,10 @@ function modelName(id: string, name: string): string {
   return name;
 }
 
-function invalidModel(message: string): SluiceError {
-  return new SluiceError("Validation", "invalid_model", message);
-}
-
 function unknownProvider(id: string): SluiceError {
   const names = MODEL_PROVIDERS.map((info) => info.name);
   const prefix = id.replace(/[/:].*$/su, "").toLowerCase();
-  // `openai` is nearer to nothing by letters, but it is how the long name begins.
+  // The beginning of a long name is near to nothing by letters.
   const meant =
     didYouMean(prefix, names) ??
     names.find((name) => name === prefix || (prefix.length > 3 && name.startsWith(prefix)));
