@@ -9,9 +9,22 @@ const reports = join(root, ".reports");
 const checkTimeoutMs = 10 * 60_000;
 
 /** The order of the test folders, the quick ones first. A folder that is not named here comes after them. */
-const order = ["house", "types", "unit", "property", "conformance", "wire", "command", "examples", "docs"];
+const order = [
+  "house",
+  "types",
+  "unit",
+  "property",
+  "conformance",
+  "wire",
+  "attack",
+  "facts",
+  "command",
+  "examples",
+  "docs",
+  "packages",
+];
 /** The folders whose tests start the built command. */
-const onBuild = new Set(["command", "examples", "docs"]);
+const onBuild = new Set(["command", "examples", "docs", "packages"]);
 
 const checks = [
   { name: "types", run: () => runTool("typescript/bin/tsc", ["-b"]) },
