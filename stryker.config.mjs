@@ -1,0 +1,23 @@
+// `npm run mutate`: breaks the folders whose rules everything hangs on, one place at a time, and runs the tests that reach
+// each place. `npm run mutate -- --mutate packages/core/src/gate/decide.ts` does one file.
+
+/** @type {import("@stryker-mutator/api/core").PartialStrykerOptions} */
+export default {
+  mutate: ["packages/core/src/{gate,routing,journal}/**/*.ts"],
+  testRunner: "vitest",
+  vitest: { configFile: "vitest.mutate.config.ts", related: false },
+  // TypeScript 7 has no programming interface; tests run sources without it.
+  tsconfigFile: "none.json",
+  coverageAnalysis: "perTest",
+  ignoreStatic: true,
+  concurrency: 2,
+  timeoutMS: 20_000,
+  reporters: ["clear-text", "json", "html"],
+  clearTextReporter: { allowColor: false, logTests: false, reportTests: false },
+  jsonReporter: { fileName: ".reports/mutation.json" },
+  htmlReporter: { fileName: ".reports/mutation.html" },
+  tempDirName: ".reports/mutated",
+  ignorePatterns: ["/.reports", "/packages/*/dist", "/.git"],
+  symlinkNodeModules: true,
+  plugins: ["@stryker-mutator/vitest-runner"],
+};
