@@ -1,6 +1,6 @@
 import { compileEnvelope, EVENT_TYPES } from "@sluice/core";
 import { eventData } from "@sluice/core/schemas";
-import { builtinTools, MODEL_PROVIDERS } from "@sluice/stages";
+import { builtinTools, DEFAULT_MODELS, DEFAULT_MODELS_DATE, MODEL_PROVIDERS } from "@sluice/stages";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { codesIn, readPage, sectionOf, tableOf } from "./pages.ts";
@@ -47,6 +47,12 @@ test("docs/models.md lists the providers with their variables and packages", () 
     name === undefined ? "" : `\`${name}\``,
   ]);
   expect(documented).toEqual(known);
+});
+
+test("docs/models.md lists the models that are chosen by key, with their date", () => {
+  const section = sectionOf(readPage("docs/models.md"), "## Without `--model`");
+  expect(tableOf(section)).toEqual(DEFAULT_MODELS.map(({ variable, id }) => [`\`${variable}\``, `\`${id}\``]));
+  expect(section).toContain(`As of ${DEFAULT_MODELS_DATE}`);
 });
 
 test("docs/tools.md lists the built-in tools with their effects and inputs", () => {

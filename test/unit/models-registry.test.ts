@@ -22,29 +22,30 @@ async function faultOf(model: string | ModelObject, env: Readonly<Record<string,
 }
 
 describe("a model id", () => {
-  test("of Anthropic needs its key and says which variable", async () => {
-    const fault = await faultOf("anthropic/claude-x");
+  afterEach(() => {
+    vi.unstubAllEnvs();
+  });
+
+  test.each([
+    ["anthropic/claude-x", "ANTHROPIC_API_KEY"],
+    ["openai/gpt-x", "OPENAI_API_KEY"],
+    ["openai-chat/gpt-x", "OPENAI_API_KEY"],
+    ["google/gemini-x", "GOOGLE_GENERATIVE_AI_API_KEY"],
+    ["gateway/openai/gpt-x", "AI_GATEWAY_API_KEY"],
+  ])("%s needs its key and says which variable", async (id, variable) => {
+    const fault = await faultOf(id);
     expect(fault).toMatchObject({
       class: "Session",
       code: "missing_key",
-      message: "anthropic/claude-x needs a key: set ANTHROPIC_API_KEY",
-      detail: { variables: ["ANTHROPIC_API_KEY"] },
+      message: `${id} needs a key: set ${variable}`,
+      detail: { variables: [variable] },
     });
-    expect(await faultOf("anthropic/claude-x", { ANTHROPIC_API_KEY: "  " })).toMatchObject({ code: "missing_key" });
-  });
-
-  test("never falls back to the keys and addresses of the process", async () => {
-    process.env.ANTHROPIC_API_KEY = "sk-of-the-process";
-    process.env.ANTHROPIC_BASE_URL = "http://127.0.0.1:9/v1";
-    try {
-      expect(await faultOf("anthropic/claude-x")).toMatchObject({ code: "missing_key" });
-      const model = await resolveModel("anthropic/claude-x", { ...NO_ENV, env: { ANTHROPIC_API_KEY: "given" } });
-      expect(JSON.stringify(model.at(FIRST))).not.toContain("127.0.0.1:9");
-      expect(model.secrets).toEqual(["given"]);
-    } finally {
-      delete process.env.ANTHROPIC_API_KEY;
-      delete process.env.ANTHROPIC_BASE_URL;
-    }
+    expect(await faultOf(id, { [variable]: "  " })).toMatchObject({ code: "missing_key" });
+    vi.stubEnv(variable, "of-the-process");
+    expect(await faultOf(id)).toMatchObject({ code: "missing_key" });
+    const model = await resolveModel(id, { ...NO_ENV, env: { [variable]: "given" } });
+    expect(model).toMatchObject({ id, secrets: ["given"] });
+    expect(model.at(FIRST).modelId).toBe(id.slice(id.indexOf("/") + 1));
   });
 
   test("of an OpenAI-compatible server needs an address, and a key only where there is one", async () => {
@@ -86,9 +87,14 @@ describe("a model id", () => {
   test.each([
     ["antropic/claude-x", "Did you mean anthropic/<model>?"],
     ["Anthropic/claude-x", "Did you mean anthropic/<model>?"],
-    ["openai/gpt-x", "Did you mean openai-compatible/<model>?"],
+    ["goog/gemini-x", "Did you mean google/<model>?"],
+    ["open-ai/gpt-x", "Did you mean openai/<model>?"],
+    ["olama/llama3", "Did you mean ollama/<model>?"],
     ["script:x.json", "Did you mean scripted:<file>?"],
-    ["claude-x", "Known: anthropic/<model>, openai-compatible/<model>, scripted:<file>."],
+    [
+      "claude-x",
+      "Known: anthropic/<model>, openai/<model>, openai-chat/<model>, google/<model>, gateway/<provider>/<model>, ollama/<model>, openai-compatible/<model>, scripted:<file>.",
+    ],
     ["constructor/x", "Known: anthropic/<model>"],
   ])("of an unknown provider (%s) names the known ones", async (id, words) => {
     const fault = await faultOf(id);
@@ -97,12 +103,19 @@ describe("a model id", () => {
     expect(fault.message).toContain(words);
   });
 
-  test.each([["anthropic/"], ["anthropic"], ["openai-compatible/ "], ["scripted:"]])(
-    "without a model (%s) says so",
-    async (id) => {
-      expect(await faultOf(id)).toMatchObject({ class: "Validation", code: "invalid_model" });
-    },
-  );
+  test.each([
+    ["anthropic/"],
+    ["anthropic"],
+    ["openai-compatible/ "],
+    ["openai/"],
+    ["google"],
+    ["ollama/"],
+    ["gateway/openai"],
+    ["gateway/openai/"],
+    ["scripted:"],
+  ])("without a model (%s) says so", async (id) => {
+    expect(await faultOf(id)).toMatchObject({ class: "Validation", code: "invalid_model" });
+  });
 
   test("lists what each provider reads, for help and doctor", () => {
     expect(
@@ -112,6 +125,11 @@ describe("a model id", () => {
       ]),
     ).toEqual([
       ["anthropic", ["ANTHROPIC_API_KEY"]],
+      ["openai", ["OPENAI_API_KEY"]],
+      ["openai-chat", ["OPENAI_API_KEY"]],
+      ["google", ["GOOGLE_GENERATIVE_AI_API_KEY"]],
+      ["gateway", ["AI_GATEWAY_API_KEY"]],
+      ["ollama", []],
       ["openai-compatible", ["OPENAI_COMPATIBLE_BASE_URL"]],
       ["scripted", []],
     ]);
@@ -120,6 +138,7 @@ describe("a model id", () => {
 
 describe("the request that leaves", () => {
   afterEach(() => {
+    vi.unstubAllEnvs();
     vi.unstubAllGlobals();
   });
 
@@ -127,9 +146,9 @@ describe("the request that leaves", () => {
   async function requestOf(
     id: string,
     options: Partial<ModelOptions>,
-    providerOptions?: ModelRequest["providerOptions"],
+    settings: Pick<ModelRequest, "providerOptions" | "temperature" | "maxOutputTokens"> = {},
   ) {
-    const fetched = vi.fn((_url: string, _init: { body: string }) =>
+    const fetched = vi.fn((_url: string, _init: { body: string; headers: HeadersInit }) =>
       Promise.resolve(new Response("no", { status: 500 })),
     );
     vi.stubGlobal("fetch", fetched);
@@ -141,34 +160,72 @@ describe("the request that leaves", () => {
       prompt,
       tools,
       signal,
-      ...(providerOptions === undefined ? {} : { providerOptions }),
+      ...settings,
     });
     const [url, init] = fetched.mock.lastCall ?? [];
     const body: JsonObject = JSON.parse(init?.body ?? "{}");
-    return { url, body };
+    return { url, body, headers: Object.fromEntries(new Headers(init?.headers)) };
   }
 
   const key = { ANTHROPIC_API_KEY: "k" };
+  const keys = { ...key, OPENAI_API_KEY: "k", GOOGLE_GENERATIVE_AI_API_KEY: "k", AI_GATEWAY_API_KEY: "k" };
+  const google = "models/m:streamGenerateContent?alt=sse";
   test.each([
-    [undefined, "https://api.anthropic.com/v1/messages"],
-    ["https://api.anthropic.com", "https://api.anthropic.com/v1/messages"],
-    ["https://api.anthropic.com/v1/", "https://api.anthropic.com/v1/messages"],
-    ["http://127.0.0.1:4000", "http://127.0.0.1:4000/v1/messages"],
-    ["http://127.0.0.1:4000/v1", "http://127.0.0.1:4000/v1/messages"],
-    ["https://proxy.example.com/anthropic/", "https://proxy.example.com/anthropic/v1/messages"],
-    ["https://proxy.example.com/anthropic/v2", "https://proxy.example.com/anthropic/v2/messages"],
-  ])("to Anthropic, with ANTHROPIC_BASE_URL %s, goes to %s", async (address, url) => {
-    const env = address === undefined ? key : { ...key, ANTHROPIC_BASE_URL: address };
-    expect((await requestOf("anthropic/m", { env })).url).toBe(url);
+    ["anthropic/m", {}, "https://api.anthropic.com/v1/messages"],
+    ["anthropic/m", { ANTHROPIC_BASE_URL: "https://api.anthropic.com" }, "https://api.anthropic.com/v1/messages"],
+    ["anthropic/m", { ANTHROPIC_BASE_URL: "https://api.anthropic.com/v1/" }, "https://api.anthropic.com/v1/messages"],
+    ["anthropic/m", { ANTHROPIC_BASE_URL: "http://127.0.0.1:4000" }, "http://127.0.0.1:4000/v1/messages"],
+    ["anthropic/m", { ANTHROPIC_BASE_URL: "https://host.example/x/" }, "https://host.example/x/v1/messages"],
+    ["anthropic/m", { ANTHROPIC_BASE_URL: "https://host.example/x/v2" }, "https://host.example/x/v2/messages"],
+    ["openai/m", {}, "https://api.openai.com/v1/responses"],
+    ["openai/m", { OPENAI_BASE_URL: "http://127.0.0.1:4000" }, "http://127.0.0.1:4000/v1/responses"],
+    ["openai/m", { OPENAI_BASE_URL: "https://host.example/x/" }, "https://host.example/x/responses"],
+    ["openai-chat/m", {}, "https://api.openai.com/v1/chat/completions"],
+    ["openai-chat/m", { OPENAI_BASE_URL: "https://host.example/v1/" }, "https://host.example/v1/chat/completions"],
+    ["google/m", {}, `https://generativelanguage.googleapis.com/v1beta/${google}`],
+    ["google/m", { GOOGLE_GENERATIVE_AI_BASE_URL: "http://127.0.0.1:1" }, `http://127.0.0.1:1/v1beta/${google}`],
+    ["google/m", { GOOGLE_GENERATIVE_AI_BASE_URL: "https://host.example/g" }, `https://host.example/g/${google}`],
+    ["gateway/p/m", {}, "https://ai-gateway.vercel.sh/v4/ai/language-model"],
+    ["gateway/p/m", { AI_GATEWAY_BASE_URL: "http://127.0.0.1:1/" }, "http://127.0.0.1:1/v4/ai/language-model"],
+    ["gateway/p/m", { AI_GATEWAY_BASE_URL: "https://host.example/a" }, "https://host.example/a/language-model"],
+    ["openai-compatible/m", { OPENAI_COMPATIBLE_BASE_URL: "http://[::1]:1" }, "http://[::1]:1/v1/chat/completions"],
+    ["openai-compatible/m", { OPENAI_COMPATIBLE_BASE_URL: "http://h:1/v1/" }, "http://h:1/v1/chat/completions"],
+    ["openai-compatible/m", { OPENAI_COMPATIBLE_BASE_URL: "https://h/openai" }, "https://h/openai/chat/completions"],
+  ])("of %s with %j goes to %s", async (id, env, url) => {
+    expect((await requestOf(id, { env: { ...keys, ...env } })).url).toBe(url);
   });
 
   test.each([
-    ["http://127.0.0.1:11434", "http://127.0.0.1:11434/v1/chat/completions"],
-    ["http://127.0.0.1:11434/v1/", "http://127.0.0.1:11434/v1/chat/completions"],
-    ["https://host.example.com/openai", "https://host.example.com/openai/chat/completions"],
-  ])("to an OpenAI-compatible server at %s goes to %s", async (address, url) => {
-    expect((await requestOf("openai-compatible/m", { env: { OPENAI_COMPATIBLE_BASE_URL: address } })).url).toBe(url);
+    [undefined, "http://127.0.0.1:11434"],
+    ["localhost", "http://localhost:11434"],
+    ["192.168.1.7:8080", "http://192.168.1.7:8080"],
+    [":8080", "http://127.0.0.1:8080"],
+    ["0.0.0.0", "http://127.0.0.1:11434"],
+    ["0.0.0.0:1", "http://127.0.0.1:1"],
+    ["::1", "http://[::1]:11434"],
+    ["[::1]", "http://[::1]:11434"],
+    ["[::]:1", "http://[::1]:1"],
+    ["http://gpu.example", "http://gpu.example"],
+    ["https://gpu.example/", "https://gpu.example"],
+    ["https://gpu.example:8443/ollama/", "https://gpu.example:8443/ollama"],
+    ["gpu.example/ollama", "http://gpu.example:11434/ollama"],
+    ["http://127.0.0.1:11434/v1", "http://127.0.0.1:11434"],
+    ['"gpu.example"', "http://gpu.example:11434"],
+    ["ollama.com", "https://ollama.com"],
+  ])("to Ollama with OLLAMA_HOST %s goes to %s", async (host, address) => {
+    const env = host === undefined ? {} : { OLLAMA_HOST: host };
+    expect((await requestOf("ollama/m:8b", { env })).url).toBe(`${address}/v1/chat/completions`);
   });
+
+  test.each([["host:port"], ["host:"], ["host:99999"], ["a b"], ["ftp://host"], ["http://me:hunter2@host"]])(
+    "to Ollama is refused for an OLLAMA_HOST that is none (%s), without repeating it",
+    async (host) => {
+      const fault = await faultOf("ollama/m", { OLLAMA_HOST: host });
+      expect(fault).toMatchObject({ class: "Validation", code: "invalid_base_url" });
+      expect(fault.message).toContain("OLLAMA_HOST");
+      expect(fault.message).not.toContain("hunter2");
+    },
+  );
 
   test("goes to the configured address rather than the one in the environment", async () => {
     const env = { ...key, ANTHROPIC_BASE_URL: "http://127.0.0.1:1" };
@@ -189,9 +246,100 @@ describe("the request that leaves", () => {
   test("asks for whole tool arguments, unless the call says otherwise", async () => {
     const plain = await requestOf("anthropic/m", { env: key });
     expect(JSON.stringify(plain.body.tools)).not.toContain("eager_input_streaming");
-    const eager = await requestOf("anthropic/m", { env: key }, { anthropic: { toolStreaming: true } });
+    const eager = await requestOf(
+      "anthropic/m",
+      { env: key },
+      { providerOptions: { anthropic: { toolStreaming: true } } },
+    );
     expect(JSON.stringify(eager.body.tools)).toContain("eager_input_streaming");
     expect(eager.body).toHaveProperty("cache_control");
+  });
+
+  test("to OpenAI keeps nothing there and asks reasoning models for what brings their reasoning back", async () => {
+    const reasoning = await requestOf("openai/gpt-6-astra", { env: keys });
+    expect(reasoning.body).toMatchObject({ store: false, include: ["reasoning.encrypted_content"] });
+    const plain = await requestOf("openai/gpt-4.1", { env: keys });
+    expect(plain.body).toMatchObject({ store: false });
+    expect(plain.body).not.toHaveProperty("include");
+  });
+
+  test("to OpenAI holds no field that a plain chat server would not know, in chat completions", async () => {
+    const { body } = await requestOf("openai-chat/gpt-4.1", { env: keys });
+    expect(Object.keys(body).toSorted()).toEqual(["messages", "model", "stream", "stream_options", "tools"]);
+  });
+
+  test("to OpenAI names the organization and the project that the environment names", async () => {
+    const env = { ...keys, OPENAI_ORG_ID: "org-1", OPENAI_PROJECT_ID: "proj-1" };
+    const named = { "openai-organization": "org-1", "openai-project": "proj-1" };
+    expect((await requestOf("openai/m", { env })).headers).toMatchObject(named);
+    for (const name of Object.keys(named))
+      expect((await requestOf("openai/m", { env: keys })).headers).not.toHaveProperty(name);
+  });
+
+  test("through the gateway asks a model for what it is asked for directly, and no more", async () => {
+    const optionsOf = async (id: string, options: Partial<ModelOptions> = {}) =>
+      (await requestOf(id, { env: keys, ...options })).body.providerOptions;
+    expect(await optionsOf("gateway/openai/gpt-x")).toEqual({
+      gateway: { caching: "auto" },
+      openai: { store: false },
+    });
+    expect(await optionsOf("gateway/anthropic/claude-x")).toEqual({
+      gateway: { caching: "auto" },
+      anthropic: { toolStreaming: false },
+    });
+    expect(await optionsOf("gateway/x/y", { promptCache: false })).toEqual({});
+  });
+
+  test("through the gateway tells nothing of the process it comes from", async () => {
+    for (const name of ["DEPLOYMENT_ID", "ENV", "REGION", "PROJECT_ID"]) vi.stubEnv(`VERCEL_${name}`, "of-the-process");
+    vi.stubEnv("AI_GATEWAY_API_KEY", "of-the-process");
+    const { headers } = await requestOf("gateway/openai/gpt-x", { env: keys });
+    expect(JSON.stringify(headers)).not.toContain("of-the-process");
+    expect(headers.authorization).toBe("Bearer k");
+  });
+
+  test("takes address and headers from the given environment, whatever the process has", async () => {
+    const names = ["OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "OLLAMA_HOST", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"];
+    for (const name of [...names, "OPENAI_ORGANIZATION", "ANTHROPIC_AUTH_TOKEN"]) vi.stubEnv(name, "http://of.example");
+    for (const id of ["openai/m", "openai-chat/m", "anthropic/m", "google/m", "gateway/p/m", "ollama/m"]) {
+      const { url, headers } = await requestOf(id, { env: keys });
+      expect(`${url} ${JSON.stringify(headers)}`).not.toContain("of.example");
+    }
+  });
+
+  test.each([
+    ["anthropic/claude-sonnet-5-5", "max_tokens"],
+    ["openai/gpt-4.1", "max_output_tokens"],
+    ["openai-chat/gpt-4.1", "max_tokens"],
+    ["google/m", "generationConfig.maxOutputTokens"],
+    ["gateway/p/m", "maxOutputTokens"],
+    ["ollama/m", "max_tokens"],
+    ["openai-compatible/m", "max_tokens"],
+  ])("to %s carries the stage's maximum of output tokens (%s)", async (id, path) => {
+    const env = { ...keys, OPENAI_COMPATIBLE_BASE_URL: "http://127.0.0.1:1" };
+    const { body } = await requestOf(id, { env }, { maxOutputTokens: 777 });
+    expect(body).toHaveProperty(path, 777);
+  });
+
+  test.each([
+    ["anthropic/claude-sonnet-4-6", "temperature"],
+    ["openai/gpt-4.1", "temperature"],
+    ["openai-chat/gpt-4.1", "temperature"],
+    ["google/m", "generationConfig.temperature"],
+    ["gateway/p/m", "temperature"],
+    ["ollama/m", "temperature"],
+    ["openai-compatible/m", "temperature"],
+  ])("to %s carries the stage's temperature", async (id, path) => {
+    const env = { ...keys, OPENAI_COMPATIBLE_BASE_URL: "http://127.0.0.1:1" };
+    const { body } = await requestOf(id, { env }, { temperature: 0.25 });
+    expect(body).toHaveProperty(path, 0.25);
+  });
+
+  test("to Anthropic leaves room for a long file under a name the package does not know", async () => {
+    expect((await requestOf("anthropic/some-alias", { env: key })).body).toMatchObject({ max_tokens: 8_192 });
+    expect((await requestOf("anthropic/claude-sonnet-5-5", { env: key })).body).toMatchObject({ max_tokens: 128_000 });
+    const own = await requestOf("anthropic/some-alias", { env: key }, { maxOutputTokens: 100 });
+    expect(own.body).toMatchObject({ max_tokens: 100 });
   });
 });
 
@@ -312,7 +460,8 @@ describe("a provider's package", () => {
       const asked = new Set();
       registerHooks({ resolve: (name, context, next) => { asked.add(name); return next(name, context); } });
       const { resolveModel } = await import(${JSON.stringify(registry)});
-      const options = { env: { ANTHROPIC_API_KEY: "k" }, cwd: "/", clock: undefined };
+      const keys = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY", "AI_GATEWAY_API_KEY"];
+      const options = { env: Object.fromEntries(keys.map((key) => [key, "k"])), cwd: "/", clock: undefined };
       await resolveModel(${JSON.stringify(id)}, options).catch((error) => { if (error.code !== "script_not_found") throw error; });
       console.log(JSON.stringify([...asked].filter((name) => name === "ai" || name.startsWith("@ai-sdk/"))));
     `;
@@ -321,12 +470,16 @@ describe("a provider's package", () => {
     return JSON.parse(stdout);
   }
 
-  test("is loaded only when its provider is asked for", async () => {
-    expect(await loadedFor("scripted:nowhere.json")).not.toContain("@ai-sdk/anthropic");
-    const loaded = await loadedFor("anthropic/m");
-    expect(loaded).toContain("@ai-sdk/anthropic");
-    expect(loaded).not.toContain("@ai-sdk/openai-compatible");
-    expect(loaded).not.toContain("ai");
+  test.each([
+    ["scripted:nowhere.json", []],
+    ["anthropic/m", ["@ai-sdk/anthropic"]],
+    ["openai/m", ["@ai-sdk/openai"]],
+    ["google/m", ["@ai-sdk/google"]],
+    ["gateway/p/m", ["@ai-sdk/gateway"]],
+    ["ollama/m", ["@ai-sdk/openai-compatible"]],
+  ])("is loaded only when its provider is asked for: %s loads %j", async (id, packages) => {
+    const loaded = await loadedFor(id);
+    expect(loaded.filter((name) => !name.startsWith("@ai-sdk/provider"))).toEqual(packages);
   });
 
   const missing = (name: string) =>

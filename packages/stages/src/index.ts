@@ -1,4 +1,12 @@
 export { agentExecutor } from "./agent/executor.ts";
+export {
+  type ChosenModel,
+  chooseModel,
+  DEFAULT_MODELS,
+  DEFAULT_MODELS_DATE,
+  type DefaultModel,
+  type ModelChoice,
+} from "./models/default-model.ts";
 export type { ResolvedModel, TurnPosition } from "./models/model.ts";
 export { MODEL_PROVIDERS, type ModelObject, type ProviderInfo, resolveModel } from "./models/registry.ts";
 export { loadScript, parseScript, type Script, type ScriptedTurn } from "./models/script.ts";
@@ -8,7 +16,7 @@ export { bundledPipelines } from "./pipelines/bundled.ts";
 export { codeReview } from "./pipelines/code-review.ts";
 export { fixTests } from "./pipelines/fix-tests.ts";
 export { type DeniedCall, finished, type RunHandle, type RunResult } from "./run-handle.ts";
-export { JOURNAL_VERSION, type PipelineSource, startOf } from "./run-start.ts";
+export { type ConfigSource, JOURNAL_VERSION, type PipelineSource, startOf } from "./run-start.ts";
 export { createSession, type ResumeOptions, type Session, type StartOptions } from "./session.ts";
 export { builtinTools } from "./tools/builtin.ts";
 export { endProcessesOf } from "./tools/process.ts";

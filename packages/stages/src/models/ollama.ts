@@ -23,9 +23,20 @@ export async function resolveOllama(id: string, name: string, options: ModelOpti
     name: "ollama",
     baseURL: `${address}/v1`,
     includeUsage: true,
+    transformRequestBody: (body) => ({ ...body, messages: withReasoning(body.messages) }),
     ...(apiKey === undefined ? {} : { apiKey }),
   }).languageModel(name);
   return steady(id, model, apiKey === undefined ? [] : [apiKey]);
+}
+
+/** Ollama sends what a model thought as `reasoning` and takes it back under that name only. */
+function withReasoning(messages: unknown): unknown {
+  if (!Array.isArray(messages)) return messages;
+  return messages.map((message: unknown) => {
+    if (typeof message !== "object" || message === null || !("reasoning_content" in message)) return message;
+    const { reasoning_content: reasoning, ...rest } = message;
+    return { ...rest, reasoning };
+  });
 }
 
 /**

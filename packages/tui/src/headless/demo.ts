@@ -47,7 +47,7 @@ export async function demo({ flags }: DemoRequest, context: CommandContext): Pro
     {
       place,
       flags: { outputFormat, headless: true },
-      model: `scripted:${SCRIPT}`,
+      model: { id: `scripted:${SCRIPT}` },
       mode: "ask",
       allow: [],
       beside: { demo: { folder, store: place.store } },

@@ -7,6 +7,7 @@ import {
   type SecurityMode,
   SluiceError,
   type SluiceEvent,
+  systemClock,
 } from "@sluice/core";
 import type { PipelineSource } from "@sluice/stages";
 import { readSettings, refuseInsideRun } from "../project/environment.ts";
@@ -44,11 +45,8 @@ export async function resume({ runId, flags }: ResumeRequest, context: CommandCo
   try {
     const found = await findAgain(source, runId, findingOf(place, flags, context));
     const recorded = textAt(data, "model");
-    const model = modelFor(
-      found.pipeline.spec,
-      flags.model ?? (recorded === "" ? readSettings(env).model : recorded),
-      here,
-    );
+    const named = flags.model ?? (recorded === "" ? undefined : recorded);
+    const model = await modelFor(found.pipeline.spec, { named, env, here, clock: systemClock });
     const acceptChanges = flags.acceptChanges === true;
     const { exitCode } = await work(
       {

@@ -1,4 +1,4 @@
-import { SluiceError, visible } from "@sluice/core";
+import { SluiceError, systemClock, visible } from "@sluice/core";
 import type { RunHandle, Session } from "@sluice/stages";
 import { readSettings, refuseInsideRun } from "../project/environment.ts";
 import { readInput, requireTask } from "../project/input.ts";
@@ -26,7 +26,7 @@ export async function run({ pipeline: name, task, flags }: RunRequest, context: 
   if (note !== undefined) terminal.err(`sluice: ${visible(note)}\n`);
   const input = await readInput(task, flags.input ?? [], terminal.input);
   requireTask(name, pipeline.spec, input);
-  const model = modelFor(pipeline.spec, flags.model ?? settings.model, here);
+  const model = await modelFor(pipeline.spec, { named: flags.model, env, here, clock: systemClock });
   const { mode = "ask", allow = [] } = flags;
   if (allow.length > 0 && mode !== "allowlist")
     throw new SluiceError("Validation", "usage", "--allow goes with --mode allowlist");

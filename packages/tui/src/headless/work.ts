@@ -10,6 +10,7 @@ import {
 } from "@sluice/core";
 import { createSession, type RunHandle, type Session } from "@sluice/stages";
 import { readSettings } from "../project/environment.ts";
+import type { RunModel } from "../project/model.ts";
 import type { Finding } from "../project/pipelines.ts";
 import { commandLine, type Place, storeOpener } from "../project/place.ts";
 import { createTrust } from "../project/trust.ts";
@@ -25,7 +26,7 @@ import type { WorkFlags } from "./work-flags.ts";
 export interface Work {
   readonly place: Place;
   readonly flags: WorkFlags;
-  readonly model: string | undefined;
+  readonly model: RunModel | undefined;
   readonly mode: SecurityMode;
   readonly allow: readonly string[];
   /** The pipeline's own code, which the run may not write. */
@@ -48,9 +49,11 @@ export async function work(
 ): Promise<Followed> {
   const { terminal, env, here } = context;
   const { wait } = flags;
+  const chosen = model?.why === undefined ? {} : { model: { id: model.id, why: model.why } };
+  if (model?.why !== undefined) terminal.err(`sluice: ${visible(`model ${model.id} (${model.why})`)}\n`);
   const interactors = isInteractive(flags, context) ? [lineInteractor(promptOf(context), terminal.prompts)] : [];
   const session = createSession({
-    ...(model === undefined ? {} : { model }),
+    ...(model === undefined ? {} : { model: model.id }),
     mode,
     allow,
     protectedPaths: code,
@@ -70,7 +73,7 @@ export async function work(
       waits: wait !== undefined && interactors.length === 0,
       ...(past === undefined ? {} : { past }),
       ...(open === undefined ? {} : { open }),
-      ...(beside === undefined ? {} : { beside }),
+      beside: { ...chosen, ...beside },
       resume: (runId) => commandLine(["resume", runId], place, here, env),
       answer: ({ runId, requestId }) => commandLine(["answer", rootOf(runId), requestId], place, here, env),
     });

@@ -4,15 +4,12 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** What a user of the command sets in the environment; blank counts as not set. */
 export interface Settings {
-  /** SLUICE_MODEL: the model when none is named. */
-  readonly model: string | undefined;
   /** SLUICE_RUN: the run whose tool call started this process. */
   readonly insideRun: string | undefined;
 }
 
 export function readSettings(env: Environment): Settings {
-  const setting = (name: string): string | undefined => env[name]?.trim() || undefined;
-  return { model: setting("SLUICE_MODEL"), insideRun: setting("SLUICE_RUN") };
+  return { insideRun: env.SLUICE_RUN?.trim() || undefined };
 }
 
 /** Nobody approves himself. Throws Validation `inside_run` in a process that a run started. */

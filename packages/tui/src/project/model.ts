@@ -1,19 +1,37 @@
-import { resolve } from "node:path";
+import { isAbsolute, resolve } from "node:path";
 import { type PipelineSpec, SluiceError } from "@sluice/core";
-import { MODEL_PROVIDERS } from "@sluice/stages";
+import { chooseModel, MODEL_PROVIDERS, type ModelChoice } from "@sluice/stages";
+
+/** What of the command and its surroundings says which model a run gets. */
+export interface ModelWish extends ModelChoice {
+  /** What was given by name: `--model`, or the model the run was started with. */
+  readonly named: string | undefined;
+  /** Where the user stands. */
+  readonly here: string;
+}
+
+/** A model for a run. */
+export interface RunModel {
+  readonly id: string;
+  /** Why it is this one; said wherever it was not given by name. */
+  readonly why?: string;
+}
 
 /** The model a run is started with; undefined only where every stage names its own. Throws Session `no_model`. */
-export function modelFor(spec: PipelineSpec, named: string | undefined, here: string): string | undefined {
-  if (named !== undefined) return absolute(named, here);
+export async function modelFor(spec: PipelineSpec, wish: ModelWish): Promise<RunModel | undefined> {
+  const { named, here } = wish;
+  if (named !== undefined) return { id: absolute(named, here) };
   const needsOne = [...spec.states.values()].some(({ agent }) => agent !== undefined && agent.model === undefined);
-  if (needsOne) throw noModel();
-  return undefined;
+  if (!needsOne) return undefined;
+  const chosen = await chooseModel(wish);
+  if (chosen === undefined) throw noModel();
+  return { id: absolute(chosen.id, here), why: chosen.why };
 }
 
 /** A script is named from where the user stands, and a resumed run must find it from anywhere. */
 function absolute(model: string, here: string): string {
   const file = /^scripted:(.+)$/s.exec(model)?.[1];
-  return file === undefined ? model : `scripted:${resolve(here, file)}`;
+  return file === undefined || isAbsolute(file) ? model : `scripted:${resolve(here, file)}`;
 }
 
 function noModel(): SluiceError {
@@ -25,9 +43,12 @@ function noModel(): SluiceError {
   return new SluiceError(
     "Session",
     "no_model",
-    ["no model was named. Give one, or put it into SLUICE_MODEL:", ...ways].join("\n"),
+    [
+      "no model was named, no provider's key is set, and no Ollama answers. Give a model, or put it into SLUICE_MODEL:",
+      ...ways,
+    ].join("\n"),
     {
-      detail: { variables: ["SLUICE_MODEL", ...variables] },
+      detail: { variables: [...new Set(["SLUICE_MODEL", ...variables])] },
     },
   );
 }
