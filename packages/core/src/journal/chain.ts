@@ -12,19 +12,14 @@ export type UnhashedRecord = Omit<JournalRecord, "hash">;
 
 /** The record's hash: SHA-256 over length-prefixed fields in fixed order, so that no two records read alike. */
 export function hashRecord(previous: string, runId: string, record: UnhashedRecord): string {
+  const { seq, ordinal, stepId, phase, incarnation, events } = record;
   const value = record.value === "" ? "" : hash("sha256", record.value);
-  const fields = [
-    previous,
-    runId,
-    String(record.seq),
-    String(record.ordinal),
-    record.stepId,
-    record.phase,
-    record.incarnation,
-    value,
-    record.events,
-  ];
-  return hash("sha256", fields.map((field) => `${field.length}:${field}`).join(""));
+  const place = field(previous) + field(runId) + field(String(seq)) + field(String(ordinal));
+  return hash("sha256", place + field(stepId) + field(phase) + field(incarnation) + field(value) + field(events));
+}
+
+function field(text: string): string {
+  return `${text.length}:${text}`;
 }
 
 /**
