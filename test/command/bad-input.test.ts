@@ -68,7 +68,7 @@ describe("nothing is written, and one message says what to mend, for", () => {
     const at = desk();
     const [provider, bare] = [
       await refused(at, ["run", "codeReview", "x", "--model", "antropic/m"]),
-      await refused(at, ["run", "codeReview", "x"], { SLUICE_MODEL: "some-model" }),
+      await refused(at, ["run", "codeReview", "x", "--model", "some-model"]),
     ];
     expect(provider).toMatchObject({ code: 2, error: "unknown_provider" });
     expect(provider.message).toContain("Did you mean anthropic/<model>?");

@@ -20,7 +20,7 @@ function run(example: string, args: readonly string[] = [], env: Readonly<Record
   const { status, stdout, stderr } = spawnSync(process.execPath, [join(root, "examples", example), ...args], {
     cwd: root,
     encoding: "utf8",
-    env: { PATH: process.env.PATH, HOME: home, TMPDIR: home, NO_COLOR: "1", ...env },
+    env: { PATH: process.env.PATH, HOME: home, TMPDIR: home, NO_COLOR: "1", OLLAMA_HOST: "http://127.0.0.1:9", ...env },
   });
   return { status, stdout, stderr };
 }

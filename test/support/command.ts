@@ -46,6 +46,13 @@ export function desk(): Desk {
   const base = realpathSync(mkdtempSync(join(tmpdir(), "sluice-command-")));
   const folder = join(base, "work");
   mkdirSync(folder);
+  const surroundings = {
+    PATH: process.env.PATH ?? "",
+    HOME: join(base, "home"),
+    XDG_STATE_HOME: join(base, "state"),
+    // Not the Ollama that may run on this machine: nobody listens here.
+    OLLAMA_HOST: "http://127.0.0.1:9",
+  };
   const children = new Set<ChildProcess>();
   onTestFinished(async () => {
     for (const child of children) {
@@ -75,7 +82,7 @@ export function desk(): Desk {
     start(args, { env = {}, cwd = folder, input = "", node = [] } = {}) {
       const child = spawn(process.execPath, [...node, BIN, ...args], {
         cwd,
-        env: { PATH: process.env.PATH ?? "", HOME: join(base, "home"), XDG_STATE_HOME: join(base, "state"), ...env },
+        env: { ...surroundings, ...env },
         stdio: ["pipe", "pipe", "pipe"],
       });
       children.add(child);

@@ -148,7 +148,7 @@ describe("the request that leaves", () => {
     options: Partial<ModelOptions>,
     settings: Pick<ModelRequest, "providerOptions" | "temperature" | "maxOutputTokens"> = {},
   ) {
-    const fetched = vi.fn((_url: string, _init: { body: string; headers: HeadersInit }) =>
+    const fetched = vi.fn((_url: string, _init: { body: string; headers: Readonly<Record<string, string>> }) =>
       Promise.resolve(new Response("no", { status: 500 })),
     );
     vi.stubGlobal("fetch", fetched);

@@ -107,7 +107,7 @@ function firstModel(body: string | undefined): string | undefined {
   for (const model of models) {
     const name = textAt(model, "name");
     const family = textAt(field(model, "details"), "family");
-    if (/^[\w.-][\w.:/-]{0,199}$/.test(name) && !/bert|embed/i.test(`${name} ${family}`)) return name;
+    if (/^\w[\w.:/-]{0,199}$/.test(name) && !/bert|embed/i.test(`${name} ${family}`)) return name;
   }
   return undefined;
 }
