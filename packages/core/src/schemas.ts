@@ -22,7 +22,7 @@ const data = {
     /** The root of a tree of runs holds what resuming needs; a sibling's run holds its state and parent. */
     state: z.string().optional(),
     parent: z.string().optional(),
-    source: z.looseObject({ kind: z.enum(["programmatic", "bundled", "file"]) }).optional(),
+    source: z.looseObject({ kind: z.enum(["programmatic", "bundled", "config", "file"]) }).optional(),
     fingerprint: digest.optional(),
     models: z.array(z.string()).optional(),
     mode: z.enum(["ask", "allowlist", "yolo"]).optional(),
