@@ -12,16 +12,25 @@ import {
 /** Changes when the order of records changes in a way that older runs cannot be resumed over. */
 export const JOURNAL_VERSION = 1;
 
-/** Where a pipeline came from, so that another process finds it again. */
+/** The project's config that a run was started with. */
+export type ConfigSource = {
+  readonly file: string;
+  /** SHA-256 of every file it is made of, installed packages aside, by absolute path. */
+  readonly files: Readonly<Record<string, string>>;
+};
+
+/** Where a pipeline came from, so that another process finds it again, with the config where there was one. */
 export type PipelineSource =
   | { readonly kind: "programmatic" }
-  | { readonly kind: "bundled"; readonly name: string }
+  | { readonly kind: "bundled"; readonly name: string; readonly config?: ConfigSource }
+  | { readonly kind: "config"; readonly name: string; readonly config: ConfigSource }
   | {
       readonly kind: "file";
       readonly file: string;
       readonly export: string;
       /** SHA-256 of every file it is made of, installed packages aside, by absolute path. */
       readonly files: Readonly<Record<string, string>>;
+      readonly config?: ConfigSource;
     };
 
 /** Ten characters of lower case letters and digits: short to type, and 50 bits against collisions in one store. */

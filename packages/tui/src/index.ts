@@ -1,1 +1,1 @@
-export {};
+export { defineConfig, type SluiceConfig } from "./project/config.ts";

@@ -36,7 +36,8 @@ export function withWorkOptions(command: Command): Command {
     .option("--max-parallel <n>", "stages at work at once (default: 4)", positiveInteger)
     .option("--adopt-store", "take over a store that was moved here from another machine")
     .option("--fail-on-denied", "exit 5 when the run completed but calls were denied")
-    .option("--trust", "trust the pipelines of this folder as they are now");
+    .option("--trust", "trust the config and the pipelines of this folder as they are now")
+    .option("--no-config", "leave sluice.config.* of this folder alone");
 }
 
 export function collect(value: string, before: readonly string[] | undefined): readonly string[] {

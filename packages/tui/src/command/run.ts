@@ -7,9 +7,9 @@ export function addRun(program: Command, context: CommandRun): void {
   withWorkOptions(program.command("run"))
     .summary("run a pipeline")
     .description(
-      "Runs a pipeline in this folder and shows what happens at each boundary. The pipeline is named by what it is called (in .sluice/pipelines/ of this folder, else bundled: codeReview, fixTests), or by the path of its file, with #export where the file exports several. Without a terminal, or with --headless, nobody is asked: a call outside its stage's envelope is denied, and the run goes on.",
+      "Runs a pipeline in this folder and shows what happens at each boundary. The pipeline is named by what it is called (in sluice.config.ts or .sluice/pipelines/ of this folder, else bundled: codeReview, fixTests), or by the path of its file, with #export where the file exports several. Without a terminal, or with --headless, nobody is asked: a call outside its stage's envelope is denied, and the run goes on.",
     )
-    .argument("<pipeline>", "a pipeline's name, or its file")
+    .argument("[pipeline]", "a pipeline's name, or its file; the project's default when omitted")
     .argument("[task...]", "what is to be done; words are joined by spaces")
     .option(
       "--input <key=value>",
@@ -26,7 +26,7 @@ export function addRun(program: Command, context: CommandRun): void {
         "sluice run codeReview fix the typo --model scripted:turns.json",
       ) + EXIT_CODES,
     )
-    .action((pipeline: string, task: readonly string[], flags: RunRequest["flags"]) =>
+    .action((pipeline: string | undefined, task: readonly string[], flags: RunRequest["flags"]) =>
       context.exitWith(import("../headless/run.ts").then(({ run }) => run({ pipeline, task, flags }, context))),
     );
 }

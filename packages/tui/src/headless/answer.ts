@@ -11,12 +11,13 @@ import {
 } from "@sluice/core";
 import { readSettings, refuseInsideRun } from "../project/environment.ts";
 import { whoAmI } from "../project/person.ts";
-import { commandLine, placeOf, storeOpener } from "../project/place.ts";
+import { commandLine, storeOpener } from "../project/place.ts";
 import type { CommandContext } from "./context.ts";
 import { EXIT } from "./exit-code.ts";
 import { type TypedAnswer, typedValue } from "./line-interactor.ts";
 import { requireRun, withStore } from "./lookup.ts";
 import { write } from "./output.ts";
+import { createProjects } from "./projects.ts";
 import type { WorkFlags } from "./work-flags.ts";
 
 export interface AnswerRequest {
@@ -32,7 +33,8 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
   const { terminal, env, here } = context;
   const { runId, flags } = given;
   refuseInsideRun(readSettings(env), "answer");
-  const place = placeOf(flags, here);
+  const projects = createProjects(flags, context);
+  const place = await projects.place();
   const request = await withStore(place, async (host) => {
     await requireRun(host, place, runId);
     return oneRequest(await host.requests(runId), given);
@@ -52,7 +54,7 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
   if (waits && flags.resume === true) {
     terminal.err(`sluice: ${visible(did)}\n`);
     const { resume } = await import("./resume.ts");
-    return await resume({ runId, flags }, context);
+    return await resume({ runId, flags }, context, projects);
   }
   const resumeLine = commandLine(["resume", runId], place, here, env);
   const then =

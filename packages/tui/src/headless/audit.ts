@@ -9,11 +9,11 @@ import {
   type SluiceEvent,
   verifyJournal,
 } from "@sluice/core";
-import { placeOf } from "../project/place.ts";
 import type { CommandContext } from "./context.ts";
 import { EXIT } from "./exit-code.ts";
 import { requireRun, withStore } from "./lookup.ts";
 import { write } from "./output.ts";
+import { createProjects } from "./projects.ts";
 import { count, oneLine } from "./words.ts";
 import type { CommonFlags } from "./work-flags.ts";
 
@@ -23,7 +23,8 @@ export interface AuditRequest {
 }
 
 /** `sluice audit`: the journal of a run and its children, and whether it is what was written. */
-export async function audit({ runId, flags }: AuditRequest, { terminal, here }: CommandContext): Promise<number> {
+export async function audit({ runId, flags }: AuditRequest, context: CommandContext): Promise<number> {
+  const { terminal } = context;
   if (flags.head !== undefined && !/^[0-9a-f]{64}$/.test(flags.head)) {
     throw new SluiceError(
       "Validation",
@@ -31,7 +32,7 @@ export async function audit({ runId, flags }: AuditRequest, { terminal, here }: 
       `${flags.head} is no head: 64 hexadecimal digits, as sluice show and sluice audit print them`,
     );
   }
-  const place = placeOf(flags, here);
+  const place = await createProjects(flags, context).place();
   const journals = await withStore(place, async (host) => {
     await requireRun(host, place, runId);
     return await host.journal(runId);

@@ -1,11 +1,12 @@
 import { isSluiceError, type RunHost, visible } from "@sluice/core";
 import { readSettings, refuseInsideRun } from "../project/environment.ts";
 import { whoAmI } from "../project/person.ts";
-import { placeOf, storeOpener } from "../project/place.ts";
+import { storeOpener } from "../project/place.ts";
 import type { CommandContext } from "./context.ts";
 import { EXIT } from "./exit-code.ts";
 import { requireRun, withStore } from "./lookup.ts";
 import { write } from "./output.ts";
+import { createProjects } from "./projects.ts";
 import type { CommonFlags } from "./work-flags.ts";
 
 /** How long a live owner is given to end the run before only the request is reported. */
@@ -17,12 +18,10 @@ export interface CancelRequest {
 }
 
 /** `sluice cancel`: ends a run as cancelled, by asking its owner or in its place. */
-export async function cancel(
-  { runId, flags }: CancelRequest,
-  { terminal, env, here }: CommandContext,
-): Promise<number> {
+export async function cancel({ runId, flags }: CancelRequest, context: CommandContext): Promise<number> {
+  const { terminal, env } = context;
   refuseInsideRun(readSettings(env), "cancel");
-  const place = placeOf(flags, here);
+  const place = await createProjects(flags, context).place();
   const known = await withStore(place, (host) => requireRun(host, place, runId));
   const host = (await storeOpener(place, { adopt: flags.adoptStore === true }))();
   try {

@@ -9,15 +9,16 @@ import {
   type SluiceEvent,
   systemClock,
 } from "@sluice/core";
-import type { PipelineSource } from "@sluice/stages";
+import type { ConfigSource, PipelineSource } from "@sluice/stages";
 import { readSettings, refuseInsideRun } from "../project/environment.ts";
 import { modelFor } from "../project/model.ts";
 import { findAgain } from "../project/pipelines.ts";
-import { type Place, placeOf, storeOpener } from "../project/place.ts";
+import { type Place, storeOpener, workspaceOf } from "../project/place.ts";
 import { textAt } from "./account.ts";
 import type { CommandContext } from "./context.ts";
 import { eventsOf, requireRun, startedWith, withStore } from "./lookup.ts";
-import { findingOf, work } from "./work.ts";
+import { createProjects, type Projects } from "./projects.ts";
+import { work } from "./work.ts";
 import type { WorkFlags } from "./work-flags.ts";
 
 export interface ResumeRequest {
@@ -26,12 +27,20 @@ export interface ResumeRequest {
 }
 
 /** `sluice resume`: the run goes on as it was started; what is given here wins. */
-export async function resume({ runId, flags }: ResumeRequest, context: CommandContext): Promise<number> {
+export async function resume(
+  { runId, flags }: ResumeRequest,
+  context: CommandContext,
+  projects: Projects = createProjects(flags, context),
+): Promise<number> {
   const { env, here } = context;
   refuseInsideRun(readSettings(env), "resume");
-  const at = placeOf(flags, here);
+  const at = await projects.place();
   const { data, past, open } = await readRun(at, runId);
-  const place: Place = { ...at, cwd: flags.cwd === undefined ? textAt(data, "cwd") : at.cwd };
+  const place: Place = {
+    ...at,
+    cwd: flags.cwd === undefined ? workspaceOf({ cwd: textAt(data, "cwd") }, here) : at.cwd,
+  };
+  const acceptChanges = flags.acceptChanges === true;
   const source = sourceOf(data);
   // Before the store is adopted: afterwards it is as good as any.
   if (source.kind === "file" && flags.adoptStore === true && flags.trust !== true)
@@ -43,11 +52,19 @@ export async function resume({ runId, flags }: ResumeRequest, context: CommandCo
   // The store says which file to load, so it has to be this machine's own before anything is loaded.
   const host = (await storeOpener(at, { adopt: flags.adoptStore === true }))();
   try {
-    const found = await findAgain(source, runId, findingOf(place, flags, context));
+    const recordedConfig = "config" in source ? source.config : undefined;
+    const project = await projects.reopen(place.cwd, { runId, config: recordedConfig, acceptChanges });
+    const found = await findAgain(source, runId, project);
     const recorded = textAt(data, "model");
     const named = flags.model ?? (recorded === "" ? undefined : recorded);
-    const model = await modelFor(found.pipeline.spec, { named, env, here, clock: systemClock });
-    const acceptChanges = flags.acceptChanges === true;
+    const model = await modelFor(found.pipeline.spec, {
+      named,
+      configured: project.config?.settings.model,
+      baseUrls: project.config?.settings.baseUrls ?? {},
+      env,
+      here,
+      clock: systemClock,
+    });
     const { exitCode } = await work(
       {
         place: { ...place, usualStore: at.usualStore && place.cwd === at.cwd },
@@ -56,6 +73,7 @@ export async function resume({ runId, flags }: ResumeRequest, context: CommandCo
         mode: flags.mode ?? modeOf(data),
         allow: flags.allow ?? textsAt(data, "allow"),
         code: found.code,
+        config: project.config,
         host,
         past,
         open,
@@ -98,14 +116,23 @@ function sourceOf(data: Json): PipelineSource {
   const source = field(data, "source");
   const name = textAt(source, "name");
   const file = textAt(source, "file");
+  const config = configOf(source);
+  const under = config === undefined ? {} : { config };
   switch (textAt(source, "kind")) {
     case "bundled":
-      return { kind: "bundled", name };
+      return { kind: "bundled", name, ...under };
+    case "config":
+      return config === undefined ? { kind: "programmatic" } : { kind: "config", name, config };
     case "file":
-      return { kind: "file", file, export: textAt(source, "export"), files: digestsAt(source) };
+      return { kind: "file", file, export: textAt(source, "export"), files: digestsAt(source), ...under };
     default:
       return { kind: "programmatic" };
   }
+}
+
+function configOf(source: Json | undefined): ConfigSource | undefined {
+  const config = field(source, "config");
+  return config === undefined ? undefined : { file: textAt(config, "file"), files: digestsAt(config) };
 }
 
 /** A file without a digest is one that cannot be compared, and so not loaded. */

@@ -1,10 +1,10 @@
 import { field, isSluiceError, type JsonObject, messageOf, type RunHost, type RunSummary } from "@sluice/core";
-import { placeOf } from "../project/place.ts";
 import { textAt } from "./account.ts";
 import type { CommandContext } from "./context.ts";
 import { EXIT } from "./exit-code.ts";
 import { startedWith, withStore } from "./lookup.ts";
 import { write } from "./output.ts";
+import { createProjects } from "./projects.ts";
 import type { Tone } from "./terminal.ts";
 import { moment, oneLine, table } from "./words.ts";
 import type { CommonFlags } from "./work-flags.ts";
@@ -14,8 +14,9 @@ export interface RunsRequest {
 }
 
 /** `sluice runs`: what is in the store, newest first. */
-export async function runs({ flags }: RunsRequest, { terminal, here }: CommandContext): Promise<number> {
-  const place = placeOf(flags, here);
+export async function runs({ flags }: RunsRequest, context: CommandContext): Promise<number> {
+  const { terminal } = context;
+  const place = await createProjects(flags, context).place();
   let listed: readonly JsonObject[] = [];
   let more = 0;
   try {

@@ -8,12 +8,13 @@ import {
   readOutcome,
   visible,
 } from "@sluice/core";
-import { commandLine, type Place, placeOf } from "../project/place.ts";
+import { commandLine, type Place } from "../project/place.ts";
 import { type Account, createAccountant, textAt } from "./account.ts";
 import type { CommandContext } from "./context.ts";
 import { EXIT } from "./exit-code.ts";
 import { eventsOf, requireRun, startedWith, withStore } from "./lookup.ts";
 import { write } from "./output.ts";
+import { createProjects } from "./projects.ts";
 import { asRequest } from "./report.ts";
 import { toneOf } from "./runs.ts";
 import { indented, milliseconds, moment, oneLine, table, tokens } from "./words.ts";
@@ -36,8 +37,9 @@ interface Shown {
 }
 
 /** `sluice show`: one run, as far as it got. */
-export async function show({ runId, flags }: ShowRequest, { terminal, here, env }: CommandContext): Promise<number> {
-  const place = placeOf(flags, here);
+export async function show({ runId, flags }: ShowRequest, context: CommandContext): Promise<number> {
+  const { terminal, here, env } = context;
+  const place = await createProjects(flags, context).place();
   const shown = await withStore(place, (host) => look(host, place, runId));
   const line = (words: readonly string[]): string => commandLine(words, place, here, env);
   write(flags.outputFormat, terminal, {

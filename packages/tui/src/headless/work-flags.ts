@@ -19,4 +19,6 @@ export interface WorkFlags extends CommonFlags {
   readonly adoptStore?: boolean;
   readonly failOnDenied?: boolean;
   readonly trust?: boolean;
+  /** False leaves the project's config alone. */
+  readonly config?: boolean;
 }

@@ -3,17 +3,14 @@ import {
   type OpenRequest,
   type RunHost,
   type SecurityMode,
-  SluiceError,
   type SluiceEvent,
   systemClock,
   visible,
 } from "@sluice/core";
-import { createSession, type RunHandle, type Session } from "@sluice/stages";
-import { readSettings } from "../project/environment.ts";
+import { createSession, type RunHandle, type Session, type SessionOptions } from "@sluice/stages";
+import type { LoadedConfig } from "../project/load-config.ts";
 import type { RunModel } from "../project/model.ts";
-import type { Finding } from "../project/pipelines.ts";
 import { commandLine, type Place, storeOpener } from "../project/place.ts";
-import { createTrust } from "../project/trust.ts";
 import type { CommandContext } from "./context.ts";
 import { type Followed, followRun } from "./follow.ts";
 import { lineInteractor } from "./line-interactor.ts";
@@ -31,6 +28,8 @@ export interface Work {
   readonly allow: readonly string[];
   /** The pipeline's own code, which the run may not write. */
   readonly code?: readonly string[];
+  /** The project's config; what the flags say wins. */
+  readonly config?: LoadedConfig | undefined;
   /** An open store; opened when the run's checks have passed when omitted. */
   readonly host?: RunHost;
   /** What earlier processes wrote. */
@@ -44,11 +43,12 @@ export interface Work {
 
 /** Makes the session, shows the run until it ends here, and lets everything go. */
 export async function work(
-  { place, flags, model, mode, allow, code = [], host, past, open, beside, begin }: Work,
+  { place, flags, model, mode, allow, code = [], host, past, open, beside, begin, config }: Work,
   context: CommandContext,
 ): Promise<Followed> {
   const { terminal, env, here } = context;
   const { wait } = flags;
+  const maxParallel = flags.maxParallel ?? config?.settings.maxParallel;
   const chosen = model?.why === undefined ? {} : { model: { id: model.id, why: model.why } };
   if (model?.why !== undefined) terminal.err(`sluice: ${visible(`model ${model.id} (${model.why})`)}\n`);
   const interactors = isInteractive(flags, context) ? [lineInteractor(promptOf(context), terminal.prompts)] : [];
@@ -56,13 +56,14 @@ export async function work(
     ...(model === undefined ? {} : { model: model.id }),
     mode,
     allow,
-    protectedPaths: code,
+    ...sessionOptionsOf(config),
+    protectedPaths: [...code, ...(config?.settings.protectedPaths ?? [])],
     cwd: place.cwd,
     env,
     store: host ?? (await storeOpener(place, { adopt: flags.adoptStore === true })),
     interactors,
     wait: wait ?? false,
-    ...(flags.maxParallel === undefined ? {} : { maxParallel: flags.maxParallel }),
+    ...(maxParallel === undefined ? {} : { maxParallel }),
     onFault: ({ by, message }) => terminal.err(`sluice: ${visible(`${by}: ${message}`)}\n`),
   });
   try {
@@ -82,40 +83,19 @@ export async function work(
   }
 }
 
-/** How pipelines are found here; a folder nobody trusted yet is asked about once, where somebody can answer. */
-export function findingOf(
-  place: Place,
-  flags: WorkFlags,
-  context: CommandContext,
-): Finding & { readonly trusted: boolean } {
-  const { terminal, env, here } = context;
-  const trust = createTrust(env);
+/** What only the config decides. */
+function sessionOptionsOf(config: LoadedConfig | undefined): Partial<SessionOptions> {
+  if (config === undefined) return {};
+  const { tools, executors, onCall, secrets, passEnv, baseUrls, requestTimeoutMs } = config.settings;
   return {
-    cwd: place.cwd,
-    here,
-    trusted: flags.trust === true,
-    requireTrust: async (folder) => {
-      if (trust.holds(folder)) return;
-      if (flags.trust !== true && !(await isTrustedNow(folder, flags, context))) throw untrusted(folder);
-      const fault = trust.grant(folder);
-      if (fault !== undefined) terminal.err(`sluice: ${visible(fault)}\n`);
-    },
+    tools,
+    executors,
+    secrets,
+    passEnv,
+    baseUrls,
+    ...(onCall === undefined ? {} : { onCall }),
+    ...(requestTimeoutMs === undefined ? {} : { requestTimeoutMs }),
   };
-}
-
-async function isTrustedNow(folder: string, flags: WorkFlags, context: CommandContext): Promise<boolean> {
-  // A terminal of its own does not make a run's tool call a person.
-  if (!isInteractive(flags, context) || readSettings(context.env).insideRun !== undefined) return false;
-  const question = `The pipelines in ${folder} are code that runs with your rights. Type yes to trust them as they are now: `;
-  return (await promptOf(context).ask(visible(question)))?.trim() === "yes";
-}
-
-function untrusted(folder: string): SluiceError {
-  return new SluiceError(
-    "Validation",
-    "folder_untrusted",
-    `the pipelines in ${folder} are code, and nobody trusted them as they are now; look at them, then say --trust (it is remembered until one of them changes)`,
-  );
 }
 
 function isInteractive(flags: WorkFlags, { terminal }: CommandContext): boolean {

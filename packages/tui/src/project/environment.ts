@@ -4,12 +4,15 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** What a user of the command sets in the environment; blank counts as not set. */
 export interface Settings {
+  /** SLUICE_STORE: the folder that holds the journals when none is named. */
+  readonly store: string | undefined;
   /** SLUICE_RUN: the run whose tool call started this process. */
   readonly insideRun: string | undefined;
 }
 
 export function readSettings(env: Environment): Settings {
-  return { insideRun: env.SLUICE_RUN?.trim() || undefined };
+  const setting = (name: string): string | undefined => env[name]?.trim() || undefined;
+  return { store: setting("SLUICE_STORE"), insideRun: setting("SLUICE_RUN") };
 }
 
 /** Nobody approves himself. Throws Validation `inside_run` in a process that a run started. */

@@ -7,7 +7,9 @@ import { fileURLToPath } from "node:url";
 type Hooks = Parameters<typeof registerHooks>[0];
 type Resolve = NonNullable<Hooks["resolve"]>;
 
-/** A file that a pipeline is made of; those of installed packages are no such files. */
+const OURS: ReadonlySet<string> = new Set(["@sluice/core", "@sluice/stages", "@sluice/sqlite", "@sluice/tui"]);
+
+/** A file that a pipeline or a config is made of; those of installed packages are no such files. */
 export interface ModuleFile {
   /** Absolute, links resolved. */
   readonly file: string;
@@ -20,9 +22,9 @@ export interface ModuleFile {
 /** Throws what keeps a file from being evaluated. */
 export type Admit = (file: ModuleFile) => void;
 
-/** The code that a pipeline is made of, as far as it was loaded. */
+/** The code that a pipeline or a config is made of, as far as it was loaded. */
 export interface WatchedModules {
-  /** Digests of the pipeline's own files, by path. */
+  /** Digests of its own files, by path. */
   readonly files: ReadonlyMap<string, string>;
   /** Absolute paths which decide what is loaded the next time: every file, and where packages would be looked for. */
   readonly deciding: ReadonlySet<string>;
@@ -57,12 +59,15 @@ export function watchModules(entry: URL, admit: Admit): WatchedModules {
     if (!own.has(url) || !url.startsWith("file:")) return next(url, context);
     const file = fileURLToPath(url);
     deciding.add(file);
-    if (!isInPackage(file)) {
-      const digest = hash("sha256", readFileSync(file));
-      admit({ file, digest, late });
-      files.set(file, digest);
-    }
-    return next(url, context);
+    if (isInPackage(file)) return next(url, context);
+    const bytes = readFileSync(file);
+    const digest = hash("sha256", bytes);
+    admit({ file, digest, late });
+    files.set(file, digest);
+    const { source, ...loaded } = next(url, context);
+    // What was admitted is what is evaluated, also when the file was changed in between.
+    if (typeof source === "string") return { ...loaded, source: bytes.toString("utf8") };
+    return { ...loaded, source: source == null ? source : bytes };
   };
   registerHooks({ resolve, load });
   return {
@@ -75,7 +80,7 @@ export function watchModules(entry: URL, admit: Admit): WatchedModules {
 }
 
 function isOurs(specifier: string): boolean {
-  return specifier === "@sluice/core" || specifier === "@sluice/stages";
+  return OURS.has(specifier);
 }
 
 /**

@@ -1,10 +1,11 @@
-import { existsSync, readdirSync, realpathSync, statSync } from "node:fs";
-import { basename, extname, join, resolve, sep } from "node:path";
+import { existsSync, realpathSync, statSync } from "node:fs";
+import { basename, resolve, sep } from "node:path";
 import { didYouMean, SluiceError } from "@sluice/core";
 import { bundledPipelines, type PipelineSource } from "@sluice/stages";
+import { CODE_EXTENSIONS, type CodeDigests, type ProjectCode } from "./code.ts";
 import { isPipeline, type LoadedPipeline, loadFile } from "./load.ts";
+import { asTrusted, type LoadedConfig, nameOf } from "./load-config.ts";
 import type { Admit } from "./modules.ts";
-import { pipelinesFolder } from "./trust.ts";
 
 export interface FoundPipeline {
   /** What the user calls it. */
@@ -18,50 +19,62 @@ export interface FoundPipeline {
 }
 
 export interface Finding {
-  /** The workspace. */
-  readonly cwd: string;
+  /** What the workspace holds. */
+  readonly code: ProjectCode;
   /** Where the user stands: paths start here. */
   readonly here: string;
-  /** Asks whether the project's pipelines may be loaded. Throws when they may not. */
-  requireTrust(folder: string): Promise<void>;
+  /** The project's config, where it was loaded. */
+  readonly config: LoadedConfig | undefined;
+  /** Why there is a config and it was not loaded. */
+  readonly withoutConfig?: string | undefined;
+  /** Asks whether the project's pipelines may be loaded, and says as what. Throws when they may not. */
+  requireTrust(): Promise<CodeDigests>;
 }
 
-const EXTENSIONS = [".ts", ".mts", ".js", ".mjs"];
 const FILE = /^(?<file>.*\.m?[jt]s)(?:#(?<name>[\w$]+))?$/s;
 
 /** Finds a pipeline by name, in the project and then among the bundled ones, or by its file's path. */
 export async function findPipeline(name: string, finding: Finding): Promise<FoundPipeline> {
+  return withConfig(await findByName(name, finding), finding.config);
+}
+
+async function findByName(name: string, finding: Finding): Promise<FoundPipeline> {
+  const { code, here, config } = finding;
   const { file, name: wanted } = FILE.exec(name)?.groups ?? {};
-  if (file !== undefined) return await fromFile(name, existing(resolve(finding.here, file)), wanted, asNamed);
+  if (file !== undefined) return await fromFile(name, existing(resolve(here, file)), wanted, asNamed);
   if (name.includes("/") || name.includes(sep)) {
     throw new SluiceError(
       "Validation",
       "pipeline_not_found",
-      `${name} is no pipeline file; those end in ${EXTENSIONS.join(", ")}`,
+      `${name} is no pipeline file; those end in ${CODE_EXTENSIONS.join(", ")}`,
     );
   }
   const [stem = "", exported] = name.split("#", 2);
-  const own = projectFiles(finding.cwd);
-  const candidates = own.filter((path) => stemOf(path) === stem);
-  if (candidates.length > 1) {
+  const files = code.pipelines.filter((path) => nameOf(path) === stem);
+  const configured = config?.settings.pipelines.get(name);
+  const places = [...files.map((path) => basename(path)), ...(configured === undefined ? [] : [configName(config)])];
+  if (places.length > 1) {
     throw new SluiceError(
       "Validation",
       "pipeline_ambiguous",
-      `${stem} is the name of ${candidates.map((path) => basename(path)).join(" and ")}; rename one, or give the path`,
+      `${stem} is the name of a pipeline in ${places.join(" and ")}; rename one, or give the path`,
     );
   }
-  const [only] = candidates;
   const bundled: unknown = bundledPipelines().get(name);
-  if (only !== undefined) {
-    const folder = pipelinesFolder(finding.cwd);
-    await finding.requireTrust(folder);
-    const found = await fromFile(name, realpathSync(only), exported, within(realpathSync(folder)));
+  const found =
+    config !== undefined && configured !== undefined
+      ? fromConfig(name, configured, config)
+      : files[0] === undefined
+        ? undefined
+        : await fromFile(name, realpathSync(files[0]), exported, asTrusted(await finding.requireTrust(), code.root));
+  if (found !== undefined) {
+    const place = configured === undefined ? files[0] : config?.file;
     return bundled === undefined
       ? found
-      : { ...found, note: `${name} is this project's (${only}), not the bundled one` };
+      : { ...found, note: `${name} is this project's (${place}), not the bundled one` };
   }
   if (isPipeline(bundled)) return { name, pipeline: bundled, source: { kind: "bundled", name }, code: [] };
-  throw unknown(name, own.map(stemOf));
+  throw unknown(name, [...code.pipelines.map(nameOf), ...(config?.settings.pipelines.keys() ?? [])], finding);
 }
 
 /** Finds the pipeline of an earlier run again, from what that run recorded. */
@@ -70,6 +83,15 @@ export async function findAgain(
   runId: string,
   finding: Finding & { readonly trusted: boolean },
 ): Promise<FoundPipeline> {
+  return withConfig(await findRecorded(source, runId, finding), finding.config);
+}
+
+async function findRecorded(
+  source: PipelineSource,
+  runId: string,
+  finding: Finding & { readonly trusted: boolean },
+): Promise<FoundPipeline> {
+  const { code, config } = finding;
   switch (source.kind) {
     case "programmatic":
       throw new SluiceError(
@@ -80,30 +102,37 @@ export async function findAgain(
     case "bundled": {
       const bundled: unknown = bundledPipelines().get(source.name);
       if (isPipeline(bundled)) return { name: source.name, pipeline: bundled, source, code: [] };
-      throw unknown(source.name, []);
+      throw unknown(source.name, [], finding);
+    }
+    case "config": {
+      const configured = config?.settings.pipelines.get(source.name);
+      if (config !== undefined && configured !== undefined) return fromConfig(source.name, configured, config);
+      throw unknown(source.name, [...(config?.settings.pipelines.keys() ?? [])], finding);
     }
     case "file": {
       const file = existing(source.file);
-      const folder = pipelinesFolder(finding.cwd);
-      const real = realOr(folder);
-      if (!file.startsWith(real + sep))
+      if (!file.startsWith(realOr(code.pipelinesFolder) + sep))
         return await fromFile(source.file, file, source.export, finding.trusted ? asNamed : asRecorded(source, runId));
-      await finding.requireTrust(folder);
-      return await fromFile(source.file, file, source.export, within(real));
+      return await fromFile(source.file, file, source.export, asTrusted(await finding.requireTrust(), code.root));
     }
   }
 }
 
-/** Trust covers a folder: code from elsewhere would be loaded without it. */
-function within(folder: string): Admit {
-  return ({ file }) => {
-    if (file.startsWith(folder + sep)) return;
-    throw new SluiceError(
-      "Validation",
-      "folder_untrusted",
-      `it imports ${file}, which trust in ${folder} does not cover; move it into that folder or into an installed package`,
-    );
-  };
+function fromConfig(name: string, pipeline: LoadedPipeline, { source }: LoadedConfig): FoundPipeline {
+  return { name, pipeline, source: { kind: "config", name, config: source }, code: [] };
+}
+
+/** Whatever a run's pipeline is, the config it runs under is part of what it is made of. */
+function withConfig(found: FoundPipeline, config: LoadedConfig | undefined): FoundPipeline {
+  if (config === undefined) return found;
+  const { source } = found;
+  const code = [...found.code, ...config.code];
+  if (source.kind === "programmatic") return { ...found, code };
+  return { ...found, code, source: { ...source, config: config.source } };
+}
+
+function configName(config: LoadedConfig | undefined): string {
+  return basename(config?.file ?? "");
 }
 
 /** Naming a file is trust in all it imports as it is loaded, not in what a run may have written meanwhile. */
@@ -151,19 +180,6 @@ async function fromFile(name: string, file: string, wanted: string | undefined, 
   throw new SluiceError("Validation", "pipeline_not_found", `${file} ${why}; name one: ${choice}`);
 }
 
-function projectFiles(cwd: string): readonly string[] {
-  const folder = pipelinesFolder(cwd);
-  if (!existsSync(folder)) return [];
-  return readdirSync(folder)
-    .filter((name) => EXTENSIONS.includes(extname(name)) && !name.endsWith(".d.ts") && !name.endsWith(".d.mts"))
-    .sort()
-    .map((name) => join(folder, name));
-}
-
-function stemOf(path: string): string {
-  return basename(path, extname(path));
-}
-
 function existing(path: string): string {
   if (existsSync(path) && statSync(path).isFile()) return realpathSync(path);
   throw new SluiceError("Validation", "pipeline_not_found", `there is no pipeline file ${path}`);
@@ -173,15 +189,16 @@ function realOr(path: string): string {
   return existsSync(path) ? realpathSync(path) : path;
 }
 
-function unknown(name: string, project: readonly string[]): SluiceError {
+function unknown(name: string, project: readonly string[], { withoutConfig }: Finding): SluiceError {
   const bundled = [...bundledPipelines().keys()];
   const close = didYouMean(name, [...project, ...bundled]);
   const hint = close === undefined ? "" : ` Did you mean ${close}?`;
   const own = project.length === 0 ? "" : `, in this project ${project.join(", ")}`;
+  const unread = withoutConfig === undefined ? "" : ` ${withoutConfig}.`;
   return new SluiceError(
     "Validation",
     "pipeline_not_found",
-    `there is no pipeline ${name}.${hint} Bundled: ${bundled.join(", ")}${own}; a file is named by its path.`,
+    `there is no pipeline ${name}.${hint} Bundled: ${bundled.join(", ")}${own}; a file is named by its path.${unread}`,
     {
       detail: { known: [...project, ...bundled] },
     },

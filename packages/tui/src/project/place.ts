@@ -17,12 +17,26 @@ export interface PlaceOptions {
   readonly store?: string;
 }
 
+/** Where the journals are when --store does not say. */
+export interface StoreSettings {
+  /** SLUICE_STORE, from where the user stands. */
+  readonly store?: string | undefined;
+  /** The folder the project's config names. */
+  readonly configured?: string | undefined;
+}
+
 /** Reads --cwd and --store, both from where the user stands. Throws Session `workspace_missing`. */
-export function placeOf(options: PlaceOptions, here: string): Place {
-  const cwd = workspaceAt(resolve(here, options.cwd ?? "."));
+export function placeOf(options: PlaceOptions, here: string, settings: StoreSettings = {}): Place {
+  const cwd = workspaceOf(options, here);
   const usual = join(cwd, ".sluice", "store");
-  const store = options.store === undefined ? usual : resolve(here, options.store);
+  const named = options.store ?? settings.store;
+  const store = named === undefined ? (settings.configured ?? usual) : resolve(here, named);
   return { cwd, store, usualStore: store === usual };
+}
+
+/** The folder --cwd names, links resolved. Throws Session `workspace_missing`. */
+export function workspaceOf(options: PlaceOptions, here: string): string {
+  return workspaceAt(resolve(here, options.cwd ?? "."));
 }
 
 function workspaceAt(path: string): string {

@@ -1,32 +1,42 @@
-import { hash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { field, isJsonObject, type Json, messageOf, parseJson, SluiceError, sha256 } from "@sluice/core";
+import { field, isJsonObject, type Json, messageOf, parseJson, SluiceError } from "@sluice/core";
+import type { CodeDigests } from "./code.ts";
 import type { Environment } from "./environment.ts";
 
-/** Whose pipelines may be loaded: what lies in a folder is code, and it runs with the user's rights. */
+/** Whether the user trusted a folder's code as it is now. */
+export type TrustState =
+  | { readonly kind: "trusted" }
+  /** Trusted as it was: these files are other, new or gone. */
+  | { readonly kind: "changed"; readonly files: readonly string[] }
+  | { readonly kind: "unknown" };
+
+/** Whose code may be loaded: config and pipelines run with the user's rights. */
 export interface Trust {
-  /** Whether the user trusted this folder's pipelines as they are now. */
-  holds(folder: string): boolean;
-  /** Trusts them as they are now. Returns why it could not be remembered, if so. */
-  grant(folder: string): string | undefined;
+  stateOf(root: string, code: CodeDigests): TrustState;
+  /** Whether it was ever trusted, in whatever state. */
+  knows(root: string): boolean;
+  /** Trusts these files as they were read. Returns why it could not be remembered, if so. */
+  grant(root: string, code: CodeDigests): string | undefined;
 }
 
-/** The part of a project that trust is about. */
-export function pipelinesFolder(cwd: string): string {
-  return join(cwd, ".sluice", "pipelines");
-}
-
-/** Trust is kept outside of all projects, by folder and digest, so that no project can grant it to itself. */
+/** Trust is kept outside of all projects, by folder and digests, so that no project can grant it to itself. */
 export function createTrust(env: Environment): Trust {
   const home = env.XDG_STATE_HOME?.trim() || join(env.HOME?.trim() || homedir(), ".local", "state");
   const file = join(home, "sluice", "trust.json");
   return {
-    holds: (folder) => field(field(readTrust(file), "folders"), folder) === digestOfFolder(folder),
-    grant(folder) {
+    knows: (root) => isJsonObject(field(field(readTrust(file), "folders"), root)),
+    stateOf(root, code) {
+      const known = field(field(readTrust(file), "folders"), root);
+      if (!isJsonObject(known)) return { kind: "unknown" };
+      const paths = new Set([...Object.keys(known), ...code.keys()]);
+      const files = [...paths].filter((path) => field(known, path) !== code.get(path)).sort();
+      return files.length === 0 ? { kind: "trusted" } : { kind: "changed", files };
+    },
+    grant(root, code) {
       const known = field(readTrust(file), "folders");
-      const folders = { ...(isJsonObject(known) ? known : {}), [folder]: digestOfFolder(folder) };
+      const folders = { ...(isJsonObject(known) ? known : {}), [root]: Object.fromEntries(code) };
       try {
         mkdirSync(join(home, "sluice"), { recursive: true, mode: 0o700 });
         const draft = `${file}.${process.pid}`;
@@ -56,21 +66,4 @@ function readTrust(file: string): Json {
 
 function unreadable(file: string, why: string): SluiceError {
   return new SluiceError("Session", "trust_unreadable", `${file} cannot be read (${why}); mend it or move it away`);
-}
-
-/** Every file below the folder counts: pipelines import their neighbours. */
-function digestOfFolder(folder: string): string {
-  const entries = readdirSync(folder, { recursive: true, withFileTypes: true });
-  const link = entries.find((entry) => entry.isSymbolicLink());
-  if (link !== undefined) {
-    const path = join(link.parentPath, link.name);
-    throw new SluiceError(
-      "Validation",
-      "folder_untrusted",
-      `${path} is a link, and trust cannot cover what it points to; put a file in its place`,
-    );
-  }
-  const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
-  const facts = paths.sort().map((path) => [path.slice(folder.length), hash("sha256", readFileSync(path))]);
-  return sha256(JSON.stringify(facts));
 }

@@ -1,0 +1,111 @@
+import { didYouMean, type Problem } from "@sluice/core";
+
+/** Reads one value of a config. What is wrong with it is added to `problems`; the result is then undefined. */
+export type Read<T> = (value: unknown, path: string, problems: Problem[]) => T | undefined;
+
+/** A value that has to pass one test. The message never shows the value, which may be a key in the wrong place. */
+export function that<T>(isIt: (value: unknown) => value is T, message: string, suggestion?: string): Read<T> {
+  return (value, path, problems) => {
+    if (isIt(value)) return value;
+    problems.push({
+      path,
+      message: `${message}, not ${kindOf(value)}`,
+      ...(suggestion === undefined ? {} : { suggestion }),
+    });
+    return undefined;
+  };
+}
+
+export const text = that(
+  (value): value is string => typeof value === "string" && value.trim() !== "",
+  "has to be a text",
+);
+
+/** A text that fits a further rule. */
+export function textLike(fault: (value: string) => string | undefined, suggestion?: string): Read<string> {
+  return (value, path, problems) => {
+    const read = text(value, path, problems);
+    const message = read === undefined ? undefined : fault(read);
+    if (message === undefined) return read;
+    problems.push({ path, message, ...(suggestion === undefined ? {} : { suggestion }) });
+    return undefined;
+  };
+}
+
+export function oneOf<const T extends string>(known: readonly T[]): Read<T> {
+  return (value, path, problems) => {
+    const found = known.find((one) => one === value);
+    if (found !== undefined) return found;
+    const close = typeof value === "string" ? didYouMean(value, known) : undefined;
+    const message = `has to be ${known.map((one) => `"${one}"`).join(" or ")}`;
+    problems.push({ path, message, ...(close === undefined ? {} : { suggestion: `did you mean "${close}"?` }) });
+    return undefined;
+  };
+}
+
+export const wholeNumber = that(
+  (value): value is number => typeof value === "number" && Number.isSafeInteger(value) && value >= 1,
+  "has to be a whole number from 1",
+);
+
+export function listOf<T>(item: Read<T>): Read<readonly T[]> {
+  return (value, path, problems) => {
+    if (!Array.isArray(value)) {
+      problems.push({ path, message: `has to be a list, not ${kindOf(value)}`, suggestion: "write […]" });
+      return undefined;
+    }
+    const all: readonly unknown[] = value;
+    return all.flatMap((one, at) => item(one, `${path}[${at}]`, problems) ?? []);
+  };
+}
+
+/** An object of values by name; `key` says what is wrong with a name. */
+export function recordOf<T>(
+  item: Read<T>,
+  key: (name: string) => Omit<Problem, "path"> | undefined,
+): Read<ReadonlyMap<string, T>> {
+  return (value, path, problems) => {
+    const members = membersOf(value);
+    if (members === undefined) {
+      problems.push({ path, message: `has to be an object, not ${kindOf(value)}`, suggestion: "write { name: … }" });
+      return undefined;
+    }
+    const read = new Map<string, T>();
+    for (const [name, member] of members) {
+      const fault = key(name);
+      if (fault !== undefined) problems.push({ path: `${path}.${name}`, ...fault });
+      else {
+        const one = item(member, `${path}.${name}`, problems);
+        if (one !== undefined) read.set(name, one);
+      }
+    }
+    return read;
+  };
+}
+
+/** The members of a plain object that are set; undefined for anything else. */
+export function membersOf(value: unknown): readonly (readonly [string, unknown])[] | undefined {
+  if (typeof value !== "object" || value === null || Array.isArray(value) || value instanceof Promise) return undefined;
+  return Object.entries(value).filter(([, member]) => member !== undefined);
+}
+
+/** What a value is, without showing it. */
+export function kindOf(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "a list";
+  if (value instanceof Promise) return "a promise";
+  switch (typeof value) {
+    case "string":
+      return value.trim() === "" ? "an empty text" : "a text";
+    case "number":
+      return `${value}`;
+    case "boolean":
+      return `${value}`;
+    case "object":
+      return "an object";
+    case "function":
+      return "a function";
+    default:
+      return typeof value;
+  }
+}
