@@ -52,7 +52,38 @@ export async function bareLoop(model: LanguageModelV4, stages: number): Promise<
   return audit.length;
 }
 
-/** The same side by side, `cap` at work, and their outputs put together. */
+/** One transcript of `calls` tool calls, one a turn, and an answer: append a message, read the arguments, call, append the result. */
+export async function bareCalls(
+  model: LanguageModelV4,
+  calls: number,
+  tool: (input: unknown) => Promise<string>,
+): Promise<number> {
+  const audit: AuditEntry[] = [];
+  const prompt: LanguageModelV4Prompt = [
+    { role: "system", content: PROMPT },
+    { role: "user", content: [{ type: "text", text: TASK }] },
+  ];
+  for (let turn = 0; turn <= calls; turn += 1) {
+    const { stream } = await model.doStream({ prompt, tools });
+    const reader = stream.getReader();
+    for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+      const part = chunk.value;
+      if (part.type === "error") throw new Error("the model failed");
+      if (part.type !== "tool-call") continue;
+      const { toolCallId, toolName } = part;
+      const input: unknown = JSON.parse(part.input);
+      prompt.push({ role: "assistant", content: [{ type: "tool-call", toolCallId, toolName, input }] });
+      if (toolName === COMPLETION_TOOL) continue;
+      audit.push({ at: Date.now(), type: "started", stage: toolCallId });
+      const output = { type: "text", value: await tool(input) } as const;
+      prompt.push({ role: "tool", content: [{ type: "tool-result", toolCallId, toolName, output }] });
+      audit.push({ at: Date.now(), type: "finished", stage: toolCallId, text: output.value });
+    }
+  }
+  return audit.length;
+}
+
+/** Bare stages side by side, `cap` at work, and their outputs put together. */
 export async function bareFan(model: LanguageModelV4, stages: number, cap: number): Promise<number> {
   const audit: AuditEntry[] = [];
   const outputs = new Map<string, Review>();

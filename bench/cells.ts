@@ -58,7 +58,7 @@ export const cells: readonly Cell[] = [
   {
     name: "calls",
     about: "tool calls in one transcript",
-    workloads: ["calls-200", "calls-1000", "calls-3000"],
+    workloads: ["bare-calls", "calls-200", "calls-1000", "calls-3000"],
     rounds: 7,
     judge: (rounds) => {
       const sizes = [200, 1000, 3000].map((calls) => {
@@ -80,6 +80,7 @@ export const cells: readonly Cell[] = [
           unit: "µs/call",
         })),
         { what: "growth of the whole", value: median(growth), unit: "exponent", atMost: 1.05 },
+        ...overBare(rounds, "bare-calls", "calls-200", "200 calls", 12),
       ];
     },
   },
@@ -141,6 +142,66 @@ export const cells: readonly Cell[] = [
       const perRun = (rounds.get("heap") ?? []).map(({ facts, units }) => (facts.bytesLeft ?? Number.NaN) / units);
       return [{ what: "heap kept", value: median(perRun), unit: "bytes/run", atMost: 200 }];
     },
+  },
+  {
+    name: "in-flight",
+    about: "a thousand runs of three stages that all wait for a model",
+    workloads: ["in-flight"],
+    rounds: 3,
+    judge: (rounds) => {
+      const perRun = (rounds.get("in-flight") ?? []).map(({ facts, units }) => (facts.bytesHeld ?? Number.NaN) / units);
+      return [{ what: "heap held", value: median(perRun) / 1024, unit: "KB/run", atMost: 24 }];
+    },
+  },
+  {
+    name: "transition",
+    about: "what comes next, from a table of two guarded rows a state",
+    workloads: ["bare-transitions", "transitions"],
+    rounds: 7,
+    judge: (rounds) => overBare(rounds, "bare-transitions", "transitions", "transition", 12),
+  },
+  {
+    name: "disk",
+    about: "what a stage leaves on disk",
+    workloads: ["bytes-on-disk"],
+    rounds: 1,
+    judge: (rounds) => {
+      const bytes = fact(rounds, "bytes-on-disk", "bytes");
+      const texts = fact(rounds, "bytes-on-disk", "texts");
+      return [
+        { what: "what its records say", value: texts, unit: "bytes/stage" },
+        { what: "the store", value: bytes, unit: "bytes/stage" },
+        { what: "the store / what its records say", value: bytes / texts, unit: "x", atMost: 1.8 },
+      ];
+    },
+  },
+  {
+    name: "resume",
+    about: "a run taken up after three thousand steps, its chain checked",
+    workloads: ["resume"],
+    rounds: 5,
+    judge: (rounds) => {
+      const slices = rounds.get("resume") ?? [];
+      const ratio = slices.map(({ facts }) => (facts.resumeCpuMs ?? Number.NaN) / (facts.workCpuMs ?? Number.NaN));
+      return [
+        { what: "the steps, done", value: fact(rounds, "resume", "workCpuMs"), unit: "ms" },
+        { what: "the steps, read back", value: fact(rounds, "resume", "resumeCpuMs"), unit: "ms" },
+        { what: "read back / done", value: median(ratio), unit: "x", atMost: 0.5 },
+      ];
+    },
+  },
+  {
+    name: "start",
+    about: "processes that start and end, in CPU time",
+    workloads: ["version", "headless"],
+    rounds: 7,
+    judge: (rounds) => [
+      { what: "sluice --version over a bare node", value: fact(rounds, "version", "extraMs"), unit: "ms", atMost: 80 },
+      { what: "packages it loads", value: fact(rounds, "version", "packages"), unit: "" },
+      { what: "packages sluice run --help loads", value: fact(rounds, "headless", "helpPackages"), unit: "" },
+      { what: "the demo over a bare node", value: fact(rounds, "headless", "demoMs"), unit: "ms" },
+      { what: "ink, ai, providers it loads", value: fact(rounds, "headless", "unused"), unit: "", atMost: 0 },
+    ],
   },
 ];
 

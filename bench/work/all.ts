@@ -1,10 +1,15 @@
 import type { Workload, WorkloadOptions } from "../measure.ts";
-import { callsInOneTranscript } from "./calls.ts";
+import { bareCallsInOneTranscript, callsInOneTranscript } from "./calls.ts";
 import { bareFanOut, fanOutOfThousand, fanOutOnVirtualClock } from "./fan-out.ts";
 import { heapOfFinishedRuns } from "./heap.ts";
+
+import { heapOfRunsInFlight } from "./in-flight.ts";
 import { listenersLeft, longRun } from "./long-run.ts";
-import { rawCommits, sqliteStages } from "./sqlite.ts";
+import { resumeOfSteps } from "./resume.ts";
+import { bytesOnDisk, rawCommits, sqliteStages } from "./sqlite.ts";
 import { bare, memoryPipelines, memoryStages } from "./stages.ts";
+import { headlessStart, versionStart } from "./start.ts";
+import { bareTransitions, tableTransitions } from "./transition.ts";
 
 /** What a child process can be asked to do, by name. */
 export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promise<Workload>> = new Map([
@@ -13,6 +18,7 @@ export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promis
   ["pipelines", memoryPipelines],
   ["sqlite", sqliteStages],
   ["raw-commits", rawCommits],
+  ["bare-calls", bareCallsInOneTranscript],
   ["calls-200", callsInOneTranscript(200)],
   ["calls-1000", callsInOneTranscript(1000)],
   ["calls-3000", callsInOneTranscript(3000)],
@@ -22,4 +28,11 @@ export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promis
   ["long-run", longRun],
   ["listeners", listenersLeft],
   ["heap", heapOfFinishedRuns],
+  ["in-flight", heapOfRunsInFlight],
+  ["bare-transitions", bareTransitions],
+  ["transitions", tableTransitions],
+  ["bytes-on-disk", bytesOnDisk],
+  ["resume", resumeOfSteps],
+  ["version", versionStart],
+  ["headless", headlessStart],
 ]);

@@ -1,5 +1,6 @@
 import { defineTool, done, pipeline, stage } from "@sluice/core";
 import { z } from "zod";
+import { bareCalls } from "../bare.ts";
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import { type Answer, pieces, streamingModel } from "../model.ts";
 import { COMPLETION_TOOL, PROMPT, REVIEW_ANSWER, reviewSchema, TASK } from "../review.ts";
@@ -14,6 +15,23 @@ const lookup = defineTool({
   subjects: () => [],
   execute: async ({ word }) => ({ ok: true, output: `${word}: 7` }),
 });
+const lookupInput = z.object({ word: z.string() });
+
+/** The same by a loop that asks nobody. */
+export async function bareCallsInOneTranscript({ quick }: WorkloadOptions): Promise<Workload> {
+  const turns = quick ? 20 : 200;
+  const runs = quick ? 15 : 150;
+  const answerAt = (call: number): Answer => (call % (turns + 1) < turns ? lookingUp(call) : REVIEW_ANSWER);
+  const model = streamingModel(answerAt);
+  const tool = async (input: unknown): Promise<string> => `${lookupInput.parse(input).word}: 7`;
+  return {
+    warmUps: quick ? 1 : 8,
+    slice: async () => {
+      for (let run = 0; run < runs; run += 1) await bareCalls(model, turns, tool);
+      return { units: runs, facts: { calls: turns } };
+    },
+  };
+}
 
 /** One stage whose model makes `calls` calls, one a turn, and then completes. */
 export function callsInOneTranscript(calls: number): (options: WorkloadOptions) => Promise<Workload> {
@@ -49,6 +67,17 @@ export function callsInOneTranscript(calls: number): (options: WorkloadOptions) 
   };
 }
 
+/** A thought of forty tokens, a sentence of twenty and a call of ten, two tokens a piece. */
 function lookingUp(call: number): Answer {
-  return { reasoning: [], text: [], tool: "Lookup", input: pieces(JSON.stringify({ word: `word-${call}` }), 3) };
+  const input = JSON.stringify({ word: `word-${call}` });
+  return { reasoning: THOUGHT, text: SENTENCE, tool: "Lookup", input: pieces(input, 5) };
 }
+
+const THOUGHT = pieces(
+  "Each word so far gave the same number, which may be chance or a rule. One that differs would settle it; if none does, I have to say that I found nothing else. The next one is as good as any.",
+  20,
+);
+const SENTENCE = pieces(
+  "The word before this one settled nothing, so I look the next one up as well before I answer.",
+  10,
+);

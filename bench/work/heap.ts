@@ -31,7 +31,7 @@ export async function heapOfFinishedRuns({ quick }: WorkloadOptions): Promise<Wo
   };
 }
 
-function liveHeap(): number {
+export function liveHeap(): number {
   globalThis.gc?.();
   globalThis.gc?.();
   return process.memoryUsage().heapUsed;

@@ -1,3 +1,4 @@
+import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { JournalRecord } from "@sluice/core";
@@ -74,4 +75,30 @@ async function recordsOf(stages: number, folder: string): Promise<readonly Journ
   const [journal] = await session.host.journal(run.runId);
   await session.close();
   return journal?.records ?? [];
+}
+
+/** What a run leaves in the store beyond what it had to say: its database, over the texts of its records. */
+export async function bytesOnDisk({ quick }: WorkloadOptions): Promise<Workload> {
+  const units = quick ? 50 : 1000;
+  const folder = scratch();
+  let slices = 0;
+  return {
+    warmUps: 0,
+    slice: async () => {
+      slices += 1;
+      const store = join(folder, `store-${slices}`);
+      const session = benchSession(folder, { model: reviewModel(), store: sqliteStore(store) });
+      const run = session.start(loopOf(units), { task: TASK });
+      completed(await run);
+      const [journal] = await session.host.journal(run.runId);
+      const texts = (journal?.records ?? []).reduce((sum, { value, events }) => sum + value.length + events.length, 0);
+      await session.close();
+      return { units, facts: { bytes: bytesIn(store) / units, texts: texts / units } };
+    },
+  };
+}
+
+function bytesIn(folder: string): number {
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  return files.reduce((sum, { parentPath, name }) => sum + statSync(join(parentPath, name)).size, 0);
 }

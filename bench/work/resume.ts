@@ -1,0 +1,64 @@
+import { join } from "node:path";
+import { sqliteStore } from "@sluice/sqlite";
+import { createSession } from "@sluice/stages";
+import type { Workload, WorkloadOptions } from "../measure.ts";
+import { streamingModel } from "../model.ts";
+import { REVIEW_ANSWER, TASK } from "../review.ts";
+import { benchSession, completed, scratch } from "../session.ts";
+import { loopOf, reviewModel } from "./stages.ts";
+
+/**
+ * A run that was left after three thousand recorded steps and is taken up by another session: what it costs to read them all
+ * back, the chain checked, up to the model call it was at.
+ */
+export async function resumeOfSteps({ quick }: WorkloadOptions): Promise<Workload> {
+  // A stage is three steps: enter, the model's turn, leave.
+  const stages = quick ? 20 : 1000;
+  const folder = scratch();
+  let slices = 0;
+  return {
+    warmUps: quick ? 1 : 2,
+    slice: async () => {
+      slices += 1;
+      const store = join(folder, `store-${slices}`);
+      const looped = loopOf(stages + 1);
+      const { runId, workCpuMs } = await leftAtWork(folder, store, looped, stages);
+      const session = benchSession(folder, { model: reviewModel(), store: sqliteStore(store) });
+      const before = cpuNow();
+      completed(await session.resume(looped, runId));
+      const resumeCpuMs = cpuNow() - before;
+      await session.close();
+      return { units: 3 * stages, facts: { workCpuMs, resumeCpuMs } };
+    },
+  };
+}
+
+/** Runs `stages` stages and leaves the run in the model call after them. */
+async function leftAtWork(folder: string, store: string, looped: ReturnType<typeof loopOf>, stages: number) {
+  let reached: () => void = () => undefined;
+  const there = new Promise<void>((resolve) => {
+    reached = resolve;
+  });
+  const model = streamingModel(
+    () => REVIEW_ANSWER,
+    (call, { abortSignal }) => {
+      if (call < stages) return undefined;
+      reached();
+      return new Promise((_resolve, reject) => {
+        abortSignal?.addEventListener("abort", () => reject(new Error("left")), { once: true });
+      });
+    },
+  );
+  const session = createSession({ cwd: folder, env: {}, model, store: sqliteStore(store) });
+  const before = cpuNow();
+  const run = session.start(looped, { task: TASK });
+  await there;
+  const workCpuMs = cpuNow() - before;
+  await session.close();
+  return { runId: run.runId, workCpuMs };
+}
+
+function cpuNow(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}
