@@ -123,7 +123,7 @@ function listen(stream: ChildProcess["stdout"], onText: (text: string) => boolea
 }
 
 /** Asks a group to end, and after the grace makes it. */
-async function endGroup(pid: number, clock: Clock): Promise<void> {
+export async function endGroup(pid: number, clock: Clock): Promise<void> {
   signalGroup(pid, "SIGTERM");
   if (await gone(() => !groupLives(pid), GRACE_MS, clock)) return;
   signalGroup(pid, "SIGKILL");
@@ -131,12 +131,13 @@ async function endGroup(pid: number, clock: Clock): Promise<void> {
   await gone(() => !groupLives(pid), SETTLE_MS, clock);
 }
 
-function groupLives(pid: number): boolean {
+/** Whether any process of the group is left. */
+export function groupLives(pid: number): boolean {
   return signalGroup(pid, 0);
 }
 
 /** Returns whether there was anything to signal. */
-function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
+export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   // Windows has no groups; there the leader is all that can be reached.
   return sendSignal(process.platform === "win32" ? pid : -pid, signal);
 }
@@ -162,7 +163,8 @@ async function gone(isGone: () => boolean | Promise<boolean>, ms: number, clock:
   }
 }
 
-async function within(ms: number, done: Promise<unknown>, clock: Clock): Promise<void> {
+/** Waits for `done`, but no longer than this. */
+export async function within(ms: number, done: Promise<unknown>, clock: Clock): Promise<void> {
   let cancel = (): void => undefined;
   const late = new Promise<void>((resolve) => {
     cancel = clock.after(ms, resolve);

@@ -1,0 +1,133 @@
+import { type Problem, problemsError } from "@sluice/core";
+import { z } from "zod";
+import { serverNameFault } from "./names.ts";
+
+/** What holds for every MCP server, however it is reached. */
+export interface McpServerLimits {
+  /**
+   * Its tools that only read, by the server's own names; `*` stands for any characters. All others count as writing, whatever
+   * the server says about them: they run alone, behind an open record, and are never run again after a crash.
+   */
+  readonly reads?: readonly string[];
+  /** Runs go on without its tools when it cannot be started. Without this such a run does not start. */
+  readonly optional?: boolean;
+  /** Milliseconds for it to start and to list its tools; 60,000 when omitted. */
+  readonly startTimeoutMs?: number;
+  /** Milliseconds for one call; 120,000 when omitted. */
+  readonly callTimeoutMs?: number;
+  /** Bytes of one message from it; 8 MB when omitted. A longer one ends the connection, and the call that waits for it. */
+  readonly maxMessageBytes?: number;
+  /** How often in a row it is started anew after it ended; 3 when omitted. A call that is answered starts the count again. */
+  readonly restarts?: number;
+}
+
+/** A program that speaks MCP over its standard input and output. It runs as long as the session. */
+export interface McpStdioServer extends McpServerLimits {
+  readonly command: string;
+  readonly args?: readonly string[];
+  /** Added to the environment of child processes, which holds no secrets. Values that look like keys are redacted everywhere. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Where it runs; relative to the workspace, which is the default. */
+  readonly cwd?: string;
+}
+
+/** A server that speaks MCP over streamable HTTP. */
+export interface McpHttpServer extends McpServerLimits {
+  readonly url: string;
+  /** Sent with every request, to this address only: redirects are refused. Keys in them are redacted everywhere. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export type McpServerConfig = McpStdioServer | McpHttpServer;
+/** MCP servers by name. The name is part of the names of their tools: `mcp__<name>__<tool>`. */
+export type McpServers = Readonly<Record<string, McpServerConfig>>;
+
+/** A server's settings with every default filled in. */
+export interface McpSettings {
+  readonly name: string;
+  readonly config: McpServerConfig;
+  readonly reads: readonly string[];
+  readonly optional: boolean;
+  readonly startTimeoutMs: number;
+  readonly callTimeoutMs: number;
+  readonly maxMessageBytes: number;
+  readonly restarts: number;
+}
+
+const ms = z.int().min(1).max(86_400_000);
+const text = z.string().refine((value) => !value.includes("\0"), "holds a NUL character");
+const limits = {
+  reads: z.array(z.string().min(1).max(128)).max(500).optional(),
+  optional: z.boolean().optional(),
+  startTimeoutMs: ms.optional(),
+  callTimeoutMs: ms.optional(),
+  maxMessageBytes: z
+    .int()
+    .min(1_024)
+    .max(256 * 1024 * 1024)
+    .optional(),
+  restarts: z.int().min(0).max(100).optional(),
+};
+const stdio = z.strictObject({
+  command: text.min(1),
+  args: z.array(text).optional(),
+  env: z
+    .record(
+      z.string().refine((name) => /^[^=\0]+$/.test(name), "is not a variable's name"),
+      text,
+    )
+    .optional(),
+  cwd: text.min(1).optional(),
+  ...limits,
+});
+const http = z.strictObject({
+  url: z.string().refine(isPlainHttpUrl, "is not an http(s) URL without a user name and password"),
+  headers: z
+    .record(
+      z.string().refine((name) => /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(name), "is not a header's name"),
+      z.string().refine((value) => /^[\t\x20-\x7e\x80-\xff]*$/.test(value), "is not a header's value"),
+    )
+    .optional(),
+  ...limits,
+});
+
+/** The settings of each server. Throws Validation `mcp_servers_invalid` with everything that is wrong, never with a value. */
+export function readMcpServers(servers: McpServers): readonly McpSettings[] {
+  const problems: Problem[] = [];
+  for (const [name, config] of Object.entries(servers)) {
+    const named = serverNameFault(name);
+    if (named !== undefined) problems.push({ path: `mcpServers[${JSON.stringify(name)}]`, message: named });
+    for (const { path, message } of faultsOf(config))
+      problems.push({ path: `mcpServers.${[name, ...path].join(".")}`, message });
+  }
+  if (problems.length > 0) throw problemsError("mcp_servers_invalid", "These MCP servers cannot be used:", problems);
+  return Object.entries(servers).map(([name, config]) => ({
+    name,
+    config,
+    reads: config.reads ?? [],
+    optional: config.optional ?? false,
+    startTimeoutMs: config.startTimeoutMs ?? 60_000,
+    callTimeoutMs: config.callTimeoutMs ?? 120_000,
+    maxMessageBytes: config.maxMessageBytes ?? 8 * 1024 * 1024,
+    restarts: config.restarts ?? 3,
+  }));
+}
+
+function faultsOf(config: unknown): readonly { readonly path: readonly PropertyKey[]; readonly message: string }[] {
+  if (typeof config !== "object" || config === null)
+    return [{ path: [], message: "has to be an object with command, or with url" }];
+  if ("command" in config === "url" in config)
+    return [{ path: [], message: "has either a command to start, or the url of a server that runs" }];
+  const verdict = ("url" in config ? http : stdio).safeParse(config);
+  return verdict.success ? [] : verdict.error.issues;
+}
+
+function isPlainHttpUrl(value: string): boolean {
+  const url = URL.canParse(value) ? new URL(value) : undefined;
+  return (
+    url !== undefined &&
+    (url.protocol === "http:" || url.protocol === "https:") &&
+    url.username === "" &&
+    url.password === ""
+  );
+}

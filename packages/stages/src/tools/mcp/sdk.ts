@@ -1,0 +1,23 @@
+import { SluiceError } from "@sluice/core";
+
+/** What is used of the package. */
+export type McpSdk = Pick<
+  typeof import("@ai-sdk/mcp"),
+  "createMCPClient" | "MCPClientError" | "validateJSONRPCMessage"
+>;
+
+/** Loads the package that speaks the protocol; asked for only where a server is needed. */
+export async function loadMcpSdk(load: () => Promise<McpSdk> = () => import("@ai-sdk/mcp")): Promise<McpSdk> {
+  try {
+    return await load();
+  } catch (cause) {
+    const missing =
+      cause instanceof Error &&
+      "code" in cause &&
+      cause.code === "ERR_MODULE_NOT_FOUND" &&
+      cause.message.includes("'@ai-sdk/mcp'");
+    if (!missing) throw cause;
+    const message = "MCP servers need the package @ai-sdk/mcp, which is not installed; run: npm install @ai-sdk/mcp";
+    throw new SluiceError("Session", "mcp_not_installed", message, { detail: { package: "@ai-sdk/mcp" }, cause });
+  }
+}

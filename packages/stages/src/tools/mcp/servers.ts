@@ -1,0 +1,96 @@
+import { type Clock, messageOf, type PipelineSpec, SluiceError, type Tool } from "@sluice/core";
+import { type McpServers, type McpSettings, readMcpServers } from "./config.ts";
+import type { StartFor } from "./link.ts";
+import { mayNeed } from "./names.ts";
+import { loadMcpSdk, type McpSdk } from "./sdk.ts";
+import { createServer, type McpServer } from "./server.ts";
+
+/** Something is wrong with an MCP server, and runs go on. */
+export interface McpFault {
+  /** `mcp:<server>`. */
+  readonly by: string;
+  readonly message: string;
+}
+
+export interface ServersOptions {
+  readonly servers: McpServers;
+  readonly clock: Clock;
+  /** The workspace. */
+  readonly root: string;
+  readonly onFault: (fault: McpFault) => void;
+}
+
+/** The configured servers of one session. */
+export interface McpSource {
+  /**
+   * The tools of the servers that a stage of this pipeline could call; what is not running is started, all at once. Errors:
+   * Validation `mcp_servers_invalid`; Session `mcp_not_installed`, or `mcp_server_failed` with every server that did not start.
+   */
+  toolsFor(spec: PipelineSpec, start: StartFor): Promise<readonly Tool[]>;
+  /** Ends them, with everything they started. */
+  close(): Promise<void>;
+}
+
+export function createMcpSource({ servers, clock, root, onFault }: ServersOptions): McpSource {
+  const settings = readMcpServers(servers);
+  const kills = new Set<() => void>();
+  const running = new Map<string, McpServer>();
+  let sdk: Promise<McpSdk> | undefined;
+  const loaded = (): Promise<McpSdk> => {
+    sdk ??= loadMcpSdk();
+    return sdk;
+  };
+  // Nothing can be waited for any more when the process ends; a group of its own would live on.
+  const killAll = (): void => {
+    for (const kill of kills) kill();
+  };
+  let watching = false;
+  let closed = false;
+
+  const serverOf = (one: McpSettings): McpServer => {
+    const known = running.get(one.name);
+    if (known !== undefined) return known;
+    const onServerFault = (message: string): void => onFault({ by: `mcp:${one.name}`, message });
+    const made = createServer({ settings: one, sdk: loaded, clock, workspace: root, kills, onFault: onServerFault });
+    running.set(one.name, made);
+    return made;
+  };
+
+  return {
+    toolsFor: async (spec, start) => {
+      const needed = settings.filter(({ name }) => mayNeed(spec, name));
+      if (needed.length === 0) return [];
+      if (closed) throw new SluiceError("Session", "mcp_server_failed", "the session is closed");
+      await loaded();
+      if (!watching) process.on("exit", killAll);
+      watching = true;
+      const asked = await Promise.allSettled(needed.map((one) => serverOf(one).tools(start)));
+      const failures: string[] = [];
+      const tools = asked.flatMap((one, at): readonly Tool[] => {
+        if (one.status === "fulfilled") return one.value;
+        const { name, optional } = needed[at] ?? { name: "", optional: false };
+        if (optional) onFault({ by: `mcp:${name}`, message: `it did not start: ${messageOf(one.reason)}` });
+        else failures.push(`${name}: ${messageOf(one.reason)}`);
+        return [];
+      });
+      if (failures.length > 0) throw notStarted(failures);
+      return tools;
+    },
+    close: async () => {
+      closed = true;
+      await Promise.all([...running.values()].map((server) => server.close()));
+      process.off("exit", killAll);
+    },
+  };
+}
+
+function notStarted(failures: readonly string[]): SluiceError {
+  const message =
+    failures.length === 1
+      ? `the MCP server ${failures[0]}`
+      : ["these MCP servers did not start:", ...failures.map((failure) => `  ${failure}`)].join("\n");
+  const mend = "mend its settings in mcpServers, or mark it optional";
+  return new SluiceError("Session", "mcp_server_failed", `${message} (${mend})`, {
+    detail: { servers: [...failures] },
+  });
+}
