@@ -28,6 +28,7 @@ const entries = new Set([
   "packages/core/src/schemas.ts",
   "packages/core/src/testing.ts",
   "packages/stages/src/index.ts",
+  "packages/stages/src/testing.ts",
   "packages/sqlite/src/index.ts",
   "packages/tui/src/index.ts",
 ]);

@@ -13,6 +13,8 @@ const SHORTEST_SECRET = 8;
 
 export interface SessionSecrets {
   readonly filter: SecretFilter;
+  /** The values the filter looks for, and what each is called. */
+  readonly known: ReadonlyMap<string, string>;
   /** The environment of child processes. */
   readonly childEnv: Readonly<Record<string, string>>;
 }
@@ -51,7 +53,7 @@ export function sessionSecrets(
     const holdsOne = !NEVER_SECRET.has(name) && secrets.some((secret) => value.includes(secret));
     if (passed.includes(name) || !(secretNames.has(name) || holdsOne)) childEnv[name] = value;
   }
-  return { filter: createSecretFilter(hidden), childEnv };
+  return { filter: createSecretFilter(hidden), known: hidden, childEnv };
 }
 
 function isKey(name: string, text: string): boolean {

@@ -8,12 +8,16 @@ export interface TurnPosition {
   readonly turn: number;
   /** Tries of this turn, this one included: the first is 1. */
   readonly attempt: number;
+  /** The run's id, where there is one: a recording leaves it out of what it compares. */
+  readonly runId?: string;
 }
 
 /** A model that is ready to be called. */
 export interface ResolvedModel {
   /** What records and people call it: `anthropic/claude-…`. */
   readonly id: string;
+  /** The id whose prices and windows hold for it, where that is another: a replay counts as the model that was recorded. */
+  readonly pricedAs?: string;
   /** Values this instance sends that must never be shown, recorded or told to a model. */
   readonly secrets: readonly string[];
   /** The provider's model for one attempt of one turn: the same object every time, except where a script is played. */

@@ -1,0 +1,184 @@
+import { closeSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";
+import { dirname } from "node:path";
+import { isJson, type Json, type JsonObject, messageOf, parseJson, SluiceError } from "@sluice/core";
+import { z } from "zod";
+
+// A cassette is a text file: a header, then one exchange a line. A line is written in one piece when its exchange is over.
+
+const VERSION = 1;
+/** Only its owner reads it, until its owner says otherwise. */
+const MODE = 0o600;
+
+const json = z.custom<Json>(isJson, "is not JSON");
+const messageSchema = z.object({ role: z.string(), digest: z.string(), text: z.string().exactOptional() });
+const requestSchema = z.object({
+  digest: z.string(),
+  from: z.int().min(0),
+  messages: z.array(messageSchema).readonly(),
+  tools: z.array(z.tuple([z.string(), z.string()]).readonly()).readonly(),
+  settings: z.custom<JsonObject>((value) => isJson(value) && typeof value === "object" && !Array.isArray(value)),
+});
+const exchangeSchema = z.object({
+  stage: z.string(),
+  turn: z.int().min(0),
+  attempt: z.int().min(1),
+  model: z.string(),
+  call: z.enum(["stream", "generate"]),
+  request: requestSchema,
+  opened: z.number().min(0).nullable(),
+  parts: z.array(z.tuple([z.number().min(0), json]).readonly()).readonly(),
+  end: z.enum(["done", "failed", "aborted", "left"]),
+  error: json.exactOptional(),
+  ms: z.number().min(0),
+});
+
+/** A message of a recorded request; the text stands there for people and for the difference to a later run. */
+export type KeptMessage = Readonly<z.infer<typeof messageSchema>>;
+/** A recorded request: what it is compared by, and what a person reads of it. */
+export type KeptRequest = Readonly<z.infer<typeof requestSchema>>;
+
+/** One model call: what was asked, and everything that came back. */
+export interface Exchange extends Readonly<z.infer<typeof exchangeSchema>> {
+  /** The state's id. */
+  readonly stage: string;
+  /** As in `TurnPosition`. */
+  readonly turn: number;
+  readonly attempt: number;
+  /** The id of the model that answered. */
+  readonly model: string;
+  /** Milliseconds until the answer began; null when it never did. */
+  readonly opened: number | null;
+  /** Parts of the stream in order, each with the milliseconds since the call; the result of a call without a stream is one. */
+  readonly parts: readonly (readonly [ms: number, part: Json])[];
+  /** `left`: the caller read no further, of its own accord. */
+  readonly end: "done" | "failed" | "aborted" | "left";
+  /** What was thrown, when it failed. */
+  readonly error?: Json;
+  /** Milliseconds the whole call took. */
+  readonly ms: number;
+}
+
+/**
+ * Reads a cassette. Throws Validation `cassette_not_found`, `cassette_damaged` (with the line) or `cassette_version`.
+ */
+export function readCassette(file: string): readonly Exchange[] {
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (cause) {
+    const message = `cannot read the cassette ${file}: ${messageOf(cause)}; record it first`;
+    throw new SluiceError("Validation", "cassette_not_found", message, { cause });
+  }
+  const [header = "", ...lines] = text.split("\n");
+  checkHeader(file, header, lines.length > 0);
+  const rest = lines.pop() ?? "";
+  const exchanges = lines.map((line, index) => readExchange(file, line, index + 2));
+  if (rest !== "") {
+    const number = lines.length + 2;
+    throw damaged(
+      file,
+      number,
+      "it is cut off: the process that recorded it ended while it wrote. Remove that line, or record again",
+    );
+  }
+  return exchanges;
+}
+
+function checkHeader(file: string, header: string, whole: boolean): void {
+  const parsed = parseJson(header);
+  const known = z.object({ sluiceCassette: z.int() }).safeParse(parsed.ok ? parsed.value : undefined);
+  if (!known.success || !whole) throw damaged(file, 1, "it is not the header of a cassette");
+  const { sluiceCassette: version } = known.data;
+  if (version === VERSION) return;
+  const message = `the cassette ${file} has version ${version}, this Sluice reads ${VERSION}; record it again`;
+  throw new SluiceError("Validation", "cassette_version", message);
+}
+
+function readExchange(file: string, line: string, number: number): Exchange {
+  const parsed = parseJson(line);
+  if (!parsed.ok) throw damaged(file, number, `it is not JSON: ${parsed.fault}`);
+  const exchange = exchangeSchema.safeParse(parsed.value);
+  if (exchange.success) return exchange.data;
+  const [issue] = exchange.error.issues;
+  throw damaged(file, number, `${issue?.path.join(".") ?? ""}: ${issue?.message ?? "it is no exchange"}`);
+}
+
+export function damaged(file: string, line: number, what: string): SluiceError {
+  const message = `line ${line} of the cassette ${file} cannot be used: ${what}`;
+  return new SluiceError("Validation", "cassette_damaged", message, { detail: { file, line } });
+}
+
+/** Where exchanges are written. */
+export interface Tape {
+  readonly file: string;
+  /** Appends a line in one write, so that the lines of siblings never mix. Throws Session `cassette_unwritable`. */
+  write(exchange: Exchange): void;
+  /** Why writing ended; every later call of a recorded model fails with it. */
+  readonly fault: SluiceError | undefined;
+}
+
+export interface TapeOptions {
+  /** What to do with a file that is there: `refuse` (when omitted) or `append`. */
+  readonly existing?: "refuse" | "append" | undefined;
+  /** Epoch milliseconds, for the header. */
+  readonly now: number;
+}
+
+/**
+ * Opens a cassette for writing and makes the folders it lies in. Throws Validation `cassette_exists`, the errors of
+ * `readCassette` when it appends, Session `cassette_unwritable`.
+ */
+export function openTape(file: string, { existing = "refuse", now }: TapeOptions): Tape {
+  let fault: SluiceError | undefined;
+  const append = (flags: string, text: string): void => {
+    try {
+      const opened = openSync(file, flags, MODE);
+      try {
+        const bytes = Buffer.from(text);
+        let written = 0;
+        while (written < bytes.length) written += writeSync(opened, bytes, written);
+      } finally {
+        closeSync(opened);
+      }
+    } catch (cause) {
+      if (flags === "ax" && isThere(cause)) throw cause;
+      fault = unwritable(file, cause);
+      throw fault;
+    }
+  };
+  try {
+    mkdirSync(dirname(file), { recursive: true });
+  } catch (cause) {
+    throw unwritable(file, cause);
+  }
+  const header = { sluiceCassette: VERSION, recorded: new Date(now).toISOString() };
+  try {
+    append("ax", `${JSON.stringify(header)}\n`);
+  } catch (cause) {
+    if (!isThere(cause)) throw cause;
+    if (existing === "refuse") {
+      const message = `the cassette ${file} is there already; remove it to record anew, or append to it`;
+      throw new SluiceError("Validation", "cassette_exists", message, { detail: { file } });
+    }
+    readCassette(file);
+  }
+  return {
+    file,
+    write: (exchange) => {
+      if (fault !== undefined) throw fault;
+      append("a", `${JSON.stringify(exchange)}\n`);
+    },
+    get fault() {
+      return fault;
+    },
+  };
+}
+
+function isThere(cause: unknown): boolean {
+  return cause instanceof Error && "code" in cause && cause.code === "EEXIST";
+}
+
+function unwritable(file: string, cause: unknown): SluiceError {
+  const message = `cannot write the cassette ${file}: ${messageOf(cause)}`;
+  return new SluiceError("Session", "cassette_unwritable", message, { detail: { file }, cause });
+}

@@ -1,0 +1,11 @@
+// `@sluice/stages/testing`: pipelines under test, with any test runner.
+export {
+  type RecordedRun,
+  type RecordedRunOptions,
+  runRecorded,
+  runScripted,
+  type ScriptedRunOptions,
+  type TestRun,
+  type TestRunOptions,
+} from "./testing/run.ts";
+export type { FileChange, WorkspaceOptions } from "./testing/workspace.ts";
