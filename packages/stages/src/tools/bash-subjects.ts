@@ -1,9 +1,9 @@
-import { type Dirent, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { type Dirent, lstatSync, readdirSync } from "node:fs";
+import { join, relative, sep } from "node:path";
 import type { Subject, Workspace } from "@sluice/core";
 import { riskyGitSettings } from "./git-settings.ts";
 import { compilePath } from "./glob-match.ts";
-import { resolveReal } from "./paths.ts";
+import { contains, displayPath, resolveReal } from "./paths.ts";
 import { systemCode } from "./results.ts";
 import { analyseShell, type ShellCommand } from "./shell/analyse.ts";
 import type { ShellPath } from "./shell/findings.ts";
@@ -33,15 +33,39 @@ export function commandSubjects(command: string, workspace: Workspace): readonly
 
 function pathSubjects(found: ShellPath, workspace: Workspace): readonly Subject[] {
   const { path, access, from, dynamic, within } = found;
-  if (!dynamic) return [resolved(path, found, workspace)];
+  if (!dynamic) {
+    const named = resolved(path, found, workspace);
+    return [named, ...openedSubjects(found, named, workspace)];
+  }
   if (within === undefined || from !== "operand") {
     const reason = `which path ${JSON.stringify(path)} is, is only known when the command runs`;
     return [{ kind: "opaque", reason, ...(from === "operand" && access === "read" ? { from } : {}) }];
   }
   const folder = resolved(within, found, workspace);
-  const links = folder.kind === "path" ? linksMatching(path, workspace.root) : [];
-  if (links === undefined) return [{ kind: "opaque", reason: `${JSON.stringify(path)} may match too much to look at` }];
-  return [folder, ...links.map((real): Subject => ({ kind: "path", real, access, from }))];
+  const matches = folder.kind === "path" ? matching(path, found, workspace) : [];
+  return [folder, ...matches, ...openedSubjects(found, folder, workspace)];
+}
+
+/** What a command opens besides the folder it is given. */
+function openedSubjects(found: ShellPath, folder: Subject, workspace: Workspace): readonly Subject[] {
+  const { path, opens } = found;
+  if (opens === undefined || folder.kind !== "path") return [];
+  if (opens === "revision") return isThere(folder.real) ? [] : [resolved(".", found, workspace)];
+  if (opens === "entries") return [`${path}/*`, `${path}/.*`].flatMap((pattern) => matching(pattern, found, workspace));
+  const { store } = workspace;
+  if (store === undefined || store === folder.real || !contains(folder.real, store)) return [];
+  const names = relative(folder.real, store).split(sep);
+  if (opens.allBut.some((pattern) => names.some((name) => compilePath([pattern])([name])))) return [];
+  const shown = displayPath(store, workspace);
+  const reason = `it would read the run store in ${shown}: name other folders, or leave ${names[0] ?? shown} out (grep: --exclude-dir=${names[0] ?? shown})`;
+  return [{ kind: "opaque", reason, from: "operand" }];
+}
+
+function matching(pattern: string, { access, from }: ShellPath, workspace: Workspace): readonly Subject[] {
+  const reals = linksMatching(pattern, workspace);
+  if (reals === undefined)
+    return [{ kind: "opaque", reason: `${JSON.stringify(pattern)} may match too much to look at` }];
+  return reals.map((real): Subject => ({ kind: "path", real, access, from }));
 }
 
 function resolved(path: string, { access, from }: ShellPath, workspace: Workspace): Subject {
@@ -51,10 +75,10 @@ function resolved(path: string, { access, from }: ShellPath, workspace: Workspac
 }
 
 /**
- * Where the links lead that a glob matches now: everything else it matches lies in the folder that is judged, but a link
- * may lead anywhere. Undefined when there is too much to look at.
+ * Where the links lead that a glob matches now, and what it matches of the run store: everything else lies in the folder that
+ * is judged, but a link may lead anywhere. Undefined when there is too much to look at.
  */
-function linksMatching(pattern: string, root: string): readonly string[] | undefined {
+function linksMatching(pattern: string, { root, store }: Workspace): readonly string[] | undefined {
   const links = new Set<string>();
   let places: string[] = [pattern.startsWith("/") ? "/" : root];
   let seen = 0;
@@ -69,7 +93,7 @@ function linksMatching(pattern: string, root: string): readonly string[] | undef
         // A link in a circle opens nothing, in bash either.
         if (resolution?.ok === false) continue;
         const real = resolution?.real ?? path;
-        if (real !== path) links.add(real);
+        if (real !== path || (store !== undefined && contains(store, real))) links.add(real);
         next.push(real);
       }
     }
@@ -81,11 +105,23 @@ function linksMatching(pattern: string, root: string): readonly string[] | undef
 function entriesMatching(folder: string, name: string): readonly { readonly path: string; readonly isLink: boolean }[] {
   // A literal name is not looked for: whether it is a link shows when it is resolved.
   if (!GLOB.test(name)) return [{ path: join(folder, name), isLink: true }];
+  const matches = matcherOf(name);
+  return list(folder)
+    .filter((entry) => (name.startsWith(".") || !entry.name.startsWith(".")) && matches(entry.name))
+    .map((entry) => ({ path: join(folder, entry.name), isLink: entry.isSymbolicLink() }));
+}
+
+/** At least all that bash would match. What brackets and backslashes mean depends on quotes, classes and locale: they match anything. */
+function matcherOf(name: string): (entry: string) => boolean {
+  const sure = /^[^*?[\\]*/.exec(name)?.[0] ?? "";
+  if (/[[\\]/.test(name)) return (entry) => entry.startsWith(sure);
   // In bash, without globstar, two stars are one.
   const matches = compilePath([name.replace(/\*+/g, "*")]);
-  return list(folder)
-    .filter((entry) => (name.startsWith(".") || !entry.name.startsWith(".")) && matches([entry.name]))
-    .map((entry) => ({ path: join(folder, entry.name), isLink: entry.isSymbolicLink() }));
+  return (entry) => matches([entry]);
+}
+
+function isThere(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
 function list(folder: string): readonly Dirent[] {

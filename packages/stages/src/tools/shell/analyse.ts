@@ -80,7 +80,16 @@ function readCommand(
   const trusted = !shadowed && !findings.redefined && !context.foreign && assignments.length === 0;
   const harmless = found.transparent ?? (name === program && reading?.readOnly === true && (name !== "git" || atHome));
   const paths = (reading?.paths ?? []).flatMap((word) =>
-    locate({ word, access: "read", from: "operand", directories: context.foreign ? ANYWHERE : directories }, anywhere),
+    locate(
+      {
+        word,
+        access: "read",
+        from: "operand",
+        directories: context.foreign ? ANYWHERE : directories,
+        opens: reading?.opens,
+      },
+      anywhere,
+    ),
   );
   return {
     command: {
@@ -95,6 +104,8 @@ function readCommand(
 }
 
 function distinct(paths: readonly ShellPath[]): readonly ShellPath[] {
-  const seen = new Map(paths.map((path) => [JSON.stringify([path.path, path.access, path.dynamic, path.from]), path]));
+  const seen = new Map(
+    paths.map((path) => [JSON.stringify([path.path, path.access, path.dynamic, path.from, path.opens]), path]),
+  );
   return [...seen.values()];
 }

@@ -1,6 +1,6 @@
 import { parseOptions } from "./options.ts";
 import { type Inner, joined, type Unwrapped } from "./shells.ts";
-import { mayBeOption, type ShellWord } from "./word.ts";
+import { listed, mayBeOption, type ShellWord } from "./word.ts";
 
 /** After one of these any name may mean something else, so nothing later can be called harmless by its name. */
 const REDEFINES = new Set(["eval", "source", ".", "alias", "unalias", "enable", "hash", "trap", "shopt"]);
@@ -144,9 +144,9 @@ function unwrapCommand(words: readonly ShellWord[]): Unwrapped {
     }
     return { transparent: false, inner };
   }
-  // `command -v name` only says what the name is.
+  // `command -v name` only says what the name is; a glob there says which files there are.
   if (options.seen.has("v") || options.seen.has("V") || options.operands.length === 0)
-    return { transparent: true, inner: [] };
+    return { transparent: true, inner: [], files: listed(options.operands) };
   return { transparent: true, inner: [{ kind: "words", words: options.operands, via: "command", inShell: true }] };
 }
 

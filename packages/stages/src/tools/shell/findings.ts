@@ -13,7 +13,14 @@ export interface ShellPath {
   readonly from: "redirect" | "operand" | "cd";
   /** Of a dynamic path that is only a glob: the folder all its matches lie below, before links. */
   readonly within?: string;
+  readonly opens?: Opens;
 }
+
+/**
+ * What a command opens besides what it is given. Of a folder: the files directly in it, through links too, or all below but
+ * folders of these names. Of a word that is no file: all that is in the revision of this name.
+ */
+export type Opens = "entries" | "revision" | { readonly allBut: readonly string[] };
 
 /** Where in the line something stands. */
 export interface Context {
@@ -38,6 +45,7 @@ export interface FoundCommand {
 
 interface FoundPath {
   readonly word: ShellWord;
+  readonly opens?: Opens | undefined;
   readonly access: ShellPath["access"];
   readonly from: ShellPath["from"];
   readonly directories: Directories;
@@ -109,9 +117,15 @@ const HARMLESS_DEVICES = new Set(["/dev/null", "/dev/stdin", "/dev/stdout", "/de
 
 /** The paths of one word: one for each folder the command may run in. */
 export function locate(found: FoundPath, anywhere: boolean): readonly ShellPath[] {
-  const { word, access, from } = found;
+  const { word, access, from, opens } = found;
   if (word.pipe || (!word.dynamic && HARMLESS_DEVICES.has(word.text))) return [];
-  const unknown: ShellPath = { path: word.text, access, dynamic: true, from };
+  const unknown: ShellPath = {
+    path: word.text,
+    access,
+    dynamic: true,
+    from,
+    ...(opens === undefined ? {} : { opens }),
+  };
   if (word.dynamic && word.within === undefined) return [unknown];
   const absolute = (word.dynamic ? word.head : word.text).startsWith("/");
   if (anywhere && !absolute) return [unknown];
@@ -119,8 +133,8 @@ export function locate(found: FoundPath, anywhere: boolean): readonly ShellPath[
     if (absolute) return { ...unknown, dynamic: word.dynamic, ...withinOf(word, "") };
     if (directory === null) return unknown;
     const path = join(directory, word.text);
-    if (climbsBack(directory, word.text)) return { path, access, dynamic: true, from };
-    return { path, access, dynamic: word.dynamic, from, ...withinOf(word, directory) };
+    if (climbsBack(directory, word.text)) return { ...unknown, path };
+    return { ...unknown, path, dynamic: word.dynamic, ...withinOf(word, directory) };
   });
 }
 

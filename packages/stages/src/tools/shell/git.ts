@@ -216,6 +216,8 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     operands: "paths",
     contents: true,
     pattern: true,
+    // What is ignored may be kept from tools for a reason, as the run store is.
+    reads: ({ seen }) => !seen.has("no-exclude-standard"),
   },
   "cat-file": { short: "pte", operands: "paths", contents: true },
   shortlog: { short: "snec", long: "summary numbered email group: since: until: no-merges all", operands: "paths" },
@@ -264,7 +266,25 @@ export function readGitCommand(words: readonly ShellWord[]): Reading {
   const named = pattern ? options.operands.slice(1) : options.operands;
   const operands = spec.operands === "paths" ? named.flatMap(revisionPath) : [];
   const given = [...operands, ...options.files];
-  return { readOnly, paths: given.length === 0 && spec.contents === true ? [literalWord(".")] : given };
+  if (spec.contents !== true) return { readOnly, paths: given };
+  if (given.length === 0) return { readOnly, paths: [literalWord(".")] };
+  // Objects by name: what is in them can be anything.
+  if (line.subcommand === "cat-file")
+    return { readOnly, paths: named.some(isWhole) ? [...given, literalWord(".")] : given };
+  return { readOnly, paths: given, ...(mayNameRevision(line, named) ? { opens: "revision" } : {}) };
+}
+
+/** In front of `--` a word may be a branch called like a folder, which stands for all that is in it. */
+function mayNameRevision({ subcommand, args }: GitLine, named: readonly ShellWord[]): boolean {
+  if (subcommand === "blame") return false;
+  const dashes = args.findIndex((word) => !word.dynamic && word.text === "--");
+  const before = dashes === -1 ? args : args.slice(0, dashes);
+  return named.some((word) => before.includes(word) && isWhole(word));
+}
+
+/** Not a file of a revision: `HEAD:src/a.ts`. */
+function isWhole(word: ShellWord): boolean {
+  return !word.head.includes(":");
 }
 
 /** `HEAD:src/a.ts` names a file in a revision; `:(top)…` and its kin name one from elsewhere. */

@@ -1,5 +1,6 @@
+import type { Opens } from "./findings.ts";
 import { readGitCommand } from "./git.ts";
-import { type OptionSpec, parseOptions } from "./options.ts";
+import { type OptionSpec, type ParsedOptions, parseOptions } from "./options.ts";
 import { type Reading, readSpecial } from "./special-readers.ts";
 import { listed, literalWord, type ShellWord } from "./word.ts";
 
@@ -8,8 +9,10 @@ interface Reader extends OptionSpec {
   readonly operands: "paths" | "text" | "pattern";
   /** Options that give the pattern, so that all operands are paths. */
   readonly patternBy?: readonly string[];
-  /** Without operands it reads the folder it is in: always, or when one of these options is given. */
-  readonly folder?: true | readonly string[];
+  /** Without operands it reads the folder it is in: always, or with such options. */
+  readonly folder?: true | ((options: ParsedOptions) => boolean);
+  /** What it opens of a folder that it is given; nothing when omitted. */
+  readonly opens?: (options: ParsedOptions) => Opens | undefined;
   /** At most so many operands; a further one would be written to, or mean something else. */
   readonly max?: number;
   /** None of its options writes, runs a program or follows links, so a dynamic word cannot make it do so. */
@@ -27,9 +30,28 @@ const GREP: Reader = {
   numeric: true,
   operands: "pattern",
   patternBy: ["e", "f", "regexp", "file"],
-  folder: ["r", "recursive"],
+  folder: recurses,
+  opens: (options) =>
+    recurses(options) || options.unsure ? { allBut: literalValues(options, "exclude-dir") } : undefined,
   harmless: true,
 };
+
+/** `-d` takes shortened names of what it does with folders, too. */
+function recurses({ seen }: ParsedOptions): boolean {
+  const directories = [...(seen.get("d") ?? []), ...(seen.get("directories") ?? [])];
+  return (
+    seen.has("r") ||
+    seen.has("recursive") ||
+    directories.some(({ text, dynamic }) => dynamic || !/^(?:read|skip)$/.test(text))
+  );
+}
+
+function literalValues({ seen }: ParsedOptions, name: string): readonly string[] {
+  return (seen.get(name) ?? []).filter((value) => !value.dynamic).map(({ text }) => text);
+}
+
+/** Options with which rg looks into what is hidden, too. */
+const SHOWS_HIDDEN = ["hidden", ".", "u", "unrestricted"];
 
 const CHECKSUM: Reader = { short: "btz", long: "binary text tag zero", operands: "paths", harmless: true };
 
@@ -89,6 +111,7 @@ const READERS: Readonly<Record<string, Reader>> = {
     operands: "pattern",
     patternBy: ["e", "f", "regexp", "file", "files", "type-list"],
     folder: true,
+    opens: ({ seen, unsure }) => ({ allBut: unsure || SHOWS_HIDDEN.some((name) => seen.has(name)) ? [] : [".*"] }),
   },
   stat: { short: "Lftxc:", long: "dereference file-system format: printf: terse", operands: "paths", harmless: true },
   file: {
@@ -169,6 +192,7 @@ const READERS: Readonly<Record<string, Reader>> = {
       "exclude-from@ exclude: starting-file: from-file@ to-file@",
     numeric: true,
     operands: "paths",
+    opens: () => "entries",
   },
   cmp: {
     short: "blsi:n:",
@@ -239,7 +263,9 @@ export function readReader(name: string, words: readonly ShellWord[]): Reading |
   // When the options are not certain, the pattern may be a path as well.
   const skipsPattern = spec.operands === "pattern" && !patternGiven && !options.unsure && options.known;
   const operands = (skipsPattern ? options.operands.slice(1) : options.operands).filter((word) => word.text !== "-");
-  const readsFolder = spec.folder === true || (spec.folder ?? []).some((option) => options.seen.has(option));
+  const readsFolder = spec.folder === true || spec.folder?.(options) === true;
+  const opens = spec.opens?.(options);
   const implied = operands.length === 0 && readsFolder ? [literalWord(".")] : [];
-  return { readOnly, paths: [...operands, ...implied, ...options.files.filter((word) => word.text !== "-")] };
+  const paths = [...operands, ...implied, ...options.files.filter((word) => word.text !== "-")];
+  return { readOnly, paths, ...(opens === undefined ? {} : { opens }) };
 }

@@ -1,4 +1,5 @@
 import { isPlainSet } from "./builtins.ts";
+import type { Opens } from "./findings.ts";
 import { parseOptions } from "./options.ts";
 import { awkOperands, isPlainAwk, readSedLine } from "./scripts.ts";
 import { listed, literalWord, mayBeOption, type ShellWord } from "./word.ts";
@@ -8,6 +9,7 @@ export interface Reading {
   readonly readOnly: boolean;
   /** What it reads, and whatever may be a path. */
   readonly paths: readonly ShellWord[];
+  readonly opens?: Opens;
 }
 
 const YES: Reading = { readOnly: true, paths: [] };
