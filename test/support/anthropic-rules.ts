@@ -1,11 +1,19 @@
 import { isJsonObject, type Json, type JsonObject } from "@sluice/core";
-import { type RecordedRequest, type Refusal, word } from "./sse-server.ts";
+import { blank, list, type RecordedRequest, type Refusal, unknownMember, word } from "./sse-server.ts";
 
 /** Thinking texts by the signature the server issued with them. */
 export type Signatures = ReadonlyMap<string, string>;
 
 const ID = /^[a-zA-Z0-9_-]+$/;
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,128}$/;
+const BODY = ["model", "max_tokens", "messages", "system", "stream", "temperature", "tools", "tool_choice"];
+/** By block type; `cache_control` may stand on any. */
+const BLOCKS: Readonly<Record<string, readonly string[]>> = {
+  text: ["text", "citations"],
+  thinking: ["thinking", "signature"],
+  tool_use: ["id", "name", "input", "caller"],
+  tool_result: ["tool_use_id", "content", "is_error"],
+};
 
 /** What Anthropic's Messages API refuses of what a tool loop could get wrong. Undefined when the request is good. */
 export function checkAnthropicRequest(request: RecordedRequest, signatures: Signatures): Refusal | undefined {
@@ -21,6 +29,8 @@ export function checkAnthropicRequest(request: RecordedRequest, signatures: Sign
 }
 
 function bodyFault(body: JsonObject): string | undefined {
+  const extra = unknownMember(body, BODY);
+  if (extra !== undefined) return `${extra}: Extra inputs are not permitted`;
   if (typeof body.model !== "string" || body.model === "") return "model: Field required";
   const max = body.max_tokens;
   if (typeof max !== "number" || !Number.isInteger(max) || max < 1) return "max_tokens: Field required";
@@ -35,6 +45,8 @@ function toolsFault(body: JsonObject): string | undefined {
   const names = new Set<unknown>();
   for (const [index, tool] of list(body.tools).entries()) {
     if (!isJsonObject(tool)) return `tools.${index}: Input should be an object`;
+    const extra = unknownMember(tool, ["name", "description", "input_schema", "cache_control", "type", "strict"]);
+    if (extra !== undefined) return `tools.${index}.custom.${extra}: Extra inputs are not permitted`;
     if (typeof tool.name !== "string" || !TOOL_NAME.test(tool.name))
       return `tools.${index}.name: String should match pattern`;
     if (names.has(tool.name)) return "tools: Tool names must be unique.";
@@ -91,9 +103,13 @@ function assistantFault(
   signatures: Signatures,
 ): string | string[] {
   const ids: string[] = [];
+  const last = blocks.at(-1);
+  if (isJsonObject(last) && last.type === "thinking")
+    return `${at}: The final block in an assistant message cannot be \`thinking\`.`;
   for (const [index, block] of blocks.entries()) {
     const here = `${at}.content.${index}`;
-    if (!isJsonObject(block)) return `${here}: Input should be an object`;
+    const fault = blockFault(block, here);
+    if (!isJsonObject(block) || fault !== undefined) return fault ?? here;
     switch (word(block.type)) {
       case "text":
         if (blank(block.text)) return `${at}: text content blocks must contain non-whitespace text`;
@@ -113,10 +129,19 @@ function assistantFault(
         ids.push(block.id);
         break;
       default:
-        return `${here}: Input tag '${word(block.type)}' found using 'type' does not match any of the expected tags`;
+        return `${here}: Input tag '${word(block.type)}' is not one of an assistant's`;
     }
   }
   return ids;
+}
+
+function blockFault(block: Json, here: string): string | undefined {
+  if (!isJsonObject(block)) return `${here}: Input should be an object`;
+  const known = BLOCKS[word(block.type)];
+  if (known === undefined)
+    return `${here}: Input tag '${word(block.type)}' found using 'type' does not match any of the expected tags`;
+  const extra = unknownMember(block, ["type", "cache_control", ...known]);
+  return extra === undefined ? undefined : `${here}.${word(block.type)}.${extra}: Extra inputs are not permitted`;
 }
 
 function userFault(blocks: readonly Json[], at: string, pending: readonly string[]): string | string[] {
@@ -124,7 +149,8 @@ function userFault(blocks: readonly Json[], at: string, pending: readonly string
   let resultsOver = false;
   for (const [index, block] of blocks.entries()) {
     const here = `${at}.content.${index}`;
-    if (!isJsonObject(block)) return `${here}: Input should be an object`;
+    const fault = blockFault(block, here);
+    if (!isJsonObject(block) || fault !== undefined) return fault ?? here;
     if (block.type === "tool_result") {
       const id = word(block.tool_use_id);
       if (!pending.includes(id))
@@ -146,12 +172,4 @@ function userFault(blocks: readonly Json[], at: string, pending: readonly string
 
 function unanswered(at: string, ids: readonly string[]): string {
   return `${at}: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${ids.join(", ")}.`;
-}
-
-function blank(text: unknown): boolean {
-  return typeof text !== "string" || text.trim() === "";
-}
-
-function list(value: Json | undefined): readonly Json[] {
-  return Array.isArray(value) ? value : [];
 }

@@ -2,14 +2,35 @@ import type { JsonObject } from "@sluice/core";
 import { checkAnthropicRequest } from "./anthropic-rules.ts";
 import {
   argumentsOf,
+  type Dialect,
   type ModelServer,
+  objects,
   pieces,
   type Replies,
   type ServerReply,
   sse,
   startModelServer,
+  stopWord,
   word,
 } from "./sse-server.ts";
+import { jsonOf, limits, textOf, type WireRequest, wireMessage } from "./wire-request.ts";
+
+const STOPS = { length: "max_tokens", filter: "refusal" };
+const TROUBLES: Dialect["troubles"] = {
+  key: { status: 401, type: "authentication_error", message: "invalid x-api-key" },
+  rate: {
+    status: 429,
+    type: "rate_limit_error",
+    message: "This request would exceed your rate limit of 50 requests per minute",
+  },
+  overload: { status: 529, type: "overloaded_error", message: "Overloaded" },
+  request: { status: 400, type: "invalid_request_error", message: "temperature: too hot" },
+  overflow: {
+    status: 400,
+    type: "invalid_request_error",
+    message: "prompt is too long: 214310 tokens > 200000 maximum",
+  },
+};
 
 /**
  * Anthropic's Messages API on a loopback port: streams what the test scripts and refuses what the service would refuse,
@@ -20,6 +41,7 @@ export function startAnthropicServer(replies: Replies): Promise<ModelServer> {
   return startModelServer(
     {
       path: "/v1/messages",
+      troubles: TROUBLES,
       check: (request) => checkAnthropicRequest(request, signatures),
       events: (reply, request, n) => eventsOf(reply, word(request.body.model), n, signatures),
       errorBody: ({ type, message }) =>
@@ -54,14 +76,14 @@ function eventsOf(reply: ServerReply, model: string, n: number, signatures: Map<
     events.push(event({ type: "content_block_stop", index }));
     index += 1;
   };
-  if (reply.reasoning !== undefined) {
-    const signature = `signature-${n}`;
-    signatures.set(signature, reply.reasoning);
+  const think = (text: string, signature: string): void => {
+    signatures.set(signature, text);
     block({ type: "thinking", thinking: "", signature: "" }, [
-      ...pieces(reply.reasoning).map((thinking) => ({ type: "thinking_delta", thinking })),
+      ...pieces(text).map((thinking) => ({ type: "thinking_delta", thinking })),
       { type: "signature_delta", signature },
     ]);
-  }
+  };
+  if (reply.reasoning !== undefined) think(reply.reasoning, `signature-${n}`);
   if (reply.text !== undefined) {
     block(
       { type: "text", text: "" },
@@ -72,13 +94,12 @@ function eventsOf(reply: ServerReply, model: string, n: number, signatures: Map<
     const deltas = pieces(argumentsOf(call)).map((partial_json) => ({ type: "input_json_delta", partial_json }));
     block({ type: "tool_use", id: call.id ?? `toolu_${n}_${at}`, name: call.name, input: {} }, deltas);
   }
-  if (reply.error !== undefined) {
-    return [
-      ...events,
-      event({ type: "error", error: { type: reply.error.type ?? "api_error", message: reply.error.message } }),
-    ];
+  if (reply.afterthought !== undefined) think(reply.afterthought, `signature-${n}-last`);
+  if (reply.fail !== undefined) {
+    const { type, message } = TROUBLES[reply.fail];
+    return [...events, event({ type: "error", error: { type, message } })];
   }
-  const stop = reply.stop ?? ((reply.calls?.length ?? 0) > 0 ? "tool_use" : "end_turn");
+  const stop = stopWord(reply, STOPS, (reply.calls?.length ?? 0) > 0 ? "tool_use" : "end_turn");
   const details = usage.reasoning === undefined ? {} : { output_tokens_details: { thinking_tokens: usage.reasoning } };
   events.push(
     event({
@@ -93,4 +114,29 @@ function eventsOf(reply: ServerReply, model: string, n: number, signatures: Map<
 
 function event(data: JsonObject): string {
   return sse(data, word(data.type));
+}
+
+export function readAnthropic(body: JsonObject): WireRequest {
+  const messages = objects(body.messages).map((message) => {
+    const blocks =
+      typeof message.content === "string" ? [{ type: "text", text: message.content }] : objects(message.content);
+    const of = (type: string): readonly JsonObject[] => blocks.filter((block) => block.type === type);
+    const results = of("tool_result").map(({ tool_use_id, content }) => ({
+      id: word(tool_use_id),
+      value: jsonOf(content),
+    }));
+    const role = results.length > 0 ? "tool" : message.role === "assistant" ? "assistant" : "user";
+    return wireMessage(role, {
+      text: textOf(blocks),
+      reasoning: of("thinking")
+        .map(({ thinking }) => word(thinking))
+        .join(""),
+      proofs: of("thinking").map(({ signature }) => word(signature)),
+      calls: of("tool_use").map(({ id, name, input }) => ({ id: word(id), name: word(name), input: input ?? null })),
+      results,
+    });
+  });
+  const forced = objects([body.tool_choice ?? null])[0]?.name;
+  const tools = objects(body.tools).map(({ name }) => word(name));
+  return { system: textOf(body.system), messages, tools, ...limits(body.max_tokens, body.temperature, forced) };
 }

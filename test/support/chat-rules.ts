@@ -1,16 +1,41 @@
-import { isJsonObject, type Json, type JsonObject, parseJson } from "@sluice/core";
-import { type RecordedRequest, type Refusal, word } from "./sse-server.ts";
+import { isJsonObject, type JsonObject, parseJson } from "@sluice/core";
+import type { ChatFlavour } from "./chat-server.ts";
+import { list, type RecordedRequest, type Refusal, unknownMember, word } from "./sse-server.ts";
 
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 
+const BODY = [
+  "model",
+  "messages",
+  "stream",
+  "stream_options",
+  "tools",
+  "tool_choice",
+  "temperature",
+  "max_tokens",
+  "max_completion_tokens",
+  "reasoning_effort",
+];
+const MESSAGE: Readonly<Record<string, readonly string[]>> = {
+  system: ["content"],
+  developer: ["content"],
+  user: ["content"],
+  assistant: ["content", "tool_calls"],
+  tool: ["content", "tool_call_id"],
+};
+
 /** What OpenAI's chat API, and the local servers that speak it, refuse of what a tool loop could get wrong. */
-export function checkOpenAIRequest(request: RecordedRequest): Refusal | undefined {
-  const { body } = request;
-  const message = bodyFault(body) ?? toolsFault(body) ?? messagesFault(body);
+export function checkChatRequest(request: RecordedRequest, flavour: ChatFlavour): Refusal | undefined {
+  const { body, headers } = request;
+  const key = /^Bearer \S/.test(headers.authorization ?? "");
+  if (flavour.needsKey && !key) return { ...flavour.troubles.key, message: "You didn't provide an API key." };
+  const message = bodyFault(body) ?? toolsFault(body) ?? messagesFault(body, flavour);
   return message === undefined ? undefined : { status: 400, type: "invalid_request_error", message };
 }
 
 function bodyFault(body: JsonObject): string | undefined {
+  const extra = unknownMember(body, BODY);
+  if (extra !== undefined) return `Unrecognized request argument supplied: ${extra}`;
   if (typeof body.model !== "string" || body.model === "") return "you must provide a model parameter";
   return body.stream === true ? undefined : "this server only streams";
 }
@@ -35,13 +60,16 @@ function toolsFault(body: JsonObject): string | undefined {
   return isJsonObject(fn) && names.has(fn.name) ? undefined : "Tool choice not found in 'tools'";
 }
 
-function messagesFault(body: JsonObject): string | undefined {
+function messagesFault(body: JsonObject, flavour: ChatFlavour): string | undefined {
   const messages = list(body.messages);
   if (messages.length === 0) return "[] is too short - 'messages'";
   let pending: string[] = [];
   for (const [index, message] of messages.entries()) {
     const at = `messages.[${index}]`;
     if (!isJsonObject(message)) return `${at} is not an object`;
+    const known = ["role", flavour.reasoning ?? "role", ...(MESSAGE[word(message.role)] ?? [])];
+    const extra = unknownMember(message, known);
+    if (extra !== undefined) return `Additional properties are not allowed ('${extra}' was unexpected) - '${at}'`;
     if (message.role === "tool") {
       const id = message.tool_call_id;
       if (typeof id !== "string" || !pending.includes(id)) {
@@ -90,8 +118,4 @@ function assistantFault(message: JsonObject, at: string): string | string[] {
 
 function unanswered(ids: readonly string[]): string {
   return `An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: ${ids.join(", ")}`;
-}
-
-function list(value: Json | undefined): readonly Json[] {
-  return Array.isArray(value) ? value : [];
 }

@@ -1,5 +1,5 @@
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
-import type { Json, JsonObject } from "@sluice/core";
+import { isJsonObject, type Json, type JsonObject } from "@sluice/core";
 
 /** A tool call the server makes: arguments as a value, or as the very characters of the stream. */
 export interface ServerCall {
@@ -17,32 +17,45 @@ interface ServerUsage {
   readonly reasoning?: number;
 }
 
+/** What services refuse or fail with, each in its own words. */
+export type Trouble = "key" | "rate" | "overload" | "request" | "overflow";
+
 /** What the server answers to one request. All of it is optional: `{}` is an answer that says nothing. */
 export interface ServerReply {
   readonly reasoning?: string;
   readonly text?: string;
   readonly calls?: readonly ServerCall[];
-  /** The provider's own word; derived from the calls when omitted. */
+  /** Reasoning once more, as the last thing that is said. */
+  readonly afterthought?: string;
+  /** `length` and `filter` in the provider's own words, any other word as it is; derived from the calls when omitted. */
   readonly stop?: string;
   /** `none` leaves usage out where the protocol allows it. */
   readonly usage?: ServerUsage | "none";
+  /** Refuses the request, in the provider's own words. */
+  readonly refuse?: Trouble;
+  /** With `refuse`: how long the provider asks to wait, said where it says so. */
+  readonly retryAfterSeconds?: number;
+  /** An error event in the provider's own words after the content, in the middle of the stream. */
+  readonly fail?: Trouble;
   /** Refuses the request with this HTTP status. */
   readonly status?: number;
-  /** Body of a refusal; without a status, an error event after the content, in the middle of the stream. */
+  /** Body of a refusal with a `status`. */
   readonly error?: { readonly type?: string; readonly code?: string; readonly message: string };
   /** Sent instead of the provider's error shape, as a proxy would. */
   readonly rawBody?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Breaks the connection after so many events, or so many bytes of the body. */
+  /** Breaks the connection after so many events, or at the event that holds this text: behind it, or in its middle. */
   readonly cutAfterEvents?: number;
-  readonly cutAfterBytes?: number;
+  readonly cutAfter?: string;
+  readonly cutInside?: string;
   /** `end` closes the response in order instead of breaking the connection. */
   readonly cutBy?: "reset" | "end";
   /** Makes the data of this event (from 0) something that is not JSON. */
   readonly malformedEvent?: number;
-  /** Waits for this before event `holdAtEvent`, or before the status line when that is omitted. */
+  /** Waits for this before event `holdAtEvent`, behind the event that holds `holdAfter`, or else before the status line. */
   readonly hold?: Promise<unknown>;
   readonly holdAtEvent?: number;
+  readonly holdAfter?: string;
   /** The last word on what goes over the wire. */
   readonly events?: (events: readonly string[]) => readonly string[];
 }
@@ -73,12 +86,18 @@ export interface Refusal {
   readonly status: number;
   readonly type: string;
   readonly message: string;
-  readonly code?: string;
+  readonly code?: string | number;
+  readonly retryAfterSeconds?: number;
 }
 
 /** What makes one provider's protocol differ from another's. */
 export interface Dialect {
+  /** With the query, if there is one. */
   readonly path: string;
+  /** How it says each trouble. */
+  readonly troubles: Readonly<Record<Trouble, Refusal>>;
+  /** Where it says how long to wait: in the usual header unless this is set. */
+  readonly retryAfterInBody?: true;
   check(request: RecordedRequest): Refusal | undefined;
   events(reply: ServerReply, request: RecordedRequest, n: number): string[];
   errorBody(refusal: Refusal): string;
@@ -117,7 +136,15 @@ export async function startModelServer(dialect: Dialect, replies: Replies): Prom
       const message = `the test scripted ${n} replies and this is one more`;
       return refuse(response, 400, dialect.errorBody({ status: 400, type: "invalid_request_error", message }));
     }
-    if (reply.hold !== undefined && reply.holdAtEvent === undefined) await reply.hold;
+    if (reply.holdAtEvent === undefined && reply.holdAfter === undefined) await reply.hold;
+    if (reply.refuse !== undefined) {
+      const { retryAfterSeconds } = reply;
+      const waits = retryAfterSeconds === undefined ? {} : { retryAfterSeconds };
+      const trouble = { ...dialect.troubles[reply.refuse], ...waits };
+      const header: Record<string, string> =
+        retryAfterSeconds === undefined || dialect.retryAfterInBody ? {} : { "retry-after": String(retryAfterSeconds) };
+      return refuse(response, trouble.status, dialect.errorBody(trouble), { ...header, ...reply.headers });
+    }
     if (reply.status !== undefined) {
       const { type = "api_error", message = "scripted failure", code } = reply.error ?? {};
       const shape = { status: reply.status, type, message, ...(code === undefined ? {} : { code }) };
@@ -157,6 +184,36 @@ export function word(value: Json | undefined): string {
   return typeof value === "string" ? value : "";
 }
 
+/** The provider's word for how the answer ended: `stops` translates ours. */
+export function stopWord(
+  reply: ServerReply,
+  stops: { readonly length: string; readonly filter: string },
+  ended: string,
+) {
+  if (reply.stop === "length" || reply.stop === "filter") return stops[reply.stop];
+  return reply.stop ?? ended;
+}
+
+/** A member that should be a list; empty when it is not. */
+export function list(value: Json | undefined): readonly Json[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** The objects of a list. */
+export function objects(value: Json | undefined): readonly JsonObject[] {
+  return list(value).filter((each): each is JsonObject => isJsonObject(each));
+}
+
+/** The first member that is none of those the service knows, as it would name it; undefined when all are known. */
+export function unknownMember(value: JsonObject, known: readonly string[]): string | undefined {
+  return Object.keys(value).find((name) => !known.includes(name));
+}
+
+/** Whether a text is missing or says nothing. */
+export function blank(text: unknown): boolean {
+  return typeof text !== "string" || text.trim() === "";
+}
+
 export function argumentsOf(call: ServerCall): string {
   return call.rawInput ?? JSON.stringify(call.input ?? {});
 }
@@ -186,24 +243,20 @@ function broken(events: readonly string[], reply: ServerReply): readonly string[
 }
 
 async function stream(response: ServerResponse, reply: ServerReply, events: readonly string[]): Promise<void> {
-  let bytes = 0;
+  const holds = (event: string, text: string | undefined): boolean => text !== undefined && event.includes(text);
   for (const [index, event] of events.entries()) {
     if (index === reply.cutAfterEvents) return cut(response, reply);
     if (index === reply.holdAtEvent) await reply.hold;
     if (response.destroyed) return;
-    const data = Buffer.from(event);
-    const left = (reply.cutAfterBytes ?? Number.POSITIVE_INFINITY) - bytes;
-    if (data.length >= left) {
-      await write(response, data.subarray(0, left));
-      return cut(response, reply);
-    }
-    bytes += data.length;
-    await write(response, data);
+    const inside = holds(event, reply.cutInside);
+    await write(response, inside ? event.slice(0, event.length / 2) : event);
+    if (inside || holds(event, reply.cutAfter)) return cut(response, reply);
+    if (holds(event, reply.holdAfter)) await reply.hold;
   }
   response.end();
 }
 
-function write(response: ServerResponse, data: Buffer): Promise<void> {
+function write(response: ServerResponse, data: string): Promise<void> {
   return new Promise((resolve) => {
     // A client that has gone is not a fault of the test.
     response.write(data, () => resolve());

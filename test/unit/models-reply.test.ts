@@ -330,18 +330,18 @@ describe("streams that make no sense", () => {
     const loop: Record<string, unknown> = {};
     loop.self = loop;
     const reply = await good([
-      part({ type: "text-delta", id: "0", delta: "a", providerMetadata: { fake: loop } }),
       part({
         type: "reasoning-delta",
         id: "0",
         delta: "b",
         providerMetadata: { fake: { big: 1n, bytes: new Uint8Array([255]) }, odd: 5 },
       }),
+      part({ type: "text-delta", id: "0", delta: "a", providerMetadata: { fake: loop } }),
       finish("stop"),
     ]);
     expect(reply.content).toEqual([
-      { type: "text", text: "a" },
       { type: "reasoning", text: "b", providerOptions: { fake: { big: "1", bytes: "/w==" } } },
+      { type: "text", text: "a" },
     ]);
   });
 

@@ -3,7 +3,9 @@ import type { LanguageModelV4Prompt } from "@ai-sdk/provider";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { callModel, type ModelRequest } from "../../packages/stages/src/agent/model-call.ts";
 import type { ModelReply, ModelToolCall } from "../../packages/stages/src/models/reply.ts";
-import { PROVIDERS, TEST_KEY, TOOLS, type WiredProvider, wire } from "../support/providers.ts";
+import { PROVIDERS, providerOf, TEST_KEY, TOOLS, type WiredProvider, wire } from "../support/providers.ts";
+import type { ServerReply } from "../support/sse-server.ts";
+import { wireMessage } from "../support/wire-request.ts";
 
 const start: LanguageModelV4Prompt = [
   { role: "system", content: "You plan." },
@@ -46,6 +48,8 @@ function after(prompt: LanguageModelV4Prompt, reply: ModelReply): LanguageModelV
 }
 
 describe.each(PROVIDERS)("a call through %s", (provider) => {
+  const { read, countsCached, showsReasoning, wrongKey, ...facts } = providerOf(provider);
+
   test("gives text, reasoning, parallel calls, usage and the reason it ended", async () => {
     await using to = await wire(provider, [
       {
@@ -72,14 +76,17 @@ describe.each(PROVIDERS)("a call through %s", (provider) => {
         // Anthropic counts cached tokens beside the others, OpenAI among them.
         inputTokens: provider === "anthropic" ? 150 : 120,
         outputTokens: 45,
-        cacheReadTokens: 30,
-        reasoningTokens: 12,
+        cacheReadTokens: countsCached ? 30 : 0,
+        reasoningTokens: countsCached ? 12 : 0,
         known: true,
       },
       warnings: [],
     });
     expect(heard.filter((each) => each.startsWith("text|")).length).toBeGreaterThan(1);
-    expect(heard.filter((each) => each.startsWith("reasoning|")).length).toBeGreaterThan(1);
+    const thoughts = heard.filter((each) => each.startsWith("reasoning|"));
+    expect(thoughts.map((each) => each.slice("reasoning|".length)).join("")).toBe(
+      showsReasoning ? "Look before you leap." : "",
+    );
   });
 
   test("gives a transcript the service takes back, through every kind of turn", async () => {
@@ -91,6 +98,7 @@ describe.each(PROVIDERS)("a call through %s", (provider) => {
           { id: "same", name: "Read", input: { path: "a" } },
           { id: "same", name: "Read", input: { path: "b" } },
           { name: "no such tool!", input: { x: 1 } },
+          { name: "2nd tool", input: { x: 1 } },
           { name: "Read", rawInput: '{"path":' },
           { name: "Read", rawInput: '["a","list"]' },
           { name: "Read", rawInput: '"text"' },
@@ -101,33 +109,30 @@ describe.each(PROVIDERS)("a call through %s", (provider) => {
       { text: "Only words." },
       { text: "  \n", calls: [{ name: "Read", input: { path: "c" } }] },
       {},
-      { calls: [{ id: "same", name: "submit_plan", input: { summary: "done" } }] },
+      { reasoning: "Only a thought." },
+      { text: "Hm.", afterthought: "And one too many." },
+      { calls: [{ id: "same", name: "submit_plan", input: { summary: "done" } }], afterthought: "Was that right?" },
       { text: "still here" },
     ]);
+    const replyCount = 8;
     let prompt = start;
     const callIds = new Set<string>();
     const replies: ModelReply[] = [];
-    for (let turn = 0; turn < 6; turn += 1) {
+    for (let turn = 0; turn < replyCount; turn += 1) {
       const reply = await call(to, { prompt, callIds });
       replies.push(reply);
       prompt = after(prompt, reply);
       if (reply.ok) for (const { id } of reply.calls) callIds.add(id);
     }
-    expect(replies.map((reply) => (reply.ok ? "ok" : reply.error.message))).toEqual([
-      "ok",
-      "ok",
-      "ok",
-      "ok",
-      "ok",
-      "ok",
-    ]);
-    expect(callIds.size).toBe(10);
+    expect(replies.map((reply) => (reply.ok ? "ok" : reply.error.message))).toEqual(replies.map(() => "ok"));
+    expect(callIds.size).toBe(11);
     const [first] = replies;
     expect(first).toMatchObject({
       calls: [
         { input: { path: "a" } },
         { input: { path: "b" } },
         { tool: "no such tool!", wireName: "no_such_tool_", input: { x: 1 } },
+        { tool: "2nd tool", wireName: "_2nd_tool", input: { x: 1 } },
         { inputError: { code: "not_json" }, rawInput: '{"path":' },
         { input: ["a", "list"] },
         { input: "text" },
@@ -135,7 +140,7 @@ describe.each(PROVIDERS)("a call through %s", (provider) => {
         { input: {} },
       ],
     });
-    expect(to.server.requests).toHaveLength(6);
+    expect(to.server.requests).toHaveLength(replyCount);
   });
 
   test("sends what it was asked to send", async () => {
@@ -150,72 +155,77 @@ describe.each(PROVIDERS)("a call through %s", (provider) => {
     });
     await call(to, { tools: [], toolChoice: { type: "required" } });
     const [first, second] = to.server.requests;
-    expect(first?.body).toMatchObject({ model: "test-model", stream: true, max_tokens: 321, temperature: 0.5 });
-    expect(JSON.stringify(first?.body.tools)).toContain('"submit_plan"');
-    expect(JSON.stringify(first?.body.tool_choice)).toContain('"submit_plan"');
-    expect(second?.body.tools).toBeUndefined();
-    expect(second?.body.tool_choice).toBeUndefined();
-    expect(first?.headers[provider === "anthropic" ? "x-api-key" : "authorization"]).toContain(TEST_KEY);
+    expect(read(first?.body ?? {})).toEqual({
+      system: "You plan.",
+      messages: [wireMessage("user", { text: "refactor auth" })],
+      tools: ["submit_plan"],
+      forcedTool: "submit_plan",
+      maxOutputTokens: 321,
+      ...(facts.temperature ? { temperature: 0.5 } : {}),
+    });
+    expect(read(second?.body ?? {})).toMatchObject({ tools: [] });
+    expect(read(second?.body ?? {}).forcedTool).toBeUndefined();
+    expect(first?.headers[facts.keyHeader]).toContain(TEST_KEY);
   });
 
-  test.each([
+  const refusals: readonly (readonly [string, ServerReply, object])[] = [
     [
-      { status: 529, error: { type: "overloaded_error", message: "Overloaded" }, headers: { "retry-after": "3" } },
-      "transient",
-      "overloaded",
-      3000,
+      "too many requests, with a time to wait",
+      { refuse: "rate", retryAfterSeconds: 3 },
+      { kind: "transient", code: "rate_limited", status: 429, retryAfterMs: 3_000 },
     ],
-    [{ status: 429, error: { message: "slow" }, headers: { "retry-after-ms": "40" } }, "transient", "rate_limited", 40],
-    [{ status: 503, rawBody: "<html><body>Bad day</body></html>" }, "transient", "overloaded", undefined],
+    ["overload", { refuse: "overload" }, { kind: "transient", code: "overloaded" }],
     [
-      { status: 401, error: { type: "authentication_error", message: `Incorrect API key provided: ${TEST_KEY}` } },
-      "permanent",
-      "unauthorized",
-      undefined,
+      "overload, with a time to wait in milliseconds",
+      { refuse: "overload", headers: { "retry-after-ms": "40" } },
+      { kind: "transient", code: "overloaded", retryAfterMs: 40 },
     ],
     [
-      {
-        status: 400,
-        error: { type: "invalid_request_error", message: "prompt is too long: 214310 tokens > 200000 maximum" },
-      },
-      "context_overflow",
-      "context_overflow",
-      undefined,
+      "a proxy's page",
+      { status: 503, rawBody: "<html><body>Bad day</body></html>" },
+      { kind: "transient", status: 503 },
     ],
+    ["a wrong key", { refuse: "key" }, { kind: "permanent", code: "unauthorized", status: wrongKey }],
     [
-      { status: 400, error: { type: "invalid_request_error", message: "temperature: too hot" } },
-      "permanent",
-      "bad_request",
-      undefined,
+      "a key that is repeated in the refusal",
+      { status: 403, error: { message: `The key ${TEST_KEY} may not use this model` } },
+      { kind: "permanent", code: "forbidden", status: 403 },
     ],
-  ])("says what a refusal means: %j", async (reply, kind, code, retryAfterMs) => {
+    ["a prompt that is too long", { refuse: "overflow" }, { kind: "context_overflow", code: "context_overflow" }],
+    ["a bad request", { refuse: "request" }, { kind: "permanent", code: "bad_request", status: 400 }],
+  ];
+  test.each(refusals)("says what a refusal means: %s", async (_what, reply, error) => {
     await using to = await wire(provider, [reply]);
     const answer = await call(to);
-    expect(answer).toMatchObject({ ok: false, error: { kind, code, status: reply.status } });
-    if (answer.ok) return;
-    expect(answer.error.retryAfterMs).toBe(retryAfterMs);
+    expect(answer).toMatchObject({ ok: false, error });
+    if (!("retryAfterMs" in error)) expect(answer).not.toHaveProperty("error.retryAfterMs");
     expect(JSON.stringify(answer)).not.toContain(TEST_KEY);
     expect(to.server.requests).toHaveLength(1);
   });
 
-  test("an error in the middle of a stream is transient or not, as the provider says", async () => {
-    const overloaded = { type: provider === "anthropic" ? "overloaded_error" : "server_error", message: "Overloaded" };
+  test("an error in the middle of a stream means what it means before it", async () => {
+    const begun = "I was about to";
     await using to = await wire(provider, [
-      { text: "I was about to", error: overloaded },
-      { error: { type: "invalid_request_error", message: "no" } },
+      { text: begun, fail: "overload" },
+      { text: begun, fail: "rate" },
+      { text: begun, fail: "request" },
+      { fail: "request" },
+      { fail: "overload" },
     ]);
     expect(await call(to)).toMatchObject({ ok: false, error: { kind: "transient" } });
+    expect(await call(to)).toMatchObject({ ok: false, error: { kind: "transient" } });
     expect(await call(to)).toMatchObject({ ok: false, error: { kind: "permanent", code: "bad_request" } });
+    expect(await call(to)).toMatchObject({ ok: false, error: { kind: "permanent", code: "bad_request" } });
+    expect(await call(to)).toMatchObject({ ok: false, error: { kind: "transient" } });
   });
 
-  const inArguments = provider === "anthropic" ? 9 : 6;
-  const lines = { text: "one two three", calls: [{ name: "Read", input: { path: "a" } }] };
+  const lines = { text: "one  two  three", calls: [{ name: "Read", input: { path: "a" } }] };
   test.each([
-    ["the connection breaks in the text", { ...lines, cutAfterEvents: 4 }],
-    ["the connection breaks in the arguments", { ...lines, cutAfterEvents: inArguments }],
-    ["the connection breaks in the middle of an event", { ...lines, cutAfterBytes: 700 }],
-    ["the answer is closed in the text", { ...lines, cutAfterEvents: 4, cutBy: "end" as const }],
-    ["the answer is closed in the arguments", { ...lines, cutAfterEvents: inArguments, cutBy: "end" as const }],
+    ["the connection breaks in the text", { ...lines, cutAfter: "two" }],
+    ["the connection breaks in the call", { ...lines, cutAfter: '"Read"' }],
+    ["the connection breaks in the middle of an event", { ...lines, cutInside: "two" }],
+    ["the answer is closed in the text", { ...lines, cutAfter: "two", cutBy: "end" as const }],
+    ["the answer is closed in the call", { ...lines, cutAfter: '"Read"', cutBy: "end" as const }],
   ])("a turn is to be repeated when %s", async (_when, reply) => {
     await using to = await wire(provider, [reply, { text: "again" }]);
     expect(await call(to)).toMatchObject({ ok: false, error: { kind: "cut_stream", code: "stream_cut" } });
@@ -241,8 +251,7 @@ describe.each(PROVIDERS)("a call through %s", (provider) => {
   });
 
   test("the output limit inside a call marks it", async () => {
-    const stop = provider === "anthropic" ? "max_tokens" : "length";
-    await using to = await wire(provider, [{ calls: [{ name: "Read", rawInput: '{"path":"a' }], stop }]);
+    await using to = await wire(provider, [{ calls: [{ name: "Read", rawInput: '{"path":"a' }], stop: "length" }]);
     expect(await call(to)).toMatchObject({
       ok: true,
       finishReason: "length",
@@ -257,16 +266,16 @@ describe.each(PROVIDERS)("a call through %s", (provider) => {
 
   test.each([
     ["before the status line", undefined],
-    ["in the middle of the stream", 4],
-  ])("an abort %s returns, and the server sees the client go", async (_when, holdAtEvent) => {
+    ["in the middle of the stream", "one"],
+  ])("an abort %s returns, and the server sees the client go", async (_when, holdAfter) => {
     const never = new Promise(() => undefined);
     await using to = await wire(provider, [
-      { ...lines, hold: never, ...(holdAtEvent === undefined ? {} : { holdAtEvent }) },
+      { ...lines, hold: never, ...(holdAfter === undefined ? {} : { holdAfter }) },
     ]);
     const controller = new AbortController();
     const reply = call(to, { signal: controller.signal, onText: () => controller.abort() });
     await vi.waitFor(() => expect(to.server.requests).toHaveLength(1));
-    if (holdAtEvent === undefined) controller.abort();
+    if (holdAfter === undefined) controller.abort();
     expect(await reply).toMatchObject({ ok: false, error: { kind: "aborted" } });
     await to.server.requests[0]?.disconnected;
     expect(getEventListeners(controller.signal, "abort")).toHaveLength(0);

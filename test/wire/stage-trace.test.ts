@@ -5,7 +5,8 @@ import { PROVIDERS, TEST_KEY } from "../support/providers.ts";
 import { eventsOf } from "../support/run-kit.ts";
 import type { ServerReply } from "../support/sse-server.ts";
 import { tempFolder } from "../support/tools.ts";
-import { latestResults, wiredSession } from "../support/wired-session.ts";
+import { latestResults } from "../support/wire-request.ts";
+import { wiredSession } from "../support/wired-session.ts";
 
 const before = "export function login(name: string) {\n  return check(name);\n}\n";
 const edit = { file_path: "src/auth.ts", old_string: "return check(name);", new_string: "return check(name.trim());" };

@@ -6,7 +6,8 @@ import { type HandClock, handClock } from "../support/hand-clock.ts";
 import { PROVIDERS, type ProviderName, TEST_KEY } from "../support/providers.ts";
 import { dataOf, eventsOf, type TestSession, tool } from "../support/run-kit.ts";
 import type { ServerCall, ServerReply } from "../support/sse-server.ts";
-import { latestResults, wiredSession } from "../support/wired-session.ts";
+import { latestResults } from "../support/wire-request.ts";
+import { wiredSession } from "../support/wired-session.ts";
 
 const input = z.object({ task: z.string() });
 const task = { task: "Find the bug." };
@@ -81,7 +82,6 @@ describe.each(PROVIDERS)("a stage over %s", (provider: ProviderName) => {
       live: wired.live,
     };
   }
-  const truncated = provider === "anthropic" ? "max_tokens" : "length";
 
   describe("asks again", () => {
     async function retried(replies: readonly ServerReply[]) {
@@ -91,17 +91,16 @@ describe.each(PROVIDERS)("a stage over %s", (provider: ProviderName) => {
       const outcome = await turned(wired.live, clock, wired.live.start(one(), task));
       return { ...outcome, requests: wired.requests() };
     }
-    const busy = (headers: Record<string, string>): ServerReply => ({
-      status: 529,
-      error: { type: "overloaded_error", message: "Overloaded" },
-      headers,
+    const busy = (said: Pick<ServerReply, "headers" | "retryAfterSeconds">): ServerReply => ({
+      refuse: "rate",
+      ...said,
     });
 
-    test("after 529, when the service says so", async () => {
+    test("when the service says so", async () => {
       const { result, waits, requests } = await retried([
-        busy({ "retry-after-ms": "1250" }),
+        busy({ headers: { "retry-after-ms": "1250" } }),
         { calls: [look(1)] },
-        busy({ "retry-after": "7" }),
+        busy({ retryAfterSeconds: 7 }),
         busy({}),
         { calls: [finish()] },
       ]);
@@ -113,9 +112,9 @@ describe.each(PROVIDERS)("a stage over %s", (provider: ProviderName) => {
     });
 
     test.each([
-      ["in its text", { cutAfterEvents: 4 }],
-      ["in the arguments of a call", { cutAfterEvents: provider === "anthropic" ? 12 : 9 }],
-      ["in order, but before its end", { cutAfterEvents: 4, cutBy: "end" as const }],
+      ["in its text", { cutAfter: "HALF-OF" }],
+      ["in its calls", { cutAfter: '"Look"' }],
+      ["in order, but before its end", { cutAfter: "HALF-OF", cutBy: "end" as const }],
     ])("the whole turn when the stream breaks %s; the half that came is nowhere", async (_where, cut) => {
       const half = { text: "HALF-OF-AN-ANSWER ".repeat(4), calls: [look("half"), look("other half")] };
       const { result, waits, requests, events } = await retried([
@@ -137,7 +136,7 @@ describe.each(PROVIDERS)("a stage over %s", (provider: ProviderName) => {
       expect(result).toMatchObject({
         status: "failed",
         error: { code: "model" },
-        stages: [{ detail: { code: "overloaded", status: 529 } }],
+        stages: [{ detail: { code: "rate_limited", status: 429 } }],
       });
       expect(waits).toEqual([1_000, 2_000, 4_000]);
       expect(requests).toHaveLength(4);
@@ -146,7 +145,7 @@ describe.each(PROVIDERS)("a stage over %s", (provider: ProviderName) => {
 
   test("401 fails with code model, and the key is in no message, event or record", async () => {
     const { result, events, live, requests } = await run([
-      { status: 401, error: { type: "authentication_error", message: `Incorrect API key provided: ${TEST_KEY}.` } },
+      { status: 401, error: { message: `Incorrect API key provided: ${TEST_KEY}.` } },
     ]);
     expect(result).toMatchObject({
       status: "failed",
@@ -161,7 +160,7 @@ describe.each(PROVIDERS)("a stage over %s", (provider: ProviderName) => {
 
   test("arguments cut off by the output limit are a typed error, and the call does not run", async () => {
     const { ran, result, requests } = await run([
-      { calls: [look(1), { name: "Mark", rawInput: '{"text":"half of it' }], stop: truncated },
+      { calls: [look(1), { name: "Mark", rawInput: '{"text":"half of it' }], stop: "length" },
       { calls: [finish()] },
     ]);
     expect(result.status).toBe("completed");
@@ -386,7 +385,7 @@ describe.each(PROVIDERS)("a stage over %s", (provider: ProviderName) => {
   test("a cancel while the answer is streamed reaches the service, and the run has ended", async () => {
     const never = new Promise(() => undefined);
     const wired = await wiredSession(provider, [
-      { text: "one two three four ".repeat(20), hold: never, holdAtEvent: 4 },
+      { text: "one two three four ".repeat(20), hold: never, holdAfter: "one" },
     ]);
     const handle = wired.live.start(one({ allowedTools: [] }), task);
     await new Promise<void>((resolve) => void handle.onLive(() => resolve()));

@@ -50,6 +50,7 @@ const BY_NAME: Readonly<Record<string, Verdict>> = {
   timeout_error: { kind: "transient", code: "timeout" },
   authentication_error: { kind: "permanent", code: "unauthorized" },
   invalid_api_key: { kind: "permanent", code: "unauthorized" },
+  API_KEY_INVALID: { kind: "permanent", code: "unauthorized" },
   permission_error: { kind: "permanent", code: "forbidden" },
   not_found_error: { kind: "permanent", code: "not_found" },
   model_not_found: { kind: "permanent", code: "not_found" },
@@ -91,6 +92,15 @@ export const CUT: ModelFailure = {
  * come from another copy of the SDK. `opened` says whether the answer had begun, `secrets` are masked in the message.
  */
 export function failureOf(thrown: unknown, opened: boolean, secrets: readonly string[]): ModelFailure {
+  try {
+    return readFailure(thrown, opened, secrets);
+  } catch {
+    return readFailure("the provider reported an error that cannot be read", opened, secrets);
+  }
+}
+
+function readFailure(error: unknown, opened: boolean, secrets: readonly string[]): ModelFailure {
+  const thrown = unwrapped(error);
   const facts = factsOf(thrown);
   const { kind, code } = verdict(facts, thrown, opened);
   const message = cleanMessage(facts.message, secrets);
@@ -113,6 +123,13 @@ interface Facts {
   readonly retryAfterMs: number | undefined;
 }
 
+/** The gateway's errors give 500 to what has no status and keep no headers: what was answered stands in their cause. */
+function unwrapped(error: unknown): unknown {
+  const outer = record(error);
+  const cause = record(outer?.cause);
+  return /^Gateway(?!Timeout)/.test(text(outer?.name) ?? "") && cause?.name === "AI_APICallError" ? cause : error;
+}
+
 function verdict(facts: Facts, thrown: unknown, opened: boolean): Verdict {
   if (isSluiceError(thrown)) {
     return { kind: thrown.class === "ProviderTransient" ? "transient" : "permanent", code: thrown.code };
@@ -120,7 +137,8 @@ function verdict(facts: Facts, thrown: unknown, opened: boolean): Verdict {
   const { status, retryable, names } = facts;
   const named = names.map((name) => own(BY_NAME, name)).find((found) => found !== undefined);
   if (overflows(facts)) return { kind: "context_overflow", code: "context_overflow" };
-  if (named?.code === "quota_exhausted") return named;
+  // Names that say more than the status they come with: Google calls a wrong key a bad request.
+  if (named?.code === "quota_exhausted" || named?.code === "unauthorized") return named;
   if (status !== undefined) return byStatus(status, retryable);
   if (named !== undefined) return named;
   const refusal = own(PERMANENT_SDK_ERRORS, facts.sdkName);
@@ -190,15 +208,30 @@ function factsOf(thrown: unknown): Facts {
     return undefined;
   };
   const message = first((layer) => text(layer.message));
+  // Google's errors carry what went wrong and when to come back in a list of details.
+  const details = first((layer) => (Array.isArray(layer.details) ? layer.details.map(record) : undefined)) ?? [];
   return {
     message:
       message ?? (typeof outer === "object" ? "the provider reported an error without a message" : messageOf(thrown)),
     status: first((layer) => status(layer.statusCode) ?? status(layer.status) ?? status(layer.code)),
     retryable: first((layer) => (typeof layer.isRetryable === "boolean" ? layer.isRetryable : undefined)),
-    names: layers.flatMap((layer) => [text(layer?.code), text(layer?.type)]).filter((name) => name !== undefined),
+    names: [...details.map((detail) => text(detail?.reason)), ...layers.flatMap(namesOf)].filter(
+      (name) => name !== undefined,
+    ),
     sdkName: text(outer?.name),
-    retryAfterMs: retryAfter(record(outer?.responseHeaders)),
+    retryAfterMs: retryAfter(record(outer?.responseHeaders)) ?? retryDelay(details),
   };
+}
+
+function namesOf(layer: Readonly<Record<string, unknown>> | undefined): readonly (string | undefined)[] {
+  return [text(layer?.code), text(layer?.type)];
+}
+
+/** A duration as Google's RPCs write it: `3s`, `0.5s`. */
+function retryDelay(details: readonly (Readonly<Record<string, unknown>> | undefined)[]): number | undefined {
+  const delay = details.map((detail) => text(detail?.retryDelay)).find((found) => found !== undefined);
+  const seconds = /^(\d+(?:\.\d+)?)s$/.exec(delay ?? "")?.[1];
+  return seconds === undefined ? undefined : Math.ceil(Number(seconds) * 1000);
 }
 
 /** `retry-after-ms`, or `retry-after` in seconds or as a date, which is read against the response's own date. */
@@ -223,7 +256,8 @@ function isNetworkError(thrown: unknown): boolean {
   return false;
 }
 
-function cleanMessage(message: string, secrets: readonly string[]): string {
+/** A provider's message as it may be shown and kept: on one line, without keys, at most 500 characters. */
+export function cleanMessage(message: string, secrets: readonly string[]): string {
   let clean = message.slice(0, 8 * LONGEST_MESSAGE);
   for (const secret of secrets) if (secret !== "") clean = clean.replaceAll(secret, MASK);
   for (const pattern of KEY_PATTERNS) clean = clean.replaceAll(pattern, MASK);

@@ -2,13 +2,26 @@ import type { LanguageModelV4FunctionTool, LanguageModelV4StreamPart } from "@ai
 import { CUT, failureOf } from "./failure.ts";
 import { usageOf, warningText, word } from "./provider-facts.ts";
 import { providerData, toBase64, toJson } from "./provider-json.ts";
-import type { AssistantPart, FilePart, FinishReason, ModelFailure, ModelReply, ModelToolCall } from "./reply.ts";
+import type {
+  AssistantPart,
+  FilePart,
+  FinishReason,
+  ModelFailure,
+  ModelReply,
+  ModelToolCall,
+  ModelUsage,
+  ProviderData,
+} from "./reply.ts";
 import { parseToolInput, uniqueCallId, wireInput, wireNameOf } from "./tool-input.ts";
 
 /** A reply longer than this is refused, since nothing else bounds what a broken or hostile server streams: 32 MiB of characters. */
 const MAX_REPLY_CHARS = 32 * 1024 * 1024;
 const MAX_WARNINGS = 20;
+/** What a part counts for beside its text: one that says nothing takes room too. */
+const PART_CHARS = 64;
 const LONGEST_TOOL_NAME = 256;
+/** Words of the provider that are kept as they are: ids, kinds, media types, reasons. */
+const LONGEST_WORD = 1024;
 
 /** What of a model call matters to reading its answer. */
 export interface ReplyOptions {
@@ -20,15 +33,22 @@ export interface ReplyOptions {
 }
 
 type BlockKind = "text" | "reasoning";
-/** A text or reasoning block that is still being streamed; its metadata is converted once, at the end. */
+/** A text or reasoning block that is still being streamed. */
 interface Block {
   readonly type: BlockKind;
   text: string;
-  metadata: unknown;
+  metadata: ProviderData | undefined;
 }
 
 type Draft = Block | Exclude<AssistantPart, { type: "text" | "reasoning" }>;
 type FinishPart = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
+/** What an end said, read once. */
+type Finish = {
+  readonly unified: unknown;
+  readonly raw: unknown;
+  readonly usage: ModelUsage;
+  readonly metadata: ProviderData | undefined;
+};
 type CallPart = Extract<LanguageModelV4StreamPart, { type: "tool-call" }>;
 
 /**
@@ -47,16 +67,37 @@ export class ReplyBuilder {
   readonly #renamed = new Map<string, string>();
   readonly #warnings: string[] = [];
   readonly #ignored = new Map<string, number>();
-  #finish: FinishPart | undefined;
+  #finish: Finish | undefined;
   #response: { id?: string; model?: string } = {};
   #size = 0;
+  /** Text that came with the part being taken, to be shown when that is read. */
+  #delta = "";
+  #deltaKind: BlockKind = "text";
 
   constructor(options: ReplyOptions) {
     this.#options = options;
   }
 
-  /** Takes one part; a failure ends the call. */
+  /** Takes one part; a failure ends the call. Throws only what `onText` throws. */
   take(part: LanguageModelV4StreamPart): ModelFailure | undefined {
+    try {
+      const failure = this.#read(part);
+      if (failure !== undefined) return failure;
+    } catch {
+      // A part may be an object with code of its own; one that cannot be read is counted, not heard.
+      this.#ignore("unreadable");
+    }
+    const delta = this.#delta;
+    if (delta !== "") {
+      this.#delta = "";
+      this.#options.onText?.(delta, this.#deltaKind);
+    }
+    if (this.#size <= MAX_REPLY_CHARS) return undefined;
+    const message = `the model's answer is longer than ${MAX_REPLY_CHARS} characters`;
+    return { kind: "permanent", code: "reply_too_large", message };
+  }
+
+  #read(part: LanguageModelV4StreamPart): ModelFailure | undefined {
     switch (part?.type) {
       case "text-delta":
         this.#grow("text", part);
@@ -71,10 +112,10 @@ export class ReplyBuilder {
         this.#note(this.#begin("reasoning", part.id), part);
         break;
       case "text-end":
-        this.#end("text", part);
+        this.#seal("text", part);
         break;
       case "reasoning-end":
-        this.#end("reasoning", part);
+        this.#seal("reasoning", part);
         break;
       case "tool-call":
         this.#call(part);
@@ -92,15 +133,14 @@ export class ReplyBuilder {
       case "error":
         return failureOf(part.error, true, this.#options.secrets);
       case "finish":
-        this.#finish = part;
-        this.finished = true;
+        this.#end(part);
         break;
       case "stream-start":
         for (const warning of Array.isArray(part.warnings) ? part.warnings : []) this.#warn(warningText(warning));
         break;
       case "response-metadata":
-        if (typeof part.id === "string") this.#response.id = part.id;
-        if (typeof part.modelId === "string") this.#response.model = part.modelId;
+        if (typeof part.id === "string") this.#response.id = part.id.slice(0, LONGEST_WORD);
+        if (typeof part.modelId === "string") this.#response.model = part.modelId.slice(0, LONGEST_WORD);
         break;
       case "tool-input-start":
       case "tool-input-delta":
@@ -115,38 +155,33 @@ export class ReplyBuilder {
       default:
         this.#ignore(typeOf(part));
     }
-    if (this.#size <= MAX_REPLY_CHARS) return undefined;
-    const message = `the model's answer is longer than ${MAX_REPLY_CHARS} characters`;
-    return { kind: "permanent", code: "reply_too_large", message };
+    return undefined;
   }
 
   build(): ModelReply {
     const finish = this.#finish;
-    const unified = finish?.finishReason?.unified;
-    if (finish === undefined || unified === "interrupted") return { ok: false, error: CUT };
+    if (finish === undefined || finish.unified === "interrupted") return { ok: false, error: CUT };
+    const { unified, raw, usage, metadata } = finish;
     if (unified === "error") {
       const message = "the provider ended the answer with an error and did not say which";
       return { ok: false, error: { kind: "transient", code: "provider_error", message } };
     }
     const finishReason = FINISH_REASONS.find((reason) => reason === unified) ?? "other";
-    if (finishReason === "length") this.#truncateLastCall();
+    if (finishReason === "length") this.#truncateLastCall("the output limit was reached");
+    if (finishReason === "content-filter") this.#truncateLastCall("a content filter stopped the answer");
     for (const [type, count] of this.#ignored) this.#warn(`ignored in the stream: ${type} (${count})`);
 
     const text = this.#parts.reduce((all, part) => (part.type === "text" ? all + part.text : all), "");
-    const content = this.#parts.map(sealed).filter((part) => part !== undefined);
-    // Notes of the provider without anything said would be an empty message to it.
-    const said = content.some((part) => part.type !== "custom");
+    const content = messageOf(this.#parts.map(sealed).filter((part) => part !== undefined));
     const { id, model } = this.#response;
-    const raw = finish.finishReason.raw;
-    const metadata = providerData(finish.providerMetadata);
     return {
       ok: true,
-      content: said ? content : [],
+      content,
       calls: this.#calls,
       text,
       finishReason,
-      ...(typeof raw === "string" ? { rawFinishReason: raw } : {}),
-      usage: usageOf(finish.usage),
+      ...(typeof raw === "string" ? { rawFinishReason: raw.slice(0, LONGEST_WORD) } : {}),
+      usage,
       warnings: this.#warnings,
       ...(id === undefined && model === undefined ? {} : { response: this.#response }),
       ...(metadata === undefined ? {} : { providerMetadata: metadata }),
@@ -156,12 +191,24 @@ export class ReplyBuilder {
   #begin(kind: BlockKind, id: string): Block {
     const block: Block = { type: kind, text: "", metadata: undefined };
     this.#open[kind].set(id, block);
-    this.#parts.push(block);
+    this.#keep(block);
     return block;
   }
 
+  #keep(part: Draft): void {
+    this.#size += PART_CHARS;
+    this.#parts.push(part);
+  }
+
+  /** Metadata to send back with its part. */
+  #data(metadata: unknown): ProviderData | undefined {
+    const data = providerData(metadata);
+    if (data !== undefined) this.#size += sizeOf(data);
+    return data;
+  }
+
   #note(block: Block, { providerMetadata }: { providerMetadata?: unknown }): void {
-    block.metadata = providerMetadata ?? block.metadata;
+    block.metadata = this.#data(providerMetadata) ?? block.metadata;
   }
 
   #grow(kind: BlockKind, part: { id: string; delta: string; providerMetadata?: unknown }): void {
@@ -171,10 +218,21 @@ export class ReplyBuilder {
     if (typeof delta !== "string" || delta === "") return;
     block.text += delta;
     this.#size += delta.length;
-    this.#options.onText?.(delta, kind);
+    this.#delta = delta;
+    this.#deltaKind = kind;
   }
 
-  #end(kind: BlockKind, part: { id: string; providerMetadata?: unknown }): void {
+  #end({ finishReason, usage, providerMetadata }: FinishPart): void {
+    this.#finish = {
+      unified: finishReason?.unified,
+      raw: finishReason?.raw,
+      usage: usageOf(usage),
+      metadata: this.#data(providerMetadata),
+    };
+    this.finished = true;
+  }
+
+  #seal(kind: BlockKind, part: { id: string; providerMetadata?: unknown }): void {
     const open = this.#open[kind].get(part.id);
     // An end for a block that never began has nothing to keep.
     if (open === undefined && part.providerMetadata === undefined) return;
@@ -196,35 +254,35 @@ export class ReplyBuilder {
     this.#ids.add(id);
     this.#renamed.set(part.toolCallId, id);
     this.#size += parsed.rawInput.length + tool.length;
-    const data = providerData(part.providerMetadata);
+    const data = this.#data(part.providerMetadata);
     const kept = { toolCallId: id, toolName: wireName, input: wireInput(parsed.input) };
     const more = data === undefined ? {} : { providerOptions: data };
     if (part.providerExecuted === true) {
-      this.#parts.push({ type: "tool-call", ...kept, providerExecuted: true, ...more });
+      this.#keep({ type: "tool-call", ...kept, providerExecuted: true, ...more });
       return;
     }
-    this.#parts.push({ type: "tool-call", ...kept, ...more });
+    this.#keep({ type: "tool-call", ...kept, ...more });
     this.#calls.push({ index, id, tool, ...(wireName === tool ? {} : { wireName }), ...parsed });
   }
 
-  /** The last block of an answer that hit the output limit is the one it was cut in; a cut `{}` would look complete. */
-  #truncateLastCall(): void {
+  /** The last block of an answer that was stopped is the one it was cut in; a cut `{}` would look complete. */
+  #truncateLastCall(why: string): void {
     const lastPart = this.#parts.at(-1);
     const call = this.#calls.at(-1);
     if (lastPart?.type !== "tool-call" || call === undefined || lastPart.toolCallId !== call.id) return;
     const { input: _cut, ...rest } = call;
-    const message = "the output limit was reached inside this call, so its arguments are incomplete";
+    const message = `${why} inside this call, so its arguments are incomplete`;
     this.#calls[call.index] = { ...rest, inputError: { code: "truncated", message } };
   }
 
   #providerResult(part: Extract<LanguageModelV4StreamPart, { type: "tool-result" }>): void {
     if (part.preliminary === true) return; // a final one follows
     const value = toJson(part.result) ?? null;
-    const data = providerData(part.providerMetadata);
+    const data = this.#data(part.providerMetadata);
     this.#size += sizeOf(value);
-    this.#parts.push({
+    this.#keep({
       type: "tool-result",
-      toolCallId: this.#renamed.get(part.toolCallId) ?? word(part.toolCallId),
+      toolCallId: this.#renamed.get(part.toolCallId) ?? word(part.toolCallId).slice(0, LONGEST_WORD),
       toolName: wireNameOf(word(part.toolName), this.#options.tools),
       output:
         typeof value === "string" && part.isError !== true
@@ -239,22 +297,22 @@ export class ReplyBuilder {
       this.#ignore("custom");
       return;
     }
-    const data = providerData(metadata);
-    this.#parts.push({ type: "custom", kind, ...(data === undefined ? {} : { providerOptions: data }) });
+    const data = this.#data(metadata);
+    this.#keep({ type: "custom", kind, ...(data === undefined ? {} : { providerOptions: data }) });
   }
 
   #file(part: Extract<LanguageModelV4StreamPart, { type: "file" | "reasoning-file" }>): void {
     const bytes = part.data?.type === "data" ? part.data.data : undefined;
     // A file behind a URL is not plain JSON and may be gone when it is sent again.
-    if ((typeof bytes !== "string" && !(bytes instanceof Uint8Array)) || typeof part.mediaType !== "string") {
+    if ((typeof bytes !== "string" && !(bytes instanceof Uint8Array)) || !isMediaType(part.mediaType)) {
       this.#ignore(part.type);
       return;
     }
     const data = typeof bytes === "string" ? bytes : toBase64(bytes);
     this.#size += data.length;
-    const options = providerData(part.providerMetadata);
+    const options = this.#data(part.providerMetadata);
     const file: FilePart = { type: part.type, data: { type: "data", data }, mediaType: part.mediaType };
-    this.#parts.push(options === undefined ? file : { ...file, providerOptions: options });
+    this.#keep(options === undefined ? file : { ...file, providerOptions: options });
   }
 
   #ignore(type: string): void {
@@ -271,9 +329,18 @@ export class ReplyBuilder {
 /** Blank text says nothing and some providers refuse it; with metadata it may carry a signature. */
 function sealed(part: Draft): AssistantPart | undefined {
   if (part.type !== "text" && part.type !== "reasoning") return part;
-  const data = providerData(part.metadata);
-  if (data !== undefined) return { type: part.type, text: part.text, providerOptions: data };
-  return part.text.trim() === "" ? undefined : { type: part.type, text: part.text };
+  const { type, text, metadata } = part;
+  if (metadata !== undefined) return { type, text, providerOptions: metadata };
+  return text.trim() === "" ? undefined : { type, text };
+}
+
+/**
+ * Reasoning leads to something and notes belong to something: services refuse a message that is nothing else, or that
+ * ends with reasoning.
+ */
+function messageOf(parts: readonly AssistantPart[]): AssistantPart[] {
+  const end = parts.findLastIndex(({ type }) => type !== "reasoning" && type !== "reasoning-file" && type !== "custom");
+  return end < 0 ? [] : parts.filter(({ type }, at) => at <= end || type === "custom");
 }
 
 const FINISH_REASONS: readonly FinishReason[] = ["stop", "length", "content-filter", "tool-calls", "other"];
@@ -284,7 +351,11 @@ function typeOf(part: unknown): string {
 }
 
 function isCustomKind(kind: unknown): kind is `${string}.${string}` {
-  return typeof kind === "string" && kind.includes(".");
+  return typeof kind === "string" && kind.includes(".") && kind.length <= LONGEST_WORD;
+}
+
+function isMediaType(type: unknown): type is string {
+  return typeof type === "string" && type.length <= LONGEST_WORD;
 }
 
 function sizeOf(value: unknown): number {

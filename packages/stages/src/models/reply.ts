@@ -49,7 +49,7 @@ type InputFault =
   | "not_json" // the arguments do not parse
   | "too_large" // more than 10 MiB of arguments
   | "too_deep" // nested so deep that a journal could not hold them
-  | "truncated"; // the output limit was reached inside this call
+  | "truncated"; // the output limit, or a content filter, ended the answer inside this call
 
 /** One tool call the model asks for, in the order it was made. */
 export type ModelToolCall = {
@@ -105,7 +105,7 @@ export type ModelFailure = {
 export type ModelReply =
   | {
       readonly ok: true;
-      /** The assistant message to append. Empty when the model said nothing: then append none, providers refuse an empty one. */
+      /** The assistant message to append. Empty when the model said nothing, or only thought: then append none, providers refuse it. */
       readonly content: AssistantPart[];
       /** Calls for us to judge, in order; never those the provider ran itself. */
       readonly calls: readonly ModelToolCall[];

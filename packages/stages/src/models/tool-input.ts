@@ -7,8 +7,8 @@ const MAX_INPUT_CHARS = 10 * 1024 * 1024;
 const KEPT_OF_TOO_LARGE = 1024;
 const LONGEST_ID = 256;
 
-/** Names that Anthropic and OpenAI both accept in a transcript. */
-const WIRE_NAME = /^[A-Za-z0-9_-]{1,64}$/;
+/** Names that Anthropic, OpenAI and Google all accept in a transcript. */
+const WIRE_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 
 export type ParsedInput = Pick<ModelToolCall, "input" | "rawInput" | "inputError">;
 
@@ -44,8 +44,9 @@ export function wireInput(input: Json | undefined): Json {
 /** A tool name that may stand in a transcript: one bad name would make every later request of the stage invalid. */
 export function wireNameOf(name: string, offered: readonly { readonly name: string }[]): string {
   if (WIRE_NAME.test(name) || offered.some((tool) => tool.name === name)) return name;
-  const safe = name.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 64);
-  return safe === "" ? "unnamed" : safe;
+  const safe = name.replaceAll(/[^A-Za-z0-9_-]/g, "_");
+  if (safe === "") return "unnamed";
+  return (/^[A-Za-z_]/.test(safe) ? safe : `_${safe}`).slice(0, 64);
 }
 
 /** The provider's call id where it is usable and new, else one made from it and the position: the same on every replay. */
