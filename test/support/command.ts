@@ -7,6 +7,7 @@ import { field, isJsonObject, type Json, type JsonObject, parseJson } from "@slu
 import { onTestFinished } from "vitest";
 
 const BIN = join(import.meta.dirname, "../../packages/tui/bin/sluice.js");
+const COMPILED = join(import.meta.dirname, "../../node_modules/.cache/compiled");
 export const PIPELINES = join(import.meta.dirname, "../fixtures/command/pipelines.ts");
 
 /** A folder for one test: a workspace, the scripts of its models, and the state of its user. */
@@ -52,6 +53,8 @@ export function desk(): Desk {
     XDG_STATE_HOME: join(base, "state"),
     // Not the Ollama that may run on this machine: nobody listens here.
     OLLAMA_HOST: "http://127.0.0.1:9",
+    // Dozens of processes load the same modules.
+    NODE_COMPILE_CACHE: COMPILED,
   };
   const children = new Set<ChildProcess>();
   onTestFinished(async () => {

@@ -91,7 +91,7 @@ const FIELDS = {
   defaultPipeline: text,
   tools: listOf(that(isTool, "has to be a tool", "give what defineTool({ … }) returns")),
   executors: listOf(that(isExecutor, "has to be an executor", "an object with kind and act")),
-  onCall: that(isFunction, "has to be a function", "(proposal, ctx) => undefined, or veto(reason)"),
+  onCall: that(isFunction, "has to be a function", "(call, ctx) => undefined, or { veto: reason }"),
   protectedPaths: listOf(plainPath),
   secrets: listOf(variableName),
   passEnv: listOf(variableName),
