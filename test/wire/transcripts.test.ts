@@ -477,3 +477,33 @@ describe.each(DIALECTS)("$model", (dialect) => {
     expect(JSON.parse(record?.value ?? "{}")).toMatchObject({ reply: dialect.kept });
   });
 });
+
+test("a secret that a provider repeats beside a call is in no record, and nothing else of the call is lost", async () => {
+  const secret = "hunter2-hunter2-77";
+  const wrapped = {
+    tool_uses: [A, B].map((input) => ({ recipient_name: "functions.Look", parameters: { ...input, note: secret } })),
+  };
+  const dialect: Dialect = {
+    model: "openai/gpt-6-astra",
+    variables: key("OPENAI", "OPENAI_BASE_URL"),
+    named: true,
+    first: [created, ...responsesCall(0, "p", "parallel", wrapped), responsesEnd()],
+    last: [created, ...responsesCall(0, "f", "finish", FINISH), responsesEnd()],
+    comesBack: [],
+    kept: {},
+  };
+  const server = await startServer(dialect);
+  const env = { ...dialect.variables(server.url), SOME_PASSWORD: secret };
+  const live = session({ model: dialect.model, env, secrets: ["SOME_PASSWORD"], tools: [reader] });
+  const handle = live.start(pipe, task);
+  expect(await handle).toMatchObject({ status: "completed" });
+  const journal = JSON.stringify(await live.host.journal(handle.runId));
+  expect(journal).not.toContain(secret);
+  expect(journal).toContain("[redacted:SOME_PASSWORD]");
+  const outputs = [
+    { type: "function_call_output", call_id: "call_p_0", output: "saw a" },
+    { type: "function_call_output", call_id: "call_p_1", output: "saw b" },
+  ];
+  const sent = valuesIn(server.bodies[1] ?? {});
+  expect(outputs.filter((value) => !sent.some((other) => holds(other, value)))).toEqual([]);
+});

@@ -1,4 +1,5 @@
 import type { SecretFilter } from "@sluice/core";
+import { providerData } from "../models/provider-json.ts";
 import type { AssistantPart, ModelReply, ModelToolCall } from "../models/reply.ts";
 
 type Reply = Extract<ModelReply, { readonly ok: true }>;
@@ -8,37 +9,42 @@ export function cleanReply(reply: Reply, secrets: SecretFilter): Reply {
   const escaped = reply.calls.some(({ input, rawInput }) => input === undefined && rawInput.includes("\\u"));
   if (!escaped && secrets.json(reply) === reply) return reply;
   const content = reply.content.flatMap((part) => cleanPart(part, secrets));
+  const { providerMetadata: sent, ...rest } = reply;
+  const metadata = providerData(secrets.json(sent ?? {}));
   return {
-    ...reply,
+    ...rest,
     text: secrets.text(reply.text),
     // Notes of the provider without anything said would be an empty message to it.
     content: content.some((part) => part.type !== "custom") ? content : [],
     calls: reply.calls.map((call) => cleanCall(call, secrets)),
     warnings: reply.warnings.map((warning) => secrets.text(warning)),
+    ...(metadata === undefined ? {} : { providerMetadata: metadata }),
   };
 }
 
 function cleanPart(part: AssistantPart, secrets: SecretFilter): readonly AssistantPart[] {
+  // Its signature covers the text: a changed one would be refused, so it is left out.
+  if (part.type === "reasoning") return secrets.json(part) === part ? [part] : [];
+  // Providers repeat there what a part says: OpenAI the arguments of calls that came as one.
+  const options = providerData(secrets.json(part.providerOptions ?? {}));
+  const data = options === undefined ? {} : { providerOptions: options };
   switch (part.type) {
     case "text":
-      return [{ ...part, text: secrets.text(part.text) }];
-    case "reasoning":
-      // Its signature covers the text: a changed one would be refused, so it is left out.
-      return secrets.text(part.text) === part.text ? [part] : [];
+      return [{ ...part, text: secrets.text(part.text), ...data }];
     case "tool-call":
-      return [{ ...part, ...cleanNames(part, secrets), input: secrets.json(part.input) }];
+      return [{ ...part, ...cleanNames(part, secrets), input: secrets.json(part.input), ...data }];
     case "tool-result": {
       const { output } = part;
       const clean =
         output.type === "text"
           ? { type: output.type, value: secrets.text(output.value) }
           : { type: output.type, value: secrets.json(output.value) };
-      return [{ ...part, ...cleanNames(part, secrets), output: clean }];
+      return [{ ...part, ...cleanNames(part, secrets), output: clean, ...data }];
     }
     case "custom":
     case "file":
     case "reasoning-file":
-      return [part];
+      return [{ ...part, ...data }];
   }
 }
 
