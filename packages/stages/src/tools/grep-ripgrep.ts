@@ -7,7 +7,7 @@ import { contains } from "./paths.ts";
 import { runProcess } from "./process.ts";
 import { fault } from "./results.ts";
 
-const MAX_FILE_SIZE = "100M";
+const MAX_FILE_BYTES = 100 * 1024 * 1024;
 /** Between groups of lines; a record cannot begin like this, since every path begins with `./` or `<`. */
 const GAP = /^--\r?\n/;
 const REMARK = /: (?:WARNING: stopped searching binary file|binary file matches)[^\n]*$/;
@@ -36,9 +36,11 @@ export function searchWithRipgrep(
 ): Promise<GrepEnd> {
   const options = optionsOf(query);
   if (!isFolder) {
-    return withFile(real, (file) =>
-      run(ripgrep, [...options, "-"], call.workspace.root, file.handle.fd, query, call, clock, onHit),
-    );
+    return withFile(real, (file) => {
+      // What comes on standard input has no size for ripgrep.
+      if (file.stats.size > MAX_FILE_BYTES) return Promise.resolve({ stopped: "finished", incomplete: true });
+      return run(ripgrep, [...options, "-"], call.workspace.root, file.handle.fd, query, call, clock, onHit);
+    });
   }
   const globs = [...(query.glob === undefined ? [] : [`--glob=${query.glob}`]), ...exclusions(real, call)];
   return withFolder(real, (folder) =>
@@ -61,7 +63,7 @@ function optionsOf(query: GrepQuery): readonly string[] {
     "--with-filename",
     "--null",
     "--crlf",
-    `--max-filesize=${MAX_FILE_SIZE}`,
+    `--max-filesize=${MAX_FILE_BYTES}`,
     `--max-columns=${LINE_CHARACTERS}`,
     "--max-columns-preview",
     ...(query.ignoreCase ? ["--ignore-case"] : []),
