@@ -1,0 +1,258 @@
+// A store of your own: journals as lines of JSON in one file, each synced before anything follows from it. It is for one
+// process; conformance.test.ts holds it against every rule that Sluice relies on, run.ts uses it.
+import { closeSync, existsSync, fdatasyncSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
+import {
+  type Commit,
+  type JournalRecord,
+  type JournalStore,
+  type Json,
+  type NewRunRow,
+  type OpenRequest,
+  type ReceivedSignal,
+  type RunEnd,
+  type RunRow,
+  SluiceError,
+} from "@sluice/core";
+
+type Cancel = NonNullable<RunRow["cancel"]>;
+/** Everything that can happen to a store, one a line. */
+type Change =
+  | { readonly do: "create"; readonly run: NewRunRow; readonly owner: string; readonly commit: Part }
+  | { readonly do: "append"; readonly runId: string; readonly commit: Part }
+  | { readonly do: "own"; readonly rootId: string; readonly owner: string | null }
+  | { readonly do: "signal"; readonly runId: string; readonly name: string; readonly received: ReceivedSignal }
+  | { readonly do: "cancel"; readonly runId: string; readonly cancel: Cancel };
+type Part = Pick<Commit, "record" | "opened" | "closed" | "end">;
+
+interface Run {
+  readonly row: NewRunRow;
+  readonly records: JournalRecord[];
+  readonly requests: Map<string, OpenRequest>;
+  readonly signals: Map<string, ReceivedSignal[]>;
+  end?: RunEnd;
+  cancel?: Cancel;
+}
+interface Tree {
+  owner: string | null;
+  /** Counts owners: what an earlier one still wants to write is refused. */
+  epoch: number;
+  readonly runIds: string[];
+}
+
+/** The file, open. Several hosts of this process may connect to it; it belongs to no other process meanwhile. */
+export interface LineJournal {
+  connect(): JournalStore;
+  close(): void;
+}
+
+export function openLineJournal(file: string): LineJournal {
+  const runs = new Map<string, Run>();
+  const trees = new Map<string, Tree>();
+  const live = new Set<string>();
+  const listeners = new Set<() => void>();
+  let connections = 0;
+
+  /** The one place that changes anything; reading the file back goes through it, too. */
+  const apply = (change: Change): void => {
+    switch (change.do) {
+      case "create": {
+        const { run, owner, commit } = change;
+        if (run.runId === run.rootId) trees.set(run.rootId, { owner, epoch: 1, runIds: [] });
+        trees.get(run.rootId)?.runIds.push(run.runId);
+        const made: Run = { row: run, records: [], requests: new Map(), signals: new Map() };
+        runs.set(run.runId, made);
+        add(made, commit);
+        break;
+      }
+      case "append":
+        add(known(change.runId), change.commit);
+        break;
+      case "own": {
+        const tree = trees.get(change.rootId);
+        if (tree === undefined) break;
+        tree.owner = change.owner;
+        if (change.owner !== null) tree.epoch += 1;
+        break;
+      }
+      case "signal": {
+        const { signals } = known(change.runId);
+        signals.set(change.name, [...(signals.get(change.name) ?? []), change.received]);
+        break;
+      }
+      case "cancel":
+        known(change.runId).cancel = change.cancel;
+    }
+  };
+  const known = (runId: string): Run => {
+    const run = runs.get(runId);
+    if (run === undefined) throw new SluiceError("Session", "run_unknown", `there is no run ${runId} in this store`);
+    return run;
+  };
+
+  const descriptor = openSync(file, existsSync(file) ? "r+" : "wx+", 0o600);
+  let size = 0;
+  for (const line of readFileSync(file, "utf8").split(/(?<=\n)/)) {
+    // A line that was never finished was never promised to anybody.
+    if (!line.endsWith("\n")) break;
+    apply(JSON.parse(line));
+    size += Buffer.byteLength(line);
+  }
+  ftruncateSync(descriptor, size);
+
+  /** Written and synced first: what is in memory is in the file. A write that fails leaves neither. */
+  const commit = (change: Change): void => {
+    const line = Buffer.from(`${JSON.stringify(change)}\n`);
+    try {
+      writeSync(descriptor, line, 0, line.length, size);
+      fdatasyncSync(descriptor);
+    } catch (cause) {
+      ftruncateSync(descriptor, size);
+      throw new SluiceError("Host", "store_io", `${file} cannot be written to`, { cause });
+    }
+    size += line.length;
+    // As it was written, not as it was given: the caller may change what is his.
+    apply(JSON.parse(line.toString()));
+    for (const listener of [...listeners]) listener();
+  };
+
+  const rowOf = ({ row, records, end, cancel }: Run): RunRow => {
+    const owner = trees.get(row.rootId)?.owner ?? undefined;
+    return {
+      ...copy(row),
+      records: records.length,
+      head: records.at(-1)?.hash ?? "",
+      ...(end === undefined ? {} : { end: copy(end) }),
+      ...(cancel === undefined ? {} : { cancel }),
+      ...(owner === undefined ? {} : { owner: { id: owner, label: owner, live: live.has(owner) } }),
+    };
+  };
+
+  return {
+    close: () => closeSync(descriptor),
+    connect() {
+      connections += 1;
+      const ownerId = `lines-${process.pid}-${Date.now().toString(36)}-${connections}`;
+      live.add(ownerId);
+      let closed = false;
+      const guard = (): void => {
+        if (closed) throw new SluiceError("Host", "store_closed", "the run store was closed; open it again to go on");
+      };
+      const owned = (rootId: string, epoch: number | undefined): Tree => {
+        guard();
+        const tree = trees.get(rootId);
+        if (tree === undefined)
+          throw new SluiceError("Session", "run_unknown", `there is no run ${rootId} in this store`);
+        if (tree.owner === ownerId && (epoch === undefined || epoch === tree.epoch)) return tree;
+        throw new SluiceError("Host", "ownership_lost", `run ${rootId} was taken over by another owner`);
+      };
+      const own = new Set<() => void>();
+
+      return {
+        ownerId,
+        create(run, { epoch, ...part }) {
+          guard();
+          if (runs.has(run.runId)) throw new SluiceError("Host", "run_exists", `a run ${run.runId} exists already`);
+          if (run.runId !== run.rootId) owned(run.rootId, epoch);
+          commit({ do: "create", run, owner: ownerId, commit: part });
+          return trees.get(run.rootId)?.epoch ?? 1;
+        },
+        claim(rootId) {
+          guard();
+          const { row } = known(rootId);
+          const tree = trees.get(row.runId);
+          if (tree === undefined)
+            throw new SluiceError("Session", "run_unknown", `${rootId} is a child; claim ${row.rootId}`);
+          if (tree.owner !== null && tree.owner !== ownerId && live.has(tree.owner))
+            throw new SluiceError("Host", "run_owned", `run ${rootId} is at work under ${tree.owner}`);
+          commit({ do: "own", rootId, owner: ownerId });
+          return tree.epoch;
+        },
+        release(rootId) {
+          if (trees.get(rootId)?.owner === ownerId) commit({ do: "own", rootId, owner: null });
+        },
+        append({ runId, epoch, ...part }) {
+          guard();
+          const run = known(runId);
+          owned(run.row.rootId, epoch);
+          if (run.end !== undefined)
+            throw new SluiceError("Host", "run_finished", `run ${runId} is ${run.end.status}; nothing can be added`);
+          if (part.record.seq !== run.records.length)
+            throw new SluiceError("Host", "ownership_lost", `record ${part.record.seq} of ${runId} is not the next`);
+          commit({ do: "append", runId, commit: part });
+        },
+        run(runId) {
+          guard();
+          const run = runs.get(runId);
+          return run === undefined ? undefined : rowOf(run);
+        },
+        runs(rootId) {
+          guard();
+          const ids = rootId === undefined ? [...trees.keys()].reverse() : (trees.get(rootId)?.runIds ?? []);
+          return ids.map((id) => rowOf(known(id)));
+        },
+        records(runId, from) {
+          guard();
+          return known(runId).records.slice(from);
+        },
+        putSignal(runId, { name, payload, by, digest }, at) {
+          guard();
+          const run = runs.get(runId);
+          if (run === undefined || run.end !== undefined) return "unknown";
+          const [, requestId] = /^request\/(.*)$/s.exec(name) ?? [];
+          if (requestId !== undefined) {
+            if (run.signals.has(name)) return "already_answered";
+            const request = run.requests.get(requestId);
+            if (request === undefined) return "unknown";
+            if (digest !== undefined && digest !== request.digest) return "digest_mismatch";
+          }
+          commit({ do: "signal", runId, name, received: { payload, by, at } });
+          return "accepted";
+        },
+        signals: (runId, name) => {
+          guard();
+          return copy(known(runId).signals.get(name) ?? []);
+        },
+        requestCancel(runId, reason, by, at) {
+          guard();
+          if (!runs.has(runId)) return false;
+          commit({ do: "cancel", runId, cancel: { reason, by, at } });
+          return true;
+        },
+        requests(rootId) {
+          guard();
+          const ids = rootId === undefined ? [...runs.keys()] : (trees.get(rootId)?.runIds ?? []);
+          return copy(ids.flatMap((id) => [...known(id).requests.values()]).sort((a, b) => a.openedAt - b.openedAt));
+        },
+        onChange(listener) {
+          const mine = (): void => listener();
+          listeners.add(mine);
+          own.add(mine);
+          return () => {
+            listeners.delete(mine);
+            own.delete(mine);
+          };
+        },
+        close() {
+          closed = true;
+          live.delete(ownerId);
+          for (const mine of own) listeners.delete(mine);
+          for (const listener of [...listeners]) listener();
+        },
+      };
+    },
+  };
+}
+
+function add(run: Run, { record, opened, closed, end }: Part): void {
+  run.records.push(record);
+  for (const request of opened) run.requests.set(request.requestId, request);
+  for (const requestId of closed) run.requests.delete(requestId);
+  if (end === undefined) return;
+  run.end = end;
+  run.requests.clear();
+}
+
+/** Readers get their own. */
+function copy<T extends Json | object>(value: T): T {
+  return structuredClone(value);
+}
