@@ -107,6 +107,11 @@ async function act(init: Json, scope: ActScope, prepared: Prepared, model: Resol
       usage: usageData(reply.usage),
     };
     scope.note({ type: "turn.finished", data: finished });
+    // A filter stops the same transcript again; what may help is an attempt with a fresh one.
+    if (reply.finishReason === "content-filter" && reply.calls.length === 0) {
+      const message = "the provider's content filter stopped the model's answer";
+      return { status: "failed", code: "model", message, detail: { code: "content_filter" }, ...spent(turn) };
+    }
     if (outcomes.some((outcome) => outcome.stuck === true)) {
       return {
         status: "failed",
