@@ -20,6 +20,7 @@ export {
   jsonFault,
   parseJson,
 } from "./base/json.ts";
+export { usdText } from "./base/money.ts";
 export { checkPipeline, checkSession } from "./definition/check.ts";
 export { cancel, done, fail, fanOut, route, to } from "./definition/choices.ts";
 export { matchesArgv, matchesName, matchesPath, parsePattern, type ToolPattern } from "./definition/patterns.ts";
@@ -70,7 +71,15 @@ export type { ResolvedChoice } from "./routing/choice.ts";
 export { decideNext, type NextDecision } from "./routing/next.ts";
 export type { People, RunDeps } from "./run/deps.ts";
 export type * from "./run/executor.ts";
-export { createRunMeter, type LimitHit, type Limits, type RunMeter, type Worked } from "./run/limits.ts";
+export {
+  createRunMeter,
+  type LimitHit,
+  type Limits,
+  type RunMeter,
+  type Spending,
+  type Worked,
+} from "./run/limits.ts";
 export { type RunOutcome, readOutcome } from "./run/outcome.ts";
 export { type PreparedStates, pipelineProgram, prepareStates } from "./run/program.ts";
 export { createSlots, type Slots } from "./run/slots.ts";
+export { addUsage } from "./run/usage.ts";

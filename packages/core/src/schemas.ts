@@ -4,7 +4,13 @@ import type { EventType } from "./journal/events.ts";
 // What every event holds, for readers of exports and of `--output-format stream-json`. An entry of its own, because
 // loading zod takes longer than starting a run. Fields are only ever added: ignore the ones you do not know.
 
-const usage = z.object({ inputTokens: z.number(), outputTokens: z.number() });
+const usage = z.object({
+  inputTokens: z.number(),
+  outputTokens: z.number(),
+  costUsd: z.number().optional(),
+  unpricedCalls: z.int().optional(),
+  unmeteredCalls: z.int().optional(),
+});
 const phase = z.looseObject({ phase: z.enum(["entered", "left"]) });
 const call = { callId: z.string(), tool: z.string() };
 const digest = z.string().regex(/^[0-9a-f]{64}$/);
@@ -45,7 +51,8 @@ const data = {
   "stage.gate": phase,
   "stage.act": phase,
   "stage.assert": phase,
-  "stage.exit": phase,
+  /** With the usage where its turns do not add up to it: calls that did not say what they used. */
+  "stage.exit": z.looseObject({ phase: z.enum(["entered", "left"]), usage: usage.optional() }),
   "stage.next": phase,
   "attempt.started": z.looseObject({ attempt: z.int(), visit: z.int(), feedback: z.string().optional() }),
   "attempt.finished": z.looseObject({
@@ -115,7 +122,16 @@ const data = {
     fork: z.string(),
     outcomes: z.record(z.string(), z.enum(["completed", "failed", "cancelled"])),
   }),
-  "limit.reached": z.looseObject({ limit: z.string(), message: z.string() }),
+  "limit.near": z.looseObject({ limit: z.string(), message: z.string(), used: z.number(), max: z.number() }),
+  /** With the numbers, in the cap's unit, where it is one on tokens or money. */
+  "limit.reached": z.looseObject({
+    limit: z.string(),
+    message: z.string(),
+    max: z.number().optional(),
+    used: z.number().optional(),
+    reserved: z.number().optional(),
+    asked: z.number().optional(),
+  }),
   "hook.vetoed": z.looseObject({ ...call, hook: z.string(), reason: z.string() }),
 } satisfies Record<EventType, z.ZodType>;
 

@@ -8,6 +8,7 @@ export {
   type ModelChoice,
 } from "./models/default-model.ts";
 export type { ResolvedModel, TurnPosition } from "./models/model.ts";
+export { type ModelFacts, type ModelPrice, modelFacts, type PriceOption, type TokenPrices } from "./models/prices.ts";
 export { MODEL_PROVIDERS, type ModelObject, type ProviderInfo, resolveModel } from "./models/registry.ts";
 export { loadScript, parseScript, type Script, type ScriptedTurn } from "./models/script.ts";
 export { scriptedModel } from "./models/scripted.ts";

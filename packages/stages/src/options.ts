@@ -9,6 +9,7 @@ import type {
   Tool,
 } from "@sluice/core";
 import type { ResolvedModel } from "./models/model.ts";
+import type { PriceOption } from "./models/prices.ts";
 import type { ModelObject } from "./models/registry.ts";
 
 /** What a session is made of. Everything but the model has a default that is safe. */
@@ -53,6 +54,11 @@ export interface SessionOptions {
   readonly passEnv?: readonly string[];
   /** Base URLs by provider; they win over the environment. */
   readonly baseUrls?: Readonly<Record<string, string>>;
+  /**
+   * Prices and limits of models by id, or by the beginning of ids with a `*` (`ollama/*`); they win over what is built in. Prices in US
+   * dollars for a million tokens, limits in tokens. Where a cap on money holds, a model without a price is an error.
+   */
+  readonly prices?: Readonly<Record<string, PriceOption>>;
   readonly clock?: Clock;
   /** Hears of failures that a run survives: an interactor that crashed, a late answer. */
   readonly onFault?: (fault: InteractionFault) => void;

@@ -28,6 +28,7 @@ import {
 } from "@sluice/core";
 import { agentExecutor } from "./agent/executor.ts";
 import type { ResolvedModel } from "./models/model.ts";
+import { modelFacts } from "./models/prices.ts";
 import { resolveModel } from "./models/registry.ts";
 import type { SessionOptions } from "./options.ts";
 import { createPeople } from "./people.ts";
@@ -35,7 +36,7 @@ import { linkedPaths } from "./protected.ts";
 import { type RunHandle, type RunResult, runHandle } from "./run-handle.ts";
 import { checkedInput, JOURNAL_VERSION, newRunId, type PipelineSource, refuseOther, startOf } from "./run-start.ts";
 import { sessionSecrets } from "./secrets.ts";
-import { recordedSpending } from "./spending.ts";
+import { recordedSpending, refuseUnpriced, refuseUnpricedPast } from "./spending.ts";
 import { builtinTools } from "./tools/builtin.ts";
 import { endSurvivors } from "./tools/process.ts";
 
@@ -90,11 +91,12 @@ export function createSession(options: SessionOptions): Session {
   const atWork = { count: 0, started: 0 };
   const models = new Map<string, Promise<ResolvedModel>>();
   const modelOf = new WeakMap<AgentSpec, ResolvedModel>();
+  const factsOf = modelFacts(options.prices);
   const agent = agentExecutor((spec) => {
     const model = modelOf.get(spec);
     if (model === undefined) throw noModel();
     return model;
-  });
+  }, factsOf);
   const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
   const prepared = new WeakMap<PipelineSpec, PreparedStates>();
 
@@ -160,6 +162,7 @@ export function createSession(options: SessionOptions): Session {
       modelOf.set(state.agent, resolved);
     }
     const states = statesOf(spec);
+    refuseUnpriced(spec, (agent) => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id, factsOf);
     const { filter, childEnv } = sessionSecrets(env, {
       named: options.secrets ?? [],
       passed: options.passEnv ?? [],
@@ -234,7 +237,9 @@ export function createSession(options: SessionOptions): Session {
     const started = await startOf(host, runId);
     refuseOther(spec, runId, started, { root, mode }, acceptChanges);
     const { deps, states } = await prepare(spec);
-    const meter = createRunMeter(spec.limits, clock, recordedSpending(journals));
+    const spent = recordedSpending(journals);
+    refuseUnpricedPast(spec, runId, spent);
+    const meter = createRunMeter(spec.limits, clock, spent);
     const program = pipelineProgram(spec, deps, meter, states);
     return await host.resume(runId, program);
   };

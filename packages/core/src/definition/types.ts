@@ -15,10 +15,19 @@ declare const PLAIN: unique symbol;
 /** Anything that can check a value and describe itself to a model. */
 export type Schema<T> = StandardSchema<T> | (JsonSchema & { readonly [PLAIN]?: T });
 
-/** Tokens a model call was billed for. Unknown counts as 0. */
+/** What model calls used: tokens, and money where the price of the model is known. */
 export type Usage = {
   readonly inputTokens: number;
   readonly outputTokens: number;
+  /** US dollars of the calls with a known price. Absent when there was none. */
+  readonly costUsd?: number;
+  /** Calls whose price nobody knows: `costUsd` is without them. Absent for 0. */
+  readonly unpricedCalls?: number;
+  /**
+   * Calls that did not say what they used, such as answers cut off in the middle. Where a cap holds they count in the other
+   * fields with all that was set aside for them, else with nothing. Absent for 0.
+   */
+  readonly unmeteredCalls?: number;
 };
 
 /** Why a state failed. Routes and callers match on it. */
@@ -117,6 +126,8 @@ export interface RetryPolicy {
 export interface StateLimits {
   /** Input plus output tokens. Failure code `budget`. */
   readonly maxTokens?: number;
+  /** US dollars, by the prices the session knows; every model it covers needs one. Failure code `budget`. */
+  readonly maxCostUsd?: number;
   /** Working time in milliseconds; waiting for people does not count. Failure code `timeout`. */
   readonly timeoutMs?: number;
 }
@@ -181,6 +192,17 @@ export interface StageOptions<A extends Record<string, AnyState>, O, I> extends 
   readonly completionSchema: Schema<O>;
   /** Model calls allowed in one attempt, from 1. */
   readonly turnCap: number;
+}
+/** A state of a kind of one's own, as its author writes it. */
+export interface StateOptions<A extends Record<string, AnyState>, O, I> extends StateCommon<Reads<A>, I, O> {
+  /** Finds the executor: one of this kind has to be among the session's `executors`. */
+  readonly kind: string;
+  /** States whose outputs the hooks read, for their types only. */
+  readonly reads?: A;
+  /** What the executor reads, as data: it is part of the pipeline's fingerprint. */
+  readonly options?: JsonObject;
+  /** What leaves the state. An output that does not fit fails it with code `schema`. */
+  readonly output: Schema<O>;
 }
 /** An agent state: an LLM works in it. */
 export interface Stage<O, I> extends State<O, I> {

@@ -35,6 +35,7 @@ export const EVENT_TYPES = [
   "context.changed",
   "fork.started",
   "fork.joined",
+  "limit.near",
   "limit.reached",
   "hook.vetoed",
 ] as const;

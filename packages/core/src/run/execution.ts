@@ -17,6 +17,7 @@ import { ENTERED, leftWith } from "./phase-data.ts";
 import { createPlace, type Place } from "./place.ts";
 import { openScope } from "./scope.ts";
 import { type AttemptJournal, createAttemptJournal } from "./scoped-steps.ts";
+import { addUsage } from "./usage.ts";
 
 /** One entry into one state. */
 export interface Execution extends Entry {
@@ -116,8 +117,4 @@ async function actOn(
   const outcome = acted ?? outOf({ kind: "cancelled", reason: cancelled ?? "cancelled" });
   journal.note("stage.act", leftWith(outcome.status));
   return outcome;
-}
-
-export function addUsage(a: Usage, b: Usage): Usage {
-  return { inputTokens: a.inputTokens + b.inputTokens, outputTokens: a.outputTokens + b.outputTokens };
 }

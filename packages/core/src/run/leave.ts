@@ -54,7 +54,7 @@ export function leave(
     const base = { executionId, attempts, turns, usage, ms: deps.clock.now() - startedAt };
     const phases = createPhases(journal, steps, limits, call);
     const leaving: Leaving = { execution, journal, limits, ctx, phases, base };
-    const asserted = await assertOn(leaving, inTime(leaving, resultOf(leaving, outcome)), attemptsLeft);
+    const asserted = await assertOn(leaving, withinCaps(leaving, resultOf(leaving, outcome)), attemptsLeft);
     if ("retry" in asserted) {
       const feedback = deps.secrets.text(asserted.retry);
       phases.note("attempt.finished", { outcome: "retry", feedback });
@@ -91,12 +91,12 @@ function resultOf({ execution, base }: Leaving, outcome: ActOutcome | "skipped")
 }
 
 /** A cap that was passed is a failure also where the work came to its end. */
-function inTime({ limits, base, phases }: Leaving, result: StageResult<Json>): StageResult<Json> {
-  const hit = result.status === "completed" ? limits.late() : undefined;
+function withinCaps({ limits, base, phases }: Leaving, result: StageResult<Json>): StageResult<Json> {
+  const hit = result.status === "completed" ? (limits.late() ?? limits.overspent()) : undefined;
   if (hit === undefined) return result;
-  const { code, limit, message } = hit;
-  phases.note("limit.reached", { limit, message });
-  return { ...base, status: "failed", code, message, detail: { limit } };
+  const { code, limit, message, detail } = hit;
+  phases.note("limit.reached", { limit, message, ...detail });
+  return { ...base, status: "failed", code, message, detail: { limit, ...detail } };
 }
 
 /** The result as assert leaves it, or the feedback for another attempt. `ok` changes nothing: it cannot complete a failure. */
@@ -145,7 +145,11 @@ async function exitWith(leaving: Leaving, result: StageResult<Json>): Promise<St
     fault !== undefined && (result.status === "completed" || result.status === "skipped")
       ? { ...base, status: "failed", code: "hook", message: fault }
       : result;
-  const left = leftWith(ended.status);
+  // What its turns do not tell: calls that ended without a reply.
+  const left =
+    base.usage.unmeteredCalls === undefined
+      ? leftWith(ended.status)
+      : { ...leftWith(ended.status), usage: { ...base.usage } };
   phases.note("stage.exit", fault === undefined ? left : { ...left, fault });
   return ended;
 }

@@ -1,23 +1,54 @@
 import type { Clock } from "../base/clock.ts";
 import { SluiceError } from "../base/errors.ts";
-import type { RunLimits, StateLimits, Usage } from "../definition/types.ts";
+import { nanoUsd, usdOf, usdText } from "../base/money.ts";
+import type { RunLimits, StateLimits } from "../definition/types.ts";
+
+/** What model calls used, or may use at most. */
+export type Spending = {
+  /** Input plus output. */
+  readonly tokens: number;
+  /** US dollars; absent when nobody knows the price. */
+  readonly costUsd?: number;
+};
+
+/** What was spent and what is set aside for calls under way, at their maximum. Money in billionths of a dollar. */
+interface Ledger {
+  readonly tokens: Account;
+  readonly money: Account;
+}
+interface Account {
+  spent: number;
+  reserved: number;
+  /** Something was spent of which nobody knows how much: then nothing more may be. */
+  unknown: boolean;
+}
 
 /** What a run has spent, over all its states and children: shared by everything below one root. */
 export interface RunMeter {
   readonly limits: RunLimits;
-  /** Input plus output tokens of finished model calls. */
-  tokens: number;
-  /** Set aside for model calls under way, at their maximum. */
-  reserved: number;
+  readonly ledger: Ledger;
   readonly work: Stopwatch;
 }
 
 export function createRunMeter(
   limits: RunLimits,
   clock: Clock,
-  spent: { readonly tokens: number; readonly workedMs: number },
+  spent: Spending & { readonly workedMs: number },
 ): RunMeter {
-  return { limits, tokens: spent.tokens, reserved: 0, work: createStopwatch(clock, spent.workedMs) };
+  return { limits, ledger: createLedger(spent), work: createStopwatch(clock, spent.workedMs) };
+}
+
+function createLedger({ tokens, costUsd = 0 }: Spending): Ledger {
+  return {
+    tokens: { spent: tokens, reserved: 0, unknown: false },
+    money: { spent: nanoUsd(costUsd), reserved: 0, unknown: false },
+  };
+}
+
+function spend({ tokens, money }: Ledger, used: Spending): void {
+  tokens.spent += used.tokens;
+  if (used.costUsd !== undefined) money.spent += nanoUsd(used.costUsd);
+  else if (used.tokens > 0) money.unknown = true;
 }
 
 /** Counts time while at least one user holds it running: a run's clock stops when all of it waits. */
@@ -44,25 +75,37 @@ export function createStopwatch(clock: Clock, already = 0): Stopwatch {
   };
 }
 
-export type LimitHit = { readonly code: "budget" | "timeout"; readonly message: string; readonly limit: string };
+/** A cap that was reached. Plain JSON: it is recorded. */
+export type LimitHit = {
+  readonly code: "budget" | "timeout";
+  readonly message: string;
+  /** `state.maxTokens`, `run.maxCostUsd`, … */
+  readonly limit: string;
+  /** The cap and what stands against it, in its own unit: tokens, US dollars or milliseconds. Absent for time. */
+  readonly detail?: { readonly max: number; readonly used: number; readonly reserved: number; readonly asked: number };
+};
 
 /** The caps of one execution and of the run around it, as executors use them. Call these inside steps: they are not replayed. */
 export interface Limits {
-  /** Whether any token cap holds. */
+  /** Whether any cap on tokens or money holds: then nothing may be spent that was not reserved. */
   readonly capped: boolean;
-  /** Sets tokens aside before a model call, so that siblings cannot together pass a cap. */
-  reserve(
-    tokens: number,
-  ): { readonly ok: true; settle(usage: Usage | undefined): void } | ({ readonly ok: false } & LimitHit);
+  /**
+   * Sets aside the most a model call can use, before it is made, so that siblings cannot together pass a cap. Refused when it
+   * does not fit, and without a cost where a cap on money holds. `settle` once, with what was used; without it, all that was
+   * set aside counts as used.
+   */
+  reserve(asked: Spending): { readonly ok: true; settle(used?: Spending): void } | ({ readonly ok: false } & LimitHit);
   /** A time cap that has been passed, if any. */
   late(): LimitHit | undefined;
+  /** A cap on tokens or money that was passed all the same, because a call used more than could be known before. */
+  overspent(): LimitHit | undefined;
   /** Runs work under the time caps: its signal aborts when one passes. Without caps the given signal is passed through. */
   timed<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
   /** Milliseconds this execution and this run have worked; record them, and hand them back through `atLeast` after a step. */
   worked(): Worked;
   atLeast(worked: Worked): void;
-  /** Tokens of earlier steps of this execution; call after a step, replayed or not. */
-  spent(usage: Usage): void;
+  /** What a step of this execution spent, by its record; call after the step, replayed or not. */
+  spent(spending: Spending): void;
 }
 export type Worked = {
   readonly stateMs: number;
@@ -70,27 +113,16 @@ export type Worked = {
 };
 
 export function createLimits(state: StateLimits, run: RunMeter, clock: Clock, own: Stopwatch): Limits {
-  let tokens = 0;
-  let reserved = 0;
+  const ledger = createLedger({ tokens: 0 });
   let earlierMs = 0;
   const stateMs = (): number => earlierMs + own.ms();
 
-  const over = (asked: number): LimitHit | undefined => {
-    if (state.maxTokens !== undefined && tokens + reserved + asked > state.maxTokens) {
-      return budget(
-        `this state may use ${state.maxTokens} tokens: ${tokens} are used, ${reserved + asked} more could be`,
-        "state.maxTokens",
-      );
-    }
-    const { maxTokens } = run.limits;
-    if (maxTokens !== undefined && run.tokens + run.reserved + asked > maxTokens) {
-      return budget(
-        `the run may use ${maxTokens} tokens: ${run.tokens} are used, ${run.reserved + asked} more could be`,
-        "run.maxTokens",
-      );
-    }
-    return undefined;
-  };
+  const caps: readonly Cap[] = [
+    ...tokenCap("state", state.maxTokens, ledger.tokens),
+    ...tokenCap("run", run.limits.maxTokens, run.ledger.tokens),
+    ...moneyCap("state", state.maxCostUsd, ledger.money),
+    ...moneyCap("run", run.limits.maxCostUsd, run.ledger.money),
+  ];
   const clocks: readonly TimeCap[] = [
     ...timeCap(state.timeoutMs, stateMs, (ms) => `this state may work ${ms} ms`, "state.timeoutMs"),
     ...timeCap(run.limits.timeoutMs, run.work.ms, (ms) => `the run may work ${ms} ms`, "run.timeoutMs"),
@@ -98,23 +130,46 @@ export function createLimits(state: StateLimits, run: RunMeter, clock: Clock, ow
   // Timers may fire a moment before the clock says so; what a timer has ended stays ended.
   let rung: LimitHit | undefined;
 
+  const refusal = (asked: Spending): LimitHit | undefined => {
+    for (const cap of caps) {
+      const amount = cap.of(asked);
+      const { spent, reserved, unknown } = cap.account;
+      if (unknown) return cap.hit("the price of an earlier call is not known", 0);
+      if (amount === undefined) return cap.hit("the price of the next call is not known", 0);
+      if (spent + reserved + amount > cap.max)
+        return cap.hit(`${cap.text(spent)} used, ${cap.text(reserved + amount)} more could be`, amount);
+    }
+    return undefined;
+  };
+
   return {
-    capped: state.maxTokens !== undefined || run.limits.maxTokens !== undefined,
+    capped: caps.length > 0,
     reserve(asked) {
-      const hit = over(asked);
+      const hit = refusal(asked);
       if (hit !== undefined) return { ok: false, ...hit };
-      reserved += asked;
-      run.reserved += asked;
+      const tokens = asked.tokens;
+      const money = nanoUsd(asked.costUsd ?? 0);
+      for (const { tokens: t, money: m } of [ledger, run.ledger]) {
+        t.reserved += tokens;
+        m.reserved += money;
+      }
       return {
         ok: true,
-        settle: (usage) => {
-          reserved -= asked;
-          run.reserved -= asked;
-          if (usage !== undefined) run.tokens += usage.inputTokens + usage.outputTokens;
+        settle: (used = asked) => {
+          for (const { tokens: t, money: m } of [ledger, run.ledger]) {
+            t.reserved -= tokens;
+            m.reserved -= money;
+          }
+          // The state's own account is kept by `spent`, which is told on replay too.
+          spend(run.ledger, used);
         },
       };
     },
     late: () => rung ?? clocks.find(({ left }) => left() <= 0)?.hit,
+    overspent: () => {
+      const cap = caps.find(({ account, max }) => account.spent > max);
+      return cap?.hit(`${cap.text(cap.account.spent)} used`, 0);
+    },
     async timed(signal, work) {
       const [first, ...others] = clocks;
       if (first === undefined) return await work(signal);
@@ -138,10 +193,60 @@ export function createLimits(state: StateLimits, run: RunMeter, clock: Clock, ow
     atLeast: ({ stateMs: recorded }) => {
       earlierMs += Math.max(0, recorded - stateMs());
     },
-    spent: (usage) => {
-      tokens += usage.inputTokens + usage.outputTokens;
-    },
+    spent: (spending) => spend(ledger, spending),
   };
+}
+
+/** A cap on tokens or money. */
+interface Cap {
+  readonly account: Account;
+  /** In the account's unit. */
+  readonly max: number;
+  /** What a spending is in that unit; undefined when it is not known. */
+  of(spending: Spending): number | undefined;
+  text(amount: number): string;
+  hit(why: string, asked: number): LimitHit;
+}
+const NONE: readonly never[] = [];
+type Whose = "state" | "run";
+const WHO: Readonly<Record<Whose, string>> = { state: "this state", run: "the run" };
+
+function tokenCap(whose: Whose, max: number | undefined, account: Account): readonly Cap[] {
+  if (max === undefined) return NONE;
+  const text = String;
+  const start = `${WHO[whose]} may use ${max} tokens`;
+  return [
+    { account, max, of: ({ tokens }) => tokens, text, hit: hits(start, `${whose}.maxTokens`, account, max, (n) => n) },
+  ];
+}
+
+function moneyCap(whose: Whose, maxUsd: number | undefined, account: Account): readonly Cap[] {
+  if (maxUsd === undefined) return NONE;
+  const max = nanoUsd(maxUsd);
+  const text = (nano: number): string => usdText(usdOf(nano));
+  const of = ({ costUsd }: Spending): number | undefined => (costUsd === undefined ? undefined : nanoUsd(costUsd));
+  const start = `${WHO[whose]} may cost ${usdText(maxUsd)}`;
+  return [{ account, max, of, text, hit: hits(start, `${whose}.maxCostUsd`, account, max, usdOf) }];
+}
+
+function hits(
+  start: string,
+  limit: string,
+  account: Account,
+  max: number,
+  shown: (amount: number) => number,
+): Cap["hit"] {
+  return (why, asked) => ({
+    code: "budget",
+    message: `${start}: ${why}`,
+    limit,
+    detail: {
+      max: shown(max),
+      used: shown(account.spent),
+      reserved: shown(account.reserved),
+      asked: shown(asked),
+    },
+  });
 }
 
 interface TimeCap {
@@ -156,10 +261,6 @@ function timeCap(
   say: (ms: number) => string,
   limit: string,
 ): readonly TimeCap[] {
-  if (ms === undefined) return [];
+  if (ms === undefined) return NONE;
   return [{ hit: { code: "timeout", message: say(ms), limit }, left: () => ms - worked() }];
-}
-
-function budget(message: string, limit: string): LimitHit {
-  return { code: "budget", message, limit };
 }

@@ -9,12 +9,13 @@ import { type ChoiceReading, resolveChoice } from "../routing/choice.ts";
 import type { NextDecision } from "../routing/next.ts";
 import type { RunState } from "./context.ts";
 import type { RunDeps } from "./deps.ts";
-import { addUsage, type Execution, type ExecutionEnd, execute } from "./execution.ts";
+import { type Execution, type ExecutionEnd, execute } from "./execution.ts";
 import { type Fork, type ForkChoice, type Forked, routeFailedFork, runFanOut } from "./fan-out.ts";
 import type { RunMeter } from "./limits.ts";
 import { offerTools } from "./offer.ts";
 import { endOf, type RunAccount } from "./outcome.ts";
 import { cancelReason } from "./over.ts";
+import { addUsage } from "./usage.ts";
 
 /** What is the same in every run of a pipeline in one session, by state. */
 export type PreparedStates = ReadonlyMap<string, Pick<Execution, "state" | "envelope" | "offer" | "leftSetup">>;

@@ -7,6 +7,7 @@ import {
   type ActOutcome,
   type ActScope,
   type AgentSpec,
+  addUsage,
   type CallOutcome,
   type FailureCode,
   field,
@@ -18,22 +19,36 @@ import {
   type Usage,
 } from "@sluice/core";
 import type { ResolvedModel } from "../models/model.ts";
+import { type ModelFacts, modelFacts } from "../models/prices.ts";
 import { contract, nudge, openTranscript } from "./contract.ts";
 import type { CompletionCheck, Reply, TurnCall } from "./kept-reply.ts";
+import { createPromptMeter, NO_USAGE, nearWindow } from "./metering.ts";
 import { askModel, checkCompletions, type TurnAnswer, type TurnRequest } from "./model-turn.ts";
 
 /** Runs agent states: one transcript, turn by turn, until a completion is accepted or a cap is reached. */
-export function agentExecutor(modelOf: (agent: AgentSpec) => ResolvedModel): StateExecutor {
+export function agentExecutor(
+  modelOf: (agent: AgentSpec) => ResolvedModel,
+  factsOf: (modelId: string) => ModelFacts = modelFacts(),
+): StateExecutor {
+  const known = new WeakMap<ResolvedModel, ModelFacts>();
+  const asked = (agent: AgentSpec): Asked => {
+    const model = modelOf(agent);
+    const facts = known.get(model) ?? factsOf(model.pricedAs ?? model.id);
+    known.set(model, facts);
+    return { model, facts };
+  };
   const prepared = new WeakMap<Offer, Prepared>();
   const prepare = (state: StateSpec, offer: Offer): Prepared => {
     const agent = agentOf(state);
-    const known = prepared.get(offer);
-    if (known?.agent === agent) return known;
+    const before = prepared.get(offer);
+    if (before?.agent === agent) return before;
     const last = completionTool(agent);
+    const tools = [...offeredTools(offer, agent), last];
     const made = {
       agent,
       contract: contract(agent, offer),
-      tools: [...offeredTools(offer, agent), last],
+      tools,
+      toolsSize: JSON.stringify(tools).length,
       last: [last],
     };
     prepared.set(offer, made);
@@ -47,7 +62,7 @@ export function agentExecutor(modelOf: (agent: AgentSpec) => ResolvedModel): Sta
     },
     act: (init, scope) => {
       const agent = prepare(scope.state, scope.offer);
-      return act(init, scope, agent, modelOf(agent.agent));
+      return act(init, scope, agent, asked(agent.agent));
     },
   };
 }
@@ -57,15 +72,28 @@ interface Prepared {
   readonly agent: AgentSpec;
   readonly contract: string;
   readonly tools: readonly LanguageModelV4FunctionTool[];
+  /** Characters of the tools, which go with every prompt. */
+  readonly toolsSize: number;
   /** The tools of the last turn. */
   readonly last: readonly LanguageModelV4FunctionTool[];
 }
 
-async function act(init: Json, scope: ActScope, prepared: Prepared, model: ResolvedModel): Promise<ActOutcome> {
+/** The model of a stage, and what is known about it. */
+interface Asked {
+  readonly model: ResolvedModel;
+  readonly facts: ModelFacts;
+}
+
+async function act(init: Json, scope: ActScope, prepared: Prepared, { model, facts }: Asked): Promise<ActOutcome> {
   const { agent, tools, last } = prepared;
   const completion = { tool: agent.completionTool, schema: agent.completionSchema };
-  const transcript = createTranscript(textOf(init, "system"), textOf(init, "first"));
-  let usage: Usage = { inputTokens: 0, outputTokens: 0 };
+  // Bytes are worth measuring only where something is set aside by them.
+  const sizeOf = scope.limits.capped ? Buffer.byteLength : (text: string): number => text.length;
+  const transcript = createTranscript(textOf(init, "system"), textOf(init, "first"), sizeOf);
+  const prompt = createPromptMeter(prepared.toolsSize);
+  const promptTokens = (): number => prompt.next(transcript.size());
+  let usage = NO_USAGE;
+  let near = false;
   let onlyInvalid = false;
 
   for (let turn = 1; turn <= agent.turnCap; turn += 1) {
@@ -74,23 +102,27 @@ async function act(init: Json, scope: ActScope, prepared: Prepared, model: Resol
     const answer = await askModel(scope, {
       turn,
       model,
+      facts,
       prompt: transcript.messages,
-      promptChars: transcript.chars(),
+      promptTokens,
       tools: turn === agent.turnCap ? last : tools,
       completion,
       callIds: transcript.callIds,
       ...(agent.temperature === undefined ? {} : { temperature: agent.temperature }),
       ...(agent.maxOutputTokens === undefined ? {} : { maxOutputTokens: agent.maxOutputTokens }),
     });
+    usage = addUsage(usage, answer.usage);
     // A limit is met before the model is called.
     if (answer.kind !== "reply")
       return { ...noReply(answer, scope.signal), ...spent(answer.kind === "limit" ? turn - 1 : turn) };
     const { reply } = answer;
-    usage = {
-      inputTokens: usage.inputTokens + reply.usage.inputTokens,
-      outputTokens: usage.outputTokens + reply.usage.outputTokens,
-    };
     transcript.assistant(reply);
+    prompt.replied(reply.usage, transcript.size());
+    const filled = near ? undefined : nearWindow(promptTokens(), facts.contextWindow);
+    if (filled !== undefined) {
+      near = true;
+      scope.note({ type: "limit.near", data: filled });
+    }
 
     const others = reply.calls.filter((call) => call.tool !== completion.tool);
     const outcomes =
@@ -104,7 +136,7 @@ async function act(init: Json, scope: ActScope, prepared: Prepared, model: Resol
       turn,
       finishReason: reply.finishReason,
       calls: reply.calls.length,
-      usage: usageData(reply.usage),
+      usage: { ...answer.usage },
     };
     scope.note({ type: "turn.finished", data: finished });
     // A filter stops the same transcript again; what may help is an attempt with a fresh one.
@@ -165,7 +197,7 @@ function noReply(answer: Exclude<TurnAnswer, { readonly kind: "reply" }>, signal
         status: "failed",
         code: answer.hit.code,
         message: answer.hit.message,
-        detail: { limit: answer.hit.limit },
+        detail: { limit: answer.hit.limit, ...answer.hit.detail },
       };
     case "failed": {
       const { error, tries } = answer;
@@ -182,24 +214,24 @@ function noReply(answer: Exclude<TurnAnswer, { readonly kind: "reply" }>, signal
 }
 
 /** The messages of one attempt: append-only, in the provider's format, each converted once. */
-function createTranscript(system: string, first: string) {
+function createTranscript(system: string, first: string, sizeOf: (text: string) => number) {
   const messages: LanguageModelV4Message[] = [{ role: "system", content: system }];
   const callIds = new Set<string>();
-  let chars = system.length;
+  let size = sizeOf(system);
   const user = (text: string): void => {
-    chars += text.length;
+    size += sizeOf(text);
     messages.push({ role: "user", content: [{ type: "text", text }] });
   };
   user(first);
   return {
     messages,
     callIds,
-    chars: () => chars,
+    size: () => size,
     user,
     assistant: (reply: Reply): void => {
       // Providers refuse an empty assistant message.
       if (reply.content.length === 0) return;
-      chars += reply.chars;
+      size += reply.chars;
       for (const call of reply.calls) callIds.add(call.id);
       messages.push({ role: "assistant", content: reply.content });
     },
@@ -215,7 +247,7 @@ function createTranscript(system: string, first: string) {
           byId.get(callId(turn, call.index)),
           completions.find((check) => check.index === call.index),
         );
-        chars += output.type === "text" ? output.value.length : JSON.stringify(output.value).length;
+        size += sizeOf(output.type === "text" ? output.value : JSON.stringify(output.value));
         return { type: "tool-result", toolCallId: call.id, toolName: call.wireName ?? call.tool, output };
       });
       messages.push({ role: "tool", content });
@@ -285,10 +317,6 @@ function agentOf(state: StateSpec): AgentSpec {
 
 function callId(turn: number, index: number): string {
   return `t${turn}.c${index}`;
-}
-
-function usageData(usage: Usage): { inputTokens: number; outputTokens: number } {
-  return { inputTokens: usage.inputTokens, outputTokens: usage.outputTokens };
 }
 
 function textOf(init: Json, key: string): string {

@@ -29,17 +29,26 @@ export interface ModelRequest {
   readonly onText?: (delta: string, kind: "text" | "reasoning") => void;
 }
 
+/** What came of a call; of one that failed also whether its answer had begun, since then it may be billed. */
+export type ModelOutcome =
+  | Extract<ModelReply, { readonly ok: true }>
+  | (Extract<ModelReply, { readonly ok: false }> & { readonly begun: boolean });
+
 /**
  * Makes one model call and returns one value, failures included. Nothing is retried here. When the signal aborts it
  * returns at once, even if the provider ignores it.
  */
-export async function callModel(request: ModelRequest): Promise<ModelReply> {
+export async function callModel(request: ModelRequest): Promise<ModelOutcome> {
   const { signal } = request;
   const secrets = request.secrets ?? [];
-  const failed = (error: ModelFailure): ModelReply => ({ ok: false, error: signal.aborted ? ABORTED : error });
+  let reader: StreamReader | undefined;
+  const failed = (error: ModelFailure): ModelOutcome => ({
+    ok: false,
+    error: signal.aborted ? ABORTED : error,
+    begun: reader !== undefined,
+  });
   if (signal.aborted) return failed(ABORTED);
 
-  let reader: StreamReader | undefined;
   let ended = false;
   let stop = ignore;
   const stopped = new Promise<undefined>((resolve) => {
@@ -61,6 +70,8 @@ export async function callModel(request: ModelRequest): Promise<ModelReply> {
       opening.then(cancel, ignore); // nobody waits for it any more
       return failed(ABORTED);
     }
+    // Aborted while it opened: `stop` had no reader yet, and nobody else would end a read.
+    if (signal.aborted) return failed(ABORTED);
     const reply = new ReplyBuilder({ ...request, secrets });
     while (!ended) {
       let chunk: Awaited<ReturnType<StreamReader["read"]>>;
@@ -78,7 +89,9 @@ export async function callModel(request: ModelRequest): Promise<ModelReply> {
         if (failure !== undefined) return failed(failure);
       }
     }
-    return signal.aborted ? failed(ABORTED) : reply.build();
+    if (signal.aborted) return failed(ABORTED);
+    const built = reply.build();
+    return built.ok ? built : failed(built.error);
   } finally {
     signal.removeEventListener("abort", stop);
     if (reader !== undefined && !ended) cancel(reader);
@@ -102,7 +115,8 @@ async function open(request: ModelRequest): Promise<StreamReader> {
 }
 
 function cancel(reader: StreamReader): void {
-  reader.cancel().catch(ignore); // the stream is given up; how it ends tells nobody anything
+  const giveUp = async (): Promise<void> => reader.cancel();
+  giveUp().catch(ignore); // the stream is given up; how it ends tells nobody anything
 }
 
 function ignore(): void {

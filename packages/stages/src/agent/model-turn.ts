@@ -1,6 +1,7 @@
 import type { LanguageModelV4FunctionTool, LanguageModelV4Prompt } from "@ai-sdk/provider";
 import {
   type ActScope,
+  addUsage,
   type CompiledSchema,
   type Issue,
   isJson,
@@ -13,6 +14,7 @@ import {
   type Worked,
 } from "@sluice/core";
 import type { ResolvedModel } from "../models/model.ts";
+import type { ModelFacts } from "../models/prices.ts";
 import type { ModelFailure } from "../models/reply.ts";
 import { cleanReply } from "./clean-reply.ts";
 import {
@@ -26,22 +28,31 @@ import {
   readReply,
 } from "./kept-reply.ts";
 import { createLiveText, type LiveText } from "./live-text.ts";
+import {
+  maxOutput,
+  NO_USAGE,
+  type Reserve,
+  reserveFor,
+  type Spent,
+  spendingOf,
+  spentOn,
+  spentOnFailure,
+  usageOfCall,
+} from "./metering.ts";
 import { callModel } from "./model-call.ts";
 
 const MAX_TRIES = 4;
 const FIRST_BACKOFF_MS = 1_000;
 const LONGEST_RETRY_AFTER_MS = 60_000;
-/** Asked of the provider where a token cap needs a maximum to set aside and the stage names none. */
-const DEFAULT_MAX_OUTPUT_TOKENS = 8_192;
-const CHARS_PER_TOKEN = 4;
 
 /** What a turn needs to ask its model. */
 export interface TurnRequest {
   readonly turn: number;
   readonly model: ResolvedModel;
+  readonly facts: ModelFacts;
   readonly prompt: LanguageModelV4Prompt;
-  /** Characters of the prompt so far; counted as it grows, never again as a whole. */
-  readonly promptChars: number;
+  /** Tokens the prompt may have; looked at where a cap holds. */
+  readonly promptTokens: () => number;
   readonly tools: readonly LanguageModelV4FunctionTool[];
   readonly completion: { readonly tool: string; readonly schema: CompiledSchema<unknown> };
   readonly temperature?: number;
@@ -49,75 +60,110 @@ export interface TurnRequest {
   readonly callIds: ReadonlySet<string>;
 }
 
-export type TurnAnswer =
-  /** `completions` are read already when the turn made no other calls: in the same record as the reply. */
+/** Of all tries of a turn. `completions` are read already when it made no other calls: in the same record as the reply. */
+export type TurnAnswer = { readonly usage: Usage } & (
   | { readonly kind: "reply"; readonly reply: Reply; readonly completions: readonly CompletionCheck[] }
   | { readonly kind: "failed"; readonly error: ModelFailure; readonly tries: number }
   | { readonly kind: "limit"; readonly hit: LimitHit }
-  | { readonly kind: "cancelled" };
-
-/** What a model step records. */
-type Recorded = { readonly worked: Worked } & (
-  | { readonly kind: "reply"; readonly reply: KeptReply; readonly completions: readonly KeptCheck[] }
-  | { readonly kind: "failed"; readonly error: ModelFailure }
-  | { readonly kind: "limit"; readonly hit: LimitHit }
+  | { readonly kind: "cancelled" }
 );
+
+/** What a model step records; `lost` is a call whose process did not live to record what came of it. */
+type Recorded = Spent & { readonly worked: Worked } & (
+    | { readonly kind: "reply"; readonly reply: KeptReply; readonly completions: readonly KeptCheck[] }
+    | { readonly kind: "failed"; readonly error: ModelFailure }
+    | { readonly kind: "limit"; readonly hit: LimitHit }
+    | { readonly kind: "lost" }
+  );
 
 /** Asks the model for one turn. Every try is a step of its own; waits between tries survive a restart. */
 export async function askModel(scope: ActScope, request: TurnRequest): Promise<TurnAnswer> {
   const { turn } = request;
+  const reserve = reserveOf(scope, request);
+  let usage = NO_USAGE;
+  let failures = 0;
   for (let attempt = 1; ; attempt += 1) {
     const stepId = attempt === 1 ? `turn/${turn}/model` : `turn/${turn}/model/${attempt}`;
-    const recorded = await scope.steps.run(stepId, (call) => tryModel(scope, request, attempt, call), {
-      open: {
-        events: [
-          {
-            type: "turn.started",
-            executionId: scope.executionId,
-            attempt: scope.ctx.attempt,
-            data: { turn, try: attempt, model: request.model.id, workedMs: scope.limits.worked().runMs },
-          },
-        ],
+    const recorded = await scope.steps.run(
+      stepId,
+      (call) => tryModel(scope, request, { step: attempt, try: failures + 1 }, reserve, call),
+      {
+        open: {
+          events: [
+            {
+              type: "turn.started",
+              executionId: scope.executionId,
+              attempt: scope.ctx.attempt,
+              data: { turn, try: attempt, model: request.model.id, workedMs: scope.limits.worked().runMs },
+            },
+          ],
+          ...(reserve === undefined ? {} : { intent: reserve }),
+        },
       },
-    });
+    );
     scope.limits.atLeast(recorded.worked);
+    const spent = usageOfCall(recorded, recorded.kind === "reply" ? recorded.reply.usage : undefined);
+    scope.limits.spent(spendingOf(spent));
+    usage = usage === NO_USAGE ? spent : addUsage(usage, spent);
     if (recorded.kind === "reply") {
       const reply = readReply(recorded.reply);
-      scope.limits.spent(reply.usage);
-      return { kind: "reply", reply, completions: readChecks(recorded.completions, reply) };
+      return { kind: "reply", reply, completions: readChecks(recorded.completions, reply), usage };
     }
-    if (recorded.kind === "limit") return recorded;
+    if (recorded.kind === "limit") return { kind: "limit", hit: recorded.hit, usage };
+    if (recorded.kind === "lost") continue;
     const { error } = recorded;
-    if (error.kind === "aborted") return { kind: "cancelled" };
-    if (!mayRetry(error) || attempt >= MAX_TRIES) return { kind: "failed", error, tries: attempt };
+    failures += 1;
+    if (error.kind === "aborted") return { kind: "cancelled", usage };
+    if (!mayRetry(error) || failures >= MAX_TRIES) return { kind: "failed", error, tries: failures, usage };
     const now = await scope.steps.now(`${stepId}/failed-at`);
-    await scope.wait(`${stepId}/backoff`, now + backoffMs(error, attempt));
-    if (scope.signal.aborted) return { kind: "cancelled" };
+    await scope.wait(`${stepId}/backoff`, now + backoffMs(error, failures));
+    if (scope.signal.aborted) return { kind: "cancelled", usage };
   }
 }
 
-async function tryModel(scope: ActScope, request: TurnRequest, attempt: number, call: StepCall): Promise<Recorded> {
+/** The most this turn can use, where a cap holds. */
+function reserveOf({ limits }: ActScope, request: TurnRequest): Reserve | undefined {
+  if (!limits.capped) return undefined;
+  const { facts, promptTokens, maxOutputTokens } = request;
+  return reserveFor(facts, promptTokens(), maxOutput(maxOutputTokens, true, facts) ?? 0);
+}
+
+/** Which try it is: of the step, and without those that were lost with their process. */
+interface Trial {
+  readonly step: number;
+  readonly try: number;
+}
+
+async function tryModel(
+  scope: ActScope,
+  request: TurnRequest,
+  trial: Trial,
+  reserve: Reserve | undefined,
+  call: StepCall,
+): Promise<Recorded> {
   const { limits, secrets, stateId, ctx, executionId } = scope;
-  const { turn, model } = request;
+  const { turn, model, facts } = request;
+  const lost = lostCall(scope, call);
+  if (lost !== undefined) return { kind: "lost", ...lost, worked: limits.worked() };
   const hit = limits.late();
   if (hit !== undefined) return limitRecord(scope, call, hit);
-  const maxOutputTokens = request.maxOutputTokens ?? (limits.capped ? DEFAULT_MAX_OUTPUT_TOKENS : undefined);
-  const reserved = limits.reserve(Math.ceil(request.promptChars / CHARS_PER_TOKEN) + (maxOutputTokens ?? 0));
-  if (!reserved.ok) return limitRecord(scope, call, reserved);
+  const reserved = reserve === undefined ? undefined : limits.reserve(spendingOf(reserve));
+  if (reserved?.ok === false) return limitRecord(scope, call, reserved);
+  const maxOutputTokens = maxOutput(request.maxOutputTokens, limits.capped, facts);
 
   const shown = (kind: string): LiveText =>
     createLiveText(
       secrets,
-      (text) => scope.steps.emit(kind, { executionId, attempt: ctx.attempt, turn, try: attempt, text }),
+      (text) => scope.steps.emit(kind, { executionId, attempt: ctx.attempt, turn, try: trial.step, text }),
       scope.steps.heard,
     );
   const live = { text: shown("text"), reasoning: shown("reasoning") };
-  let usage: Usage | undefined;
+  let used: Usage | undefined;
   let whole = false;
   try {
     const reply = await limits.timed(call.signal, (signal) =>
       callModel({
-        model: model.at({ stage: stateId, turn: scope.turnsBefore + turn - 1, attempt }),
+        model: model.at({ stage: stateId, turn: scope.turnsBefore + turn - 1, attempt: trial.try }),
         prompt: request.prompt,
         tools: request.tools,
         callIds: request.callIds,
@@ -128,10 +174,15 @@ async function tryModel(scope: ActScope, request: TurnRequest, attempt: number, 
         ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
       }),
     );
-    const late = limits.late();
-    if (!reply.ok && reply.error.kind === "aborted" && late !== undefined) return limitRecord(scope, call, late);
-    if (!reply.ok) return failureRecord(scope, call, turn, attempt, cleanFailure(reply.error, secrets));
-    usage = reply.usage;
+    if (!reply.ok) {
+      const spent = spentOnFailure(reply.error, reply.begun, facts, reserve);
+      used = usageOfCall(spent, undefined);
+      const late = reply.error.kind === "aborted" ? limits.late() : undefined;
+      if (late !== undefined) return { ...limitRecord(scope, call, late), ...spent };
+      return { ...failureRecord(scope, call, turn, trial, cleanFailure(reply.error, secrets)), ...spent };
+    }
+    const spent = spentOn(reply.usage, facts, reserve);
+    used = usageOfCall(spent, reply.usage);
     whole = true;
     const cleaned = cleanReply(reply, secrets);
     // Beside other calls a completion is judged when those have run.
@@ -142,14 +193,22 @@ async function tryModel(scope: ActScope, request: TurnRequest, attempt: number, 
       reply: keepReply(cleaned),
       completions: keepChecks(completions, cleaned),
       worked: limits.worked(),
+      ...spent,
     };
   } finally {
     for (const text of [live.reasoning, live.text]) {
       if (whole) text.end();
       else text.drop();
     }
-    reserved.settle(usage);
+    reserved?.settle(used === undefined ? undefined : spendingOf(used));
   }
+}
+
+/** What was set aside for a call that an earlier process made: nobody knows what came of it, so all of it counts. */
+function lostCall({ steps }: ActScope, { opened }: StepCall): Spent | undefined {
+  if (opened?.intent === undefined || opened.incarnation === steps.incarnation) return undefined;
+  const { inputTokens, outputTokens, costUsd }: Reserve = JSON.parse(JSON.stringify(opened.intent));
+  return { counted: { inputTokens, outputTokens }, ...(costUsd === undefined ? {} : { costUsd }) };
 }
 
 /** Reads the completion calls of a reply up to the first that fits. Inside a step: a schema may be user code. */
@@ -192,20 +251,21 @@ async function checkOutput(schema: CompiledSchema<unknown>, input: Json): Promis
 }
 
 function limitRecord(scope: ActScope, call: StepCall, hit: LimitHit): Recorded {
-  const { code, limit, message } = hit;
+  const { code, limit, message, detail } = hit;
   call.event({
     type: "limit.reached",
     executionId: scope.executionId,
     attempt: scope.ctx.attempt,
-    data: { limit, message },
+    data: { limit, message, ...detail },
   });
-  return { kind: "limit", hit: { code, limit, message }, worked: scope.limits.worked() };
+  const kept = { code, limit, message, ...(detail === undefined ? {} : { detail }) };
+  return { kind: "limit", hit: kept, worked: scope.limits.worked() };
 }
 
-function failureRecord(scope: ActScope, call: StepCall, turn: number, attempt: number, error: ModelFailure): Recorded {
-  if (mayRetry(error) && attempt < MAX_TRIES) {
-    const waitMs = backoffMs(error, attempt);
-    const data = { turn, try: attempt, code: error.code, message: error.message, waitMs };
+function failureRecord(scope: ActScope, call: StepCall, turn: number, trial: Trial, error: ModelFailure): Recorded {
+  if (mayRetry(error) && trial.try < MAX_TRIES) {
+    const waitMs = backoffMs(error, trial.try);
+    const data = { turn, try: trial.step, code: error.code, message: error.message, waitMs };
     call.event({ type: "model.retried", executionId: scope.executionId, attempt: scope.ctx.attempt, data });
   }
   return { kind: "failed", error, worked: scope.limits.worked() };

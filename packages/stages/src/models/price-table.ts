@@ -1,0 +1,139 @@
+import type { ModelFacts, TokenPrices } from "./prices.ts";
+
+// List prices of the providers' own APIs at their standard tier, in US dollars per million tokens, read on 2026-11-21. Prices
+// change: `prices` of a session wins. Where two sources disagreed, and where a lower price ends on a day, the dearer stands
+// here, since a cap must not be passed for want of news. No prices for batches, faster tiers or regions.
+
+/** Models of one provider by name, without dates. */
+export interface PriceTable {
+  readonly asOf: string;
+  readonly sources: readonly string[];
+  readonly models: Readonly<Record<string, ModelFacts>>;
+}
+
+const K = 1_000;
+const MILLION = 1_000_000;
+
+/** What a prompt beyond a length makes of the prices of its whole call. */
+interface Longer {
+  readonly over: number;
+  readonly input: number;
+  readonly output: number;
+}
+/** From 272,000 tokens on, OpenAI doubles what goes in and takes half as much again for what comes out. */
+const OPENAI_LONG: Longer = { over: 272 * K, input: 2, output: 1.5 };
+const GOOGLE_LONG: Longer = { over: 200 * K, input: 2, output: 1.5 };
+
+type Prices = readonly [input: number, output: number, cacheRead?: number, cacheWrite?: number];
+
+function model(
+  [input, output, cacheRead, cacheWrite]: Prices,
+  contextWindow?: number,
+  maxOutputTokens?: number,
+  longer?: Longer,
+): ModelFacts {
+  const prices: TokenPrices = {
+    input,
+    output,
+    ...(cacheRead === undefined ? {} : { cacheRead }),
+    ...(cacheWrite === undefined ? {} : { cacheWrite }),
+  };
+  return {
+    price: longer === undefined ? prices : { ...prices, longPrompt: { over: longer.over, ...times(prices, longer) } },
+    ...(contextWindow === undefined ? {} : { contextWindow }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+  };
+}
+
+function times({ input, output, cacheRead, cacheWrite }: TokenPrices, by: Longer): TokenPrices {
+  return {
+    input: input * by.input,
+    output: output * by.output,
+    ...(cacheRead === undefined ? {} : { cacheRead: cacheRead * by.input }),
+    ...(cacheWrite === undefined ? {} : { cacheWrite: cacheWrite * by.input }),
+  };
+}
+
+/** Cache writes at the price of five minutes, which is what is asked for. */
+const ANTHROPIC: PriceTable = {
+  asOf: "2026-11-21",
+  sources: [
+    "https://platform.claude.com/docs/en/about-claude/pricing",
+    "https://platform.claude.com/docs/en/models/overview",
+  ],
+  models: {
+    "claude-fable-5-1": model([10, 50, 0.25, 12.5], MILLION, 128 * K),
+    "claude-fable-5": model([10, 50, 1, 12.5], MILLION),
+    "claude-opus-5-5": model([4, 20, 0.2, 5], MILLION, 128 * K),
+    "claude-opus-5": model([5, 25, 0.5, 6.25], MILLION, 128 * K),
+    "claude-opus-4-8": model([5, 25, 0.5, 6.25], MILLION, 128 * K),
+    "claude-opus-4-7": model([5, 25, 0.5, 6.25], MILLION),
+    "claude-opus-4-6": model([5, 25, 0.5, 6.25], MILLION, 128 * K),
+    "claude-opus-4-5": model([5, 25, 0.5, 6.25], 200 * K, 64 * K),
+    "claude-sonnet-5-5": model([2, 10, 0.2, 2.5], MILLION, 128 * K),
+    "claude-sonnet-5": model([2, 10, 0.2, 2.5], MILLION, 128 * K),
+    "claude-sonnet-4-6": model([3, 15, 0.3, 3.75], MILLION, 128 * K),
+    "claude-sonnet-4-5": model([3, 15, 0.3, 3.75], 200 * K, 64 * K, { over: 200 * K, input: 2, output: 1.5 }),
+    "claude-haiku-5-5": model([0.1, 0.5, 0.01, 0.125], MILLION, 128 * K, { over: 100 * K, input: 5, output: 5 }),
+    "claude-haiku-4-5": model([1, 5, 0.1, 1.25], 200 * K, 64 * K),
+  },
+};
+
+const OPENAI_WINDOW = 1_050 * K;
+
+const OPENAI: PriceTable = {
+  asOf: "2026-11-21",
+  sources: ["https://developers.openai.com/api/docs/pricing", "https://developers.openai.com/api/docs/models"],
+  models: {
+    "gpt-6.2-astra": model([8, 40, 0.4, 10], OPENAI_WINDOW, 128 * K, OPENAI_LONG),
+    "gpt-6.2-sol": model([2, 10, 0.1, 2.5], OPENAI_WINDOW, 128 * K, OPENAI_LONG),
+    "gpt-6.1-sol": model([2, 10, 0.1, 2.5], OPENAI_WINDOW, 128 * K, OPENAI_LONG),
+    "gpt-6.1-terra": model([1, 5, 0.05, 1.25], OPENAI_WINDOW, 128 * K, OPENAI_LONG),
+    "gpt-6-astra": model([10, 50, 1, 12.5], OPENAI_WINDOW, 128 * K, OPENAI_LONG),
+    "gpt-6-sol": model([2, 10, 0.2, 2.5], OPENAI_WINDOW, 128 * K, OPENAI_LONG),
+    "gpt-6-luna": model([0.1, 0.5, 0.01, 0.125], OPENAI_WINDOW, 128 * K, OPENAI_LONG),
+    "gpt-5.6-sol": model([5, 30, 0.5, 6.25], OPENAI_WINDOW, undefined, OPENAI_LONG),
+    "gpt-5.6-terra": model([2, 12, 0.2, 2.5], OPENAI_WINDOW, undefined, OPENAI_LONG),
+    "gpt-5.6-luna": model([0.2, 1.2, 0.02, 0.25], OPENAI_WINDOW, undefined, OPENAI_LONG),
+    "gpt-5.5": model([5, 30, 0.5], OPENAI_WINDOW, 128 * K, OPENAI_LONG),
+    "gpt-5.4": model([2.5, 15, 0.25], OPENAI_WINDOW, 128 * K, OPENAI_LONG),
+    "gpt-5.4-mini": model([0.75, 4.5, 0.075], 400 * K, 128 * K),
+    "gpt-5.4-nano": model([0.2, 1.25, 0.02], 400 * K),
+    "gpt-5.2": model([1.75, 14, 0.175], 400 * K),
+    "gpt-5.1": model([1.25, 10, 0.125], 400 * K),
+    "gpt-5": model([1.25, 10, 0.125], 400 * K),
+    "gpt-5-mini": model([0.25, 2, 0.025], 400 * K),
+    "gpt-5-nano": model([0.05, 0.4, 0.005], 400 * K),
+    "gpt-4.1": model([2, 8, 0.5], MILLION),
+    "gpt-4.1-mini": model([0.4, 1.6, 0.1], MILLION),
+    "gpt-4.1-nano": model([0.1, 0.4, 0.025], MILLION),
+  },
+};
+
+const GOOGLE_WINDOW = 1_048_576;
+
+const GOOGLE: PriceTable = {
+  asOf: "2026-11-21",
+  sources: ["https://ai.google.dev/gemini-api/docs/pricing"],
+  models: {
+    // Half of it until 2026-12-31.
+    "gemini-3.8-flash": model([1.5, 7.5, 0.15], GOOGLE_WINDOW, 65_536),
+    "gemini-3.7-flash": model([1.5, 7.5, 0.15], MILLION),
+    "gemini-3.6-flash": model([1.5, 7.5, 0.15], MILLION),
+    "gemini-3.5-flash": model([1.5, 9, 0.15], MILLION),
+    "gemini-3.5-flash-lite": model([0.3, 2.5, 0.03]),
+    "gemini-3.1-pro-preview": model([2, 12, 0.2], GOOGLE_WINDOW, 65_536, GOOGLE_LONG),
+    "gemini-3.1-flash-lite": model([0.25, 1.5, 0.025], MILLION),
+    "gemini-3-flash-preview": model([0.5, 3, 0.05], MILLION),
+    "gemini-2.5-pro": model([1.25, 10, 0.125], undefined, undefined, GOOGLE_LONG),
+    "gemini-2.5-flash": model([0.3, 2.5, 0.03], GOOGLE_WINDOW),
+    "gemini-2.5-flash-lite": model([0.1, 0.4, 0.01], MILLION),
+  },
+};
+
+/** By the provider's name in our ids. */
+export const PRICE_TABLES: Readonly<Record<string, PriceTable>> = {
+  anthropic: ANTHROPIC,
+  openai: OPENAI,
+  google: GOOGLE,
+};
