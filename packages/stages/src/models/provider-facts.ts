@@ -15,8 +15,11 @@ export function usageOf(usage: LanguageModelV4Usage | undefined): ModelUsage {
   };
 }
 
+/** Capped, so that sums over a run stay numbers that a journal can hold. */
 function tokens(count: unknown): number | undefined {
-  return typeof count === "number" && Number.isFinite(count) && count >= 0 ? count : undefined;
+  return typeof count === "number" && Number.isFinite(count) && count >= 0
+    ? Math.min(count, Number.MAX_SAFE_INTEGER)
+    : undefined;
 }
 
 export function warningText(warning: SharedV4Warning): string {
