@@ -1,4 +1,4 @@
-import { field, type Json, type SluiceEvent } from "@sluice/core";
+import { addUsage, field, type Json, type SluiceEvent, type Usage } from "@sluice/core";
 
 /** One execution of a state, as far as the events tell. */
 export type StageAccount = {
@@ -8,7 +8,7 @@ export type StageAccount = {
   status: string;
   attempts: number;
   turns: number;
-  readonly usage: { inputTokens: number; outputTokens: number };
+  usage: Usage;
   ms: number;
 };
 /** A call that was refused. */
@@ -25,8 +25,10 @@ export type DeniedAccount = {
 export interface Account {
   readonly stages: readonly StageAccount[];
   readonly denied: readonly DeniedAccount[];
-  readonly usage: { readonly inputTokens: number; readonly outputTokens: number };
+  readonly usage: Usage;
 }
+
+const NONE: Usage = { inputTokens: 0, outputTokens: 0 };
 
 export interface Accountant {
   add(event: SluiceEvent): void;
@@ -42,8 +44,7 @@ export function createAccountant(): Accountant {
     const key = JSON.stringify([runId, executionId]);
     let stage = stages.get(key);
     if (stage === undefined) {
-      const usage = { inputTokens: 0, outputTokens: 0 };
-      stage = { runId, executionId, status: "unfinished", attempts: 1, turns: 0, usage, ms: 0, startedAt: at };
+      stage = { runId, executionId, status: "unfinished", attempts: 1, turns: 0, usage: NONE, ms: 0, startedAt: at };
       stages.set(key, stage);
     }
     return stage;
@@ -58,10 +59,11 @@ export function createAccountant(): Accountant {
       stage.ms = event.at - stage.startedAt;
       if (type === "turn.finished") {
         stage.turns += 1;
-        stage.usage.inputTokens += numberAt(field(data, "usage"), "inputTokens");
-        stage.usage.outputTokens += numberAt(field(data, "usage"), "outputTokens");
+        stage.usage = addUsage(stage.usage, usageAt(data));
       } else if (type === "stage.exit" && field(data, "phase") === "left") {
         stage.status = textAt(data, "outcome");
+        // It has a usage where there is more to it than its turns.
+        if (field(data, "usage") !== undefined) stage.usage = usageAt(data);
       } else if (
         type === "call.decided" &&
         field(data, "verdict") === "refused" &&
@@ -73,14 +75,19 @@ export function createAccountant(): Accountant {
     },
     account() {
       const all = [...stages.values()].map(({ startedAt: _startedAt, ...stage }) => stage);
-      const sum = (key: "inputTokens" | "outputTokens"): number =>
-        all.reduce((total, stage) => total + stage.usage[key], 0);
-      return {
-        stages: all,
-        denied,
-        usage: { inputTokens: sum("inputTokens"), outputTokens: sum("outputTokens") },
-      };
+      return { stages: all, denied, usage: all.reduce((sum, stage) => addUsage(sum, stage.usage), NONE) };
     },
+  };
+}
+
+/** The usage an event tells of. */
+export function usageAt(data: Json | undefined): Usage {
+  const usage = field(data, "usage");
+  const more = ["costUsd", "unpricedCalls", "unmeteredCalls"].filter((key) => field(usage, key) !== undefined);
+  return {
+    inputTokens: numberAt(usage, "inputTokens"),
+    outputTokens: numberAt(usage, "outputTokens"),
+    ...Object.fromEntries(more.map((key) => [key, numberAt(usage, key)])),
   };
 }
 

@@ -1,7 +1,7 @@
-import { field, isJsonObject, type Json, type SluiceEvent } from "@sluice/core";
-import { numberAt, textAt } from "./account.ts";
+import { addUsage, field, isJsonObject, type Json, type SluiceEvent, type Usage } from "@sluice/core";
+import { numberAt, textAt, usageAt } from "./account.ts";
 import type { Tone } from "./terminal.ts";
-import { count, milliseconds, oneLine, tokens } from "./words.ts";
+import { count, milliseconds, oneLine, spending } from "./words.ts";
 
 /** What is said about one event: who, what happened, and more about it. */
 export interface Saying {
@@ -27,7 +27,7 @@ type Said = readonly [what: string, more: string, tone?: Tone];
 export function createNarrator(): Narrator {
   /** What was proposed, by call, until its end is told. */
   const proposed = new Map<string, string>();
-  const spent = new Map<string, { turns: number; inputTokens: number; outputTokens: number }>();
+  const spent = new Map<string, { turns: number; usage: Usage }>();
 
   const toldBefore = (event: SluiceEvent): Said | undefined => {
     const { type, data } = event;
@@ -44,11 +44,12 @@ export function createNarrator(): Narrator {
       }
       case "turn.finished": {
         const key = JSON.stringify([event.runId, event.executionId]);
-        const sum = spent.get(key) ?? { turns: 0, inputTokens: 0, outputTokens: 0 };
-        sum.turns += 1;
-        sum.inputTokens += numberAt(field(data, "usage"), "inputTokens");
-        sum.outputTokens += numberAt(field(data, "usage"), "outputTokens");
-        spent.set(key, sum);
+        const sum = spent.get(key);
+        const usage = usageAt(data);
+        spent.set(key, {
+          turns: (sum?.turns ?? 0) + 1,
+          usage: sum === undefined ? usage : addUsage(sum.usage, usage),
+        });
         return undefined;
       }
       case "stage.exit": {
@@ -56,7 +57,10 @@ export function createNarrator(): Narrator {
         const sum = spent.get(JSON.stringify([event.runId, event.executionId]));
         const outcome = textAt(data, "outcome");
         const fault = textAt(data, "fault");
-        const cost = sum === undefined ? "" : `${count(sum.turns, "turn")}, ${tokens(sum)}`;
+        const cost =
+          sum === undefined
+            ? ""
+            : `${count(sum.turns, "turn")}, ${spending(field(data, "usage") === undefined ? sum.usage : usageAt(data))}`;
         return [outcome, fault === "" ? cost : fault, outcome === "completed" ? "good" : "bad"];
       }
       default:
@@ -119,6 +123,8 @@ function saying({ type, data, attempt }: SluiceEvent): Said | undefined {
       return ["forked", `${listOf(field(data, "siblings"))}, then ${text("join")}`];
     case "fork.joined":
       return ["joined", outcomesOf(field(data, "outcomes"))];
+    case "limit.near":
+      return ["near limit", text("message"), "notice"];
     case "limit.reached":
       return ["limit", `${text("limit")}: ${text("message")}`, "bad"];
     case "hook.vetoed":

@@ -1,4 +1,12 @@
-import { isJson, isSluiceError, type Json, type JsonObject, messageOf, type OpenRequest } from "@sluice/core";
+import {
+  isJson,
+  isSluiceError,
+  type Json,
+  type JsonObject,
+  messageOf,
+  type OpenRequest,
+  type Usage,
+} from "@sluice/core";
 import type { RunResult } from "@sluice/stages";
 import type { Account } from "./account.ts";
 
@@ -14,7 +22,8 @@ export type RunReport = {
   readonly stages: readonly Json[];
   /** Calls that were refused. */
   readonly denied: readonly Json[];
-  readonly usage: { readonly inputTokens: number; readonly outputTokens: number };
+  /** `costUsd` is what is known of the money; `unpricedCalls` are without it. */
+  readonly usage: Usage;
   /** Only when it is suspended. */
   readonly suspended?: { readonly reason: string; readonly requests: readonly Json[]; readonly resume: string };
 };

@@ -3,7 +3,7 @@ import type { OutputFormat } from "./format.ts";
 import { createNarrator, type Saying } from "./narrator.ts";
 import type { RunReport } from "./report.ts";
 import type { Terminal, Tone } from "./terminal.ts";
-import { count, indented } from "./words.ts";
+import { count, indented, spending } from "./words.ts";
 
 /** Writes what happens in a run, and its result, in one format. */
 export interface Reporter {
@@ -58,8 +58,11 @@ const TONES: Readonly<Record<RunReport["status"], Tone>> = {
   suspended: "notice",
 };
 
-function resultText({ runId, status, output, error }: RunReport, terminal: Terminal): string {
-  const head = terminal.paint("out", TONES[status], `${status}${runId === null ? "" : ` ${runId}`}`);
+function resultText({ runId, status, output, error, usage }: RunReport, terminal: Terminal): string {
+  const { costUsd = 0, unpricedCalls = 0 } = usage;
+  // What cost nothing has its tokens in the lines of its stages.
+  const bill = costUsd > 0 || unpricedCalls > 0 ? `  (${spending(usage)})` : "";
+  const head = terminal.paint("out", TONES[status], `${status}${runId === null ? "" : ` ${runId}`}`) + bill;
   if (error !== null) return `\n${head}\n${indented(visible(`${error.message} (${error.code})`))}`;
   if (status !== "completed") return `\n${head}`;
   return `\n${head}\n${indented(typeof output === "string" ? visible(output) : visible(JSON.stringify(output, null, 2)))}`;

@@ -17,7 +17,7 @@ import { write } from "./output.ts";
 import { createProjects } from "./projects.ts";
 import { asRequest } from "./report.ts";
 import { toneOf } from "./runs.ts";
-import { indented, milliseconds, moment, oneLine, table, tokens } from "./words.ts";
+import { indented, milliseconds, moment, oneLine, spending, table } from "./words.ts";
 import type { CommonFlags } from "./work-flags.ts";
 
 export interface ShowRequest {
@@ -104,7 +104,7 @@ function textOf(
     ["workspace", oneLine(textAt(started, "cwd"), 1_000)],
     ["started", moment(run.createdAt)],
     ...(run.owner === undefined ? [] : [["at work in", oneLine(run.owner)]]),
-    ["usage", tokens(account.usage)],
+    ["usage", spending(account.usage)],
     ["journal", `${run.records} records, head ${run.head}`],
   ]);
   const lines = [`${oneLine(run.runId)}  ${painted(run.status)}${why}`, ...facts.map((fact) => `  ${fact}`)];
@@ -130,7 +130,7 @@ function stageRows({ stages }: Account): readonly string[] {
     oneLine(status, 20),
     String(attempts),
     String(turns),
-    tokens(usage),
+    spending(usage),
     milliseconds(ms),
   ]);
   return table([["STAGE", "STATUS", "ATTEMPTS", "TURNS", "USAGE", "TIME"], ...rows]);

@@ -1,4 +1,4 @@
-import { visible } from "@sluice/core";
+import { type Usage, usdText, visible } from "@sluice/core";
 
 const LONGEST_LINE = 240;
 
@@ -12,8 +12,14 @@ export function count(number: number, one: string, many = `${one}s`): string {
   return `${grouped(number)} ${number === 1 ? one : many}`;
 }
 
-export function tokens(usage: { readonly inputTokens: number; readonly outputTokens: number }): string {
-  return `${grouped(usage.inputTokens)} tokens in, ${grouped(usage.outputTokens)} out`;
+/** Tokens and money. Models that cost nothing are not said to cost it; what nobody knows is. */
+export function spending({ inputTokens, outputTokens, costUsd = 0, unpricedCalls, unmeteredCalls }: Usage): string {
+  const parts = [`${grouped(inputTokens)} tokens in`, `${grouped(outputTokens)} out`];
+  if (costUsd > 0) parts.push(usdText(costUsd));
+  if (unpricedCalls !== undefined)
+    parts.push(costUsd > 0 ? `${count(unpricedCalls, "call")} of unknown price` : "price unknown");
+  if (unmeteredCalls !== undefined) parts.push(`${count(unmeteredCalls, "call")} of unknown use`);
+  return parts.join(", ");
 }
 
 export function milliseconds(ms: number): string {
