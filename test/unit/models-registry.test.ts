@@ -91,9 +91,12 @@ describe("a model id", () => {
     ["open-ai/gpt-x", "Did you mean openai/<model>?"],
     ["olama/llama3", "Did you mean ollama/<model>?"],
     ["script:x.json", "Did you mean scripted:<file>?"],
+    ["claude-x", "Did you mean anthropic/claude-x?"],
+    ["gpt-6.1-sol", "Did you mean openai/gpt-6.1-sol?"],
+    ["gemini-x", "Did you mean google/gemini-x?"],
     [
-      "claude-x",
-      "Known: anthropic/<model>, openai/<model>, openai-chat/<model>, google/<model>, gateway/<provider>/<model>, ollama/<model>, openai-compatible/<model>, scripted:<file>.",
+      "some-model",
+      "Known: anthropic/<model>, openai/<model>, openai-chat/<model>, google/<model>, gateway/<provider>/<model>, ollama/<model>, openai-compatible/<model>, scripted:<file>, replay:<file>.",
     ],
     ["constructor/x", "Known: anthropic/<model>"],
   ])("of an unknown provider (%s) names the known ones", async (id, words) => {
@@ -132,6 +135,7 @@ describe("a model id", () => {
       ["ollama", []],
       ["openai-compatible", ["OPENAI_COMPATIBLE_BASE_URL"]],
       ["scripted", []],
+      ["replay", []],
     ]);
   });
 });

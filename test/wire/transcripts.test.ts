@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage } from "node:http";
 import { isDeepStrictEqual } from "node:util";
-import { done, field, isJsonObject, type Json, type JsonObject, pipeline, stage } from "@sluice/core";
+import { done, field, isJsonObject, type Json, type JsonObject, pipeline, stage, to } from "@sluice/core";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { eventually, session, tool, twoHosts } from "../support/run-kit.ts";
@@ -506,4 +506,32 @@ test("a secret that a provider repeats beside a call is in no record, and nothin
   ];
   const sent = valuesIn(server.bodies[1] ?? {});
   expect(outputs.filter((value) => !sent.some((other) => holds(other, value)))).toEqual([]);
+});
+
+test("each stage asks its own model, with its own temperature and maximum of output tokens", async () => {
+  const google = DIALECTS.find(({ model }) => model.startsWith("google/"));
+  const anthropic = DIALECTS.find(({ model }) => model.startsWith("anthropic/"));
+  if (google === undefined || anthropic === undefined) throw new Error("both are above");
+  const [one, two] = [await startServer(google), await startServer(anthropic)];
+  const common = { prompt: "You look.", allowedTools: ["Look"], completionTool: "finish", turnCap: 4 };
+  const completionSchema = z.object({ summary: z.string() });
+  const first = stage({ ...common, completionSchema, model: google.model, temperature: 0.25, maxOutputTokens: 700 });
+  const model = "anthropic/claude-sonnet-4-6";
+  const second = stage({ ...common, completionSchema, model, temperature: 0.5, maxOutputTokens: 800 });
+  const pair = pipeline({
+    id: "pair",
+    input: z.object({ task: z.string() }),
+    stages: { one: first, two: second },
+    initial: "one",
+    next: { one: () => to("two"), two: ({ output }) => done(output) },
+  });
+  const env = { ...google.variables(one.url), ...anthropic.variables(two.url) };
+  expect(
+    await session({ model: "openai/nobody", env: { ...env, OPENAI_API_KEY: "k" }, tools: [reader] }).run(pair, task),
+  ).toMatchObject({ status: "completed" });
+  expect(one.bodies).toHaveLength(2);
+  for (const body of one.bodies) expect(body.generationConfig).toEqual({ temperature: 0.25, maxOutputTokens: 700 });
+  expect(two.bodies).toHaveLength(2);
+  for (const body of two.bodies)
+    expect(body).toMatchObject({ model: "claude-sonnet-4-6", temperature: 0.5, max_tokens: 800 });
 });

@@ -162,6 +162,13 @@ function modelName(id: string, name: string): string {
   return name;
 }
 
+/** How models are called without their provider. */
+const FAMILIES: readonly (readonly [RegExp, string])[] = [
+  [/^claude-[\w.-]+$/, "anthropic"],
+  [/^gpt-[\w.-]+$/, "openai"],
+  [/^gemini-[\w.-]+$/, "google"],
+];
+
 function unknownProvider(id: string): SluiceError {
   const names = MODEL_PROVIDERS.map((info) => info.name);
   const prefix = id.replace(/[/:].*$/su, "").toLowerCase();
@@ -169,7 +176,11 @@ function unknownProvider(id: string): SluiceError {
   const meant =
     didYouMean(prefix, names) ??
     names.find((name) => name === prefix || (prefix.length > 3 && name.startsWith(prefix)));
-  const hint = MODEL_PROVIDERS.filter((info) => info.name === meant).map((info) => ` Did you mean ${info.form}?`);
+  const family = FAMILIES.find(([pattern]) => pattern.test(id))?.[1];
+  const hint =
+    family === undefined
+      ? MODEL_PROVIDERS.filter((info) => info.name === meant).map((info) => ` Did you mean ${info.form}?`)
+      : [` Did you mean ${family}/${id}?`];
   const known = MODEL_PROVIDERS.map((info) => info.form).join(", ");
   const message = `no provider for the model ${JSON.stringify(id)}.${hint.join("")} Known: ${known}. Any server that speaks OpenAI's chat API is openai-compatible.`;
   return new SluiceError("Validation", "unknown_provider", message, { detail: { model: id, known: names } });

@@ -14,7 +14,10 @@ export function withCommonOptions(command: Command): Command {
 /** What `run` and `resume` share. */
 export function withWorkOptions(command: Command): Command {
   return withCommonOptions(command)
-    .option("--model <provider/model>", "the model of all stages that name none (default: SLUICE_MODEL, else the project's, else by the keys that are set)")
+    .option(
+      "--model <provider/model>",
+      "the model of all stages that name none (default: SLUICE_MODEL, else the project's, else by the keys that are set)",
+    )
     .option("--headless", "ask nobody, also on a terminal: what needs a person is denied")
     .option(
       "--wait [duration]",

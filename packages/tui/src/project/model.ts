@@ -1,4 +1,4 @@
-import { isAbsolute, resolve } from "node:path";
+import { resolve } from "node:path";
 import { type PipelineSpec, SluiceError } from "@sluice/core";
 import { chooseModel, MODEL_PROVIDERS, type ModelChoice } from "@sluice/stages";
 
@@ -28,10 +28,10 @@ export async function modelFor(spec: PipelineSpec, wish: ModelWish): Promise<Run
   return { id: absolute(chosen.id, here), why: chosen.why };
 }
 
-/** A script is named from where the user stands, and a resumed run must find it from anywhere. */
+/** A file is named from where the user stands, and a resumed run must find it from anywhere. */
 function absolute(model: string, here: string): string {
-  const file = /^scripted:(.+)$/s.exec(model)?.[1];
-  return file === undefined || isAbsolute(file) ? model : `scripted:${resolve(here, file)}`;
+  const [, kind, file] = /^(scripted|replay):(.+)$/s.exec(model) ?? [];
+  return kind === undefined || file === undefined ? model : `${kind}:${resolve(here, file)}`;
 }
 
 function noModel(): SluiceError {
