@@ -108,6 +108,37 @@ test("the CI workflow runs the script that is here, by a build that is here", ()
   expect(scripts).toHaveProperty("build");
 });
 
+test("a kind of state of one's own runs the tests, and a stage says why they fail", () => {
+  const { status, stdout } = run("custom-state.ts");
+  expect(stdout).toBe(
+    "completed The test expects 2 + 2 to be 5.\ntests#1 completed, 0 turns; explain#1 completed, 1 turns\n",
+  );
+  expect(status).toBe(0);
+});
+
+test("the guard hook lets two files through and vetoes the third", () => {
+  const { status, stdout } = run("guard-hook.ts");
+  expect(stdout).toBe("Write t3.c0: vetoed by a hook\none true\ntwo true\nthree false\n");
+  expect(status).toBe(0);
+});
+
+test("a run in a store of one's own is left, answered and taken up by another session", () => {
+  const { status, stdout } = run("custom-store/run.ts");
+  expect(stdout).toMatch(
+    /^first: suspended\nanswer: accepted\nsecond: completed Weir\n\d+ records, 0 faults, \d+ lines\n$/,
+  );
+  expect(status).toBe(0);
+});
+
+test("the store of one's own keeps every rule of the suite", { timeout: 120_000 }, () => {
+  // On a disk in memory, where there is one: the suite commits thousands of times.
+  const inMemory = existsSync("/dev/shm") ? { TMPDIR: "/dev/shm" } : {};
+  const { status, stdout } = run("custom-store/conformance.test.ts", [], inMemory);
+  expect(stdout).toMatch(/fail 0\n/);
+  expect(Number(/pass (\d+)/.exec(stdout)?.[1])).toBeGreaterThan(100);
+  expect(status).toBe(0);
+});
+
 /** Node 22 announces node:sqlite, and that it strips types, as experimental. */
 function withoutNodeNotice(stderr: string): string {
   return stderr.replaceAll(/^\(node:\d+\) ExperimentalWarning: .*\n(?:\(Use `node --trace-warnings .*\n)?/gm, "");

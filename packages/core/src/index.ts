@@ -23,6 +23,7 @@ export {
 export { usdText } from "./base/money.ts";
 export { checkPipeline, checkSession } from "./definition/check.ts";
 export { cancel, done, fail, fanOut, route, to } from "./definition/choices.ts";
+export { state } from "./definition/custom-state.ts";
 export { matchesArgv, matchesName, matchesPath, parsePattern, type ToolPattern } from "./definition/patterns.ts";
 export { pipeline } from "./definition/pipeline.ts";
 export { compileSchema, withJsonSchema } from "./definition/schema.ts";

@@ -5,7 +5,7 @@ import { declaredTargets } from "./choices.ts";
 import type { AgentSpec, PipelineSpec, RoutesSpec, StateSpec } from "./spec.ts";
 
 /** Counts the forms this digest has had; a run started under another form cannot be compared. */
-const FORM = 1;
+const FORM = 2;
 
 /**
  * SHA-256 over what resuming a run relies on: ids, edges, envelopes, limits, schemas, prompt text and which hooks exist. Not
@@ -26,7 +26,7 @@ export function fingerprint(spec: Omit<PipelineSpec, "fingerprint">): string {
 }
 
 function stateFacts(state: StateSpec): JsonObject {
-  const { kind, inputSchema, allowedTools, retryPolicy, limits, agent, options } = state;
+  const { kind, inputSchema, allowedTools, retryPolicy, limits, agent, options, output } = state;
   const hooks = (["setup", "checkGate", "assert", "exit", "onCall"] as const).filter(
     (name) => state[name] !== undefined,
   );
@@ -39,6 +39,7 @@ function stateFacts(state: StateSpec): JsonObject {
     hooks,
     agent: agent === undefined ? null : agentFacts(agent),
     options: factsOf(options),
+    output: output?.digest ?? null,
   };
 }
 

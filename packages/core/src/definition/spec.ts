@@ -54,6 +54,8 @@ export interface StateSpec {
   /** The fields of an agent state; other kinds keep theirs in `options`. */
   readonly agent?: AgentSpec;
   readonly options?: unknown;
+  /** What the output of a kind of somebody's own is held against; an agent state has its completion's. */
+  readonly output?: CompiledSchema<unknown>;
   /** What is wrong with the options it was made from, paths relative to the state. A pipeline with any is refused. */
   readonly problems?: readonly Problem[];
   setup?(ctx: StageContext): Json | Promise<Json>;

@@ -13,7 +13,7 @@ export interface CommonOptions extends Hooks, Pick<StateSpec, "allowedTools" | "
   readonly inputSchema?: Schema<unknown>;
 }
 /** What a kind adds: its own fields, already read, and what was wrong with them. */
-export interface KindFields extends Pick<StateSpec, "agent" | "options"> {
+export interface KindFields extends Pick<StateSpec, "agent" | "options" | "output"> {
   /** The names of its own options, for "did you mean". */
   readonly keys: readonly string[];
   readonly problems: readonly Problem[];
@@ -50,6 +50,7 @@ export function stateSpec(kind: string, common: CommonOptions, own: KindFields):
     ...(onCall === undefined ? {} : { onCall }),
     ...(own.agent === undefined ? {} : { agent: own.agent }),
     ...(own.options === undefined ? {} : { options: own.options }),
+    ...(own.output === undefined ? {} : { output: own.output }),
     ...(report.problems.length === 0 ? {} : { problems: report.problems }),
   };
 }

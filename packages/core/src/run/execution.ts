@@ -12,6 +12,7 @@ import { type Entered, enter, outOf, passGate } from "./enter.ts";
 import type { ActOutcome, Offer, StateExecutor } from "./executor.ts";
 import { leave } from "./leave.ts";
 import { createLimits, createStopwatch, type Limits, type RunMeter } from "./limits.ts";
+import { checkedOutput } from "./output.ts";
 import { cancelReason } from "./over.ts";
 import { ENTERED, leftWith } from "./phase-data.ts";
 import { createPlace, type Place } from "./place.ts";
@@ -114,7 +115,10 @@ async function actOn(
   for (const requestId of open.close()) {
     journal.note("grant.expired", { requestId, cause: cancelled === undefined ? "attempt_finished" : "cancelled" });
   }
-  const outcome = acted ?? outOf({ kind: "cancelled", reason: cancelled ?? "cancelled" });
+  const outcome =
+    acted === undefined
+      ? outOf({ kind: "cancelled", reason: cancelled ?? "cancelled" })
+      : await checkedOutput(journal, execution.state.output, acted);
   journal.note("stage.act", leftWith(outcome.status));
   return outcome;
 }
