@@ -50,8 +50,8 @@ export interface ServerReply {
   readonly cutInside?: string;
   /** `end` closes the response in order instead of breaking the connection. */
   readonly cutBy?: "reset" | "end";
-  /** Makes the data of this event (from 0) something that is not JSON. */
-  readonly malformedEvent?: number;
+  /** Makes the data of the event that holds this text something that is not JSON. */
+  readonly malformedAt?: string;
   /** Waits for this before event `holdAtEvent`, behind the event that holds `holdAfter`, or else before the status line. */
   readonly hold?: Promise<unknown>;
   readonly holdAtEvent?: number;
@@ -237,9 +237,9 @@ function refuse(
 
 function broken(events: readonly string[], reply: ServerReply): readonly string[] {
   const wire = reply.events?.(events) ?? events;
-  return wire.map((event, index) =>
-    index === reply.malformedEvent ? event.replace(/data: .*/, 'data: {"type":"cont') : event,
-  );
+  const { malformedAt } = reply;
+  if (malformedAt === undefined) return wire;
+  return wire.map((event) => (event.includes(malformedAt) ? event.replace(/data: .*/, 'data: {"type":"cont') : event));
 }
 
 async function stream(response: ServerResponse, reply: ServerReply, events: readonly string[]): Promise<void> {

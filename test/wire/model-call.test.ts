@@ -240,7 +240,7 @@ describe.each(PROVIDERS)("a call through %s", (provider) => {
   });
 
   test("an event that is not JSON is transient", async () => {
-    await using to = await wire(provider, [{ ...lines, malformedEvent: 4 }]);
+    await using to = await wire(provider, [{ ...lines, malformedAt: "two" }]);
     expect(await call(to)).toMatchObject({ ok: false, error: { kind: "transient", code: "invalid_response" } });
   });
 

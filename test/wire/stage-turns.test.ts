@@ -1,13 +1,13 @@
 import { done, type Json, type PersonRequest, pipeline, type StageOptions, stage } from "@sluice/core";
-import type { RunHandle, SessionOptions } from "@sluice/stages";
+import type { SessionOptions } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { type HandClock, handClock } from "../support/hand-clock.ts";
+import { handClock } from "../support/hand-clock.ts";
 import { PROVIDERS, type ProviderName, TEST_KEY } from "../support/providers.ts";
-import { dataOf, eventsOf, type TestSession, tool } from "../support/run-kit.ts";
+import { dataOf, eventsOf, tool } from "../support/run-kit.ts";
 import type { ServerCall, ServerReply } from "../support/sse-server.ts";
 import { latestResults } from "../support/wire-request.ts";
-import { wiredSession } from "../support/wired-session.ts";
+import { turned, wiredSession } from "../support/wired-session.ts";
 
 const input = z.object({ task: z.string() });
 const task = { task: "Find the bug." };
@@ -48,21 +48,6 @@ function traced() {
     tool("Push", { execute: execute("Push") }),
   ];
   return { ran, tools };
-}
-
-/** Waits for a run whose time stands still: each wait between tries is turned just as far as it was announced. */
-async function turned<O>(live: TestSession, clock: HandClock, handle: RunHandle<O>) {
-  const waits: number[] = [];
-  for await (const event of handle.events) {
-    if (event.type !== "model.retried") continue;
-    const ms = z.number().parse(event.data.waitMs);
-    waits.push(ms);
-    while (clock.waiting() === 0) await new Promise((resolve) => setImmediate(resolve));
-    clock.turn(ms - 1);
-    expect(clock.waiting()).toBe(1);
-    clock.turn(1);
-  }
-  return { result: await handle, waits, events: await eventsOf(live.host, handle.runId) };
 }
 
 describe.each(PROVIDERS)("a stage over %s", (provider: ProviderName) => {
