@@ -232,7 +232,8 @@ function createTranscript(system: string, first: string, sizeOf: (text: string) 
       // Providers refuse an empty assistant message.
       if (reply.content.length === 0) return;
       size += reply.chars;
-      for (const call of reply.calls) callIds.add(call.id);
+      // Those of calls that the provider ran itself, too.
+      for (const part of reply.content) if (part.type === "tool-call") callIds.add(part.toolCallId);
       messages.push({ role: "assistant", content: reply.content });
     },
     results: (
