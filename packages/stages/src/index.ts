@@ -20,4 +20,5 @@ export { type DeniedCall, finished, type RunHandle, type RunResult } from "./run
 export { type ConfigSource, JOURNAL_VERSION, type PipelineSource, startOf } from "./run-start.ts";
 export { createSession, type ResumeOptions, type Session, type StartOptions } from "./session.ts";
 export { builtinTools } from "./tools/builtin.ts";
+export { carriedRipgrep } from "./tools/grep-ripgrep.ts";
 export { endProcessesOf } from "./tools/process.ts";

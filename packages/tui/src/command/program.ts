@@ -6,6 +6,7 @@ import { addAnswer } from "./answer.ts";
 import { addAudit } from "./audit.ts";
 import { addCancel } from "./cancel.ts";
 import { addDemo } from "./demo.ts";
+import { addDoctor } from "./doctor.ts";
 import { EXIT_CODES, examples, withBareWait } from "./options.ts";
 import { addResume } from "./resume.ts";
 import { addRun } from "./run.ts";
@@ -61,7 +62,7 @@ function createProgram(context: Parameters<typeof addRun>[1]): Command {
         "sluice audit <run> --verify",
       ) + EXIT_CODES,
     );
-  for (const add of [addRun, addDemo, addRuns, addShow, addResume, addAnswer, addCancel, addAudit])
+  for (const add of [addRun, addDemo, addRuns, addShow, addResume, addAnswer, addCancel, addAudit, addDoctor])
     add(program, context);
   return program;
 }

@@ -1,4 +1,5 @@
 import { styleText } from "node:util";
+import type { TerminalFacts } from "../project/checks/terminal.ts";
 
 export type Tone = "plain" | "strong" | "faint" | "good" | "bad" | "notice" | "name";
 const STYLES = {
@@ -25,6 +26,8 @@ export interface Terminal {
   readonly columns: number | undefined;
   readonly input: NodeJS.ReadableStream;
   readonly prompts: NodeJS.WritableStream;
+  /** What the streams are, for `sluice doctor`. */
+  facts(): TerminalFacts;
   /** Waits until what was written has left. Returns why the result could not be written, if so. */
   flush(): Promise<string | undefined>;
 }
@@ -61,6 +64,14 @@ export function createTerminal({ stdin, stdout, stderr }: Streams): Terminal {
     interactive: stdin.isTTY === true && stdout.isTTY === true && stderr.isTTY === true,
     columns: stdout.isTTY ? stdout.columns : undefined,
     input: stdin,
+    facts: () => ({
+      stdin: stdin.isTTY === true,
+      stdout: stdout.isTTY === true,
+      stderr: stderr.isTTY === true,
+      columns: stdout.isTTY ? stdout.columns : undefined,
+      rows: stdout.isTTY ? stdout.rows : undefined,
+      colourBits: stdout.isTTY ? stdout.getColorDepth() : 1,
+    }),
     prompts: stderr,
     async flush() {
       await Promise.all([drained(stdout), drained(stderr)]);

@@ -24,6 +24,11 @@ export const CODE_EXTENSIONS = [".ts", ".mts", ".js", ".mjs"];
 const CONFIG = /^sluice\.config\.m?[jt]s$/;
 const OTHER_CONFIG = /^sluice\.config\.(?:c[jt]s|[jt]sx|json[c5]?|ya?ml|toml)$/i;
 
+/** Whether a file of this name is a config where it lies in the workspace. */
+export function isConfigName(name: string): boolean {
+  return CONFIG.test(name);
+}
+
 export function findCode(root: string): ProjectCode {
   const names = readdirSync(root, { withFileTypes: true })
     .filter((entry) => entry.isFile() || entry.isSymbolicLink())
@@ -32,7 +37,7 @@ export function findCode(root: string): ProjectCode {
   const pipelinesFolder = join(root, ".sluice", "pipelines");
   return {
     root,
-    configs: names.filter((name) => CONFIG.test(name)).map((name) => join(root, name)),
+    configs: names.filter(isConfigName).map((name) => join(root, name)),
     unread: names.filter((name) => OTHER_CONFIG.test(name)).map((name) => join(root, name)),
     pipelinesFolder,
     pipelines: pipelineFiles(pipelinesFolder),

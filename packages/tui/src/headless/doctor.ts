@@ -1,0 +1,80 @@
+import { createSecretFilter, type JsonObject, redactText, systemClock, visible } from "@sluice/core";
+import { MODEL_PROVIDERS } from "@sluice/stages";
+import type { Check } from "../project/checks/check.ts";
+import { checkMachine } from "../project/checks/machine.ts";
+import { checkModels } from "../project/checks/models.ts";
+import { checkProject } from "../project/checks/project.ts";
+import { checkStore } from "../project/checks/store.ts";
+import { checkTerminal } from "../project/checks/terminal.ts";
+import { findCode } from "../project/code.ts";
+import { type Environment, readSettings } from "../project/environment.ts";
+import { placeOf, workspaceOf } from "../project/place.ts";
+import { createTrust } from "../project/trust.ts";
+import type { CommandContext } from "./context.ts";
+import { EXIT } from "./exit-code.ts";
+import { write } from "./output.ts";
+import type { Terminal, Tone } from "./terminal.ts";
+import type { CommonFlags } from "./work-flags.ts";
+
+export interface DoctorRequest {
+  readonly flags: CommonFlags;
+}
+
+/** `sluice doctor`: what a run would find here. Changes nothing; asks the local Ollama and starts trusted MCP servers, nobody else. */
+export async function doctor({ flags }: DoctorRequest, { terminal, env, here }: CommandContext): Promise<number> {
+  const workspace = workspaceOf(flags, here);
+  const project = await checkProject(findCode(workspace), createTrust(env));
+  const settings = project.config?.settings;
+  const place = placeOf(flags, here, { store: readSettings(env).store, configured: settings?.store });
+  const found = [
+    ...(await checkMachine(workspace, env)),
+    ...(await checkModels({ env, settings, workspace, clock: systemClock })),
+    ...(await checkStore(place)),
+    ...project.checks,
+    ...checkTerminal(terminal.facts(), env),
+  ];
+  const clean = cleanerOf(env);
+  const checks = found.map((check) => ({
+    ...check,
+    message: clean(check.message),
+    ...(check.mend === undefined ? {} : { mend: clean(check.mend) }),
+  }));
+  const blocked = checks.filter(({ blocks }) => blocks === true).map(({ name }) => name);
+  write(flags.outputFormat, terminal, {
+    json: { ready: blocked.length === 0, blockedBy: blocked, workspace, store: place.store },
+    items: { key: "checks", each: checks.map((check): JsonObject => ({ ...check })) },
+    text: () => [...checks.flatMap((check) => linesOf(check, terminal)), "", verdict(blocked, terminal)],
+  });
+  return blocked.length === 0 ? EXIT.completed : EXIT.environment;
+}
+
+/** No key leaves, however it came into a message. */
+function cleanerOf(env: Environment): (text: string) => string {
+  const names = MODEL_PROVIDERS.flatMap(({ variables }) => variables.map(({ name }) => name));
+  const keys = names
+    .filter((name) => name.endsWith("KEY"))
+    .flatMap((name) => {
+      const value = env[name]?.trim() ?? "";
+      return value === "" ? [] : [[value, name] as const];
+    });
+  const filter = createSecretFilter(new Map(keys));
+  return (text) => redactText(filter.text(text));
+}
+
+const NAME = 18;
+const STATUS = 8;
+const TONES: Readonly<Record<Check["status"], Tone>> = { ok: "good", warning: "notice", missing: "faint" };
+
+function linesOf({ name, status, message, mend, blocks }: Check, terminal: Terminal): readonly string[] {
+  const [first = "", ...rest] = visible(message).split("\n");
+  const tone = blocks === true ? "bad" : TONES[status];
+  const head = `${terminal.paint("out", "name", visible(name).padEnd(NAME))} ${terminal.paint("out", tone, status.padEnd(STATUS))} ${first}`;
+  const indent = " ".repeat(NAME + STATUS + 2);
+  const further = [...rest, ...(mend === undefined ? [] : [`-> ${visible(mend)}`])];
+  return [head.trimEnd(), ...further.map((line) => `${indent}${line}`)];
+}
+
+function verdict(blocked: readonly string[], terminal: Terminal): string {
+  if (blocked.length === 0) return terminal.paint("out", "good", "A run can start here.");
+  return terminal.paint("out", "bad", `No run can start here yet: mend ${[...new Set(blocked)].join(", ")}.`);
+}
