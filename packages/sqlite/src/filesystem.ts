@@ -56,7 +56,12 @@ export function sharedFilesystem(folder: string): string | undefined {
   // statfs types are unsigned 32-bit numbers, which some systems hand out with the sign extended.
   const magic = Number(statfsSync(folder).type) >>> 0;
   if (magic !== FUSE_MAGIC) return SHARED_MAGIC.get(magic);
-  return sharedFuse(mountType(folder, readFileSync("/proc/self/mountinfo", "utf8")));
+  return sharedFuse(mountType(folder, readMounts() ?? ""));
+}
+
+/** The text of the mount table; undefined where the system has none. */
+export function readMounts(): string | undefined {
+  return process.platform === "linux" ? readFileSync("/proc/self/mountinfo", "utf8") : undefined;
 }
 
 /** `fuse.sshfs` -> `sshfs` when that is shared between machines. */

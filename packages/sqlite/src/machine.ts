@@ -5,26 +5,26 @@ import { join } from "node:path";
 import { systemCode } from "./faults.ts";
 
 /** What a store keeps to know its machine again: a digest, since the id itself is nobody's business. */
-export function machineDigest(machineId: string | undefined): string {
-  return hash("sha256", `sluice-store ${machineId ?? readMachineId()}`);
+export function machineDigest(machineId: string | undefined, { make = true } = {}): string {
+  return hash("sha256", `sluice-store ${machineId ?? readMachineId(make)}`);
 }
 
-function readMachineId(): string {
+function readMachineId(make: boolean): string {
   for (const path of ["/etc/machine-id", "/var/lib/dbus/machine-id"]) {
     const id = readIfThere(path);
     if (id !== undefined && /^[0-9a-f]{32}$/.test(id)) return id;
   }
   // A home folder may be shared by several machines, a host name may be common: together they tell machines apart.
   const [name = ""] = hostname().toLowerCase().split(".");
-  return `${name} ${ownId() ?? ""}`;
+  return `${name} ${ownId(make) ?? ""}`;
 }
 
 /** An id of our own in the user's state folder, made when it is not there; undefined where there is no such place. */
-function ownId(): string | undefined {
+function ownId(make: boolean): string | undefined {
   const state = process.env.XDG_STATE_HOME ?? join(homedir(), ".local", "state");
   const path = join(state, "sluice", "machine-id");
   const known = readIfThere(path);
-  if (known !== undefined && known !== "") return known;
+  if (!make || (known !== undefined && known !== "")) return known;
   const id = randomUUID();
   const draft = `${path}.${id}`;
   try {
