@@ -250,6 +250,24 @@ describe("a call that is stopped", () => {
   });
 });
 
+test("a caller that reads no further is recorded as far as it read", async () => {
+  const { file, exchange } = tape();
+  const { stream } = await (await recording(modelOf(said("abcdefgh")), file)).at(at).doStream(ask());
+  const reader = stream.getReader();
+  for (const _ of [1, 2]) await reader.read();
+  await quiet();
+  await reader.cancel();
+  expect(exchange(0)).toMatchObject({
+    end: "left",
+    parts: [
+      [0, { type: "text-start" }],
+      [0, { delta: "abcd" }],
+    ],
+  });
+  expect(exchange(0).parts).toHaveLength(2);
+  expect(await partsOf((await replaying(file)).at(at))).toHaveLength(2);
+});
+
 describe("the pace", () => {
   test("is at once when nobody asks for one, and as recorded, or faster, by the clock", async () => {
     const { file, exchange } = tape();
@@ -394,15 +412,18 @@ describe("places", () => {
     const [here, there] = [folder(), folder()];
     const { file, lines } = tape();
     const prompt = (root: string, runId: string) => ask(`in ${root}, run ${runId}, home /home/somebody/x`);
-    const recorded = await recording(modelOf(said(`see ${here}/a.ts, ${here}.`)), file, { cwd: here });
+    const recorded = await recording(modelOf(said(`see ${here}/a.ts, ${here}. That is all.`)), file, { cwd: here });
     await partsOf(recorded.at({ ...at, runId: "r7k2m9x4abc" }), prompt(here, "r7k2m9x4abc"));
     expect(lines()[1]).not.toContain(here);
     expect(lines()[1]).not.toMatch(/r7k2m9x4abc|somebody/);
     const replay = await replaying(file, { cwd: there, env: { HOME: "/home/somebody", TMPDIR: "/tmp" } });
     const parts = await partsOf(replay.at({ ...at, runId: "rzzzzzzzzzz" }), prompt(there, "rzzzzzzzzzz"));
     const text = parts.map((each) => ("delta" in each ? each.delta : "")).join("");
-    expect(text).toBe(`see ${there}/a.ts, ${there}.`);
-    expect(parts).toHaveLength(said(`see ${here}/a.ts, ${here}.`).length);
+    expect(text).toBe(`see ${there}/a.ts, ${there}. That is all.`);
+    // Only pieces that hold a part of the path are others than they were.
+    const chunks = said(`see ${here}/a.ts, ${here}. That is all.`);
+    expect(parts).toHaveLength(chunks.length);
+    for (const place of [0, 1, chunks.length - 3, chunks.length - 1]) expect(parts[place]).toEqual(chunks[place]);
   });
 
   test("what looks like our own marks in a text comes back as it was; other paths stay what they are", async () => {
@@ -503,6 +524,14 @@ describe("strict replay", () => {
     );
   });
 
+  test("answers a call that was made twice in the order of the file, the second time and after", async () => {
+    const { file } = tape();
+    for (const text of ["one", "two"])
+      await partsOf((await recording(modelOf(said(text)), file, { existing: "append" })).at(at));
+    const replay = await replaying(file);
+    for (const text of ["one", "two", "one"]) expect(await partsOf(replay.at(at))).toEqual(said(text));
+  });
+
   test("goes on where the lines of failed tries were removed", async () => {
     const { file, lines } = tape();
     const script = scriptedModel({ stages: { plan: [{ text: "ok", errors: [{ status: 529 }] }] } });
@@ -511,7 +540,9 @@ describe("strict replay", () => {
     await partsOf(model.at({ ...at, attempt: 2 }));
     const [header, , answered] = lines();
     writeFileSync(file, `${[header, answered].join("\n")}\n`);
-    expect(await partsOf((await replaying(file)).at(at))).toContainEqual({ type: "text-delta", id: "0", delta: "o" });
+    const ok = { type: "text-delta", id: "0", delta: "o" };
+    for (const options of [{}, { match: "sequence" as const }])
+      expect(await partsOf((await replaying(file, options)).at(at))).toContainEqual(ok);
   });
 });
 
