@@ -1,5 +1,14 @@
-import { type BigIntStats, constants, realpathSync } from "node:fs";
-import { type FileHandle, lstat, mkdir, open, readlink } from "node:fs/promises";
+import {
+  type BigIntStats,
+  closeSync,
+  constants,
+  type Dirent,
+  existsSync,
+  openSync,
+  readlinkSync,
+  realpathSync,
+} from "node:fs";
+import { type FileHandle, lstat, mkdir, open, readdir, readlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { pathChanged, specialKind } from "./paths.ts";
 import { asFault, checkAborted, fault, systemCode } from "./results.ts";
@@ -102,6 +111,20 @@ export function withFolder<T>(real: string, use: (folder: OpenFolder) => Promise
       sync: () => (process.platform === "win32" ? Promise.resolve() : handle.sync()),
     });
   });
+}
+
+/** What is in such a folder. Walks do this thousands of times: where the kernel tells paths, all but the listing is done at once. */
+export async function listFolder(real: string): Promise<Dirent[]> {
+  const listing = { withFileTypes: true } as const;
+  if (!existsSync("/proc/self/fd")) return withFolder(real, ({ path }) => readdir(path, listing));
+  const fd = openSync(real, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  try {
+    const place = `/proc/self/fd/${fd}`;
+    if (readlinkSync(place) !== real) throw pathChanged(basename(real));
+    return await readdir(place, listing);
+  } finally {
+    closeSync(fd);
+  }
 }
 
 /** The same for a folder that may not exist: it and the missing ones above are made, step by step from the nearest that exists. */

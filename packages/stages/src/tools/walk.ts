@@ -1,10 +1,10 @@
 import type { Dirent } from "node:fs";
-import { readdir } from "node:fs/promises";
 import { join, relative, sep } from "node:path";
-import type { Workspace } from "@sluice/core";
+import { isSluiceError, type Workspace } from "@sluice/core";
 import { type Ignores, ignoresAt, ignoresIn, isIgnored } from "./gitignore.ts";
+import { listFolder } from "./open.ts";
 import { contains } from "./paths.ts";
-import { checkAborted, systemCode } from "./results.ts";
+import { asFault, checkAborted, systemCode } from "./results.ts";
 import { type Turns, takeTurns } from "./turns.ts";
 
 /** Steps that an entry is counted as, besides what its rules take. */
@@ -75,12 +75,13 @@ async function entriesOf(folder: Pending, options: WalkOptions, turns: Turns): P
 
 async function list(folder: string, options: WalkOptions): Promise<Dirent[]> {
   try {
-    return await readdir(folder, { withFileTypes: true });
+    // A link that took the folder's place since its parent was read is not followed.
+    return await listFolder(folder);
   } catch (thrown) {
-    const code = systemCode(thrown);
-    if (code === undefined) throw thrown;
+    if (systemCode(thrown) === undefined && !isSluiceError(thrown)) throw thrown;
+    const { code } = asFault(thrown, folder);
     // Gone since its parent was read is no news; anything else is.
-    if (code !== "ENOENT") options.unreadable?.(folder);
+    if (code !== "not_found") options.unreadable?.(folder);
     return [];
   }
 }
