@@ -89,7 +89,7 @@ describe("a local Ollama", () => {
     expect((await choose({ fetch: answers(body, status) })).chosen).toBeUndefined();
   });
 
-  test("that does not answer is given up after a quarter of a second, also when it ignores that", async () => {
+  test("that does not answer is given up after 290 ms, also when it ignores that", async () => {
     const clock = handClock();
     const signals: (AbortSignal | null | undefined)[] = [];
     const deaf: typeof fetch = (_url, init) => {
@@ -98,7 +98,7 @@ describe("a local Ollama", () => {
     };
     const choice = choose({ clock, fetch: deaf });
     await vi.waitFor(() => expect(clock.waiting()).toBe(1));
-    clock.turn(249);
+    clock.turn(289);
     expect(signals[0]?.aborted).toBe(false);
     clock.turn(1);
     expect((await choice).chosen).toBeUndefined();

@@ -41,12 +41,12 @@ export const DEFAULT_MODELS: readonly DefaultModel[] = [
 ];
 
 /** A server that takes longer is not there: it is on this machine as a rule, and somebody waits. */
-const PROBE_MS = 250;
+const PROBE_MS = 290;
 const MAX_PROBE_BYTES = 1024 * 1024;
 
 /**
  * The model to use where none was named: SLUICE_MODEL, else the configuration's, else the default of the first provider whose
- * key is set, else the first model of an Ollama that answers within 250 ms. Undefined when there is none of these. Throws
+ * key is set, else the first model of an Ollama that answers within 290 ms. Undefined when there is none of these. Throws
  * Validation `invalid_base_url` for an OLLAMA_HOST that is none.
  */
 export async function chooseModel(choice: ModelChoice): Promise<ChosenModel | undefined> {
@@ -65,18 +65,19 @@ async function localModel(choice: ModelChoice): Promise<ChosenModel | undefined>
   const { clock, fetch: ask = fetch } = choice;
   const address = ollamaAddress(choice);
   const stop = new AbortController();
+  const key = setting(choice.env, "OLLAMA_API_KEY");
+  const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
+  const asked = ask(`${address}/api/tags`, { signal: stop.signal, redirect: "error", headers })
+    .then((response) => (response.ok ? readSome(response) : undefined))
+    .catch(() => undefined);
   let cancelTimer = (): void => undefined;
+  // Armed when the question is on its way: loading the platform's client takes its time too.
   const late = new Promise<undefined>((resolve) => {
     cancelTimer = clock.after(PROBE_MS, () => {
       stop.abort();
       resolve(undefined);
     });
   });
-  const key = setting(choice.env, "OLLAMA_API_KEY");
-  const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
-  const asked = ask(`${address}/api/tags`, { signal: stop.signal, redirect: "error", headers })
-    .then((response) => (response.ok ? readSome(response) : undefined))
-    .catch(() => undefined);
   try {
     const name = firstModel(await Promise.race([asked, late]));
     return name === undefined ? undefined : { id: `ollama/${name}`, why: `the first model of Ollama at ${address}` };
