@@ -47,6 +47,7 @@ const BY_NAME: Readonly<Record<string, Verdict>> = {
   rate_limit_exceeded: { kind: "transient", code: "rate_limited" },
   api_error: { kind: "transient", code: "server_error" },
   server_error: { kind: "transient", code: "server_error" },
+  internal_server_error: { kind: "transient", code: "server_error" },
   timeout_error: { kind: "transient", code: "timeout" },
   authentication_error: { kind: "permanent", code: "unauthorized" },
   invalid_api_key: { kind: "permanent", code: "unauthorized" },
