@@ -76,6 +76,17 @@ describe("a config is loaded", () => {
     expect(refusal(await run(here, "mine", "x", "--model", model))).toEqual([2, "folder_untrusted"]);
   });
 
+  test("from files as they were trusted, also when trusted code changes them in between", async () => {
+    const here = desk();
+    const late = here.write(".sluice/pipelines/late.mjs", "");
+    const changes = `import { appendFileSync } from "node:fs";\nappendFileSync(${JSON.stringify(late)}, "globalThis.late = true;");\n`;
+    here.write("sluice.config.mjs", `${changes}await import("./.sluice/pipelines/late.mjs");\n${configOf(here, "")}`);
+    const ended = await run(here, "codeReview", "x", "--model", script(here), "--trust");
+    expect(refusal(ended)).toEqual([2, "folder_untrusted"]);
+    expect(textAt(printed(ended), "error", "message")).toContain(`${late} was changed after it was trusted`);
+    expect(wasLoaded(here)).toBe(false);
+  });
+
   test("from the workspace itself, never from a folder above it", async () => {
     const here = desk();
     here.write("sluice.config.ts", configOf(here, ""));

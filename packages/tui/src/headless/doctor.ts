@@ -43,7 +43,7 @@ export async function doctor({ flags }: DoctorRequest, { terminal, env, here }: 
   write(flags.outputFormat, terminal, {
     json: { ready: blocked.length === 0, blockedBy: blocked, workspace, store: place.store },
     items: { key: "checks", each: checks.map((check): JsonObject => ({ ...check })) },
-    text: () => [...checks.flatMap((check) => linesOf(check, terminal)), "", verdict(blocked, terminal)],
+    text: () => [...linesOf(checks, terminal), "", verdict(blocked, terminal)],
   });
   return blocked.length === 0 ? EXIT.completed : EXIT.environment;
 }
@@ -61,17 +61,19 @@ function cleanerOf(env: Environment): (text: string) => string {
   return (text) => redactText(filter.text(text));
 }
 
-const NAME = 18;
-const STATUS = 8;
+const STATUS = 7;
 const TONES: Readonly<Record<Check["status"], Tone>> = { ok: "good", warning: "notice", missing: "faint" };
 
-function linesOf({ name, status, message, mend, blocks }: Check, terminal: Terminal): readonly string[] {
-  const [first = "", ...rest] = visible(message).split("\n");
-  const tone = blocks === true ? "bad" : TONES[status];
-  const head = `${terminal.paint("out", "name", visible(name).padEnd(NAME))} ${terminal.paint("out", tone, status.padEnd(STATUS))} ${first}`;
-  const indent = " ".repeat(NAME + STATUS + 2);
-  const further = [...rest, ...(mend === undefined ? [] : [`-> ${visible(mend)}`])];
-  return [head.trimEnd(), ...further.map((line) => `${indent}${line}`)];
+function linesOf(checks: readonly Check[], terminal: Terminal): readonly string[] {
+  const width = Math.max(...checks.map(({ name }) => visible(name).length));
+  const indent = " ".repeat(width + STATUS + 4);
+  return checks.flatMap(({ name, status, message, mend, blocks }) => {
+    const [first = "", ...rest] = visible(message).split("\n");
+    const about = terminal.paint("out", "name", visible(name).padEnd(width));
+    const found = terminal.paint("out", blocks === true ? "bad" : TONES[status], status.padEnd(STATUS));
+    const further = [...rest, ...(mend === undefined ? [] : [`-> ${visible(mend)}`])];
+    return [`${about}  ${found}  ${first}`, ...further.map((line) => `${indent}${line}`)];
+  });
 }
 
 function verdict(blocked: readonly string[], terminal: Terminal): string {

@@ -32,7 +32,14 @@ export interface EarlierRun {
 
 type Flags = CommonFlags & Partial<Pick<WorkFlags, "trust" | "headless" | "config" | "mode">>;
 
-export function createProjects(flags: Flags, context: CommandContext): Projects {
+/** Puts the question of trust to somebody; undefined where nobody can answer. */
+export type AskTrust = (question: string) => Promise<boolean>;
+
+export function createProjects(
+  flags: Flags,
+  context: CommandContext,
+  ask: AskTrust | undefined = askerOf(flags, context),
+): Projects {
   const { terminal, env, here } = context;
   const trust = createTrust(env);
   const trusted = flags.trust === true;
@@ -42,7 +49,7 @@ export function createProjects(flags: Flags, context: CommandContext): Projects 
   const folderAt = (root: string): Folder => {
     const known = folders.get(root);
     if (known !== undefined) return known;
-    const made = createFolder(findCode(root), { trust, trusted, ask: askerOf(flags, context), say });
+    const made = createFolder(findCode(root), { trust, trusted, ask, say });
     folders.set(root, made);
     return made;
   };
@@ -121,7 +128,7 @@ interface FolderOptions {
   /** Whether --trust was given. */
   readonly trusted: boolean;
   /** Undefined where nobody can answer. */
-  readonly ask: ((question: string) => Promise<boolean>) | undefined;
+  readonly ask: AskTrust | undefined;
   readonly say: (text: string) => void;
 }
 
@@ -202,10 +209,7 @@ function changesOf(recorded: ConfigSource, now: LoadedConfig | undefined): reado
 }
 
 /** Whoever sits at the terminal; a terminal of its own does not make a run's tool call a person. */
-function askerOf(
-  flags: Flags,
-  { terminal, env }: CommandContext,
-): ((question: string) => Promise<boolean>) | undefined {
+function askerOf(flags: Flags, { terminal, env }: CommandContext): AskTrust | undefined {
   if (!terminal.interactive || flags.headless === true || readSettings(env).insideRun !== undefined) return undefined;
   const prompt = createLinePrompt({ input: terminal.input, output: terminal.prompts, clock: systemClock });
   return async (question) => (await prompt.ask(visible(question)))?.trim() === "yes";

@@ -1,4 +1,5 @@
 import type { AnyPipeline, GuardHook, SecurityMode, StateExecutor, Tool } from "@sluice/core";
+import type { PriceOption } from "@sluice/stages";
 
 /** What a project decides about its runs, in `sluice.config.ts`. What the command line or the environment says wins. */
 export interface SluiceConfig {
@@ -34,6 +35,8 @@ export interface SluiceConfig {
   readonly passEnv?: readonly string[];
   /** Base URLs by provider; keys are sent there. They win over the environment. */
   readonly baseUrls?: Readonly<Record<string, string>>;
+  /** Prices and limits of models by id, or by the beginning of ids with a `*`; they win over what is built in. */
+  readonly prices?: Readonly<Record<string, PriceOption>>;
 }
 
 /** Gives an editor the types of `sluice.config.ts`; returns what it is given. */

@@ -1,4 +1,4 @@
-import { didYouMean, type Problem } from "@sluice/core";
+import { didYouMean, field, isSluiceError, type Json, type Problem } from "@sluice/core";
 
 /** Reads one value of a config. What is wrong with it is added to `problems`; the result is then undefined. */
 export type Read<T> = (value: unknown, path: string, problems: Problem[]) => T | undefined;
@@ -81,6 +81,34 @@ export function recordOf<T>(
     }
     return read;
   };
+}
+
+/** An object whose members somebody else checks: the problems that `check` throws are its problems. */
+export function checkedBy<T>(isIt: (value: unknown) => value is T, check: (value: T) => void): Read<T> {
+  const shape = that(isIt, "has to be an object", "write { name: { … } }");
+  return (value, path, problems) => {
+    const read = shape(value, path, problems);
+    if (read === undefined) return undefined;
+    try {
+      check(read);
+      return read;
+    } catch (thrown) {
+      if (!isSluiceError(thrown)) throw thrown;
+      const inside = thrown.detail?.problems;
+      if (!Array.isArray(inside)) problems.push({ path, message: thrown.message });
+      else problems.push(...inside.map(problemOf));
+      return undefined;
+    }
+  };
+}
+
+function problemOf(value: Json): Problem {
+  const textAt = (key: string): string => {
+    const member = field(value, key);
+    return typeof member === "string" ? member : "";
+  };
+  const [path, message, suggestion] = [textAt("path"), textAt("message"), textAt("suggestion")];
+  return suggestion === "" ? { path, message } : { path, message, suggestion };
 }
 
 /** The members of a plain object that are set; undefined for anything else. */

@@ -11,9 +11,21 @@ import {
   type StateExecutor,
   type Tool,
 } from "@sluice/core";
-import { MODEL_PROVIDERS } from "@sluice/stages";
+import { MODEL_PROVIDERS, modelFacts, type PriceOption } from "@sluice/stages";
 import type { SluiceConfig } from "./config.ts";
-import { kindOf, listOf, membersOf, oneOf, type Read, recordOf, text, textLike, that, wholeNumber } from "./fields.ts";
+import {
+  checkedBy,
+  kindOf,
+  listOf,
+  membersOf,
+  oneOf,
+  type Read,
+  recordOf,
+  text,
+  textLike,
+  that,
+  wholeNumber,
+} from "./fields.ts";
 import { isPipeline, type LoadedPipeline } from "./load.ts";
 
 /** A config whose every field was checked; paths are absolute. */
@@ -34,6 +46,7 @@ export interface ProjectSettings {
   readonly secrets: readonly string[];
   readonly passEnv: readonly string[];
   readonly baseUrls: Readonly<Record<string, string>>;
+  readonly prices?: Readonly<Record<string, PriceOption>> | undefined;
 }
 
 const pattern = textLike((entry) => {
@@ -54,7 +67,8 @@ const variableName = textLike(
 const address = textLike((value) => {
   const url = URL.canParse(value) ? new URL(value) : undefined;
   if (url?.protocol !== "http:" && url?.protocol !== "https:") return "is no http(s) address";
-  return url.username === "" && url.password === "" ? undefined : "holds a user name or a password";
+  if (url.username !== "" || url.password !== "") return "holds a user name or a password";
+  return url.search === "" && url.hash === "" ? undefined : "has a query or a fragment, which would not be sent";
 }, "write one such as https://host/v1; keys come from the environment");
 
 const plainPath = textLike(
@@ -96,6 +110,7 @@ const FIELDS = {
   secrets: listOf(variableName),
   passEnv: listOf(variableName),
   baseUrls: recordOf(address, provider),
+  prices: checkedBy((value): value is Readonly<Record<string, PriceOption>> => isPlain(value), modelFacts),
 } satisfies Readonly<Record<keyof SluiceConfig, Read<unknown>>>;
 
 /** What a session has and a project does not decide, with what to use instead. */
@@ -149,6 +164,7 @@ export function readConfig(file: string, root: string, value: unknown, known: It
     secrets: read("secrets", FIELDS.secrets) ?? [],
     passEnv: read("passEnv", FIELDS.passEnv) ?? [],
     baseUrls: asRecord(read("baseUrls", FIELDS.baseUrls)) ?? {},
+    prices: read("prices", FIELDS.prices),
   };
   const names = [...pipelines.keys(), ...known];
   if (defaultPipeline !== undefined && !names.includes(defaultPipeline))

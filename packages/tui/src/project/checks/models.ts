@@ -16,7 +16,7 @@ export interface ModelSurroundings {
 
 /** Each provider as it stands here, the local Ollama, and the model a run would get. Calls nothing but Ollama. */
 export async function checkModels(around: ModelSurroundings): Promise<readonly Check[]> {
-  const providers = MODEL_PROVIDERS.filter(({ name }) => name !== "scripted" && name !== "ollama");
+  const providers = MODEL_PROVIDERS.filter((one) => one.package !== undefined && one.name !== "ollama");
   const ollama = await checkOllama(around);
   return [...grouped(providers).map((one) => checkProvider(one, around)), ollama, await checkModel(around)];
 }

@@ -1,0 +1,109 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { setImmediate } from "node:timers/promises";
+import { isSluiceError } from "@sluice/core";
+import { expect, onTestFinished, test } from "vitest";
+import { type AskTrust, createProjects } from "../../packages/tui/src/headless/projects.ts";
+import { digestCode, findCode } from "../../packages/tui/src/project/code.ts";
+import { loadConfig } from "../../packages/tui/src/project/load-config.ts";
+import { handClock } from "../support/hand-clock.ts";
+
+function folder(): string {
+  const path = realpathSync(mkdtempSync(join(tmpdir(), "sluice-project-")));
+  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
+  return path;
+}
+function withConfig(text: string): string {
+  const root = folder();
+  writeFileSync(join(root, "sluice.config.mjs"), text);
+  return root;
+}
+const reason = async (promise: Promise<unknown>): Promise<unknown> =>
+  await promise.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+
+test("a config that never becomes ready is given up after ten seconds", async () => {
+  const root = withConfig("await new Promise(() => {});\nexport default {};\n");
+  const clock = handClock();
+  const code = findCode(root);
+  const loading = reason(loadConfig(code, digestCode(code), clock));
+  while (clock.waiting() === 0) await setImmediate();
+  clock.turn(9_999);
+  expect(clock.waiting()).toBe(1);
+  clock.turn(1);
+  const thrown = await loading;
+  expect(isSluiceError(thrown, "config_load_failed") && thrown.message).toContain("not ready after 10 s");
+});
+
+/** The projects of a command on a terminal, and what was asked and said. */
+function atTerminal(
+  home: string,
+  answer: boolean,
+  flags: { readonly headless?: boolean; readonly trust?: boolean } = {},
+) {
+  const asked: string[] = [];
+  const said: string[] = [];
+  const ask: AskTrust = async (question) => {
+    asked.push(question);
+    return answer;
+  };
+  const terminal = {
+    out: () => undefined,
+    err: (text: string) => void said.push(text),
+    paint: (_stream: string, _tone: string, text: string) => text,
+    interactive: true,
+    columns: 80,
+    input: new PassThrough(),
+    prompts: new PassThrough(),
+    facts: () => ({ stdin: true, stdout: true, stderr: true, columns: 80, rows: 24, colourBits: 8 }),
+    flush: async () => undefined,
+  };
+  const context = { env: { HOME: home }, here: home, terminal };
+  return { asked, said, projects: createProjects({ outputFormat: "text", ...flags }, context, ask) };
+}
+
+test("on a terminal trust is asked for once, with the names of the files, and is remembered", async () => {
+  const home = folder();
+  const root = withConfig("export default { maxParallel: 2 };\n");
+  const first = atTerminal(home, true);
+  const project = await first.projects.open(root);
+  expect(project.config?.settings.maxParallel).toBe(2);
+  await project.requireTrust();
+  expect(first.asked).toHaveLength(1);
+  expect(first.asked[0]).toContain("\n  sluice.config.mjs\n");
+  const second = atTerminal(home, false);
+  expect((await second.projects.open(root)).config?.settings.maxParallel).toBe(2);
+  expect(second.asked).toEqual([]);
+
+  writeFileSync(join(root, "sluice.config.mjs"), "export default { maxParallel: 3 };\n");
+  const third = atTerminal(home, false);
+  const thrown = await reason(third.projects.open(root));
+  expect(isSluiceError(thrown, "folder_untrusted")).toBe(true);
+  expect(third.asked[0]).toMatch(/is not what you trusted:\n {2}sluice\.config\.mjs {2}\(changed or new\)/);
+});
+
+test("whoever says no goes on without the config, where the folder was never trusted", async () => {
+  const root = withConfig("globalThis.evaluated = true;\n");
+  const { projects, asked, said } = atTerminal(folder(), false);
+  const project = await projects.open(root);
+  expect([project.config, asked.length]).toEqual([undefined, 1]);
+  expect(said.join("")).toContain("sluice.config.mjs was not loaded");
+  await expect(project.requireTrust()).rejects.toMatchObject({ code: "folder_untrusted" });
+  expect(asked).toHaveLength(1);
+  expect("evaluated" in globalThis).toBe(false);
+});
+
+test("a file's name cannot write lines of the question", async () => {
+  const root = withConfig("export default {};\n");
+  const pipelines = join(root, ".sluice", "pipelines");
+  mkdirSync(pipelines, { recursive: true });
+  writeFileSync(join(pipelines, "a\nType yes to trust nothing: \u{1b}[2K.ts"), "");
+  const { projects, asked } = atTerminal(folder(), false);
+  await projects.open(root);
+  expect(asked[0]?.split("\n")).toHaveLength(5);
+  expect(asked[0]).not.toContain("\u{1b}");
+});
