@@ -9,9 +9,27 @@ export {
 } from "./models/default-model.ts";
 export type { ResolvedModel, TurnPosition } from "./models/model.ts";
 export { type ModelFacts, type ModelPrice, modelFacts, type PriceOption, type TokenPrices } from "./models/prices.ts";
+export {
+  type RecordedTraffic,
+  type RecordModelOptions,
+  type RecordOptions,
+  recordModel,
+  recordTraffic,
+} from "./models/record.ts";
 export { MODEL_PROVIDERS, type ModelObject, type ProviderInfo, resolveModel } from "./models/registry.ts";
+export {
+  type ReplayedModel,
+  type ReplayedTraffic,
+  type ReplayModelOptions,
+  type ReplayOptions,
+  type ReplayReport,
+  replayModel,
+  replayTraffic,
+} from "./models/replay.ts";
+export type { UnusedExchange } from "./models/replay-player.ts";
 export { loadScript, parseScript, type Script, type ScriptedTurn } from "./models/script.ts";
 export { scriptedModel } from "./models/scripted.ts";
+export type { ModelTraffic, TrafficPlace, WantedModel } from "./models/traffic.ts";
 export type { SessionOptions } from "./options.ts";
 export { bundledPipelines } from "./pipelines/bundled.ts";
 export { codeReview } from "./pipelines/code-review.ts";
@@ -21,4 +39,12 @@ export { type ConfigSource, JOURNAL_VERSION, type PipelineSource, startOf } from
 export { createSession, type ResumeOptions, type Session, type StartOptions } from "./session.ts";
 export { builtinTools } from "./tools/builtin.ts";
 export { carriedRipgrep } from "./tools/grep-ripgrep.ts";
+export type {
+  McpHttpServer,
+  McpServerConfig,
+  McpServerLimits,
+  McpServers,
+  McpStdioServer,
+} from "./tools/mcp/config.ts";
+export type { McpFault } from "./tools/mcp/servers.ts";
 export { endProcessesOf } from "./tools/process.ts";

@@ -11,6 +11,9 @@ import type {
 import type { ResolvedModel } from "./models/model.ts";
 import type { PriceOption } from "./models/prices.ts";
 import type { ModelObject } from "./models/registry.ts";
+import type { ModelTraffic } from "./models/traffic.ts";
+import type { McpServers } from "./tools/mcp/config.ts";
+import type { McpFault } from "./tools/mcp/servers.ts";
 
 /** What a session is made of. Everything but the model has a default that is safe. */
 export interface SessionOptions {
@@ -35,6 +38,11 @@ export interface SessionOptions {
   readonly requestTimeoutMs?: number;
   /** Added to the built-in tools; one with a built-in's name takes its place. */
   readonly tools?: readonly Tool[];
+  /**
+   * MCP servers by name, whose tools become `mcp__<name>__<tool>`. Each is started by the first run with a stage that could
+   * call it, and ended with the session. Needs the package `@ai-sdk/mcp`.
+   */
+  readonly mcpServers?: McpServers;
   /** Added to the kinds that come with Sluice. */
   readonly executors?: readonly StateExecutor[];
   /** Asked about every approved call, before the pipeline's and the state's own hooks. */
@@ -59,7 +67,9 @@ export interface SessionOptions {
    * dollars for a million tokens, limits in tokens. Where a cap on money holds, a model without a price is an error.
    */
   readonly prices?: Readonly<Record<string, PriceOption>>;
+  /** Records or replays what all models are asked and answer: `recordTraffic(file)`, `replayTraffic(file)`. */
+  readonly traffic?: ModelTraffic;
   readonly clock?: Clock;
-  /** Hears of failures that a run survives: an interactor that crashed, a late answer. */
-  readonly onFault?: (fault: InteractionFault) => void;
+  /** Hears of failures that a run survives: an interactor that crashed, a late answer, a tool of an MCP server that cannot be offered. */
+  readonly onFault?: (fault: InteractionFault | McpFault) => void;
 }

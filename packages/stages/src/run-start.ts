@@ -1,9 +1,12 @@
 import { randomUUID } from "node:crypto";
 import {
+  compileEnvelope,
   field,
+  isJsonObject,
   type Json,
   type PipelineSpec,
   problemsError,
+  type RunDeps,
   type RunHost,
   SluiceError,
   type SluiceEvent,
@@ -93,6 +96,41 @@ export function refuseOther(
       `run ${runId} was started in mode ${shown(field(data, "mode"))}, this session is in mode ${here.mode}; a run keeps its mode`,
     );
   }
+}
+
+/**
+ * Whether the tools that the pipeline's stages may call are those that the run was started with; throws which are not. Those
+ * that come with Sluice are left out: they change with its version only, and what they did is read back.
+ */
+export function refuseOtherTools(
+  spec: PipelineSpec,
+  runId: string,
+  { data }: SluiceEvent,
+  { tools, builtins }: Pick<RunDeps, "tools" | "builtins">,
+  acceptChanges: boolean,
+): void {
+  const recorded = field(data, "tools");
+  if (acceptChanges || !isJsonObject(recorded)) return;
+  const changed = Object.entries(recorded).flatMap(([name, digest]) => {
+    if (builtins.has(name) || !mayCall(spec, name)) return [];
+    const tool = tools.get(name);
+    if (tool === undefined) return [`${name} is gone`];
+    return tool.schemaDigest === digest ? [] : [`${name} is another`];
+  });
+  if (changed.length === 0) return;
+  throw new SluiceError(
+    "Validation",
+    "tools_changed",
+    `tools of run ${runId} were changed since it started: ${changed.join(", ")}; bring the old ones back, or accept the changes when resuming`,
+    { detail: { tools: changed } },
+  );
+}
+
+function mayCall({ states }: PipelineSpec, tool: string): boolean {
+  return [...states.values()].some(({ allowedTools }) => {
+    const envelope = compileEnvelope(allowedTools);
+    return envelope === undefined || envelope.rulesFor(tool).length > 0;
+  });
 }
 
 /** The input as the pipeline and its initial state accept it. Throws Validation `input_invalid`. */

@@ -9,7 +9,7 @@ const PERHAPS_KEY = /(?:^|_)KEY$/i;
 const NEVER_SECRET = new Set(["PATH", "PWD", "OLDPWD", "HOME"]);
 const URL_PASSWORD = /:\/\/[^\s/:@]*:([^\s/@]+)@/g;
 /** Shorter values would be found in ordinary text; such a variable is kept from children, but not looked for. */
-const SHORTEST_SECRET = 8;
+export const SHORTEST_SECRET = 8;
 
 export interface SessionSecrets {
   readonly filter: SecretFilter;
@@ -26,12 +26,14 @@ export interface SecretsOptions {
   readonly passed: readonly string[];
   /** Values that models are called with. */
   readonly values: readonly string[];
+  /** Keys in other settings, and what each is called. */
+  readonly given?: ReadonlyMap<string, string>;
 }
 
 /** Splits an environment into what children may have and what must never be shown. */
 export function sessionSecrets(
   env: Readonly<Record<string, string | undefined>>,
-  { named, passed, values }: SecretsOptions,
+  { named, passed, values, given = new Map() }: SecretsOptions,
 ): SessionSecrets {
   const hidden = new Map<string, string>();
   const childEnv: Record<string, string> = {};
@@ -39,7 +41,7 @@ export function sessionSecrets(
   const secretNames = new Set<string>();
   for (const [name, value] of set) {
     const text = value.trim();
-    const known = named.includes(name) || values.includes(value);
+    const known = named.includes(name) || values.includes(value) || given.has(text);
     const passwords = urlPasswords(value);
     if (!known && (NEVER_SECRET.has(name) || !(isKey(name, text) || passwords.length > 0))) continue;
     secretNames.add(name);
@@ -47,6 +49,7 @@ export function sessionSecrets(
     for (const password of passwords) if (looksRandom(password)) hidden.set(password, name);
   }
   for (const value of values) if (!hidden.has(value)) hidden.set(value, "model key");
+  for (const [value, name] of given) if (!hidden.has(value)) hidden.set(value, name);
   // A secret among other text is one still: `Bearer <key>`.
   const secrets = [...hidden.keys()].filter((secret) => secret.length >= SHORTEST_SECRET);
   for (const [name, value] of set) {
@@ -56,16 +59,21 @@ export function sessionSecrets(
   return { filter: createSecretFilter(hidden), known: hidden, childEnv };
 }
 
+/** Whether a variable holds a key by what it is called. */
+export function isKeyName(name: string): boolean {
+  return KEY_VARIABLE.test(name);
+}
+
 function isKey(name: string, text: string): boolean {
-  return KEY_VARIABLE.test(name) || (PERHAPS_KEY.test(name) && looksRandom(text));
+  return isKeyName(name) || (PERHAPS_KEY.test(name) && looksRandom(text));
 }
 
 /** Passwords as they stand in the URLs of a value. */
-function urlPasswords(value: string): readonly string[] {
+export function urlPasswords(value: string): readonly string[] {
   return [...value.matchAll(URL_PASSWORD)].flatMap((found) => found[1] ?? []);
 }
 
 /** A password such as `postgres` is a word of many files: replacing it there would break them and protect nothing. */
-function looksRandom(text: string): boolean {
+export function looksRandom(text: string): boolean {
   return text.length >= 16 && /\d/.test(text) && /[A-Za-z]/.test(text) && !/\s/.test(text);
 }

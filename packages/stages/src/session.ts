@@ -24,20 +24,27 @@ import {
   SluiceError,
   type StateExecutor,
   systemClock,
-  type Tool,
 } from "@sluice/core";
 import { agentExecutor } from "./agent/executor.ts";
 import type { ResolvedModel } from "./models/model.ts";
 import { modelFacts } from "./models/prices.ts";
-import { resolveModel } from "./models/registry.ts";
+import { noModel, sessionModels } from "./models/session-models.ts";
 import type { SessionOptions } from "./options.ts";
 import { createPeople } from "./people.ts";
 import { linkedPaths } from "./protected.ts";
 import { type RunHandle, type RunResult, runHandle } from "./run-handle.ts";
-import { checkedInput, JOURNAL_VERSION, newRunId, type PipelineSource, refuseOther, startOf } from "./run-start.ts";
+import {
+  checkedInput,
+  JOURNAL_VERSION,
+  newRunId,
+  type PipelineSource,
+  refuseOther,
+  refuseOtherTools,
+  startOf,
+} from "./run-start.ts";
 import { sessionSecrets } from "./secrets.ts";
+import { sessionTools } from "./session-tools.ts";
 import { recordedSpending, refuseUnpriced, refuseUnpricedPast } from "./spending.ts";
-import { builtinTools } from "./tools/builtin.ts";
 import { endSurvivors } from "./tools/process.ts";
 
 export interface StartOptions {
@@ -70,6 +77,8 @@ interface Prepared {
   readonly models: readonly string[];
 }
 
+type LiveTools = RunDeps["tools"];
+
 /** Makes a session. Nothing is loaded or opened before the first run; what is missing is told by that run. */
 export function createSession(options: SessionOptions): Session {
   const clock = options.clock ?? systemClock;
@@ -82,14 +91,11 @@ export function createSession(options: SessionOptions): Session {
   };
   const root = workspaceRoot(options.cwd ?? process.cwd());
   const mode = options.mode ?? "ask";
-  const builtins = builtinTools();
-  const tools = new Map<string, Tool>([...builtins, ...(options.tools ?? [])].map((tool) => [tool.name, tool]));
-  const custom = new Set((options.tools ?? []).map((tool) => tool.name));
+  const tools = sessionTools(options, { root, clock });
   const slots = createSlots(options.maxParallel ?? 4);
   const tasks = new Map<string, RunTask>();
   const leftOpen = new Map<string, () => void>();
   const atWork = { count: 0, started: 0 };
-  const models = new Map<string, Promise<ResolvedModel>>();
   const modelOf = new WeakMap<AgentSpec, ResolvedModel>();
   const factsOf = modelFacts(options.prices);
   const agent = agentExecutor((spec) => {
@@ -98,7 +104,7 @@ export function createSession(options: SessionOptions): Session {
     return model;
   }, factsOf);
   const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
-  const prepared = new WeakMap<PipelineSpec, PreparedStates>();
+  const prepared = new WeakMap<PipelineSpec, { readonly live: LiveTools; readonly states: PreparedStates }>();
 
   const rootOf = (runId: string): string => runId.split("/", 1)[0] ?? runId;
   const people = createPeople({
@@ -123,61 +129,50 @@ export function createSession(options: SessionOptions): Session {
     ...(options.requestTimeoutMs === undefined ? {} : { requestTimeoutMs: options.requestTimeoutMs }),
   });
 
-  const modelOptions = {
-    env,
-    cwd: root,
-    clock,
-    ...(options.baseUrls === undefined ? {} : { baseUrls: options.baseUrls }),
-  };
-  const resolve = (model: NonNullable<SessionOptions["model"]>, key: string): Promise<ResolvedModel> => {
-    let known = models.get(key);
-    if (known === undefined) {
-      known = typeof model === "object" && "at" in model ? Promise.resolve(model) : resolveModel(model, modelOptions);
-      models.set(key, known);
-    }
-    return known;
-  };
+  const secretValues = new Map<string, string>();
+  const models = sessionModels(options, { root, env, clock, secrets: secretValues });
 
   /** A pipeline's states in this session; what keeps it from running here is the same every time, and told the first. */
-  const statesOf = (spec: PipelineSpec): PreparedStates => {
-    const states = prepared.get(spec);
-    if (states !== undefined) return states;
-    const problems = checkSession(spec, { tools: [...tools.keys()], kinds: [...executors.keys()] });
+  const statesOf = (spec: PipelineSpec, live: LiveTools): PreparedStates => {
+    const before = prepared.get(spec);
+    if (before?.live === live) return before.states;
+    const problems = checkSession(spec, { tools: [...live.keys()], kinds: [...executors.keys()] });
     if (problems.length > 0)
       throw problemsError("session_invalid", `Pipeline ${spec.id} cannot run in this session:`, problems);
-    const made = prepareStates(spec, tools);
-    prepared.set(spec, made);
-    return made;
+    const states = prepareStates(spec, live);
+    prepared.set(spec, { live, states });
+    return states;
   };
 
   /** Everything a run of this pipeline needs from the session, or what is missing. */
-  const prepare = async (spec: PipelineSpec): Promise<Prepared> => {
+  const prepare = async (spec: PipelineSpec, runId: string): Promise<Prepared> => {
     const byState = new Map<AgentSpec, ResolvedModel>();
-    for (const state of spec.states.values()) {
+    for (const [id, state] of spec.states) {
       if (state.agent === undefined) continue;
-      const model = state.agent.model ?? options.model;
-      if (model === undefined) throw noModel();
-      const resolved = await resolve(model, state.agent.model ?? "");
+      const resolved = await models.of(id, state.agent.model);
       byState.set(state.agent, resolved);
       modelOf.set(state.agent, resolved);
     }
-    const states = statesOf(spec);
     refuseUnpriced(spec, (agent) => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id, factsOf);
-    const { filter, childEnv } = sessionSecrets(env, {
+    const { filter, known, childEnv } = sessionSecrets(env, {
       named: options.secrets ?? [],
       passed: options.passEnv ?? [],
       values: [...byState.values()].flatMap((model) => model.secrets),
+      given: await tools.keys(),
     });
+    for (const [value, name] of known) secretValues.set(value, name);
+    const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter });
+    const states = statesOf(spec, live);
     const allow = compileEnvelope([...(options.allow ?? [])]);
     const { folder } = hostNow();
     const deps: RunDeps = {
       clock,
       executors,
-      tools,
+      tools: live,
       mode,
       allow,
-      protectedPaths: [...(options.protectedPaths ?? []), ...linkedPaths(root)],
-      builtins: new Set(builtins.map((tool) => tool.name).filter((name) => !custom.has(name))),
+      protectedPaths: [...(options.protectedPaths ?? []), ...linkedPaths(root), ...models.files()],
+      builtins: tools.builtins,
       workspace: { root, ...(folder === undefined ? {} : { store: folder }) },
       env: childEnv,
       secrets: filter,
@@ -209,7 +204,7 @@ export function createSession(options: SessionOptions): Session {
     source: PipelineSource,
   ): Promise<RunTask> => {
     const accepted = await checkedInput(spec, input);
-    const { deps, states, model, models } = await prepare(spec);
+    const { deps, states, model, models } = await prepare(spec, runId);
     const clean = deps.secrets.json(accepted);
     const data: JsonObject = {
       pipeline: spec.id,
@@ -220,7 +215,7 @@ export function createSession(options: SessionOptions): Session {
       mode,
       allow: [...(options.allow ?? [])],
       cwd: root,
-      tools: Object.fromEntries([...tools.values()].map((tool) => [tool.name, tool.schemaDigest])),
+      tools: Object.fromEntries([...deps.tools.values()].map((tool) => [tool.name, tool.schemaDigest])),
       journalVersion: JOURNAL_VERSION,
       input: clean,
     };
@@ -236,7 +231,8 @@ export function createSession(options: SessionOptions): Session {
       throw new SluiceError("Session", "run_unknown", `there is no run ${runId} in this store`);
     const started = await startOf(host, runId);
     refuseOther(spec, runId, started, { root, mode }, acceptChanges);
-    const { deps, states } = await prepare(spec);
+    const { deps, states } = await prepare(spec, runId);
+    refuseOtherTools(spec, runId, started, deps, acceptChanges);
     const spent = recordedSpending(journals);
     refuseUnpricedPast(spec, runId, spent);
     const meter = createRunMeter(spec.limits, clock, spent);
@@ -264,6 +260,7 @@ export function createSession(options: SessionOptions): Session {
       for (const disarm of leftOpen.values()) disarm();
       await Promise.allSettled([...tasks.values()].map((task) => task.suspend("interrupted")));
       people.close();
+      await tools.close();
       await opened?.close();
     },
   };
@@ -286,12 +283,4 @@ function workspaceRoot(cwd: string): string {
       { cause },
     );
   }
-}
-
-function noModel(): SluiceError {
-  return new SluiceError(
-    "Session",
-    "no_model",
-    "no model: give one, such as anthropic/<model> with ANTHROPIC_API_KEY set, or scripted:<file>",
-  );
 }

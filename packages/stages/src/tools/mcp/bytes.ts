@@ -82,7 +82,7 @@ export async function* eventData(
       return;
     }
     size += line.length;
-    const [, field = line, value = ""] = /^([^:]*): ?([^]*)$/.exec(line) ?? [];
+    const [, field = line, value = ""] = /^([^:]*): ?([\s\S]*)$/.exec(line) ?? [];
     // An event that is too long is not kept while the rest of this piece is read.
     if (field === "data" && size <= maxBytes) data.push(value);
     if (field === "event") name = value;

@@ -83,7 +83,9 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
       onUncaughtError: () => undefined,
     });
   } catch (thrown) {
-    const why = stop.signal.aborted ? messageOf(stop.signal.reason) : end?.message;
+    // The client closes what it could not use; that is not why.
+    const before = end?.code === "closed" ? undefined : end?.message;
+    const why = stop.signal.aborted ? messageOf(stop.signal.reason) : before;
     await close();
     const said = transport instanceof StdioTransport && transport.stderr !== "" ? `; it said: ${transport.stderr}` : "";
     throw new Error(`${why ?? messageOf(thrown)}${said}`, { cause: thrown });

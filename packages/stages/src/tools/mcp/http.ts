@@ -68,7 +68,9 @@ export class HttpTransport implements MCPTransport {
     return this.#inbox.heard;
   }
 
-  async start(): Promise<void> {}
+  async start(): Promise<void> {
+    // There is nothing to start: the first request opens the connection.
+  }
 
   async send(message: JSONRPCMessage, options: MCPTransportSendOptions = {}): Promise<void> {
     if (this.#end !== undefined) throw new Error("the connection is closed");

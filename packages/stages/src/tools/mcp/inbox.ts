@@ -47,6 +47,8 @@ export interface Inbox {
 
 export function createInbox(options: InboxOptions): Inbox {
   const awaited = new Map<number, () => void>();
+  /** Requests that were given up: their answers may still come, and nobody is to blame for that. */
+  const givenUp = new Set<number>();
   const noticed = new Set<string>();
   let heard = 0;
   let unasked = 0;
@@ -102,9 +104,10 @@ export function createInbox(options: InboxOptions): Inbox {
       takeAnswer(id, message);
       return;
     }
+    if (method === undefined && typeof id === "number" && givenUp.delete(id)) return;
     countUnasked();
     if (method === undefined) {
-      notice("stray", "it answered what was not asked, or not any more");
+      notice("stray", "it answered what was not asked");
       return;
     }
     if (typeof id === "number" || typeof id === "string") refuse(id, method);
@@ -117,7 +120,9 @@ export function createInbox(options: InboxOptions): Inbox {
       const { id, method } = message;
       const onAbort = (): void => {
         // The handshake cannot be called off; a server that is not needed any more is ended.
-        if (settle(id) && method !== "initialize" && !closed) options.cancel(id);
+        if (!settle(id) || closed) return;
+        givenUp.add(id);
+        if (method !== "initialize") options.cancel(id);
       };
       signal?.addEventListener("abort", onAbort, { once: true });
       awaited.set(id, () => signal?.removeEventListener("abort", onAbort));

@@ -2,6 +2,7 @@ import type { Clock } from "@sluice/core";
 import type { McpSettings } from "./config.ts";
 import { type Connection, connect } from "./connection.ts";
 import type { McpSdk } from "./sdk.ts";
+import type { McpStart } from "./start.ts";
 
 export interface LinkOptions {
   readonly settings: McpSettings;
@@ -11,13 +12,6 @@ export interface LinkOptions {
   /** Where what ends a server's process at once is kept while there is one. */
   readonly kills: Set<() => void>;
   readonly onFault: (message: string) => void;
-}
-
-/** What a start takes from the run that asks for it. */
-export interface StartFor {
-  readonly runId: string;
-  /** For its process; without the session's secrets. */
-  readonly env: Readonly<Record<string, string>>;
 }
 
 /** The one connection to a server at a time, made when it is needed. */
@@ -33,7 +27,7 @@ export interface Link {
   close(): Promise<void>;
 }
 
-export function createLink(options: LinkOptions, { runId, env }: StartFor): Link {
+export function createLink(options: LinkOptions, { runId, env }: McpStart): Link {
   const { settings, clock, workspace, kills } = options;
   const closing = new AbortController();
   const { signal } = closing;

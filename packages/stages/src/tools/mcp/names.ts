@@ -34,9 +34,9 @@ export function mayNeed({ states }: PipelineSpec, server: string): boolean {
   return [...states.values()].some((state) => mayCall(state, prefixOf(server)));
 }
 
-function mayCall({ patterns, agent }: StateSpec, prefix: string): boolean {
-  if (patterns === undefined || agent?.visibility === "session") return true;
-  return patterns.some(({ text }) => couldCover(text, prefix));
+function mayCall({ allowedTools, agent }: StateSpec, prefix: string): boolean {
+  if (allowedTools === undefined || agent?.visibility === "session") return true;
+  return allowedTools.some((entry) => couldCover(typeof entry === "string" ? entry : entry.tool, prefix));
 }
 
 function couldCover(pattern: string, prefix: string): boolean {

@@ -5,8 +5,9 @@ import type { McpSettings } from "./config.ts";
 import type { Connection } from "./connection.ts";
 import { readAnswer } from "./content.ts";
 import type { ListedTool } from "./definition.ts";
-import { createLink, type Link, type LinkOptions, type StartFor } from "./link.ts";
+import { createLink, type Link, type LinkOptions } from "./link.ts";
 import { createPins, type OfferedTool, offeredOf, type Pins } from "./offered.ts";
+import type { McpStart } from "./start.ts";
 import { orAborted, timed } from "./timed.ts";
 
 /** A list older than this is looked at again before a call: not every server says when it changes. */
@@ -18,7 +19,7 @@ type Input = Readonly<Record<string, unknown>>;
 export interface McpServer {
   readonly settings: McpSettings;
   /** Rejects with Error when it cannot be started; who asks the next time tries again. */
-  tools(start: StartFor): Promise<readonly Tool[]>;
+  tools(start: McpStart): Promise<readonly Tool[]>;
   close(): Promise<void>;
 }
 

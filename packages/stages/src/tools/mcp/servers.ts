@@ -1,9 +1,10 @@
 import { type Clock, messageOf, type PipelineSpec, SluiceError, type Tool } from "@sluice/core";
 import { type McpServers, type McpSettings, readMcpServers } from "./config.ts";
-import type { StartFor } from "./link.ts";
+import { keysOf } from "./keys.ts";
 import { mayNeed } from "./names.ts";
 import { loadMcpSdk, type McpSdk } from "./sdk.ts";
 import { createServer, type McpServer } from "./server.ts";
+import type { McpStart } from "./start.ts";
 
 /** Something is wrong with an MCP server, and runs go on. */
 export interface McpFault {
@@ -22,11 +23,13 @@ export interface ServersOptions {
 
 /** The configured servers of one session. */
 export interface McpSource {
+  /** Keys in the settings of the servers, and what each is called. */
+  readonly keys: ReadonlyMap<string, string>;
   /**
    * The tools of the servers that a stage of this pipeline could call; what is not running is started, all at once. Errors:
    * Validation `mcp_servers_invalid`; Session `mcp_not_installed`, or `mcp_server_failed` with every server that did not start.
    */
-  toolsFor(spec: PipelineSpec, start: StartFor): Promise<readonly Tool[]>;
+  toolsFor(spec: PipelineSpec, start: McpStart): Promise<readonly Tool[]>;
   /** Ends them, with everything they started. */
   close(): Promise<void>;
 }
@@ -44,23 +47,27 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
   const killAll = (): void => {
     for (const kill of kills) kill();
   };
+  /** Of the run that came last; a server may say what it likes at any time. */
+  let clean = (text: string): string => text;
   let watching = false;
   let closed = false;
 
   const serverOf = (one: McpSettings): McpServer => {
     const known = running.get(one.name);
     if (known !== undefined) return known;
-    const onServerFault = (message: string): void => onFault({ by: `mcp:${one.name}`, message });
+    const onServerFault = (message: string): void => onFault({ by: `mcp:${one.name}`, message: clean(message) });
     const made = createServer({ settings: one, sdk: loaded, clock, workspace: root, kills, onFault: onServerFault });
     running.set(one.name, made);
     return made;
   };
 
   return {
+    keys: keysOf(settings),
     toolsFor: async (spec, start) => {
       const needed = settings.filter(({ name }) => mayNeed(spec, name));
       if (needed.length === 0) return [];
       if (closed) throw new SluiceError("Session", "mcp_server_failed", "the session is closed");
+      clean = (text) => start.secrets.text(text);
       await loaded();
       if (!watching) process.on("exit", killAll);
       watching = true;
@@ -69,8 +76,8 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
       const tools = asked.flatMap((one, at): readonly Tool[] => {
         if (one.status === "fulfilled") return one.value;
         const { name, optional } = needed[at] ?? { name: "", optional: false };
-        if (optional) onFault({ by: `mcp:${name}`, message: `it did not start: ${messageOf(one.reason)}` });
-        else failures.push(`${name}: ${messageOf(one.reason)}`);
+        if (optional) onFault({ by: `mcp:${name}`, message: clean(`it did not start: ${messageOf(one.reason)}`) });
+        else failures.push(clean(`${name}: ${messageOf(one.reason)}`));
         return [];
       });
       if (failures.length > 0) throw notStarted(failures);

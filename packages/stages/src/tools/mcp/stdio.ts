@@ -90,20 +90,28 @@ export class StdioTransport implements MCPTransport {
     });
     // A pipe that breaks says nothing that the process's own end does not.
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.on("error", () => undefined);
-    const closed = (): void => this.end({ code: "ended", message: "it closed its output" });
-    child.stdout?.once("close", closed);
+    this.#watch(child);
+  }
+
+  /** Its end is known in two parts, which come in any order: how it ended, and that the last of its output was read. */
+  #watch(child: ChildProcess): void {
+    let message = "it closed its output";
+    let cancel = (): void => undefined;
+    const over = (): void => {
+      cancel();
+      this.end({ code: "ended", message });
+    };
+    // Somebody else may hold the pipe, and who closed it may go on.
+    const soon = (): void => {
+      cancel();
+      if (this.#end === undefined) cancel = this.#clock.after(LAST_OUTPUT_MS, over);
+    };
+    child.stdout?.once("close", soon);
     child.once("exit", (code, signal) => {
-      if (this.#end !== undefined) return;
-      const message = signal === null ? `it ended with exit code ${code}` : `it was ended by ${signal}`;
-      // What it wrote last may still be in the pipe.
-      child.stdout?.off("close", closed);
-      const over = (): void => {
-        cancel();
-        this.end({ code: "ended", message });
-      };
-      const cancel = this.#clock.after(LAST_OUTPUT_MS, over);
-      child.once("close", over);
+      message = signal === null ? `it ended with exit code ${code}` : `it was ended by ${signal}`;
+      soon();
     });
+    child.once("close", over);
   }
 
   async send(message: JSONRPCMessage, options?: MCPTransportSendOptions): Promise<void> {
@@ -152,10 +160,13 @@ export class StdioTransport implements MCPTransport {
     const exited = child.exitCode !== null || child.signalCode !== null;
     const exit = exited ? Promise.resolve() : new Promise<void>((resolve) => child.once("exit", () => resolve()));
     child.stdin?.end();
-    // Only one that is asked to end in good order gets the time for it.
-    if (this.#end?.code === "closed") await within(GOODBYE_MS, exit, this.#clock);
-    if (groupLives(pid)) await endGroup(pid, this.#clock);
-    await endSurvivors(this.#mark, this.#clock);
+    // One that may still do as it is told gets the time for it.
+    if (this.#end?.code === "closed" || this.#end?.code === "hung") await within(GOODBYE_MS, exit, this.#clock);
+    // Beside the group, whatever left it and still carries the mark.
+    await Promise.all([
+      groupLives(pid) ? endGroup(pid, this.#clock) : undefined,
+      endSurvivors(this.#mark, this.#clock),
+    ]);
     await within(LAST_OUTPUT_MS, exit, this.#clock);
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.destroy();
   }
