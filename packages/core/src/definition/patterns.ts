@@ -93,7 +93,7 @@ function refusal(text: string): Extract<ScopeReading<never>, { ok: false }> | un
     return { ok: false, message: `a tool pattern is longer than ${MAX_PATTERN} characters` };
   if (/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u.test(text))
     return { ok: false, message: "a tool pattern holds an invisible character" };
-  if (text.startsWith("!") || text.includes("!(")) {
+  if (text.startsWith("!") || text.includes("!(") || text.includes("(!")) {
     return {
       ok: false,
       message: `${text}: a list of what is allowed cannot hold a negation`,
