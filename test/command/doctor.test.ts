@@ -1,0 +1,236 @@
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { field, type Json, type JsonObject } from "@sluice/core";
+import { sqliteStore } from "@sluice/sqlite";
+import { expect, onTestFinished, test } from "vitest";
+import { checkTerminal, type TerminalFacts } from "../../packages/tui/src/project/checks/terminal.ts";
+import {
+  at,
+  call,
+  type Desk,
+  desk,
+  finishes,
+  lines,
+  PIPELINES,
+  printed,
+  type SluiceOptions,
+  turn,
+} from "../support/command.ts";
+
+const KEY = "sk-ant-0123456789abcdefghijklmnop";
+const MODEL = { SLUICE_MODEL: "anthropic/some-model", ANTHROPIC_API_KEY: KEY };
+
+interface Examined {
+  readonly code: number | null;
+  readonly report: JsonObject;
+  readonly text: string;
+  /** Every check of this name: status, message, mend. */
+  of(name: string): readonly JsonObject[];
+}
+
+async function doctor(here: Desk, options: SluiceOptions = {}, ...flags: readonly string[]): Promise<Examined> {
+  const ended = await here.sluice(["doctor", "--output-format", "json", ...flags], options);
+  const report = printed(ended);
+  const checks: Json | undefined = at(report, "checks");
+  const all = Array.isArray(checks) ? checks : [];
+  return {
+    code: ended.code,
+    report,
+    text: ended.stdout + ended.stderr,
+    of: (name) => all.filter((check): check is JsonObject => field(check, "name") === name),
+  };
+}
+const everything = (folder: string): readonly string[] =>
+  readdirSync(folder, { recursive: true, encoding: "utf8" }).toSorted();
+
+test("where a run can start it is exit 0; it says which model and why, shows no key and changes nothing", async () => {
+  const here = desk();
+  mkdirSync(join(here.folder, ".git"));
+  const before = everything(join(here.folder, ".."));
+  const found = await doctor(here, { env: { ...MODEL, ANTHROPIC_BASE_URL: "http://127.0.0.1:9/v1?key=hidden" } });
+  expect([found.code, found.report.ready, found.report.blockedBy]).toEqual([0, true, []]);
+  expect(found.of("node")).toMatchObject([{ status: "ok", message: `Node ${process.versions.node}` }]);
+  expect(found.of("repository")).toMatchObject([{ status: "ok" }]);
+  expect(found.of("ripgrep")).toMatchObject([{ status: "ok", message: expect.stringMatching(/^ripgrep \d/) }]);
+  expect(found.of("anthropic")).toMatchObject([
+    {
+      status: "ok",
+      message: expect.stringMatching(
+        /^ANTHROPIC_API_KEY is set, at http:\/\/127\.0\.0\.1:9\/v1 \(ANTHROPIC_BASE_URL\), @ai-sdk\/anthropic \d/,
+      ),
+    },
+  ]);
+  expect(found.of("google")).toMatchObject([{ status: "missing", mend: "export GOOGLE_GENERATIVE_AI_API_KEY=…" }]);
+  expect(found.of("model")).toMatchObject([{ status: "ok", message: "anthropic/some-model (SLUICE_MODEL)" }]);
+  expect(found.of("store")).toMatchObject([
+    { status: "ok", message: expect.stringContaining("is made with the first run") },
+  ]);
+  expect(found.of("terminal")).toMatchObject([
+    { status: "ok", message: expect.stringContaining("runs ask nobody here") },
+  ]);
+  expect(found.text).not.toMatch(/sk-ant|hidden/);
+  expect(everything(join(here.folder, ".."))).toEqual(before);
+});
+
+test("where none can, it is exit 4, names what blocks it and how each thing is mended, as text and line by line", async () => {
+  const here = desk();
+  const [text, stream] = await Promise.all([
+    here.sluice(["doctor"], { env: { PATH: "" } }),
+    here.sluice(["doctor", "--output-format", "stream-json"]),
+  ]);
+  expect([text.code, stream.code]).toEqual([4, 4]);
+  expect(text.stdout).toMatch(/\nanthropic +missing +ANTHROPIC_API_KEY is not set\n +-> export ANTHROPIC_API_KEY=…\n/);
+  expect(text.stdout).toMatch(/\ngit +warning +git is not found/);
+  expect(text.stdout).toMatch(/\nrepository +warning .*\n +-> git init\n/);
+  expect(text.stdout).toMatch(/\n\nNo run can start here yet: mend model\.\n$/);
+  const all = lines(stream);
+  expect(all.at(-1)).toMatchObject({ type: "result", ready: false, blockedBy: ["model"] });
+  expect(all.filter(({ name }) => name === "model")).toMatchObject([
+    { status: "missing", blocks: true, mend: expect.stringContaining("SLUICE_MODEL") },
+  ]);
+});
+
+test("a model that cannot be used blocks: its provider is unknown, its key is missing, its script is not there", async () => {
+  const here = desk();
+  const ids = ["nobody/x", "openai/x", "scripted:none.json"];
+  const found = await Promise.all(ids.map((id) => doctor(here, { env: { SLUICE_MODEL: id } })));
+  const said = ["no provider for the model", "set OPENAI_API_KEY", "none.json"];
+  for (const [index, one] of found.entries()) {
+    expect(one.code).toBe(4);
+    expect(one.of("model")).toMatchObject([
+      { status: "missing", blocks: true, message: expect.stringContaining(said[index] ?? "") },
+    ]);
+  }
+});
+
+test("a local Ollama that answers is asked what it has, and nobody else is", async () => {
+  const here = desk();
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(request.url ?? "");
+    response.end(JSON.stringify({ models: [{ name: "small:latest" }] }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => new Promise((resolve) => server.close(() => resolve())));
+  const address = server.address();
+  const port = typeof address === "object" ? address?.port : undefined;
+  const host = `http://127.0.0.1:${port}`;
+  const found = await doctor(here, { env: { OLLAMA_HOST: host, OPENAI_API_KEY: KEY, OPENAI_BASE_URL: host } });
+  expect(found.of("ollama")).toMatchObject([{ status: "ok", message: expect.stringContaining("ollama/small:latest") }]);
+  expect(found.of("model")).toMatchObject([{ message: expect.stringContaining("OPENAI_API_KEY is set") }]);
+  expect(new Set(asked)).toEqual(new Set(["/api/tags"]));
+});
+
+test("a store: its version and machine, who works on it, and what keeps it from being one", async () => {
+  const here = desk();
+  await sqliteStore(here.store).close();
+  const mine = await doctor(here, { env: MODEL });
+  expect(mine.of("store")).toMatchObject([
+    { status: "ok", message: expect.stringMatching(/version 1, of this machine$/) },
+  ]);
+  expect(mine.of("at work")).toEqual([]);
+
+  const model = here.script({ work: [{ ...turn(call("Write", { file_path: "x", content: "" })) }, finishes()] });
+  const running = here.start(["run", `${PIPELINES}#single`, "x", "--model", model, "--wait"]);
+  await running.said("stdout", /asks/);
+  expect((await doctor(here, { env: MODEL })).of("at work")).toMatchObject([
+    { status: "ok", message: expect.stringContaining("a process works") },
+  ]);
+  running.child.kill("SIGTERM");
+  await running.ended;
+
+  writeFileSync(join(here.folder, "file"), "");
+  const [inFile, inUse] = await Promise.all([
+    doctor(here, { env: MODEL }, "--store", "file/store"),
+    doctor(here, { env: { ...MODEL, SLUICE_STORE: here.folder } }),
+  ]);
+  expect([inFile.code, inUse.code]).toEqual([4, 4]);
+  expect(inFile.of("store")).toMatchObject([
+    { status: "missing", blocks: true, message: expect.stringContaining("not a folder") },
+  ]);
+  expect(inUse.of("store")).toMatchObject([
+    { status: "missing", message: expect.stringContaining("holds no run store but other things") },
+  ]);
+});
+
+test("a project's code is loaded only when it is trusted; until then its files are named", async () => {
+  const here = desk();
+  const mark = `import { writeFileSync } from "node:fs";\nwriteFileSync(${JSON.stringify(join(here.folder, "loaded"))}, "");\n`;
+  here.write("sluice.config.mjs", `${mark}export default { store: "runs", model: "scripted:none.json" };`);
+  here.write(".sluice/pipelines/broken.ts", "throw new Error('broken pipeline');");
+  here.write(".sluice/pipelines/empty.ts", "export {};");
+  here.write("sluice.config.yaml", "");
+  here.write("../sluice.config.ts", "");
+  const before = await doctor(here, { env: MODEL });
+  expect(before.code).toBe(0);
+  expect(before.of("trust")).toMatchObject([
+    {
+      status: "warning",
+      message: expect.stringContaining("sluice.config.mjs, .sluice/pipelines/broken.ts"),
+      mend: expect.stringContaining("--trust"),
+    },
+  ]);
+  expect(before.of("config").map(({ message }) => message)).toEqual([
+    "sluice.config.yaml is not read",
+    `${join(here.folder, "../sluice.config.ts")} is not read here: a config holds in its own folder only`,
+  ]);
+  expect(existsSync(join(here.folder, "loaded"))).toBe(false);
+
+  await here.sluice(["run", "codeReview", "x", "--trust", "--model", "nobody/x"]);
+  const trusted = await doctor(here, { env: { ANTHROPIC_API_KEY: KEY } });
+  expect(trusted.of("trust")).toMatchObject([{ status: "ok" }]);
+  expect(trusted.of("config")[0]).toMatchObject({ status: "ok", message: "sluice.config.mjs has no mistakes" });
+  expect(trusted.of("model")).toMatchObject([{ blocks: true, message: expect.stringContaining("scripted:") }]);
+  expect(trusted.of("pipeline")).toMatchObject([
+    { status: "missing", message: expect.stringContaining("broken pipeline") },
+    { status: "missing", message: expect.stringContaining("exports no pipeline") },
+  ]);
+  expect([trusted.code, trusted.report.store]).toEqual([4, join(here.folder, "runs")]);
+
+  here.write("sluice.config.mjs", "export default {};");
+  const changed = await doctor(here, { env: MODEL });
+  expect([changed.code, changed.report.blockedBy]).toEqual([4, ["trust"]]);
+  expect(changed.of("trust")).toMatchObject([
+    { status: "missing", message: expect.stringContaining("is not what was trusted: sluice.config.mjs") },
+  ]);
+});
+
+test("a config with mistakes, and one that is a link, are told with what mends them", async () => {
+  const here = desk();
+  here.write("sluice.config.js", "export default { modle: 1, maxParallel: 'two' };");
+  await here.sluice(["run", "codeReview", "x", "--trust"]);
+  const found = await doctor(here, { env: MODEL });
+  expect([found.code, found.report.blockedBy]).toEqual([4, ["config"]]);
+  expect(found.of("config")).toMatchObject([
+    { message: expect.stringMatching(/has 2 mistakes:\n {2}modle: .*did you mean model.*\n {2}maxParallel: /) },
+  ]);
+
+  const linked = desk();
+  linked.write("real.js", "export default {};");
+  symlinkSync("real.js", join(linked.folder, "sluice.config.js"));
+  const link = await doctor(linked, { env: MODEL });
+  expect([link.code, link.of("trust")]).toMatchObject([
+    0,
+    [{ status: "warning", message: expect.stringContaining("is a link") }],
+  ]);
+});
+
+const SEEN: TerminalFacts = { stdin: true, stdout: true, stderr: true, columns: 120, rows: 40, colourBits: 24 };
+test.each([
+  ["a good one", SEEN, { TERM: "xterm-256color", LANG: "en_US.UTF-8" }, ["ok", "ok", "ok"], "16 million"],
+  ["a narrow one", { ...SEEN, columns: 40 }, { TERM: "xterm", LANG: "C.UTF-8" }, ["warning", "ok", "ok"], "narrow"],
+  ["a dumb one", SEEN, { TERM: "dumb", LANG: "C.UTF-8" }, ["warning", "ok", "ok"], "TERM=dumb"],
+  [
+    "NO_COLOR",
+    { ...SEEN, colourBits: 1 },
+    { TERM: "xterm", NO_COLOR: "1", LC_ALL: "de_DE.utf8" },
+    ["ok", "ok", "ok"],
+    "NO_COLOR asks",
+  ],
+  ["no locale", SEEN, { TERM: "xterm", LC_ALL: "C", LANG: "en_US.UTF-8" }, ["ok", "ok", "warning"], "the locale is C"],
+])("a terminal: %s", (_what, facts, env, statuses, said) => {
+  const checks = checkTerminal(facts, env);
+  expect(checks.map(({ status }) => status)).toEqual(statuses);
+  expect(checks.map(({ message }) => message).join("\n")).toContain(said);
+});
