@@ -1,78 +1,30 @@
 import { field, isJsonObject, type Json, parseJson, type SluiceEvent } from "@sluice/core";
 import { codeReview } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
-import { handClock } from "../support/hand-clock.ts";
-import { PROVIDERS, type ProviderName, providerOf, TEST_KEY } from "../support/providers.ts";
-import { dataOf, type TestSessionOptions } from "../support/run-kit.ts";
+import { PROVIDERS, providerOf, TEST_KEY } from "../support/providers.ts";
+import {
+  AT,
+  auth,
+  changed,
+  edit,
+  other,
+  planned,
+  review,
+  SCRIPT,
+  STAGES,
+  task,
+  trim,
+  troubled,
+  usage,
+} from "../support/review-run.ts";
+import { dataOf } from "../support/run-kit.ts";
 import type { ServerReply } from "../support/sse-server.ts";
 import { tempFolder } from "../support/tools.ts";
 import { latestResults, type WireRequest } from "../support/wire-request.ts";
-import { turned, wiredSession } from "../support/wired-session.ts";
+import { wiredSession } from "../support/wired-session.ts";
 
 // Plan, Execute and Review on real files, over every provider package and its own wire format: once undisturbed, and once
 // with each thing that goes wrong with a provider.
-
-const task = "let login trim the name";
-const auth = "export function login(name: string) {\n  return check(name);\n}\n";
-const other = "export const other = 1;\n";
-const trim = "export const trim = (text: string) => text.trim();\n";
-const edit = { file_path: "src/auth.ts", old_string: "return check(name);", new_string: "return check(trim(name));" };
-const planned = { summary: "login() trims.", steps: ["src/auth.ts: trim"], files: ["src/auth.ts"], risks: [] };
-const changed = {
-  summary: "login() trims the name.",
-  changes: [
-    { file: "src/auth.ts", change: "calls trim()" },
-    { file: "src/trim.ts", change: "new" },
-  ],
-  deviations: [],
-};
-const reviewed = { verdict: "approve", summary: "Does what was asked.", findings: [] };
-const usage = { input: 1_000, output: 100, cacheRead: 400, reasoning: 30 };
-
-/** One entry a request; `SAID` and `THOUGHT` are what no other stage may hear. */
-const SCRIPT: readonly ServerReply[] = [
-  {
-    reasoning: "PLAN-THOUGHT: look at both files at once.",
-    text: "PLAN-SAID: reading.",
-    calls: [
-      { name: "Read", input: { file_path: "src/auth.ts" } },
-      { name: "Grep", input: { pattern: "login", output_mode: "content" } },
-      { name: "Read", input: { file_path: "src/other.ts" } },
-    ],
-  },
-  { reasoning: "PLAN-THOUGHT: enough.", calls: [{ name: "submit_plan", input: planned }] },
-  { text: "EXECUTE-SAID", calls: [{ name: "Read", input: { file_path: "src/auth.ts" } }] },
-  {
-    reasoning: "EXECUTE-THOUGHT: one edit, one new file.",
-    calls: [
-      { name: "Edit", input: edit },
-      { name: "Write", input: { file_path: "src/trim.ts", content: trim } },
-    ],
-  },
-  { calls: [{ name: "submit_diff", input: changed }] },
-  { reasoning: "REVIEW-THOUGHT", text: "REVIEW-SAID", calls: [{ name: "submit_review", input: reviewed }] },
-].map((reply) => ({ ...reply, usage }));
-
-/** The request that meets the trouble: the one that brings the first results back. */
-const AT = 1;
-/** Requests of an undisturbed run by the stage that sends them. */
-const STAGES = { plan: [0, 1], execute: [2, 3, 4], review: [5] };
-
-async function review(name: ProviderName, replies: readonly ServerReply[], options: TestSessionOptions = {}) {
-  const workspace = tempFolder();
-  workspace.put("src/auth.ts", auth);
-  workspace.put("src/other.ts", other);
-  const clock = handClock();
-  const { live, server, requests } = await wiredSession(name, replies, { cwd: workspace.root, clock, ...options });
-  const outcome = await turned(live, clock, live.start(codeReview, { task }));
-  const [journal] = await live.host.journal(outcome.result.runId);
-  return { ...outcome, workspace, server, requests: requests(), records: journal?.records ?? [] };
-}
-
-/** What a run with this in the way of the second request leaves behind. */
-function troubled(name: ProviderName, ...trouble: readonly ServerReply[]) {
-  return review(name, [...SCRIPT.slice(0, AT), ...trouble, ...SCRIPT.slice(AT)]);
-}
 
 /** What the records of model calls say of their usage. */
 function recordedUsage(records: readonly { readonly value?: string }[]): readonly Json[] {
