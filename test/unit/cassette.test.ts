@@ -201,9 +201,8 @@ describe("a call that is stopped", () => {
     const made = tape();
     const clock = handClock();
     const stop = new AbortController();
-    const hanging = modelFrom(
-      async () => new ReadableStream({ start: (controller) => controller.enqueue(said("ab")[1]) }),
-    );
+    const delta = part({ type: "text-delta", id: "1", delta: "ab" });
+    const hanging = modelFrom(async () => new ReadableStream({ start: (controller) => controller.enqueue(delta) }));
     const { stream } = await (await recording(hanging, made.file, { clock }))
       .at(at)
       .doStream(ask("hello", { abortSignal: stop.signal }));
@@ -390,11 +389,9 @@ describe("the file", () => {
   test("that cannot be written fails the call, and every later one before it costs anything", async () => {
     const { file } = tape();
     let calls = 0;
-    const counted = modelFrom((call) => {
+    const counted = modelFrom(async (call) => {
       calls += 1;
-      return modelOf(said("ab"))
-        .doStream(call)
-        .then(({ stream }) => stream);
+      return (await modelOf(said("ab")).doStream(call)).stream;
     });
     const model = await recording(counted, file);
     rmSync(dirname(file), { recursive: true });

@@ -293,12 +293,7 @@ describe("siblings, one with a model of its own", () => {
 
   test("are written a line each, whole, and replayed without any model of the session", async () => {
     const { file, result, lines } = await recorded();
-    expect(
-      lines
-        .map((line) => JSON.parse(line).stage)
-        .slice(2, 5)
-        .sort(),
-    ).toEqual(["a", "b", "c"]);
+    expect(new Set(lines.slice(2, 5).map((line) => JSON.parse(line).stage))).toEqual(new Set(["a", "b", "c"]));
     expect(lines.map((line) => JSON.parse(line).model)).toContain("openai-compatible/other");
     const traffic = replayTraffic(file);
     const again = await session({ traffic }).run(wide, { task: "speak" });

@@ -10,6 +10,8 @@ export interface CommonFlags extends PlaceOptions {
 /** What `run` and `resume` share: how a run works here. */
 export interface WorkFlags extends CommonFlags {
   readonly model?: string;
+  /** The file that all models' answers are written to. */
+  readonly record?: string;
   readonly headless?: boolean;
   /** True keeps requests open, a number of milliseconds until the run is suspended. */
   readonly wait?: true | number;

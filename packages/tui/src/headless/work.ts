@@ -17,6 +17,7 @@ import { lineInteractor } from "./line-interactor.ts";
 import { createLinePrompt } from "./line-prompt.ts";
 import { rootOf } from "./lookup.ts";
 import { createReporter } from "./reporter.ts";
+import { trafficOf } from "./traffic.ts";
 import type { WorkFlags } from "./work-flags.ts";
 
 /** One run to start or take up. */
@@ -52,8 +53,10 @@ export async function work(
   const chosen = model?.why === undefined ? {} : { model: { id: model.id, why: model.why } };
   if (model?.why !== undefined) terminal.err(`sluice: ${visible(`model ${model.id} (${model.why})`)}\n`);
   const interactors = isInteractive(flags, context) ? [lineInteractor(promptOf(context), terminal.prompts)] : [];
+  const models = trafficOf({ record: flags.record, model, here, resumed: past !== undefined });
   const session = createSession({
     ...(model === undefined ? {} : { model: model.id }),
+    ...(models === undefined ? {} : { traffic: models.traffic }),
     mode,
     allow,
     ...sessionOptionsOf(config),
@@ -67,7 +70,7 @@ export async function work(
     onFault: ({ by, message }) => terminal.err(`sluice: ${visible(`${by}: ${message}`)}\n`),
   });
   try {
-    return await followRun(begin(session), {
+    const followed = await followRun(begin(session), {
       reporter: createReporter(flags.outputFormat, terminal),
       terminal,
       failOnDenied: flags.failOnDenied === true,
@@ -78,6 +81,8 @@ export async function work(
       resume: (runId) => commandLine(["resume", runId], place, here, env),
       answer: ({ runId, requestId }) => commandLine(["answer", rootOf(runId), requestId], place, here, env),
     });
+    for (const line of models?.said() ?? []) terminal.err(`sluice: ${visible(line)}\n`);
+    return followed;
   } finally {
     await session.close();
   }
