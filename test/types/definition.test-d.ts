@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { Json } from "../../packages/core/src/base/json.ts";
 import { done, fail, fanOut, route, to } from "../../packages/core/src/definition/choices.ts";
+import { state } from "../../packages/core/src/definition/custom-state.ts";
 import { pipeline } from "../../packages/core/src/definition/pipeline.ts";
 import { stage } from "../../packages/core/src/definition/stage.ts";
 import type { In, Out, Pipeline } from "../../packages/core/src/definition/types.ts";
@@ -187,3 +188,21 @@ stage({
   completionSchema: z.object({}),
   turnCap: 1,
 });
+
+// Stages written where they are used are typed as those held in a constant.
+const inline = pipeline({
+  id: "inline",
+  input: z.object({ task: z.string() }),
+  stages: {
+    one: stage({ prompt: "1", completionTool: "a", completionSchema: z.object({ n: z.number() }), turnCap: 1 }),
+    two: stage({ prompt: "2", completionTool: "b", completionSchema: z.object({ m: z.string() }), turnCap: 1 }),
+    three: state({ kind: "k", output: z.object({ k: z.boolean() }), inputSchema: z.object({ q: z.string() }) }),
+  },
+  initial: "one",
+  next: {
+    one: ({ output }) => (output.n > 1 ? to("two") : to("three", { q: "" })),
+    two: ({ output }) => done(output.m),
+    three: ({ output }) => done(output.k),
+  },
+});
+run(inline, { task: "" }) satisfies string | boolean;

@@ -20,7 +20,7 @@ const KEYS = ["kind", "reads", "options", "output"];
  */
 export function state<const A extends Record<string, AnyState> = Record<never, never>, O = unknown, I = undefined>(
   options: StateOptions<A, O, I>,
-): State<O, I>;
+): State<O, NoInfer<I>>;
 export function state(given: CustomOptions): State {
   const { kind, reads: _typesOnly, options, output, ...common } = given;
   const report = createReport();

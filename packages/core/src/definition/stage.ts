@@ -38,7 +38,7 @@ const AGENT_KEYS = [
  */
 export function stage<const A extends Record<string, AnyState> = Record<never, never>, O = unknown, I = undefined>(
   options: StageOptions<A, O, I>,
-): Stage<O, I>;
+): Stage<O, NoInfer<I>>;
 export function stage(options: AgentOptions): State & { readonly kind: "agent" } {
   const { reads: _typesOnly, prompt, visibility, model, temperature, maxOutputTokens, ...rest } = options;
   const { completionTool, completionSchema, turnCap, ...common } = rest;
