@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { at, call, type Desk, desk, type Ended, finishes, lines, printed, textAt, turn } from "../support/command.ts";
+import { FILESYSTEM } from "../support/mcp.ts";
 
 const JSON_OUT = ["--output-format", "json"];
 const WORK = `import { done, pipeline, stage } from "@sluice/core";
@@ -277,6 +278,23 @@ describe("what a config decides", () => {
     expect(existsSync(join(here.folder, "passed"))).toBe(true);
     expect(ended.stderr).toContain("commands get NPM_TOKEN; tools Greet; a guard hook");
   });
+});
+
+test("its MCP servers serve its runs, and their mistakes are told like all others", async () => {
+  const here = desk();
+  here.write("a.txt", "what the file says");
+  const servers = JSON.stringify({ files: { command: process.execPath, args: [FILESYSTEM, here.folder] } });
+  const mine = pipelineOf("ours", 'allowedTools: ["mcp__files__read_text_file"], ');
+  here.write("sluice.config.ts", configOf(here, `mcpServers: ${servers}, pipelines: { mine: ${mine} }`));
+  const model = script(here, turn(call("mcp__files__read_text_file", { path: join(here.folder, "a.txt") })));
+  const ended = await run(here, "mine", "x", "--model", model, "--trust");
+  expect(printed(ended)).toMatchObject({ status: "completed", denied: [] });
+  expect(ended.stderr).toContain("sluice.config.ts decides: MCP servers files");
+
+  here.write("sluice.config.ts", configOf(here, 'maxParallel: 0, mcpServers: { a__b: { command: "x", url: "y" } }'));
+  const wrong = await run(here, "codeReview", "x", "--model", model, "--trust");
+  expect(refusal(wrong)).toEqual([2, "config_invalid"]);
+  expect(textAt(printed(wrong), "error", "message")).toMatch(/maxParallel: [\s\S]*mcpServers.*a__b/);
 });
 
 describe("a run", () => {

@@ -17,6 +17,7 @@ import {
   type SluiceOptions,
   turn,
 } from "../support/command.ts";
+import { FILESYSTEM } from "../support/mcp.ts";
 
 const KEY = "sk-ant-0123456789abcdefghijklmnop";
 const MODEL = { SLUICE_MODEL: "anthropic/some-model", ANTHROPIC_API_KEY: KEY };
@@ -214,6 +215,32 @@ test("a config with mistakes, and one that is a link, are told with what mends t
     0,
     [{ status: "warning", message: expect.stringContaining("is a link") }],
   ]);
+});
+
+test("MCP servers of a trusted config are started and their tools listed; one that does not start stops only who needs it", async () => {
+  const here = desk();
+  const good = { command: process.execPath, args: [FILESYSTEM, here.folder] };
+  const servers = {
+    files: good,
+    gone: { command: "no-such-program-anywhere" },
+    spare: { command: "nor-this", optional: true },
+  };
+  here.write("sluice.config.mjs", `export default { mcpServers: ${JSON.stringify(servers)} };`);
+  expect((await doctor(here, { env: MODEL })).of("mcp files")).toEqual([]);
+  await here.sluice(["run", "codeReview", "x", "--trust", "--model", "nobody/x"]);
+  const found = await doctor(here, { env: MODEL });
+  expect(found.code).toBe(0);
+  expect(found.of("mcp files")).toMatchObject([
+    { status: "ok", message: expect.stringMatching(/^\d+ tools: .*read_text_file/) },
+  ]);
+  expect(found.of("mcp gone")).toMatchObject([
+    {
+      status: "missing",
+      message: expect.stringContaining("no-such-program-anywhere"),
+      mend: expect.stringContaining("optional"),
+    },
+  ]);
+  expect(found.of("mcp spare")).toMatchObject([{ status: "missing", mend: "mend it; runs go on without it" }]);
 });
 
 const SEEN: TerminalFacts = { stdin: true, stdout: true, stderr: true, columns: 120, rows: 40, colourBits: 24 };

@@ -39,12 +39,14 @@ export { type ConfigSource, JOURNAL_VERSION, type PipelineSource, startOf } from
 export { createSession, type ResumeOptions, type Session, type StartOptions } from "./session.ts";
 export { builtinTools } from "./tools/builtin.ts";
 export { carriedRipgrep } from "./tools/grep-ripgrep.ts";
-export type {
-  McpHttpServer,
-  McpServerConfig,
-  McpServerLimits,
-  McpServers,
-  McpStdioServer,
+export {
+  type McpHttpServer,
+  type McpServerConfig,
+  type McpServerLimits,
+  type McpServers,
+  type McpStdioServer,
+  readMcpServers,
 } from "./tools/mcp/config.ts";
+export { type McpProbe, type McpProbeOptions, probeMcpServers } from "./tools/mcp/probe.ts";
 export type { McpFault } from "./tools/mcp/servers.ts";
 export { endProcessesOf } from "./tools/process.ts";

@@ -2,6 +2,7 @@ import { createSecretFilter, type JsonObject, redactText, systemClock, visible }
 import { MODEL_PROVIDERS } from "@sluice/stages";
 import type { Check } from "../project/checks/check.ts";
 import { checkMachine } from "../project/checks/machine.ts";
+import { checkMcpServers } from "../project/checks/mcp.ts";
 import { checkModels } from "../project/checks/models.ts";
 import { checkProject } from "../project/checks/project.ts";
 import { checkStore } from "../project/checks/store.ts";
@@ -11,8 +12,9 @@ import { type Environment, readSettings } from "../project/environment.ts";
 import { placeOf, workspaceOf } from "../project/place.ts";
 import { createTrust } from "../project/trust.ts";
 import type { CommandContext } from "./context.ts";
-import { EXIT } from "./exit-code.ts";
+import { EXIT, STOPPED } from "./exit-code.ts";
 import { write } from "./output.ts";
+import { onStopSignal } from "./signals.ts";
 import type { Terminal, Tone } from "./terminal.ts";
 import type { CommonFlags } from "./work-flags.ts";
 
@@ -21,7 +23,17 @@ export interface DoctorRequest {
 }
 
 /** `sluice doctor`: what a run would find here. Changes nothing; asks the local Ollama and starts trusted MCP servers, nobody else. */
-export async function doctor({ flags }: DoctorRequest, { terminal, env, here }: CommandContext): Promise<number> {
+export async function doctor({ flags }: DoctorRequest, context: CommandContext): Promise<number> {
+  // What a server started is ended with this process, also when somebody ends that early.
+  const ignoreSignals = onStopSignal((signal) => process.exit(STOPPED[signal]));
+  try {
+    return await examine(flags, context);
+  } finally {
+    ignoreSignals();
+  }
+}
+
+async function examine(flags: CommonFlags, { terminal, env, here }: CommandContext): Promise<number> {
   const workspace = workspaceOf(flags, here);
   const project = await checkProject(findCode(workspace), createTrust(env));
   const settings = project.config?.settings;
@@ -31,6 +43,7 @@ export async function doctor({ flags }: DoctorRequest, { terminal, env, here }: 
     ...(await checkModels({ env, settings, workspace, clock: systemClock })),
     ...(await checkStore(place)),
     ...project.checks,
+    ...(await checkMcpServers({ settings, workspace, env })),
     ...checkTerminal(terminal.facts(), env),
   ];
   const clean = cleanerOf(env);

@@ -30,7 +30,7 @@ export function trustQuestion(root: string, code: CodeDigests, state: TrustState
 
 /** What a config decides that widens what a run may do, in words; '' when there is nothing of that. */
 export function powersOf(settings: ProjectSettings, flags: { readonly mode?: SecurityMode | undefined }): string {
-  const { mode, allow = [], passEnv, baseUrls, tools, executors, onCall } = settings;
+  const { mode, allow = [], passEnv, baseUrls, tools, executors, onCall, mcpServers = {} } = settings;
   const names = (list: readonly string[]): string => list.join(", ");
   return [
     ...(mode === undefined || mode === "ask" || flags.mode !== undefined ? [] : [`mode ${mode}`]),
@@ -38,6 +38,7 @@ export function powersOf(settings: ProjectSettings, flags: { readonly mode?: Sec
     ...(passEnv.length === 0 ? [] : [`commands get ${names(passEnv)}`]),
     ...Object.entries(baseUrls).map(([provider, url]) => `${provider} is at ${url}`),
     ...(tools.length === 0 ? [] : [`tools ${names(tools.map(({ name }) => name))}`]),
+    ...(Object.keys(mcpServers).length === 0 ? [] : [`MCP servers ${names(Object.keys(mcpServers))}`]),
     ...(executors.length === 0 ? [] : [`kinds of state ${names(executors.map(({ kind }) => kind))}`]),
     ...(onCall === undefined ? [] : ["a guard hook"]),
   ].join("; ");

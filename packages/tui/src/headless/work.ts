@@ -91,13 +91,15 @@ export async function work(
 /** What only the config decides. */
 function sessionOptionsOf(config: LoadedConfig | undefined): Partial<SessionOptions> {
   if (config === undefined) return {};
-  const { tools, executors, onCall, secrets, passEnv, baseUrls, prices, requestTimeoutMs } = config.settings;
+  const { tools, executors, onCall, secrets, passEnv, baseUrls, prices, mcpServers, requestTimeoutMs } =
+    config.settings;
   return {
     tools,
     executors,
     secrets,
     passEnv,
     baseUrls,
+    ...(mcpServers === undefined ? {} : { mcpServers }),
     ...(prices === undefined ? {} : { prices }),
     ...(onCall === undefined ? {} : { onCall }),
     ...(requestTimeoutMs === undefined ? {} : { requestTimeoutMs }),

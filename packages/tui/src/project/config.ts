@@ -1,5 +1,5 @@
 import type { AnyPipeline, GuardHook, SecurityMode, StateExecutor, Tool } from "@sluice/core";
-import type { PriceOption } from "@sluice/stages";
+import type { McpServers, PriceOption } from "@sluice/stages";
 
 /** What a project decides about its runs, in `sluice.config.ts`. What the command line or the environment says wins. */
 export interface SluiceConfig {
@@ -23,6 +23,8 @@ export interface SluiceConfig {
   readonly defaultPipeline?: string;
   /** Added to the built-in tools; one with a built-in's name takes its place. */
   readonly tools?: readonly Tool[];
+  /** MCP servers by name, whose tools become `mcp__<name>__<tool>`; started by the first run that could call them. */
+  readonly mcpServers?: McpServers;
   /** Added to the kinds of state that come with Sluice. */
   readonly executors?: readonly StateExecutor[];
   /** Asked about every approved call, before the pipeline's and the state's own hooks. */

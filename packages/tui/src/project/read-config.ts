@@ -11,7 +11,7 @@ import {
   type StateExecutor,
   type Tool,
 } from "@sluice/core";
-import { MODEL_PROVIDERS, modelFacts, type PriceOption } from "@sluice/stages";
+import { type McpServers, MODEL_PROVIDERS, modelFacts, type PriceOption, readMcpServers } from "@sluice/stages";
 import type { SluiceConfig } from "./config.ts";
 import {
   checkedBy,
@@ -40,6 +40,7 @@ export interface ProjectSettings {
   readonly pipelines: ReadonlyMap<string, LoadedPipeline>;
   readonly defaultPipeline?: string | undefined;
   readonly tools: readonly Tool[];
+  readonly mcpServers?: McpServers | undefined;
   readonly executors: readonly StateExecutor[];
   readonly onCall?: GuardHook | undefined;
   readonly protectedPaths: readonly string[];
@@ -104,6 +105,7 @@ const FIELDS = {
   pipelines: recordOf(that(isPipeline, "has to be a pipeline", "give what pipeline({ … }) returns"), pipelineName),
   defaultPipeline: text,
   tools: listOf(that(isTool, "has to be a tool", "give what defineTool({ … }) returns")),
+  mcpServers: checkedBy((value): value is McpServers => isPlain(value), readMcpServers),
   executors: listOf(that(isExecutor, "has to be an executor", "an object with kind and act")),
   onCall: that(isFunction, "has to be a function", "(call, ctx) => undefined, or { veto: reason }"),
   protectedPaths: listOf(plainPath),
@@ -158,6 +160,7 @@ export function readConfig(file: string, root: string, value: unknown, known: It
     pipelines,
     defaultPipeline,
     tools,
+    mcpServers: read("mcpServers", FIELDS.mcpServers),
     executors,
     onCall: read("onCall", FIELDS.onCall),
     protectedPaths: (read("protectedPaths", FIELDS.protectedPaths) ?? []).map((path) => realPath(resolve(root, path))),

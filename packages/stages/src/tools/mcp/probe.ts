@@ -1,0 +1,66 @@
+import { type AnyPipeline, type Clock, done, messageOf, pipeline, stage, systemClock } from "@sluice/core";
+import { z } from "zod";
+import { sessionSecrets } from "../../secrets.ts";
+import type { McpServers } from "./config.ts";
+import { prefixOf } from "./names.ts";
+
+/** What came of starting one MCP server. */
+export interface McpProbe {
+  readonly name: string;
+  /** Its tools by the server's own names; undefined when it did not start. */
+  readonly tools: readonly string[] | undefined;
+  /** Why it did not start, and what is wrong with single tools of it. */
+  readonly faults: readonly string[];
+}
+
+export interface McpProbeOptions {
+  /** The workspace. */
+  readonly cwd: string;
+  /** What servers get, less the secrets, as in a session. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly secrets?: readonly string[];
+  readonly passEnv?: readonly string[];
+  readonly clock?: Clock;
+}
+
+/** Starts each server, lists its tools, and ends it, as a session would. Throws Validation `mcp_servers_invalid`. */
+export async function probeMcpServers(servers: McpServers, options: McpProbeOptions): Promise<readonly McpProbe[]> {
+  const { cwd, env, secrets = [], passEnv = [], clock = systemClock } = options;
+  // Loaded when servers are looked at, as a session does.
+  const { createMcpSource } = await import("./servers.ts");
+  const all = callsEverything();
+  return await Promise.all(
+    Object.entries(servers).map(async ([name, config]): Promise<McpProbe> => {
+      const faults: string[] = [];
+      const source = createMcpSource({
+        servers: { [name]: { ...config, optional: false } },
+        clock,
+        root: cwd,
+        onFault: ({ message }) => void faults.push(message),
+      });
+      const given = source.keys;
+      const { filter, childEnv } = sessionSecrets(env, { named: secrets, passed: passEnv, values: [], given });
+      try {
+        const tools = await source.toolsFor(all.spec, { runId: "doctor", env: childEnv, secrets: filter });
+        return { name, tools: tools.map((tool) => tool.name.slice(prefixOf(name).length)), faults };
+      } catch (thrown) {
+        return { name, tools: undefined, faults: [...faults, messageOf(thrown)] };
+      } finally {
+        await source.close();
+      }
+    }),
+  );
+}
+
+/** Servers are started for pipelines that could call them. */
+function callsEverything(): AnyPipeline {
+  const everything = stage({
+    prompt: "Nobody runs this.",
+    allowedTools: [{ tool: "mcp__*", optional: true }],
+    completionTool: "finish",
+    completionSchema: z.object({}),
+    turnCap: 1,
+  });
+  const next = { everything: () => done(null) };
+  return pipeline({ id: "probe", input: z.object({}), stages: { everything }, initial: "everything", next });
+}
