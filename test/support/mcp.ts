@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { type ActScope, done, type Json, pipeline, type SluiceEvent } from "@sluice/core";
-import type { McpHttpServer, McpStdioServer, RunResult, SessionOptions } from "@sluice/stages";
+import type { McpServers, McpStdioServer, RunResult, SessionOptions } from "@sluice/stages";
 import { z } from "zod";
 import {
   caller,
@@ -85,7 +85,7 @@ export interface Used {
 
 /** A session with MCP servers. */
 export function mcpSession(
-  mcpServers: Readonly<Record<string, McpStdioServer | McpHttpServer>>,
+  mcpServers: McpServers,
   options: TestSessionOptions = {},
 ): { readonly live: TestSession; readonly faults: string[] } {
   const faults: string[] = [];
@@ -96,7 +96,7 @@ export function mcpSession(
 
 /** Runs one stage that makes calls, in a session with these servers. */
 export async function useServers(
-  mcpServers: Readonly<Record<string, McpStdioServer | McpHttpServer>>,
+  mcpServers: McpServers,
   act: (call: Call, scope: ActScope) => Promise<unknown>,
   options: TestSessionOptions & { readonly allowedTools?: readonly string[] } = {},
 ): Promise<Used> {

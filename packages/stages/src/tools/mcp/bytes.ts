@@ -75,7 +75,9 @@ export async function* eventData(
   let size = 0;
   const lines = createLines(maxBytes, (line) => {
     if (line === "") {
-      if (data.length > 0 && (name === "" || name === "message")) ready.push(data.join("\n"));
+      const text = data.join("\n");
+      // Some begin a stream with an event that has an id and nothing else.
+      if (text.trim() !== "" && (name === "" || name === "message")) ready.push(text);
       name = "";
       data = [];
       size = 0;

@@ -5,6 +5,8 @@ import { failure } from "../results.ts";
 /** Characters of an answer that are kept as it came. */
 const LONGEST_KEPT = 2 * KEPT_HALF;
 const LONGEST_WORD = 300;
+/** Values of a structured answer that are looked for in its texts. */
+const MOST_LEAVES = 200;
 
 /** One piece of an answer as a model reads it. */
 interface Shown {
@@ -51,20 +53,30 @@ function piecesOf(answer: JsonObject): readonly Shown[] {
   const pieces = Array.isArray(content) ? content.map(shownPart) : [];
   if (toolResult !== undefined)
     pieces.push(said(typeof toolResult === "string" ? toolResult : JSON.stringify(toolResult)));
-  // Servers repeat it as text for clients that only read text.
-  const structured = structuredContent === undefined ? undefined : JSON.stringify(structuredContent);
-  if (structured !== undefined && !pieces.some(({ text }) => isSame(text, structured))) pieces.push(said(structured));
+  // Servers repeat it as text for clients that only read text, in one form or another.
+  if (structuredContent !== undefined && !isSaid(structuredContent, pieces))
+    pieces.push(said(JSON.stringify(structuredContent)));
   return pieces;
 }
 
-function isSame(text: string, json: string): boolean {
-  if (text.length > 4 * json.length + 1_000) return false;
-  try {
-    return JSON.stringify(JSON.parse(text)) === json;
-  } catch {
-    // Most texts are not JSON.
-    return false;
-  }
+/** Whether every value in it is somewhere in the texts. Of many values that is not looked for. */
+function isSaid(structured: Json, pieces: readonly Shown[]): boolean {
+  const text = pieces.map((piece) => piece.text).join("\n");
+  const values = leaves(structured, []);
+  return values.length <= MOST_LEAVES && values.every((value) => text.includes(value) || text.includes(quoted(value)));
+}
+
+/** Adds up to one more value than is looked for. */
+function leaves(value: Json, found: string[]): readonly string[] {
+  if (found.length > MOST_LEAVES || value === null) return found;
+  if (typeof value === "object") for (const member of Object.values(value)) leaves(member, found);
+  else found.push(String(value));
+  return found;
+}
+
+/** As it stands inside of JSON. */
+function quoted(value: string): string {
+  return JSON.stringify(value).slice(1, -1);
 }
 
 function shownPart(part: Json): Shown {

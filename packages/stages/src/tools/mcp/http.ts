@@ -1,5 +1,6 @@
 import type { JSONRPCMessage, MCPTransport, MCPTransportSendOptions } from "@ai-sdk/mcp";
 import { isJsonObject, messageOf, parseJson, systemClock } from "@sluice/core";
+import { systemCode } from "../results.ts";
 import { bodyText, eventData } from "./bytes.ts";
 import { createInbox, type End, type Inbox, type InboxOptions, NO_ANSWER } from "./inbox.ts";
 import type { McpSdk } from "./sdk.ts";
@@ -42,12 +43,13 @@ export class HttpTransport implements MCPTransport {
   #listening: "not yet" | "open" | "lost" | "never" = "not yet";
   #end: End | undefined;
   #gone: Promise<void> | undefined;
+  readonly #saying = new Set<Promise<void>>();
 
   constructor(options: HttpOptions) {
     this.#options = options;
     const post = (message: JSONRPCMessage): void => {
       // What cannot be said is not worth failing for: the server hears nothing more of it anyway.
-      this.#post(message, undefined).then(discard, () => undefined);
+      this.#post(message).then(discard, () => undefined);
     };
     this.#inbox = createInbox({
       validate: options.validate,
@@ -58,7 +60,11 @@ export class HttpTransport implements MCPTransport {
       cancel: (requestId) => {
         // Without sessions, closing the answer's stream says it.
         if (this.#hasSessions())
-          post({ jsonrpc: "2.0", method: "notifications/cancelled", params: { requestId, reason: "stopped" } });
+          this.#sayLast({
+            jsonrpc: "2.0",
+            method: "notifications/cancelled",
+            params: { requestId, reason: "stopped" },
+          });
       },
       end: (end) => this.end(end),
     });
@@ -127,18 +133,50 @@ export class HttpTransport implements MCPTransport {
     };
   }
 
-  #post(message: JSONRPCMessage, options: MCPTransportSendOptions | undefined): Promise<Response> {
-    const { signal } = this.#closing;
+  /** Sends what is said also when the connection is being closed, within its time. */
+  #sayLast(message: JSONRPCMessage): void {
+    const saying = this.#inTime((signal) => this.#request(message, {}, signal));
+    this.#saying.add(saying);
+    void saying.then(() => this.#saying.delete(saying));
+  }
+
+  /** For what the server may hear or not: it is not waited for longer, and a failure is no news. */
+  async #inTime(request: (signal: AbortSignal) => Promise<Response>): Promise<void> {
+    const late = new AbortController();
+    const disarm = systemClock.after(GOODBYE_MS, () => late.abort());
+    try {
+      discard(await request(late.signal));
+    } catch {
+      // It is gone, or does not listen: its own time limits end what was left.
+    } finally {
+      disarm();
+    }
+  }
+
+  async #post(message: JSONRPCMessage, options: MCPTransportSendOptions = {}): Promise<Response> {
+    const own = this.#closing.signal;
+    const signal = options.signal === undefined ? own : AbortSignal.any([own, options.signal]);
+    try {
+      return await this.#request(message, options, signal);
+    } catch (thrown) {
+      if (signal.aborted) throw thrown;
+      // The platform says "fetch failed", and why only in the cause.
+      const cause = thrown instanceof Error && thrown.cause instanceof Error ? thrown.cause : thrown;
+      throw new Error(`the request failed: ${systemCode(cause) ?? messageOf(cause)}`, { cause: thrown });
+    }
+  }
+
+  #request(message: JSONRPCMessage, options: MCPTransportSendOptions, signal: AbortSignal): Promise<Response> {
     return fetch(this.#options.url, {
       method: "POST",
       headers: {
         ...this.#headers(),
         "content-type": "application/json",
         accept: "application/json, text/event-stream",
-        ...(this.#hasSessions() ? {} : { ...options?.headers, ...routingHeaders(message) }),
+        ...(this.#hasSessions() ? {} : { ...options.headers, ...routingHeaders(message) }),
       },
       body: JSON.stringify(message),
-      signal: options?.signal === undefined ? signal : AbortSignal.any([signal, options.signal]),
+      signal,
       // Keys in the headers are for this address only.
       redirect: "error",
     });
@@ -213,17 +251,10 @@ export class HttpTransport implements MCPTransport {
   }
 
   async #leave(): Promise<void> {
+    await Promise.all(this.#saying);
     if (this.#session === undefined || this.#end?.code === "forgotten") return;
-    const late = new AbortController();
-    const disarm = systemClock.after(GOODBYE_MS, () => late.abort());
-    try {
-      const headers = this.#headers();
-      discard(await fetch(this.#options.url, { method: "DELETE", headers, signal: late.signal, redirect: "error" }));
-    } catch {
-      // It is gone, or takes no leave: then its own time limit ends the session.
-    } finally {
-      disarm();
-    }
+    const headers = this.#headers();
+    await this.#inTime((signal) => fetch(this.#options.url, { method: "DELETE", headers, signal, redirect: "error" }));
   }
 }
 

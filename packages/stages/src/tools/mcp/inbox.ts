@@ -85,8 +85,7 @@ export function createInbox(options: InboxOptions): Inbox {
 
   const takeAnswer = (id: number, message: JsonObject): void => {
     try {
-      const fault = jsonFault(message);
-      if (fault !== undefined) throw new Error(fault);
+      if (jsonFault(message) !== undefined) throw new Error("it is nested too deeply");
       deliver(id, options.validate(message));
     } catch (thrown) {
       fail(id, BAD_ANSWER, `the answer is not one of the protocol: ${messageOf(thrown).slice(0, 300)}`);
