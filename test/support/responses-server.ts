@@ -134,7 +134,7 @@ export function readResponses(body: JsonObject): WireRequest {
   const messages: WireMessage[] = [];
   for (const item of objects(body.input)) {
     const role = word(item.role);
-    switch (item.type ?? role) {
+    switch (word(item.type) || role) {
       case "system":
       case "developer":
         system += textOf(item.content, "input_text");

@@ -3,7 +3,6 @@ import { CUT, failureOf } from "./failure.ts";
 import { usageOf, warningText, word } from "./provider-facts.ts";
 import { providerData, toBase64, toJson } from "./provider-json.ts";
 import type {
-  AssistantPart,
   FilePart,
   FinishReason,
   ModelFailure,
@@ -12,6 +11,7 @@ import type {
   ModelUsage,
   ProviderData,
 } from "./reply.ts";
+import { type Block, type BlockKind, type Draft, messageOf } from "./reply-message.ts";
 import { parseToolInput, uniqueCallId, wireInput, wireNameOf } from "./tool-input.ts";
 
 /** A reply longer than this is refused, since nothing else bounds what a broken or hostile server streams: 32 MiB of characters. */
@@ -32,15 +32,6 @@ export interface ReplyOptions {
   readonly onText?: (delta: string, kind: "text" | "reasoning") => void;
 }
 
-type BlockKind = "text" | "reasoning";
-/** A text or reasoning block that is still being streamed. */
-interface Block {
-  readonly type: BlockKind;
-  text: string;
-  metadata: ProviderData | undefined;
-}
-
-type Draft = Block | Exclude<AssistantPart, { type: "text" | "reasoning" }>;
 type FinishPart = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
 /** What an end said, read once. */
 type Finish = {
@@ -172,7 +163,7 @@ export class ReplyBuilder {
     for (const [type, count] of this.#ignored) this.#warn(`ignored in the stream: ${type} (${count})`);
 
     const text = this.#parts.reduce((all, part) => (part.type === "text" ? all + part.text : all), "");
-    const content = messageOf(this.#parts.map(sealed).filter((part) => part !== undefined));
+    const content = messageOf(this.#parts);
     const { id, model } = this.#response;
     return {
       ok: true,
@@ -324,23 +315,6 @@ export class ReplyBuilder {
   #warn(warning: string): void {
     if (this.#warnings.length < MAX_WARNINGS) this.#warnings.push(warning.slice(0, 300));
   }
-}
-
-/** Blank text says nothing and some providers refuse it; with metadata it may carry a signature. */
-function sealed(part: Draft): AssistantPart | undefined {
-  if (part.type !== "text" && part.type !== "reasoning") return part;
-  const { type, text, metadata } = part;
-  if (metadata !== undefined) return { type, text, providerOptions: metadata };
-  return text.trim() === "" ? undefined : { type, text };
-}
-
-/**
- * Reasoning leads to something and notes belong to something: services refuse a message that is nothing else, or that
- * ends with reasoning.
- */
-function messageOf(parts: readonly AssistantPart[]): AssistantPart[] {
-  const end = parts.findLastIndex(({ type }) => type !== "reasoning" && type !== "reasoning-file" && type !== "custom");
-  return end < 0 ? [] : parts.filter(({ type }, at) => at <= end || type === "custom");
 }
 
 const FINISH_REASONS: readonly FinishReason[] = ["stop", "length", "content-filter", "tool-calls", "other"];
