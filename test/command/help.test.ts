@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { desk, printed, textAt } from "../support/command.ts";
 
-const COMMANDS = ["run", "demo", "runs", "show", "resume", "answer", "cancel", "audit"];
+const COMMANDS = ["run", "demo", "runs", "show", "resume", "answer", "cancel", "audit", "doctor"];
 
 describe("help", () => {
   test("every command has a help with a description, its options and examples, on stdout and exit 0", async () => {
@@ -20,7 +20,7 @@ describe("help", () => {
   test("the help of run names every option of it, and --wait with an equals sign", async () => {
     const { stdout } = await desk().sluice(["help", "run"]);
     const options =
-      "model headless output-format input cwd mode allow max-parallel store adopt-store fail-on-denied trust";
+      "model headless output-format input cwd mode allow max-parallel store adopt-store fail-on-denied trust no-config";
     for (const option of options.split(" ")) expect(stdout).toContain(`--${option}`);
     expect(stdout).toContain("--wait[=duration]");
     expect(stdout).toContain("130 and 143");
