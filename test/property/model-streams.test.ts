@@ -87,6 +87,25 @@ test("a stream of parts that hold nothing is cut off, too", async () => {
   expect(end).toMatchObject({ status: "failed", model: { played: 1 } });
 }, 120_000);
 
+test("an id that a call of the provider's own has is not given to another", async () => {
+  const world = hostileWorld(1);
+  const unnamed = { type: "tool-call", toolCallId: "", toolName: TOOLS.read };
+  const theirs = part({ ...unnamed, input: '{"a":1}', providerExecuted: true });
+  const ours = part({ ...unnamed, input: '{"a":2}' });
+  const streams = [[theirs], [ours], []].map((parts) => streamOf([...parts, finish("tool-calls")]));
+  const end = await world.tell(plainStory(streams));
+  await judge(world, end);
+  expect(end.ran).toHaveLength(1);
+});
+
+test("a run that is cancelled in the moment in which its stream opens ends at once", async () => {
+  const world = hostileWorld(1);
+  const hanging: RandomStream = { ...streamOf([]), ending: "hang" };
+  const end = await world.tell({ ...plainStory([hanging]), cancelAt: 1 });
+  await judge(world, end);
+  expect(end.status).toBe("cancelled");
+});
+
 function streamOf(parts: readonly unknown[]): RandomStream {
   return {
     parts: parts.map((value) => ({ value, trap: false })),
