@@ -188,6 +188,13 @@ export function endProcessesOf(runId: string, clock: Clock = systemClock): Promi
   return endAll((environment) => [`${mark}\0`, `${mark}/`].some((own) => environment.includes(own)), clock);
 }
 
+/** The same as `endSurvivors`, at once: for the moment this process ends, when nothing can be waited for any more. */
+export function killSurvivors(idempotencyKey: string): void {
+  if (process.platform !== "linux") return;
+  const mark = `${marked(CALL_VARIABLE, idempotencyKey)}\0`;
+  for (const name of processNames()) if (`\0${environmentOf(name)}`.includes(mark)) sendSignal(Number(name), "SIGKILL");
+}
+
 async function endAll(isMeant: (environment: string) => boolean, clock: Clock): Promise<void> {
   const first = await survivors(isMeant);
   if (first.length === 0) return;
@@ -208,12 +215,15 @@ async function endAll(isMeant: (environment: string) => boolean, clock: Clock): 
 async function survivors(isMeant: (environment: string) => boolean): Promise<readonly number[]> {
   if (process.platform !== "linux") return [];
   const found: number[] = [];
-  for (const [index, name] of readdirSync("/proc").entries()) {
+  for (const [index, name] of processNames().entries()) {
     if (index % 200 === 199) await setImmediate();
-    if (!/^\d+$/.test(name) || Number(name) === process.pid) continue;
     if (isMeant(`\0${environmentOf(name)}`)) found.push(Number(name));
   }
   return found;
+}
+
+function processNames(): readonly string[] {
+  return readdirSync("/proc").filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
 }
 
 /** How a variable stands in /proc, which is bytes. */

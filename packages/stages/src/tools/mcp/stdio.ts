@@ -2,7 +2,16 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import type { JSONRPCMessage, MCPTransport, MCPTransportSendOptions } from "@ai-sdk/mcp";
 import { type Clock, messageOf, systemClock } from "@sluice/core";
-import { CALL_VARIABLE, endGroup, endSurvivors, groupLives, RUN_VARIABLE, signalGroup, within } from "../process.ts";
+import {
+  CALL_VARIABLE,
+  endGroup,
+  endSurvivors,
+  groupLives,
+  killSurvivors,
+  RUN_VARIABLE,
+  signalGroup,
+  within,
+} from "../process.ts";
 import { systemCode } from "../results.ts";
 import { createLines } from "./bytes.ts";
 import { createInbox, type End, type Inbox, type InboxOptions } from "./inbox.ts";
@@ -141,6 +150,7 @@ export class StdioTransport implements MCPTransport {
     // The number of one that ended may be another's by now.
     if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null)
       signalGroup(child.pid, "SIGKILL");
+    killSurvivors(this.#mark);
   }
 
   #write(message: JSONRPCMessage): void {
