@@ -215,7 +215,7 @@ function beginTake({ call, kind, position, model, tape, place, options, known }:
       stage,
       turn,
       attempt,
-      model: model.id,
+      model: mask.text(model.id),
       call: kind,
       request,
       opened,
