@@ -65,6 +65,15 @@ test("a custom tool writes inside its scope, and is denied outside of it", () =>
   });
 });
 
+test("two tools of an MCP server copy a file, and a third is denied", () => {
+  const { status, stdout, stderr } = run("mcp-files.ts");
+  expect({ status, stdout, stderr: withoutNodeNotice(stderr) }).toEqual({
+    status: 0,
+    stdout: "completed denied: mcp__files__move_file (no_interactor)\ncopy.txt: The gate is closed at night.\n",
+    stderr: "",
+  });
+});
+
 test("a rule approves what it covers and denies the rest", () => {
   const { status, stdout } = run("approve-by-rule.ts");
   expect(status).toBe(0);
