@@ -143,14 +143,20 @@ describe.each(PROVIDERS)("a stage over %s", (provider: ProviderName) => {
     ).not.toContain(TEST_KEY);
   });
 
-  test("arguments cut off by the output limit are a typed error, and the call does not run", async () => {
+  test.each([
+    ["the output limit", "length"],
+    ["a content filter", "filter"],
+  ])("a call cut off by %s is a typed error and does not run, also if it looks whole", async (_what, stop) => {
     const { ran, result, requests } = await run([
-      { calls: [look(1), { name: "Mark", rawInput: '{"text":"half of it' }], stop: "length" },
+      { calls: [look(1), { name: "Mark", input: {} }], stop },
+      { calls: [look(2), { name: "Mark", rawInput: '{"text":"half of it' }], stop },
       { calls: [finish()] },
     ]);
     expect(result.status).toBe("completed");
     expect(ran.filter((line) => line.startsWith("Mark"))).toEqual([]);
-    expect(latestResults(requests[1])).toMatchObject(['Look saw {"at":1}', { code: "truncated_call", tool: "Mark" }]);
+    const truncated = { code: "truncated_call", tool: "Mark" };
+    expect(latestResults(requests[1])).toMatchObject(['Look saw {"at":1}', truncated]);
+    expect(latestResults(requests[2])).toMatchObject(['Look saw {"at":2}', truncated]);
   });
 
   test("arguments that are not JSON, or do not fit, are typed errors that say where", async () => {
