@@ -1,5 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { messageOf, SluiceError } from "../base/errors.ts";
+import { deepFreeze } from "../base/json.ts";
 import { checkAnswer } from "./answers.ts";
 import type { Interactor, PersonRequest, Resolution } from "./interactor.ts";
 
@@ -168,9 +169,11 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
   };
 
   return {
-    add: (request) => {
-      const key = keyOf(request.runId, request.requestId);
+    add: (given) => {
+      const key = keyOf(given.runId, given.requestId);
       if (closed || entries.has(key)) return;
+      // Everybody is shown the same: nobody may change what the next one reads and approves.
+      const request = deepFreeze(given);
       const entry: Entry = {
         request,
         asks: new Map(),

@@ -25,6 +25,9 @@ const SHELLS = [
 const SHELL_VARIABLES =
   /^(?:BASH_.*|ENV|SHELLOPTS|BASHOPTS|POSIXLY_CORRECT|CDPATH|GLOBIGNORE|EXECIGNORE|PS4|PROMPT_COMMAND)$/;
 
+/** Variables of git in a stage that may not write: whatever may name a program, a file to write, or another repository than was judged. */
+const GIT_VARIABLES = /^GIT_(?!CONFIG_(?:GLOBAL|SYSTEM|NOSYSTEM)$|CEILING_DIRECTORIES$)/;
+
 /** Settings for git in a stage that may not write, above those of the repository: no program of its own is run. */
 const READING_GIT = {
   "core.fsmonitor": "false",
@@ -136,7 +139,8 @@ function findShell(): string {
 }
 
 function environment(call: ToolCall): Readonly<Record<string, string>> {
-  const kept = Object.entries(call.env).filter(([name]) => !SHELL_VARIABLES.test(name));
+  const dropped = (name: string): boolean => SHELL_VARIABLES.test(name) || (!call.mayWrite && GIT_VARIABLES.test(name));
+  const kept = Object.entries(call.env).filter(([name]) => !dropped(name));
   return {
     ...Object.fromEntries(kept),
     // Bash trusts a PWD that leads to the same folder, and then climbs by that name.

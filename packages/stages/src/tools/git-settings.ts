@@ -1,42 +1,108 @@
-import { lstatSync } from "node:fs";
+import { lstatSync, readdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { gitlinks } from "./git-index.ts";
 import { readSmallFile } from "./gitignore.ts";
+import { contains } from "./paths.ts";
 import { systemCode } from "./results.ts";
 
 /**
- * Keys under which git finds a program to run, or another place to read. Looked for in any section: what begins one is
- * not always what it looks like, and a needless question is no harm.
+ * Keys under which git finds a program to run, another file to read or another place to look. Looked for in any section:
+ * what begins one is not always what it looks like, and a needless question is no harm.
  */
 const RISKY_KEY =
-  /(?<![a-z0-9-])(?:external|command|cmd|textconv|clean|smudge|process|program|fsmonitor|pager|sshcommand|askpass|editor|gitproxy|uploadpack|receivepack|vcs|promisor|partialclone|alternaterefscommand|helper|defaultkeycommand|worktree)[ \t]*=/i;
+  /(?<![a-z0-9-])(?:external|command|cmd|textconv|clean|smudge|process|program|fsmonitor|pager|sshcommand|askpass|editor|gitproxy|uploadpack|receivepack|vcs|promisor|partialclone|alternaterefscommand|helper|defaultkeycommand|worktree|[a-z]*file|submodule(?:summary)?)[ \t]*=/i;
 /** Sections that name programs under any key, or other files of settings. */
 const RISKY_SECTION = /\[\s*(?:alias|include|includeif|pager|filter|interactive|credential)(?![a-z0-9-])/i;
+/** Submodules in submodules that are looked at. */
+const MAX_DEPTH = 5;
+/** Folders of a repository in which a link, as git follows it, leads to somebody else's. */
+const OWN_FOLDERS = ["", "objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/remotes", "refs/tags"];
 
-/** Whether git, run at this place, could be made to run a program or look elsewhere by the repository's own settings. */
+/** A repository at a place: its own folder, and the one that it shares with its other work trees. */
+interface Repository {
+  readonly place: string;
+  readonly folder: string;
+  readonly shared: string;
+}
+
+/**
+ * Whether git, run at this place, could be made to run a program, or to show what is not this repository's, by what the
+ * repository itself says: its settings, those of its submodules, and where its folder leads.
+ */
 export function riskyGitSettings(root: string): boolean {
-  const folder = gitFolder(root);
-  if (folder === undefined) return false;
-  const common = readSmallFile(join(folder, "commondir"));
-  const shared = common === undefined ? folder : resolve(folder, common.trim());
-  return [join(shared, "config"), join(shared, "config.worktree"), join(folder, "config.worktree")].some(isRisky);
-}
-
-function isRisky(file: string): boolean {
-  const text = readSmallFile(file);
-  if (text === undefined) return exists(file);
-  return RISKY_KEY.test(text) || RISKY_SECTION.test(text);
-}
-
-/** As git looks for it: upwards, and a folder that is shaped like a repository is one. */
-function gitFolder(root: string): string | undefined {
   for (let place = root; ; place = dirname(place)) {
-    const git = join(place, ".git");
-    if (exists(git)) {
-      const link = /^gitdir:[ \t]*(.+)/.exec(readSmallFile(git) ?? "")?.[1];
-      return link === undefined ? git : resolve(place, link.trimEnd());
-    }
-    if (["HEAD", "objects", "refs"].every((name) => exists(join(place, name)))) return place;
-    if (dirname(place) === place) return undefined;
+    if (exists(join(place, ".git"))) return isRisky(place, 0);
+    // A folder that is shaped like a repository is one.
+    if (["HEAD", "objects", "refs"].every((name) => exists(join(place, name))))
+      return isRiskyRepository({ place, folder: place, shared: place });
+    if (dirname(place) === place) return false;
+  }
+}
+
+function isRisky(place: string, depth: number): boolean {
+  const repository = repositoryAt(place);
+  if (repository === undefined || depth > MAX_DEPTH || isRiskyRepository(repository)) return true;
+  const { folder, shared } = repository;
+  // Entries of a split index are in another file.
+  if (namesIn(folder).some((name) => name.startsWith("sharedindex."))) return true;
+  const sha256 = /objectformat[ \t]*=[ \t]*sha256/i.test(readSmallFile(join(shared, "config")) ?? "");
+  const links = gitlinks(join(folder, "index"), sha256 ? 32 : 20);
+  if (links === undefined) return true;
+  return links
+    .map((path) => join(place, path))
+    .some((inner) => exists(join(inner, ".git")) && isRisky(inner, depth + 1));
+}
+
+/** Undefined when `.git` leads to a repository that does not say in turn that it belongs here. */
+function repositoryAt(place: string): Repository | undefined {
+  const git = join(place, ".git");
+  const stats = lstatSync(git);
+  if (stats.isDirectory()) return exists(join(git, "commondir")) ? undefined : { place, folder: git, shared: git };
+  if (!stats.isFile()) return undefined;
+  const target = /^gitdir:[ \t]*(.+)/.exec(readSmallFile(git) ?? "")?.[1];
+  if (target === undefined) return undefined;
+  const folder = resolve(place, target.trimEnd());
+  const common = readSmallFile(join(folder, "commondir"));
+  if (common === undefined) {
+    const text = readSmallFile(join(folder, "config")) ?? "";
+    return withoutOwnTree(text, folder, place) === text ? undefined : { place, folder, shared: folder };
+  }
+  const shared = resolve(folder, common.trim());
+  const back = readSmallFile(join(folder, "gitdir"));
+  const linked = back !== undefined && resolve(folder, back.trim()) === git;
+  return linked && contains(join(shared, "worktrees"), folder) ? { place, folder, shared } : undefined;
+}
+
+function isRiskyRepository({ place, folder, shared }: Repository): boolean {
+  const settings = [join(shared, "config"), join(shared, "config.worktree"), join(folder, "config.worktree")];
+  const risky = settings.some((file) => {
+    const text = readSmallFile(file);
+    if (text === undefined) return exists(file);
+    const other = withoutOwnTree(text, folder, place);
+    return RISKY_KEY.test(other) || RISKY_SECTION.test(other);
+  });
+  return risky || exists(join(shared, "objects/info/alternates")) || leadsElsewhere(shared) || leadsElsewhere(folder);
+}
+
+/** Settings of a submodule name the work tree that it belongs to: said of this place, it is no other place to look. */
+function withoutOwnTree(settings: string, folder: string, place: string): string {
+  return settings.replace(/^[ \t]*worktree[ \t]*=[ \t]*(\S+)[ \t]*$/im, (line, path: string) =>
+    resolve(folder, path) === place ? "" : line,
+  );
+}
+
+/** Hooks may be links: none of them is run. */
+function leadsElsewhere(folder: string): boolean {
+  return OWN_FOLDERS.some((name) => namesIn(join(folder, name), "links").some((link) => link !== "hooks"));
+}
+
+function namesIn(folder: string, which?: "links"): readonly string[] {
+  try {
+    const entries = readdirSync(folder, { withFileTypes: true });
+    return entries.filter((entry) => which === undefined || entry.isSymbolicLink()).map(({ name }) => name);
+  } catch (thrown) {
+    if (systemCode(thrown) === undefined) throw thrown;
+    return [];
   }
 }
 

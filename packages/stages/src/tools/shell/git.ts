@@ -140,6 +140,11 @@ function noSignatures(options: ParsedOptions): boolean {
   return formats.every((format) => !format.dynamic && !/%G|%\(\*?signature/.test(format.text));
 }
 
+/** `--submodule=diff` runs git in the submodule, with its settings. */
+function noSubmodules({ seen }: ParsedOptions): boolean {
+  return (seen.get("submodule") ?? []).every(({ text, dynamic }) => !dynamic && (text === "short" || text === "log"));
+}
+
 const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
   status: {
     short: "sbvzu?",
@@ -261,7 +266,12 @@ export function readGitCommand(words: readonly ShellWord[]): Reading {
   if (spec === undefined) return { readOnly: false, paths: [] };
   const options = parseOptions(line.args, spec);
   const readOnly =
-    line.plain && options.known && !options.unsure && noSignatures(options) && (spec.reads?.(options) ?? true);
+    line.plain &&
+    options.known &&
+    !options.unsure &&
+    noSignatures(options) &&
+    noSubmodules(options) &&
+    (spec.reads?.(options) ?? true);
   const pattern = spec.pattern === true && !options.unsure && !options.seen.has("e") && !options.seen.has("f");
   const named = pattern ? options.operands.slice(1) : options.operands;
   const operands = spec.operands === "paths" ? named.flatMap(revisionPath) : [];
