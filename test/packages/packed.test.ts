@@ -47,6 +47,7 @@ import { eventSchema } from "@sluice/core/schemas";
 import { hostConformance } from "@sluice/core/testing";
 import { sqliteStore } from "@sluice/sqlite";
 import { createSession, scriptedModel, type RunResult, type SessionOptions } from "@sluice/stages";
+import { runScripted } from "@sluice/stages/testing";
 import { z } from "zod";
 
 const note = stage({
@@ -88,7 +89,8 @@ for await (const event of running.events) {
 const result: RunResult<boolean> = await running;
 await session.close();
 const stages: readonly StageResult<unknown>[] = result.status === "completed" ? result.stages : [];
-console.log(JSON.stringify([result.status, stages.length, events.length > 20, typeof decide, typeof hostConformance]));
+const tested = await runScripted(notes, { task: "note it" }, { script: { note: [] } });
+console.log(JSON.stringify([result.status, stages.length, events.length > 20, typeof decide, typeof hostConformance, tested.result.status]));
 `;
 
 beforeAll(() => {
@@ -138,7 +140,7 @@ describe("packed and installed into an empty project", () => {
     const { status, output } = run(node(), ["--disable-warning=ExperimentalWarning", "program.ts"], project);
     expect({ status, last: output.trim().split("\n").at(-1) }).toEqual({
       status: 0,
-      last: '["completed",2,true,"function","function"]',
+      last: '["completed",2,true,"function","function","failed"]',
     });
     rmSync(join(project, "store"), { recursive: true });
   });

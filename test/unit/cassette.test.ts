@@ -598,6 +598,19 @@ describe("what is kept of a request", () => {
   });
 });
 
+test("an answer that is cut inside a secret keeps none of its beginning", async () => {
+  const { file, exchange } = tape();
+  const secret = "Zq7-Zq7-Zq7-Zq7-Zq7";
+  const parts = said(`the key is ${secret}`).slice(0, 6);
+  const model = await recording(modelOf(parts), file, { env: { ...env, DB: secret }, secrets: ["DB"] });
+  const heard = await partsOf(model.at(at));
+  expect(heard).toEqual(parts);
+  expect(readFileSync(file, "utf8")).not.toContain(secret.slice(0, 4));
+  expect(exchange(0)).toMatchObject({ parts: { length: 6 } });
+  const again = await partsOf((await replaying(file)).at(at));
+  expect(again.map((each) => ("delta" in each ? each.delta : "")).join("")).toBe("the key is ");
+});
+
 test("an id of the registry is recorded like any other model", async () => {
   const folder = tempFolder();
   folder.put("script.json", JSON.stringify({ stages: { plan: [{ text: "from the script" }] } }));

@@ -1,14 +1,10 @@
 import { realpathSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { isJsonObject, type Json, parseJson, REDACTION_MARKER } from "@sluice/core";
+import type { TrafficPlace } from "./traffic.ts";
 
 /** What differs from one run to the next without meaning anything, and what must never be in a file. */
-export interface Surroundings {
-  /** The workspace's real path. */
-  readonly root: string;
-  readonly env: Readonly<Record<string, string | undefined>>;
-  /** Secret values, and what each is called. */
-  readonly secrets: ReadonlyMap<string, string>;
+export interface Surroundings extends Omit<TrafficPlace, "clock"> {
   /** The id of the run, where it is known. */
   readonly runId?: string | undefined;
 }
@@ -23,6 +19,8 @@ export interface Mask {
   /** The text of a JSON value, in which a secret may stand with escapes. */
   jsonText(text: string): string;
   holdsSecret(text: string): boolean;
+  /** How many characters at the end may be the beginning of a secret. */
+  begunSecret(text: string): number;
 }
 
 type Place = "workspace" | "home" | "tmp" | "run" | "literal";
@@ -59,6 +57,7 @@ export function createMask(around: Surroundings): Mask {
       return parsed.ok ? JSON.stringify(mapTexts(parsed.value, text)) : text(unescaped(masked));
     },
     holdsSecret: (raw) => holdsSecret(raw) || holdsSecret(unescaped(raw)),
+    begunSecret: (raw) => Math.max(0, ...[...secrets.keys()].map((secret) => begun(raw, secret))),
   };
 }
 
@@ -73,6 +72,15 @@ export function createUnmask(around: Pick<Surroundings, "root" | "env" | "runId"
   };
   return (text) =>
     text.includes(TOKEN_START) ? text.replaceAll(TOKEN, (found, place: string) => here[place] ?? found) : text;
+}
+
+/** Fewer characters of a secret tell nothing, and stand at the end of many texts. */
+const SHORTEST_BEGINNING = 4;
+
+function begun(text: string, secret: string): number {
+  for (let length = Math.min(secret.length - 1, text.length); length >= SHORTEST_BEGINNING; length -= 1)
+    if (text.endsWith(secret.slice(0, length))) return length;
+  return 0;
 }
 
 interface Rule {

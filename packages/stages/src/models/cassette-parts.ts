@@ -18,12 +18,14 @@ interface Block {
 export function cleanParts(parts: readonly TimedPart[], mask: Mask): readonly TimedPart[] {
   const deltas = new Map<number, string>();
   const dropped = new Set<number>();
+  const isWhole = parts.some(([, part]) => typeOf(part) === "finish");
   for (const block of blocksOf(parts)) {
     const whole = block.pieces.join("");
     if (block.type === "reasoning" && mask.holdsSecret(whole)) for (const place of block.places) dropped.add(place);
     const [clean, text] = [mask.pieces(block.pieces), mask.jsonText(whole)];
     // Escapes hide a secret from the search in pieces; then the text is written as one.
-    const pieces = clean.join("") === text ? clean : block.pieces.map((_piece, index) => (index === 0 ? text : ""));
+    const hidden = clean.join("") === text ? clean : block.pieces.map((_piece, index) => (index === 0 ? text : ""));
+    const pieces = isWhole ? hidden : withoutEnd(hidden, mask.begunSecret(text));
     const ofDeltas = block.places.filter((place) => typeof deltaOf(parts[place]?.[1]) === "string");
     for (const [index, place] of ofDeltas.entries()) deltas.set(place, pieces[index] ?? "");
   }
@@ -32,6 +34,16 @@ export function cleanParts(parts: readonly TimedPart[], mask: Mask): readonly Ti
     const delta = deltas.get(place);
     const clean = cleanPart(part, mask);
     return [[ms, delta === undefined || !isJsonObject(clean) ? clean : { ...clean, delta }]];
+  });
+}
+
+/** The pieces without so many characters at the end: where an answer was cut, they may be the beginning of a secret. */
+function withoutEnd(pieces: readonly string[], characters: number): readonly string[] {
+  let left = pieces.join("").length - characters;
+  return pieces.map((piece) => {
+    const kept = piece.slice(0, Math.max(0, left));
+    left -= piece.length;
+    return kept;
   });
 }
 

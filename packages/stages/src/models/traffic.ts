@@ -1,9 +1,13 @@
 import type { Clock } from "@sluice/core";
-import type { Surroundings } from "./cassette-mask.ts";
 import type { ResolvedModel } from "./model.ts";
 
 /** What a session tells about itself to what stands between it and its models. */
-export interface TrafficPlace extends Omit<Surroundings, "runId"> {
+export interface TrafficPlace {
+  /** The workspace's real path. */
+  readonly root: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Secret values, and what each is called. Complete when the first model is called. */
+  readonly secrets: ReadonlyMap<string, string>;
   readonly clock: Clock;
 }
 
