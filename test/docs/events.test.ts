@@ -91,7 +91,9 @@ async function until(events: AsyncIterable<SluiceEvent>, type: SluiceEvent["type
 test("every event of runs in which everything happens fits the exported schemas, and no type is left out", async () => {
   const folder = tempFolder();
   writeFileSync(join(folder.root, "there.md"), "here\n");
-  const attended = createSession({ model: script, cwd: folder.root, interactors: [people] });
+  // A window so small that the transcript nears it.
+  const prices = { scripted: { contextWindow: 1_000 } };
+  const attended = createSession({ model: script, cwd: folder.root, interactors: [people], prices });
   const full = await attended.run(everything, { task: "do everything" });
   expect(full).toMatchObject({
     status: "failed",

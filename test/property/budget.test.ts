@@ -1,4 +1,13 @@
-import { createHost, createJournalMemory, done, fanOut, pipeline, stage, verifyJournal } from "@sluice/core";
+import {
+  type AnyState,
+  createHost,
+  createJournalMemory,
+  done,
+  fanOut,
+  pipeline,
+  stage,
+  verifyJournal,
+} from "@sluice/core";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -152,11 +161,12 @@ async function live(told: Story) {
       }),
     ]),
   );
+  const all: Record<string, AnyState> = { ...states, start: work(), join: work() };
   const pipe = pipeline({
     id: "spending",
     input: z.object({ task: z.string() }),
     limits: runCaps,
-    stages: { ...states, start: work(), join: work() },
+    stages: all,
     initial: "start",
     next: {
       start: () => fanOut(keys, { join: "join", onFailure: "settle" }),

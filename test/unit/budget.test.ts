@@ -26,13 +26,14 @@ const prices = { "billed/model": PRICE };
 const look = tool("Look", { effect: "read", execute: async () => ({ ok: true, output: "x".repeat(300) }) });
 const tools = [look];
 
-const looks = (used?: Used, turn = 0): Billed => ({
+const answers = (tool: string, given: object, used?: Used): Billed => ({
   kind: "answer",
-  tool: "Look",
-  input: { turn },
+  tool,
+  input: given,
   ...(used === undefined ? {} : { used }),
 });
-const finishes = (used?: Used): Billed => ({ ...looks(used), tool: "finish", input: {} });
+const looks = (used?: Used, turn = 0): Billed => answers("Look", { turn }, used);
+const finishes = (used?: Used): Billed => answers("finish", {}, used);
 
 function state(limits: StateLimits = {}, more: { maxOutputTokens?: number; model?: string; turnCap?: number } = {}) {
   return stage({
