@@ -21,7 +21,7 @@ export async function startEverything(): Promise<string> {
 }
 
 /** What came to a server, in order. */
-export interface HttpRequest {
+interface HttpRequest {
   readonly verb: string;
   readonly headers: IncomingMessage["headers"];
   readonly message: JsonObject;
@@ -38,14 +38,18 @@ export type Answer = (request: HttpRequest, response: ServerResponse) => boolean
 /** A server over streamable HTTP that behaves but for what `answer` does. */
 export async function startHttpServer(answer: Answer = () => false): Promise<HttpServer> {
   const requests: HttpRequest[] = [];
-  const server = createServer(async (incoming, response) => {
+  const server = createServer((incoming, response) => {
     let body = "";
-    for await (const chunk of incoming) body += String(chunk);
-    const parsed = parseJson(body);
-    const message = parsed.ok && isJsonObject(parsed.value) ? parsed.value : {};
-    const request = { verb: incoming.method ?? "", headers: incoming.headers, message };
-    requests.push(request);
-    if (!answer(request, response)) behave(request, response);
+    incoming.on("data", (chunk: Buffer) => {
+      body += String(chunk);
+    });
+    incoming.on("end", () => {
+      const parsed = parseJson(body);
+      const message = parsed.ok && isJsonObject(parsed.value) ? parsed.value : {};
+      const request = { verb: incoming.method ?? "", headers: incoming.headers, message };
+      requests.push(request);
+      if (!answer(request, response)) behave(request, response);
+    });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   onTestFinished(() => {
