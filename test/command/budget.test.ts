@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { COMPATIBLE_CHAT, startChatServer } from "../support/chat-server.ts";
 import { at, call, desk, finishes, PIPELINES, printed, turn } from "../support/command.ts";
 
 const single = `${PIPELINES}#single`;
@@ -38,6 +39,21 @@ describe("money in what the command prints", () => {
     const { stdout } = await run("text");
     expect(stdout).toMatch(/^completed r[a-z0-9]+$/m);
     expect(stdout).not.toContain("$");
+  });
+
+  test("a price that nobody knows is said not to be known, and how many calls it concerns", async () => {
+    const done = { calls: [{ id: "c1", name: "finish", input: { text: "done" } }] };
+    await using server = await startChatServer(() => done, COMPATIBLE_CHAT);
+    const env = { OPENAI_COMPATIBLE_BASE_URL: server.url };
+    const { sluice } = desk();
+    const run = ["run", single, "x", "--model", "openai-compatible/any", "--output-format"];
+    const [text, json] = await Promise.all(
+      ["text", "json"].map((format) => sluice([...run, format, "--store", format], { env })),
+    );
+    expect(text?.stdout).toMatch(/^completed r[a-z0-9]+ {2}\(10 tokens in, 20 out, price unknown\)$/m);
+    const report = json === undefined ? {} : printed(json);
+    expect(report).toMatchObject({ usage: { inputTokens: 10, outputTokens: 20, unpricedCalls: 1 } });
+    expect(at(report, "usage", "costUsd")).toBeUndefined();
   });
 
   test("text shows when the transcript nears the window of the model", async () => {
