@@ -9,6 +9,13 @@ import type { AttemptJournal } from "./scoped-steps.ts";
 import { type Asked, askUserCode } from "./user-code.ts";
 
 type PhaseEvent = Extract<EventType, `stage.${string}`>;
+/** Whose code a phase runs, as its author knows it. */
+const CODE_OF: Partial<Record<PhaseEvent, string>> = {
+  "stage.setup": "setup",
+  "stage.init": "the prompt",
+  "stage.gate": "checkGate",
+  "stage.assert": "assert",
+};
 /** What a hook returned, looked at: user code in JavaScript may return anything. */
 export type Reading<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly fault: string };
 
@@ -30,10 +37,11 @@ export interface Phases {
 
 export function createPhases(journal: AttemptJournal, steps: StepRunner, limits: Limits, call: StepCall): Phases {
   const note = (type: EventType, data: JsonObject): void => call.event(journal.event(type, data));
-  const ask = <T>({ ask, otherwise }: PhaseHook<T>): Asked<unknown> | Promise<Asked<unknown>> => {
+  const ask = <T>(type: PhaseEvent, { ask, otherwise }: PhaseHook<T>): Asked<unknown> | Promise<Asked<unknown>> => {
     const cancelled = cancelReason(steps.signal);
     if (cancelled !== undefined) return { kind: "cancelled", reason: cancelled };
-    return ask === undefined ? { kind: "answered", value: otherwise } : askUserCode(steps.signal, limits, ask);
+    if (ask === undefined) return { kind: "answered", value: otherwise };
+    return askUserCode(CODE_OF[type] ?? type, steps.signal, limits, ask);
   };
   const leave = <T>(type: PhaseEvent, hook: PhaseHook<T>, given: Asked<unknown>): Asked<T> => {
     const asked = readAnswer(hook, given);
@@ -47,7 +55,7 @@ export function createPhases(journal: AttemptJournal, steps: StepRunner, limits:
     note,
     through: (type, hook) => {
       note(type, ENTERED);
-      const given = ask(hook);
+      const given = ask(type, hook);
       return given instanceof Promise ? given.then((later) => leave(type, hook, later)) : leave(type, hook, given);
     },
   };

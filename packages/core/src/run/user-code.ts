@@ -13,9 +13,11 @@ export type Asked<T> = { readonly kind: "answered"; readonly value: T } | Unansw
 
 /**
  * Asks code that is not ours, inside a step. It may throw, hang beyond a time cap, or be at work when the run is cancelled:
- * each of them is a value here. What it returns is not looked at. Answers at once when that code does.
+ * each of them is a value here, which names the code by `what`. What it returns is not looked at. Answers at once when that
+ * code does.
  */
 export function askUserCode(
+  what: string,
   signal: AbortSignal,
   limits: Limits,
   ask: () => unknown,
@@ -23,18 +25,23 @@ export function askUserCode(
   try {
     const value = ask();
     // Most hooks answer at once: no race is set up for those.
-    return isThenable(value) ? answerInTime(signal, limits, value) : { kind: "answered", value };
+    return isThenable(value) ? answerInTime(what, signal, limits, value) : { kind: "answered", value };
   } catch (thrown) {
-    return threw(thrown);
+    return threw(what, thrown);
   }
 }
 
-async function answerInTime(signal: AbortSignal, limits: Limits, value: unknown): Promise<Asked<unknown>> {
+async function answerInTime(
+  what: string,
+  signal: AbortSignal,
+  limits: Limits,
+  value: unknown,
+): Promise<Asked<unknown>> {
   try {
     const ended = await limits.timed(signal, (timed) => orAborted(timed, Promise.resolve(value)));
     if (ended !== undefined) return { kind: "answered", value: ended.value };
   } catch (thrown) {
-    return threw(thrown);
+    return threw(what, thrown);
   }
   const reason = cancelReason(signal);
   if (reason !== undefined) return { kind: "cancelled", reason };
@@ -42,13 +49,13 @@ async function answerInTime(signal: AbortSignal, limits: Limits, value: unknown)
   return {
     kind: "failed",
     code: "timeout",
-    message: `${hit?.message ?? "a time limit was passed"}; a hook was at work`,
+    message: `${hit?.message ?? "a time limit was passed"}; ${what} was at work`,
     ...(hit === undefined ? {} : { limit: hit.limit }),
   };
 }
 
-function threw(thrown: unknown): Unanswered {
-  const message = isSluiceError(thrown) ? thrown.message : `a hook threw: ${messageOf(thrown)}`;
+function threw(what: string, thrown: unknown): Unanswered {
+  const message = isSluiceError(thrown) ? thrown.message : `${what} threw: ${messageOf(thrown)}`;
   return { kind: "failed", code: "hook", message };
 }
 
