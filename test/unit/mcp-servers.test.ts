@@ -199,6 +199,18 @@ describe("what a session knows of its tools holds", () => {
     expect(output).toMatchObject(["called act", "called act", { code: "tool_changed" }]);
   });
 
+  test("of calls side by side none slips past the look", async () => {
+    const bad = misbehaving("changes-text", { reads: ["*"] });
+    const { output } = await useServers({ bad: bad.config }, async (call, { calls }) => {
+      const first = await call(act);
+      const asked = [1, 2, 3].map((at) => ({ id: `t9.c${at}`, tool: act, input: { at } }));
+      return [first, ...(await calls(9, asked)).map((outcome) => outcome.output)];
+    });
+    const refused = expect.objectContaining({ code: "tool_changed" });
+    expect(output).toEqual(["called act", refused, refused, refused]);
+    expect(bad.noted().filter((line) => line.startsWith("call act"))).toHaveLength(1);
+  });
+
   test("and when it was started anew", async () => {
     const bad = misbehaving("changes-between-starts");
     const { output } = await useServers({ bad: bad.config }, async (call) => [

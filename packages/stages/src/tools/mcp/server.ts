@@ -37,9 +37,8 @@ export function createServer(options: LinkOptions): McpServer {
       const pins = createPins(tools, (own, how) =>
         options.onFault(`its tool ${JSON.stringify(own)} ${how} since this session began: it is not called any more`),
       );
-      return tools.map((tool) =>
-        toolOf(settings, tool, createCaller({ ...options, link: reached, lister, pins, tool })),
-      );
+      const look = createLook(lister, pins);
+      return tools.map((tool) => toolOf(settings, tool, createCaller({ ...options, link: reached, look, pins, tool })));
     } catch (thrown) {
       await reached.reset();
       throw thrown;
@@ -69,7 +68,7 @@ export function createServer(options: LinkOptions): McpServer {
 /** Asks a server for its tools, within the time that a start may take. */
 interface Lister {
   /** Rejects with Error. */
-  list(connection: Connection, signal?: AbortSignal): Promise<readonly ListedTool[]>;
+  list(connection: Connection): Promise<readonly ListedTool[]>;
   /** Whether the list may be another by now. */
   isOld(connection: Connection): boolean;
 }
@@ -77,10 +76,9 @@ interface Lister {
 function createLister({ settings, clock }: LinkOptions, { closed }: Link): Lister {
   let listedAt = 0;
   return {
-    list: async (connection, signal) => {
+    list: async (connection) => {
       const { startTimeoutMs } = settings;
-      const signals = signal === undefined ? [closed] : [closed, signal];
-      const listed = await timed(clock, startTimeoutMs, signals, (signal) => connection.list(signal));
+      const listed = await timed(clock, startTimeoutMs, [closed], (signal) => connection.list(signal));
       if (listed.ok) {
         listedAt = clock.now();
         return listed.value;
@@ -92,41 +90,44 @@ function createLister({ settings, clock }: LinkOptions, { closed }: Link): Liste
   };
 }
 
+/** Compares the list where it may be another by now. All who ask meanwhile wait for the same look: no call slips past it. */
+type Look = (connection: Connection) => Promise<void>;
+
+function createLook(lister: Lister, pins: Pins): Look {
+  let looking: Promise<void> | undefined;
+  const look: Look = async (connection) => pins.compare(await lister.list(connection));
+  return async (connection) => {
+    if (looking === undefined && !lister.isOld(connection)) return;
+    looking ??= look(connection).finally(() => {
+      looking = undefined;
+    });
+    await looking;
+  };
+}
+
 interface CallerParts extends LinkOptions {
   readonly link: Link;
-  readonly lister: Lister;
+  readonly look: Look;
   readonly pins: Pins;
   readonly tool: OfferedTool;
 }
 
 function createCaller(parts: CallerParts): (input: Input, call: ToolCall) => Promise<ToolResult> {
-  const { settings, clock, link, lister, pins, tool } = parts;
+  const { settings, clock, link, look, pins, tool } = parts;
   const { name: server, callTimeoutMs } = settings;
-  const unavailable = (thrown: unknown): Error =>
-    fault(
-      "server_unavailable",
-      `The MCP server ${server} cannot be used: ${messageOf(thrown)}. The call was not made.`,
-    );
 
-  const reach = async (signal: AbortSignal): Promise<Connection> => {
-    const stopped = (): Error => fault("cancelled", "The call was stopped before it was made.");
+  /** What has to be done before a call can be made; the caller may give up before it is. */
+  const before = async <T>(work: Promise<T>, signal: AbortSignal): Promise<T> => {
     try {
-      return await orAborted(link.reach(), signal, stopped);
+      return await orAborted(work, signal, () => new Error("the call was stopped"));
     } catch (thrown) {
       checkAborted(signal);
-      throw unavailable(thrown);
+      const message = `The MCP server ${server} cannot be used: ${messageOf(thrown)}. The call was not made.`;
+      throw fault("server_unavailable", message);
     }
   };
   /** What the model and people were told about the tool has to hold when it is called. */
-  const compare = async (connection: Connection, signal: AbortSignal): Promise<void> => {
-    if (lister.isOld(connection)) {
-      try {
-        pins.compare(await lister.list(connection, signal));
-      } catch (thrown) {
-        checkAborted(signal);
-        throw unavailable(thrown);
-      }
-    }
+  const refuseChanged = (): void => {
     const how = pins.difference(tool.own);
     if (how === undefined) return;
     const message = `The tool ${tool.name} ${how} since this session began. It was not called, and cannot be in this session.`;
@@ -135,8 +136,9 @@ function createCaller(parts: CallerParts): (input: Input, call: ToolCall) => Pro
 
   return async (input, { signal }) => {
     checkAborted(signal);
-    const connection = await reach(signal);
-    await compare(connection, signal);
+    const connection = await before(link.reach(), signal);
+    await before(look(connection), signal);
+    refuseChanged();
     const { heard } = connection;
     const signals = [link.closed, signal];
     const answer = await timed(clock, callTimeoutMs, signals, (signal) => connection.call(tool.own, input, signal));
