@@ -170,7 +170,6 @@ describe.each(PROVIDERS)("codeReview over %s", (name) => {
     ["a key that is refused", { refuse: "key" }, { code: "unauthorized", status: provider.wrongKey }],
     ["a content filter", { text: "I cannot help", stop: "filter" }, { code: "content_filter" }],
     ["a content filter before the first word", { stop: "filter" }, { code: "content_filter" }],
-    ["a request that is refused", { refuse: "request" }, { code: "bad_request", status: 400 }],
   ])("fails with code model on %s, and asks no more", async (_what, trouble, detail) => {
     const { result, waits, requests, workspace, events } = await troubled(name, trouble);
     expect(result).toMatchObject({

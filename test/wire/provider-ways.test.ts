@@ -1,7 +1,7 @@
 import { type Json, type JsonObject, parseJson } from "@sluice/core";
 import { codeReview } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
-import { PROVIDERS, type ProviderName, providerOf, TEST_KEY } from "../support/providers.ts";
+import { type ProviderName, providerOf, TEST_KEY } from "../support/providers.ts";
 import { AT, planned, SCRIPT, task, troubled } from "../support/review-run.ts";
 import { dataOf } from "../support/run-kit.ts";
 import { type ServerReply, sse } from "../support/sse-server.ts";
@@ -207,20 +207,6 @@ describe.each(["ollama", "openai-compatible"] as const)("a server of one's own b
       stages: [{ status: "completed" }, { detail: { code: "unauthorized" } }],
     });
     expect(server.requests.map(({ headers }) => headers.authorization)).toEqual([undefined, undefined]);
-  });
-});
-
-describe("four tries", () => {
-  test.each(PROVIDERS)("are all that %s gets: then the stage has failed", async (name) => {
-    const overload: ServerReply = { refuse: "overload" };
-    const { result, waits, requests } = await troubled(name, overload, overload, overload, overload);
-    expect(result).toMatchObject({
-      status: "failed",
-      error: { code: "model" },
-      stages: [{ detail: { code: "overloaded" } }],
-    });
-    expect(waits).toEqual([1_000, 2_000, 4_000]);
-    expect(requests).toHaveLength(AT + 4);
   });
 });
 
