@@ -1,8 +1,22 @@
-import { existsSync, mkdirSync, readdirSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { sqliteStore } from "@sluice/sqlite";
-import { describe, expect } from "vitest";
-import { approving, attacks, bash, edit, glob, grep, INSIDE, nothingRan, read, write } from "../support/attack.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import {
+  approving,
+  attack,
+  attacks,
+  bash,
+  edit,
+  glob,
+  grep,
+  INSIDE,
+  nothingRan,
+  read,
+  type Scene,
+  scene,
+  write,
+} from "../support/attack.ts";
 
 const FILES = { allowedTools: ["Read", "Write", "Edit", "Grep", "Glob"], interactors: [approving()] } as const;
 
@@ -406,4 +420,17 @@ describe("what a write leaves behind", () => {
       look: (_after, here) => expect(here.text("a.txt") + here.text("docs/c.md")).toBe("alpha\n# C\n"),
     },
   ]);
+});
+
+test("the code of Sluice itself, where that lies in the workspace: never is written", async () => {
+  const stages = join(import.meta.dirname, "../../packages/stages");
+  const own: Scene = { ...scene(), root: stages, path: (name) => join(stages, name) };
+  const file = "src/tools/attack-on-itself.ts";
+  onTestFinished(() => rmSync(own.path(file), { force: true }));
+  const after = await attack(own, {
+    ...FILES,
+    calls: [write(file), write("node_modules/ai/evil.js"), write("package.json")],
+  });
+  expect(after.outcomes).toEqual(["limit", "limit", "limit"]);
+  expect(existsSync(own.path(file))).toBe(false);
 });

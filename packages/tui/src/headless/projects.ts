@@ -4,9 +4,10 @@ import type { ConfigSource } from "@sluice/stages";
 import { type CodeDigests, digestCode, findCode, type ProjectCode } from "../project/code.ts";
 import { readSettings } from "../project/environment.ts";
 import { type LoadedConfig, loadConfig } from "../project/load-config.ts";
+import { createNamedFiles, type NamedFiles } from "../project/named-files.ts";
 import type { Finding } from "../project/pipelines.ts";
 import { type Place, placeOf, workspaceOf } from "../project/place.ts";
-import { createTrust, type TrustState } from "../project/trust.ts";
+import { createTrust, stateFolder, type TrustState } from "../project/trust.ts";
 import type { CommandContext } from "./context.ts";
 import { createLinePrompt } from "./line-prompt.ts";
 import { powersOf, trustQuestion } from "./trust-words.ts";
@@ -45,6 +46,17 @@ export function createProjects(
   const trusted = flags.trust === true;
   const folders = new Map<string, Folder>();
   const say = (text: string): void => terminal.err(`sluice: ${visible(text)}\n`);
+  const files = createNamedFiles(stateFolder(env));
+  const named: NamedFiles = {
+    holds: files.holds,
+    remember: (file, madeOf) => {
+      // What a run's tool call names, no person named.
+      if (readSettings(env).insideRun !== undefined) return undefined;
+      const fault = files.remember(file, madeOf);
+      if (fault !== undefined) say(fault);
+      return fault;
+    },
+  };
 
   const folderAt = (root: string): Folder => {
     const known = folders.get(root);
@@ -57,7 +69,7 @@ export function createProjects(
     if (withoutConfig !== undefined) say(withoutConfig);
     for (const file of code.unread)
       say(`${basename(file)} is not read; a config is sluice.config.ts, .mts, .js or .mjs`);
-    return { code, here, config, withoutConfig, requireTrust, trusted };
+    return { code, here, config, withoutConfig, requireTrust, trusted, named };
   };
 
   return {

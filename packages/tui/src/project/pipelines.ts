@@ -6,6 +6,7 @@ import { CODE_EXTENSIONS, type CodeDigests, type ProjectCode } from "./code.ts";
 import { isPipeline, type LoadedPipeline, loadFile } from "./load.ts";
 import { asTrusted, type LoadedConfig, nameOf } from "./load-config.ts";
 import type { Admit } from "./modules.ts";
+import type { NamedFiles } from "./named-files.ts";
 
 export interface FoundPipeline {
   /** What the user calls it. */
@@ -18,6 +19,8 @@ export interface FoundPipeline {
   readonly note?: string;
 }
 
+type FileSource = Extract<PipelineSource, { kind: "file" }>;
+
 export interface Finding {
   /** What the workspace holds. */
   readonly code: ProjectCode;
@@ -29,6 +32,8 @@ export interface Finding {
   readonly withoutConfig?: string | undefined;
   /** Asks whether the project's pipelines may be loaded, and says as what. Throws when they may not. */
   requireTrust(): Promise<CodeDigests>;
+  /** Files that the user named here. */
+  readonly named: NamedFiles;
 }
 
 const FILE = /^(?<file>.*\.m?[jt]s)(?:#(?<name>[\w$]+))?$/s;
@@ -41,7 +46,7 @@ export async function findPipeline(name: string, finding: Finding): Promise<Foun
 async function findByName(name: string, finding: Finding): Promise<FoundPipeline> {
   const { code, here, config } = finding;
   const { file, name: wanted } = FILE.exec(name)?.groups ?? {};
-  if (file !== undefined) return await fromFile(name, existing(resolve(here, file)), wanted, asNamed);
+  if (file !== undefined) return await fromNamed(name, existing(resolve(here, file)), wanted, finding);
   if (name.includes("/") || name.includes(sep)) {
     throw new SluiceError(
       "Validation",
@@ -111,8 +116,11 @@ async function findRecorded(
     }
     case "file": {
       const file = existing(source.file);
-      if (!file.startsWith(realOr(code.pipelinesFolder) + sep))
-        return await fromFile(source.file, file, source.export, finding.trusted ? asNamed : asRecorded(source, runId));
+      if (!file.startsWith(realOr(code.pipelinesFolder) + sep)) {
+        if (finding.trusted) return await fromNamed(source.file, file, source.export, finding);
+        requireNamed(file, source, runId, finding);
+        return await fromFile(source.file, file, source.export, asRecorded(source, runId));
+      }
       return await fromFile(source.file, file, source.export, asTrusted(await finding.requireTrust(), code.root));
     }
   }
@@ -146,7 +154,7 @@ const asNamed: Admit = ({ file, late }) => {
 };
 
 /** What the run was started with, and nothing else. */
-function asRecorded(source: Extract<PipelineSource, { kind: "file" }>, runId: string): Admit {
+function asRecorded(source: FileSource, runId: string): Admit {
   const known = new Map(Object.entries(source.files));
   return (module) => {
     asNamed(module);
@@ -158,6 +166,27 @@ function asRecorded(source: Extract<PipelineSource, { kind: "file" }>, runId: st
       `${module.file} ${what} since run ${runId} started; look at it, then resume with --trust to load it as it is now`,
     );
   };
+}
+
+async function fromNamed(
+  name: string,
+  file: string,
+  wanted: string | undefined,
+  { named }: Finding,
+): Promise<FoundPipeline> {
+  const found = await fromFile(name, file, wanted, asNamed);
+  if (found.source.kind === "file") named.remember(file, found.source.files);
+  return found;
+}
+
+/** A store may come from anywhere: that it names a file does not mean that the user ever did. */
+function requireNamed(file: string, { files }: FileSource, runId: string, { named }: Finding): void {
+  if (named.holds(file, files)) return;
+  throw new SluiceError(
+    "Validation",
+    "pipeline_untrusted",
+    `run ${runId} says it was started from ${file}, and nobody named that file here as it was then; look at it, then resume with --trust`,
+  );
 }
 
 async function fromFile(name: string, file: string, wanted: string | undefined, admit: Admit): Promise<FoundPipeline> {

@@ -23,8 +23,8 @@ export interface Trust {
 
 /** Trust is kept outside of all projects, by folder and digests, so that no project can grant it to itself. */
 export function createTrust(env: Environment): Trust {
-  const home = env.XDG_STATE_HOME?.trim() || join(env.HOME?.trim() || homedir(), ".local", "state");
-  const file = join(home, "sluice", "trust.json");
+  const folder = stateFolder(env);
+  const file = join(folder, "trust.json");
   return {
     knows: (root) => isJsonObject(field(field(readTrust(file), "folders"), root)),
     stateOf(root, code) {
@@ -38,7 +38,7 @@ export function createTrust(env: Environment): Trust {
       const known = field(readTrust(file), "folders");
       const folders = { ...(isJsonObject(known) ? known : {}), [root]: Object.fromEntries(code) };
       try {
-        mkdirSync(join(home, "sluice"), { recursive: true, mode: 0o700 });
+        mkdirSync(folder, { recursive: true, mode: 0o700 });
         const draft = `${file}.${process.pid}`;
         writeFileSync(draft, `${JSON.stringify({ version: 1, folders }, null, 2)}\n`, { mode: 0o600 });
         renameSync(draft, file);
@@ -48,6 +48,11 @@ export function createTrust(env: Environment): Trust {
       }
     },
   };
+}
+
+/** Where a user's own state is kept, outside of all projects. */
+export function stateFolder(env: Environment): string {
+  return join(env.XDG_STATE_HOME?.trim() || join(env.HOME?.trim() || homedir(), ".local", "state"), "sluice");
 }
 
 /** No file is no trust; one that cannot be read is an error, since writing would lose what is in it. */
