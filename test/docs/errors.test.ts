@@ -45,7 +45,7 @@ test("docs/errors.md lists every failure of a model call, and no others", () => 
   const models = readSources("packages/stages/src/models/{failure,reply-builder}.ts").map(({ text }) => text);
   const used = models.flatMap((text) => [
     ...[...text.matchAll(/kind: (?:"\w+"|[^,]*), code: (?:opened \? )?"([a-z_]+)"/g)].map(([, code = ""]) => code),
-    ...[...text.matchAll(/kind: "cut_stream",\s+code: "([a-z_]+)"/g)].map(([, code = ""]) => code),
+    ...[...text.matchAll(/kind: "(?:cut_stream|permanent)",\n\s+code: "([a-z_]+)"/g)].map(([, code = ""]) => code),
     ...[...text.matchAll(/^ {2}AI_\w+: "([a-z_]+)"/gm)].map(([, code = ""]) => code),
     ...[...text.matchAll(/code: [^"\n]*\? "([a-z_]+)" : "([a-z_]+)"/g)].flatMap(([, one = "", other = ""]) => [
       one,

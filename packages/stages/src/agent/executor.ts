@@ -18,6 +18,7 @@ import {
   type StateSpec,
   type Usage,
 } from "@sluice/core";
+import { FILTERED } from "../models/failure.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { type ModelFacts, modelFacts } from "../models/prices.ts";
 import { contract, nudge, openTranscript } from "./contract.ts";
@@ -141,8 +142,8 @@ async function act(init: Json, scope: ActScope, prepared: Prepared, { model, fac
     scope.note({ type: "turn.finished", data: finished });
     // A filter stops the same transcript again; what may help is an attempt with a fresh one.
     if (reply.finishReason === "content-filter" && reply.calls.length === 0) {
-      const message = "the provider's content filter stopped the model's answer";
-      return { status: "failed", code: "model", message, detail: { code: "content_filter" }, ...spent(turn) };
+      const { code, message } = FILTERED;
+      return { status: "failed", code: "model", message, detail: { code }, ...spent(turn) };
     }
     if (outcomes.some((outcome) => outcome.stuck === true)) {
       return {

@@ -82,6 +82,12 @@ const GARBLED_SDK_ERRORS = new Set([
 const GIVEN_UP = new Set(["AbortError", "TimeoutError", "ResponseAborted"]);
 
 export const ABORTED: ModelFailure = { kind: "aborted", code: "aborted", message: "the model call was stopped" };
+/** What an answer is that a filter stopped before it made a call. */
+export const FILTERED: ModelFailure = {
+  kind: "permanent",
+  code: "content_filter",
+  message: "the provider's content filter stopped the model's answer",
+};
 export const CUT: ModelFailure = {
   kind: "cut_stream",
   code: "stream_cut",
