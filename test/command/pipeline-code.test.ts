@@ -118,6 +118,30 @@ test("a file that an adopted store names is loaded with --trust only", async () 
   expect((await resumed("--trust")).status).toBe("completed");
 });
 
+test("a file that a store names is loaded only where the user named it: adopting the store by an answer says nothing of that", async () => {
+  const here = desk();
+  here.write("src/mine.ts", PIPELINE);
+  const model = here.script({ work: [turn(call("Write", { file_path: "x", content: "" })), finishes()] });
+  const runId = textAt(printed(await run(here, "src/mine.ts", model, "--wait=1ms")), "runId");
+  const elsewhere = { env: { XDG_STATE_HOME: join(here.folder, "../other-state") } };
+  const answered = await here.sluice(["answer", runId, "t1.c0", "deny", ...JSON_OUT, "--adopt-store"], elsewhere);
+  expect(answered.code).toBe(0);
+  const resumed = async (...flags: readonly string[]) =>
+    printed(await here.sluice(["resume", runId, ...JSON_OUT, ...flags], elsewhere));
+  expect(textAt(await resumed(), "error", "code")).toBe("pipeline_untrusted");
+  expect((await resumed("--trust")).status).toBe("completed");
+});
+
+test("a file that a run's command named is not one that the user named", async () => {
+  const here = desk();
+  here.write("src/mine.ts", PIPELINE);
+  const model = here.script({ work: [turn(call("Write", { file_path: "x", content: "" })), finishes()] });
+  const args = ["run", "src/mine.ts", "x", "--model", model, ...JSON_OUT, "--wait=1ms"];
+  const runId = textAt(printed(await here.sluice(args, { env: { SLUICE_RUN: "r1" } })), "runId");
+  const resumed = printed(await here.sluice(["resume", runId, ...JSON_OUT]));
+  expect(textAt(resumed, "error", "code")).toBe("pipeline_untrusted");
+});
+
 describe("a run grants no trust", () => {
   test.each(["--trust", "--adopt-store"])("%s is refused in a process that a run started", async (flag) => {
     const here = desk();
