@@ -151,6 +151,17 @@ describe("a cap on money", () => {
     expect(await run(100_000)).toMatchObject({ status: "failed", error: { code: "budget" } });
   });
 
+  test("reckons with the tools, which go with every prompt", async () => {
+    const run = async (description: string) => {
+      const model = billedModel(() => finishes({ input: 10, output: 1 }));
+      const long = tool("Look", { effect: "read", description });
+      const live = session({ model, tools: [long], prices });
+      return await live.run(one(state({ maxCostUsd: 5 }, { maxOutputTokens: 1 })), task);
+    };
+    expect(await run("Looks.")).toMatchObject({ status: "completed" });
+    expect(await run("Looks. ".repeat(3_000))).toMatchObject({ status: "failed", error: { code: "budget" } });
+  });
+
   test("of a run holds across siblings at work at once: what one has set aside is not there for another", async () => {
     const gates: (() => void)[] = [];
     const model = billedModel(async () => {
@@ -241,6 +252,23 @@ describe("a cap on money", () => {
       },
     ]);
   });
+});
+
+test("what is set aside by an executor and settled without a word counts as used, and is free again when it was not", async () => {
+  const spends = work({
+    act: ({ limits }) => {
+      const outcomes: string[] = [];
+      const call = (used: "all" | "none"): void => {
+        const reserved = limits.reserve({ tokens: 10, costUsd: 1 });
+        outcomes.push(reserved.ok ? "ok" : reserved.limit);
+        if (reserved.ok) reserved.settle(...(used === "all" ? [] : [{ tokens: 0, costUsd: 0 }]));
+      };
+      for (const used of ["none", "none", "all", "none", "all", "none"] as const) call(used);
+      return completed(outcomes);
+    },
+  });
+  const { stages } = await session({ model: noModel }).run(one(spends, { maxCostUsd: 2 }), task);
+  expect(stages).toMatchObject([{ output: ["ok", "ok", "ok", "ok", "ok", "run.maxCostUsd"] }]);
 });
 
 describe("calls that do not say what they used", () => {
