@@ -1,4 +1,5 @@
-import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { at, call, type Desk, desk, type Ended, finishes, lines, printed, textAt, turn } from "../support/command.ts";
@@ -27,6 +28,25 @@ const refusal = (ended: Ended): readonly [number | null, string] => [
   ended.code,
   textAt(printed(ended), "error", "code"),
 ];
+
+test("importing @sluice/tui for defineConfig loads two small files and leaves no trace", () => {
+  const program = `import { registerHooks } from "node:module";
+const loaded = [];
+registerHooks({ load(url, context, next) { loaded.push(url); return next(url, context); } });
+const before = Object.keys(globalThis).length;
+const { defineConfig } = await import("@sluice/tui");
+const same = {};
+console.log(JSON.stringify({ loaded: loaded.map((url) => url.replace(/^.*\\/packages\\//, "")), same: defineConfig(same) === same, traces: Object.keys(globalThis).length - before }));`;
+  const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", program], {
+    cwd: import.meta.dirname,
+    encoding: "utf8",
+  });
+  expect(JSON.parse(stdout)).toEqual({
+    loaded: ["tui/dist/index.js", "tui/dist/project/config.js"],
+    same: true,
+    traces: 0,
+  });
+});
 
 describe("a config is loaded", () => {
   test("only once the folder is trusted: until then it is said, and what needs nothing of it runs", async () => {
@@ -61,8 +81,9 @@ describe("a config is loaded", () => {
     expect(wasLoaded(here)).toBe(false);
   });
 
-  test("together with the pipelines: one trust covers both, and a new file ends it", async () => {
+  test("together with the pipelines: one trust covers both, and a file that is new or gone ends it", async () => {
     const here = desk();
+    const rules = here.write(".sluice/pipelines/lib/rules.js", "");
     here.write(".sluice/pipelines/shared.ts", `${WORK}export const shared = ${pipelineOf("shared")};\n`);
     const config = configOf(
       here,
@@ -73,7 +94,9 @@ describe("a config is loaded", () => {
     const model = script(here);
     expect(printed(await run(here, "mine", "x", "--model", model, "--trust")).output).toBe("shared");
     expect(printed(await run(here, "shared", "x", "--model", model)).output).toBe("shared");
-    here.write(".sluice/pipelines/new.js", "");
+    const fresh = here.write(".sluice/pipelines/new.js", "");
+    expect(refusal(await run(here, "mine", "x", "--model", model))).toEqual([2, "folder_untrusted"]);
+    for (const file of [fresh, rules]) rmSync(file);
     expect(refusal(await run(here, "mine", "x", "--model", model))).toEqual([2, "folder_untrusted"]);
   });
 
@@ -298,12 +321,14 @@ test("its MCP servers serve its runs, and their mistakes are told like all other
 });
 
 describe("a run", () => {
-  test("cannot write the config it runs under, nor make one", async () => {
+  test("cannot write the config it runs under, nor make one, nor what that takes from packages", async () => {
     const here = desk();
-    const text = configOf(here, `mode: "yolo", pipelines: { mine: ${pipelineOf("ours")} }`);
+    here.write("node_modules/rules/package.json", '{ "name": "rules", "type": "module", "exports": "./index.js" }');
+    here.write("node_modules/rules/index.js", "");
+    const text = configOf(here, `mode: "yolo", pipelines: { mine: ${pipelineOf("ours")} }`, 'import "rules";\n');
     const file = here.write("sluice.config.ts", text);
-    const writes = ["sluice.config.ts", "sluice.config.mjs", ".sluice/pipelines/x.ts"].map((file_path) =>
-      call("Write", { file_path, content: "1" }),
+    const writes = ["sluice.config.ts", "sluice.config.mjs", ".sluice/pipelines/x.ts", "node_modules/rules/x.js"].map(
+      (file_path) => call("Write", { file_path, content: "1" }),
     );
     const ended = await run(
       here,
@@ -313,7 +338,7 @@ describe("a run", () => {
       script(here, turn(call("Read", { file_path: "sluice.config.ts" })), turn(...writes)),
       "--trust",
     );
-    expect(at(printed(ended), "denied")).toMatchObject([{ cause: "limit" }, { cause: "limit" }, { cause: "limit" }]);
+    expect(at(printed(ended), "denied")).toMatchObject(writes.map(() => ({ cause: "limit" })));
     expect(readFileSync(file, "utf8")).toBe(text);
   });
 
@@ -321,10 +346,11 @@ describe("a run", () => {
     const here = desk();
     const text = configOf(
       here,
-      `model: "scripted:none.json", pipelines: { mine: ${pipelineOf("ours", "allowedTools: [], ")} }`,
+      `model: "scripted:none.json", protectedPaths: ["ci"], pipelines: { mine: ${pipelineOf("ours", 'allowedTools: ["Write"], ')} }`,
     );
     const file = here.write("sluice.config.ts", text);
-    const model = script(here, turn(call("Write", { file_path: "x", content: "" })));
+    const asks = turn(call("Edit", { file_path: "x", old_string: "a", new_string: "b" }));
+    const model = script(here, asks, turn(call("Write", { file_path: "ci/x", content: "" })));
     const runId = textAt(printed(await run(here, "mine", "x", "--model", model, "--trust", "--wait=1ms")), "runId");
     const resumed = async (...flags: readonly string[]): Promise<Ended> =>
       await here.sluice(["resume", runId, ...JSON_OUT, ...flags]);
@@ -333,7 +359,11 @@ describe("a run", () => {
     const other = await resumed("--trust");
     expect(refusal(other)).toEqual([2, "config_changed"]);
     expect(textAt(printed(other), "error", "message")).toContain(file);
-    expect(printed(await resumed("--accept-changes"))).toMatchObject({ status: "completed", output: "ours" });
+    expect(printed(await resumed("--accept-changes"))).toMatchObject({
+      status: "completed",
+      output: "ours",
+      denied: [{ cause: "no_interactor" }, { tool: "Write", cause: "limit" }],
+    });
 
     const plain = here.write("plain.mjs", `${WORK}export const plain = ${pipelineOf("plain", "allowedTools: [], ")};`);
     const started = await run(here, plain, "x", "--model", model, "--no-config", "--wait=1ms");

@@ -94,9 +94,10 @@ test("where none can, it is exit 4, names what blocks it and how each thing is m
 
 test("a model that cannot be used blocks: its provider is unknown, its key is missing, its script is not there", async () => {
   const here = desk();
-  const ids = ["nobody/x", "openai/x", "scripted:none.json"];
-  const found = await Promise.all(ids.map((id) => doctor(here, { env: { SLUICE_MODEL: id } })));
-  const said = ["no provider for the model", "set OPENAI_API_KEY", "none.json"];
+  const ids = ["nobody/x", "openai/x", "scripted:none.json", "anthropic:my-very-own-key-7"];
+  const env = { ANTHROPIC_API_KEY: "my-very-own-key-7" };
+  const found = await Promise.all(ids.map((id) => doctor(here, { env: { ...env, SLUICE_MODEL: id } })));
+  const said = ["no provider for the model", "set OPENAI_API_KEY", "none.json", "[redacted:ANTHROPIC_API_KEY]"];
   for (const [index, one] of found.entries()) {
     expect(one.code).toBe(4);
     expect(one.of("model")).toMatchObject([
