@@ -47,8 +47,11 @@ export function writeEvents(drafts: readonly EventDraft[], at: number): string {
 
 const TYPE_TEXTS: ReadonlyMap<string, string> = new Map(EVENT_TYPES.map((type) => [type, JSON.stringify(type)]));
 
+/** Readers know these types and no others, so that no executor of somebody's can write what nobody can check. */
 function typeText(type: string): string {
-  return TYPE_TEXTS.get(type) ?? JSON.stringify(type);
+  const text = TYPE_TEXTS.get(type);
+  if (text !== undefined) return text;
+  throw new SluiceError("Validation", "event_unknown", `${JSON.stringify(type)} is no type of event that a journal keeps`);
 }
 
 interface StoredEvent {
