@@ -27,14 +27,15 @@ export function checkTerminal(facts: TerminalFacts, env: Environment): readonly 
 }
 
 function sizeOf({ columns, rows }: TerminalFacts, { TERM = "" }: Environment): Check {
-  const size = `${columns} × ${rows}, TERM=${TERM === "" ? "(not set)" : TERM}`;
+  const measured = columns === undefined || columns === 0 ? "size not known" : `${columns} × ${rows}`;
+  const size = `${measured}, TERM=${TERM === "" ? "(not set)" : TERM}`;
   if (TERM === "" || TERM === "dumb")
     return warning(
       "terminal",
       `${size}: it may show neither colours nor boxes`,
       "export TERM=xterm-256color, if yours can do that",
     );
-  if ((columns ?? 0) < NARROW)
+  if ((columns ?? 0) < NARROW && columns !== 0)
     return warning("terminal", `${size}: narrow, lines will wrap`, `make it ${NARROW} columns or wider`);
   return ok("terminal", size);
 }
