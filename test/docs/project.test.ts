@@ -10,5 +10,5 @@ test("docs/project.md lists the fields of a config", () => {
     ([field = ""]) => codesIn(field)[0],
   );
   expect(fields.length).toBeGreaterThan(10);
-  expect(documented.toSorted()).toEqual(fields.toSorted());
+  expect(new Set(documented)).toEqual(new Set(fields));
 });
