@@ -289,7 +289,7 @@ export interface Row extends Attack {
   /** What is prepared in and beside the workspace. */
   readonly place?: (place: Scene) => void;
   /** For what depends on the place. */
-  readonly made?: (place: Scene) => Attack;
+  readonly made?: (place: Scene) => Attack | Promise<Attack>;
   /** Looks for the effect, besides what every attack is held to. */
   readonly look?: (after: Attacked, place: Scene) => void;
 }
@@ -301,7 +301,7 @@ export function attacks(common: Attack, rows: readonly Row[]): void {
     async ({ name: _name, never: _never, outcomes, place, made, look, ...own }) => {
       const here = scene();
       place?.(here);
-      const after = await attack(here, { ...common, ...own, ...made?.(here) });
+      const after = await attack(here, { ...common, ...own, ...(await made?.(here)) });
       if (outcomes !== undefined) expect(after.outcomes).toEqual(outcomes);
       look?.(after, here);
     },
