@@ -157,7 +157,7 @@ fact(58, "without an envelope the session's mode decides", async () => {
   const verdict = async (mode: "ask" | "allowlist" | "yolo", allow: readonly string[] = []) => {
     const { ran, tool: made } = watched("Deploy");
     const state = stage({ prompt: "Work.", completionTool: "finish", completionSchema, turnCap: 4 });
-    const { results } = await drive(state, saying(deploy("test")), { mode, allow, tools: [...tools, made] });
+    const { results } = await drive(one(state), saying(deploy("test")), { mode, allow, tools: [...tools, made] });
     return ran.length === 1 ? "ran" : Object(results(0)[0]).cause;
   };
   expect([
@@ -220,12 +220,12 @@ fact(
       interactors: [no],
       onCall: throwing,
     });
-    expect(dataOf(mixed.events, "call.decided").map(({ callId, verdict }) => `${callId} ${verdict}`)).toEqual([
-      "t1.c0 approved",
-      "t1.c1 refused",
-      "t1.c2 refused",
-      "t1.c3 refused",
-      "t1.c4 refused",
+    expect(dataOf(mixed.events, "call.decided").map(({ callId, verdict }) => [callId, verdict])).toEqual([
+      ["t1.c0", "approved"],
+      ["t1.c1", "refused"],
+      ["t1.c2", "refused"],
+      ["t1.c3", "refused"],
+      ["t1.c4", "refused"],
     ]);
     const cut = await drive(worker(), saying(deploy("test")), {
       tools: [...tools, made],

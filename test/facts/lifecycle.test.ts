@@ -54,7 +54,7 @@ decided(2, "ctx is frozen in every phase, setup included; what setup returns is 
     expect(result).toMatchObject({ status: "failed", error: { code: "hook" } });
   }
   const { heard } = await drive(
-    worker({ setup: () => "from setup", prompt: ({ setup }) => `Got ${setup}.` }),
+    worker({ setup: () => "from setup", prompt: ({ setup }) => `Got ${String(setup)}.` }),
     saying(),
   );
   expect(JSON.stringify(heard[0]?.messages[0])).toContain("Got from setup.");

@@ -43,7 +43,7 @@ describe("the prompt", () => {
         setups += 1;
         return `setup ${setups}`;
       },
-      prompt: (ctx) => `Attempt ${ctx.attempt} after ${ctx.setup}.`,
+      prompt: (ctx) => `Attempt ${ctx.attempt} after ${String(ctx.setup)}.`,
       assert: (_result, { attempt }) => (attempt === 1 ? { retry: "again" } : "ok"),
     });
     const { heard } = await drive(state, saying());
