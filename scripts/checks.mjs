@@ -24,7 +24,7 @@ const order = [
   "packages",
 ];
 /** The folders whose tests start the built command. */
-const onBuild = new Set(["command", "examples", "docs", "packages"]);
+const onBuild = new Set(["facts", "command", "examples", "docs", "packages"]);
 
 const checks = [
   { name: "types", run: () => runTool("typescript/bin/tsc", ["-b"]) },
