@@ -1,0 +1,238 @@
+import { mkdirSync, renameSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { type AllowedTool, done, type Json, type Pipeline, pipeline, stage, verifyJournal } from "@sluice/core";
+import { sqliteStore } from "@sluice/sqlite";
+import type { ResolvedModel, RunResult, SessionOptions } from "@sluice/stages";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { approving, bash, type Call, eventData, read, type Scene, scene, write } from "../support/attack.ts";
+import { eventsOf, session, type TestSession, tool } from "../support/run-kit.ts";
+import { finish, modelFrom, part } from "../support/stream-model.ts";
+
+/** One process of a run: its session in the scene's store, with a model that makes these calls. */
+interface Life extends Partial<SessionOptions> {
+  readonly allowedTools?: readonly AllowedTool[];
+}
+function pipelineOf(allowedTools: readonly AllowedTool[]): Pipeline<{ task: string }, string> {
+  const work = stage({
+    prompt: "Work.",
+    allowedTools,
+    completionTool: "finish",
+    completionSchema: z.object({ text: z.string() }),
+    turnCap: 8,
+  });
+  return pipeline({
+    id: "resumed",
+    input: z.object({ task: z.string() }),
+    stages: { work },
+    initial: "work",
+    next: { work: ({ output }) => done(output.text) },
+  });
+}
+function model(calls: readonly Call[]): ResolvedModel {
+  return {
+    id: "attacker",
+    secrets: [],
+    at: ({ turn }) =>
+      modelFrom(() => {
+        const [toolName, input] = calls[turn] ?? ["finish", { text: "done" }];
+        return Promise.resolve(
+          ReadableStream.from([
+            part({ type: "tool-call", toolCallId: `c${turn}`, toolName, input: JSON.stringify(input) }),
+            finish("tool-calls"),
+          ]),
+        );
+      }),
+  };
+}
+function process(here: Scene, calls: readonly Call[], life: Life): TestSession {
+  const { allowedTools: _allowedTools, clock: _clock, ...options } = life;
+  return session({
+    env: { PATH: globalThis.process.env.PATH },
+    ...options,
+    cwd: life.cwd ?? here.root,
+    model: model(calls),
+    store: () => sqliteStore(here.path(".sluice/store")),
+  });
+}
+
+/** Starts a run that stops at its first request, and ends the process. */
+async function suspended(here: Scene, calls: readonly Call[], life: Life = {}): Promise<string> {
+  const first = process(here, calls, { ...life, wait: true });
+  const handle = first.start(pipelineOf(life.allowedTools ?? ["Read"]), { task: "x" });
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    if ((await first.host.requests(handle.runId).catch(() => [])).length > 0) break;
+  }
+  await handle.suspend();
+  expect((await handle).status).toBe("suspended");
+  await first.close();
+  return handle.runId;
+}
+/** Answers the open request from another process. */
+async function answer(here: Scene, runId: string, kind: string, more: Record<string, Json> = {}): Promise<string> {
+  const host = sqliteStore(here.path(".sluice/store"));
+  const [request] = await host.requests(runId);
+  if (request === undefined) throw new Error("no request is open");
+  const outcome = await host.signal(runId, {
+    name: `request/${request.requestId}`,
+    payload: { kind, digest: request.digest, ...more },
+    digest: request.digest,
+    by: "person",
+  });
+  await host.close();
+  return outcome;
+}
+async function resumed(
+  here: Scene,
+  runId: string,
+  calls: readonly Call[],
+  life: Life = {},
+  options: { acceptChanges?: boolean } = {},
+) {
+  const next = process(here, calls, life);
+  const result: RunResult<string> = await next.resume(pipelineOf(life.allowedTools ?? ["Read"]), runId, options);
+  const events = await eventsOf(next.host, runId);
+  const journal = await next.host.journal(runId);
+  await next.close();
+  return { result, events, journal, denied: result.denied.map(({ cause }) => cause) };
+}
+const ran = (events: Awaited<ReturnType<typeof resumed>>["events"], name: string): number =>
+  eventData(events, "call.started").filter((data) => data.tool === name).length;
+
+test("a folder that became a link while the run was suspended: never takes the granted write", async () => {
+  const here = scene();
+  const runId = await suspended(here, [write("docs/new.md")]);
+  await answer(here, runId, "approve");
+  renameSync(here.path("docs"), here.path("old"));
+  symlinkSync(join(here.outer, "beside"), here.path("docs"));
+  const { result, events } = await resumed(here, runId, [write("docs/new.md")]);
+  expect(result.status).toBe("completed");
+  expect(eventData(events, "call.finished")).toMatchObject([{ tool: "Write", outcome: "error" }]);
+});
+
+test("an approval given twice over two processes: never runs the call twice", async () => {
+  const here = scene();
+  const runId = await suspended(here, [write("new.txt"), write("new.txt")]);
+  expect(await answer(here, runId, "approve")).toBe("accepted");
+  const { events, denied } = await resumed(here, runId, [write("new.txt"), write("new.txt")]);
+  expect([ran(events, "Write"), eventData(events, "grant.consumed").length, denied]).toEqual([1, 1, ["no_interactor"]]);
+});
+
+test("a denial from before: never is asked about again on resume", async () => {
+  const here = scene();
+  const runId = await suspended(here, [write("new.txt")]);
+  await answer(here, runId, "deny");
+  const { events, denied } = await resumed(here, runId, [write("new.txt")], { interactors: [approving()] });
+  expect([ran(events, "Write"), denied]).toEqual([0, ["denied"]]);
+});
+
+test("an approval for another digest, put straight into the store: never mints a token", async () => {
+  const here = scene();
+  const runId = await suspended(here, [write("new.txt")]);
+  await answer(here, runId, "approve", { digest: "0".repeat(64) });
+  const { events, denied } = await resumed(here, runId, [write("new.txt")]);
+  expect([ran(events, "Write"), denied]).toEqual([0, ["denied"]]);
+});
+
+test("a model that says other arguments when the run goes on: never gets what was granted for the recorded ones", async () => {
+  const here = scene();
+  const runId = await suspended(here, [write("new.txt", "asked")]);
+  await answer(here, runId, "approve");
+  const { events } = await resumed(here, runId, [write("../outside.txt", "other")]);
+  expect(ran(events, "Write")).toBe(1);
+  expect(here.text("new.txt")).toBe("asked");
+});
+
+test("a wider envelope: never lets a recorded run go on unasked, nor turns its verdicts when accepted", async () => {
+  const here = scene();
+  const runId = await suspended(here, [write("new.txt"), write("two.txt")]);
+  await answer(here, runId, "deny");
+  const wide = { allowedTools: ["Read", "Write"] } as const;
+  await expect(resumed(here, runId, [], wide)).rejects.toMatchObject({ code: "pipeline_changed" });
+  const { denied } = await resumed(here, runId, [write("new.txt"), write("two.txt")], wide, { acceptChanges: true });
+  expect(denied).toEqual(["denied"]);
+  expect(() => here.text("new.txt")).toThrow();
+});
+
+test("another mode, workspace or tool: never takes the run up", async () => {
+  const here = scene();
+  const own = (input: object) => tool("Own", { input: { type: "object", ...input } });
+  const life: Life = { allowedTools: ["Read", "Own"], tools: [own({})] };
+  const runId = await suspended(here, [write("new.txt")], life);
+  await answer(here, runId, "approve");
+  mkdirSync(join(here.outer, "elsewhere"));
+  await expect(resumed(here, runId, [], { ...life, mode: "yolo" })).rejects.toMatchObject({ code: "mode_other" });
+  await expect(resumed(here, runId, [], { ...life, cwd: join(here.outer, "elsewhere") })).rejects.toMatchObject({
+    code: "workspace_other",
+  });
+  await expect(resumed(here, runId, [], { ...life, tools: [own({ required: ["x"] })] })).rejects.toMatchObject({
+    code: "tools_changed",
+  });
+  expect(() => here.text("new.txt")).toThrow();
+});
+
+test("a verdict turned in the database: never is followed", async () => {
+  const here = scene();
+  const runId = await suspended(here, [read("a.txt"), write("new.txt")]);
+  const db = new DatabaseSync(here.path(".sluice/store/journal.db"));
+  db.exec("UPDATE records SET value = replace(value, '\"ask\"', '\"approved\"')");
+  db.close();
+  await expect(resumed(here, runId, [read("a.txt"), write("new.txt")])).rejects.toMatchObject({ class: "Host" });
+  expect(() => here.text("new.txt")).toThrow();
+});
+
+test("an answer put into the database without a digest: never mints a token", async () => {
+  const here = scene();
+  const runId = await suspended(here, [write("new.txt")]);
+  const host = sqliteStore(here.path(".sluice/store"));
+  const [request] = await host.requests(runId);
+  await host.signal(runId, { name: `request/${request?.requestId}`, payload: { kind: "approve" }, by: "attacker" });
+  await host.close();
+  const { events } = await resumed(here, runId, [write("new.txt")]);
+  expect(ran(events, "Write")).toBe(0);
+});
+
+test("a guard hook that vetoes now: never is passed over by an approval from before", async () => {
+  const here = scene();
+  const runId = await suspended(here, [write("new.txt")]);
+  await answer(here, runId, "approve");
+  const { denied } = await resumed(here, runId, [write("new.txt")], { onCall: () => ({ veto: "not now" }) });
+  expect(denied).toEqual(["hook"]);
+});
+
+test("a protected path that is new: never is written by a call that was granted before", async () => {
+  const here = scene();
+  const runId = await suspended(here, [write("new.txt")]);
+  await answer(here, runId, "approve");
+  symlinkSync("sluice.config.ts", here.path("new.txt"));
+  const { events } = await resumed(here, runId, [write("new.txt")]);
+  expect(here.text("sluice.config.ts")).toContain("config");
+  expect(eventData(events, "call.finished")).toMatchObject([{ outcome: "error" }]);
+});
+
+test("a command that was granted and whose link turned meanwhile: never runs", async () => {
+  const here = scene();
+  symlinkSync("a.txt", here.path("link"));
+  const runId = await suspended(here, [bash("cat link")]);
+  await answer(here, runId, "approve");
+  renameSync(here.path("link"), here.path("old"));
+  symlinkSync("../outside.txt", here.path("link"));
+  const { journal } = await resumed(here, runId, [bash("cat link")]);
+  expect(JSON.stringify(journal)).not.toContain("OUTSIDE-SECRET");
+  expect(verifyJournal(journal).faults).toEqual([]);
+});
+
+test("two processes at once: never both own the run", async () => {
+  const here = scene();
+  const runId = await suspended(here, [write("new.txt")]);
+  const first = process(here, [write("new.txt")], { wait: true });
+  const second = process(here, [write("new.txt")], { wait: true });
+  const going = first.resume(pipelineOf(["Read"]), runId);
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  await expect(second.resume(pipelineOf(["Read"]), runId)).rejects.toMatchObject({ class: "Host" });
+  await going.suspend();
+  await Promise.all([first.close(), second.close()]);
+  expect(() => here.text("new.txt")).toThrow();
+});
