@@ -91,8 +91,8 @@ describe("what a server sends besides answers", () => {
     expect(faults).toEqual(noticed);
   });
 
-  test("without end is a reason to end it", async () => {
-    const { output } = await useServers({ bad: misbehaving("floods").config }, once);
+  test.each(["floods", "answers-too-much"])("without end (%s) is a reason to end it", async (way) => {
+    const { output } = await useServers({ bad: misbehaving(way).config }, once);
     expect(output).toMatchObject({ code: "outcome_unknown" });
     expect(JSON.stringify(output)).toContain("10000 messages that nobody asked for");
   });
