@@ -37,7 +37,9 @@ export interface WatchedModules {
  * process: a pipeline's functions may import later.
  */
 export function watchModules(entry: URL, admit: Admit): WatchedModules {
-  const own = new Set([entry.href]);
+  const own = new Set([addressOf(entry.href)]);
+  const isInstalled = installedBeside(fileURLToPath(entry));
+  let start = "";
   const files = new Map<string, string>();
   const deciding = new Set<string>();
   let late = false;
@@ -45,21 +47,27 @@ export function watchModules(entry: URL, admit: Admit): WatchedModules {
   const resolve: Resolve = (specifier, context, next) => {
     const from = context.parentURL;
     const found = resolveOurs(specifier, context, next);
-    if (from === undefined || !own.has(from) || isOurs(specifier) || !found.url.startsWith("file:")) return found;
-    own.add(found.url);
+    const address = addressOf(found.url);
+    // Where a link took the entry's place, what that leads to is what would be evaluated.
+    if (specifier === entry.href) start = address;
+    else if (from === undefined || !own.has(addressOf(from)) || isOurs(specifier)) return found;
+    // Code in an address of its own is part of the text it stands in, but what it imports is not.
+    if (!/^(?:file|data):/.test(address)) return found;
+    own.add(address);
     // A name is looked up in packages, or in the manifest that gives the importing file its names.
-    if (!/^(?:[./]|file:)/.test(specifier) && from.startsWith("file:"))
+    if (!/^(?:[./]|file:|data:)/.test(specifier) && from?.startsWith("file:") === true)
       for (const folder of foldersAbove(fileURLToPath(from))) {
         deciding.add(join(folder, "node_modules"));
-        if (!isInPackage(fileURLToPath(found.url))) deciding.add(join(folder, "package.json"));
+        if (!isInstalled(fileURLToPath(address))) deciding.add(join(folder, "package.json"));
       }
     return found;
   };
   const load: NonNullable<Hooks["load"]> = (url, context, next) => {
-    if (!own.has(url) || !url.startsWith("file:")) return next(url, context);
-    const file = fileURLToPath(url);
+    const address = addressOf(url);
+    if (!own.has(address) || !address.startsWith("file:")) return next(url, context);
+    const file = fileURLToPath(address);
     deciding.add(file);
-    if (isInPackage(file)) return next(url, context);
+    if (address !== start && isInstalled(file)) return next(url, context);
     const bytes = readFileSync(file);
     const digest = hash("sha256", bytes);
     admit({ file, digest, late });
@@ -97,8 +105,15 @@ const resolveOurs: Resolve = (specifier, context, next) => {
   }
 };
 
-function isInPackage(file: string): boolean {
-  return file.split(sep).includes("node_modules");
+/** What a module is told apart by here: a query makes two modules of a file, and `require` forgets it. */
+function addressOf(url: string): string {
+  return url.replace(/[?#].*$/s, "");
+}
+
+/** Whether a file is of an installed package, for an entry that may lie in one itself: then its own package is none. */
+function installedBeside(entry: string): (file: string) => boolean {
+  const [, own = ""] = /^(.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+[\\/])/s.exec(entry) ?? [];
+  return (file) => (file.startsWith(own) ? file.slice(own.length) : file).split(sep).includes("node_modules");
 }
 
 function foldersAbove(file: string): readonly string[] {
