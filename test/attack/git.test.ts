@@ -2,16 +2,20 @@
 import { execFileSync } from "node:child_process";
 import {
   chmodSync,
+  cpSync,
   existsSync,
   mkdirSync,
+  mkdtempSync,
   readFileSync,
+  realpathSync,
   renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { attack, attacks, bash, INSIDE, OUTSIDE, type Row, type Scene, scene } from "../support/attack.ts";
 
 const READING = { allowedTools: ["Bash"] } as const;
@@ -42,12 +46,41 @@ const shell = (folder: string, line: string): string =>
 const commit = (folder: string): string =>
   shell(folder, "git init -qb main . && git add . && git commit -qm m && git rev-parse HEAD").trim();
 
-/** A repository with a change, every file of which has the attribute x, and a program that leaves the canary. */
-function repository(here: Scene): void {
+/** Repositories as they are made once, to be copied. */
+const templates = realpathSync(mkdtempSync(join(tmpdir(), "sluice-attack-git-")));
+afterAll(() => rmSync(templates, { recursive: true, force: true }));
+beforeAll(() => {
+  const plain = join(templates, "plain");
+  const files = {
+    "f.x": "1\n",
+    ".gitattributes": "* diff=x filter=x\n",
+    "secret.txt": `${INSIDE}\n`,
+    "src/b.ts": "export const b = 1;\n",
+  };
+  for (const [name, content] of Object.entries(files)) {
+    mkdirSync(dirname(join(plain, name)), { recursive: true });
+    writeFileSync(join(plain, name), content);
+  }
+  commit(plain);
+  const source = join(templates, "source");
+  mkdirSync(source);
+  writeFileSync(join(source, "f.x"), "1\n");
+  commit(source);
+  const submodule = join(templates, "submodule");
+  cpSync(plain, submodule, { recursive: true });
+  shell(submodule, `git -c protocol.file.allow=always submodule -q add ${source} sub && git commit -qm s`);
+});
+function copied(here: Scene, template: string): void {
   rmSync(here.path(".git"), { recursive: true });
-  here.put("f.x", "1\n");
-  here.put(".gitattributes", "* diff=x filter=x\n");
-  commit(here.root);
+  cpSync(join(templates, template), here.root, { recursive: true });
+  // A copy has other times than its index holds, which `git diff` would mend there.
+  for (const folder of template === "submodule" ? [here.root, here.path("sub")] : [here.root])
+    shell(folder, "git update-index -q --refresh");
+}
+
+/** A repository with a change, every file of which has the attribute x, and a program that leaves the canary. */
+function repository(here: Scene, template = "plain"): void {
+  copied(here, template);
   here.put("f.x", "2\n");
   evil(here);
 }
@@ -183,13 +216,7 @@ describe("settings elsewhere", () => {
 
 describe("settings of a submodule", () => {
   const submodule = (here: Scene): void => {
-    const source = join(here.outer, "source");
-    mkdirSync(source);
-    writeFileSync(join(source, "f.x"), "1\n");
-    commit(source);
-    repository(here);
-    shell(here.root, `git -c protocol.file.allow=always submodule -q add ${source} sub && git commit -qm s`);
-    rmSync(source, { recursive: true });
+    repository(here, "submodule");
     here.put("sub/f.x", "2\n");
     here.put("sub/.gitattributes", "* filter=x diff=x\n");
   };
