@@ -5,7 +5,11 @@ import { callModel } from "../../packages/stages/src/agent/model-call.ts";
 import { finish, modelFrom, modelOf, part } from "../support/stream-model.ts";
 
 const prompt: LanguageModelV4Prompt = [{ role: "user", content: [{ type: "text", text: "go" }] }];
-const ABORTED = { ok: false, error: { kind: "aborted", code: "aborted", message: "the model call was stopped" } };
+const aborted = (begun: boolean) => ({
+  ok: false,
+  error: { kind: "aborted", code: "aborted", message: "the model call was stopped" },
+  begun,
+});
 
 const unhandled: unknown[] = [];
 const note = (reason: unknown): void => {
@@ -41,7 +45,7 @@ describe("when the signal aborts, a model call returns at once", () => {
       asked = true;
       return new Promise(() => undefined);
     });
-    expect(await call(model, AbortSignal.abort())).toEqual(ABORTED);
+    expect(await call(model, AbortSignal.abort())).toEqual(aborted(false));
     expect(asked).toBe(false);
   });
 
@@ -56,7 +60,7 @@ describe("when the signal aborts, a model call returns at once", () => {
     const controller = new AbortController();
     const reply = call(model, controller.signal);
     controller.abort();
-    expect(await reply).toEqual(ABORTED);
+    expect(await reply).toEqual(aborted(false));
     expect(listeners(controller.signal)).toBe(0);
 
     const cancelled = new Promise<void>((resolve) => {
@@ -76,7 +80,7 @@ describe("when the signal aborts, a model call returns at once", () => {
     const controller = new AbortController();
     const reply = call(model, controller.signal);
     controller.abort();
-    expect(await reply).toEqual(ABORTED);
+    expect(await reply).toEqual(aborted(false));
     fail(new Error("late"));
   });
 
@@ -90,7 +94,7 @@ describe("when the signal aborts, a model call returns at once", () => {
         }),
       ),
     );
-    expect(await call(model, controller.signal, () => controller.abort())).toEqual(ABORTED);
+    expect(await call(model, controller.signal, () => controller.abort())).toEqual(aborted(true));
     expect(listeners(controller.signal)).toBe(0);
   });
 
@@ -106,7 +110,7 @@ describe("when the signal aborts, a model call returns at once", () => {
         }),
       ),
     );
-    expect(await call(model, controller.signal, () => controller.abort())).toEqual(ABORTED);
+    expect(await call(model, controller.signal, () => controller.abort())).toEqual(aborted(true));
   });
 
   test("also when the provider throws because of it", async () => {
@@ -119,13 +123,13 @@ describe("when the signal aborts, a model call returns at once", () => {
     );
     const reply = call(model, controller.signal);
     controller.abort();
-    expect(await reply).toEqual(ABORTED);
+    expect(await reply).toEqual(aborted(false));
   });
 
   test("even if the answer was complete", async () => {
     const controller = new AbortController();
     const model = modelOf([part({ type: "text-delta", id: "0", delta: "a" }), finish("stop")]);
-    expect(await call(model, controller.signal, () => controller.abort())).toEqual(ABORTED);
+    expect(await call(model, controller.signal, () => controller.abort())).toEqual(aborted(true));
   });
 });
 

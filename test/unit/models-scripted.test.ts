@@ -87,6 +87,7 @@ describe("the scripted model", () => {
     expect(await play(SCRIPT, position)).toEqual({
       ok: false,
       error: { kind: "permanent", code: "script_exhausted", message },
+      begun: false,
     });
   });
 
