@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { isSluiceError, SluiceError, systemClock, visible } from "@sluice/core";
 import type { ConfigSource } from "@sluice/stages";
-import { type CodeDigests, digestCode, findCode, type ProjectCode } from "../project/code.ts";
+import { type CodeDigests, digestCode, findCode, inLine, type ProjectCode } from "../project/code.ts";
 import { readSettings } from "../project/environment.ts";
 import { type LoadedConfig, loadConfig } from "../project/load-config.ts";
 import { createNamedFiles, type NamedFiles } from "../project/named-files.ts";
@@ -85,13 +85,15 @@ export function createProjects(
     async open(root) {
       const folder = folderAt(root);
       const [config] = folder.code.configs;
+      // Its rules may be what the user counts on, and a bundled pipeline is no replacement for theirs.
+      if (flags.config !== false && folder.hasLost()) await folder.requireTrust();
       if (config === undefined) return projectOf(folder);
       if (flags.config === false)
         return projectOf(folder, undefined, `${basename(config)} was not loaded (--no-config)`);
       if (await folder.mayLoad()) {
         const loaded = await folder.config();
         const powers = loaded === undefined ? "" : powersOf(loaded.settings, flags);
-        if (powers !== "") say(`${basename(config)} decides: ${powers}`);
+        if (powers !== "") say(`${basename(config)} decides: ${inLine(powers)}`);
         return projectOf(folder, loaded);
       }
       // Its rules may be what the user counts on: a run goes without them only where they never held.
@@ -123,6 +125,8 @@ export function createProjects(
 interface Folder {
   readonly code: ProjectCode;
   state(): TrustState;
+  /** Whether code that was trusted is not there any more. */
+  hasLost(): boolean;
   /** Whether its code may be loaded; asks where somebody can answer. */
   mayLoad(): Promise<boolean>;
   /** The same, without asking anybody. */
@@ -178,6 +182,10 @@ function createFolder(code: ProjectCode, { trust, trusted, ask, say }: FolderOpt
   return {
     code,
     state,
+    hasLost: () => {
+      const now = state();
+      return now.kind === "changed" && now.files.some((file) => !read().has(file));
+    },
     mayLoad,
     isOpen: async () => (answer === undefined && !trusted ? state().kind === "trusted" : await mayLoad()),
     wasAsked: () => answer !== undefined,
@@ -196,7 +204,7 @@ function createFolder(code: ProjectCode, { trust, trusted, ask, say }: FolderOpt
 function untrusted(root: string, state: TrustState): SluiceError {
   const what =
     state.kind === "changed"
-      ? `the code of ${root} is not what was trusted (${state.files.join(", ")})`
+      ? `the code of ${root} is not what was trusted (${state.files.map(inLine).join(", ")})`
       : `the pipelines and the config in ${root} are code, and nobody trusted them as they are now`;
   return new SluiceError(
     "Validation",

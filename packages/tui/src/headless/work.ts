@@ -10,7 +10,8 @@ import {
 import { createSession, type RunHandle, type Session, type SessionOptions } from "@sluice/stages";
 import type { LoadedConfig } from "../project/load-config.ts";
 import type { RunModel } from "../project/model.ts";
-import { commandLine, type Place, storeOpener } from "../project/place.ts";
+import { commandLine, type Place, realPath, storeOpener } from "../project/place.ts";
+import { stateFolder } from "../project/trust.ts";
 import type { CommandContext } from "./context.ts";
 import { type Followed, followRun } from "./follow.ts";
 import { lineInteractor } from "./line-interactor.ts";
@@ -60,7 +61,8 @@ export async function work(
     mode,
     allow,
     ...sessionOptionsOf(config),
-    protectedPaths: [...code, ...(config?.settings.protectedPaths ?? [])],
+    // Whoever works in a home folder could trust anything by writing.
+    protectedPaths: [...code, ...(config?.settings.protectedPaths ?? []), realPath(stateFolder(env))],
     cwd: place.cwd,
     env,
     store: host ?? (await storeOpener(place, { adopt: flags.adoptStore === true })),

@@ -77,10 +77,15 @@ function digestOf(file: string): string {
   return hash("sha256", readFileSync(file));
 }
 
+/** A name as part of a sentence: it cannot begin a line of its own. */
+export function inLine(name: string): string {
+  return name.replaceAll("\n", "\\n");
+}
+
 function isLink(path: string): SluiceError {
   return new SluiceError(
     "Validation",
     "folder_untrusted",
-    `${path} is a link, and trust cannot cover what it points to; put a file in its place`,
+    `${inLine(path)} is a link, and trust cannot cover what it points to; put a file in its place`,
   );
 }

@@ -1,7 +1,7 @@
 import { basename, extname } from "node:path";
 import { type Clock, SluiceError } from "@sluice/core";
 import { bundledPipelines, type ConfigSource } from "@sluice/stages";
-import type { CodeDigests, ProjectCode } from "./code.ts";
+import { type CodeDigests, inLine, type ProjectCode } from "./code.ts";
 import { loadModule } from "./load.ts";
 import type { Admit } from "./modules.ts";
 import { type ProjectSettings, readConfig } from "./read-config.ts";
@@ -54,8 +54,8 @@ export function asTrusted(trusted: CodeDigests, root: string): Admit {
       "Validation",
       "folder_untrusted",
       known === undefined
-        ? `it imports ${file}, which trust in ${root} does not cover; move it into .sluice/pipelines/ or into an installed package`
-        : `${file} was changed after it was trusted; look at it, then say --trust`,
+        ? `it imports ${inLine(file)}, which trust in ${root} does not cover; move it into .sluice/pipelines/ or into an installed package`
+        : `${inLine(file)} was changed after it was trusted; look at it, then say --trust`,
     );
   };
 }

@@ -1,5 +1,5 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { type RunHost, SluiceError } from "@sluice/core";
 import type { Environment } from "./environment.ts";
 
@@ -37,6 +37,13 @@ export function placeOf(options: PlaceOptions, here: string, settings: StoreSett
 /** The folder --cwd names, links resolved. Throws Session `workspace_missing`. */
 export function workspaceOf(options: PlaceOptions, here: string): string {
   return workspaceAt(resolve(here, options.cwd ?? "."));
+}
+
+/** A path with links resolved; what is not there yet is named by where it would be. */
+export function realPath(path: string): string {
+  if (existsSync(path)) return realpathSync(path);
+  const parent = dirname(path);
+  return parent === path ? path : join(realPath(parent), basename(path));
 }
 
 function workspaceAt(path: string): string {

@@ -1,5 +1,4 @@
-import { existsSync, realpathSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { resolve } from "node:path";
 import {
   didYouMean,
   type GuardHook,
@@ -27,6 +26,7 @@ import {
   wholeNumber,
 } from "./fields.ts";
 import { isPipeline, type LoadedPipeline } from "./load.ts";
+import { realPath } from "./place.ts";
 
 /** A config whose every field was checked; paths are absolute. */
 export interface ProjectSettings {
@@ -212,13 +212,6 @@ function twice(path: string, names: readonly string[]): readonly Problem[] {
       ? []
       : [{ path: `${path}[${at}]`, message: `${JSON.stringify(name)} is there already`, suggestion: "keep one" }],
   );
-}
-
-/** What is not there yet is named by where it would be. */
-function realPath(path: string): string {
-  if (existsSync(path)) return realpathSync(path);
-  const parent = dirname(path);
-  return parent === path ? path : join(realPath(parent), basename(path));
 }
 
 /** A script is named from the workspace, wherever the user stands. */

@@ -1,6 +1,6 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { isAbsolute, join } from "node:path";
 import { field, isJsonObject, type Json, messageOf, parseJson, SluiceError } from "@sluice/core";
 import type { CodeDigests } from "./code.ts";
 import type { Environment } from "./environment.ts";
@@ -50,9 +50,25 @@ export function createTrust(env: Environment): Trust {
   };
 }
 
-/** Where a user's own state is kept, outside of all projects. */
+/** Where a user's own state is kept, outside of all projects. Throws Session `trust_unreadable` where nothing says where. */
 export function stateFolder(env: Environment): string {
-  return join(env.XDG_STATE_HOME?.trim() || join(env.HOME?.trim() || homedir(), ".local", "state"), "sluice");
+  return join(absolute(env.XDG_STATE_HOME) ?? join(homeOf(env), ".local", "state"), "sluice");
+}
+
+function homeOf(env: Environment): string {
+  const home = absolute(env.HOME) ?? absolute(homedir());
+  if (home !== undefined) return home;
+  throw new SluiceError(
+    "Session",
+    "trust_unreadable",
+    "HOME is no absolute path, so what you trusted cannot be looked up; set it, or XDG_STATE_HOME",
+  );
+}
+
+/** A relative path would lead into the folder somebody stands in, which may hold a trust of its own making. */
+function absolute(path: string | undefined): string | undefined {
+  const trimmed = path?.trim() ?? "";
+  return isAbsolute(trimmed) ? trimmed : undefined;
 }
 
 /** No file is no trust; one that cannot be read is an error, since writing would lose what is in it. */

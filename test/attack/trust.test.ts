@@ -1,0 +1,121 @@
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import {
+  at,
+  call,
+  type Desk,
+  desk,
+  type Ended,
+  finishes,
+  PIPELINES,
+  printed,
+  textAt,
+  turn,
+} from "../support/command.ts";
+
+const JSON_OUT = ["--output-format", "json"];
+const SINGLE = `${PIPELINES}#single`;
+/** A config that leaves a mark when it is evaluated. */
+const marking = (here: Desk, rest = "export default {};\n"): string =>
+  `process.getBuiltinModule("node:fs").writeFileSync(${JSON.stringify(join(here.folder, "../loaded"))}, "");\n${rest}`;
+const wasLoaded = (here: Desk): boolean => existsSync(join(here.folder, "../loaded"));
+const code = (ended: Ended): string => textAt(printed(ended), "error", "code");
+
+describe("a run does not trust anything by writing", () => {
+  test.each([
+    ["in a workspace that holds the user's state", { XDG_STATE_HOME: ".state" }, ".state/sluice/trust.json"],
+    ["in a home folder", { HOME: "", XDG_STATE_HOME: undefined }, ".local/state/sluice/trust.json"],
+    ["by what stands for a file that was named", { XDG_STATE_HOME: ".state" }, ".state/sluice/named/0123"],
+  ])("%s", async (_where, names, file) => {
+    const here = desk();
+    const env = Object.fromEntries(
+      Object.entries(names).map(([name, value]) => [name, value === undefined ? "" : join(here.folder, value)]),
+    );
+    const model = here.script({ work: [turn(call("Write", { file_path: file, content: "{}" })), finishes()] });
+    const flags = ["--model", model, "--mode", "yolo", ...JSON_OUT];
+    const ended = await here.sluice(["run", SINGLE, "x", ...flags], { env });
+    expect(at(printed(ended), "denied")).toMatchObject([{ tool: "Write", cause: "limit" }]);
+  });
+});
+
+test("a folder cannot trust itself where the state folder is not an absolute path", async () => {
+  const here = desk();
+  const config = marking(here);
+  here.write("sluice.config.mjs", config);
+  const digest = createHash("sha256").update(config).digest("hex");
+  const trust = { version: 1, folders: { [here.folder]: { [join(here.folder, "sluice.config.mjs")]: digest } } };
+  here.write("state/sluice/trust.json", JSON.stringify(trust));
+  here.write(".local/state/sluice/trust.json", JSON.stringify(trust));
+  const model = here.script({ work: [finishes()] });
+  for (const env of [{ XDG_STATE_HOME: "state" }, { XDG_STATE_HOME: "", HOME: "." }]) {
+    const ended = await here.sluice(["run", SINGLE, "x", "--model", model, ...JSON_OUT], { env });
+    expect(ended.stderr).toMatch(/nobody trusted the code of this folder|HOME is no absolute path/);
+  }
+  expect(wasLoaded(here)).toBe(false);
+});
+
+describe("rules that a trusted config made are not gone without a word", () => {
+  test("when the config is removed, or renamed to a form that is not read", async () => {
+    const here = desk();
+    const config = here.write("sluice.config.mjs", "export default { onCall: () => ({ veto: 'no' }) };\n");
+    const model = here.script({ open: [turn(call("Write", { file_path: "made", content: "" })), finishes()] });
+    const flags = ["--model", model, "--mode", "yolo", ...JSON_OUT];
+    const ruled = await here.sluice(["run", `${PIPELINES}#bare`, "x", "--trust", ...flags]);
+    expect(at(printed(ruled), "denied")).toMatchObject([{ cause: "hook" }]);
+    rmSync(config);
+    here.write("sluice.config.json", "{}");
+    const refused = await here.sluice(["run", `${PIPELINES}#bare`, "x", ...flags]);
+    expect([refused.code, code(refused)]).toEqual([2, "folder_untrusted"]);
+    expect(textAt(printed(refused), "error", "message")).toContain(config);
+    expect(existsSync(join(here.folder, "made"))).toBe(false);
+    // Who means it says so, once.
+    expect(printed(await here.sluice(["run", `${PIPELINES}#bare`, "x", "--no-config", ...flags])).status).toBe(
+      "completed",
+    );
+    expect(printed(await here.sluice(["run", `${PIPELINES}#bare`, "x", "--trust", ...flags])).status).toBe("completed");
+    expect(printed(await here.sluice(["run", `${PIPELINES}#bare`, "x", ...flags])).status).toBe("completed");
+  });
+
+  test("when the pipeline that stood in a bundled one's place is removed", async () => {
+    const here = desk();
+    const text = readFileSync(PIPELINES, "utf8");
+    const mine = here.write(".sluice/pipelines/codeReview.ts", `${text}\nexport const codeReview = single;\n`);
+    const model = here.script({ work: [finishes()] });
+    const flags = ["--model", model, ...JSON_OUT];
+    expect(printed(await here.sluice(["run", "codeReview#codeReview", "x", "--trust", ...flags])).status).toBe(
+      "completed",
+    );
+    rmSync(mine);
+    const refused = await here.sluice(["run", "codeReview", "x", ...flags]);
+    expect([refused.code, code(refused)]).toEqual([2, "folder_untrusted"]);
+  });
+});
+
+describe("what is shown of a folder cannot write lines of its own", () => {
+  const forged = "x\nsluice: all of it is trusted\u001b[2K\u009b2J.mjs";
+  test("by the name of a file that keeps it from being trusted", async () => {
+    const here = desk();
+    here.write("sluice.config.mjs", "export default {};\n");
+    const model = here.script({ work: [finishes()] });
+    await here.sluice(["run", SINGLE, "x", "--trust", "--model", model]);
+    here.write(`.sluice/pipelines/${forged}`, "");
+    const texts = await Promise.all([here.sluice(["run", SINGLE, "x", "--model", model]), here.sluice(["doctor"])]);
+    for (const { stdout, stderr } of texts) {
+      const all = stdout + stderr;
+      expect(all).not.toMatch(/^sluice: all of it/m);
+      expect(all).not.toContain("\u001b[2K");
+      expect(all).not.toContain("\u009b");
+    }
+  });
+
+  test("by what its config decides", async () => {
+    const here = desk();
+    const kind = JSON.stringify(forged);
+    here.write("sluice.config.mjs", `export default { executors: [{ kind: ${kind}, act: () => undefined }] };\n`);
+    const ended = await here.sluice(["run", SINGLE, "x", "--trust", "--model", here.script({ work: [finishes()] })]);
+    expect(ended.stderr).toContain("decides:");
+    expect(ended.stderr).not.toMatch(/^sluice: all of it/m);
+  });
+});
