@@ -9,7 +9,6 @@ export default {
   // TypeScript 7 has no programming interface; tests run sources without it.
   tsconfigFile: "none.json",
   coverageAnalysis: "perTest",
-  ignoreStatic: true,
   concurrency: 2,
   timeoutMS: 20_000,
   reporters: ["clear-text", "json", "html"],

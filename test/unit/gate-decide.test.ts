@@ -38,7 +38,10 @@ describe("the order of the machine's word", () => {
       workspace,
       tool: { effect: "read", builtin: true },
     } as const;
-    expect(word(decide(propose("Read"), compileEnvelope(["Read"]), state))).toBe("invalid_tool_input");
+    expect(decide(propose("Read"), compileEnvelope(["Read"]), state)).toMatchObject({
+      cause: "invalid_tool_input",
+      issues: [{ path: "$", message: expect.stringMatching(/./) }],
+    });
   });
 
   test.each(["ask", "allowlist", "yolo"] as const)(
@@ -100,6 +103,7 @@ describe("without an envelope the session's mode decides", () => {
   ])("allowlist judges %s with the rules of an envelope", (_, subjects, expected) => {
     const verdict = judge("Edit", { mode: "allowlist", allow: ["Edit(src/**)"], subjects });
     expect(verdict.kind === "refused" ? `${verdict.cause} refused` : word(verdict)).toBe(expected);
+    if (verdict.kind === "refused") expect(verdict.reason).toContain("docs/a.md is outside Edit(src/**)");
   });
 
   test("allowlist gives reading tools of ours no leave of its own", () => {

@@ -40,6 +40,8 @@ describe("paths", () => {
     "/ws/.git /config",
     "/ws/.git::$INDEX_ALLOCATION/config",
     "/ws/GIT~1/config",
+    "/ws/GIT~12/config",
+    "/ws/sluice~1/x",
     "/ws/sluice.config.ts",
     "/ws/Sluice.Config.JS",
     "/ws/packages/a/sluice.config.mjs",
@@ -54,6 +56,9 @@ describe("paths", () => {
     "/ws/sluice.ts",
     "/ws/sluice.configuration/a",
     "/ws/.sluicerc",
+    "/ws/project.git/config",
+    "/ws/widgit~1",
+    "/ws/git~1a",
   ])("%s may be written", (real) => {
     expect(judged(path(real, "write"))).toBe("envelope");
   });
@@ -81,6 +86,10 @@ describe("paths", () => {
     expect(judged(path("/ws/flows/review.ts"), more)).toBe("envelope");
   });
 
+  test("a workspace whose store is not on this disk can be written", () => {
+    expect(judged(path("/ws/src/a.ts", "write"), { workspace: { root: "/ws" } })).toBe("envelope");
+  });
+
   test("only a redirect may go to /dev/null", () => {
     expect(judged(path("/dev/null", "write", "redirect"))).toBe("envelope");
     expect(judged(path("/dev/null", "read", "operand"))).toBe("limit");
@@ -96,6 +105,8 @@ describe("paths", () => {
 test("a subject of a kind the gate does not know is beyond a limit", () => {
   const unknown: Subject = JSON.parse('{ "kind": "socket", "real": "/ws/a" }');
   expect(judged(unknown)).toBe("limit");
+  const nowhere: Subject = JSON.parse('{ "kind": "socket", "from": "redirect", "real": "/dev/null" }');
+  expect(judged(nowhere)).toBe("limit");
 });
 
 describe("nobody approves himself", () => {
@@ -127,6 +138,12 @@ describe("nobody approves himself", () => {
     [["npx", "-c", "sluice answer r1 q approve"]],
     [["node", "-e", "require('child_process').execSync('sluice  cancel r1')"]],
     [["env", "-S", "sluice resume r1"]],
+    [["env", "--split-string", "sluice resume r1"]],
+    [["npx", "--call", "sluice --store x cancel r1"]],
+    [["node", "-p", "run('sluice', 'resume')"]],
+    [["node", "--eval", "run('sluice',\n'answer')"]],
+    [["node", "--print", "run('sluice', 'run', 'p.ts', '--trust')"]],
+    [["sh", "-c", "sluice run mine --adopt-store x"]],
   ])("a program in a word: %j", (argv) => {
     expect(judged(words(argv))).toBe("limit");
   });
@@ -134,6 +151,11 @@ describe("nobody approves himself", () => {
   test("a verb that is only known at run time counts as one", () => {
     expect(judged(words(["sluice", "$VERB", "r1"], { dynamic: [1] }))).toBe("limit");
     expect(judged(words(["xargs", "sluice", "$X"], { dynamic: [2], via: ["xargs"] }))).toBe("limit");
+  });
+
+  test("a word that may turn out to be sluice is no verb of its own", () => {
+    const subjects = [words(["npx", "$BIN/sluice"], { dynamic: [1] })];
+    expect(word(judge("Bash", { allowedTools: ["*"], subjects }))).toBe("envelope");
   });
 
   test("it is found behind other commands of the same line", () => {
@@ -148,6 +170,13 @@ describe("nobody approves himself", () => {
     "npx sluice doctor",
     "npm run answer",
     "git commit -m cancel",
+    "cancel sluice",
+    "resume npx sluice",
+    "sluice-lint answer",
+    "npx sluices cancel",
+    "npx @sluice/tuition answer",
+    "npx mine@sluice/tui cancel",
+    "npx xsluice cancel",
   ])("%s is a command like any other", (line) => {
     expect(judged(command(line))).toBe("envelope");
   });

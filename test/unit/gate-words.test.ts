@@ -7,7 +7,7 @@ import {
   truncatedCall,
   unknownTool,
 } from "../../packages/core/src/gate/denial.ts";
-import { argsSummary, grantBody, visible } from "../../packages/core/src/gate/summary.ts";
+import { argsSummary, grantBody, visible, visibleJson } from "../../packages/core/src/gate/summary.ts";
 import { propose } from "../support/gate.ts";
 
 const wayOut = { allowedTools: ["Read", "Grep"], completionTool: "submit_plan" };
@@ -36,7 +36,8 @@ describe("what a model is told", () => {
 
   test("a name of any length is not repeated in full", () => {
     expect(unknownTool("x".repeat(100_000), ["Read"], wayOut).tool.length).toBeLessThan(200);
-    expect(denial("limit", "x".repeat(100_000), "", wayOut).tool.length).toBeLessThan(200);
+    expect(denial("limit", "x".repeat(100_000), "", wayOut).tool).toBe(`${"x".repeat(128)}…`);
+    expect(denial("limit", "x".repeat(128), "", wayOut).tool).toBe("x".repeat(128));
   });
 
   test("invalid input comes back with its issues", () => {
@@ -73,6 +74,8 @@ describe("what a person is shown", () => {
     ["a line separator", "a\u2028b", "a\\u{2028}b"],
     ["half a character", "a\ud83d", "a\\u{d83d}"],
     ["a tab", "a\tb", "a\\u{9}b"],
+    ["a separator of paragraphs", "a\u2029b", "a\\u{2029}b"],
+    ["a character for private use", "a\ue000b", "a\\u{e000}b"],
   ])("%s is written out", (_, text, expected) => {
     expect(visible(text)).toBe(expected);
   });
@@ -94,6 +97,30 @@ describe("what a person is shown", () => {
     expect(summary).toContain("; rm -rf ~");
     expect(summary).toMatch(/… \d+ characters …/);
     expect(summary.length).toBeLessThan(400);
+  });
+
+  test("a long argument keeps two thirds at the front and one at the end, and says how much is left out", () => {
+    const argument = (length: number): string =>
+      argsSummary("Echo", { a: Array.from({ length }, (_, at) => String.fromCharCode(97 + (at % 26))).join("") });
+    expect(argument(198)).not.toContain("…");
+    const cut = /^Echo\(a: "(.*) … 100 characters … (.*)"\)$/.exec(argument(298));
+    expect([cut?.[1]?.length, cut?.[2]?.length]).toEqual([133, 65]);
+  });
+
+  test("a line break in a name is written out, so that a summary stays one line", () => {
+    expect(argsSummary("Echo\nRead", { "a\nb": 1 })).toBe("Echo\\nRead(a\\nb: 1)");
+  });
+
+  test("JSON is shown with everything unseen escaped, and still parses to the same value", () => {
+    const value = { "k\u202e": ["a\u001b[2J", "\u{e0041}", "half \ud83d", "é 👍", { n: 1 }], "two\nlines": null };
+    const text = visibleJson(value);
+    expect(JSON.parse(text)).toEqual(value);
+    expect(text).toContain('"k\\u202e"');
+    expect(text).toContain('"\\udb40\\udc41"');
+    expect(text).toContain("é 👍");
+    expect(visible(text)).toBe(text);
+    expect(visibleJson("\u00a0")).toBe('"\\u00a0"');
+    expect(visibleJson({ a: 1 }, 2)).toBe('{\n  "a": 1\n}');
   });
 
   test("a summary of many and of hostile names stays short and clean", () => {

@@ -1,5 +1,6 @@
 import { field, isSluiceError, type Json, type ToolCall, type ToolResult } from "@sluice/core";
 import { expect, test } from "vitest";
+import { z } from "zod";
 import { createGrants, type Grants, type Permit, type Proposal } from "../../packages/core/src/gate/grants.ts";
 import type { Tool } from "../../packages/core/src/gate/tool.ts";
 import { attempt, bound, echoTool, toolCall } from "../support/gate.ts";
@@ -63,6 +64,48 @@ test("arguments that are not JSON make a proposal that says so and can never be 
   const proposal = grants.propose({ id: "t1.c0", tool: "Echo", input: Number.NaN });
   expect(proposal).toMatchObject({ inputFault: expect.stringContaining("not a JSON number") });
   expect(grants.admit(proposal, await bound(echo, {}), "envelope")).toBeUndefined();
+});
+
+test("a call without arguments, or with a fault, is a proposal of its own kind", async () => {
+  const grants = createGrants(attempt);
+  const missing = grants.propose({ id: "t1.c0", tool: "Echo" });
+  expect(missing.input).toBeUndefined();
+  expect(missing.inputFault).toMatch(/./);
+  // A text that reads like the fault has the same digest, and is another call.
+  const faulty = grants.propose({ id: "t1.c1", tool: "Echo", inputFault: "not JSON" });
+  expect(grants.propose({ id: "t1.c1", tool: "Echo", inputFault: "not JSON" })).toBe(faulty);
+  expect(code(() => grants.propose({ id: "t1.c1", tool: "Echo", input: "not JSON" }))).toBe("proposal_conflict");
+  const text = grants.propose({ id: "t1.c2", tool: "Echo", input: "not JSON" });
+  expect(text.argsDigest).toBe(faulty.argsDigest);
+  expect(code(() => grants.propose({ id: "t1.c2", tool: "Echo", inputFault: "not JSON" }))).toBe("proposal_conflict");
+});
+
+test("arguments that could not be read admit no call, not even one that was bound from nothing", async () => {
+  const grants = createGrants(attempt);
+  const proposal = grants.propose({ id: "t1.c0", tool: "Echo", inputFault: "not JSON" });
+  const nothing: Json = Reflect.get({}, "nothing");
+  const call = await bound(echoTool({ input: z.any() }), nothing);
+  expect(call.given).toBeUndefined();
+  expect(grants.admit(proposal, call, "envelope")).toBeUndefined();
+});
+
+test("a fault of the code that hands arguments over is not taken for a fault of theirs", () => {
+  const broken = {
+    get a(): Json {
+      throw new Error("a getter that fails");
+    },
+  };
+  expect(() => createGrants(attempt).propose({ id: "t1.c0", tool: "Echo", input: broken })).toThrow(
+    "a getter that fails",
+  );
+});
+
+test("who misuses the gate meets an error of the host, which no model is told", () => {
+  const grants = createGrants(attempt);
+  grants.propose({ id: "t1.c0", tool: "Echo", input: 1 });
+  expect(() => grants.propose({ id: "t1.c0", tool: "Echo", input: 2 })).toThrow(
+    expect.objectContaining({ class: "Host", message: expect.stringContaining("t1.c0") }),
+  );
 });
 
 test("an id stands for one call: the same again is the same proposal, another call is refused", () => {
@@ -217,6 +260,8 @@ test("when the attempt ends, requests, tokens and permits are void", async () =>
   const free = grants.propose({ id: "t1.c3", tool: "Echo", input: {} });
   expect(grants.expireAll()).toEqual([requested.requestId, "plan#1/a1/t1.c1"]);
   expect(grants.stateOf("plan#1/a1/t1.c2")).toBe("consumed");
+  expect(grants.stateOf(requested.requestId)).toBe("expired");
+  expect(grants.stateOf("plan#1/a1/t1.c1")).toBe("expired");
   expect(grants.answer(requested.requestId, { approve: true, digest: requested.proposal.argsDigest })).toBe(false);
   expect(await admitted(grants, minted, "grant")).toBeUndefined();
   expect(await run(grants, permit, consumed)).toBeUndefined();

@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import type { GuardedCall, GuardHook, StageContext } from "@sluice/core";
 import { expect, test } from "vitest";
 import { type NamedGuard, runGuardHooks } from "../../packages/core/src/gate/hooks.ts";
@@ -79,9 +80,25 @@ test.each(["true", "null", "{}", '{"veto": true}', '"veto"', '{"allow": true}'])
   "a hook that answers %s vetoes",
   async (answer) => {
     const hook: GuardHook = () => JSON.parse(answer);
-    expect((await runGuardHooks(guards(hook), call, ctx, { clock: handClock() })).vetoed).toBeDefined();
+    const { vetoed } = await runGuardHooks(guards(hook), call, ctx, { clock: handClock() });
+    expect(vetoed).toEqual({ hook: "session", reason: expect.stringContaining("veto: reason") });
   },
 );
+
+test("a veto without a reason is one all the same", async () => {
+  const empty: GuardHook = () => Object.assign(JSON.parse("{}"), { veto: undefined });
+  expect((await runGuardHooks(guards(empty), call, ctx, { clock: handClock() })).vetoed).toBeDefined();
+});
+
+test("no hook is left listening for a cancel, however it answered", async () => {
+  const { signal } = new AbortController();
+  const list = guards(
+    () => undefined,
+    () => ({ veto: "no" }),
+  );
+  await runGuardHooks(list, call, ctx, { clock: handClock(), signal });
+  expect(getEventListeners(signal, "abort")).toEqual([]);
+});
 
 test("a hook that takes 5 seconds vetoes, each hook having its own 5 seconds", async () => {
   const clock = handClock();

@@ -32,6 +32,12 @@ test("an input is bound as the schema accepted it, beside the input as it was gi
   expect(call.given).toBe(given);
 });
 
+test("a bound call cannot be given another input or another tool's name", async () => {
+  const call = await bound(echoTool(), { a: 1 });
+  for (const key of ["tool", "given", "input", "question"]) expect(Reflect.set(call, key, { a: 2 })).toBe(false);
+  expect([call.tool, call.given]).toEqual(["Echo", { a: 1 }]);
+});
+
 test("an input that does not fit is refused with where and why", async () => {
   const tool = echoTool({ input: { type: "object", required: ["path"] } });
   expect(await tool.bind({})).toEqual({ ok: false, issues: [{ path: "$.path", message: expect.any(String) }] });

@@ -57,7 +57,7 @@ function vetoOf(
       onAbort();
       return;
     }
-    signal?.addEventListener("abort", onAbort, { once: true });
+    signal?.addEventListener("abort", onAbort);
     const ask = async (): Promise<unknown> => hook(call, ctx);
     ask().then(
       (answer) => settle(vetoIn(answer)),

@@ -1,0 +1,109 @@
+import type { AllowedTool, Subject } from "@sluice/core";
+import { describe, expect, test } from "vitest";
+import { compileEnvelope, whyOutside } from "../../packages/core/src/gate/envelope.ts";
+import { command, judge, path, word, words, workspace } from "../support/gate.ts";
+
+function bash(allowedTools: readonly string[], ...subjects: readonly Subject[]): string {
+  return word(judge("Bash", { allowedTools, subjects }));
+}
+
+/** What a person is told of a call that is outside. */
+function why(tool: string, allowedTools: readonly AllowedTool[], ...subjects: readonly Subject[]): string {
+  const verdict = judge(tool, { allowedTools, subjects });
+  return verdict.kind === "ask" ? verdict.why : `not asked: ${word(verdict)}`;
+}
+const ls = command("ls -la", { readOnly: true });
+const cat = command("cat docs/a.md", { readOnly: true });
+const operand = path("/ws/docs/a.md", "read", "operand");
+
+describe("paths found in a command", () => {
+  test("an operand is free only where every command of the line is listed", () => {
+    const rules = ["Bash", "Bash(npm test *)", "Read(src/**)"];
+    expect(bash(rules, command("npm test"), operand)).toBe("envelope");
+    expect(bash(rules, command("npm test"), cat, operand)).toBe("ask");
+    expect(bash(rules, cat, command("npm test"), operand)).toBe("ask");
+  });
+
+  test("an operand of no command at all is as free as Read is", () => {
+    expect(bash(["Bash", "Bash(cat *)", "Read(src/**)"], operand)).toBe("ask");
+    expect(bash(["Bash", "Bash(cat *)", "Read(docs/**)"], operand)).toBe("envelope");
+  });
+
+  test("a cd inside the workspace is no read, whatever Read is limited to", () => {
+    const cd = command("cd docs", { readOnly: true });
+    expect(bash(["Bash", "Read(src/**)"], cd, path("/ws/docs", "read", "cd"))).toBe("envelope");
+  });
+
+  test("a plain Read beside a scoped one is plain", () => {
+    const unknown: Subject = { kind: "opaque", reason: "not known yet", from: "operand" };
+    const edits = ["Bash", "Edit"];
+    expect(bash([...edits, "Read", "Read(src/**)"], command("cat $f", { readOnly: true }), unknown)).toBe("envelope");
+    expect(bash([...edits, "Read(src/**)", "Read(docs/**)"], command("cat $f", { readOnly: true }), unknown)).toBe(
+      "ask",
+    );
+  });
+});
+
+test("a line that only redirects names no command, so that no scope of commands holds it", () => {
+  const redirect = path("/ws/in.txt", "read", "redirect");
+  expect(bash(["Bash(cat *)", "Read"], redirect)).toBe("ask");
+  expect(bash(["Bash", "Read"], redirect)).toBe("envelope");
+});
+
+test("a host is outside a scope also beside a path that is inside of it", () => {
+  const host: Subject = { kind: "host", host: "example.com" };
+  expect(why("Fetch", ["Fetch(src/**)"], path("/ws/src/a.ts"), host)).toContain("example.com");
+});
+
+describe("asked without the hard limits", () => {
+  const outside = (tool: string, rules: readonly AllowedTool[], subject: Subject): string | undefined =>
+    whyOutside(compileEnvelope(rules), tool, [subject], workspace);
+
+  test("what is beyond a limit is inside no envelope", () => {
+    expect(outside("Bash", ["*"], { kind: "refused", reason: "not this" })).toBe("not this");
+  });
+
+  test("a path out of the workspace is inside no envelope", () => {
+    expect(outside("Edit", ["*"], path("/etc/passwd", "write"))).toContain("/etc/passwd");
+    expect(outside("Bash", ["*"], path("/etc/passwd", "read", "operand"))).toContain("/etc/passwd");
+  });
+});
+
+describe("who is asked for a grant is told", () => {
+  test("which path is outside of which rules", () => {
+    const told = why("Edit", ["Edit(src/**)", "Edit(test/**)"], path("/ws/docs/a.md", "write"));
+    expect(told).toContain("docs/a.md");
+    expect(told).not.toContain("/ws/docs");
+    expect(told).toContain("Edit(src/**), Edit(test/**)");
+  });
+
+  test("that the envelope is empty", () => {
+    expect(why("Edit", [])).toBe("Edit is not in the envelope (it is empty)");
+  });
+
+  test("that the call names nothing a scope could be compared with", () => {
+    expect(why("Grep", ["Grep(src/**)", "Grep(docs/**)"])).toContain("Grep(src/**), Grep(docs/**)");
+  });
+
+  test("which file a command reads or writes, and where it leaves to", () => {
+    expect(why("Bash", ["Bash", "Read(src/**)"], cat, operand)).toContain("reads docs/a.md");
+    expect(why("Bash", ["Bash"], ls, path("/ws/a.txt", "write", "redirect"))).toContain("writes a.txt");
+    expect(why("Bash", ["Bash"], ls, path("/tmp", "read", "cd"))).toContain("/tmp");
+  });
+
+  test("which command, and what is wrong with it", () => {
+    const assigned = command("npm test", { assignments: ["PATH", "NODE_OPTIONS"] });
+    expect(why("Bash", ["Bash"], assigned)).toContain("npm test runs with PATH, NODE_OPTIONS");
+    expect(why("Bash", ["Bash"], words(["$TOOL", "a"], { dynamic: [0] }))).toContain("$TOOL a");
+    expect(why("Bash", ["Bash(ls *)"], command("rm -r src"))).toContain("rm -r src does not match Bash(ls *)");
+    expect(why("Bash", ["Bash"], command("rm -r src"))).toContain("rm -r src is not known to only read");
+  });
+
+  test("120 characters of a command and no more", () => {
+    const fits = `x ${"y".repeat(118)}`;
+    expect(why("Bash", ["Bash"], command(fits))).toContain(`${fits} is not`);
+    const told = why("Bash", ["Bash"], command(`${fits}zz`));
+    expect(told).toContain(`${fits}… is not`);
+    expect(told).not.toContain("z");
+  });
+});
