@@ -251,7 +251,8 @@ describe("a call that is stopped", () => {
 
 test("a caller that reads no further is recorded as far as it read", async () => {
   const { file, exchange } = tape();
-  const { stream } = await (await recording(modelOf(said("abcdefgh")), file)).at(at).doStream(ask());
+  const model = await recording(modelOf(said("abcdefgh")), file, { clock: handClock() });
+  const { stream } = await model.at(at).doStream(ask());
   const reader = stream.getReader();
   for (const _ of [1, 2]) await reader.read();
   await quiet();

@@ -1,4 +1,5 @@
 import type { ResolvedModel } from "./model.ts";
+import { fetchHere } from "./provider-fetch.ts";
 import {
   baseUrl,
   loadProvider,
@@ -26,7 +27,7 @@ export async function resolveAnthropic(id: string, name: string, options: ModelO
   // Anthropic's own clients take the address without a version, the package wants it with one.
   const address = trimmedUrl(url);
   const baseURL = /\/v\d+$/.test(address) ? address : `${address}/v1`;
-  const model = createAnthropic({ apiKey, baseURL }).languageModel(name);
+  const model = createAnthropic({ apiKey, baseURL, fetch: fetchHere }).languageModel(name);
   // Proxies refuse request fields they do not know, so the cache is asked for at home only.
   const cache = options.promptCache !== false && url.origin === HOME;
   const anthropic = { ...ANTHROPIC_WHOLE_ARGUMENTS, ...(cache ? { cacheControl: { type: "ephemeral" } } : {}) };

@@ -1,6 +1,7 @@
 import { realpathSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { isJsonObject, type Json, parseJson, REDACTION_MARKER } from "@sluice/core";
+import { begunSecret } from "../secrets.ts";
 import type { TrafficPlace } from "./traffic.ts";
 
 /** What differs from one run to the next without meaning anything, and what must never be in a file. */
@@ -57,7 +58,7 @@ export function createMask(around: Surroundings): Mask {
       return parsed.ok ? JSON.stringify(mapTexts(parsed.value, text)) : text(unescaped(masked));
     },
     holdsSecret: (raw) => holdsSecret(raw) || holdsSecret(unescaped(raw)),
-    begunSecret: (raw) => Math.max(0, ...[...secrets.keys()].map((secret) => begun(raw, secret))),
+    begunSecret: (raw) => Math.max(0, ...[...secrets.keys()].map((secret) => begunSecret(raw, secret))),
   };
 }
 
@@ -72,15 +73,6 @@ export function createUnmask(around: Pick<Surroundings, "root" | "env" | "runId"
   };
   return (text) =>
     text.includes(TOKEN_START) ? text.replaceAll(TOKEN, (found, place: string) => here[place] ?? found) : text;
-}
-
-/** Fewer characters of a secret tell nothing, and stand at the end of many texts. */
-const SHORTEST_BEGINNING = 4;
-
-function begun(text: string, secret: string): number {
-  for (let length = Math.min(secret.length - 1, text.length); length >= SHORTEST_BEGINNING; length -= 1)
-    if (text.endsWith(secret.slice(0, length))) return length;
-  return 0;
 }
 
 interface Rule {

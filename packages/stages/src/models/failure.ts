@@ -1,4 +1,5 @@
 import { isSluiceError, messageOf } from "@sluice/core";
+import { begunSecret } from "../secrets.ts";
 import type { FailureKind, ModelFailure } from "./reply.ts";
 
 const LONGEST_MESSAGE = 500;
@@ -134,7 +135,10 @@ interface Facts {
 function unwrapped(error: unknown): unknown {
   const outer = record(error);
   const cause = record(outer?.cause);
-  return /^Gateway(?!Timeout)/.test(text(outer?.name) ?? "") && cause?.name === "AI_APICallError" ? cause : error;
+  return /^Gateway(?!Timeout)/.test(text(outer?.name) ?? "") &&
+    (cause?.name === "AI_APICallError" || isSluiceError(cause))
+    ? cause
+    : error;
 }
 
 function verdict(facts: Facts, thrown: unknown, opened: boolean): Verdict {
@@ -266,6 +270,9 @@ function isNetworkError(thrown: unknown): boolean {
 /** A provider's message as it may be shown and kept: on one line, without keys, at most 500 characters. */
 export function cleanMessage(message: string, secrets: readonly string[]): string {
   let clean = message.slice(0, 8 * LONGEST_MESSAGE);
+  // What the cut leaves of a secret is one still.
+  if (clean.length < message.length)
+    clean = clean.slice(0, clean.length - Math.max(0, ...secrets.map((secret) => begunSecret(clean, secret))));
   for (const secret of secrets) if (secret !== "") clean = clean.replaceAll(secret, MASK);
   for (const pattern of KEY_PATTERNS) clean = clean.replaceAll(pattern, MASK);
   clean = clean

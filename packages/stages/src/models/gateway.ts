@@ -2,6 +2,7 @@ import type { SharedV4ProviderOptions } from "@ai-sdk/provider";
 import { ANTHROPIC_WHOLE_ARGUMENTS } from "./anthropic.ts";
 import type { ResolvedModel } from "./model.ts";
 import { OPENAI_STATELESS } from "./openai.ts";
+import { fetchHere } from "./provider-fetch.ts";
 import {
   baseUrl,
   invalidModel,
@@ -39,5 +40,5 @@ function defaultsFor(name: string, cache: boolean): SharedV4ProviderOptions {
 const fetchWithoutDeployment: typeof fetch = (input, init) => {
   const headers = new Headers(init?.headers);
   for (const name of [...headers.keys()]) if (name.startsWith("ai-o11y-")) headers.delete(name);
-  return fetch(input, { ...init, headers });
+  return fetchHere(input, { ...init, headers });
 };

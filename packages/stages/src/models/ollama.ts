@@ -1,5 +1,6 @@
 import { isIP } from "node:net";
 import type { ResolvedModel } from "./model.ts";
+import { fetchHere } from "./provider-fetch.ts";
 import {
   configuredUrl,
   invalidUrl,
@@ -23,6 +24,7 @@ export async function resolveOllama(id: string, name: string, options: ModelOpti
     name: "ollama",
     baseURL: `${address}/v1`,
     includeUsage: true,
+    fetch: fetchHere,
     transformRequestBody: (body) => ({ ...body, messages: withReasoning(body.messages) }),
     ...(apiKey === undefined ? {} : { apiKey }),
   }).languageModel(name);

@@ -1,5 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type { ResolvedModel } from "./model.ts";
+import { fetchHere } from "./provider-fetch.ts";
 import { baseUrl, loadProvider, type ModelOptions, setting, steady, versioned } from "./provider-settings.ts";
 
 const ADDRESS = "OPENAI_COMPATIBLE_BASE_URL";
@@ -18,6 +19,7 @@ export async function resolveOpenAICompatible(id: string, name: string, options:
     name: "openai-compatible",
     baseURL: versioned(url, "/v1"),
     includeUsage: true,
+    fetch: fetchHere,
     ...(apiKey === undefined ? {} : { apiKey }),
   }).languageModel(name);
   return steady(id, model, apiKey === undefined ? [] : [apiKey]);

@@ -1,4 +1,5 @@
 import type { ResolvedModel } from "./model.ts";
+import { fetchHere } from "./provider-fetch.ts";
 import {
   baseUrl,
   loadProvider,
@@ -31,6 +32,7 @@ export async function resolveOpenAI(
   const provider = createOpenAI({
     apiKey,
     baseURL,
+    fetch: fetchHere,
     ...(organization === undefined ? {} : { organization }),
     ...(project === undefined ? {} : { project }),
   });
