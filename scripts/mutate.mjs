@@ -1,49 +1,134 @@
-// `npm run mutate`: mutation tests of the gate, routing and journal folders, and what of their survivors nobody has explained.
+// `npm run mutate`: breaks the gate, routing and journal folders one place at a time and says which changes no test notices.
+// `npm run mutate -- routing` does one folder, `npm run mutate -- packages/core/src/gate/decide.ts` some files of them, and
+// `npm run mutate -- --read a.json` judges reports that are there already. What survived and why is in .reports/mutation.md.
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { copyFileSync, existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, join, relative } from "node:path";
 import { environment, install, root, tool } from "./setup.mjs";
 
-const node = install();
-const run = spawnSync(node, [tool("@stryker-mutator/core/bin/stryker.js"), "run", ...process.argv.slice(2)], {
-  cwd: root,
-  stdio: "inherit",
-  env: environment(node),
-});
-if (run.status !== 0) process.exit(run.status ?? 1);
+const SOURCES = "packages/core/src";
+const FOLDERS = ["gate", "routing", "journal"];
 
-/** Survivors that are looked at and left: each says where, what was changed, and why no verdict, route or record changes. */
+const asked = process.argv.slice(2);
+const reports = asked[0] === "--read" ? asked.slice(1) : mutate(asked.length === 0 ? FOLDERS : asked);
+
+/** Survivors that were looked at: each says where, what was changed, and why no verdict, route or record changes. */
 const explained = JSON.parse(readFileSync(join(root, "test/mutation/explained.json"), "utf8"));
-const { files } = JSON.parse(readFileSync(join(root, ".reports/mutation.json"), "utf8"));
-const left = Object.entries(files).flatMap(([file, { source, mutants }]) =>
-  mutants
-    .filter(({ status }) => status === "Survived" || status === "NoCoverage")
-    .map(({ location, mutatorName, replacement }) => ({
-      file,
-      line: location.start.line,
-      code: source.split("\n")[location.start.line - 1].trim(),
-      mutator: mutatorName,
-      replacement,
-    })),
+const sources = globSync("packages/*/src/**/*.ts", { cwd: root }).map((file) => readFileSync(join(root, file), "utf8"));
+// Of two reports on one file the later one counts.
+const files = Object.assign({}, ...reports.map((report) => JSON.parse(readFileSync(report, "utf8")).files));
+const mutants = Object.entries(files).flatMap(([file, { source, mutants: all }]) =>
+  all.map((mutant) => describe(file, source, mutant)),
 );
-const unexplained = left.filter((mutant) => !explained.some((one) => explains(one, mutant)));
-const unused = explained.filter((one) => !left.some((mutant) => explains(one, mutant)));
 
-process.stdout.write(`\n${left.length} changes survived, ${left.length - unexplained.length} of them explained\n`);
-for (const { file, line, code, mutator, replacement } of unexplained) {
-  process.stdout.write(`\n${file}:${line} ${mutator}\n  ${code}\n  became … ${replacement} …\n`);
+const sections = FOLDERS.map((folder) => section(folder)).filter((one) => one !== undefined);
+const unexplained = mutants.filter(({ fate }) => fate === "unexplained" || fate === "not run");
+const gone = explained.filter(({ file, code }) => !read(file).includes(code));
+
+for (const { summary } of sections) process.stdout.write(`${summary}\n`);
+for (const mutant of unexplained) process.stdout.write(`\n${mutant.fate}: ${shown(mutant)}\n`);
+for (const { file, code } of gone) process.stdout.write(`\nexplained, but gone: ${file}: ${code}\n`);
+const report = join(root, ".reports/mutation.md");
+writeFileSync(report, sections.map(({ text }) => text).join("\n"));
+process.stdout.write(`\nWhat survived, and why that is no harm: ${relative(process.cwd(), report)}\n`);
+process.exitCode = unexplained.length === 0 && gone.length === 0 ? 0 : 1;
+
+/** Runs the mutations, each folder with the tests that are about it, and returns the reports. */
+function mutate(parts) {
+  const node = install();
+  return FOLDERS.flatMap((folder) => {
+    const own = `${SOURCES}/${folder}/`;
+    const mine = parts.includes(folder)
+      ? globSync(`${own}**/*.ts`, { cwd: root })
+      : parts.flatMap((part) => part.split(",")).filter((part) => part.startsWith(own));
+    if (mine.length === 0) return [];
+    const run = spawnSync(node, [tool("@stryker-mutator/core/bin/stryker.js"), "run", "--mutate", mine.join(",")], {
+      cwd: root,
+      stdio: "inherit",
+      env: { ...environment(node), SLUICE_MUTATE: folder },
+    });
+    if (run.status !== 0) process.exit(run.status ?? 1);
+    const kept = join(root, `.reports/mutation-${folder}.json`);
+    copyFileSync(join(root, ".reports/mutation.json"), kept);
+    return [kept];
+  });
 }
-// A part of the folders leaves most explanations without their mutant.
-if (process.argv.length === 2)
-  for (const { file, code } of unused) process.stdout.write(`\nexplained, but gone: ${file}: ${code}\n`);
-process.exitCode = unexplained.length === 0 ? 0 : 1;
 
-/** By the code, not by its line, which moves; `replacement` narrows it down to one change of that code. */
-function explains({ file, code, mutator, replacement }, mutant) {
+function describe(file, source, { location, mutatorName: mutator, replacement, status }) {
+  const { start } = location;
+  const mutant = {
+    file,
+    line: start.line,
+    code: source.split("\n")[start.line - 1].trim(),
+    mutator,
+    replacement,
+    changed: cut(source, location),
+  };
+  if (status === "Killed" || status === "Timeout") return { ...mutant, fate: "killed" };
+  if (status !== "Survived" && status !== "NoCoverage") return { ...mutant, fate: "not run" };
+  const why = explained.find((one) => explains(one, mutant))?.why;
+  if (why !== undefined) return { ...mutant, fate: "explained", why };
+  return { ...mutant, fate: isText(mutant) ? "text" : "unexplained" };
+}
+
+/** By the code, not by its line, which moves; what was changed in it, and into what, narrow it down to one change. */
+function explains({ file, code, changed, mutator, replacement }, mutant) {
   return (
     mutant.file === file &&
     mutant.code.includes(code) &&
+    (changed === undefined || mutant.changed === changed) &&
     (mutator === undefined || mutant.mutator === mutator) &&
     (replacement === undefined || mutant.replacement === replacement)
   );
+}
+
+/**
+ * Whether only a sentence was changed, which people and models read and no code does: it has words apart, as no code, kind,
+ * cause, key, id or event type has, and, where it is written out in full, it stands nowhere else, so nothing compares with it.
+ */
+function isText({ mutator, changed }) {
+  if (mutator !== "StringLiteral") return false;
+  const words = changed.slice(1, -1).replaceAll(/\$\{(?:[^{}]|\{[^{}]*\})*\}/g, "");
+  if (!/\p{L}[,;:]? | \p{L}/u.test(words)) return false;
+  return changed.startsWith("`") || sources.reduce((times, text) => times + text.split(changed).length - 1, 0) === 1;
+}
+
+function cut(source, { start, end }) {
+  const lines = source.split("\n").slice(start.line - 1, end.line);
+  lines[lines.length - 1] = lines[lines.length - 1].slice(0, end.column - 1);
+  lines[0] = lines[0].slice(start.column - 1);
+  return lines.join("\n");
+}
+
+function section(folder) {
+  const own = mutants.filter(({ file }) => file.startsWith(`${SOURCES}/${folder}/`));
+  if (own.length === 0) return undefined;
+  const of = (fate) => own.filter((mutant) => mutant.fate === fate);
+  const counts = ["killed", "explained", "text", "unexplained", "not run"].map((fate) => `${of(fate).length} ${fate}`);
+  const summary = `${folder}: ${own.length} changes: ${counts.join(", ")}`;
+  const list = (fate, title) => {
+    const each = of(fate).map((mutant) => `- ${shown(mutant)}${mutant.why === undefined ? "" : `\n  ${mutant.why}`}`);
+    return each.length === 0 ? [] : [`### ${title}`, "", ...each, ""];
+  };
+  const done = new Set(own.map(({ file }) => basename(file)));
+  const text = [
+    `## ${summary}`,
+    "",
+    `Files: ${[...done].join(", ")}`,
+    "",
+    ...list("unexplained", "Survived, unexplained"),
+    ...list("not run", "Not run"),
+    ...list("explained", "Survived, explained"),
+    ...list("text", "Survived: only a sentence that people and models read is another"),
+  ].join("\n");
+  return { summary, text };
+}
+
+function shown({ file, line, code, mutator, replacement }) {
+  return `${file}:${line} ${mutator}\n  ${code}\n  became … ${replacement} …`;
+}
+
+function read(file) {
+  const path = join(root, file);
+  return existsSync(path) ? readFileSync(path, "utf8") : "";
 }
