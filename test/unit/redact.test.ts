@@ -1,58 +1,179 @@
-import { REDACTION_MARKER, redactJson, redactText } from "@sluice/core";
-import { expect, test } from "vitest";
+import { createSecretFilter, REDACTION_MARKER, redactJson, redactText } from "@sluice/core";
+import { describe, expect, test } from "vitest";
+import { redactedJson } from "../../packages/core/src/journal/redact.ts";
 
 const letters = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8";
+const of = (length: number): string => letters.slice(0, length);
+const key = (kind: string, end = true): string =>
+  `-----BEGIN ${kind}PRIVATE KEY-----\n${letters}\n${end ? `-----END ${kind}PRIVATE KEY-----` : ""}`;
 
-test("texts that look like keys, tokens and passwords are replaced", () => {
-  const secrets = [
-    `sk-${letters}`,
-    `ghp_${letters}`,
-    `github_pat_${letters}`,
-    `AIza${letters}`,
-    "AKIAABCDEFGHIJKLMNOP",
-    `xoxb-${letters}`,
-    `npm_${letters}`,
-    `eyJ${letters}.eyJ${letters}.${letters}`,
-    `Bearer ${letters}`,
-    `-----BEGIN RSA PRIVATE KEY-----\n${letters}\n-----END RSA PRIVATE KEY-----`,
-    `-----BEGIN PRIVATE KEY-----\n${letters}`,
-  ];
-  for (const secret of secrets) {
-    const redacted = redactText(`before ${secret} after`);
-    expect(redacted).toContain(REDACTION_MARKER);
-    expect(redacted).not.toContain(letters);
-    expect(redacted.startsWith("before ")).toBe(true);
-  }
-  expect(redactText("https://user:hunter22@example.org/")).toBe(
-    `https://user:${REDACTION_MARKER}url-password]@example.org/`,
-  );
-});
+/** What is replaced, by the name it is replaced with; each is as short as it may be. */
+const SECRETS: readonly (readonly [string, string])[] = [
+  ["private-key", key("")],
+  ["private-key", key("RSA ")],
+  ["private-key", key("ENCRYPTED ")],
+  ["api-key", `sk-${of(16)}`],
+  ["api-key", "sk-ant-api03_aaaaaaaaa"],
+  ...["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"].map((start) => ["github-token", start + of(20)] as const),
+  ["github-token", `github_pat_${of(10)}_${of(9)}`],
+  ["google-key", `AIza${of(30)}`],
+  ["google-key", `AIza_-${of(28)}`],
+  ["aws-key", "AKIAABCDEFGHIJKLMNOP"],
+  ["aws-key", "ASIAABCDEFGHIJ012345"],
+  ...["a", "b", "e", "o", "p", "r", "s"].map((kind) => ["slack-token", `xox${kind}-${of(10)}`] as const),
+  ["slack-token", "xoxb-1-2-3-4567"],
+  ["npm-token", `npm_${of(30)}`],
+  ["jwt", `eyJ${of(10)}.eyJ${of(10)}.${of(10)}`],
+  ["jwt", "eyJ_-aaaaaaaaa.eyJ_-aaaaaaaaa._-aaaaaaaaa"],
+  ["bearer", `Bearer ${of(16)}`],
+  ["bearer", `bearer \t ${of(10)}._~+/-==`],
+];
 
-test("values are hidden by the names of their keys, whatever they look like", () => {
-  const value = {
-    password: "short",
-    api_key: ["a"],
-    "X-Auth-Token": "b",
-    tokens: 3,
-    inputTokens: 5,
-    author: "c",
-    cookie: "",
-  };
-  expect(redactJson(value)).toEqual({
-    password: `${REDACTION_MARKER}password]`,
-    api_key: `${REDACTION_MARKER}api_key]`,
-    "X-Auth-Token": `${REDACTION_MARKER}X-Auth-Token]`,
-    tokens: 3,
-    inputTokens: 5,
-    author: "c",
-    cookie: "",
+/** What looks similar and is no secret: too short, or a part of a longer word. */
+const PLAIN: readonly string[] = [
+  `sk-${of(15)}`,
+  `task-${letters}`,
+  `ghp_${of(19)}`,
+  `ghx_${letters}`,
+  `xghp_${letters}`,
+  `github_pat_${of(19)}`,
+  `AIza${of(29)}`,
+  `xAIza${letters}`,
+  "AKIAABCDEFGHIJKLMNO",
+  "AKIAABCDEFGHIJKLMNOPQ",
+  "XAKIAABCDEFGHIJKLMNOP",
+  "ABIAABCDEFGHIJKLMNOP",
+  `xoxb-${of(9)}`,
+  `xoxz-${letters}`,
+  `axoxb-${letters}`,
+  `npm_${of(29)}`,
+  `xnpm_${letters}`,
+  `eyJ${of(9)}.eyJ${of(10)}.${of(10)}`,
+  `eyJ${of(10)}.eyJ${of(9)}.${of(10)}`,
+  `eyJ${of(10)}.eyJ${of(10)}.${of(9)}`,
+  `xeyJ${letters}.eyJ${letters}.${letters}`,
+  `Bearer ${of(15)}`,
+  `xBearer ${letters}`,
+  `Bearer${letters}`,
+  "-----BEGIN PUBLIC KEY-----",
+  "https://user:pw@example.org/",
+  "https://user@example.org/",
+  "https://example.org:8080/a",
+  "https://user:a b@example.org/",
+  "https://u ser:secretive@example.org/",
+  `https://${"u".repeat(65)}:hunter2@example.org/`,
+];
+
+describe("texts", () => {
+  test.each(SECRETS)("%s: %j is replaced as a whole, and nothing around it", (name, secret) => {
+    expect(redactText(`before ${secret} after`)).toBe(`before ${REDACTION_MARKER}${name}] after`);
+    expect(redactText(`${secret}\n${secret}`)).toBe(`${REDACTION_MARKER}${name}]\n${REDACTION_MARKER}${name}]`);
+  });
+
+  test.each(PLAIN)("%j stays", (text) => {
+    expect(redactText(`before ${text} after`)).toBe(`before ${text} after`);
+  });
+
+  test("longer ones are replaced to their end", () => {
+    for (const secret of [`sk-${letters}`, `ghp_${letters}`, `AIza${letters}`, `npm_${letters}`, `xoxb-${letters}`]) {
+      expect(redactText(`${secret}.`)).toMatch(/^\[redacted:[a-z-]+\]\.$/);
+    }
+    expect(redactText(`eyJ${letters}.eyJ${letters}.${letters}`)).toBe(`${REDACTION_MARKER}jwt]`);
+  });
+
+  test("a private key without its end hides all that follows; one with an end hides no more than itself", () => {
+    expect(redactText(`a ${key("RSA ", false)} and all the rest`)).toBe(`a ${REDACTION_MARKER}private-key]`);
+    expect(redactText(`${key("EC ")} between ${key("")} after`)).toBe(
+      `${REDACTION_MARKER}private-key] between ${REDACTION_MARKER}private-key] after`,
+    );
+  });
+
+  test("passwords in addresses are replaced, users and hosts stay", () => {
+    for (const user of ["u", "user", "u".repeat(64)]) {
+      for (const password of ["pwd", "hunter22", "with:colon"]) {
+        expect(redactText(`see https://${user}:${password}@example.org/a`)).toBe(
+          `see https://${user}:${REDACTION_MARKER}url-password]@example.org/a`,
+        );
+      }
+    }
+  });
+
+  test("plain text stays as it is", () => {
+    for (const text of ["", "npm test", "task-list sketchy", "a://b", "see https://example.org/a:b@c"]) {
+      expect(redactText(text)).toBe(text);
+    }
   });
 });
 
-test("plain text stays as it is", () => {
-  for (const text of ["", "npm test", "task-list sketchy", "a://b", "see https://example.org/a:b@c"]) {
-    expect(redactText(text)).toBe(text);
-  }
+describe("values hidden by the name of their key, whatever they look like", () => {
+  const names = [
+    ...["password", "passwd", "passphrase", "secret", "token", "api-key", "api_key", "apiKey", "access-key"],
+    ...["access_key", "accessKey", "private-key", "private_key", "privateKey", "client-secret", "clientSecret"],
+    ...["authorization", "Authorization", "cookie", "Set-Cookie", "credential", "credentials", "X-Auth-Token"],
+    ...["DB_PASSWORD", "db.password", "a-b_c.token"],
+  ];
+  test.each(names)("%s", (name) => {
+    const hidden = { [name]: `${REDACTION_MARKER}${name}]` };
+    for (const value of ["short", ["a"], { b: "c" }]) {
+      expect(redactJson({ [name]: value })).toEqual(hidden);
+      // Events go this way, where a text without any hint is not looked at twice.
+      expect(JSON.parse(redactedJson({ [name]: value }))).toEqual(hidden);
+    }
+    // What can hold no secret stays to be read.
+    for (const value of ["", 3, true, null]) expect(redactJson({ [name]: value })).toEqual({ [name]: value });
+  });
+
+  test.each([
+    "tokens",
+    "inputTokens",
+    "mytoken",
+    "secretary",
+    "author",
+    "cookies",
+    "keyword",
+    "passwordless",
+    "xsecret",
+  ])("%s is the name of something else", (name) => {
+    expect(redactJson({ [name]: "value" })).toEqual({ [name]: "value" });
+    expect(JSON.parse(redactedJson({ [name]: "value" }))).toEqual({ [name]: "value" });
+  });
+
+  test("40 characters of the name are kept", () => {
+    const name = `${"x".repeat(50)}-token`;
+    expect(redactJson({ [name]: "a" })).toEqual({ [name]: `${REDACTION_MARKER}${"x".repeat(40)}]` });
+  });
+
+  test("a name that is a secret is replaced, and so is what lies deep", () => {
+    const secret = `ghp_${of(20)}`;
+    const marked = `${REDACTION_MARKER}github-token]`;
+    expect(redactJson({ [secret]: [{ a: [secret, 1, null] }] })).toEqual({ [marked]: [{ a: [marked, 1, null] }] });
+    expect(redactJson([secret, false])).toEqual([marked, false]);
+  });
+});
+
+test.each(SECRETS)("%s: %j is replaced in the text of an event too", (name, secret) => {
+  expect(JSON.parse(redactedJson({ a: [secret] }))).toEqual({ a: [`${REDACTION_MARKER}${name}]`] });
+});
+
+test("known secrets are replaced wherever they stand, longer ones first, those of five letters never", () => {
+  const filter = createSecretFilter(
+    new Map([
+      ["sesame", "SHORT"],
+      ["five5", "TINY"],
+      ["open sesame now", "LONG"],
+    ]),
+  );
+  expect(filter.longest).toBe(15);
+  expect(filter.text("sesame, open sesame now, sesame, five5")).toBe(
+    "[redacted:SHORT], [redacted:LONG], [redacted:SHORT], five5",
+  );
+  expect(filter.json({ "a sesame": [{ b: ["sesame", 1, null, true] }], c: "x" })).toEqual({
+    "a [redacted:SHORT]": [{ b: ["[redacted:SHORT]", 1, null, true] }],
+    c: "x",
+  });
+  const clean = { a: ["x", null, 1, { b: "y" }] };
+  expect(filter.json(clean)).toBe(clean);
+  expect(createSecretFilter(new Map()).longest).toBe(0);
 });
 
 test("a long text made to look like the beginning of many secrets is done in time", () => {

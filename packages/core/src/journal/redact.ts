@@ -4,7 +4,7 @@ import { isJsonObject, type Json, type JsonObject } from "../base/json.ts";
 export const REDACTION_MARKER = "[redacted:";
 
 const KEY_NAME =
-  /^(?:.*[-_.])?(?:password|passwd|passphrase|secret|token|api[-_]?key|apikey|access[-_]?key|private[-_]?key|client[-_]?secret|authorization|cookie|set-cookie|credentials?)$/i;
+  /^(?:.*[-_.])?(?:password|passwd|passphrase|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|clientsecret|authorization|cookie|credentials?)$/i;
 
 const PATTERNS: readonly (readonly [name: string, pattern: RegExp])[] = [
   ["private-key", /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g],
