@@ -2,17 +2,15 @@ import { defineConfig } from "vitest/config";
 
 const source = (name: string): string => new URL(`packages/${name}`, import.meta.url).pathname;
 
-// The tests that say what a verdict, a route and a record are, by the folder that is mutated: few, so that all three folders
-// are done in an hour. They import the sources of this folder, mutated or not, and not those that node_modules links to.
+// The tests that say what a verdict, a route and a record are, by the part that is mutated: few, so that all is done in an
+// hour. They import the sources of this folder, mutated or not, and not those that node_modules links to.
 const TESTS: Readonly<Record<string, readonly string[]>> = {
   gate: ["test/unit/{gate-*,grants,hooks,run-calls,tool}.test.ts", "test/property/{gate,grants-in-runs}.test.ts"],
   routing: ["test/unit/{choices,routing,run-forks,run-routes}.test.ts"],
-  journal: [
-    "test/conformance/{host-audit,host-crash,host-journal-memory,host-memory,host-store}.test.ts",
-    "test/unit/{journal-*,redact,run-*,secrets}.test.ts",
-  ],
+  redaction: ["test/unit/{redact,secrets}.test.ts"],
+  journal: ["test/conformance/{host-audit,host-journal-memory,host-memory}.test.ts", "test/unit/journal-*.test.ts"],
 };
-const { SLUICE_MUTATE: folder } = process.env;
+const { SLUICE_MUTATE: part } = process.env;
 
 export default defineConfig({
   resolve: {
@@ -28,7 +26,7 @@ export default defineConfig({
     pool: "forks",
     environment: "node",
     testTimeout: 20_000,
-    include: [...(folder === undefined ? Object.values(TESTS).flat() : (TESTS[folder] ?? []))],
+    include: [...(part === undefined ? Object.values(TESTS).flat() : (TESTS[part] ?? []))],
     exclude: ["**/node_modules/**", "**/fixtures/**"],
   },
 });
