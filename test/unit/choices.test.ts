@@ -220,3 +220,27 @@ test("a choice shares nothing with what the route returned", async () => {
     choice: { kind: "to", state: "test", input: { list: [1] }, context: { seen: [1] } },
   });
 });
+
+const paired = stage({
+  inputSchema: z.object({ a: z.string(), b: z.number() }),
+  prompt: "x",
+  completionTool: "submit",
+  completionSchema: z.object({}),
+  turnCap: 1,
+});
+
+test("an input that does not fit in two places is refused with both", async () => {
+  const stages = { plan: plainStage, paired };
+  const two = pipeline({ id: "p", input: z.object({}), stages, initial: "plan", next: { plan: () => done(1) } });
+  const reading = await readChoice(to("paired", { a: 1, b: "x" }), two.spec, "plan");
+  expect(reading).toEqual({ ok: false, reason: expect.stringMatching(/\$\.a [^;]+; \$\.b [^;]+$/) });
+});
+
+test("a check that breaks down is no choice that does not fit: the fault goes on to the caller", async () => {
+  const review = spec.states.get("review");
+  const inputSchema = review?.inputSchema;
+  if (review === undefined || inputSchema === undefined) throw new Error("review has an inputSchema");
+  const check = () => Promise.reject(new Error("out of memory"));
+  const states = new Map([...spec.states, ["review", { ...review, inputSchema: { ...inputSchema, check } }] as const]);
+  await expect(readChoice(to("review", { focus: "x" }), { ...spec, states }, "plan")).rejects.toThrow("out of memory");
+});

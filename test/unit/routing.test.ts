@@ -56,6 +56,15 @@ test("an unhandled skip, and a success that nothing routes, fail the run", async
   });
 });
 
+test("a failure of a state that no route is for fails the run with its own message", async () => {
+  for (const result of [failed("the disk is full"), skipped()]) {
+    expect(await decide({ next: { plan: () => done(1) } }, result, "test")).toEqual({
+      by: "default",
+      choice: { kind: "fail", reason: expect.stringMatching(/^test (failed|was skipped)/) },
+    });
+  }
+});
+
 test("a cancelled state cancels, whatever the routes say", async () => {
   const cancelled = { ...completed(1), status: "cancelled", reason: "the user stopped it" } as const;
   const always = { from: "*", on: "failure", to: done(1) } as const;
@@ -106,6 +115,13 @@ test("a declared route is held to what it declared, in every part of a choice", 
     expect(decision.rejected).toBe("the completed route of plan went to lint, but was declared for test");
     expect(decision.choice).toMatchObject({ kind: "fail" });
   }
+});
+
+test("a route that was declared for no state may only end the run", async () => {
+  const decision = await decide({ next: { plan: route([], vi.fn().mockReturnValue(to("lint"))) } }, completed(1));
+  expect(decision.rejected).toBe("the completed route of plan went to lint, but was declared for no state");
+  const ends = await decide({ next: { plan: route([], () => done(1)) } }, completed(1));
+  expect(ends).toEqual({ by: "function", choice: { kind: "done", output: 1 } });
 });
 
 test("an empty list of stages ends the run with the state's own output", async () => {
@@ -160,6 +176,20 @@ test("failure and skipped have rows of their own", async () => {
   expect(await decide({ transitions }, skipped())).toMatchObject({ row: 2, choice: { state: "lint" } });
 });
 
+test("a row whose condition says yes fires, and a promise of a yes is one", async () => {
+  for (const when of [() => true, vi.fn().mockResolvedValue(true)]) {
+    const transitions: PipelineDefinition["transitions"] = [
+      { from: "plan", on: "success", when, to: "test" },
+      { from: "plan", on: "success", to: "lint" },
+    ];
+    expect(await decide({ transitions }, completed(1))).toEqual({
+      by: "table",
+      row: 0,
+      choice: { kind: "to", state: "test", input: null },
+    });
+  }
+});
+
 test("a condition gets the result and the context", async () => {
   const when = vi.fn(() => true);
   const result = completed({ ok: 1 });
@@ -204,9 +234,9 @@ test("no row at all fails the run with why each row did not fire", async () => {
     reason:
       "plan completed, and no row says what comes next (row 0: it is for failure, this was success; row 1: its condition said no)",
   });
-  expect((await decide({ transitions }, completed(1), "test")).choice).toEqual({
-    kind: "fail",
-    reason: "test completed, and no row says what comes next (no row is for test)",
+  expect(await decide({ transitions }, completed(1), "test")).toEqual({
+    by: "default",
+    choice: { kind: "fail", reason: "test completed, and no row says what comes next (no row is for test)" },
   });
 });
 
