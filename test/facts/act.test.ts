@@ -41,6 +41,8 @@ fact(25, "turnCap is the number of model calls, exactly", async () => {
       talker(({ turn }) => calls(["Look", { turn }])),
     );
     expect([heard.length, result.stages[0]?.status]).toEqual([turnCap, "failed"]);
+    // On the last one there is only one way out.
+    expect(heard.at(-1)?.tools).toEqual(["finish"]);
   }
   const last = await drive(worker({ turnCap: 2 }), saying(calls("Look"), finish("just in time")));
   expect(last.result.status).toBe("completed");
