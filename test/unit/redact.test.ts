@@ -171,6 +171,13 @@ test("known secrets are replaced wherever they stand, longer ones first, those o
     "a [redacted:SHORT]": [{ b: ["[redacted:SHORT]", 1, null, true] }],
     c: "x",
   });
+  // Each of these holds it in one place only.
+  const marked = "[redacted:SHORT]";
+  expect(filter.json("sesame")).toBe(marked);
+  expect(filter.json(["x", "sesame"])).toEqual(["x", marked]);
+  expect(filter.json({ a: "x", b: "sesame" })).toEqual({ a: "x", b: marked });
+  expect(filter.json({ a: "x", sesame: 1 })).toEqual({ a: "x", [marked]: 1 });
+  expect(filter.json([{ a: [["sesame"]] }])).toEqual([{ a: [[marked]] }]);
   const clean = { a: ["x", null, 1, { b: "y" }] };
   expect(filter.json(clean)).toBe(clean);
   expect(createSecretFilter(new Map()).longest).toBe(0);
