@@ -45,7 +45,7 @@ export function readRequest(
     return digest;
   };
   const messages = prompt.map((message) => ({ role: message.role, digest: messageDigest(message) }));
-  const offered = tools.map((tool) => [tool.name, shortDigest(cleaned(encodeValue(tool), clean))] as const);
+  const offered = tools.map((tool) => [clean(tool.name), shortDigest(cleaned(encodeValue(tool), clean))] as const);
   const others = Object.fromEntries(
     Object.entries(settings).map(([key, value]) => [key, cleaned(encodeValue(value), clean)]),
   );

@@ -1,5 +1,5 @@
 import { realpathSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { resolve } from "node:path";
 import type {
   LanguageModelV4,
   LanguageModelV4CallOptions,
@@ -50,18 +50,22 @@ export interface RecordedTraffic extends ModelTraffic {
 export function recordTraffic(file: string, options: RecordOptions = {}): RecordedTraffic {
   const path = resolve(file);
   let tape: Tape | undefined;
+  let real = path;
   return {
     file: path,
     get fault() {
       return tape?.fault;
     },
     get files() {
-      return [tape === undefined ? path : join(realpathSync(dirname(path)), basename(path))];
+      return [real];
     },
     async model({ load }, place) {
       // First: a run without a key leaves no file behind.
       const model = await load();
-      tape ??= openTape(path, { existing: options.existing, now: place.clock.now() });
+      if (tape === undefined) {
+        tape = openTape(path, { existing: options.existing, now: place.clock.now() });
+        real = realpathSync(path);
+      }
       return recorded(model, tape, place, options);
     },
   };

@@ -60,13 +60,18 @@ export interface ReplayedModel extends ResolvedModel, ReplayReport {}
 export function replayTraffic(file: string, options: ReplayOptions = {}): ReplayedTraffic {
   const path = resolve(file);
   let player: Player | undefined;
+  let real = path;
   const open = (): Player => {
-    player ??= createPlayer(path, readCassette(path), options.match ?? "strict");
+    if (player !== undefined) return player;
+    player = createPlayer(path, readCassette(path), options.match ?? "strict");
+    real = realpathSync(path);
     return player;
   };
   return {
     file: path,
-    files: [path],
+    get files() {
+      return [real];
+    },
     unused: () => open().unused(),
     get divergence() {
       return player?.divergence;
