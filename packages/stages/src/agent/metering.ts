@@ -27,7 +27,7 @@ export type Spent = {
 export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0 };
 
 /** Nothing was asked of the model, or it refused. */
-export const NOTHING_SPENT: Spent = {};
+const NOTHING_SPENT: Spent = {};
 
 /** The output tokens to ask for; undefined leaves them to the provider. */
 export function maxOutput(own: number | undefined, capped: boolean, facts: ModelFacts): number | undefined {
@@ -62,7 +62,7 @@ function spentUnmetered({ inputTokens, outputTokens }: Usage, facts: ModelFacts,
 }
 
 /** A prompt is never empty: a provider that counts none of it did not count. */
-export function isMetered({ known, inputTokens }: ModelUsage): boolean {
+function isMetered({ known, inputTokens }: ModelUsage): boolean {
   return known && inputTokens > 0;
 }
 

@@ -5,7 +5,7 @@ import type { ModelFacts, TokenPrices } from "./prices.ts";
 // here, since a cap must not be passed for want of news. No prices for batches, faster tiers or regions.
 
 /** Models of one provider by name, without dates. */
-export interface PriceTable {
+interface PriceTable {
   readonly asOf: string;
   readonly sources: readonly string[];
   readonly models: Readonly<Record<string, ModelFacts>>;
