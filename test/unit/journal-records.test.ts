@@ -1,0 +1,228 @@
+import {
+  createJournalMemory,
+  GENESIS,
+  hashRecord,
+  isSluiceError,
+  type JournalRecord,
+  type JournalStore,
+  type Json,
+} from "@sluice/core";
+import { describe, expect, test } from "vitest";
+import { readEvents, type UnhashedRecord, writeEvents } from "../../packages/core/src/journal/chain.ts";
+import type { EventDraft } from "../../packages/core/src/journal/events.ts";
+import {
+  appendRecord,
+  createIncarnations,
+  draftCommit,
+  type RecordDraft,
+  type RunPosition,
+  startOf,
+} from "../../packages/core/src/journal/writer.ts";
+import { handClock } from "../support/hand-clock.ts";
+import { changed } from "../support/journal.ts";
+
+const unhashed: UnhashedRecord = {
+  seq: 3,
+  ordinal: 1,
+  stepId: "plan#1/a1/enter",
+  phase: "done",
+  incarnation: "i1",
+  value: '{"a":1}',
+  events: "[]",
+};
+const record = (events: string): JournalRecord => ({ ...unhashed, events, hash: "" });
+const clock = handClock();
+
+function draft(events: readonly EventDraft[], more: Partial<RecordDraft> = {}): RecordDraft {
+  return { ordinal: 0, stepId: "s", phase: "done", value: "null", events, ...more };
+}
+const commitOf = (events: readonly EventDraft[]) => draftCommit(startOf("r1", "i1"), draft(events), clock);
+const codeOf = (thrown: unknown): readonly string[] =>
+  isSluiceError(thrown) ? [thrown.class, thrown.code] : [String(thrown)];
+function thrownBy(fn: () => unknown): readonly string[] {
+  try {
+    fn();
+  } catch (thrown) {
+    return codeOf(thrown);
+  }
+  return [];
+}
+
+describe("the hash of a record", () => {
+  test("is the same in every version, or journals of older ones would not verify", () => {
+    expect(GENESIS).toBe("sluice-journal-1");
+    expect(hashRecord(GENESIS, "r1", unhashed)).toBe(
+      "9e5e1705101e0df33d127c620e73c583d68873460f06188dfd981ec87683cade",
+    );
+    expect(hashRecord("", "r1", { ...unhashed, value: "" })).toBe(
+      "b881ba0aa61b97abf2d965eb188ad8553e282f5684c2032e0679c4ef909b8b5b",
+    );
+  });
+
+  test("tells fields apart whose texts add up to the same", () => {
+    const apart = { ...unhashed, stepId: "ab", phase: "open" as const, incarnation: "c", events: "d" };
+    const hashes = [
+      hashRecord("x", "r1", apart),
+      hashRecord("xr", "1", apart),
+      hashRecord("x", "r13", { ...apart, seq: 1 }),
+      hashRecord("x", "r1", { ...apart, seq: 31, ordinal: 1 }),
+      hashRecord("x", "r1", { ...apart, seq: 3, ordinal: 11 }),
+      hashRecord("x", "r1", { ...apart, incarnation: "", events: "cd" }),
+      hashRecord("x", "r1", { ...apart, incarnation: "cd", events: "" }),
+    ];
+    expect(new Set(hashes).size).toBe(hashes.length);
+  });
+});
+
+describe("the events of a record", () => {
+  const drafts: readonly EventDraft[] = [
+    { type: "run.started", data: {} },
+    { type: "stage.init", executionId: "plan#1", attempt: 1, data: { n: 1 } },
+    { type: "stage.exit", executionId: "plan#1", attempt: 2, data: { n: 2 } },
+    { type: "stage.init", executionId: "test#1", attempt: 2, data: { n: 3 } },
+    { type: "stage.exit", executionId: "test#1", data: { n: 4 } },
+    { type: "run.finished", data: { n: 5 } },
+  ];
+
+  test("come back as they were, each with its id, the run, the time, its execution and its attempt", () => {
+    const events = readEvents("r1", record(writeEvents(drafts, 1_234)));
+    expect(events).toEqual(drafts.map((each, at) => ({ id: `r1/3/${at}`, runId: "r1", at: 1_234, ...each })));
+  });
+
+  test("are written once where neighbours share them, and as null where there is none any more", () => {
+    expect(writeEvents(drafts.slice(1), 7)).toBe(
+      '[{"at":7,"type":"stage.init","executionId":"plan#1","attempt":1,"data":{"n":1}}' +
+        ',{"type":"stage.exit","attempt":2,"data":{"n":2}}' +
+        ',{"type":"stage.init","executionId":"test#1","data":{"n":3}}' +
+        ',{"type":"stage.exit","attempt":null,"data":{"n":4}}' +
+        ',{"type":"run.finished","executionId":null,"data":{"n":5}}]',
+    );
+    expect(writeEvents([], 7)).toBe("[]");
+    expect(readEvents("r1", record("[]"))).toEqual([]);
+  });
+
+  test("of no known type are not written", () => {
+    const unknown: EventDraft = JSON.parse('{"type":"run.exploded","data":{}}');
+    expect(thrownBy(() => writeEvents([unknown], 7))).toEqual(["Validation", "event_unknown"]);
+  });
+
+  test.each(["", "[", "{}", "null", '"text"'])("that read %j are damage, not an empty list", (events) => {
+    expect(thrownBy(() => readEvents("r1", record(events)))).toEqual(["Host", "journal_damaged"]);
+  });
+
+  test("that are damaged say of which record and run", () => {
+    expect(() => readEvents("r1", record("["))).toThrow(
+      expect.objectContaining({
+        detail: { runId: "r1", seq: 3 },
+        message: expect.stringContaining("record 3 of run r1"),
+      }),
+    );
+  });
+});
+
+describe("requests that a record opens and closes", () => {
+  const asked = { requestId: "plan#1/a1/t1.c0", digest: "d1" };
+
+  test.each([
+    ["grant.requested", "grantStageTool"],
+    ["request.opened", "askUser"],
+    ["request.opened", "approveTransition"],
+    ["request.opened", "humanState"],
+  ] as const)("%s opens one of kind %s, with its body redacted", (type, kind) => {
+    const { opened, closed } = commitOf([{ type, data: { ...asked, kind, body: { password: "hunter2", n: 1 } } }]);
+    expect(opened).toEqual([
+      { ...asked, runId: "r1", kind, body: { password: "[redacted:password]", n: 1 }, openedAt: clock.now() },
+    ]);
+    expect(closed).toEqual([]);
+  });
+
+  test("a body that is none is empty", () => {
+    for (const body of [undefined, null, "text", ["a"]]) {
+      const data = { ...asked, kind: "askUser", ...(body === undefined ? {} : { body }) };
+      expect(commitOf([{ type: "request.opened", data }]).opened).toMatchObject([{ body: {} }]);
+    }
+  });
+
+  test.each<readonly [string, Json, Json, Json]>([
+    ["an id", 7, "d1", "askUser"],
+    ["a digest", "q1", null, "askUser"],
+    ["a known kind", "q1", "d1", "confirmAll"],
+    ["a kind that is a text", "q1", "d1", ["askUser"]],
+  ])("an event without %s opens nothing", (_, requestId, digest, kind) => {
+    expect(commitOf([{ type: "request.opened", data: { requestId, digest, kind } }]).opened).toEqual([]);
+  });
+
+  test.each(["grant.answered", "grant.expired", "request.answered", "request.expired"] as const)(
+    "%s closes the one it names",
+    (type) => {
+      const { opened, closed } = commitOf([
+        { type, data: { requestId: "q1" } },
+        { type, data: { requestId: 7 } },
+        { type: "run.finished", data: { requestId: "q2" } },
+      ]);
+      expect([opened, closed]).toEqual([[], ["q1"]]);
+    },
+  );
+
+  test("one record may open and close several, and other events do neither", () => {
+    const other: EventDraft = { type: "stage.init", data: { ...asked, kind: "askUser" } };
+    expect(commitOf([other])).toMatchObject({ opened: [], closed: [] });
+    const { opened, closed } = commitOf([
+      other,
+      { type: "request.answered", data: { requestId: "q1" } },
+      { type: "request.opened", data: { ...asked, kind: "askUser", body: {} } },
+      { type: "grant.expired", data: { requestId: "q2" } },
+    ]);
+    expect(opened.map(({ requestId }) => requestId)).toEqual([asked.requestId]);
+    expect(closed).toEqual(["q1", "q2"]);
+  });
+});
+
+describe("where a journal stands", () => {
+  const end = { status: "completed" as const, value: 1 };
+
+  test("the first record is chained to the beginning, the next to the one before it", () => {
+    const first = draftCommit(startOf("r1", "i1"), draft([]), clock).record;
+    expect(first).toMatchObject({ seq: 0, incarnation: "i1" });
+    const { hash, ...rest } = first;
+    expect(hash).toBe(hashRecord(GENESIS, "r1", rest));
+    const next = draftCommit({ runId: "r1", incarnation: "i1", seq: 1, head: hash }, draft([], { end }), clock);
+    const { hash: second, ...others } = next.record;
+    expect(second).toBe(hashRecord(hash, "r1", others));
+    expect(next.end).toEqual(end);
+    expect(draftCommit(startOf("r1", "i1"), draft([]), clock)).not.toHaveProperty("end");
+  });
+
+  test.each([
+    ["at once", (): void => undefined],
+    ["later", (): Promise<void> => Promise.resolve()],
+  ])("moves on when a record is written %s", async (_, append) => {
+    const store: JournalStore = changed(createJournalMemory().connect(), { append });
+    const at: RunPosition = { runId: "r1", epoch: 1, incarnation: "i1", seq: 4, head: "h" };
+    const { record: next } = draftCommit(at, draft([]), clock);
+    await appendRecord(store, at, draft([]), clock);
+    expect(at).toMatchObject({ seq: 5, head: next.hash });
+  });
+
+  test.each([
+    [
+      "at once",
+      (): void => {
+        throw new Error("disk full");
+      },
+    ],
+    ["later", (): Promise<void> => Promise.reject(new Error("disk full"))],
+  ])("stays when a record is refused %s", async (_, append) => {
+    const store: JournalStore = changed(createJournalMemory().connect(), { append });
+    const at: RunPosition = { runId: "r1", epoch: 1, incarnation: "i1", seq: 4, head: "h" };
+    await expect((async () => appendRecord(store, at, draft([]), clock))()).rejects.toThrow("disk full");
+    expect(at).toMatchObject({ seq: 4, head: "h" });
+  });
+
+  test("no two stays of runs have one name, in a process or in two", () => {
+    const [one, other] = [createIncarnations(), createIncarnations()];
+    const names = Array.from({ length: 100 }, () => [one(), other()]).flat();
+    expect(new Set(names).size).toBe(200);
+    for (const name of names) expect(name).toMatch(/^[0-9a-f]{12}-[0-9a-z]{1,2}$/);
+  });
+});
