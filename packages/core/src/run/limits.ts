@@ -46,9 +46,15 @@ function createLedger({ tokens, costUsd = 0 }: Spending): Ledger {
 }
 
 function spend({ tokens, money }: Ledger, used: Spending): void {
-  tokens.spent += used.tokens;
-  if (used.costUsd !== undefined) money.spent += nanoUsd(used.costUsd);
-  else if (used.tokens > 0) money.unknown = true;
+  if (isAmount(used.tokens)) tokens.spent += used.tokens;
+  else tokens.unknown = true;
+  if (isAmount(used.costUsd)) money.spent += nanoUsd(used.costUsd);
+  else if (used.costUsd !== undefined || used.tokens !== 0) money.unknown = true;
+}
+
+/** What is none would make every comparison with it come out the same, and a cap hold nothing any more. */
+function isAmount(amount: number | undefined): amount is number {
+  return amount !== undefined && Number.isFinite(amount) && amount >= 0;
 }
 
 /** Counts time while at least one user holds it running: a run's clock stops when all of it waits. */
@@ -91,8 +97,8 @@ export interface Limits {
   readonly capped: boolean;
   /**
    * Sets aside the most a model call can use, before it is made, so that siblings cannot together pass a cap. Refused when it
-   * does not fit, and without a cost where a cap on money holds. `settle` once, with what was used; without it, all that was
-   * set aside counts as used.
+   * does not fit, without a cost where a cap on money holds, and when it is no amount. `settle` with what was used, the first
+   * time counts; without it, all that was set aside counts as used.
    */
   reserve(asked: Spending): { readonly ok: true; settle(used?: Spending): void } | ({ readonly ok: false } & LimitHit);
   /** A time cap that has been passed, if any. */
@@ -134,7 +140,7 @@ export function createLimits(state: StateLimits, run: RunMeter, clock: Clock, ow
     for (const cap of caps) {
       const amount = cap.of(asked);
       const { spent, reserved, unknown } = cap.account;
-      if (unknown) return cap.hit("the price of an earlier call is not known", 0);
+      if (unknown) return cap.hit(cap.blind, 0);
       if (amount === undefined) return cap.hit("the price of the next call is not known", 0);
       if (spent + reserved + amount > cap.max)
         return cap.hit(`${cap.text(spent)} used, ${cap.text(reserved + amount)} more could be`, amount);
@@ -145,7 +151,7 @@ export function createLimits(state: StateLimits, run: RunMeter, clock: Clock, ow
   return {
     capped: caps.length > 0,
     reserve(asked) {
-      const hit = refusal(asked);
+      const hit = noAmount(asked) ?? refusal(asked);
       if (hit !== undefined) return { ok: false, ...hit };
       const tokens = asked.tokens;
       const money = nanoUsd(asked.costUsd ?? 0);
@@ -153,9 +159,12 @@ export function createLimits(state: StateLimits, run: RunMeter, clock: Clock, ow
         t.reserved += tokens;
         m.reserved += money;
       }
+      let settled = false;
       return {
         ok: true,
         settle: (used = asked) => {
+          if (settled) return;
+          settled = true;
           for (const { tokens: t, money: m } of [ledger, run.ledger]) {
             t.reserved -= tokens;
             m.reserved -= money;
@@ -205,6 +214,8 @@ interface Cap {
   /** What a spending is in that unit; undefined when it is not known. */
   of(spending: Spending): number | undefined;
   text(amount: number): string;
+  /** Why nothing more may be spent once nobody knows what was. */
+  readonly blind: string;
   hit(why: string, asked: number): LimitHit;
 }
 const NONE: readonly never[] = [];
@@ -215,9 +226,9 @@ function tokenCap(whose: Whose, max: number | undefined, account: Account): read
   if (max === undefined) return NONE;
   const text = String;
   const start = `${WHO[whose]} may use ${max} tokens`;
-  return [
-    { account, max, of: ({ tokens }) => tokens, text, hit: hits(start, `${whose}.maxTokens`, account, max, (n) => n) },
-  ];
+  const of = ({ tokens }: Spending): number => tokens;
+  const blind = "nobody knows what an earlier call used";
+  return [{ account, max, of, text, blind, hit: hits(start, `${whose}.maxTokens`, account, max, (n) => n) }];
 }
 
 function moneyCap(whose: Whose, maxUsd: number | undefined, account: Account): readonly Cap[] {
@@ -226,7 +237,17 @@ function moneyCap(whose: Whose, maxUsd: number | undefined, account: Account): r
   const text = (nano: number): string => usdText(usdOf(nano));
   const of = ({ costUsd }: Spending): number | undefined => (costUsd === undefined ? undefined : nanoUsd(costUsd));
   const start = `${WHO[whose]} may cost ${usdText(maxUsd)}`;
-  return [{ account, max, of, text, hit: hits(start, `${whose}.maxCostUsd`, account, max, usdOf) }];
+  const blind = "the price of an earlier call is not known";
+  return [{ account, max, of, text, blind, hit: hits(start, `${whose}.maxCostUsd`, account, max, usdOf) }];
+}
+
+function noAmount({ tokens, costUsd = 0 }: Spending): LimitHit | undefined {
+  if (isAmount(tokens) && isAmount(costUsd)) return undefined;
+  return {
+    code: "budget",
+    limit: "reserve",
+    message: "what a call may use is a number of tokens and of US dollars, from 0",
+  };
 }
 
 function hits(

@@ -27,6 +27,8 @@ export interface ModelFacts {
 /** What a session says about a model, in place of what is built in: prices whole, or none of them. */
 export type PriceOption = Partial<ModelPrice> & Pick<ModelFacts, "contextWindow" | "maxOutputTokens">;
 
+/** A dollar a token: beyond it, what a call costs would not be a number that can be added up. */
+const DEAREST = 1_000_000;
 const FREE: ModelPrice = { input: 0, output: 0 };
 const PRICE_KEYS = ["input", "output", "cacheRead", "cacheWrite"] as const;
 const TOKEN_KEYS = ["contextWindow", "maxOutputTokens"] as const;
@@ -128,8 +130,8 @@ function checkPrices(options: Readonly<Record<string, PriceOption>>): void {
 function checkTokenPrices(problems: Problem[], path: string, prices: Partial<TokenPrices>): void {
   for (const key of PRICE_KEYS) {
     const price: unknown = prices[key];
-    if (price === undefined || (typeof price === "number" && Number.isFinite(price) && price >= 0)) continue;
-    problems.push({ path: `${path}.${key}`, message: "is US dollars for a million tokens: 0 or more" });
+    if (price === undefined || (typeof price === "number" && price >= 0 && price <= DEAREST)) continue;
+    problems.push({ path: `${path}.${key}`, message: `is US dollars for a million tokens: from 0 to ${DEAREST}` });
   }
   if ((prices.input === undefined) !== (prices.output === undefined))
     problems.push({ path, message: "has a price for input and one for output, or neither" });

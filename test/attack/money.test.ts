@@ -1,0 +1,130 @@
+import { type AnyState, done, fanOut, type Limits, pipeline, type RunLimits, type Spending, stage } from "@sluice/core";
+import type { PriceOption } from "@sluice/stages";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { type Billed, billedModel, type Used } from "../support/billed-model.ts";
+import { completed, eventsOf, noModel, session, work } from "../support/run-kit.ts";
+
+const task = { task: "t" };
+const prices = { "billed/model": { input: 1_000, output: 10_000 } };
+
+const plain = {
+  prompt: "p",
+  allowedTools: [],
+  completionTool: "finish",
+  completionSchema: z.object({}),
+  turnCap: 2,
+};
+function one(only: AnyState, limits: RunLimits = {}) {
+  return pipeline({
+    id: "one",
+    input: z.object({ task: z.string() }),
+    limits,
+    stages: { one: only },
+    initial: "one",
+    next: { one: () => done("ok") },
+  });
+}
+const CAPS = { maxTokens: 100, maxCostUsd: 1 };
+const NO_AMOUNTS: readonly (readonly [string, Spending])[] = [
+  ["no number", { tokens: Number.NaN, costUsd: Number.NaN }],
+  ["no number of dollars", { tokens: 1, costUsd: Number.NaN }],
+  ["less than nothing", { tokens: -1_000, costUsd: -1_000 }],
+  ["less than no dollars", { tokens: 1, costUsd: -1_000 }],
+  ["without end", { tokens: Number.POSITIVE_INFINITY, costUsd: Number.POSITIVE_INFINITY }],
+];
+const MORE: Spending = { tokens: 101, costUsd: 1.01 };
+
+/** Whether an executor gets more than the caps allow, after what it tried, and whether a sibling does. */
+async function afterwards(tried: (limits: Limits) => void): Promise<unknown> {
+  const asks = (first: (limits: Limits) => void) =>
+    work({
+      act: ({ limits }) => {
+        first(limits);
+        return completed(limits.reserve(MORE).ok);
+      },
+    });
+  const forked = pipeline({
+    id: "forked",
+    input: z.object({ task: z.string() }),
+    limits: CAPS,
+    stages: { start: work(), capped: asks(tried), other: asks(() => undefined), join: work() },
+    initial: "start",
+    next: {
+      start: () => fanOut(["capped", "other"], { join: "join" }),
+      join: () => done("ok"),
+    },
+  });
+  const { stages } = await session({ model: noModel, maxParallel: 1 }).run(forked, task);
+  return stages.flatMap((entry) => ("output" in entry && typeof entry.output === "boolean" ? [entry.output] : []));
+}
+
+describe("a cap holds whatever an executor says it spends", () => {
+  test.each(NO_AMOUNTS)("it sets aside %s", async (_what, asked) => {
+    expect(await afterwards((limits) => void limits.reserve(asked))).toEqual([false, false]);
+  });
+  test.each(NO_AMOUNTS)("it sets aside, and settles with, %s", async (_what, used) => {
+    const tried = (limits: Limits): void => {
+      const reserved = limits.reserve({ tokens: 1, costUsd: 0.01 });
+      if (reserved.ok) reserved.settle(used);
+    };
+    expect(await afterwards(tried)).toEqual([false, false]);
+  });
+  test.each(NO_AMOUNTS)("it spent %s", async (_what, used) => {
+    expect(await afterwards((limits) => limits.spent(used))).toEqual([false, false]);
+  });
+  test("it settles one call many times", async () => {
+    const tried = (limits: Limits): void => {
+      const reserved = limits.reserve({ tokens: 50, costUsd: 0.5 });
+      for (let time = 0; reserved.ok && time < 10; time += 1) reserved.settle({ tokens: 0, costUsd: 0 });
+    };
+    expect(await afterwards(tried)).toEqual([false, false]);
+  });
+});
+
+describe("a cap holds whatever a provider says a call used", () => {
+  const looks = (used: Used, turn: number): Billed => ({ kind: "answer", tool: "Nothing", input: { turn }, used });
+  const capped = stage({ ...plain, limits: { maxCostUsd: 20 }, turnCap: 50, maxOutputTokens: 100 });
+  test.each<readonly [string, Used]>([
+    ["nothing", { input: 0, output: 0 }],
+    ["less than nothing", { input: -1e9, output: -1e9 }],
+    ["less than nothing of one kind", { input: 1_000, output: -1e9 }],
+    ["no numbers", { input: Number.NaN, output: Number.NaN }],
+    ["more from a cache than it was sent", { input: 1_000, output: 1, cacheRead: 1e300, cacheWrite: 1e300 }],
+    ["less than nothing from a cache", { input: 1_000, output: 100, cacheRead: -1e9, cacheWrite: -1e9 }],
+    ["beyond all numbers", { input: 1e308, output: 1e308 }],
+    ["without end", { input: Number.POSITIVE_INFINITY, output: Number.POSITIVE_INFINITY }],
+  ])("%s", async (_what, used) => {
+    const model = billedModel(({ turn }) => looks(used, turn));
+    const live = session({ model, prices });
+    const result = await live.run(one(capped), task);
+    expect(result).toMatchObject({ status: "failed", error: { code: "budget" } });
+    // At a dollar and more a call, twenty of them are not fifty.
+    expect(model.asked.length).toBeLessThan(20);
+    const { inputTokens, outputTokens, costUsd = 0 } = result.usage;
+    for (const amount of [inputTokens, outputTokens, costUsd])
+      expect(Number.isFinite(amount) && amount >= 0).toBe(true);
+    expect((await eventsOf(live.host, result.runId)).at(-1)?.type).toBe("run.finished");
+  });
+});
+
+describe("prices that no cap could be held with are refused", () => {
+  test.each<readonly [string, PriceOption]>([
+    ["no number", { input: Number.NaN, output: 1 }],
+    ["less than nothing", { input: -1, output: 1 }],
+    ["without end", { input: Number.POSITIVE_INFINITY, output: 1 }],
+    ["so high that a call's cost is no number", { input: 1e300, output: 1e300 }],
+    ["less than nothing for a long prompt", { input: 1, output: 1, longPrompt: { over: 1, input: -1, output: 1 } }],
+  ])("%s", async (_what, price) => {
+    const make = async () =>
+      await session({ model: billedModel(() => ({ kind: "cut" })), prices: { "billed/model": price } }).run(
+        one(work()),
+        task,
+      );
+    await expect(make()).rejects.toMatchObject({ code: "invalid_prices" });
+  });
+  test.each([Number.NaN, -1, Number.POSITIVE_INFINITY, 0])("a cap of %d", (maxCostUsd) => {
+    expect(() => one(stage({ ...plain, limits: { maxCostUsd } }))).toThrow(/maxCostUsd/);
+    expect(() => one(work(), { maxCostUsd })).toThrow(/maxCostUsd/);
+  });
+});
