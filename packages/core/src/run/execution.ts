@@ -118,7 +118,7 @@ async function actOn(
   const outcome =
     acted === undefined
       ? outOf({ kind: "cancelled", reason: cancelled ?? "cancelled" })
-      : await checkedOutput(journal, execution.state.output, acted);
+      : await checkedOutput(journal, execution.state, acted);
   journal.note("stage.act", leftWith(outcome.status));
   return outcome;
 }

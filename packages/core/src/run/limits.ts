@@ -52,9 +52,9 @@ function spend({ tokens, money }: Ledger, used: Spending): void {
   else if (used.costUsd !== undefined || used.tokens !== 0) money.unknown = true;
 }
 
-/** What is none would make every comparison with it come out the same, and a cap hold nothing any more. */
-function isAmount(amount: number | undefined): amount is number {
-  return amount !== undefined && Number.isFinite(amount) && amount >= 0;
+/** A number of tokens or of dollars. What is none would make every comparison with it come out the same, and a cap hold nothing any more. */
+export function isAmount(amount: unknown): amount is number {
+  return typeof amount === "number" && Number.isFinite(amount) && amount >= 0;
 }
 
 /** Counts time while at least one user holds it running: a run's clock stops when all of it waits. */

@@ -1,7 +1,8 @@
 import { messageOf } from "../base/errors.ts";
 import { isJson, type Json } from "../base/json.ts";
-import type { CompiledSchema, Issue } from "../definition/spec.ts";
+import type { CompiledSchema, Issue, StateSpec } from "../definition/spec.ts";
 import type { ActOutcome } from "./executor.ts";
+import { isAmount } from "./limits.ts";
 import type { AttemptJournal } from "./scoped-steps.ts";
 
 type Checked = { readonly ok: true; readonly output: Json } | { readonly ok: false; readonly why: string };
@@ -12,14 +13,47 @@ type Checked = { readonly ok: true; readonly output: Json } | { readonly ok: fal
  */
 export async function checkedOutput(
   journal: AttemptJournal,
-  schema: CompiledSchema<unknown> | undefined,
-  outcome: ActOutcome,
+  { kind, output: schema }: Pick<StateSpec, "kind" | "output">,
+  acted: ActOutcome,
 ): Promise<ActOutcome> {
+  const outcome = readOutcome(kind, acted);
   if (schema === undefined || outcome.status !== "completed") return outcome;
   const { turns, usage, output } = outcome;
   const checked = await journal.steps.run("output", () => check(schema, output));
   if (checked.ok) return { status: "completed", output: checked.output, turns, usage };
   return { status: "failed", code: "schema", message: `the output does not fit: ${checked.why}`, turns, usage };
+}
+
+/** An executor may be user code: what is no outcome fails its state, and breaks nothing else. */
+function readOutcome(kind: string, acted: ActOutcome): ActOutcome {
+  const fault = outcomeFault(acted);
+  if (fault === undefined) return acted;
+  const message = `the executor of ${kind} has to hand back an outcome: ${fault}`;
+  return { status: "failed", code: "hook", message, turns: 0, usage: { inputTokens: 0, outputTokens: 0 } };
+}
+
+function outcomeFault(acted: unknown): string | undefined {
+  if (!isObject(acted)) return `it is ${acted === null ? "null" : typeof acted}`;
+  const { status, turns, usage, code, message, reason } = acted;
+  if (!isAmount(turns)) return "turns is a number from 0";
+  if (!isObject(usage)) return "usage is an object";
+  const { inputTokens, outputTokens, ...others } = usage;
+  const counts = [inputTokens, outputTokens, ...Object.values(others).filter((count) => count !== undefined)];
+  if (!counts.every(isAmount)) return "usage holds numbers from 0: inputTokens, outputTokens and what more is known";
+  switch (status) {
+    case "completed":
+      return undefined;
+    case "failed":
+      return typeof code === "string" && typeof message === "string" ? undefined : "a failure has a code and a message";
+    case "cancelled":
+      return typeof reason === "string" ? undefined : "what was cancelled has a reason";
+    default:
+      return "status is completed, failed or cancelled";
+  }
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
 }
 
 async function check(schema: CompiledSchema<unknown>, output: Json): Promise<Checked> {

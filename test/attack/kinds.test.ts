@@ -1,0 +1,131 @@
+import { type ActOutcome, done, type Json, pipeline, type StateExecutor, state } from "@sluice/core";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { eventsOf, noModel, session, tool } from "../support/run-kit.ts";
+
+const task = { task: "t" };
+
+function one(options: Json = {}, output: z.ZodType = z.object({ text: z.string() })) {
+  return pipeline({
+    id: "one",
+    input: z.object({ task: z.string() }),
+    stages: { one: state({ kind: "own", output, options: { given: options }, allowedTools: ["Look"] }) },
+    initial: "one",
+    next: { one: ({ output }) => done(JSON.stringify(output)) },
+  });
+}
+const look = tool("Look", { effect: "read", execute: async () => ({ ok: true, output: "seen" }) });
+async function run(act: StateExecutor["act"], given = one()) {
+  const live = session({ model: noModel, executors: [{ kind: "own", act }], tools: [look], mode: "yolo" });
+  const result = await live.run(given, task);
+  return { result, events: await eventsOf(live.host, result.runId), live };
+}
+const outcome =
+  (value: unknown): StateExecutor["act"] =>
+  async () =>
+    JSON.parse(JSON.stringify(value ?? null));
+const counted = { turns: 0, usage: { inputTokens: 0, outputTokens: 0 } };
+
+describe("an executor that answers with something else than an outcome fails its state, and nothing else", () => {
+  test.each<readonly [string, unknown]>([
+    ["nothing", undefined],
+    ["a text", "completed"],
+    ["an empty object", {}],
+    ["a status of its own", { status: "approved", output: { text: "x" }, ...counted }],
+    ["no count of turns", { status: "completed", output: { text: "x" } }],
+    ["a usage that is none", { status: "completed", output: { text: "x" }, turns: 1, usage: "much" }],
+    [
+      "a usage below nothing",
+      { status: "completed", output: { text: "x" }, turns: -1, usage: { inputTokens: -5, outputTokens: -5 } },
+    ],
+    ["no output", { status: "completed", ...counted }],
+    ["another output", { status: "completed", output: { text: 7 }, ...counted }],
+    ["a failure without words", { status: "failed", ...counted }],
+    ["a failure of a code of its own", { status: "failed", code: "approved", message: "x", ...counted }],
+    ["a status of an object's prototype", { status: "constructor", ...counted }],
+  ])("%s", async (_what, value) => {
+    const { result, events } = await run(outcome(value));
+    expect(result.status).toBe("failed");
+    expect(events.at(-1)).toMatchObject({ type: "run.finished", data: { status: "failed" } });
+    expect(Number.isFinite(result.usage.inputTokens) && result.usage.inputTokens >= 0).toBe(true);
+  });
+});
+
+describe("what an executor says does not become more than it is", () => {
+  test("an output is held against its schema also where it comes with a prototype or cannot be kept", async () => {
+    const evil = JSON.parse('{"text":"x","__proto__":{"polluted":true}}');
+    const { result } = await run(async () => ({ status: "completed", output: evil, ...counted }));
+    expect("polluted" in {}).toBe(false);
+    expect(result).toMatchObject({ status: "completed", output: '{"text":"x"}' });
+  });
+
+  test("a schema that makes something else of it than JSON fails the state", async () => {
+    const schema = z.object({ text: z.string() }).transform(({ text }) => new Map([[text, text]]));
+    const { result } = await run(outcome({ status: "completed", output: { text: "x" }, ...counted }), one({}, schema));
+    expect(result).toMatchObject({ status: "failed", error: { code: "schema" } });
+  });
+
+  test("a tool outside of its envelope is judged like any other's", async () => {
+    const { result } = await run(async (_init, scope) => {
+      const [called] = await scope.calls(1, [{ id: "t1.c1", tool: "Write", input: { file_path: "x", content: "" } }]);
+      return { status: "completed", output: { text: JSON.stringify(called?.output) }, ...counted };
+    });
+    expect(result.denied).toMatchObject([{ tool: "Write", cause: "no_interactor" }]);
+  });
+
+  test("its calls end with its attempt", async () => {
+    let late: Promise<unknown> | undefined;
+    const { result } = await run(async (_init, scope) => {
+      late = Promise.resolve().then(async () => {
+        await new Promise((resolve) => setImmediate(resolve));
+        return await scope.calls(1, [{ id: "t1.c1", tool: "Look", input: {} }]);
+      });
+      return { status: "completed", output: { text: "x" }, ...counted };
+    });
+    expect(result.status).toBe("completed");
+    await expect(late).rejects.toBeDefined();
+  });
+});
+
+describe("a state cannot pretend", () => {
+  test.each(["agent", "__proto__", "constructor-", "", "a b", "x".repeat(65)])("to be of the kind %j", (kind) => {
+    const made = (): unknown =>
+      pipeline({
+        id: "p",
+        input: z.object({ task: z.string() }),
+        stages: { one: state({ kind, output: z.object({}) }) },
+        initial: "one",
+        next: { one: () => done("x") },
+      });
+    if (kind === "constructor-") expect(made).not.toThrow();
+    else expect(made).toThrow(/kind/);
+  });
+
+  test("to have a prototype's options, or to change them after they were checked", async () => {
+    const options: Record<string, Json> = JSON.parse('{"__proto__":{"polluted":1},"list":[1]}');
+    const seen: Json[] = [];
+    const executor: StateExecutor = {
+      kind: "own",
+      act: async (_init, scope): Promise<ActOutcome> => {
+        seen.push(JSON.parse(JSON.stringify(scope.state.options ?? null)));
+        return { status: "completed", output: {}, ...counted };
+      },
+    };
+    const made = pipeline({
+      id: "p",
+      input: z.object({ task: z.string() }),
+      stages: { one: state({ kind: "own", output: z.object({}), options }) },
+      initial: "one",
+      next: { one: () => done("x") },
+    });
+    options.list = "changed";
+    await session({ model: noModel, executors: [executor] }).run(made, task);
+    expect(seen).toEqual([JSON.parse('{"__proto__":{"polluted":1},"list":[1]}')]);
+    expect("polluted" in {}).toBe(false);
+  });
+
+  test("with a kind that nobody executes", async () => {
+    const live = session({ model: noModel });
+    await expect(live.run(one(), task)).rejects.toMatchObject({ code: "session_invalid" });
+  });
+});
