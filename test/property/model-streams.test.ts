@@ -87,6 +87,14 @@ test("a stream of parts that hold nothing is cut off, too", async () => {
   expect(end).toMatchObject({ status: "failed", model: { played: 1 } });
 }, 120_000);
 
+test("token counts beyond all bounds stay numbers that a run can add up and record", async () => {
+  const world = hostileWorld(1);
+  const most = { inputTokens: { total: Number.MAX_VALUE }, outputTokens: { total: Number.MAX_VALUE } };
+  const end = await world.tell(plainStory([streamOf([finish("stop", most)]), streamOf([finish("stop", most)])]));
+  await judge(world, end);
+  expect(end.status).toBe("completed");
+});
+
 test("an id that a call of the provider's own has is not given to another", async () => {
   const world = hostileWorld(1);
   const unnamed = { type: "tool-call", toolCallId: "", toolName: TOOLS.read };
