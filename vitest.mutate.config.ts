@@ -5,8 +5,8 @@ const source = (name: string): string => new URL(`packages/${name}`, import.meta
 // The tests that say what a verdict, a route and a record are, by the part that is mutated: few, so that all is done in an
 // hour. They import the sources of this folder, mutated or not, and not those that node_modules links to.
 const TESTS: Readonly<Record<string, readonly string[]>> = {
-  gate: ["test/unit/{gate-*,grants,hooks,run-calls,tool}.test.ts", "test/property/{gate,grants-in-runs}.test.ts"],
-  routing: ["test/unit/{choices,routing,run-forks,run-routes}.test.ts"],
+  gate: ["test/unit/{gate-*,grants,hooks,tool}.test.ts"],
+  routing: ["test/unit/{choices,routing}.test.ts"],
   redaction: ["test/unit/{redact,secrets}.test.ts"],
   journal: ["test/conformance/{host-audit,host-journal-memory,host-memory}.test.ts", "test/unit/journal-*.test.ts"],
 };
