@@ -22,6 +22,8 @@ export default defineConfig({
         include: [`test/${folder}/**/*.test.ts`],
         exclude: ["**/node_modules/**", "**/fixtures/**"],
         environment: "node",
+        // Attacks leave nothing behind for the next file; loading everything anew for each would cost more than they do.
+        isolate: folder !== "attack",
         testTimeout: 30_000,
         hookTimeout: 30_000,
       },

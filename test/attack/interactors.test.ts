@@ -24,7 +24,7 @@ async function typed(calls: readonly Call[], lines: readonly string[], more: Att
   const left = [...lines];
   output.on("data", (chunk: Buffer) => {
     shown += String(chunk);
-    if (!/: $/.test(String(chunk))) return;
+    if (!String(chunk).endsWith(": ")) return;
     const line = left.shift();
     // After the prompt is armed.
     setTimeout(() => (line === undefined ? input.end() : input.write(`${line}\n`)), 5);

@@ -64,7 +64,9 @@ describe("a known key", () => {
         [
           "Bash",
           raw(
-            `{"command":"echo ${[...KEY].map((c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`).join("")}"}`,
+            `{"command":"echo ${Array.from(KEY)
+              .map((c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`)
+              .join("")}"}`,
           ),
         ],
       ],
@@ -157,7 +159,7 @@ describe("a known key", () => {
   ]);
   test("streamed in pieces to whoever listens: never is heard", async () => {
     const here = scene();
-    const pieces = [...KEY].map((delta) => part({ type: "text-delta", id: "1", delta }));
+    const pieces = Array.from(KEY).map((delta) => part({ type: "text-delta", id: "1", delta }));
     const after = await attack(here, { ...secretly, turns: [{ parts: [...pieces, finish("stop")] }] });
     nowhere(after);
   });
@@ -286,7 +288,7 @@ test("a backup made while a run is at work: never holds a secret or a broken cha
   await after.live.close();
   const target = join(here.outer, "ws", "backup");
   const store = openSqliteStore(here.path(".sluice/store"));
-  await store.backupTo(target);
+  store.backupTo(target);
   await store.close();
   expect(readFileSync(join(target, "journal.db")).includes(KEY)).toBe(false);
   writeFileSync(join(target, "x"), "");
