@@ -1,6 +1,7 @@
-import { lstatSync, readdirSync, readlinkSync, realpathSync } from "node:fs";
+import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
+import type { McpServers } from "./tools/mcp/config.ts";
 
 /** Where links lead that stand for what every workspace protects by name: the gate sees real paths only. */
 export function linkedPaths(root: string): readonly string[] {
@@ -18,6 +19,24 @@ export function ownCode(): readonly string[] {
   // A checkout: all its packages, and theirs.
   const packages = resolve(dirname(here), "../..");
   return [packages, join(dirname(packages), "node_modules")];
+}
+
+/** Files that MCP servers are started from: whoever writes one decides what is started the next time, with the server's keys. */
+export function serverFiles(servers: McpServers, root: string): readonly string[] {
+  return Object.values(servers).flatMap((server) => {
+    if ("url" in server) return [];
+    const { command, args = [], cwd = "." } = server;
+    const named = args.flatMap((arg) => [arg, arg.slice(arg.indexOf("=") + 1)]).map((arg) => resolve(root, cwd, arg));
+    // A bare command is looked for in PATH, as a server's start does it.
+    return [...(command.includes("/") ? [resolve(root, command)] : []), ...named]
+      .filter(isFile)
+      .map((path) => realpathSync(path));
+  });
+}
+
+function isFile(path: string): boolean {
+  // First: what is no path at all, such as a program given as an argument, is not there.
+  return existsSync(path) && statSync(path).isFile();
 }
 
 /** Every step of a chain of links, since one that leads to nothing yet can be made to lead somewhere. */

@@ -31,7 +31,7 @@ import { modelFacts } from "./models/prices.ts";
 import { noModel, sessionModels } from "./models/session-models.ts";
 import type { SessionOptions } from "./options.ts";
 import { createPeople } from "./people.ts";
-import { linkedPaths, ownCode } from "./protected.ts";
+import { linkedPaths, ownCode, serverFiles } from "./protected.ts";
 import { type RunHandle, type RunResult, runHandle } from "./run-handle.ts";
 import {
   checkedInput,
@@ -171,7 +171,13 @@ export function createSession(options: SessionOptions): Session {
       tools: live,
       mode,
       allow,
-      protectedPaths: [...(options.protectedPaths ?? []), ...linkedPaths(root), ...ownCode(), ...models.files()],
+      protectedPaths: [
+        ...(options.protectedPaths ?? []),
+        ...linkedPaths(root),
+        ...ownCode(),
+        ...models.files(),
+        ...serverFiles(options.mcpServers ?? {}, root),
+      ],
       builtins: tools.builtins,
       workspace: { root, ...(folder === undefined ? {} : { store: folder }) },
       env: childEnv,

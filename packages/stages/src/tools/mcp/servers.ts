@@ -49,6 +49,7 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
   };
   /** Of the run that came last; a server may say what it likes at any time. */
   let clean = (text: string): string => text;
+  const told = new Set<string>();
   let watching = false;
   let closed = false;
 
@@ -59,6 +60,16 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
     const made = createServer({ settings: one, sdk: loaded, clock, workspace: root, kills, onFault: onServerFault });
     running.set(one.name, made);
     return made;
+  };
+
+  /** What a server says of its tools goes to whoever serves the models, whom its key is no business of. */
+  const isClean = (server: string, { name, description, inputSchema }: Tool): boolean => {
+    const said = JSON.stringify([name, description, inputSchema]);
+    if (clean(said) === said) return true;
+    const message = `its tool ${clean(name)} is left out: what it says of it holds a key`;
+    if (!told.has(name)) onFault({ by: `mcp:${server}`, message });
+    told.add(name);
+    return false;
   };
 
   return {
@@ -74,8 +85,8 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
       const asked = await Promise.allSettled(needed.map((one) => serverOf(one).tools(start)));
       const failures: string[] = [];
       const tools = asked.flatMap((one, at): readonly Tool[] => {
-        if (one.status === "fulfilled") return one.value;
         const { name, optional } = needed[at] ?? { name: "", optional: false };
+        if (one.status === "fulfilled") return one.value.filter((tool) => isClean(name, tool));
         if (optional) onFault({ by: `mcp:${name}`, message: clean(`it did not start: ${messageOf(one.reason)}`) });
         else failures.push(clean(`${name}: ${messageOf(one.reason)}`));
         return [];
