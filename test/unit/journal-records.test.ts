@@ -9,7 +9,9 @@ import {
 } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { readEvents, type UnhashedRecord, writeEvents } from "../../packages/core/src/journal/chain.ts";
+import { dataText, sharedData } from "../../packages/core/src/journal/event-data.ts";
 import type { EventDraft } from "../../packages/core/src/journal/events.ts";
+import { recorded } from "../../packages/core/src/journal/recorded.ts";
 import {
   appendRecord,
   createIncarnations,
@@ -86,7 +88,7 @@ describe("the events of a record", () => {
 
   test("come back as they were, each with its id, the run, the time, its execution and its attempt", () => {
     const events = readEvents("r1", record(writeEvents(drafts, 1_234)));
-    expect(events).toEqual(drafts.map((each, at) => ({ id: `r1/3/${at}`, runId: "r1", at: 1_234, ...each })));
+    expect(events).toStrictEqual(drafts.map((each, at) => ({ id: `r1/3/${at}`, runId: "r1", at: 1_234, ...each })));
   });
 
   test("are written once where neighbours share them, and as null where there is none any more", () => {
@@ -116,6 +118,51 @@ describe("the events of a record", () => {
         detail: { runId: "r1", seq: 3 },
         message: expect.stringContaining("record 3 of run r1"),
       }),
+    );
+  });
+});
+
+describe("data that many events share", () => {
+  const shared = sharedData({ a: 1, token: "t", deep: { password: "p" } });
+
+  test("has the text that any data like it has, with secrets replaced", () => {
+    const text = '{"a":1,"token":"[redacted:token]","deep":{"password":"[redacted:password]"}}';
+    expect(dataText(shared)).toBe(text);
+    expect(dataText({ a: 1, token: "t", deep: { password: "p" } })).toBe(text);
+    expect(writeEvents([{ type: "stage.init", data: shared }], 7)).toContain(`"data":${text}`);
+  });
+
+  test("is the data itself, cannot be changed, and spread into other data is like any other", () => {
+    expect(shared).toEqual({ a: 1, token: "t", deep: { password: "p" } });
+    expect(Reflect.set(shared, "a", 2)).toBe(false);
+    expect(dataText({ ...shared, a: 2 })).toContain('"a":2');
+  });
+});
+
+describe("values of a record", () => {
+  test("are seen as they will be read back", () => {
+    const when = new Date(0);
+    expect(recorded({ when, gone: undefined }, "x")).toStrictEqual({
+      text: '{"when":"1970-01-01T00:00:00.000Z"}',
+      value: { when: "1970-01-01T00:00:00.000Z" },
+    });
+    const plain = { a: [1, null] };
+    expect(recorded(plain, "x").value).toBe(plain);
+  });
+
+  test("that have no JSON text are refused, with what they were and why", () => {
+    const circle: Record<string, unknown> = {};
+    circle.self = circle;
+    expect(() => recorded(circle, "the value of step a")).toThrow(
+      expect.objectContaining({
+        class: "Validation",
+        code: "not_json",
+        message: expect.stringMatching(/^the value of step a is not JSON: .*circular/i),
+        cause: expect.any(TypeError),
+      }),
+    );
+    expect(() => recorded(undefined, "the value of step a")).toThrow(
+      expect.objectContaining({ class: "Validation", code: "not_json", message: expect.stringContaining("undefined") }),
     );
   });
 });
