@@ -7,8 +7,8 @@ const source = (name: string): string => new URL(`packages/${name}`, import.meta
 const TESTS: Readonly<Record<string, readonly string[]>> = {
   gate: ["test/unit/{gate-*,grants,hooks,tool}.test.ts"],
   routing: ["test/unit/{choices,routing}.test.ts"],
-  redaction: ["test/unit/{redact,secrets}.test.ts"],
-  journal: ["test/conformance/{host-audit,host-journal-memory,host-memory}.test.ts", "test/unit/journal-*.test.ts"],
+  records: ["test/unit/{journal-*,redact,secrets}.test.ts"],
+  journal: ["test/conformance/{host-journal-memory,host-memory}.test.ts", "test/unit/journal-*.test.ts"],
 };
 const { SLUICE_MUTATE: part } = process.env;
 
