@@ -1,32 +1,7 @@
-import {
-  GENESIS,
-  hashRecord,
-  type JournalRecord,
-  type Json,
-  type RunEnd,
-  type RunJournal,
-  verifyJournal,
-} from "@sluice/core";
+import { GENESIS, hashRecord, type Json, type RunEnd, type RunJournal, verifyJournal } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { checkChain } from "../../packages/core/src/journal/verify.ts";
-
-type Draft = Pick<JournalRecord, "ordinal" | "stepId" | "phase" | "value">;
-const life = (stepId: string, value = ""): Draft => ({ ordinal: -1, stepId, phase: "life", value });
-const step = (ordinal: number, stepId: string, phase: "open" | "done", value: Json): Draft => ({
-  ordinal,
-  stepId,
-  phase,
-  value: JSON.stringify(value),
-});
-
-function chain(runId: string, drafts: readonly Draft[]): readonly JournalRecord[] {
-  let head = GENESIS;
-  return drafts.map((draft, seq) => {
-    const unhashed = { ...draft, seq, incarnation: "i1", events: "[]" };
-    head = hashRecord(head, runId, unhashed);
-    return { ...unhashed, hash: head };
-  });
-}
+import { chain, life, type RecordDraft, step } from "../support/chains.ts";
 
 const DONE: RunEnd = { status: "completed", value: 1 };
 const input = { task: "x" };
@@ -34,7 +9,7 @@ const started = life("start", JSON.stringify(input));
 const ended = life("end", JSON.stringify(DONE));
 
 /** A run as a store would hand it over: whole, unless it is told otherwise. */
-function journal(runId: string, drafts: readonly Draft[], more: Partial<RunJournal> = {}): RunJournal {
+function journal(runId: string, drafts: readonly RecordDraft[], more: Partial<RunJournal> = {}): RunJournal {
   const records = chain(runId, drafts);
   const claimed = { records: records.length, head: records.at(-1)?.hash ?? GENESIS };
   const end = drafts.some(({ stepId }) => stepId === "end") ? { end: DONE } : {};
@@ -46,7 +21,7 @@ const faultsOf = (journals: readonly RunJournal[], head?: string): readonly stri
 
 const childA = journal("r1/fan/a", [started, ended], { parentId: "r1" });
 const childB = journal("r1/fan/b", [started, step(0, "s", "done", 1), ended], { parentId: "r1" });
-const joined = (heads: Readonly<Record<string, Json>>): readonly Draft[] => [
+const joined = (heads: Readonly<Record<string, Json>>): readonly RecordDraft[] => [
   started,
   step(0, "fan", "open", { fork: Object.keys(heads) }),
   step(0, "fan", "done", Object.fromEntries(Object.entries(heads).map(([key, head]) => [key, { head }]))),

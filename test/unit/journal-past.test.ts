@@ -1,0 +1,181 @@
+import {
+  createJournalMemory,
+  isSluiceError,
+  type JournalRecord,
+  type JournalStore,
+  type JsonObject,
+} from "@sluice/core";
+import { describe, expect, test } from "vitest";
+import { checkFork, childRunId, forkKeys } from "../../packages/core/src/journal/fork.ts";
+import { NO_PAST, readOpened, takeUp } from "../../packages/core/src/journal/past.ts";
+import type { RunRow } from "../../packages/core/src/journal/store.ts";
+import { chain, life, type RecordDraft, step } from "../support/chains.ts";
+import { changed } from "../support/journal.ts";
+
+const started = life("start", '{"task":"x"}');
+/** A step with an intent, one without, and a fork that is still open. */
+const drafts: readonly RecordDraft[] = [
+  started,
+  step(0, "write", "open", { file: "a" }),
+  step(0, "write", "done", "written"),
+  life("resume"),
+  step(1, "read", "done", "text"),
+  step(2, "fan", "open", { fork: ["a"] }),
+];
+
+interface Kept {
+  readonly records: readonly JournalRecord[];
+  readonly row: RunRow;
+  readonly store: JournalStore;
+}
+function kept(all: readonly RecordDraft[], row: Partial<RunRow> = {}, keep = chain("r1", all)): Kept {
+  const claimed = { records: keep.length, head: keep.at(-1)?.hash ?? "" };
+  const store = changed(createJournalMemory().connect(), { records: () => keep });
+  return { records: keep, store, row: { runId: "r1", rootId: "r1", createdAt: 1, input: null, ...claimed, ...row } };
+}
+async function refusal(promise: Promise<unknown>): Promise<readonly unknown[]> {
+  return await promise.then(
+    () => [],
+    (thrown: unknown) =>
+      isSluiceError(thrown) ? [thrown.class, thrown.code, thrown.detail, thrown.message] : [thrown],
+  );
+}
+function thrownBy(fn: () => unknown): readonly [string?, string?, (JsonObject | undefined)?] {
+  try {
+    fn();
+  } catch (thrown) {
+    if (isSluiceError(thrown)) return [thrown.class, thrown.code, thrown.detail];
+    throw thrown;
+  }
+  return [];
+}
+
+describe("a run that is taken up", () => {
+  test("has the input that was recorded, its place in the chain, and whether it ever forked", async () => {
+    const { records, row, store } = kept(drafts);
+    expect(await takeUp(store, row)).toMatchObject({
+      input: { task: "x" },
+      seq: 6,
+      head: records.at(-1)?.hash,
+      forked: true,
+    });
+    const before = kept(drafts.slice(0, 5));
+    expect((await takeUp(before.store, before.row)).forked).toBe(false);
+  });
+
+  const cut = chain("r1", drafts).slice(0, -1);
+  test.each<readonly [string, Kept, string]>([
+    ["has no records", kept([]), "empty"],
+    ["has lost its tail", kept(drafts, { records: 6, head: "h" }, cut), "has 5 records, its row counts 6"],
+    ["has another last record", kept(drafts, { head: "h" }), "another last record"],
+    [
+      "has a record that was changed",
+      kept(drafts, {}, cut.with(1, { ...(cut[1] ?? expect.fail()), value: "" })),
+      "write",
+    ],
+    ["ended, though its row does not say so", kept([started, life("end", "{}")]), "has an end"],
+    ["was closed, though its row does not say so", kept([started, life("closed", "{}")]), "has an end"],
+  ])("is refused when its journal %s", async (_, { store, row }, why) => {
+    const damage = ["Host", "journal_damaged", { runId: "r1" }, expect.stringContaining(why)];
+    expect(await refusal(takeUp(store, row))).toEqual(damage);
+  });
+});
+
+describe("the past of a run", () => {
+  const pastOf = async (all: readonly RecordDraft[]) => {
+    const { store, row } = kept(all);
+    return (await takeUp(store, row)).past;
+  };
+
+  test("is read back step by step, each with its open and its done record, until none is left", async () => {
+    const past = await pastOf(drafts);
+    expect(past.left).toBe(true);
+    expect(past.take(0, "write")).toMatchObject({ stepId: "write", open: { seq: 1 }, done: { seq: 2 } });
+    const read = past.take(1, "read");
+    expect([read?.open, read?.done?.seq]).toEqual([undefined, 4]);
+    const fan = past.take(2, "fan");
+    expect([fan?.open?.seq, fan?.done]).toEqual([5, undefined]);
+    expect(past.left).toBe(false);
+    expect(past.take(3, "anything")).toBeUndefined();
+    past.finish();
+  });
+
+  test("refuses a step of another name, one too early, and an end before all was asked for", async () => {
+    const past = await pastOf(drafts);
+    const mismatch = (ordinal: number, recorded: string | null, asked: string | null) => [
+      "Host",
+      "journal_mismatch",
+      { ordinal, recorded, asked },
+    ];
+    expect(thrownBy(() => past.take(0, "other"))).toEqual(mismatch(0, "write", "other"));
+    expect(thrownBy(() => past.take(7, "late"))).toEqual(mismatch(7, null, "late"));
+    expect(thrownBy(() => past.finish())).toEqual(mismatch(0, "write", null));
+    past.take(0, "write");
+    expect(thrownBy(() => past.finish())).toEqual(mismatch(1, "read", null));
+  });
+
+  test("refuses a journal in which a step that is not done has others after it", async () => {
+    const past = await pastOf([started, step(0, "write", "open", 1), step(1, "read", "done", 1)]);
+    expect(thrownBy(() => past.take(0, "write"))).toEqual([
+      "Host",
+      "journal_mismatch",
+      { ordinal: 1, recorded: null, asked: "write" },
+    ]);
+  });
+
+  test("of a run that begins here is empty", () => {
+    expect(NO_PAST.left).toBe(false);
+    expect(NO_PAST.take(0, "a")).toBeUndefined();
+    expect(NO_PAST.finish()).toBeUndefined();
+  });
+
+  test("an open record tells its incarnation, and its intent if it has one", () => {
+    const [, open] = chain("r1", drafts);
+    expect(readOpened(open ?? expect.fail())).toStrictEqual({ incarnation: "i1", intent: { file: "a" } });
+    expect(readOpened({ ...(open ?? expect.fail()), value: "" })).toStrictEqual({ incarnation: "i1" });
+    expect(readOpened({ ...(open ?? expect.fail()), value: "null" })).toStrictEqual({
+      incarnation: "i1",
+      intent: null,
+    });
+  });
+});
+
+describe("a fork", () => {
+  const children = (...keys: readonly string[]) => keys.map((key) => ({ key, input: null, events: [] }));
+  const recordOf = (draft: RecordDraft): JournalRecord => chain("r1", [draft])[0] ?? expect.fail();
+  const open = recordOf(step(0, "fan", "open", { fork: ["a", "b"] }));
+
+  test("names its children by run, step and key", () => {
+    expect(childRunId("r1", "fan-1", "a")).toBe("r1/fan-1/a");
+  });
+
+  test.each([[["a", ""]], [["a/b"]], [["/"]], [["a", "b", "a"]]])("with the keys %j is refused", (keys) => {
+    expect(thrownBy(() => checkFork("r1", "fan", children(...keys), undefined)).slice(0, 2)).toEqual([
+      "Validation",
+      "fork_key",
+    ]);
+  });
+
+  test("is the recorded one only with the same children in the same order", () => {
+    expect(thrownBy(() => checkFork("r1", "fan", children("a", "b"), undefined))).toEqual([]);
+    expect(thrownBy(() => checkFork("r1", "fan", children("a", "b"), open))).toEqual([]);
+    expect(thrownBy(() => checkFork("r1", "fan", [], undefined))).toEqual([]);
+    for (const keys of [[], ["a"], ["b", "a"], ["a", "b", "c"]])
+      expect(thrownBy(() => checkFork("r1", "fan", children(...keys), open)).slice(0, 2)).toEqual([
+        "Host",
+        "journal_mismatch",
+      ]);
+    const other = recordOf(step(0, "fan", "open", { file: "a" }));
+    expect(thrownBy(() => checkFork("r1", "fan", [], other))[1]).toBe("journal_mismatch");
+  });
+
+  test("is known by its open record and by no other", () => {
+    expect(forkKeys(open)).toEqual(["a", "b"]);
+    expect(forkKeys(recordOf(step(0, "fan", "open", { fork: [] })))).toEqual([]);
+    expect(forkKeys(recordOf(step(0, "fan", "done", { fork: ["a"] })))).toBeUndefined();
+    expect(forkKeys(recordOf(step(0, "fan", "open", { fork: "a" })))).toBeUndefined();
+    expect(forkKeys(recordOf(step(0, "fan", "open", { a: 1, fork: ["a"] })))).toBeUndefined();
+    expect(forkKeys({ ...open, value: '{"fork":["a"' })).toBeUndefined();
+    expect(forkKeys({ ...open, value: '{"fork":["a",7]}' })).toEqual(["a"]);
+  });
+});
