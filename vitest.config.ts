@@ -24,8 +24,9 @@ export default defineConfig({
         environment: "node",
         // Attacks leave nothing behind for the next file; loading everything anew for each would cost more than they do.
         isolate: folder !== "attack",
-        testTimeout: 30_000,
-        hookTimeout: 30_000,
+        // Only for what hangs: a machine under load takes many times as long for everything.
+        testTimeout: 120_000,
+        hookTimeout: 120_000,
       },
     })),
   },

@@ -6,8 +6,9 @@ import { reviewStage } from "./stages.ts";
 
 const STATES = 10;
 const states = Array.from({ length: STATES }, (_, at) => `state-${at}`);
-const isUrgent = (_result: unknown, ctx: StageContext): boolean => ctx.task === "urgent";
-const isFresh = (_result: unknown, ctx: StageContext): boolean => ctx.visit > 0;
+type Guard = (result: unknown, ctx: StageContext) => boolean;
+const isUrgent: Guard = (_result, ctx) => ctx.task === "urgent";
+const isFresh: Guard = (_result, ctx) => ctx.visit > 0;
 const result: StageResult<unknown> = {
   status: "completed",
   executionId: "state-0#1",
@@ -79,7 +80,7 @@ export async function bareTransitions({ quick }: WorkloadOptions): Promise<Workl
       for (let hop = 0; hop < units; hop += 1) {
         const rows = table.get(state) ?? [];
         for (const [row, rule] of rows.entries()) {
-          if (!(await rule.when(result, context))) continue;
+          if (!rule.when(result, context)) continue;
           if (rule.to === undefined) throw new Error("the table ended");
           audit.push({ from: state, to: rule.to, row });
           state = rule.to;
