@@ -97,5 +97,3 @@ export interface ToolSpec<I = Json> {
 }
 /** What took effect may hand over the notes that its result would have left for later calls. */
 export type RecoverAnswer = "done" | "not_started" | "unknown" | { readonly done: { readonly notes: JsonObject } };
-/** A tool whose input type is no longer visible to the compiler; its schema still checks every input. */
-export type AnyTool = ToolSpec<never>;

@@ -23,20 +23,9 @@ export type ChoiceReading =
   | { readonly ok: false; readonly reason: string };
 
 /**
- * Turns whatever a route returned into a choice that can be followed, or says why it is none. `from` is the state that was
- * left; `output` is what an empty `stages` list ends the run with.
+ * Turns whatever a route returned into a choice that can be followed, or says why it is none. `output` is what an empty
+ * `stages` list ends the run with.
  */
-export async function readChoice(
-  value: unknown,
-  spec: PipelineSpec,
-  from: string,
-  output: Json = null,
-): Promise<ChoiceReading> {
-  const reading = await resolveChoice(value, spec, output);
-  return reading.ok ? reading : { ok: false, reason: `after ${from}: ${reading.reason}` };
-}
-
-/** The same for callers that name the state themselves. */
 export async function resolveChoice(value: unknown, spec: PipelineSpec, output: Json): Promise<ChoiceReading> {
   const reading = readChoiceShape(value, spec.states, output);
   if (!reading.ok) return { ok: false, reason: reading.reason };
