@@ -208,7 +208,7 @@ test.each<readonly [string, unknown, string]>([
 test("a choice shares nothing with what the route returned", async () => {
   const input = { list: [1] };
   const patch = { seen: [1] };
-  const reading = await readChoice(to("test", input, { context: patch }), spec, null);
+  const reading = await resolveChoice(to("test", input, { context: patch }), spec, null);
   input.list.push(2);
   patch.seen.push(2);
   expect(reading).toEqual({
@@ -228,7 +228,7 @@ const paired = stage({
 test("an input that does not fit in two places is refused with both", async () => {
   const stages = { plan: plainStage, paired };
   const two = pipeline({ id: "p", input: z.object({}), stages, initial: "plan", next: { plan: () => done(1) } });
-  const reading = await readChoice(to("paired", { a: 1, b: "x" }), two.spec, null);
+  const reading = await resolveChoice(to("paired", { a: 1, b: "x" }), two.spec, null);
   expect(reading).toEqual({ ok: false, reason: expect.stringMatching(/\$\.a [^;]+; \$\.b [^;]+$/) });
 });
 
@@ -238,5 +238,5 @@ test("a check that breaks down is no choice that does not fit: the fault goes on
   if (review === undefined || inputSchema === undefined) throw new Error("review has an inputSchema");
   const check = () => Promise.reject(new Error("out of memory"));
   const states = new Map([...spec.states, ["review", { ...review, inputSchema: { ...inputSchema, check } }] as const]);
-  await expect(readChoice(to("review", { focus: "x" }), { ...spec, states }, null)).rejects.toThrow("out of memory");
+  await expect(resolveChoice(to("review", { focus: "x" }), { ...spec, states }, null)).rejects.toThrow("out of memory");
 });
