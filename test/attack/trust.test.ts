@@ -118,4 +118,12 @@ describe("what is shown of a folder cannot write lines of its own", () => {
     expect(ended.stderr).toContain("decides:");
     expect(ended.stderr).not.toMatch(/^sluice: all of it/m);
   });
+
+  test("by the name of a folder, as a command to be pasted", async () => {
+    const here = desk();
+    here.write("$(touch PWN)/sluice.config.ts", "");
+    here.write("$(touch PWN)/inner/a.txt", "");
+    const { stdout } = await here.sluice(["doctor", "--cwd", "$(touch PWN)/inner"]);
+    expect(stdout).toContain(`-> --cwd '${join(here.folder, "$(touch PWN)")}'`);
+  });
 });

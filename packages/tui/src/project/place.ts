@@ -79,6 +79,7 @@ function commandName(env: Environment): readonly string[] {
   return ["exec", "start", "run-script"].includes(env.npm_command ?? "") ? ["npx", "sluice"] : ["sluice"];
 }
 
-function shellWord(word: string): string {
+/** A word as a shell takes it for itself. */
+export function shellWord(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

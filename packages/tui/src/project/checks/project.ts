@@ -5,6 +5,7 @@ import { bundledPipelines } from "@sluice/stages";
 import { type CodeDigests, digestCode, isConfigName, type ProjectCode } from "../code.ts";
 import { loadFile } from "../load.ts";
 import { asTrusted, type LoadedConfig, loadConfig, nameOf } from "../load-config.ts";
+import { shellWord } from "../place.ts";
 import type { Trust, TrustState } from "../trust.ts";
 import { blocking, type Check, missing, ok, warning } from "./check.ts";
 
@@ -126,7 +127,7 @@ function configsAbove(root: string): readonly Check[] {
         warning(
           "config",
           `${join(folder, name)} is not read here: a config holds in its own folder only`,
-          `--cwd ${folder}`,
+          `--cwd ${shellWord(folder)}`,
         ),
       );
     if (folder === dirname(folder)) return found;
