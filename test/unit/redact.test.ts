@@ -110,7 +110,16 @@ describe("values hidden by the name of their key, whatever they look like", () =
     ...["password", "passwd", "passphrase", "secret", "token", "api-key", "api_key", "apiKey", "access-key"],
     ...["access_key", "accessKey", "private-key", "private_key", "privateKey", "client-secret", "clientSecret"],
     ...["authorization", "Authorization", "cookie", "Set-Cookie", "credential", "credentials", "X-Auth-Token"],
-    ...["DB_PASSWORD", "db.password", "a-b_c.token"],
+    ...[
+      "DB_PASSWORD",
+      "db.password",
+      "a-b_c.token",
+      "accessToken",
+      "oauth2Token",
+      "dbPassword",
+      "userApiKey",
+      "passWord",
+    ],
   ];
   test.each(names)("%s", (name) => {
     const hidden = { [name]: `${REDACTION_MARKER}${name}]` };
@@ -132,6 +141,7 @@ describe("values hidden by the name of their key, whatever they look like", () =
     "cookies",
     "keyword",
     "passwordless",
+    "tokenCount",
     "xsecret",
   ])("%s is the name of something else", (name) => {
     expect(redactJson({ [name]: "value" })).toEqual({ [name]: "value" });

@@ -6,6 +6,13 @@ export const REDACTION_MARKER = "[redacted:";
 const KEY_NAME =
   /^(?:.*[-_.])?(?:password|passwd|passphrase|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|clientsecret|authorization|cookie|credentials?)$/i;
 
+/** Where camel case begins another word. */
+const NEXT_WORD = /(?<=[a-z0-9])(?=[A-Z])/g;
+
+function namesSecret(key: string): boolean {
+  return KEY_NAME.test(key) || KEY_NAME.test(key.replaceAll(NEXT_WORD, "-"));
+}
+
 const PATTERNS: readonly (readonly [name: string, pattern: RegExp])[] = [
   ["private-key", /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g],
   ["api-key", /\bsk-[A-Za-z0-9_-]{16,}/g],
@@ -41,8 +48,7 @@ function redactObject(value: JsonObject): JsonObject {
   const entries: [string, Json][] = [];
   for (const [key, member] of Object.entries(value)) {
     const hidden =
-      KEY_NAME.test(key) &&
-      (typeof member === "string" ? member !== "" : typeof member === "object" && member !== null);
+      namesSecret(key) && (typeof member === "string" ? member !== "" : typeof member === "object" && member !== null);
     entries.push([redactText(key), hidden ? `${REDACTION_MARKER}${key.slice(0, 40)}]` : redactJson(member)]);
   }
   return Object.fromEntries(entries);
