@@ -10,7 +10,7 @@ export default {
   tsconfigFile: "none.json",
   coverageAnalysis: "perTest",
   concurrency: 2,
-  timeoutMS: 20_000,
+  timeoutMS: 10_000,
   reporters: ["clear-text", "json", "html"],
   clearTextReporter: { allowColor: false, logTests: false, reportTests: false },
   jsonReporter: { fileName: ".reports/mutation.json" },

@@ -25,7 +25,7 @@ export default defineConfig({
   test: {
     pool: "forks",
     environment: "node",
-    testTimeout: 20_000,
+    testTimeout: 10_000,
     include: [...(part === undefined ? Object.values(TESTS).flat() : (TESTS[part] ?? []))],
     exclude: ["**/node_modules/**", "**/fixtures/**"],
   },

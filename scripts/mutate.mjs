@@ -1,6 +1,6 @@
 // `npm run mutate`: breaks the gate, routing and journal folders one place at a time and says which changes no test notices.
 // `npm run mutate -- routing` does one folder, `npm run mutate -- packages/core/src/gate/decide.ts` some files of them, and
-// `npm run mutate -- --read a.json` judges reports that are there already. What survived and why is in .reports/mutation.md.
+// `npm run mutate -- --read a.json b.json` judges reports that are there already. What survived and why is in .reports/mutation.md.
 import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join, relative } from "node:path";
@@ -11,17 +11,15 @@ const FOLDERS = ["gate", "routing", "journal"];
 /** What can be tried without a host is tried without one, which is quicker: in redaction alone there is much to try. */
 const RECORDS = /\/journal\/(?:chain|control|event-data|past|recorded|redact|step-call|verify|waiting|writer)\.ts/;
 
+const TRIED = new Set(["Killed", "Timeout", "Survived", "NoCoverage"]);
+
 const asked = process.argv.slice(2);
 const reports = asked[0] === "--read" ? asked.slice(1) : mutate(asked.length === 0 ? FOLDERS : asked);
 
 /** Survivors that were looked at: each says where, what was changed, and why no verdict, route or record changes. */
 const explained = JSON.parse(readFileSync(join(root, "test/mutation/explained.json"), "utf8"));
 const sources = globSync("packages/*/src/**/*.ts", { cwd: root }).map((file) => readFileSync(join(root, file), "utf8"));
-// Of two reports on one file the later one counts.
-const files = Object.assign({}, ...reports.map((report) => JSON.parse(readFileSync(report, "utf8")).files));
-const mutants = Object.entries(files).flatMap(([file, { source, mutants: all }]) =>
-  all.map((mutant) => describe(file, source, mutant)),
-);
+const mutants = merged(reports).map(({ file, source, mutant }) => describe(file, source, mutant));
 
 const sections = FOLDERS.map((folder) => section(folder)).filter((one) => one !== undefined);
 const unexplained = mutants.filter(({ fate }) => fate === "unexplained" || fate === "not run");
@@ -44,17 +42,43 @@ function mutate(asked) {
       : asked.flatMap((part) => part.split(",")).filter((file) => file.startsWith(`${SOURCES}/${folder}/`)),
   );
   const parts = Map.groupBy(all, (file) => (RECORDS.test(file) ? "records" : file.split("/")[3]));
-  return [...parts].map(([part, mine]) => {
-    const run = spawnSync(node, [tool("@stryker-mutator/core/bin/stryker.js"), "run", "--mutate", mine.join(",")], {
-      cwd: root,
-      stdio: "inherit",
-      env: { ...environment(node), SLUICE_MUTATE: part },
-    });
-    if (run.status !== 0) process.exit(run.status ?? 1);
-    const kept = join(root, `.reports/mutation-${part}.json`);
-    copyFileSync(join(root, ".reports/mutation.json"), kept);
-    return kept;
+  return [...parts].flatMap(([part, mine]) => {
+    const first = stryker(node, part, mine, ["--ignoreStatic"], `${part}.json`);
+    // What runs once, when a module is loaded, was left out: it is tried with all tests of its part, in a process of its own.
+    const atLoad = merged([first]).filter(({ mutant }) => mutant.status === "Ignored");
+    const places = atLoad.map(
+      ({ file, mutant }) => `${file}:${mutant.location.start.line}-${mutant.location.end.line}`,
+    );
+    return places.length === 0 ? [first] : [first, stryker(node, part, [...new Set(places)], [], `${part}-load.json`)];
   });
+}
+
+function stryker(node, part, places, options, name) {
+  const args = [tool("@stryker-mutator/core/bin/stryker.js"), "run", ...options, "--mutate", places.join(",")];
+  const env = { ...environment(node), SLUICE_MUTATE: part };
+  const run = spawnSync(node, args, { cwd: root, stdio: "inherit", env });
+  if (run.status !== 0) process.exit(run.status ?? 1);
+  const kept = join(root, `.reports/mutation-${name}`);
+  copyFileSync(join(root, ".reports/mutation.json"), kept);
+  return kept;
+}
+
+/** Every change once: of two reports the later one counts, unless it left the change out or could not try it. */
+function merged(paths) {
+  const found = new Map();
+  for (const path of paths) {
+    const { files } = JSON.parse(readFileSync(path, "utf8"));
+    for (const [file, { source, mutants: all }] of Object.entries(files)) {
+      for (const mutant of all) {
+        const { start, end } = mutant.location;
+        const line = source.split("\n")[start.line - 1];
+        const where = [start.line, start.column, end.line, end.column, mutant.mutatorName, mutant.replacement];
+        const key = JSON.stringify([file, line, ...where]);
+        if (!found.has(key) || TRIED.has(mutant.status)) found.set(key, { file, source, mutant });
+      }
+    }
+  }
+  return [...found.values()];
 }
 
 function describe(file, source, { location, mutatorName: mutator, replacement, status }) {
@@ -68,7 +92,7 @@ function describe(file, source, { location, mutatorName: mutator, replacement, s
     changed: cut(source, location),
   };
   if (status === "Killed" || status === "Timeout") return { ...mutant, fate: "killed" };
-  if (status !== "Survived" && status !== "NoCoverage") return { ...mutant, fate: "not run" };
+  if (!TRIED.has(status)) return { ...mutant, fate: "not run" };
   const why = explained.find((one) => explains(one, mutant))?.why;
   if (why !== undefined) return { ...mutant, fate: "explained", why };
   return { ...mutant, fate: isText(mutant) ? "text" : "unexplained" };
