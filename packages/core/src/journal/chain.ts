@@ -51,7 +51,11 @@ const TYPE_TEXTS: ReadonlyMap<string, string> = new Map(EVENT_TYPES.map((type) =
 function typeText(type: string): string {
   const text = TYPE_TEXTS.get(type);
   if (text !== undefined) return text;
-  throw new SluiceError("Validation", "event_unknown", `${JSON.stringify(type)} is no type of event that a journal keeps`);
+  throw new SluiceError(
+    "Validation",
+    "event_unknown",
+    `${JSON.stringify(type)} is no type of event that a journal keeps`,
+  );
 }
 
 interface StoredEvent {
