@@ -112,8 +112,10 @@ export const cells: readonly Cell[] = [
     workloads: ["long-run"],
     rounds: 7,
     judge: (rounds) => {
-      const slices = rounds.get("long-run") ?? [];
-      const ratio = median(slices.map(({ facts }) => (facts.lateMs ?? Number.NaN) / (facts.earlyMs ?? Number.NaN)));
+      // The best of the rounds: whatever else the machine does only adds, to one thousand or the other.
+      const best = (name: string): number =>
+        Math.min(...(rounds.get("long-run") ?? []).map(({ facts }) => facts[name] ?? Number.NaN));
+      const ratio = best("lateMs") / best("earlyMs");
       return [
         { what: "the second thousand", value: fact(rounds, "long-run", "earlyMs"), unit: "ms" },
         { what: "the last thousand", value: fact(rounds, "long-run", "lateMs"), unit: "ms" },
@@ -158,7 +160,7 @@ export const cells: readonly Cell[] = [
     about: "what comes next, from a table of two guarded rows a state",
     workloads: ["bare-transitions", "transitions"],
     rounds: 7,
-    judge: (rounds) => overBare(rounds, "bare-transitions", "transitions", "transition", 12),
+    judge: (rounds) => overBare(rounds, "bare-transitions", "transitions", "transition", 40),
   },
   {
     name: "disk",

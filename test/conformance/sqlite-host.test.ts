@@ -124,7 +124,8 @@ test("a run is cancelled through its live owner, or taken over from a dead one",
   await until(here, async () => (await here.requests()).length === 2);
   dying.kill();
   await dying.exited;
-  expect(await here.cancel("r1", "enough", "me")).toBe("requested");
+  // Its owner may have ended it by the time that this is answered.
+  expect(["requested", "cancelled"]).toContain(await here.cancel("r1", "enough", "me"));
   expect(await here.cancel("r2", "enough", "me")).toBe("cancelled");
   expect(await here.result("r1")).toMatchObject({ status: "cancelled" });
   expect(await here.result("r2")).toMatchObject({ status: "cancelled" });
