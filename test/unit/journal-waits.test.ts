@@ -1,9 +1,9 @@
 import { getMaxListeners } from "node:events";
-import { SluiceError, type StepCall } from "@sluice/core";
+import { type EventDraft, SluiceError, type StepCall } from "@sluice/core";
 import { describe, expect, test, vi } from "vitest";
-import { type Control, createControl } from "../../packages/core/src/journal/control.ts";
-import { callStep, SUSPENDED } from "../../packages/core/src/journal/step-call.ts";
-import type { TreeOfRun } from "../../packages/core/src/journal/step-runner.ts";
+import { Control } from "../../packages/core/src/journal/control.ts";
+import type { TreeOfRun } from "../../packages/core/src/journal/run-at-work.ts";
+import { FunctionStep, SUSPENDED } from "../../packages/core/src/journal/step-call.ts";
 import { type Wait, waitFor } from "../../packages/core/src/journal/waiting.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { turns } from "../support/journal.ts";
@@ -14,7 +14,7 @@ const suspended = new SluiceError("Host", SUSPENDED, "later");
 
 /** A run at work, as far as steps and waits see it. */
 function atWork() {
-  const control = createControl();
+  const control = new Control();
   const clock = handClock();
   const listeners = new Set<() => void>();
   const held: Promise<unknown>[] = [];
@@ -53,14 +53,23 @@ async function stateOf(promise: Promise<unknown>): Promise<string> {
   await turns(3);
   return state;
 }
-function listeningTo(control: Control): Control {
-  const onChange = control.onChange;
-  return Object.assign(control, { onChange: vi.fn(onChange) });
+
+/** A step's function from its call to the end of the step. */
+function callStep<T>(
+  run: ReturnType<typeof atWork>["run"],
+  fn: (call: StepCall) => Promise<T> | T,
+  graceMs: number,
+  opened: StepCall["opened"],
+): Promise<{ value: T; events: readonly EventDraft[] }> | { value: T; events: readonly EventDraft[] } {
+  const step = new FunctionStep(run, "one", fn, { graceMs });
+  const made = step.make(opened);
+  const ended = (value: T) => ({ value: step.hand(value), events: step.events() });
+  return made instanceof Promise ? made.then(ended).finally(() => step.close()) : ended(made);
 }
 
 describe("whether a run may go on", () => {
   test("its signal aborts with the first reason, cancelled or stopped, and each keeps its own first reason", () => {
-    const control = createControl();
+    const control = new Control();
     expect([control.signal.aborted, control.cancelled, control.stopped]).toEqual([false, undefined, undefined]);
     control.cancel(cancelled);
     control.cancel(new SluiceError("Cancellation", "other", "later"));
@@ -68,23 +77,30 @@ describe("whether a run may go on", () => {
     control.stop(lost);
     control.stop(suspended);
     expect([control.signal.reason, control.cancelled, control.stopped]).toEqual([cancelled, cancelled, lost]);
-    const stopped = createControl();
+    const stopped = new Control();
     stopped.stop(lost);
     expect([stopped.signal.reason, stopped.cancelled]).toEqual([lost, undefined]);
   });
 
-  test("whoever listens is told of each once, until it stops listening, and any number may listen to the signal", () => {
-    const control = createControl();
+  test("the open step is told of each once, until it stops listening, and any number may listen to the signal", () => {
+    const control = new Control();
     const told: string[] = [];
-    const stop = control.onChange(() => told.push("a"));
-    control.onChange(() => told.push("b"));
+    const first = { controlChanged: () => told.push("first") };
+    const second = { controlChanged: () => told.push("second") };
+    control.listen(first);
     control.cancel(cancelled);
     control.cancel(cancelled);
-    stop();
+    control.listen(second);
+    control.unlisten(first);
     control.stop(lost);
     control.stop(lost);
-    expect(told).toEqual(["a", "b", "b"]);
+    expect(told).toEqual(["first", "second"]);
     expect(getMaxListeners(control.signal)).toBe(0);
+    const left = new Control();
+    left.listen(first);
+    left.unlisten(first);
+    left.cancel(cancelled);
+    expect(told).toHaveLength(2);
   });
 });
 
@@ -247,9 +263,8 @@ describe("a step's function", () => {
 
   test("that fails rejects with what it threw, and nothing keeps listening", async () => {
     const { run, clock, control } = atWork();
-    const spied = listeningTo(control);
     await expect(async () => callStep(run, () => Promise.reject(new Error("no")), 5, undefined)).rejects.toThrow("no");
-    spied.stop(suspended);
+    control.stop(suspended);
     expect(clock.waiting()).toBe(0);
   });
 

@@ -2,7 +2,7 @@ import { done, fail, fanOut, type Json, pipeline, stage, to } from "@sluice/core
 import type { ScriptedTurn } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { createLiveText } from "../../packages/stages/src/agent/live-text.ts";
+import { LiveText } from "../../packages/stages/src/agent/live-text.ts";
 import {
   caller,
   completed,
@@ -300,7 +300,7 @@ describe("streamed text", () => {
   /** What is shown of a text that comes in pieces. */
   function shown(pieces: readonly string[], ending: "end" | "drop" = "end"): string[] {
     const out: string[] = [];
-    const text = createLiveText(secrets, (piece) => out.push(piece));
+    const text = new LiveText(secrets, (piece) => out.push(piece));
     for (const piece of pieces) text.push(piece);
     text[ending]();
     return out;

@@ -46,27 +46,37 @@ export interface RunHandle<O> extends PromiseLike<RunResult<O>> {
   suspend(): Promise<void>;
 }
 
-export function runHandle<O>(host: () => RunHost, runId: string, started: Promise<RunTask>): RunHandle<O> {
+/** A run of a session from the moment it is asked for. */
+export interface RunHere {
+  readonly host: () => RunHost;
+  readonly runId: string;
+  /** Rejects when it could not start. */
+  readonly started: Promise<RunTask>;
+}
+
+/** Waits for a run, which is among the session's tasks as long as it works. */
+export async function runResult<O>(
+  { host, runId, started }: RunHere,
+  tasks: Map<string, RunTask>,
+): Promise<RunResult<O>> {
+  const task = await started;
+  tasks.set(runId, task);
+  let settled: Awaited<RunTask["settled"]>;
+  try {
+    settled = await task.settled;
+  } finally {
+    tasks.delete(runId);
+  }
+  if ("end" in settled) return finished(runId, readOutcome(settled.end));
+  const waitingFor = await host().requests(runId);
+  return { ...nothing(runId), status: "suspended", reason: settled.suspended, waitingFor };
+}
+
+export function runHandle<O>({ host, runId, started }: RunHere, result: Promise<RunResult<O>>): RunHandle<O> {
   const over = new AbortController();
-  const listeners = new Set<(chunk: LiveChunk) => void>();
-  const finish = async (): Promise<RunResult<O>> => {
-    try {
-      const task = await started;
-      const settled = await task.settled;
-      if ("end" in settled) return finished(runId, readOutcome(settled.end));
-      return {
-        ...nothing(runId),
-        status: "suspended",
-        reason: settled.suspended,
-        waitingFor: await host().requests(runId),
-      };
-    } finally {
-      over.abort("over");
-    }
-  };
-  const result = finish();
+  const end = (): void => over.abort("over");
   // The handle may be used for its events alone; whoever awaits it still sees the rejection.
-  result.catch(() => undefined);
+  result.then(end, end);
 
   return {
     runId,
@@ -79,17 +89,17 @@ export function runHandle<O>(host: () => RunHost, runId: string, started: Promis
       },
     },
     onLive: (listener) => {
-      listeners.add(listener);
-      let stop = (): void => undefined;
+      let left = false;
+      let stop: (() => void) | undefined;
       started.then(
         (task) => {
-          if (listeners.has(listener)) stop = task.onLive(listener);
+          if (!left) stop = task.onLive(listener);
         },
-        () => listeners.clear(),
+        () => undefined, // the result tells
       );
       return () => {
-        listeners.delete(listener);
-        stop();
+        left = true;
+        stop?.();
       };
     },
     cancel: async (reason) => {

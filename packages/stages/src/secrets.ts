@@ -56,7 +56,20 @@ export function sessionSecrets(
     const holdsOne = !NEVER_SECRET.has(name) && secrets.some((secret) => value.includes(secret));
     if (passed.includes(name) || !(secretNames.has(name) || holdsOne)) childEnv[name] = value;
   }
-  return { filter: createSecretFilter(hidden), known: hidden, childEnv };
+  return { filter: createSecretFilter(hidden), known: hidden, childEnv: Object.freeze(childEnv) };
+}
+
+/** The secrets of a session: split anew only when the environment changed, or what models and servers are called with. */
+export function rememberedSecrets(
+  env: Readonly<Record<string, string | undefined>>,
+  always: Pick<SecretsOptions, "named" | "passed">,
+): (now: Required<Pick<SecretsOptions, "values" | "given">>) => SessionSecrets {
+  let known: { readonly of: string; readonly secrets: SessionSecrets } | undefined;
+  return ({ values, given }) => {
+    const of = JSON.stringify([env, values, [...given]]);
+    if (known?.of !== of) known = { of, secrets: sessionSecrets(env, { ...always, values, given }) };
+    return known.secrets;
+  };
 }
 
 /** Whether a variable holds a key by what it is called. */

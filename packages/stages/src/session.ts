@@ -32,7 +32,7 @@ import { noModel, sessionModels } from "./models/session-models.ts";
 import type { SessionOptions } from "./options.ts";
 import { createPeople } from "./people.ts";
 import { linkedPaths, ownCode, serverFiles } from "./protected.ts";
-import { type RunHandle, type RunResult, runHandle } from "./run-handle.ts";
+import { type RunHandle, type RunHere, type RunResult, runHandle, runResult } from "./run-handle.ts";
 import {
   checkedInput,
   JOURNAL_VERSION,
@@ -42,7 +42,7 @@ import {
   refuseOtherTools,
   startOf,
 } from "./run-start.ts";
-import { sessionSecrets } from "./secrets.ts";
+import { rememberedSecrets } from "./secrets.ts";
 import { sessionTools } from "./session-tools.ts";
 import { recordedSpending, refuseUnpriced, refuseUnpricedPast } from "./spending.ts";
 import { endSurvivors } from "./tools/process.ts";
@@ -78,6 +78,8 @@ interface Prepared {
 }
 
 type LiveTools = RunDeps["tools"];
+/** What all runs of a session have. */
+type SameForAll = Omit<RunDeps, "tools" | "env" | "secrets"> & Required<Pick<RunDeps, "protectedPaths">>;
 
 /** Makes a session. Nothing is loaded or opened before the first run; what is missing is told by that run. */
 export function createSession(options: SessionOptions): Session {
@@ -131,6 +133,36 @@ export function createSession(options: SessionOptions): Session {
 
   const secretValues = new Map<string, string>();
   const models = sessionModels(options, { root, env, clock, secrets: secretValues });
+  const secretsOf = rememberedSecrets(env, { named: options.secrets ?? [], passed: options.passEnv ?? [] });
+  const allow = [...(options.allow ?? [])];
+
+  let same: SameForAll | undefined;
+  /** Made by the first run, since nothing is opened before it. */
+  const sameForAll = (): SameForAll => {
+    same ??= {
+      clock,
+      executors,
+      mode,
+      allow: compileEnvelope(allow),
+      protectedPaths: [...(options.protectedPaths ?? []), ...ownCode()],
+      builtins: tools.builtins,
+      workspace: workspaceOf(root, hostNow()),
+      slots,
+      people,
+      maxParallelReads: 8,
+      atWork,
+      endSurvivors,
+      ...(options.onCall === undefined ? {} : { onCall: options.onCall }),
+    };
+    return same;
+  };
+
+  /** What is on the disk may change between two runs. */
+  const foundPaths = (): readonly string[] => [
+    ...linkedPaths(root),
+    ...models.files(),
+    ...serverFiles(options.mcpServers ?? {}, root),
+  ];
 
   /** A pipeline's states in this session; what keeps it from running here is the same every time, and told the first. */
   const statesOf = (spec: PipelineSpec, live: LiveTools): PreparedStates => {
@@ -154,57 +186,22 @@ export function createSession(options: SessionOptions): Session {
       modelOf.set(state.agent, resolved);
     }
     refuseUnpriced(spec, (agent) => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id, factsOf);
-    const { filter, known, childEnv } = sessionSecrets(env, {
-      named: options.secrets ?? [],
-      passed: options.passEnv ?? [],
+    const { filter, known, childEnv } = secretsOf({
       values: [...byState.values()].flatMap((model) => model.secrets),
       given: await tools.keys(),
     });
     for (const [value, name] of known) secretValues.set(value, name);
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter });
     const states = statesOf(spec, live);
-    const allow = compileEnvelope([...(options.allow ?? [])]);
-    const { folder } = hostNow();
-    const deps: RunDeps = {
-      clock,
-      executors,
-      tools: live,
-      mode,
-      allow,
-      protectedPaths: [
-        ...(options.protectedPaths ?? []),
-        ...linkedPaths(root),
-        ...ownCode(),
-        ...models.files(),
-        ...serverFiles(options.mcpServers ?? {}, root),
-      ],
-      builtins: tools.builtins,
-      workspace: { root, ...(folder === undefined ? {} : { store: folder }) },
-      env: childEnv,
-      secrets: filter,
-      slots,
-      people,
-      maxParallelReads: 8,
-      atWork,
-      endSurvivors,
-      ...(options.onCall === undefined ? {} : { onCall: options.onCall }),
-    };
+    const always = sameForAll();
+    const protectedPaths = [...always.protectedPaths, ...foundPaths()];
+    const deps: RunDeps = { ...always, tools: live, protectedPaths, env: childEnv, secrets: filter };
     const byDefault = [...byState].find(([agent]) => agent.model === undefined)?.[1].id ?? null;
     return { deps, states, model: byDefault, models: [...new Set([...byState.values()].map(({ id }) => id))] };
   };
 
-  const track = async (starting: Promise<RunTask>): Promise<RunTask> => {
-    const task = await starting;
-    tasks.set(task.runId, task);
-    const forget = (): void => {
-      tasks.delete(task.runId);
-    };
-    task.settled.then(forget, forget);
-    return task;
-  };
-
-  const launch = async (
-    spec: PipelineSpec,
+  const launch = async <I, O>(
+    { spec }: Pipeline<I, O>,
     input: unknown,
     runId: string,
     source: PipelineSource,
@@ -219,7 +216,7 @@ export function createSession(options: SessionOptions): Session {
       models,
       model,
       mode,
-      allow: [...(options.allow ?? [])],
+      allow,
       cwd: root,
       tools: Object.fromEntries([...deps.tools.values()].map((tool) => [tool.name, tool.schemaDigest])),
       journalVersion: JOURNAL_VERSION,
@@ -230,7 +227,7 @@ export function createSession(options: SessionOptions): Session {
     return await hostNow().start({ runId, input: clean, events: [{ type: "run.started", data }], program });
   };
 
-  const takeUp = async (spec: PipelineSpec, runId: string, acceptChanges: boolean): Promise<RunTask> => {
+  const takeUp = async <I, O>({ spec }: Pipeline<I, O>, runId: string, acceptChanges: boolean): Promise<RunTask> => {
     const host = hostNow();
     const journals = await host.journal(runId);
     if (journals.length === 0)
@@ -246,21 +243,22 @@ export function createSession(options: SessionOptions): Session {
     return await host.resume(runId, program);
   };
 
-  const session: Session = {
+  const handle = <O>(run: RunHere): RunHandle<O> => runHandle(run, runResult<O>(run, tasks));
+
+  return {
     get host() {
       return hostNow();
     },
-    start: (pipeline, input, options = {}) => {
+    start: (pipeline, input, { source = PROGRAMMATIC } = {}) => {
       const runId = newRunId();
-      return runHandle(
-        hostNow,
-        runId,
-        track(launch(pipeline.spec, input, runId, options.source ?? { kind: "programmatic" })),
-      );
+      return handle({ host: hostNow, runId, started: launch(pipeline, input, runId, source) });
     },
-    run: async (pipeline, input) => await session.start(pipeline, input),
+    run: (pipeline, input) => {
+      const runId = newRunId();
+      return runResult({ host: hostNow, runId, started: launch(pipeline, input, runId, PROGRAMMATIC) }, tasks);
+    },
     resume: (pipeline, runId, { acceptChanges = false } = {}) =>
-      runHandle(hostNow, runId, track(takeUp(pipeline.spec, runId, acceptChanges))),
+      handle({ host: hostNow, runId, started: takeUp(pipeline, runId, acceptChanges) }),
     attach: people.attach,
     close: async () => {
       for (const disarm of leftOpen.values()) disarm();
@@ -270,12 +268,17 @@ export function createSession(options: SessionOptions): Session {
       await opened?.close();
     },
   };
-  return session;
 }
+
+const PROGRAMMATIC: PipelineSource = { kind: "programmatic" };
 
 function storeOpener(store: SessionOptions["store"], clock: Clock): () => RunHost {
   if (typeof store === "function") return store;
   return () => store ?? createHost(createJournalMemory().connect(), { clock });
+}
+
+function workspaceOf(root: string, { folder }: RunHost): RunDeps["workspace"] {
+  return folder === undefined ? { root } : { root, store: folder };
 }
 
 function workspaceRoot(cwd: string): string {

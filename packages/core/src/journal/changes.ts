@@ -5,7 +5,10 @@ export type Report = (fault: unknown) => void;
 
 /** Tells many listeners that the store changed: once in a turn of the event loop, however many commits it made. */
 export interface Changes {
-  /** Returns the unsubscriber. A listener that throws is reported and told no more. */
+  /** A listener that throws is reported and told no more. */
+  add(listener: ChangeListener): void;
+  drop(listener: ChangeListener): void;
+  /** The same with a function. Returns the unsubscriber. */
   watch(listener: () => void): () => void;
   /** The same for whoever waits for something: it is told too when the store is closed, since nothing comes any more. */
   await(listener: () => void): () => void;
@@ -13,23 +16,24 @@ export interface Changes {
   close(): void;
 }
 
-interface Listener {
-  readonly tell: () => void;
+export interface ChangeListener {
+  storeChanged(): void;
+  /** Whether it is told when the store is closed, too. */
   readonly waits: boolean;
 }
 
 export function createChanges(store: JournalStore, report: Report): Changes {
-  const listeners = new Set<Listener>();
+  const listeners = new Set<ChangeListener>();
   let unsubscribe: (() => void) | undefined;
   let due = false;
   let closed = false;
 
-  const tell = (told: readonly Listener[]): void => {
+  const tell = (told: readonly ChangeListener[]): void => {
     for (const listener of told) {
       // One that was unsubscribed by another a moment ago is not told.
       if (!listeners.has(listener)) continue;
       try {
-        listener.tell();
+        listener.storeChanged();
       } catch (thrown) {
         drop(listener);
         report(thrown);
@@ -44,20 +48,26 @@ export function createChanges(store: JournalStore, report: Report): Changes {
       if (!closed) tell([...listeners]);
     });
   };
-  const drop = (listener: Listener): void => {
+  const drop = (listener: ChangeListener): void => {
     if (!listeners.delete(listener) || listeners.size > 0) return;
     unsubscribe?.();
     unsubscribe = undefined;
   };
-  const add = (listener: Listener): (() => void) => {
+  const add = (listener: ChangeListener): void => {
     if (!closed) unsubscribe ??= store.onChange(onStoreChange);
     listeners.add(listener);
+  };
+  const addFunction = (storeChanged: () => void, waits: boolean): (() => void) => {
+    const listener = { storeChanged, waits };
+    add(listener);
     return () => drop(listener);
   };
 
   return {
-    watch: (listener) => add({ tell: listener, waits: false }),
-    await: (listener) => add({ tell: listener, waits: true }),
+    add,
+    drop,
+    watch: (listener) => addFunction(listener, false),
+    await: (listener) => addFunction(listener, true),
     close() {
       closed = true;
       tell([...listeners].filter((listener) => listener.waits));
@@ -66,20 +76,28 @@ export function createChanges(store: JournalStore, report: Report): Changes {
   };
 }
 
-/** Runs `look` when asked; asked again while it looks, it looks once more afterwards. `look` must not reject. */
-export function oneAtATime(look: () => Promise<void>): () => void {
-  let looking = false;
-  let again = false;
-  const run = async (): Promise<void> => {
-    looking = true;
+/** Looks when asked; asked again while it looks, it looks once more afterwards. */
+export class OneAtATime {
+  /** Must not reject. */
+  readonly #look: () => Promise<void>;
+  #looking = false;
+  #again = false;
+
+  constructor(look: () => Promise<void>) {
+    this.#look = look;
+  }
+
+  ask(): void {
+    if (this.#looking) this.#again = true;
+    else void this.#run();
+  }
+
+  async #run(): Promise<void> {
+    this.#looking = true;
     do {
-      again = false;
-      await look();
-    } while (again);
-    looking = false;
-  };
-  return () => {
-    if (looking) again = true;
-    else void run();
-  };
+      this.#again = false;
+      await this.#look();
+    } while (this.#again);
+    this.#looking = false;
+  }
 }

@@ -1,53 +1,61 @@
 import { setMaxListeners } from "node:events";
 import type { SluiceError } from "../base/errors.ts";
 
-/** Whether one run may go on here. Listeners are kept in a set: thousands of siblings come and go at no cost to each other. */
-export interface Control {
-  /** For the program: aborts when the run is cancelled or has to stop here, whichever comes first. */
-  readonly signal: AbortSignal;
-  /** Why the run is to end; it ends through its own code. */
-  readonly cancelled: SluiceError | undefined;
-  /** Why no further step may be taken here. */
-  readonly stopped: SluiceError | undefined;
-  /** Only the first reason counts. */
-  cancel(reason: SluiceError): void;
-  stop(reason: SluiceError): void;
-  /** Calls back on cancel and on stop. Returns the unsubscriber. */
-  onChange(listener: () => void): () => void;
+/** Hears that the run was cancelled or has to stop, and looks at the control for which of them. */
+export interface ControlListener {
+  controlChanged(): void;
 }
 
-export function createControl(): Control {
-  const over = new AbortController();
-  const listeners = new Set<() => void>();
-  let cancelled: SluiceError | undefined;
-  let stopped: SluiceError | undefined;
-  setMaxListeners(0, over.signal);
+/** Whether one run may go on here. */
+export class Control {
+  readonly #over = new AbortController();
+  #listener: ControlListener | undefined;
+  #cancelled: SluiceError | undefined;
+  #stopped: SluiceError | undefined;
 
-  const tell = (reason: SluiceError): void => {
-    over.abort(reason);
-    for (const listener of [...listeners]) listener();
-  };
-  return {
-    signal: over.signal,
-    get cancelled() {
-      return cancelled;
-    },
-    get stopped() {
-      return stopped;
-    },
-    cancel(reason) {
-      if (cancelled !== undefined) return;
-      cancelled = reason;
-      tell(reason);
-    },
-    stop(reason) {
-      if (stopped !== undefined) return;
-      stopped = reason;
-      tell(reason);
-    },
-    onChange(listener) {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-  };
+  constructor() {
+    setMaxListeners(0, this.#over.signal);
+  }
+
+  /** For the program: aborts when the run is cancelled or has to stop here, whichever comes first. */
+  get signal(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  /** Why the run is to end; it ends through its own code. */
+  get cancelled(): SluiceError | undefined {
+    return this.#cancelled;
+  }
+
+  /** Why no further step may be taken here. */
+  get stopped(): SluiceError | undefined {
+    return this.#stopped;
+  }
+
+  /** Only the first reason counts. */
+  cancel(reason: SluiceError): void {
+    if (this.#cancelled !== undefined) return;
+    this.#cancelled = reason;
+    this.#tell(reason);
+  }
+
+  stop(reason: SluiceError): void {
+    if (this.#stopped !== undefined) return;
+    this.#stopped = reason;
+    this.#tell(reason);
+  }
+
+  /** Tells this listener alone from now on: only the run's open step listens, and there is never more than one. */
+  listen(listener: ControlListener): void {
+    this.#listener = listener;
+  }
+
+  unlisten(listener: ControlListener): void {
+    if (this.#listener === listener) this.#listener = undefined;
+  }
+
+  #tell(reason: SluiceError): void {
+    this.#over.abort(reason);
+    this.#listener?.controlChanged();
+  }
 }

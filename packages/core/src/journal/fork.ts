@@ -1,7 +1,7 @@
 import { SluiceError } from "../base/errors.ts";
 import { field, parseJson } from "../base/json.ts";
+import type { ChildTask, RunAtWork } from "./run-at-work.ts";
 import type { ChildRun, ForkOptions, JournalRecord, RunEnd, Settled } from "./seam.ts";
-import type { ChildTask, RunAtWork } from "./step-runner.ts";
 import type { RunRow } from "./store.ts";
 
 /** The id of a child's run. A key holds no slash, so that an id names one child only. */
@@ -121,14 +121,15 @@ export async function runFork(
     }
   };
 
-  const stopListening = control.onChange(cancelRest);
+  const listener = { controlChanged: cancelRest };
+  control.listen(listener);
   try {
     await start();
   } catch (thrown) {
     onFault(thrown);
   }
   await Promise.all(works);
-  stopListening();
+  control.unlisten(listener);
   if (fault !== undefined) throw fault.thrown;
   return Object.fromEntries(
     children.flatMap(({ key }) => {

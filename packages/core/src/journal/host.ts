@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "../base/clock.ts";
 import { messageOf, SluiceError } from "../base/errors.ts";
-import { createChanges, oneAtATime, type Report } from "./changes.ts";
+import { createChanges, OneAtATime, type Report } from "./changes.ts";
 import { followEvents } from "./follow.ts";
 import { LIFE, NO_ORDINAL } from "./life.ts";
 import { NO_PAST, type TakenUp, takeUp } from "./past.ts";
@@ -9,8 +9,8 @@ import { jsonText } from "./recorded.ts";
 import type { NewRun, RunEnd, RunHost, RunProgram, RunTask } from "./seam.ts";
 import type { JournalStore, RunRow } from "./store.ts";
 import { closeOwnerless, closeTree } from "./takeover.ts";
-import { type HostTask, startTask } from "./task.ts";
-import { createTree, startRecord } from "./tree.ts";
+import { HostTask, type TaskHost } from "./task.ts";
+import { startRecord, Tree } from "./tree.ts";
 import { appendRecord, createIncarnations, draftCommit, type RunPosition, startOf } from "./writer.ts";
 
 export interface HostOptions {
@@ -31,6 +31,9 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
   const taking = new Set<string>();
   const calls = new Set<Promise<unknown>>();
   let closing: Promise<void> | undefined;
+
+  const onReleased = (runId: string): void => void tasks.delete(runId);
+  const services: TaskHost = { store, clock, report, changes, incarnation, onReleased };
 
   /** A call that may take a run: `close` waits for it, and none is begun afterwards. */
   const beforeClose = async <T>(call: () => Promise<T>): Promise<T> => {
@@ -99,11 +102,8 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     }
   };
   const begin = (at: RunPosition, { past, input }: Pick<TakenUp, "past" | "input">, program: RunProgram): RunTask => {
-    const { runId } = at;
-    const tree = createTree({ store, clock, report, rootId: runId, program });
-    const onReleased = (): void => void tasks.delete(runId);
-    const task = startTask({ store, clock, changes, report, tree, at, past, input, onReleased, incarnation });
-    tasks.set(runId, task);
+    const task = new HostTask(services, new Tree(services, at.runId, program), at, past, input);
+    tasks.set(at.runId, task);
     return task;
   };
 
@@ -166,7 +166,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
 
     async result(runId, { signal } = {}) {
       return await new Promise<RunEnd>((resolve, reject) => {
-        const check = oneAtATime(async () => {
+        const checking = new OneAtATime(async () => {
           try {
             const row = await store.run(runId);
             if (row === undefined) throw unknownRun(runId);
@@ -177,7 +177,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
           }
         });
         const onAbort = (): void => stop(() => reject(cancelledWait(runId)));
-        const unsubscribe = changes.await(check);
+        const unsubscribe = changes.await(() => checking.ask());
         const stop = (settle: () => void): void => {
           unsubscribe();
           signal?.removeEventListener("abort", onAbort);
@@ -185,7 +185,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
         };
         signal?.addEventListener("abort", onAbort, { once: true });
         if (signal?.aborted === true) onAbort();
-        else check();
+        else checking.ask();
       });
     },
 

@@ -8,8 +8,10 @@ interface MemoryRun {
   end?: RunEnd;
   cancel?: NonNullable<RunRow["cancel"]>;
   readonly records: JournalRecord[];
-  readonly signals: Map<string, ReceivedSignal[]>;
-  readonly requests: Map<string, OpenRequest>;
+  /** By name; made when the first one comes. */
+  signals?: Map<string, ReceivedSignal[]>;
+  /** The open ones; made when the first one is. */
+  requests?: Map<string, OpenRequest>;
 }
 interface MemoryTree {
   owner: string | undefined;
@@ -97,12 +99,15 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
       };
       const keep = (run: MemoryRun, commit: Pick<Commit, "record" | "opened" | "closed" | "end">): void => {
         run.records.push(Object.freeze({ ...commit.record }));
-        for (const request of commit.opened) run.requests.set(request.requestId, ownCopy(request));
-        for (const requestId of commit.closed) run.requests.delete(requestId);
+        for (const request of commit.opened) {
+          run.requests ??= new Map();
+          run.requests.set(request.requestId, ownCopy(request));
+        }
+        for (const requestId of commit.closed) run.requests?.delete(requestId);
         if (commit.end === undefined) return;
         // Frozen, not copied: it holds all that the run came to.
         run.end = deepFreeze(commit.end);
-        run.requests.clear();
+        run.requests?.clear();
         if (run.seed.runId === run.seed.rootId) retire(run.seed.runId);
       };
 
@@ -111,15 +116,17 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
         create(seed: NewRunRow, commit) {
           guard();
           if (runs.has(seed.runId)) throw new SluiceError("Host", "run_exists", `a run ${seed.runId} exists already`);
-          if (seed.runId === seed.rootId) trees.set(seed.rootId, { owner: ownerId, epoch: 1, runIds: [] });
-          else checkOwner(seed.rootId, commit.epoch);
-          const run: MemoryRun = { seed, records: [], signals: new Map(), requests: new Map() };
-          runs.set(seed.runId, run);
-          const tree = treeOf(seed.rootId);
-          tree.runIds.push(seed.runId);
+          const { runId, rootId } = seed;
+          if (runId === rootId) trees.set(rootId, { owner: ownerId, epoch: 1, runIds: [runId] });
+          else {
+            checkOwner(rootId, commit.epoch);
+            treeOf(rootId).runIds.push(runId);
+          }
+          const run: MemoryRun = { seed, records: [] };
+          runs.set(runId, run);
           keep(run, commit);
           changed();
-          return tree.epoch;
+          return treeOf(rootId).epoch;
         },
         claim(rootId) {
           guard();
@@ -170,21 +177,22 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
           guard();
           const run = runs.get(runId);
           if (run === undefined || run.end !== undefined) return "unknown";
-          const arrived = run.signals.get(message.name) ?? [];
+          const arrived = run.signals?.get(message.name) ?? [];
           if (message.name.startsWith("request/")) {
             if (arrived.length > 0) return "already_answered";
-            const request = run.requests.get(message.name.slice("request/".length));
+            const request = run.requests?.get(message.name.slice("request/".length));
             if (request === undefined) return "unknown";
             if (message.digest !== undefined && message.digest !== request.digest) return "digest_mismatch";
           }
           arrived.push(ownCopy({ payload: message.payload, by: message.by, at }));
+          run.signals ??= new Map();
           run.signals.set(message.name, arrived);
           changed();
           return "accepted";
         },
         signals: (runId, name) => {
           guard();
-          return [...(runOf(runId).signals.get(name) ?? [])];
+          return [...(runOf(runId).signals?.get(name) ?? [])];
         },
         requestCancel(runId, reason, by, at) {
           guard();
@@ -197,7 +205,7 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
         requests: (rootId) => {
           guard();
           const ids = rootId === undefined ? [...runs.keys()] : (trees.get(rootId)?.runIds ?? []);
-          return ids.flatMap((id) => [...runOf(id).requests.values()]).sort((a, b) => a.openedAt - b.openedAt);
+          return ids.flatMap((id) => [...(runOf(id).requests?.values() ?? [])]).sort((a, b) => a.openedAt - b.openedAt);
         },
         onChange(listener) {
           const mine = (): void => listener();

@@ -1,15 +1,14 @@
-import type { Clock } from "../base/clock.ts";
 import { SluiceError } from "../base/errors.ts";
 import { field, type Json } from "../base/json.ts";
-import type { Control } from "./control.ts";
 import type { EventDraft } from "./events.ts";
 import { checkFork, runFork } from "./fork.ts";
-import { type Past, type RecordedStep, readOpened } from "./past.ts";
+import { type RecordedStep, readOpened } from "./past.ts";
 import { jsonText, recorded } from "./recorded.ts";
+import type { RunAtWork } from "./run-at-work.ts";
 import type {
   ChildRun,
+  ForkOptions,
   JournalRecord,
-  LiveChunk,
   ProgramEnd,
   ReceivedSignal,
   RunEnd,
@@ -17,303 +16,298 @@ import type {
   StepCall,
   StepOptions,
   StepRunner,
+  WaitOptions,
 } from "./seam.ts";
-import { callStep } from "./step-call.ts";
-import type { JournalStore } from "./store.ts";
+import { FunctionStep } from "./step-call.ts";
 import { waitFor } from "./waiting.ts";
-import { appendRecord, type RunPosition } from "./writer.ts";
+import { appendRecord, type RecordDraft } from "./writer.ts";
 
-/** What a host keeps of one run while it works here. */
-export interface RunAtWork {
-  readonly store: JournalStore;
-  readonly clock: Clock;
-  readonly at: RunPosition;
-  readonly past: Past;
-  readonly control: Control;
-  readonly tree: TreeOfRun;
-}
-
-/** What a run shares with the whole tree it belongs to. */
-export interface TreeOfRun {
-  /** Stops every run of the tree here, resumable: one of them cannot go on. */
-  stop(thrown: unknown): void;
-  /** Calls back when signals may have come. Returns the unsubscriber. */
-  onSignal(listener: () => void): () => void;
-  emit(chunk: LiveChunk): void;
-  heard(): boolean;
-  /** Work that goes on after its step; the tree stays owned until it settles. */
-  hold(work: Promise<unknown>): void;
-  /** Starts a child that was never started, or takes up one that was; `fresh` says that none of this fork was. */
-  openChild(parent: RunAtWork, stepId: string, child: ChildRun, fresh: boolean): Promise<ChildTask | EndedChild>;
-  /** Ends a child that does not work here, and everything below it, as cancelled, without running their code. */
-  closeChild(parent: RunAtWork, stepId: string, child: ChildRun, reason: string): Promise<Settled>;
-}
-/** One child at work, as its parent sees it. */
-export interface ChildTask {
-  readonly end: Promise<Settled>;
-  cancel(reason: SluiceError): void;
-}
-export interface EndedChild {
-  readonly ended: Settled;
-}
-
-/** A step from the moment it is asked for until its promise settles. */
-interface OpenStep {
+/** One kind of step: how its value comes about, and what the program gets of it. */
+export interface Step<V, T> {
   readonly stepId: string;
-  settled?: Promise<unknown>;
+  /** What an open record says before anything is done; without it there is none. Gone when it is written. */
+  open: StepOptions["open"];
+  /** Throws when this cannot be the recorded step; `known` is its open record, if there is one. */
+  check?(known: JournalRecord | undefined): void;
+  /** The value to record; not asked for on replay. `fresh` says that no earlier process began this step. */
+  make(opened: StepCall["opened"], fresh: boolean): Promise<V> | V;
+  /** Lets go of what `make` needed, however that ended. */
+  close?(): void;
+  /** Events of the record that holds the value. */
+  events(value: V): readonly EventDraft[];
+  /** What the program gets of a recorded value, now and on replay. */
+  hand(value: V): T;
 }
 
-export interface ProgramRunner {
-  readonly steps: StepRunner;
-  /**
-   * Runs the program to its end. Rejects with the first fault any step met, whatever the program made of it. A run that was
-   * cancelled before it had replayed its past has no end of its own: what its code did then cannot follow what is recorded.
-   */
-  conclude(program: (steps: StepRunner) => Promise<ProgramEnd>): Promise<ProgramEnd | "cancelled in the past">;
-}
+type AnyStep = Pick<Step<unknown, unknown>, "stepId" | "open">;
 
-export function createStepRunner(run: RunAtWork): ProgramRunner {
-  const { at, clock, store, past, control, tree } = run;
-  const taken = new Map<string, number>();
-  const forks = new Set<string>();
-  let nextOrdinal = 0;
-  let open: OpenStep | undefined;
-  let fault: { readonly thrown: unknown } | undefined;
-  let over = false;
-  let cancelledInPast = false;
+/** Numbers the steps of one program, records what they come to, and hands back what is recorded. */
+export class ProgramRunner implements StepRunner {
+  readonly runId: string;
+  readonly incarnation: string;
+  readonly signal: AbortSignal;
+  readonly #run: RunAtWork;
+  /** Signals taken so far, by name. */
+  #taken: Map<string, number> | undefined;
+  #forks: Set<string> | undefined;
+  #nextOrdinal = 0;
+  #open: AnyStep | undefined;
+  /** What the program waits for while a step is open. */
+  #settling: Promise<unknown> | undefined;
+  #fault: { readonly thrown: unknown } | undefined;
+  #over = false;
 
-  const stopListening = control.onChange(() => {
-    if (control.cancelled === undefined || !past.left || fault !== undefined) return;
-    cancelledInPast = true;
-    fault = { thrown: control.cancelled };
-  });
-  const misuse = (code: string, message: string): SluiceError =>
-    new SluiceError("Host", code, `run ${at.runId}: ${message}`);
+  constructor(run: RunAtWork) {
+    this.#run = run;
+    this.runId = run.at.runId;
+    this.incarnation = run.at.incarnation;
+    this.signal = run.control.signal;
+  }
 
-  /** Numbers a step and finds what is known of it, before anything else can happen. */
-  const enter = (asked: OpenStep): { readonly ordinal: number; readonly known: RecordedStep | undefined } => {
-    if (fault !== undefined) throw fault.thrown;
-    if (over) throw misuse("run_over", "a step was asked for after the program had ended");
+  run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options: StepOptions = {}): Promise<T> {
+    return this.#step(new FunctionStep(this.#run, stepId, fn, options));
+  }
+
+  now(stepId: string): Promise<number> {
+    return this.run(stepId, () => this.#run.clock.now());
+  }
+
+  sleepUntil(stepId: string, epochMs: number): Promise<void> {
+    return this.#step<null, void>({
+      stepId,
+      open: undefined,
+      make: async () => {
+        await waitFor(this.#run, { until: epochMs });
+        return null;
+      },
+      events: noEvents,
+      hand: ignore,
+    });
+  }
+
+  waitForSignal(name: string, { timeoutMs, clean }: WaitOptions = {}): Promise<ReceivedSignal | undefined> {
+    const { store, clock } = this.#run;
+    return this.#step<ReceivedSignal | null, ReceivedSignal | undefined>({
+      stepId: `wait/${name}`,
+      open: timeoutMs === undefined ? undefined : { events: NO_EVENTS, intent: { until: clock.now() + timeoutMs } },
+      make: async (opened) => {
+        const until = timeoutMs === undefined ? undefined : untilOf(opened);
+        let found: ReceivedSignal | undefined;
+        const arrived = async (): Promise<boolean> => {
+          found ??= (await store.signals(this.runId, name))[this.#takenSoFar(name)];
+          return found !== undefined;
+        };
+        await waitFor(this.#run, { arrived, ...(until === undefined ? {} : { until }) });
+        // Decided here: a look that is still under way must not change what is recorded.
+        if (found === undefined) return null;
+        return clean === undefined ? found : { ...found, payload: clean(found.payload) };
+      },
+      events: noEvents,
+      hand: (received) => {
+        if (received !== null) this.#take(name, 1);
+        return received ?? undefined;
+      },
+    });
+  }
+
+  takeSignals(stepId: string, name: string): Promise<readonly ReceivedSignal[]> {
+    const { store } = this.#run;
+    return this.#step<readonly ReceivedSignal[], readonly ReceivedSignal[]>({
+      stepId,
+      open: undefined,
+      make: async () => (await store.signals(this.runId, name)).slice(this.#takenSoFar(name)),
+      events: noEvents,
+      hand: (received) => {
+        this.#take(name, received.length);
+        return received;
+      },
+    });
+  }
+
+  fork(
+    stepId: string,
+    children: readonly ChildRun[],
+    options: ForkOptions,
+  ): Promise<Readonly<Record<string, Settled>>> {
+    return this.#step<Readonly<Record<string, Settled>>, Readonly<Record<string, Settled>>>({
+      stepId,
+      open: { events: options.open.events, intent: { fork: children.map((child) => child.key) } },
+      check: (known) => {
+        this.#forks ??= new Set();
+        if (this.#forks.has(stepId))
+          throw this.#misuse("fork_repeated", `fork ${stepId} was asked for twice; its children would be the same`);
+        this.#forks.add(stepId);
+        checkFork(this.runId, stepId, children, known);
+      },
+      make: (_opened, fresh) => runFork(this.#run, stepId, children, options, fresh),
+      events: options.joined,
+      hand: (settled) => settled,
+    });
+  }
+
+  emit(channel: string, chunk: Json): void {
+    this.#run.tree.emit({ runId: this.runId, channel, chunk });
+  }
+
+  heard(): boolean {
+    return this.#run.tree.heard();
+  }
+
+  /** The end that the program came to. Throws when it is none: a step met a fault or is open, or the run has to stop. */
+  ended(end: ProgramEnd): ProgramEnd {
+    const { control, past } = this.#run;
+    if (!END_STATUSES.has(end.status))
+      throw this.#misuse("end_invalid", `the program ended as ${String(end.status)}, which is no status`);
+    if (this.#open !== undefined) {
+      const message = `the program ended while step ${this.#open.stepId} was open; await every step`;
+      throw this.#misuse("step_left_open", message);
+    }
+    // What the program made of a signal to stop is not its end.
     if (control.stopped !== undefined) throw control.stopped;
-    if (open !== undefined) {
-      const message = `step ${asked.stepId} was started while ${open.stepId} is open; run side by side with fork()`;
-      throw misuse("step_overlap", message);
+    past.finish();
+    if (this.#fault !== undefined) throw this.#fault.thrown;
+    this.#over = true;
+    return end;
+  }
+
+  /**
+   * What becomes of a run whose program threw, or came to no end: rejects with the first fault any step met, whatever the
+   * program made of it. A run that was cancelled before it had replayed its past has no end of its own, since what its code did
+   * then cannot follow what is recorded: then the reason of the cancel.
+   */
+  async failed(thrown: unknown): Promise<string> {
+    const { control, tree } = this.#run;
+    this.#fail(thrown);
+    const fault = this.#fault?.thrown;
+    const tooEarly = this.#cancelledInPast;
+    if (tooEarly !== undefined && fault === tooEarly) {
+      if (control.stopped !== undefined) throw control.stopped;
+      return tooEarly.message;
     }
-    if (asked.stepId === "" || !asked.stepId.isWellFormed()) {
-      throw misuse("step_id_invalid", `"${asked.stepId}" is no id for a step`);
+    if (this.#open !== undefined) {
+      tree.stop(fault);
+      await Promise.allSettled([this.#settling]);
     }
-    open = asked;
-    const ordinal = nextOrdinal;
-    nextOrdinal += 1;
-    return { ordinal, known: past.take(ordinal, asked.stepId) };
-  };
+    throw fault;
+  }
 
   /** The way of every step. What it rejects with is the run's end here: nothing after it could be replayed. */
-  const step = <T>(stepId: string, replay: Replay<T>, work: Work<T>): Promise<T> => {
-    const asked: OpenStep = { stepId };
-    const settled = walk(asked, replay, work);
-    // A program that does not look at its step must not bring the process down; `conclude` tells.
-    settled.catch(ignore);
-    asked.settled = settled;
-    return settled;
-  };
+  #step<V, T>(step: Step<V, T>): Promise<T> {
+    const settling = this.#walk(step);
+    // A program that does not look at its step must not bring the process down; `ended` and `failed` tell.
+    settling.catch(ignore);
+    if (this.#open === step) this.#settling = settling;
+    return settling;
+  }
 
-  const walk = async <T>(asked: OpenStep, replay: Replay<T>, work: Work<T>): Promise<T> => {
+  async #walk<V, T>(step: Step<V, T>): Promise<T> {
+    const { stepId } = step;
     try {
-      const { ordinal, known } = enter(asked);
-      if (known?.done === undefined) return await work(ordinal, known?.open);
-      const value = replay(known.done, known);
-      // A replayed step is open for a moment too: what overlaps on the first run must not pass on the second.
-      return await Promise.resolve(value);
+      const { ordinal, known } = this.#enter(step);
+      step.check?.(known?.open);
+      if (known?.done !== undefined) {
+        const replayed = step.hand(JSON.parse(known.done.value));
+        // A replayed step is open for a moment too: what overlaps on the first run must not pass on the second.
+        return await Promise.resolve(replayed);
+      }
+      const earlier = known?.open;
+      const opened = earlier === undefined ? step.open && (await this.#announce(ordinal, step)) : readOpened(earlier);
+      let made: V;
+      try {
+        made = await step.make(opened, earlier === undefined);
+      } finally {
+        step.close?.();
+      }
+      const { text, value } = recorded(made, `the value of step ${stepId}`);
+      await this.#append({ ordinal, stepId, phase: "done", value: text, events: step.events(value) });
+      return step.hand(value);
     } catch (thrown) {
-      fault ??= { thrown };
+      this.#fail(thrown);
       throw thrown;
     } finally {
-      if (open === asked) open = undefined;
+      if (this.#open === step) this.#open = undefined;
     }
-  };
+  }
+
+  /** Numbers a step and finds what is known of it, before anything else can happen. */
+  #enter(step: AnyStep): { readonly ordinal: number; readonly known: RecordedStep | undefined } {
+    const { control, past } = this.#run;
+    const { stepId } = step;
+    if (this.#fault !== undefined) throw this.#fault.thrown;
+    const tooEarly = this.#cancelledInPast;
+    if (tooEarly !== undefined) throw tooEarly;
+    if (this.#over) throw this.#misuse("run_over", "a step was asked for after the program had ended");
+    if (control.stopped !== undefined) throw control.stopped;
+    if (this.#open !== undefined) {
+      const message = `step ${stepId} was started while ${this.#open.stepId} is open; run side by side with fork()`;
+      throw this.#misuse("step_overlap", message);
+    }
+    if (stepId === "" || !stepId.isWellFormed()) {
+      throw this.#misuse("step_id_invalid", `"${stepId}" is no id for a step`);
+    }
+    this.#open = step;
+    const ordinal = this.#nextOrdinal;
+    this.#nextOrdinal += 1;
+    return { ordinal, known: past.take(ordinal, stepId) };
+  }
 
   /** Commits a step's open record. Rejects when the run was told to stop between the record and the effect. */
-  const openRecord = async (
-    ordinal: number,
-    stepId: string,
-    { events, intent }: NonNullable<StepOptions["open"]>,
-  ): Promise<NonNullable<StepCall["opened"]>> => {
+  async #announce(ordinal: number, step: AnyStep): Promise<StepCall["opened"]> {
+    const { control, at } = this.#run;
+    const { stepId, open } = step;
+    if (open === undefined) return undefined;
+    const { events, intent } = open;
+    // A step may take long; nobody needs what it announced any more.
+    step.open = undefined;
     const value = intent === undefined ? "" : jsonText(intent, `the intent of step ${stepId}`);
-    await appendRecord(store, at, { ordinal, stepId, phase: "open", value, events }, clock);
+    await this.#append({ ordinal, stepId, phase: "open", value, events });
     if (control.stopped !== undefined) throw control.stopped;
     return { incarnation: at.incarnation, ...(intent === undefined ? {} : { intent }) };
-  };
-  const doneRecord = (ordinal: number, stepId: string, value: string, events: readonly EventDraft[] = NO_EVENTS) =>
-    appendRecord(store, at, { ordinal, stepId, phase: "done", value, events }, clock);
+  }
 
-  const takenSoFar = (name: string): number => taken.get(name) ?? 0;
-  const take = (name: string, count: number): void => {
-    taken.set(name, takenSoFar(name) + count);
-  };
+  #append(record: RecordDraft): Promise<void> | void {
+    const { store, at, clock } = this.#run;
+    return appendRecord(store, at, record, clock);
+  }
 
-  const steps: StepRunner = {
-    runId: at.runId,
-    incarnation: at.incarnation,
-    signal: control.signal,
+  /** Why the run was cancelled, when that was before its past was replayed. */
+  get #cancelledInPast(): SluiceError | undefined {
+    const { control, past } = this.#run;
+    return past.left ? control.cancelled : undefined;
+  }
 
-    run: <T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options: StepOptions = {}) =>
-      step<T>(
-        stepId,
-        (done) => JSON.parse(done.value),
-        async (ordinal, earlier) => {
-          const { open, graceMs = 0 } = options;
-          const opened =
-            earlier !== undefined ? readOpened(earlier) : open && (await openRecord(ordinal, stepId, open));
-          const { value, events } = await callStep(run, fn, graceMs, opened);
-          const kept = recorded(value, `the value of step ${stepId}`);
-          await doneRecord(ordinal, stepId, kept.text, events);
-          return kept.value;
-        },
-      ),
+  /** Only the first fault counts. */
+  #fail(thrown: unknown): void {
+    this.#fault ??= { thrown: this.#cancelledInPast ?? thrown };
+  }
 
-    now: (stepId) => steps.run(stepId, () => clock.now()),
+  #takenSoFar(name: string): number {
+    return this.#taken?.get(name) ?? 0;
+  }
 
-    sleepUntil: (stepId, epochMs) =>
-      step(
-        stepId,
-        () => undefined,
-        async (ordinal) => {
-          await waitFor(run, { until: epochMs });
-          await doneRecord(ordinal, stepId, "null");
-        },
-      ),
+  #take(name: string, count: number): void {
+    this.#taken ??= new Map();
+    this.#taken.set(name, this.#takenSoFar(name) + count);
+  }
 
-    waitForSignal: (name, { timeoutMs, clean } = {}) => {
-      const stepId = `wait/${name}`;
-      return step<ReceivedSignal | undefined>(
-        stepId,
-        (done) => {
-          const received: ReceivedSignal | null = JSON.parse(done.value);
-          if (received !== null) take(name, 1);
-          return received ?? undefined;
-        },
-        async (ordinal, earlier) => {
-          let until: number | undefined;
-          if (timeoutMs !== undefined) {
-            const intent: Json = { until: clock.now() + timeoutMs };
-            const opened =
-              earlier === undefined ? openRecord(ordinal, stepId, { events: NO_EVENTS, intent }) : readOpened(earlier);
-            until = untilOf(await opened);
-          }
-          const arrived = async (): Promise<ReceivedSignal | undefined> =>
-            (await store.signals(at.runId, name))[takenSoFar(name)];
-          let found: ReceivedSignal | undefined;
-          const look = async (): Promise<boolean> => {
-            found ??= await arrived();
-            return found !== undefined;
-          };
-          await waitFor(run, { arrived: look, ...(until === undefined ? {} : { until }) });
-          // Decided here: a look that is still under way must not change what is recorded.
-          const received =
-            found === undefined || clean === undefined ? found : { ...found, payload: clean(found.payload) };
-          if (received !== undefined) take(name, 1);
-          await doneRecord(ordinal, stepId, JSON.stringify(received ?? null));
-          return received;
-        },
-      );
-    },
-
-    takeSignals: (stepId, name) =>
-      step<readonly ReceivedSignal[]>(
-        stepId,
-        (done) => {
-          const received: readonly ReceivedSignal[] = JSON.parse(done.value);
-          take(name, received.length);
-          return received;
-        },
-        async (ordinal) => {
-          const received = (await store.signals(at.runId, name)).slice(takenSoFar(name));
-          take(name, received.length);
-          await doneRecord(ordinal, stepId, JSON.stringify(received));
-          return received;
-        },
-      ),
-
-    fork: (stepId, children, options) => {
-      const keys: Json = { fork: children.map((child) => child.key) };
-      const check = (known: JournalRecord | undefined): void => {
-        if (forks.has(stepId))
-          throw misuse("fork_repeated", `fork ${stepId} was asked for twice; its children would be the same`);
-        forks.add(stepId);
-        checkFork(at.runId, stepId, children, known);
-      };
-      return step<Readonly<Record<string, Settled>>>(
-        stepId,
-        (done, known) => {
-          check(known.open);
-          return JSON.parse(done.value);
-        },
-        async (ordinal, earlier) => {
-          check(earlier);
-          if (earlier === undefined) await openRecord(ordinal, stepId, { events: options.open.events, intent: keys });
-          const { text, value } = recorded(
-            await runFork(run, stepId, children, options, earlier === undefined),
-            `the result of fork ${stepId}`,
-          );
-          await doneRecord(ordinal, stepId, text, options.joined(value));
-          return value;
-        },
-      );
-    },
-
-    emit: (channel, chunk) => tree.emit({ runId: at.runId, channel, chunk }),
-    heard: tree.heard,
-  };
-
-  return {
-    steps,
-    async conclude(program) {
-      let ended: ProgramEnd | undefined;
-      try {
-        ended = await program(steps);
-        if (!END_STATUSES.has(ended.status))
-          throw misuse("end_invalid", `the program ended as ${String(ended.status)}, which is no status`);
-        if (open !== undefined)
-          throw misuse("step_left_open", `the program ended while step ${open.stepId} was open; await every step`);
-        // What the program made of a signal to stop is not its end.
-        if (control.stopped !== undefined) throw control.stopped;
-        past.finish();
-      } catch (thrown) {
-        fault ??= { thrown };
-      }
-      stopListening();
-      if (fault === undefined && ended !== undefined) {
-        over = true;
-        return ended;
-      }
-      const thrown = fault?.thrown;
-      if (cancelledInPast) {
-        if (control.stopped !== undefined) throw control.stopped;
-        return "cancelled in the past";
-      }
-      if (open !== undefined) {
-        tree.stop(thrown);
-        await Promise.allSettled([open.settled]);
-      }
-      throw thrown;
-    },
-  };
+  #misuse(code: string, message: string): SluiceError {
+    return new SluiceError("Host", code, `run ${this.runId}: ${message}`);
+  }
 }
-
-type Replay<T> = (done: JournalRecord, known: RecordedStep) => T;
-/** `earlier` is the open record that an earlier process left. */
-type Work<T> = (ordinal: number, earlier: JournalRecord | undefined) => Promise<T>;
 
 function ignore(): void {
   return;
+}
+
+function noEvents(): readonly EventDraft[] {
+  return NO_EVENTS;
 }
 
 const END_STATUSES: ReadonlySet<string> = new Set<RunEnd["status"]>(["completed", "failed", "cancelled"]);
 
 const NO_EVENTS: readonly EventDraft[] = [];
 
-function untilOf(opened: NonNullable<StepCall["opened"]>): number | undefined {
-  const until = field(opened.intent, "until");
+function untilOf(opened: StepCall["opened"]): number | undefined {
+  const until = field(opened?.intent, "until");
   return typeof until === "number" ? until : undefined;
 }

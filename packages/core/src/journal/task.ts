@@ -1,35 +1,25 @@
-import type { Clock } from "../base/clock.ts";
 import { isSluiceError, SluiceError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
-import { type Changes, oneAtATime, type Report } from "./changes.ts";
+import { type ChangeListener, type Changes, OneAtATime } from "./changes.ts";
 import { LIFE, NO_ORDINAL } from "./life.ts";
 import type { Past } from "./past.ts";
-import type { RunEnd, RunTask, SuspendReason } from "./seam.ts";
+import type { LiveChunk, RunEnd, RunTask, SuspendReason } from "./seam.ts";
 import { SUSPENDED } from "./step-call.ts";
-import type { JournalStore } from "./store.ts";
 import { type CancelRequest, closeOwnerless } from "./takeover.ts";
-import type { Tree } from "./tree.ts";
+import type { HostServices, Tree } from "./tree.ts";
 import { appendRecord, type RunPosition } from "./writer.ts";
 
-/** A root run at work in this host. */
-export interface HostTask extends RunTask {
-  cancel(request: CancelRequest): void;
-}
-
-export interface TaskOptions {
-  readonly store: JournalStore;
-  readonly clock: Clock;
+/** A host as its tasks see it. */
+export interface TaskHost extends HostServices {
   readonly changes: Changes;
-  readonly report: Report;
-  readonly tree: Tree;
-  readonly at: RunPosition;
-  readonly past: Past;
-  readonly input: Json;
-  /** The run does not belong to this host any more. */
-  readonly onReleased: () => void;
   readonly incarnation: () => string;
+  /** The run does not belong to this host any more. */
+  readonly onReleased: (runId: string) => void;
 }
 type TaskEnd = Awaited<RunTask["settled"]>;
+interface Fault {
+  readonly fault: unknown;
+}
 
 /**
  * How long the end of a task waits for code that was told to stop; whatever still works then keeps the lock alone. Short,
@@ -37,50 +27,118 @@ type TaskEnd = Awaited<RunTask["settled"]>;
  */
 const MOMENT_MS = 40;
 
-/** Works on a run until it ends, is suspended or cannot go on here, and then gives it up. */
-export function startTask({ past, input, ...options }: TaskOptions): HostTask {
-  const { store, clock, changes, report, tree, at, onReleased, incarnation } = options;
-  const { rootId } = tree;
-  let suspension: { readonly reason: SuspendReason; readonly error: SluiceError } | undefined;
-  let over = false;
+/** A root run at work in this host: works on it until it ends, is suspended or cannot go on here, and then gives it up. */
+export class HostTask implements RunTask, ChangeListener {
+  readonly runId: string;
+  readonly settled: Promise<TaskEnd>;
+  readonly waits = false;
+  readonly #host: TaskHost;
+  readonly #tree: Tree;
+  readonly #at: RunPosition;
+  readonly #looking = new OneAtATime(() => this.#look());
+  #suspension: { readonly reason: SuspendReason; readonly error: SluiceError } | undefined;
+  #over = false;
+
+  constructor(host: TaskHost, tree: Tree, at: RunPosition, past: Past, input: Json) {
+    this.#host = host;
+    this.#tree = tree;
+    this.#at = at;
+    this.runId = tree.rootId;
+    this.settled = this.#finish(past, input);
+    // Whoever never looks at a run that cannot go on must not bring the process down; whoever does still sees the rejection.
+    this.settled.catch(ignore);
+  }
+
+  async suspend(reason: SuspendReason): Promise<void> {
+    if (this.#suspension === undefined) {
+      const message = `run ${this.runId} was suspended here (${reason}); it can be resumed`;
+      this.#suspension = { reason, error: new SluiceError("Host", SUSPENDED, message) };
+      this.#tree.stop(this.#suspension.error);
+    }
+    await this.settled;
+  }
+
+  cancel(request: CancelRequest): void {
+    this.#tree.cancel(request);
+  }
+
+  onLive(listener: (chunk: LiveChunk) => void): () => void {
+    return this.#tree.onLive(listener);
+  }
+
+  /** The store changed: signals may have come, others may have asked for the run's end or taken it. */
+  storeChanged(): void {
+    this.#tree.signalled();
+    this.#looking.ask();
+  }
+
+  async #finish(past: Past, input: Json): Promise<TaskEnd> {
+    let outcome: TaskEnd | Fault;
+    try {
+      this.#host.changes.add(this);
+      // What was asked for before this was listening.
+      this.#looking.ask();
+      const { status, value } = await this.#tree.work(this.#at, past, input);
+      outcome = { end: { status, value } };
+    } catch (thrown) {
+      outcome = await this.#stopped(thrown);
+    }
+    this.#host.changes.drop(this);
+    this.#over = true;
+    const closed = await this.#letGo("end" in outcome);
+    if ("fault" in outcome) throw outcome.fault;
+    return closed === undefined ? outcome : { end: closed };
+  }
+
+  /** What a run that stopped here comes to: suspended, when it was told to be and that could be recorded. */
+  async #stopped(thrown: unknown): Promise<TaskEnd | Fault> {
+    if (this.#suspension === undefined || thrown !== this.#suspension.error) return { fault: thrown };
+    const { store, clock } = this.#host;
+    const { reason } = this.#suspension;
+    const record = { ordinal: NO_ORDINAL, stepId: LIFE.suspend, phase: "life" as const, value: "" };
+    try {
+      await appendRecord(store, this.#at, { ...record, events: [{ type: "run.suspended", data: { reason } }] }, clock);
+      return { suspended: reason };
+    } catch (fault) {
+      return { fault };
+    }
+  }
 
   /** What others did to the run: asked for its end, or took it. */
-  const look = oneAtATime(async () => {
+  async #look(): Promise<void> {
+    const { store } = this.#host;
     try {
-      const row = over ? undefined : await store.run(rootId);
-      if (over) return;
-      if (row?.cancel !== undefined) tree.cancel(row.cancel);
+      const row = this.#over ? undefined : await store.run(this.runId);
+      if (this.#over) return;
+      if (row?.cancel !== undefined) this.#tree.cancel(row.cancel);
       if (row?.owner?.id !== store.ownerId) {
-        tree.stop(new SluiceError("Host", "ownership_lost", `run ${rootId} was taken over by another process`));
+        const message = `run ${this.runId} was taken over by another process`;
+        this.#tree.stop(new SluiceError("Host", "ownership_lost", message));
       }
     } catch (thrown) {
       // A store that cannot be read any more cannot hold this run's next record either.
-      tree.stop(thrown);
+      this.#tree.stop(thrown);
     }
-  });
+  }
 
-  const work = async (): Promise<TaskEnd> => {
-    const stopWatching = changes.watch(() => {
-      tree.signalled();
-      look();
+  async #letGo(ended: boolean): Promise<RunEnd | undefined> {
+    const held = this.#tree.held();
+    if (held === undefined) return await this.#release(ended);
+    let disarm: (() => void) | undefined;
+    const moment = new Promise<undefined>((resolve) => {
+      disarm = this.#host.clock.after(MOMENT_MS, () => resolve(undefined));
     });
-    try {
-      // What was asked for before this was listening.
-      look();
-      return { end: await tree.work(at, past, input) };
-    } catch (thrown) {
-      if (suspension === undefined || thrown !== suspension.error) throw thrown;
-      const { reason } = suspension;
-      const record = { ordinal: NO_ORDINAL, stepId: LIFE.suspend, phase: "life" as const, value: "" };
-      await appendRecord(store, at, { ...record, events: [{ type: "run.suspended", data: { reason } }] }, clock);
-      return { suspended: reason };
-    } finally {
-      stopWatching();
-    }
-  };
+    const released = held.then(() => {
+      disarm?.();
+      return this.#release(ended);
+    });
+    return await Promise.race([released, moment]);
+  }
 
   /** Gives the run up. Whoever asked for its end meanwhile was told that its owner would see to it. */
-  const release = async (ended: boolean): Promise<RunEnd | undefined> => {
+  async #release(ended: boolean): Promise<RunEnd | undefined> {
+    const { store, clock, report, incarnation, onReleased } = this.#host;
+    const rootId = this.runId;
     try {
       await store.release(rootId);
       if (ended || (await store.run(rootId))?.cancel === undefined) return undefined;
@@ -90,51 +148,11 @@ export function startTask({ past, input, ...options }: TaskOptions): HostTask {
       if (!isSluiceError(thrown, "store_closed")) report(thrown);
       return undefined;
     } finally {
-      onReleased();
+      onReleased(rootId);
     }
-  };
-  const letGo = async (ended: boolean): Promise<RunEnd | undefined> => {
-    const held = tree.held();
-    if (held === undefined) return await release(ended);
-    let disarm: (() => void) | undefined;
-    const moment = new Promise<undefined>((resolve) => {
-      disarm = clock.after(MOMENT_MS, () => resolve(undefined));
-    });
-    const released = held.then(() => {
-      disarm?.();
-      return release(ended);
-    });
-    return await Promise.race([released, moment]);
-  };
+  }
+}
 
-  const finish = async (): Promise<TaskEnd> => {
-    let outcome: TaskEnd | { readonly fault: unknown };
-    try {
-      outcome = await work();
-    } catch (thrown) {
-      outcome = { fault: thrown };
-    }
-    over = true;
-    const closed = await letGo("end" in outcome);
-    if ("fault" in outcome) throw outcome.fault;
-    return closed === undefined ? outcome : { end: closed };
-  };
-
-  const settled = finish();
-  // Whoever never looks at a run that cannot go on must not bring the process down; whoever does still sees the rejection.
-  settled.catch(() => undefined);
-  return {
-    runId: rootId,
-    settled,
-    suspend: async (reason) => {
-      if (suspension === undefined) {
-        const message = `run ${rootId} was suspended here (${reason}); it can be resumed`;
-        suspension = { reason, error: new SluiceError("Host", SUSPENDED, message) };
-        tree.stop(suspension.error);
-      }
-      await settled;
-    },
-    onLive: tree.onLive,
-    cancel: tree.cancel,
-  };
+function ignore(): void {
+  return;
 }

@@ -1,5 +1,5 @@
-import { oneAtATime } from "./changes.ts";
-import type { RunAtWork } from "./step-runner.ts";
+import { OneAtATime } from "./changes.ts";
+import type { RunAtWork } from "./run-at-work.ts";
 
 export interface Wait {
   /** Epoch milliseconds at which the wait is over anyway. */
@@ -24,11 +24,11 @@ export async function waitFor(
       for (const cleanup of cleanups) cleanup();
       settle();
     };
-    const onControl = (): void => {
+    const controlChanged = (): void => {
       if (control.stopped !== undefined) end(() => reject(control.stopped));
       else if (control.cancelled !== undefined) end(resolve);
     };
-    const look = oneAtATime(async () => {
+    const looking = new OneAtATime(async () => {
       try {
         // What came in the last moment counts: its sender was told that it was accepted.
         const late = until !== undefined && clock.now() >= until;
@@ -40,15 +40,20 @@ export async function waitFor(
     });
     const arm = (until: number): void => {
       // A timer may fire a moment before the clock says so, and a clock may be set back.
-      const onTime = (): void => (clock.now() < until ? arm(until) : look());
+      const onTime = (): void => (clock.now() < until ? arm(until) : looking.ask());
       disarm = clock.after(until - clock.now(), onTime);
     };
     let disarm: (() => void) | undefined;
 
-    cleanups.push(control.onChange(onControl), () => disarm?.());
-    if (arrived !== undefined) cleanups.push(tree.onSignal(look));
+    const listener = { controlChanged };
+    control.listen(listener);
+    cleanups.push(
+      () => control.unlisten(listener),
+      () => disarm?.(),
+    );
+    if (arrived !== undefined) cleanups.push(tree.onSignal(() => looking.ask()));
     if (until !== undefined) arm(until);
-    onControl();
-    if (!over) look();
+    controlChanged();
+    if (!over) looking.ask();
   });
 }

@@ -33,7 +33,10 @@ export function draftCommit(at: Omit<RunPosition, "epoch">, draft: RecordDraft, 
   const { ordinal, stepId, phase, value } = draft;
   const { seq, incarnation } = at;
   const unhashed = { seq, ordinal, stepId, phase, incarnation, value, events: writeEvents(draft.events, now) };
-  const record: JournalRecord = { ...unhashed, hash: hashRecord(at.head, at.runId, unhashed) };
+  const { events } = unhashed;
+  const hash = hashRecord(at.head, at.runId, unhashed);
+  // Field by field: an object that is spread and added to takes half as much again, and journals are made of these.
+  const record: JournalRecord = { seq, ordinal, stepId, phase, incarnation, value, events, hash };
   const asks = draft.events.some(aboutRequests);
   const commit: Draft = {
     record,

@@ -79,7 +79,7 @@ export async function askGrants(
     // The journal takes one answer: one that was for something else closes the request all the same.
     if (!minted) grants.answer(requestId, { approve: false, digest: proposed.proposal.argsDigest });
   }
-  const settled = await journal.steps.run(`${at}/settle`, async (step): Promise<Judged[]> => {
+  const settled = await journal.run(`${at}/settle`, async (step): Promise<Judged[]> => {
     const last: Judged[] = [];
     for (const { proposed, one, requestId } of asked) {
       const received = answers.get(requestId);

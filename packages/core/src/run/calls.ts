@@ -7,6 +7,7 @@ import type { DenialCause } from "../gate/denial.ts";
 import type { ToolEffect } from "../gate/facts.ts";
 import { createGrants, type Grants, type Proposal } from "../gate/grants.ts";
 import { askGrants } from "./ask.ts";
+import type { Attempt } from "./attempt.ts";
 import type { Execution } from "./execution.ts";
 import type { CallOutcome, CallRequest, Offer } from "./executor.ts";
 import { createJudge, type Judge, type Judged } from "./judge.ts";
@@ -60,16 +61,23 @@ export interface Calls {
   close(): readonly string[];
 }
 
-export function createCalls(
-  attempt: Pick<CallsOf, "execution" | "journal" | "ctx" | "offer" | "place" | "limits" | "completionTool">,
-  denied: Denied[],
-): Calls {
-  const { execution, ctx } = attempt;
-  const { deps, steps } = execution;
-  const executionId = `${execution.stateId}#${execution.visit}`;
+export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
+  const { execution, executionId, journal, limits, place, denied } = attempt;
+  const { deps, steps, state, offer } = execution;
   const grants = createGrants({ runId: steps.runId, executionId, attempt: ctx.attempt });
   const proposals = new Map<string, Proposal>();
-  const of: CallsOf = { ...attempt, grants, notes: {}, proposalOf: (id) => proposals.get(id) };
+  const of: CallsOf = {
+    execution,
+    journal,
+    ctx,
+    offer,
+    place,
+    limits,
+    completionTool: state.agent?.completionTool ?? "",
+    grants,
+    notes: {},
+    proposalOf: (id) => proposals.get(id),
+  };
   const judge = createJudge(of);
   const repeats = createRepeats();
   const effectOf = (tool: string): ToolEffect => deps.tools.get(tool)?.effect ?? "read";
@@ -132,7 +140,7 @@ interface Settled {
 }
 
 async function settleGroup(of: CallsOf, judge: Judge, at: string, group: Group): Promise<readonly Settled[]> {
-  const first = await of.journal.steps.run(`${at}/judge`, (step) => judge.decide(group, step));
+  const first = await of.journal.run(`${at}/judge`, (step) => judge.decide(group, step));
   const judged = first.some(({ verdict }) => verdict.kind === "ask")
     ? await askGrants(of, judge, at, group, first)
     : first;
@@ -178,7 +186,7 @@ async function runApproved(
     argsDigest: only.proposal.argsDigest,
     prepared: only.intent ?? null,
   };
-  const results = await journal.steps.run(
+  const results = await journal.run(
     `${at}/call`,
     async (step): Promise<Ran[]> => {
       if (!writing) for (const event of announced) step.event(event);

@@ -17,17 +17,6 @@ export interface Entry {
   readonly visit: number;
 }
 
-/** The contexts of one attempt: one for as long as setup is the same. */
-export type ContextOf = (setup: Json) => StageContext;
-
-export function contextsOf(run: RunState, entry: Entry, attempt: number, feedback?: string): ContextOf {
-  let made: StageContext | undefined;
-  return (setup) => {
-    if (made?.setup !== setup) made = stageContext(run, entry, attempt, setup, feedback);
-    return made;
-  };
-}
-
 /** The frozen context of one attempt. */
 export function stageContext(
   run: RunState,

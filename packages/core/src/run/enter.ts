@@ -1,16 +1,13 @@
 import { isJson, type Json, jsonFault } from "../base/json.ts";
 import { ownJson } from "../base/own-json.ts";
 import type { GateAnswer, StageContext } from "../definition/types.ts";
+import type { Attempt } from "./attempt.ts";
 import { cleaned } from "./clean.ts";
-import type { ContextOf } from "./context.ts";
 import type { Execution } from "./execution.ts";
 import type { ActOutcome } from "./executor.ts";
-import type { Limits } from "./limits.ts";
 import { cancelReason } from "./over.ts";
 import { LEFT, leftGate } from "./phase-data.ts";
 import { createPhases, type PhaseHook, type Reading, readGateAnswer } from "./phases.ts";
-import type { Place } from "./place.ts";
-import type { AttemptJournal } from "./scoped-steps.ts";
 import type { Asked, Unanswered } from "./user-code.ts";
 
 /** What the enter step found; recorded, so that hooks and prompts are not asked again on resume. */
@@ -20,29 +17,23 @@ export type Entered = { readonly at: number } & (
 );
 
 /** Setup, Init and CheckGate, in one record: everything up to the first model call. */
-export function enter(
-  execution: Execution,
-  journal: AttemptJournal,
-  limits: Limits,
-  contextOf: ContextOf,
-  attempt: number,
-  feedback: string | undefined,
-): Promise<Entered> {
-  const { state, executor, deps, offer, steps, visit } = execution;
-  return journal.steps.run("enter", async (call): Promise<Entered> => {
+export function enter(attempt: Attempt): Promise<Entered> {
+  const { execution, journal, number, feedback } = attempt;
+  const { state, executor, deps, offer, visit } = execution;
+  return journal.run("enter", async (call): Promise<Entered> => {
     const at = deps.clock.now();
-    const phases = createPhases(journal, steps, limits, call);
-    phases.note("attempt.started", { attempt, visit, ...(feedback === undefined ? {} : { feedback }) });
+    const phases = createPhases(attempt, call);
+    phases.note("attempt.started", { attempt: number, visit, ...(feedback === undefined ? {} : { feedback }) });
 
     const setUp = await phases.through<Json>("stage.setup", {
-      ask: state.setup && (() => state.setup?.(contextOf(null))),
+      ask: state.setup && (() => state.setup?.(attempt.contextWith(null))),
       read: (value) => readOwn(value, "setup"),
       otherwise: null,
       say: () => execution.leftSetup,
     });
     if (setUp.kind !== "answered") return { kind: "out", at, why: cleaned(setUp, deps.secrets) };
     const setup = deps.secrets.json(setUp.value);
-    const ctx = contextOf(setup);
+    const ctx = attempt.contextWith(setup);
 
     const rendered = await phases.through<Json>("stage.init", {
       ask: executor.init && (() => executor.init?.(state, ctx, offer)),
@@ -59,13 +50,11 @@ export function enter(
 
 /** A gate that asks for later is asked again after a durable wait, up to the attempts the state has. */
 export async function passGate(
-  execution: Execution,
-  journal: AttemptJournal,
-  limits: Limits,
+  attempt: Attempt,
   first: GateAnswer,
   ctx: StageContext,
-  place: Place,
 ): Promise<"proceed" | "skipped" | ActOutcome> {
+  const { execution, journal, place } = attempt;
   const { steps } = execution;
   const tries = execution.state.retryPolicy?.maxAttempts ?? 3;
   let asked: Asked<GateAnswer> = { kind: "answered", value: first };
@@ -78,12 +67,12 @@ export async function passGate(
       const message = `checkGate asked to wait ${times} ${times === 1 ? "time" : "times"} and never said proceed`;
       return outOf({ kind: "failed", code: "gate", message });
     }
-    const now = await journal.steps.now(`gate/${times}/now`);
-    await place.whileFree(() => journal.steps.sleepUntil(`gate/${times}/sleep`, now + Math.max(0, value.retryAfterMs)));
+    const now = await journal.now(`gate/${times}/now`);
+    await place.whileFree(() => journal.sleepUntil(`gate/${times}/sleep`, now + Math.max(0, value.retryAfterMs)));
     const reason = cancelReason(steps.signal);
     if (reason !== undefined) return outOf({ kind: "cancelled", reason });
-    asked = await journal.steps.run(`gate/${times}`, async (call) => {
-      const phases = createPhases(journal, steps, limits, call);
+    asked = await journal.run(`gate/${times}`, async (call) => {
+      const phases = createPhases(attempt, call);
       return cleaned(await phases.through("stage.gate", gateHook(execution, ctx)), execution.deps.secrets);
     });
   }

@@ -1,23 +1,24 @@
 import type { Json, JsonObject } from "../base/json.ts";
 import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
-import type { StageContext, StageResult, Usage } from "../definition/types.ts";
+import type { StageContext, StageResult } from "../definition/types.ts";
 import type { Envelope } from "../gate/envelope.ts";
 import type { StepRunner } from "../journal/seam.ts";
 import type { NextDecision } from "../routing/next.ts";
-import { untilGivenUp } from "./act.ts";
+import { ActWait } from "./act.ts";
+import { Attempt, type Attempts } from "./attempt.ts";
 import type { Denied } from "./calls.ts";
-import { contextsOf, type Entry, type RunState } from "./context.ts";
+import type { Entry, RunState } from "./context.ts";
 import type { RunDeps } from "./deps.ts";
 import { type Entered, enter, outOf, passGate } from "./enter.ts";
 import type { ActOutcome, Offer, StateExecutor } from "./executor.ts";
-import { leave } from "./leave.ts";
-import { createLimits, createStopwatch, type Limits, type RunMeter } from "./limits.ts";
+import { type Counted, leave } from "./leave.ts";
+import { ExecutionLimits, type RunMeter } from "./limits.ts";
 import { checkedOutput } from "./output.ts";
 import { cancelReason } from "./over.ts";
 import { ENTERED, leftWith } from "./phase-data.ts";
-import { createPlace, type Place } from "./place.ts";
-import { openScope } from "./scope.ts";
-import { type AttemptJournal, createAttemptJournal } from "./scoped-steps.ts";
+import { Place } from "./place.ts";
+import { OpenScope } from "./scope.ts";
+import { Stopwatch } from "./stopwatch.ts";
 import { addUsage } from "./usage.ts";
 
 /** One entry into one state. */
@@ -46,71 +47,73 @@ export interface ExecutionEnd {
   readonly denied: readonly Denied[];
 }
 
-/** What the attempts of one execution share. */
-interface Attempts {
-  readonly limits: Limits;
-  readonly place: Place;
-  readonly denied: Denied[];
-}
-
 /** Runs a state to its result: attempts of Setup, Init, CheckGate, Act, Assert; then Exit and Next, once. */
 export async function execute(execution: Execution): Promise<ExecutionEnd> {
-  const { state, steps, deps, meter, stateId, visit } = execution;
-  const executionId = `${stateId}#${visit}`;
-  const watch = createStopwatch(deps.clock);
-  const limits = createLimits(state.limits ?? {}, meter, deps.clock, watch);
-  const place = createPlace(deps.slots, [watch, meter.work], steps.signal);
-  const shared: Attempts = { limits, place, denied: [] };
-  const maxAttempts = state.retryPolicy?.maxAttempts ?? 3;
-  let turns = 0;
-  let usage: Usage = { inputTokens: 0, outputTokens: 0 };
-  let startedAt: number | undefined;
+  const { turnsBefore } = execution;
+  const all = attemptsOf(execution);
+  const maxAttempts = execution.state.retryPolicy?.maxAttempts ?? 3;
+  let counted: Counted | undefined;
   let feedback: string | undefined;
   try {
-    for (let attempt = 1; ; attempt += 1) {
-      await place.take();
-      const journal = createAttemptJournal(steps, executionId, attempt);
-      const contextOf = contextsOf(execution.run, execution, attempt, feedback);
-      const entered = await enter(execution, journal, limits, contextOf, attempt, feedback);
-      startedAt ??= entered.at;
-      const ctx = contextOf(entered.kind === "ready" ? entered.setup : null);
-      const outcome = await actOn(execution, journal, entered, ctx, execution.turnsBefore + turns, shared);
-      if (outcome !== "skipped") {
-        turns += outcome.turns;
-        usage = addUsage(usage, outcome.usage);
-      }
-      const counted = { executionId, attempts: attempt, turns, usage, startedAt };
-      const left = await leave(execution, journal, limits, ctx, outcome, counted, attempt < maxAttempts);
+    for (let number = 1; ; number += 1) {
+      await all.place.take();
+      const attempt = new Attempt(all, number, feedback);
+      const entered = await enter(attempt);
+      counted ??= { turns: 0, usage: { inputTokens: 0, outputTokens: 0 }, startedAt: entered.at };
+      const ctx = attempt.contextWith(entered.kind === "ready" ? entered.setup : null);
+      const outcome = await actOn(attempt, entered, ctx, turnsBefore + counted.turns);
+      if (outcome !== "skipped") counted = plus(counted, outcome);
+      const left = await leave(attempt, ctx, outcome, counted, number < maxAttempts);
       if (left.kind === "left") {
-        if (!execution.routed && left.result.status === "failed") place.leaveLast();
-        return { result: left.result, next: left.next ?? undefined, denied: shared.denied };
+        if (!execution.routed && left.result.status === "failed") all.place.leaveLast();
+        return { result: left.result, next: left.next ?? undefined, denied: all.denied };
       }
       feedback = left.feedback;
     }
   } finally {
-    place.leave();
+    all.place.leave();
   }
 }
 
+function attemptsOf(execution: Execution): Attempts {
+  const { state, steps, deps, meter, stateId, visit } = execution;
+  const watch = new Stopwatch(deps.clock);
+  return {
+    execution,
+    executionId: `${stateId}#${visit}`,
+    limits: new ExecutionLimits(state.limits ?? {}, meter, deps.clock, watch),
+    place: new Place(deps.slots, [watch, meter.work], steps.signal),
+    denied: [],
+  };
+}
+
+function plus(counted: Counted, { turns, usage }: ActOutcome): Counted {
+  return { ...counted, turns: counted.turns + turns, usage: addUsage(counted.usage, usage) };
+}
+
 async function actOn(
-  execution: Execution,
-  journal: AttemptJournal,
+  attempt: Attempt,
   entered: Entered,
   ctx: StageContext,
   turnsBefore: number,
-  { limits, place, denied }: Attempts,
 ): Promise<ActOutcome | "skipped"> {
   if (entered.kind === "out") return outOf(entered.why);
-  const gate = await passGate(execution, journal, limits, entered.gate, ctx, place);
+  const gate = await passGate(attempt, entered.gate, ctx);
   if (gate !== "proceed") return gate;
-  const { executor, steps } = execution;
-  const reason = cancelReason(steps.signal);
+  const { execution, journal } = attempt;
+  const { signal } = execution.steps;
+  const reason = cancelReason(signal);
   if (reason !== undefined) return outOf({ kind: "cancelled", reason });
   journal.note("stage.act", ENTERED);
-  const open = openScope({ execution, journal, ctx, place, limits, turnsBefore }, denied);
-  const acting = executor.act(entered.init, open.scope);
-  const acted = await untilGivenUp(acting, open, steps.signal, execution.deps.clock);
-  const cancelled = cancelReason(steps.signal);
+  const open = new OpenScope(attempt, ctx, turnsBefore);
+  const wait = new ActWait(open, signal, execution.deps.clock);
+  let acted: ActOutcome | undefined;
+  try {
+    acted = await wait.outcomeOf(execution.executor.act(entered.init, open.scope));
+  } finally {
+    wait.close();
+  }
+  const cancelled = cancelReason(signal);
   // A token never survives its attempt, whatever the executor still has in its hands.
   for (const requestId of open.close()) {
     journal.note("grant.expired", { requestId, cause: cancelled === undefined ? "attempt_finished" : "cancelled" });

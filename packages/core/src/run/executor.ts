@@ -4,7 +4,7 @@ import type { FailureCode, StageContext, Usage } from "../definition/types.ts";
 import type { ToolEffect } from "../gate/facts.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { SecretFilter } from "../journal/redact.ts";
-import type { StepCall, StepOptions, StepRunner } from "../journal/seam.ts";
+import type { StepCall, StepOptions } from "../journal/seam.ts";
 import type { Limits } from "./limits.ts";
 
 /** Runs states of one kind between their gate and their assert. Found by kind in a table; users may add to it. */
@@ -75,8 +75,8 @@ export interface ScopedSteps {
   run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options?: StepOptions): Promise<T>;
   now(stepId: string): Promise<number>;
   sleepUntil(stepId: string, epochMs: number): Promise<void>;
-  emit: StepRunner["emit"];
-  heard: StepRunner["heard"];
+  emit(channel: string, chunk: Json): void;
+  heard(): boolean;
 }
 
 export interface ActScope {

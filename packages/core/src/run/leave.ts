@@ -3,6 +3,7 @@ import { deepFreeze, type Json, type JsonObject, jsonFault } from "../base/json.
 import type { AssertAnswer, Completed, Failed, StageContext, StageResult, Usage } from "../definition/types.ts";
 import type { EventDraft } from "../journal/events.ts";
 import { decideNext, type NextDecision } from "../routing/next.ts";
+import type { Attempt } from "./attempt.ts";
 import { cleaned } from "./clean.ts";
 import type { Execution } from "./execution.ts";
 import type { ActOutcome } from "./executor.ts";
@@ -19,8 +20,6 @@ export type Left =
 
 /** What the loop counted so far. */
 export interface Counted {
-  readonly executionId: string;
-  readonly attempts: number;
   readonly turns: number;
   readonly usage: Usage;
   /** Epoch milliseconds, by the record of the first attempt. */
@@ -28,11 +27,10 @@ export interface Counted {
 }
 interface Leaving {
   readonly execution: Execution;
-  readonly journal: AttemptJournal;
   readonly limits: Limits;
   readonly ctx: StageContext;
   readonly phases: Phases;
-  readonly base: Omit<Counted, "startedAt"> & { readonly ms: number };
+  readonly base: Pick<Failed, "executionId" | "attempts" | "turns" | "usage" | "ms">;
 }
 
 /** An exit hook that hangs must not keep a cancelled run alive. */
@@ -40,20 +38,19 @@ const EXIT_MS = 5_000;
 
 /** Assert, and when there is no further attempt Exit and Next: one record. */
 export function leave(
-  execution: Execution,
-  journal: AttemptJournal,
-  limits: Limits,
+  attempt: Attempt,
   ctx: StageContext,
   outcome: ActOutcome | "skipped",
   counted: Counted,
   attemptsLeft: boolean,
 ): Promise<Left> {
-  const { steps, deps } = execution;
-  return journal.steps.run("leave", async (call): Promise<Left> => {
-    const { executionId, attempts, turns, usage, startedAt } = counted;
-    const base = { executionId, attempts, turns, usage, ms: deps.clock.now() - startedAt };
-    const phases = createPhases(journal, steps, limits, call);
-    const leaving: Leaving = { execution, journal, limits, ctx, phases, base };
+  const { execution, executionId, journal, limits, number } = attempt;
+  const { deps } = execution;
+  return journal.run("leave", async (call): Promise<Left> => {
+    const { turns, usage, startedAt } = counted;
+    const base = { executionId, attempts: number, turns, usage, ms: deps.clock.now() - startedAt };
+    const phases = createPhases(attempt, call);
+    const leaving: Leaving = { execution, limits, ctx, phases, base };
     const asserted = await assertOn(leaving, withinCaps(leaving, resultOf(leaving, outcome)), attemptsLeft);
     if ("retry" in asserted) {
       const feedback = deps.secrets.text(asserted.retry);

@@ -2,6 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import { SluiceError } from "../base/errors.ts";
 import { nanoUsd, usdOf, usdText } from "../base/money.ts";
 import type { RunLimits, StateLimits } from "../definition/types.ts";
+import { Stopwatch } from "./stopwatch.ts";
 
 /** What model calls used, or may use at most. */
 export type Spending = {
@@ -35,7 +36,7 @@ export function createRunMeter(
   clock: Clock,
   spent: Spending & { readonly workedMs: number },
 ): RunMeter {
-  return { limits, ledger: createLedger(spent), work: createStopwatch(clock, spent.workedMs) };
+  return { limits, ledger: createLedger(spent), work: new Stopwatch(clock, spent.workedMs) };
 }
 
 function createLedger({ tokens, costUsd = 0 }: Spending): Ledger {
@@ -55,30 +56,6 @@ function spend({ tokens, money }: Ledger, used: Spending): void {
 /** A number of tokens or of dollars. What is none would make every comparison with it come out the same, and a cap hold nothing any more. */
 export function isAmount(amount: unknown): amount is number {
   return typeof amount === "number" && Number.isFinite(amount) && amount >= 0;
-}
-
-/** Counts time while at least one user holds it running: a run's clock stops when all of it waits. */
-export interface Stopwatch {
-  readonly ms: () => number;
-  start(): void;
-  stop(): void;
-}
-
-export function createStopwatch(clock: Clock, already = 0): Stopwatch {
-  let total = already;
-  let running = 0;
-  let since = 0;
-  return {
-    ms: () => (running > 0 ? total + clock.now() - since : total),
-    start: () => {
-      if (running === 0) since = clock.now();
-      running += 1;
-    },
-    stop: () => {
-      running -= 1;
-      if (running === 0) total += clock.now() - since;
-    },
-  };
 }
 
 /** A cap that was reached. Plain JSON: it is recorded. */
@@ -118,26 +95,98 @@ export type Worked = {
   readonly runMs: number;
 };
 
-export function createLimits(state: StateLimits, run: RunMeter, clock: Clock, own: Stopwatch): Limits {
-  const ledger = createLedger({ tokens: 0 });
-  let earlierMs = 0;
-  const stateMs = (): number => earlierMs + own.ms();
+/** The limits of one execution; `own` counts its time. */
+export class ExecutionLimits implements Limits {
+  readonly capped: boolean;
+  readonly #clock: Clock;
+  readonly #run: RunMeter;
+  readonly #own: Stopwatch;
+  readonly #ledger = createLedger({ tokens: 0 });
+  readonly #caps: readonly Cap[];
+  readonly #clocks: readonly TimeCap[];
+  /** What the state had worked by the records of an earlier process. */
+  #earlierMs = 0;
+  /** Timers may fire a moment before the clock says so; what a timer has ended stays ended. */
+  #rung: LimitHit | undefined;
 
-  const caps: readonly Cap[] = [
-    ...tokenCap("state", state.maxTokens, ledger.tokens),
-    ...tokenCap("run", run.limits.maxTokens, run.ledger.tokens),
-    ...moneyCap("state", state.maxCostUsd, ledger.money),
-    ...moneyCap("run", run.limits.maxCostUsd, run.ledger.money),
-  ];
-  const clocks: readonly TimeCap[] = [
-    ...timeCap(state.timeoutMs, stateMs, (ms) => `this state may work ${ms} ms`, "state.timeoutMs"),
-    ...timeCap(run.limits.timeoutMs, run.work.ms, (ms) => `the run may work ${ms} ms`, "run.timeoutMs"),
-  ];
-  // Timers may fire a moment before the clock says so; what a timer has ended stays ended.
-  let rung: LimitHit | undefined;
+  constructor(state: StateLimits, run: RunMeter, clock: Clock, own: Stopwatch) {
+    this.#clock = clock;
+    this.#run = run;
+    this.#own = own;
+    this.#caps = [
+      ...tokenCap("state", state.maxTokens, this.#ledger.tokens),
+      ...tokenCap("run", run.limits.maxTokens, run.ledger.tokens),
+      ...moneyCap("state", state.maxCostUsd, this.#ledger.money),
+      ...moneyCap("run", run.limits.maxCostUsd, run.ledger.money),
+    ];
+    this.#clocks = [
+      ...timeCap("state", state.timeoutMs, () => this.#stateMs()),
+      ...timeCap("run", run.limits.timeoutMs, () => run.work.ms()),
+    ];
+    this.capped = this.#caps.length > 0;
+  }
 
-  const refusal = (asked: Spending): LimitHit | undefined => {
-    for (const cap of caps) {
+  reserve(asked: Spending): ReturnType<Limits["reserve"]> {
+    const hit = noAmount(asked) ?? this.#refusal(asked);
+    if (hit !== undefined) return { ok: false, ...hit };
+    const { tokens } = asked;
+    const money = nanoUsd(asked.costUsd ?? 0);
+    const run = this.#run.ledger;
+    const ledgers = [this.#ledger, run];
+    for (const ledger of ledgers) {
+      ledger.tokens.reserved += tokens;
+      ledger.money.reserved += money;
+    }
+    let settled = false;
+    return {
+      ok: true,
+      settle: (used = asked) => {
+        if (settled) return;
+        settled = true;
+        for (const ledger of ledgers) {
+          ledger.tokens.reserved -= tokens;
+          ledger.money.reserved -= money;
+        }
+        // The state's own account is kept by `spent`, which is told on replay too.
+        spend(run, used);
+      },
+    };
+  }
+
+  late(): LimitHit | undefined {
+    return this.#rung ?? this.#clocks.find(({ left }) => left() <= 0)?.hit;
+  }
+
+  overspent(): LimitHit | undefined {
+    const cap = this.#caps.find(({ account, max }) => account.spent > max);
+    return cap?.hit(`${cap.text(cap.account.spent)} used`, 0);
+  }
+
+  timed<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const [first, ...others] = this.#clocks;
+    if (first === undefined) return work(signal);
+    const next = others.reduce((nearest, cap) => (cap.left() < nearest.left() ? cap : nearest), first);
+    return this.#inTime(next, signal, work);
+  }
+
+  worked(): Worked {
+    return { stateMs: this.#stateMs(), runMs: this.#run.work.ms() };
+  }
+
+  atLeast({ stateMs }: Worked): void {
+    this.#earlierMs += Math.max(0, stateMs - this.#stateMs());
+  }
+
+  spent(spending: Spending): void {
+    spend(this.#ledger, spending);
+  }
+
+  #stateMs(): number {
+    return this.#earlierMs + this.#own.ms();
+  }
+
+  #refusal(asked: Spending): LimitHit | undefined {
+    for (const cap of this.#caps) {
       const amount = cap.of(asked);
       const { spent, reserved, unknown } = cap.account;
       if (unknown) return cap.hit(cap.blind, 0);
@@ -146,64 +195,24 @@ export function createLimits(state: StateLimits, run: RunMeter, clock: Clock, ow
         return cap.hit(`${cap.text(spent)} used, ${cap.text(reserved + amount)} more could be`, amount);
     }
     return undefined;
-  };
+  }
 
-  return {
-    capped: caps.length > 0,
-    reserve(asked) {
-      const hit = noAmount(asked) ?? refusal(asked);
-      if (hit !== undefined) return { ok: false, ...hit };
-      const tokens = asked.tokens;
-      const money = nanoUsd(asked.costUsd ?? 0);
-      for (const { tokens: t, money: m } of [ledger, run.ledger]) {
-        t.reserved += tokens;
-        m.reserved += money;
-      }
-      let settled = false;
-      return {
-        ok: true,
-        settle: (used = asked) => {
-          if (settled) return;
-          settled = true;
-          for (const { tokens: t, money: m } of [ledger, run.ledger]) {
-            t.reserved -= tokens;
-            m.reserved -= money;
-          }
-          // The state's own account is kept by `spent`, which is told on replay too.
-          spend(run.ledger, used);
-        },
-      };
-    },
-    late: () => rung ?? clocks.find(({ left }) => left() <= 0)?.hit,
-    overspent: () => {
-      const cap = caps.find(({ account, max }) => account.spent > max);
-      return cap?.hit(`${cap.text(cap.account.spent)} used`, 0);
-    },
-    async timed(signal, work) {
-      const [first, ...others] = clocks;
-      if (first === undefined) return await work(signal);
-      const next = others.reduce((nearest, cap) => (cap.left() < nearest.left() ? cap : nearest), first);
-      const both = new AbortController();
-      const onAbort = (): void => both.abort(signal.reason);
-      if (signal.aborted) onAbort();
-      else signal.addEventListener("abort", onAbort, { once: true });
-      const disarm = clock.after(Math.max(0, next.left()), () => {
-        rung ??= next.hit;
-        both.abort(new SluiceError("Cancellation", "timeout", next.hit.message));
-      });
-      try {
-        return await work(both.signal);
-      } finally {
-        disarm();
-        signal.removeEventListener("abort", onAbort);
-      }
-    },
-    worked: () => ({ stateMs: stateMs(), runMs: run.work.ms() }),
-    atLeast: ({ stateMs: recorded }) => {
-      earlierMs += Math.max(0, recorded - stateMs());
-    },
-    spent: (spending) => spend(ledger, spending),
-  };
+  async #inTime<T>(cap: TimeCap, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const both = new AbortController();
+    const onAbort = (): void => both.abort(signal.reason);
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
+    const disarm = this.#clock.after(Math.max(0, cap.left()), () => {
+      this.#rung ??= cap.hit;
+      both.abort(new SluiceError("Cancellation", "timeout", cap.hit.message));
+    });
+    try {
+      return await work(both.signal);
+    } finally {
+      disarm();
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
 }
 
 /** A cap on tokens or money. */
@@ -276,12 +285,8 @@ interface TimeCap {
   left(): number;
 }
 
-function timeCap(
-  ms: number | undefined,
-  worked: () => number,
-  say: (ms: number) => string,
-  limit: string,
-): readonly TimeCap[] {
+function timeCap(whose: Whose, ms: number | undefined, worked: () => number): readonly TimeCap[] {
   if (ms === undefined) return NONE;
-  return [{ hit: { code: "timeout", message: say(ms), limit }, left: () => ms - worked() }];
+  const message = `${WHO[whose]} may work ${ms} ms`;
+  return [{ hit: { code: "timeout", message, limit: `${whose}.timeoutMs` }, left: () => ms - worked() }];
 }

@@ -19,7 +19,7 @@ export async function checkedOutput(
   const outcome = readOutcome(kind, acted);
   if (schema === undefined || outcome.status !== "completed") return outcome;
   const { turns, usage, output } = outcome;
-  const checked = await journal.steps.run("output", () => check(schema, output));
+  const checked = await journal.run("output", () => check(schema, output));
   if (checked.ok) return { status: "completed", output: checked.output, turns, usage };
   return { status: "failed", code: "schema", message: `the output does not fit: ${checked.why}`, turns, usage };
 }

@@ -1,11 +1,10 @@
 import type { JsonObject } from "../base/json.ts";
 import type { AssertAnswer, GateAnswer } from "../definition/types.ts";
 import type { EventType } from "../journal/events.ts";
-import type { StepCall, StepRunner } from "../journal/seam.ts";
-import type { Limits } from "./limits.ts";
+import type { StepCall } from "../journal/seam.ts";
+import type { Attempt } from "./attempt.ts";
 import { cancelReason } from "./over.ts";
 import { ENTERED, leftWith } from "./phase-data.ts";
-import type { AttemptJournal } from "./scoped-steps.ts";
 import { type Asked, askUserCode } from "./user-code.ts";
 
 type PhaseEvent = Extract<EventType, `stage.${string}`>;
@@ -35,13 +34,14 @@ export interface Phases {
   through<T>(type: PhaseEvent, hook: PhaseHook<T>): Asked<T> | Promise<Asked<T>>;
 }
 
-export function createPhases(journal: AttemptJournal, steps: StepRunner, limits: Limits, call: StepCall): Phases {
+export function createPhases({ journal, execution, limits }: Attempt, call: StepCall): Phases {
+  const { signal } = execution.steps;
   const note = (type: EventType, data: JsonObject): void => call.event(journal.event(type, data));
   const ask = <T>(type: PhaseEvent, { ask, otherwise }: PhaseHook<T>): Asked<unknown> | Promise<Asked<unknown>> => {
-    const cancelled = cancelReason(steps.signal);
+    const cancelled = cancelReason(signal);
     if (cancelled !== undefined) return { kind: "cancelled", reason: cancelled };
     if (ask === undefined) return { kind: "answered", value: otherwise };
-    return askUserCode(CODE_OF[type] ?? type, steps.signal, limits, ask);
+    return askUserCode(CODE_OF[type] ?? type, signal, limits, ask);
   };
   const leave = <T>(type: PhaseEvent, hook: PhaseHook<T>, given: Asked<unknown>): Asked<T> => {
     const asked = readAnswer(hook, given);

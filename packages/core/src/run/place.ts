@@ -1,43 +1,48 @@
-import type { Stopwatch } from "./limits.ts";
 import type { Slot, Slots } from "./slots.ts";
+import type { Stopwatch } from "./stopwatch.ts";
 
 /** One execution's place among the session's stages at work. Its clocks run while it holds the place. */
-export interface Place {
-  take(): Promise<void>;
-  /** Waits for people, timers and joins happen without the place and outside every timeout. */
-  whileFree<T>(wait: () => Promise<T>): Promise<T>;
-  leave(): void;
-  /** Leaves, but lets nobody in before the end of this execution has been heard: that of a sibling may end all others. */
-  leaveLast(): void;
-}
+export class Place {
+  readonly #slots: Slots;
+  readonly #clocks: readonly Stopwatch[];
+  readonly #signal: AbortSignal;
+  #slot: Slot | undefined;
 
-export function createPlace(slots: Slots, clocks: readonly Stopwatch[], signal: AbortSignal): Place {
-  let slot: Slot | undefined;
-  const take = async (): Promise<void> => {
-    if (slot !== undefined) return;
-    slot = await slots.take(signal);
+  constructor(slots: Slots, clocks: readonly Stopwatch[], signal: AbortSignal) {
+    this.#slots = slots;
+    this.#clocks = clocks;
+    this.#signal = signal;
+  }
+
+  async take(): Promise<void> {
+    if (this.#slot !== undefined) return;
+    this.#slot = await this.#slots.take(this.#signal);
     // A cancelled execution gets no place, and needs none to be taken down.
-    if (slot !== undefined) for (const clock of clocks) clock.start();
-  };
-  const giveUp = (): Slot | undefined => {
-    const held = slot;
-    if (held !== undefined) for (const clock of clocks) clock.stop();
-    slot = undefined;
+    if (this.#slot !== undefined) for (const clock of this.#clocks) clock.start();
+  }
+
+  /** Waits for people, timers and joins happen without the place and outside every timeout. */
+  async whileFree<T>(wait: () => Promise<T>): Promise<T> {
+    this.leave();
+    const value = await wait();
+    await this.take();
+    return value;
+  }
+
+  leave(): void {
+    this.#giveUp()?.free();
+  }
+
+  /** Leaves, but lets nobody in before the end of this execution has been heard: that of a sibling may end all others. */
+  leaveLast(): void {
+    const held = this.#giveUp();
+    if (held !== undefined) setImmediate(() => held.free());
+  }
+
+  #giveUp(): Slot | undefined {
+    const held = this.#slot;
+    if (held !== undefined) for (const clock of this.#clocks) clock.stop();
+    this.#slot = undefined;
     return held;
-  };
-  const leave = (): void => giveUp()?.free();
-  return {
-    take,
-    leave,
-    leaveLast: () => {
-      const held = giveUp();
-      if (held !== undefined) setImmediate(held.free);
-    },
-    whileFree: async (wait) => {
-      leave();
-      const value = await wait();
-      await take();
-      return value;
-    },
-  };
+  }
 }

@@ -6,7 +6,6 @@ import { compileEnvelope, envelopeOf } from "../gate/envelope.ts";
 import { sharedData } from "../journal/event-data.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
 import { type ChoiceReading, resolveChoice } from "../routing/choice.ts";
-import type { NextDecision } from "../routing/next.ts";
 import type { RunState } from "./context.ts";
 import type { RunDeps } from "./deps.ts";
 import { type Execution, type ExecutionEnd, execute } from "./execution.ts";
@@ -40,11 +39,11 @@ export function pipelineProgram(
   states: PreparedStates = prepareStates(spec, deps.tools),
 ): RunProgram {
   const run: RunOf = { spec, deps, meter, states };
-  return async (steps, input) => {
+  return (steps, input) => {
     const sibling = field(input, "sibling");
     return typeof sibling === "string" && steps.runId.includes("/")
-      ? await runSibling(run, steps, sibling, input)
-      : await runRoutes(run, steps, input);
+      ? runSibling(run, steps, sibling, input)
+      : runRoutes(run, steps, input);
   };
 }
 
@@ -58,18 +57,23 @@ interface Walk {
   readonly of: RunOf;
   readonly steps: StepRunner;
   readonly account: RunAccount;
-  readonly visits: Map<string, number>;
-  readonly turns: Map<string, number>;
+  readonly seen: Map<string, Seen>;
   run: RunState;
   /** Routes taken. */
   hops: number;
   forks: number;
 }
+/** What a run knows of the entries of one state. */
+interface Seen {
+  visits: number;
+  turns: number;
+}
 interface At {
   readonly state: string;
   readonly input: Json;
 }
-type Step = { readonly at: At } | { readonly end: ProgramEnd };
+type Ending = { readonly end: ProgramEnd };
+type Step = { readonly at: At } | Ending;
 
 /** Follows the routes, one state after the other, until a choice ends the run. Iterative: a run may have thousands of hops. */
 async function runRoutes(of: RunOf, steps: StepRunner, runInput: Json): Promise<ProgramEnd> {
@@ -78,8 +82,7 @@ async function runRoutes(of: RunOf, steps: StepRunner, runInput: Json): Promise<
     of,
     steps,
     account: { stages: [], denied: [], usage: { inputTokens: 0, outputTokens: 0 } },
-    visits: new Map(),
-    turns: new Map(),
+    seen: new Map(),
     run: { runInput, upstream: {}, context: spec.context },
     hops: 0,
     forks: 0,
@@ -88,7 +91,9 @@ async function runRoutes(of: RunOf, steps: StepRunner, runInput: Json): Promise<
   if (!first.ok) return endOf(walk.account, { kind: "fail", code: "input_invalid", reason: first.reason }, []);
   let at: At = { state: spec.initial, input: first.input };
   for (;;) {
-    const step = await throughState(walk, at);
+    const execution = entryTo(walk, at);
+    if ("end" in execution) return execution.end;
+    const step = await follow(walk, execution, await execute(execution));
     if ("end" in step) return step.end;
     at = step.at;
   }
@@ -111,41 +116,30 @@ async function initialInput(
     : { ok: false, reason: "the initial state takes no input" };
 }
 
-/** One state and what it decided, forks included. */
-async function throughState(walk: Walk, at: At): Promise<Step> {
-  const { of, steps, account } = walk;
-  const stop = cancelledEnd(walk) ?? overCap(walk, at.state);
+/** The next entry into a state, unless the run ends before it. */
+function entryTo(walk: Walk, { state, input }: At): Execution | Ending {
+  const stop = cancelledEnd(walk) ?? overCap(walk, state);
   if (stop !== undefined) return stop;
-  const entry = {
-    input: at.input,
-    visit: visitsOf(walk, at.state),
-    turnsBefore: walk.turns.get(at.state) ?? 0,
-    routed: true,
-  };
-  const execution = executionOf(of, steps, at.state, walk.run, entry);
-  const ended = await execute(execution);
-  addTo(walk, at.state, ended);
-  const { result } = ended;
-  if (result.status === "cancelled") return { end: endOf(account, { kind: "cancel", reason: result.reason }, []) };
-  if (result.status === "completed") {
-    walk.run = { ...walk.run, upstream: { ...walk.run.upstream, [at.state]: result.output } };
-  }
-  return await follow(walk, execution, result, ended.next);
+  const { visits, turns } = seenOf(walk, state);
+  return executionOf(walk.of, walk.steps, state, walk.run, { input, visit: visits, turnsBefore: turns, routed: true });
 }
 
-/** Follows a choice to the next state or to the end of the run. A fork that failed is asked about again, as a failure. */
-async function follow(
-  walk: Walk,
-  execution: Execution,
-  ended: StageResult<Json>,
-  decided: NextDecision | undefined,
-): Promise<Step> {
+/**
+ * Takes what a state came to, and follows its choice to the next state or to the end of the run, forks included. A fork that
+ * failed is asked about again, as a failure.
+ */
+async function follow(walk: Walk, execution: Execution, ended: ExecutionEnd): Promise<Step> {
   const { account } = walk;
-  let result = ended;
-  let next = decided;
+  const { stateId } = execution;
+  let { result, next } = ended;
+  addTo(walk, stateId, ended);
+  if (result.status === "cancelled") return { end: endOf(account, { kind: "cancel", reason: result.reason }, []) };
+  if (result.status === "completed") {
+    walk.run = { ...walk.run, upstream: { ...walk.run.upstream, [stateId]: result.output } };
+  }
   for (;;) {
     if (next === undefined) {
-      const reason = `state ${execution.stateId} ended without a choice`;
+      const reason = `state ${stateId} ended without a choice`;
       return { end: endOf(account, { kind: "fail", reason }, []) };
     }
     const { choice } = next;
@@ -170,11 +164,8 @@ async function follow(
   }
 }
 
-async function throughFork(
-  walk: Walk,
-  choice: ForkChoice,
-): Promise<(Forked & { readonly fork: Fork }) | { readonly end: ProgramEnd }> {
-  const { of, steps, visits, turns } = walk;
+async function throughFork(walk: Walk, choice: ForkChoice): Promise<(Forked & { readonly fork: Fork }) | Ending> {
+  const { of, steps } = walk;
   for (const { state } of choice.siblings) {
     const stop = cancelledEnd(walk) ?? overCap(walk, state);
     if (stop !== undefined) return stop;
@@ -183,36 +174,38 @@ async function throughFork(
   const fork: Fork = {
     id: `fan-${walk.forks}`,
     choice,
-    visitOf: (state) => visits.get(state) ?? 1,
-    turnsOf: (state) => turns.get(state) ?? 0,
+    visitOf: (state) => seenOf(walk, state).visits,
+    turnsOf: (state) => seenOf(walk, state).turns,
   };
   const forked = await runFanOut(of.spec, steps, walk.run, fork);
   for (const [key, child] of forked.children) addTo(walk, key, child);
   return cancelledEnd(walk) ?? { ...forked, fork };
 }
 
-function cancelledEnd({ steps, account }: Walk): { readonly end: ProgramEnd } | undefined {
+function cancelledEnd({ steps, account }: Walk): Ending | undefined {
   const reason = cancelReason(steps.signal);
   return reason === undefined ? undefined : { end: endOf(account, { kind: "cancel", reason }, []) };
 }
 
 /** Counts an entry; the end of the run when a cap says so. Caps are failures, never silent successes. */
-function overCap(walk: Walk, state: string): { readonly end: ProgramEnd } | undefined {
+function overCap(walk: Walk, state: string): Ending | undefined {
   const { spec } = walk.of;
   const maxVisits = spec.limits.maxVisits ?? 10;
   const maxHops = spec.limits.maxHops ?? 10 * spec.states.size;
-  const visit = visitsOf(walk, state) + 1;
-  walk.visits.set(state, visit);
+  const seen = seenOf(walk, state);
+  seen.visits += 1;
   if (walk.hops > maxHops) return overLimit(walk, "maxHops", `the run took ${maxHops} routes without an end`);
-  if (visit > maxVisits) return overLimit(walk, "maxVisits", `state ${state} was entered ${maxVisits} times`);
+  if (seen.visits > maxVisits) return overLimit(walk, "maxVisits", `state ${state} was entered ${maxVisits} times`);
   return undefined;
 }
 
-function visitsOf({ visits }: Walk, state: string): number {
-  return visits.get(state) ?? 0;
+function seenOf({ seen }: Walk, state: string): Seen {
+  const known = seen.get(state) ?? { visits: 0, turns: 0 };
+  seen.set(state, known);
+  return known;
 }
 
-function overLimit({ account }: Walk, limit: "maxHops" | "maxVisits", message: string): { readonly end: ProgramEnd } {
+function overLimit({ account }: Walk, limit: "maxHops" | "maxVisits", message: string): Ending {
   const code = limit === "maxHops" ? "limit_hops" : "limit_visits";
   const reached = { type: "limit.reached", data: { limit, message } } as const;
   return { end: endOf(account, { kind: "fail", reason: message, code }, [reached]) };
@@ -270,9 +263,11 @@ function executionOf(
   }
   const { state, envelope, offer, leftSetup } = prepared;
   const { input, visit, turnsBefore, routed } = entry;
-  const here = { runId: steps.runId, workspace: deps.workspace.root, input, visit };
   return {
-    ...here,
+    runId: steps.runId,
+    workspace: deps.workspace.root,
+    input,
+    visit,
     spec,
     stateId,
     state,
@@ -289,8 +284,9 @@ function executionOf(
   };
 }
 
-function addTo({ account, turns }: Walk, state: string, ended: ExecutionEnd): void {
-  turns.set(state, (turns.get(state) ?? 0) + ended.result.turns);
+function addTo(walk: Walk, state: string, ended: ExecutionEnd): void {
+  const { account } = walk;
+  seenOf(walk, state).turns += ended.result.turns;
   account.stages.push(ended.result);
   account.denied.push(...ended.denied);
   account.usage = addUsage(account.usage, ended.result.usage);

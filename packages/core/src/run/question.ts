@@ -25,7 +25,7 @@ export async function askQuestion(of: CallsOf, at: string, runnable: Runnable): 
     return ran;
   };
 
-  const opened = await journal.steps.run(`${at}/question`, async (step): Promise<Opened> => {
+  const opened = await journal.run(`${at}/question`, async (step): Promise<Opened> => {
     const unasked = (code: string, message: string): Opened => ({
       kind: "unasked",
       ran: finished(none(code, message), step),
@@ -50,7 +50,7 @@ export async function askQuestion(of: CallsOf, at: string, runnable: Runnable): 
   const { at: openedAt, digest, body } = opened;
   const request: OpenRequest = { requestId, runId: steps.runId, kind: "askUser", digest, body, openedAt };
   const received = await awaitAnswer(of, request);
-  return await journal.steps.run(`${at}/answer`, async (step): Promise<Ran> => {
+  return await journal.run(`${at}/answer`, async (step): Promise<Ran> => {
     if (received === undefined) {
       step.event(journal.event("request.expired", { requestId, cause: "cancelled" }));
       return finished(none("cancelled", "the run was cancelled while this waited for an answer"), step);

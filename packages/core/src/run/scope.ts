@@ -1,93 +1,115 @@
 import { SluiceError } from "../base/errors.ts";
+import type { Json } from "../base/json.ts";
 import type { StageContext } from "../definition/types.ts";
-import { type Calls, createCalls, type Denied } from "./calls.ts";
-import type { Execution } from "./execution.ts";
-import type { ActScope } from "./executor.ts";
-import type { Limits } from "./limits.ts";
-import type { Place } from "./place.ts";
+import type { StepCall, StepOptions } from "../journal/seam.ts";
+import type { Attempt } from "./attempt.ts";
+import { type Calls, createCalls } from "./calls.ts";
+import type { ActScope, ScopedSteps } from "./executor.ts";
 import type { AttemptJournal } from "./scoped-steps.ts";
 
-interface ScopeParts {
-  readonly execution: Execution;
-  readonly journal: AttemptJournal;
-  readonly ctx: StageContext;
-  readonly place: Place;
-  readonly limits: Limits;
-  /** Turns of this state before this attempt. */
-  readonly turnsBefore: number;
-}
-
-/** The loop's side of a scope. */
-export interface OpenScope {
-  readonly scope: ActScope;
-  /** Whether something the executor asked for is at work. */
-  busy(): boolean;
-  /** Calls back when `busy` may have changed. */
-  onBusy(listener: () => void): void;
-  /** Ends the attempt for its executor: it can ask for nothing more. Returns the requests that were never settled. */
-  close(): readonly string[];
-}
-
 /** What an executor gets for one attempt: steps, calls through the gate, limits. Nothing else reaches a tool or a person. */
-export function openScope(parts: ScopeParts, denied: Denied[]): OpenScope {
-  const { execution, journal, ctx, place, limits, turnsBefore } = parts;
-  const { state, stateId, visit, steps, deps, offer } = execution;
-  const executionId = `${stateId}#${visit}`;
-  const completionTool = state.agent?.completionTool ?? "";
+export class OpenScope {
+  readonly scope: ActScope;
+  readonly #attempt: Attempt;
   // Made at the first call: a stage that only thinks pays for no grants.
-  let calls: Calls | undefined;
-  let closed = false;
-  let working = 0;
-  let changed: (() => void) | undefined;
+  #calls: Calls | undefined;
+  #closed = false;
+  #working = 0;
+  #changed: (() => void) | undefined;
 
-  const during = async <T>(work: () => Promise<T>): Promise<T> => {
-    if (closed) throw new SluiceError("Host", "attempt_over", `attempt ${ctx.attempt} of ${executionId} has ended`);
-    working += 1;
-    changed?.();
-    try {
-      return await work();
-    } finally {
-      working -= 1;
-      changed?.();
+  /** `turnsBefore` are the turns of this state before this attempt. */
+  constructor(attempt: Attempt, ctx: StageContext, turnsBefore: number) {
+    const { execution, executionId, journal, place, limits } = attempt;
+    const { state, stateId, steps, deps, offer } = execution;
+    this.#attempt = attempt;
+    this.scope = {
+      steps: new StepsInScope(this, journal),
+      state,
+      stateId,
+      executionId,
+      ctx,
+      turnsBefore,
+      offer,
+      limits,
+      signal: steps.signal,
+      secrets: deps.secrets,
+      calls: (turn, requests) => this.during(async () => await this.#callsNow().run(turn, requests)),
+      wait: (stepId, until) => this.during(() => place.whileFree(() => journal.sleepUntil(stepId, until))),
+      note: ({ type, data }) => journal.note(type, data),
+    };
+  }
+
+  /** Counts work that the executor asked for, from its beginning until it settles. */
+  during<T>(work: () => Promise<T>): Promise<T> {
+    const { executionId, ctx } = this.scope;
+    if (this.#closed) {
+      const message = `attempt ${ctx.attempt} of ${executionId} has ended`;
+      return Promise.reject(new SluiceError("Host", "attempt_over", message));
     }
+    this.#working += 1;
+    this.#changed?.();
+    const working = work();
+    working.then(this.#ended, this.#ended);
+    return working;
+  }
+
+  /** Whether something the executor asked for is at work. */
+  busy(): boolean {
+    return this.#working > 0;
+  }
+
+  /** Calls back when `busy` may have changed. */
+  onBusy(listener: () => void): void {
+    this.#changed = listener;
+  }
+
+  /** Ends the attempt for its executor: it can ask for nothing more. Returns the requests that were never settled. */
+  close(): readonly string[] {
+    this.#closed = true;
+    this.#changed = undefined;
+    return this.#calls?.close() ?? [];
+  }
+
+  readonly #ended = (): void => {
+    this.#working -= 1;
+    this.#changed?.();
   };
 
-  const scope: ActScope = {
-    steps: {
-      incarnation: steps.incarnation,
-      run: (stepId, fn, options) => during(() => journal.steps.run(stepId, fn, options)),
-      now: (stepId) => during(() => journal.steps.now(stepId)),
-      sleepUntil: (stepId, epochMs) => during(() => journal.steps.sleepUntil(stepId, epochMs)),
-      emit: journal.steps.emit,
-      heard: journal.steps.heard,
-    },
-    state,
-    stateId,
-    executionId,
-    ctx,
-    turnsBefore,
-    offer,
-    limits,
-    signal: steps.signal,
-    calls: (turn, requests) =>
-      during(() => {
-        calls ??= createCalls({ execution, journal, ctx, offer, place, limits, completionTool }, denied);
-        return calls.run(turn, requests);
-      }),
-    wait: (stepId, until) => during(() => place.whileFree(() => journal.steps.sleepUntil(stepId, until))),
-    secrets: deps.secrets,
-    note: ({ type, data }) => journal.note(type, data),
-  };
-  return {
-    scope,
-    busy: () => working > 0,
-    onBusy: (listener) => {
-      changed = listener;
-    },
-    close: () => {
-      closed = true;
-      changed = undefined;
-      return calls?.close() ?? [];
-    },
-  };
+  #callsNow(): Calls {
+    this.#calls ??= createCalls(this.#attempt, this.scope.ctx);
+    return this.#calls;
+  }
+}
+
+/** The attempt's steps, for as long as its scope is open. */
+class StepsInScope implements ScopedSteps {
+  readonly incarnation: string;
+  readonly #open: OpenScope;
+  readonly #journal: AttemptJournal;
+
+  constructor(open: OpenScope, journal: AttemptJournal) {
+    this.incarnation = journal.incarnation;
+    this.#open = open;
+    this.#journal = journal;
+  }
+
+  run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options?: StepOptions): Promise<T> {
+    return this.#open.during(() => this.#journal.run(stepId, fn, options));
+  }
+
+  now(stepId: string): Promise<number> {
+    return this.#open.during(() => this.#journal.now(stepId));
+  }
+
+  sleepUntil(stepId: string, epochMs: number): Promise<void> {
+    return this.#open.during(() => this.#journal.sleepUntil(stepId, epochMs));
+  }
+
+  emit(channel: string, chunk: Json): void {
+    this.#journal.emit(channel, chunk);
+  }
+
+  heard(): boolean {
+    return this.#journal.heard();
+  }
 }

@@ -1,57 +1,65 @@
-import type { JsonObject } from "../base/json.ts";
+import type { Json, JsonObject } from "../base/json.ts";
 import type { EventDraft, EventType } from "../journal/events.ts";
-import type { StepRunner } from "../journal/seam.ts";
+import type { StepCall, StepOptions, StepRunner } from "../journal/seam.ts";
 import type { ScopedSteps } from "./executor.ts";
 
 /** Steps and events of one attempt. */
-export interface AttemptJournal {
-  readonly steps: ScopedSteps;
+export class AttemptJournal implements ScopedSteps {
+  readonly incarnation: string;
+  readonly #steps: StepRunner;
+  readonly #executionId: string;
+  readonly #attempt: number;
+  readonly #prefix: string;
+  #noted: EventDraft[] | undefined;
+
+  constructor(steps: StepRunner, executionId: string, attempt: number) {
+    this.incarnation = steps.incarnation;
+    this.#steps = steps;
+    this.#executionId = executionId;
+    this.#attempt = attempt;
+    this.#prefix = `${executionId}/a${attempt}/`;
+  }
+
   /** An event of this attempt, for a record that is being made. */
-  event(type: EventType, data: JsonObject): EventDraft;
+  event(type: EventType, data: JsonObject): EventDraft {
+    return { type, executionId: this.#executionId, attempt: this.#attempt, data };
+  }
+
   /** An event that rides along with the attempt's next record: a commit of its own would buy nothing. */
-  note(type: EventType, data: JsonObject): void;
-  /** The noted events that no record has taken yet. */
-  rest(): readonly EventDraft[];
-}
+  note(type: EventType, data: JsonObject): void {
+    this.#noted ??= [];
+    this.#noted.push(this.event(type, data));
+  }
 
-export function createAttemptJournal(steps: StepRunner, executionId: string, attempt: number): AttemptJournal {
-  const prefix = `${executionId}/a${attempt}/`;
-  let noted: EventDraft[] = [];
-  const rest = (): readonly EventDraft[] => {
-    const taken = noted;
-    noted = [];
-    return taken;
-  };
-  const event = (type: EventType, data: JsonObject): EventDraft => ({ type, executionId, attempt, data });
+  run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options: StepOptions = {}): Promise<T> {
+    const id = this.#prefix + stepId;
+    const riders = this.#noted;
+    if (riders === undefined) return this.#steps.run(id, fn, options);
+    this.#noted = undefined;
+    const { open } = options;
+    if (open !== undefined) {
+      return this.#steps.run(id, fn, { ...options, open: { ...open, events: [...riders, ...open.events] } });
+    }
+    const withRiders = (call: StepCall): Promise<T> | T => {
+      for (const rider of riders) call.event(rider);
+      return fn(call);
+    };
+    return this.#steps.run(id, withRiders, options);
+  }
 
-  return {
-    event,
-    note: (type, data) => {
-      noted.push(event(type, data));
-    },
-    rest,
-    steps: {
-      incarnation: steps.incarnation,
-      run: (stepId, fn, options = {}) => {
-        const riders = rest();
-        if (options.open !== undefined) {
-          const events = riders.length === 0 ? options.open.events : [...riders, ...options.open.events];
-          return steps.run(prefix + stepId, fn, { ...options, open: { ...options.open, events } });
-        }
-        if (riders.length === 0) return steps.run(prefix + stepId, fn, options);
-        return steps.run(
-          prefix + stepId,
-          (call) => {
-            for (const rider of riders) call.event(rider);
-            return fn(call);
-          },
-          options,
-        );
-      },
-      now: (stepId) => steps.now(prefix + stepId),
-      sleepUntil: (stepId, epochMs) => steps.sleepUntil(prefix + stepId, epochMs),
-      emit: steps.emit,
-      heard: steps.heard,
-    },
-  };
+  now(stepId: string): Promise<number> {
+    return this.#steps.now(this.#prefix + stepId);
+  }
+
+  sleepUntil(stepId: string, epochMs: number): Promise<void> {
+    return this.#steps.sleepUntil(this.#prefix + stepId, epochMs);
+  }
+
+  emit(channel: string, chunk: Json): void {
+    this.#steps.emit(channel, chunk);
+  }
+
+  heard(): boolean {
+    return this.#steps.heard();
+  }
 }

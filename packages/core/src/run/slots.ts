@@ -16,18 +16,14 @@ export function createSlots(size: number): Slots {
   const waiting = new Set<() => void>();
   let taken = 0;
 
+  const freed = (): void => {
+    taken -= 1;
+    const [next] = waiting;
+    next?.();
+  };
   const slot = (): Slot => {
-    let held = true;
     taken += 1;
-    return {
-      free: () => {
-        if (!held) return;
-        held = false;
-        taken -= 1;
-        const [next] = waiting;
-        next?.();
-      },
-    };
+    return new TakenSlot(freed);
   };
   const wait = (signal: AbortSignal): Promise<Slot | undefined> =>
     new Promise((resolve) => {
@@ -49,4 +45,18 @@ export function createSlots(size: number): Slots {
       return taken < size && waiting.size === 0 ? slot() : await wait(signal);
     },
   };
+}
+
+class TakenSlot implements Slot {
+  #freed: (() => void) | undefined;
+
+  constructor(freed: () => void) {
+    this.#freed = freed;
+  }
+
+  free(): void {
+    const freed = this.#freed;
+    this.#freed = undefined;
+    freed?.();
+  }
 }

@@ -1,18 +1,22 @@
 import type { Offer, StageContext } from "@sluice/core";
 
-/** The first two messages of a stage's transcript. Recorded at Init, so that a resumed run sends what was sent. */
-export type Opening = { readonly system: string; readonly first: string };
+/** Makes system messages: what a stage's prompt says and then its contract. Most prompts always say the same: one text then. */
+export function systemMessages(contract: string): (prompt: string) => string {
+  let last: { readonly prompt: string; readonly system: string } | undefined;
+  return (prompt) => {
+    if (prompt !== last?.prompt) last = { prompt, system: `${prompt.trim()}\n\n${contract}` };
+    return last.system;
+  };
+}
 
-export function openTranscript(prompt: string, contract: string, ctx: StageContext): Opening {
+/** The first user message of a stage: its task, its input, and what was said of the last attempt. */
+export function firstMessage(ctx: StageContext): string {
   const parts = [
     ctx.task === "" ? "Do the work of this stage." : `Task:\n${ctx.task}`,
     sameAsRunInput(ctx) || isEmpty(ctx.input) ? "" : `Input of this stage:\n${JSON.stringify(ctx.input, null, 2)}`,
     ctx.feedback === undefined ? "" : `Your last attempt was sent back:\n${ctx.feedback}`,
   ];
-  return {
-    system: `${prompt.trim()}\n\n${contract}`,
-    first: parts.filter((part) => part !== "").join("\n\n"),
-  };
+  return parts.filter((part) => part !== "").join("\n\n");
 }
 
 export interface StageContract {

@@ -1,14 +1,9 @@
-import type {
-  LanguageModelV4FunctionTool,
-  LanguageModelV4Message,
-  LanguageModelV4ToolResultPart,
-} from "@ai-sdk/provider";
+import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import {
   type ActOutcome,
   type ActScope,
   type AgentSpec,
   addUsage,
-  type CallOutcome,
   type FailureCode,
   field,
   type Json,
@@ -21,10 +16,11 @@ import {
 import { FILTERED } from "../models/failure.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { type ModelFacts, modelFacts } from "../models/prices.ts";
-import { contract, nudge, openTranscript } from "./contract.ts";
+import { contract, firstMessage, nudge, systemMessages } from "./contract.ts";
 import type { CompletionCheck, Reply, TurnCall } from "./kept-reply.ts";
-import { createPromptMeter, NO_USAGE, nearWindow } from "./metering.ts";
-import { askModel, checkCompletions, type TurnAnswer, type TurnRequest } from "./model-turn.ts";
+import { NO_USAGE, nearWindow } from "./metering.ts";
+import { askModel, checkCompletions, type TurnAnswer } from "./model-turn.ts";
+import { callId, Transcript } from "./transcript.ts";
 
 /** Runs agent states: one transcript, turn by turn, until a completion is accepted or a cap is reached. */
 export function agentExecutor(
@@ -47,7 +43,7 @@ export function agentExecutor(
     const tools = [...offeredTools(offer, agent), last];
     const made = {
       agent,
-      contract: contract(agent, offer),
+      system: systemMessages(contract(agent, offer)),
       tools,
       toolsSize: JSON.stringify(tools).length,
       last: [last],
@@ -58,8 +54,8 @@ export function agentExecutor(
   return {
     kind: "agent",
     init: (state, ctx, offer) => {
-      const { agent, contract } = prepare(state, offer);
-      return { ...openTranscript(agent.prompt(ctx), contract, ctx) };
+      const { agent, system } = prepare(state, offer);
+      return { system: system(agent.prompt(ctx)), first: firstMessage(ctx) };
     },
     act: (init, scope) => {
       const agent = prepare(scope.state, scope.offer);
@@ -71,7 +67,8 @@ export function agentExecutor(
 /** What is the same each time a state is entered. */
 interface Prepared {
   readonly agent: AgentSpec;
-  readonly contract: string;
+  /** The system message of a prompt. */
+  readonly system: (prompt: string) => string;
   readonly tools: readonly LanguageModelV4FunctionTool[];
   /** Characters of the tools, which go with every prompt. */
   readonly toolsSize: number;
@@ -86,13 +83,10 @@ interface Asked {
 }
 
 async function act(init: Json, scope: ActScope, prepared: Prepared, { model, facts }: Asked): Promise<ActOutcome> {
-  const { agent, tools, last } = prepared;
-  const completion = { tool: agent.completionTool, schema: agent.completionSchema };
+  const { agent } = prepared;
   // Bytes are worth measuring only where something is set aside by them.
   const sizeOf = scope.limits.capped ? Buffer.byteLength : (text: string): number => text.length;
-  const transcript = createTranscript(textOf(init, "system"), textOf(init, "first"), sizeOf);
-  const prompt = createPromptMeter(prepared.toolsSize);
-  const promptTokens = (): number => prompt.next(transcript.size());
+  const transcript = new Transcript(textOf(init, "system"), textOf(init, "first"), prepared.toolsSize, sizeOf);
   let usage = NO_USAGE;
   let near = false;
   let onlyInvalid = false;
@@ -100,32 +94,21 @@ async function act(init: Json, scope: ActScope, prepared: Prepared, { model, fac
   for (let turn = 1; turn <= agent.turnCap; turn += 1) {
     const spent = (turns: number): { turns: number; usage: Usage } => ({ turns, usage });
     if (scope.signal.aborted) return { status: "cancelled", reason: reasonOf(scope.signal), ...spent(turn - 1) };
-    const answer = await askModel(scope, {
-      turn,
-      model,
-      facts,
-      prompt: transcript.messages,
-      promptTokens,
-      tools: turn === agent.turnCap ? last : tools,
-      completion,
-      callIds: transcript.callIds,
-      ...(agent.temperature === undefined ? {} : { temperature: agent.temperature }),
-      ...(agent.maxOutputTokens === undefined ? {} : { maxOutputTokens: agent.maxOutputTokens }),
-    });
+    const tools = turn === agent.turnCap ? prepared.last : prepared.tools;
+    const answer = await askModel(scope, { turn, agent, model, facts, transcript, tools });
     usage = addUsage(usage, answer.usage);
     // A limit is met before the model is called.
     if (answer.kind !== "reply")
       return { ...noReply(answer, scope.signal), ...spent(answer.kind === "limit" ? turn - 1 : turn) };
     const { reply } = answer;
     transcript.assistant(reply);
-    prompt.replied(reply.usage, transcript.size());
-    const filled = near ? undefined : nearWindow(promptTokens(), facts.contextWindow);
+    const filled = near ? undefined : nearWindow(transcript.promptTokens(), facts.contextWindow);
     if (filled !== undefined) {
       near = true;
       scope.note({ type: "limit.near", data: filled });
     }
 
-    const others = reply.calls.filter((call) => call.tool !== completion.tool);
+    const others = reply.calls.filter((call) => call.tool !== agent.completionTool);
     const outcomes =
       others.length === 0
         ? []
@@ -155,7 +138,7 @@ async function act(init: Json, scope: ActScope, prepared: Prepared, { model, fac
     }
     if (scope.signal.aborted) return { status: "cancelled", reason: reasonOf(scope.signal), ...spent(turn) };
 
-    const completions = others.length === 0 ? answer.completions : await readLast(scope, turn, reply, completion);
+    const completions = others.length === 0 ? answer.completions : await readLast(scope, turn, reply, agent);
     const accepted = completions.find((check) => check.ok);
     if (accepted?.ok === true) {
       scope.note({ type: "completion.accepted", data: { turn, callId: callId(turn, accepted.index) } });
@@ -163,14 +146,14 @@ async function act(init: Json, scope: ActScope, prepared: Prepared, { model, fac
     }
     for (const check of completions) noteRejected(scope, turn, check);
     onlyInvalid ||= completions.length > 0;
-    if (reply.calls.length === 0) transcript.user(nudge(completion.tool, agent.turnCap - turn));
+    if (reply.calls.length === 0) transcript.user(nudge(agent.completionTool, agent.turnCap - turn));
     else transcript.results(reply.calls, outcomes, completions, turn);
   }
   const code: FailureCode = onlyInvalid ? "schema" : "turn_cap";
   scope.note({ type: "limit.reached", data: { limit: "turnCap", message: `${agent.turnCap} turns` } });
   const message = onlyInvalid
-    ? `no ${completion.tool} fitted its schema within ${agent.turnCap} turns`
-    : `${completion.tool} was not called within ${agent.turnCap} turns`;
+    ? `no ${agent.completionTool} fitted its schema within ${agent.turnCap} turns`
+    : `${agent.completionTool} was not called within ${agent.turnCap} turns`;
   return { status: "failed", code, message, turns: agent.turnCap, usage };
 }
 
@@ -179,10 +162,10 @@ async function readLast(
   scope: ActScope,
   turn: number,
   reply: Reply,
-  completion: TurnRequest["completion"],
+  agent: AgentSpec,
 ): Promise<readonly CompletionCheck[]> {
-  if (!reply.calls.some((call) => call.tool === completion.tool)) return [];
-  return await scope.steps.run(`turn/${turn}/completion`, () => checkCompletions(reply, completion));
+  if (!reply.calls.some((call) => call.tool === agent.completionTool)) return [];
+  return await scope.steps.run(`turn/${turn}/completion`, () => checkCompletions(reply, agent));
 }
 
 type NoReply =
@@ -212,67 +195,6 @@ function noReply(answer: Exclude<TurnAnswer, { readonly kind: "reply" }>, signal
       };
     }
   }
-}
-
-/** The messages of one attempt: append-only, in the provider's format, each converted once. */
-function createTranscript(system: string, first: string, sizeOf: (text: string) => number) {
-  const messages: LanguageModelV4Message[] = [{ role: "system", content: system }];
-  const callIds = new Set<string>();
-  let size = sizeOf(system);
-  const user = (text: string): void => {
-    size += sizeOf(text);
-    messages.push({ role: "user", content: [{ type: "text", text }] });
-  };
-  user(first);
-  return {
-    messages,
-    callIds,
-    size: () => size,
-    user,
-    assistant: (reply: Reply): void => {
-      // Providers refuse an empty assistant message.
-      if (reply.content.length === 0) return;
-      size += reply.chars;
-      // Those of calls that the provider ran itself, too.
-      for (const part of reply.content) if (part.type === "tool-call") callIds.add(part.toolCallId);
-      messages.push({ role: "assistant", content: reply.content });
-    },
-    results: (
-      calls: readonly TurnCall[],
-      outcomes: readonly CallOutcome[],
-      completions: readonly CompletionCheck[],
-      turn: number,
-    ): void => {
-      const byId = new Map(outcomes.map((outcome) => [outcome.id, outcome]));
-      const content = calls.map((call): LanguageModelV4ToolResultPart => {
-        const output = outputOf(
-          byId.get(callId(turn, call.index)),
-          completions.find((check) => check.index === call.index),
-        );
-        size += sizeOf(output.type === "text" ? output.value : JSON.stringify(output.value));
-        return { type: "tool-result", toolCallId: call.id, toolName: call.wireName ?? call.tool, output };
-      });
-      messages.push({ role: "tool", content });
-    },
-  };
-}
-
-type ResultOutput = { type: "text"; value: string } | { type: "json" | "error-json"; value: Json };
-
-function outputOf(outcome: CallOutcome | undefined, check: CompletionCheck | undefined): ResultOutput {
-  if (outcome !== undefined) {
-    if (!outcome.ok) return { type: "error-json", value: outcome.output };
-    return typeof outcome.output === "string"
-      ? { type: "text", value: outcome.output }
-      : { type: "json", value: outcome.output };
-  }
-  const issues = check?.ok === false ? check.issues.map((issue) => ({ ...issue })) : [];
-  const value = {
-    code: "completion_schema_invalid",
-    message: "the arguments do not fit the schema; call it again with all issues mended",
-    issues,
-  };
-  return { type: "error-json", value };
 }
 
 function noteRejected(scope: ActScope, turn: number, check: CompletionCheck): void {
@@ -315,10 +237,6 @@ function agentOf(state: StateSpec): AgentSpec {
   if (state.agent === undefined)
     throw new SluiceError("Validation", "state_invalid", "an agent state has to be made with stage()");
   return state.agent;
-}
-
-function callId(turn: number, index: number): string {
-  return `t${turn}.c${index}`;
 }
 
 function textOf(init: Json, key: string): string {

@@ -1,37 +1,42 @@
 import type { SecretFilter } from "@sluice/core";
 
 /** Streamed text with secrets taken out: as much is held back as the longest secret could still be growing in. */
-export interface LiveText {
-  push(delta: string): void;
-  /** The text is complete: what was held back is shown. */
-  end(): void;
-  /** The text was cut: what was held back may be the beginning of a secret, and is dropped. */
-  drop(): void;
-}
+export class LiveText {
+  readonly #secrets: SecretFilter;
+  readonly #show: (text: string) => void;
+  readonly #heard: () => boolean;
+  #held = "";
 
-export function createLiveText(
-  secrets: SecretFilter,
-  show: (text: string) => void,
-  heard: () => boolean = () => true,
-): LiveText {
-  let held = "";
-  const release = (end: number): void => {
-    if (end <= 0 || !heard()) return;
-    show(secrets.text(held.slice(0, end)));
-    held = held.slice(end);
-  };
-  return {
-    push(delta) {
-      held += delta;
-      // Held back as a whole while nobody listens: whoever comes later hears it from the beginning.
-      if (!heard()) return;
-      release(secrets.longest === 0 ? held.length : cutBefore(held, held.length - (secrets.longest - 1), secrets));
-    },
-    end: () => release(held.length),
-    drop: () => {
-      held = "";
-    },
-  };
+  constructor(secrets: SecretFilter, show: (text: string) => void, heard: () => boolean = () => true) {
+    this.#secrets = secrets;
+    this.#show = show;
+    this.#heard = heard;
+  }
+
+  push(delta: string): void {
+    this.#held += delta;
+    // Held back as a whole while nobody listens: whoever comes later hears it from the beginning.
+    if (!this.#heard()) return;
+    const { length } = this.#held;
+    const { longest } = this.#secrets;
+    this.#release(longest === 0 ? length : cutBefore(this.#held, length - (longest - 1), this.#secrets));
+  }
+
+  /** The text is complete: what was held back is shown. */
+  end(): void {
+    this.#release(this.#held.length);
+  }
+
+  /** The text was cut: what was held back may be the beginning of a secret, and is dropped. */
+  drop(): void {
+    this.#held = "";
+  }
+
+  #release(end: number): void {
+    if (end <= 0 || !this.#heard()) return;
+    this.#show(this.#secrets.text(this.#held.slice(0, end)));
+    this.#held = this.#held.slice(end);
+  }
 }
 
 /** The last place up to `end` where a text can be parted with no secret across it. */

@@ -93,22 +93,26 @@ export function spendingOf({ inputTokens, outputTokens, costUsd }: Usage): Spend
 }
 
 /** How long the prompt of an attempt is, in tokens: what the provider counted, and an estimate of what came after. */
-export interface PromptMeter {
-  /** Tokens the next prompt may have. `size` is in the unit of all others. */
-  next(size: number): number;
-  /** A reply was appended, after which the transcript has this size. */
-  replied(usage: ModelUsage, size: number): void;
-}
+export class PromptMeter {
+  #tokens = 0;
+  #size: number;
 
-/** `fixed` is the size of what goes with every prompt of the attempt. */
-export function createPromptMeter(fixed: number): PromptMeter {
-  let counted = { tokens: 0, size: -fixed };
-  return {
-    next: (size) => counted.tokens + Math.ceil((size - counted.size) / BYTES_PER_TOKEN),
-    replied: (usage, size) => {
-      if (isMetered(usage)) counted = { tokens: usage.inputTokens + usage.outputTokens, size };
-    },
-  };
+  /** `fixed` is the size of what goes with every prompt of the attempt. */
+  constructor(fixed: number) {
+    this.#size = -fixed;
+  }
+
+  /** Tokens the next prompt may have. `size` is in the unit of all others. */
+  next(size: number): number {
+    return this.#tokens + Math.ceil((size - this.#size) / BYTES_PER_TOKEN);
+  }
+
+  /** A reply was appended, after which the transcript has this size. */
+  replied(usage: ModelUsage, size: number): void {
+    if (!isMetered(usage)) return;
+    this.#tokens = usage.inputTokens + usage.outputTokens;
+    this.#size = size;
+  }
 }
 
 /** What is said when the transcript nears the model's context window; undefined while it does not. */

@@ -50,25 +50,27 @@ export async function callModel(request: ModelRequest): Promise<ModelOutcome> {
   if (signal.aborted) return failed(ABORTED);
 
   let ended = false;
-  let stop = ignore;
-  const stopped = new Promise<undefined>((resolve) => {
-    stop = () => {
-      // Cancelling a reader settles its pending read at once, whatever the source behind it does.
-      if (reader !== undefined) cancel(reader);
-      resolve(undefined);
-    };
-  });
+  let abandon: ((opened: undefined) => void) | undefined;
+  const stop = (): void => {
+    // Cancelling a reader settles its pending read at once, whatever the source behind it does.
+    if (reader !== undefined) cancel(reader);
+    else abandon?.(undefined);
+  };
   signal.addEventListener("abort", stop, { once: true });
   try {
-    const opening = open(request);
     try {
-      reader = await Promise.race([opening, stopped]);
+      const opening = open(request);
+      const opened = await new Promise<Opened | undefined>((resolve, reject) => {
+        abandon = resolve;
+        opening.then(resolve, reject);
+      });
+      if (opened === undefined) {
+        opening.then(({ stream }) => cancel(stream)).catch(ignore); // nobody waits for it any more
+        return failed(ABORTED);
+      }
+      reader = opened.stream.getReader();
     } catch (thrown) {
       return failed(failureOf(thrown, false, secrets));
-    }
-    if (reader === undefined) {
-      opening.then(cancel, ignore); // nobody waits for it any more
-      return failed(ABORTED);
     }
     // Aborted while it opened: `stop` had no reader yet, and nobody else would end a read.
     if (signal.aborted) return failed(ABORTED);
@@ -98,9 +100,10 @@ export async function callModel(request: ModelRequest): Promise<ModelOutcome> {
   }
 }
 
+type Opened = Awaited<ReturnType<LanguageModelV4["doStream"]>>;
 type StreamReader = ReadableStreamDefaultReader<LanguageModelV4StreamPart>;
 
-async function open(request: ModelRequest): Promise<StreamReader> {
+function open(request: ModelRequest): Promise<Opened> {
   const { toolChoice, maxOutputTokens, temperature, providerOptions } = request;
   const options: LanguageModelV4CallOptions = { prompt: request.prompt, abortSignal: request.signal };
   if (request.tools.length > 0) {
@@ -110,12 +113,11 @@ async function open(request: ModelRequest): Promise<StreamReader> {
   if (maxOutputTokens !== undefined) options.maxOutputTokens = maxOutputTokens;
   if (temperature !== undefined) options.temperature = temperature;
   if (providerOptions !== undefined) options.providerOptions = providerOptions;
-  const { stream } = await request.model.doStream(options);
-  return stream.getReader();
+  return Promise.resolve(request.model.doStream(options));
 }
 
-function cancel(reader: StreamReader): void {
-  const giveUp = async (): Promise<void> => reader.cancel();
+function cancel(stream: { cancel(): Promise<void> }): void {
+  const giveUp = async (): Promise<void> => stream.cancel();
   giveUp().catch(ignore); // the stream is given up; how it ends tells nobody anything
 }
 

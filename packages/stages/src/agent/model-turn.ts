@@ -1,6 +1,7 @@
-import type { LanguageModelV4FunctionTool, LanguageModelV4Prompt } from "@ai-sdk/provider";
+import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import {
   type ActScope,
+  type AgentSpec,
   addUsage,
   type CompiledSchema,
   type Issue,
@@ -8,7 +9,6 @@ import {
   type Json,
   type LimitHit,
   messageOf,
-  type SecretFilter,
   type StepCall,
   type Usage,
   type Worked,
@@ -27,7 +27,7 @@ import {
   readChecks,
   readReply,
 } from "./kept-reply.ts";
-import { createLiveText, type LiveText } from "./live-text.ts";
+import { LiveText } from "./live-text.ts";
 import {
   maxOutput,
   NO_USAGE,
@@ -39,7 +39,8 @@ import {
   spentOnFailure,
   usageOfCall,
 } from "./metering.ts";
-import { callModel } from "./model-call.ts";
+import { callModel, type ModelOutcome, type ModelRequest } from "./model-call.ts";
+import type { Transcript } from "./transcript.ts";
 
 const MAX_TRIES = 4;
 const FIRST_BACKOFF_MS = 1_000;
@@ -48,16 +49,11 @@ const LONGEST_RETRY_AFTER_MS = 60_000;
 /** What a turn needs to ask its model. */
 export interface TurnRequest {
   readonly turn: number;
+  readonly agent: AgentSpec;
   readonly model: ResolvedModel;
   readonly facts: ModelFacts;
-  readonly prompt: LanguageModelV4Prompt;
-  /** Tokens the prompt may have; looked at where a cap holds. */
-  readonly promptTokens: () => number;
+  readonly transcript: Transcript;
   readonly tools: readonly LanguageModelV4FunctionTool[];
-  readonly completion: { readonly tool: string; readonly schema: CompiledSchema<unknown> };
-  readonly temperature?: number;
-  readonly maxOutputTokens?: number;
-  readonly callIds: ReadonlySet<string>;
 }
 
 /** Of all tries of a turn. `completions` are read already when it made no other calls: in the same record as the reply. */
@@ -78,29 +74,12 @@ type Recorded = Spent & { readonly worked: Worked } & (
 
 /** Asks the model for one turn. Every try is a step of its own; waits between tries survive a restart. */
 export async function askModel(scope: ActScope, request: TurnRequest): Promise<TurnAnswer> {
-  const { turn } = request;
   const reserve = reserveOf(scope, request);
   let usage = NO_USAGE;
   let failures = 0;
-  for (let attempt = 1; ; attempt += 1) {
-    const stepId = attempt === 1 ? `turn/${turn}/model` : `turn/${turn}/model/${attempt}`;
-    const recorded = await scope.steps.run(
-      stepId,
-      (call) => tryModel(scope, request, { step: attempt, try: failures + 1 }, reserve, call),
-      {
-        open: {
-          events: [
-            {
-              type: "turn.started",
-              executionId: scope.executionId,
-              attempt: scope.ctx.attempt,
-              data: { turn, try: attempt, model: request.model.id, workedMs: scope.limits.worked().runMs },
-            },
-          ],
-          ...(reserve === undefined ? {} : { intent: reserve }),
-        },
-      },
-    );
+  for (let step = 1; ; step += 1) {
+    const stepId = step === 1 ? `turn/${request.turn}/model` : `turn/${request.turn}/model/${step}`;
+    const recorded = await modelStep(scope, stepId, { request, reserve, step, number: failures + 1 });
     scope.limits.atLeast(recorded.worked);
     const spent = usageOfCall(recorded, recorded.kind === "reply" ? recorded.reply.usage : undefined);
     scope.limits.spent(spendingOf(spent));
@@ -122,86 +101,134 @@ export async function askModel(scope: ActScope, request: TurnRequest): Promise<T
 }
 
 /** The most this turn can use, where a cap holds. */
-function reserveOf({ limits }: ActScope, request: TurnRequest): Reserve | undefined {
+function reserveOf({ limits }: ActScope, { agent, facts, transcript }: TurnRequest): Reserve | undefined {
   if (!limits.capped) return undefined;
-  const { facts, promptTokens, maxOutputTokens } = request;
-  return reserveFor(facts, promptTokens(), maxOutput(maxOutputTokens, true, facts) ?? 0);
+  return reserveFor(facts, transcript.promptTokens(), maxOutput(agent.maxOutputTokens, true, facts) ?? 0);
 }
 
-/** Which try it is: of the step, and without those that were lost with their process. */
+/** One try of a turn. */
 interface Trial {
+  readonly request: TurnRequest;
+  readonly reserve: Reserve | undefined;
+  /** Counted over all steps of the turn. */
   readonly step: number;
-  readonly try: number;
+  /** Counted without those that were lost with their process. */
+  readonly number: number;
 }
 
-async function tryModel(
-  scope: ActScope,
-  request: TurnRequest,
-  trial: Trial,
-  reserve: Reserve | undefined,
-  call: StepCall,
-): Promise<Recorded> {
-  const { limits, secrets, stateId, ctx, executionId } = scope;
-  const { turn, model, facts } = request;
+function modelStep(scope: ActScope, stepId: string, trial: Trial): Promise<Recorded> {
+  const { request, reserve, step } = trial;
+  const { executionId, ctx, limits, steps } = scope;
+  const data = { turn: request.turn, try: step, model: request.model.id, workedMs: limits.worked().runMs };
+  const events = [{ type: "turn.started", executionId, attempt: ctx.attempt, data } as const];
+  const open = reserve === undefined ? { events } : { events, intent: reserve };
+  return steps.run(stepId, (call) => tryModel(scope, trial, call), { open });
+}
+
+async function tryModel(scope: ActScope, trial: Trial, call: StepCall): Promise<Recorded> {
+  const { limits } = scope;
   const lost = lostCall(scope, call);
   if (lost !== undefined) return { kind: "lost", ...lost, worked: limits.worked() };
   const hit = limits.late();
   if (hit !== undefined) return limitRecord(scope, call, hit);
-  const reserved = reserve === undefined ? undefined : limits.reserve(spendingOf(reserve));
+  const reserved = trial.reserve === undefined ? undefined : limits.reserve(spendingOf(trial.reserve));
   if (reserved?.ok === false) return limitRecord(scope, call, reserved);
-  const maxOutputTokens = maxOutput(request.maxOutputTokens, limits.capped, facts);
-
-  const shown = (kind: string): LiveText =>
-    createLiveText(
-      secrets,
-      (text) => scope.steps.emit(kind, { executionId, attempt: ctx.attempt, turn, try: trial.step, text }),
-      scope.steps.heard,
-    );
-  const live = { text: shown("text"), reasoning: shown("reasoning") };
-  let used: Usage | undefined;
-  let whole = false;
+  let live: LiveReply | undefined;
+  const onText: NonNullable<ModelRequest["onText"]> = (delta, kind) => {
+    live ??= liveReply(scope, trial);
+    live[kind].push(delta);
+  };
+  let outcome: ModelOutcome | undefined;
   try {
-    const reply = await limits.timed(call.signal, (signal) =>
-      callModel({
-        model: model.at({ stage: stateId, turn: scope.turnsBefore + turn - 1, attempt: trial.try }),
-        prompt: request.prompt,
-        tools: request.tools,
-        callIds: request.callIds,
-        secrets: model.secrets,
-        signal,
-        onText: (delta, kind) => live[kind].push(delta),
-        ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-        ...(request.temperature === undefined ? {} : { temperature: request.temperature }),
-      }),
-    );
-    if (!reply.ok) {
-      const spent = spentOnFailure(reply.error, reply.begun, facts, reserve);
-      used = usageOfCall(spent, undefined);
-      const late = reply.error.kind === "aborted" ? limits.late() : undefined;
-      if (late !== undefined) return { ...limitRecord(scope, call, late), ...spent };
-      return { ...failureRecord(scope, call, turn, trial, cleanFailure(reply.error, secrets)), ...spent };
-    }
-    const spent = spentOn(reply.usage, facts, reserve);
-    used = usageOfCall(spent, reply.usage);
-    whole = true;
-    const cleaned = cleanReply(reply, secrets);
-    // Beside other calls a completion is judged when those have run.
-    const alone = cleaned.calls.every((call) => call.tool === request.completion.tool);
-    const completions = alone ? await checkCompletions(cleaned, request.completion) : [];
-    return {
-      kind: "reply",
-      reply: keepReply(cleaned),
-      completions: keepChecks(completions, cleaned),
-      worked: limits.worked(),
-      ...spent,
-    };
+    outcome = await limits.timed(call.signal, (signal) => callModel(modelRequest(scope, trial, signal, onText)));
+    return outcome.ok ? await replyRecord(scope, trial, outcome) : failureRecord(scope, trial, outcome, call);
   } finally {
-    for (const text of [live.reasoning, live.text]) {
-      if (whole) text.end();
-      else text.drop();
+    for (const text of [live?.reasoning, live?.text]) {
+      if (outcome?.ok === true) text?.end();
+      else text?.drop();
     }
-    reserved?.settle(used === undefined ? undefined : spendingOf(used));
+    reserved?.settle(
+      outcome && spendingOf(usageOfCall(spentBy(outcome, trial), outcome.ok ? outcome.usage : undefined)),
+    );
   }
+}
+
+type LiveReply = Readonly<Record<"text" | "reasoning", LiveText>>;
+
+/** The texts of one answer as they stream. Made when the first piece comes: until then a call holds nothing for them. */
+function liveReply({ executionId, ctx, secrets, steps }: ActScope, { request, step }: Trial): LiveReply {
+  const shown = (kind: string): LiveText => {
+    const place = { executionId, attempt: ctx.attempt, turn: request.turn, try: step };
+    const show = (text: string): void => steps.emit(kind, { ...place, text });
+    return new LiveText(secrets, show, () => steps.heard());
+  };
+  return { text: shown("text"), reasoning: shown("reasoning") };
+}
+
+function modelRequest(
+  scope: ActScope,
+  { request, number }: Trial,
+  signal: AbortSignal,
+  onText: NonNullable<ModelRequest["onText"]>,
+): ModelRequest {
+  const { agent, model, facts, transcript, tools } = request;
+  const { temperature } = agent;
+  const turn = scope.turnsBefore + request.turn - 1;
+  const maxOutputTokens = maxOutput(agent.maxOutputTokens, scope.limits.capped, facts);
+  return {
+    model: model.at({ stage: scope.stateId, turn, attempt: number }),
+    prompt: transcript.messages,
+    tools,
+    callIds: transcript.callIds,
+    secrets: model.secrets,
+    signal,
+    onText,
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    ...(temperature === undefined ? {} : { temperature }),
+  };
+}
+
+function spentBy(outcome: ModelOutcome, { request: { facts }, reserve }: Trial): Spent {
+  if (outcome.ok) return spentOn(outcome.usage, facts, reserve);
+  return spentOnFailure(outcome.error, outcome.begun, facts, reserve);
+}
+
+async function replyRecord(
+  { secrets, limits }: ActScope,
+  trial: Trial,
+  outcome: Extract<ModelOutcome, { readonly ok: true }>,
+): Promise<Recorded> {
+  const { agent } = trial.request;
+  const cleaned = cleanReply(outcome, secrets);
+  // Beside other calls a completion is judged when those have run.
+  const alone = cleaned.calls.every((call) => call.tool === agent.completionTool);
+  const completions = alone ? await checkCompletions(cleaned, agent) : [];
+  return {
+    kind: "reply",
+    reply: keepReply(cleaned),
+    completions: keepChecks(completions, cleaned),
+    worked: limits.worked(),
+    ...spentBy(outcome, trial),
+  };
+}
+
+function failureRecord(
+  scope: ActScope,
+  trial: Trial,
+  outcome: Extract<ModelOutcome, { readonly ok: false }>,
+  call: StepCall,
+): Recorded {
+  const { executionId, ctx, limits, secrets } = scope;
+  const spent = spentBy(outcome, trial);
+  const late = outcome.error.kind === "aborted" ? limits.late() : undefined;
+  if (late !== undefined) return { ...limitRecord(scope, call, late), ...spent };
+  const error = { ...outcome.error, message: secrets.text(outcome.error.message) };
+  if (mayRetry(error) && trial.number < MAX_TRIES) {
+    const waitMs = backoffMs(error, trial.number);
+    const data = { turn: trial.request.turn, try: trial.step, code: error.code, message: error.message, waitMs };
+    call.event({ type: "model.retried", executionId, attempt: ctx.attempt, data });
+  }
+  return { kind: "failed", error, worked: limits.worked(), ...spent };
 }
 
 /** What was set aside for a call that an earlier process made: nobody knows what came of it, so all of it counts. */
@@ -214,17 +241,17 @@ function lostCall({ steps }: ActScope, { opened }: StepCall): Spent | undefined 
 /** Reads the completion calls of a reply up to the first that fits. Inside a step: a schema may be user code. */
 export async function checkCompletions(
   reply: Pick<Reply, "calls">,
-  completion: TurnRequest["completion"],
+  { completionTool, completionSchema }: Pick<AgentSpec, "completionTool" | "completionSchema">,
 ): Promise<readonly CompletionCheck[]> {
   const checks: CompletionCheck[] = [];
   for (const call of reply.calls) {
-    if (call.tool !== completion.tool) continue;
+    if (call.tool !== completionTool) continue;
     if (call.input === undefined) {
       const message = call.inputError?.message ?? "the arguments could not be read";
       checks.push({ index: call.index, ok: false, issues: [{ path: "$", message }] });
       continue;
     }
-    const verdict = await checkOutput(completion.schema, call.input);
+    const verdict = await checkOutput(completionSchema, call.input);
     checks.push({ index: call.index, ...verdict });
     if (verdict.ok) break;
   }
@@ -260,19 +287,6 @@ function limitRecord(scope: ActScope, call: StepCall, hit: LimitHit): Recorded {
   });
   const kept = { code, limit, message, ...(detail === undefined ? {} : { detail }) };
   return { kind: "limit", hit: kept, worked: scope.limits.worked() };
-}
-
-function failureRecord(scope: ActScope, call: StepCall, turn: number, trial: Trial, error: ModelFailure): Recorded {
-  if (mayRetry(error) && trial.try < MAX_TRIES) {
-    const waitMs = backoffMs(error, trial.try);
-    const data = { turn, try: trial.step, code: error.code, message: error.message, waitMs };
-    call.event({ type: "model.retried", executionId: scope.executionId, attempt: scope.ctx.attempt, data });
-  }
-  return { kind: "failed", error, worked: scope.limits.worked() };
-}
-
-function cleanFailure(error: ModelFailure, secrets: SecretFilter): ModelFailure {
-  return { ...error, message: secrets.text(error.message) };
 }
 
 function mayRetry(error: ModelFailure): boolean {
