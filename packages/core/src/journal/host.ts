@@ -4,7 +4,7 @@ import { createChanges, OneAtATime, type Report } from "./changes.ts";
 import { followEvents } from "./follow.ts";
 import { LIFE, NO_ORDINAL } from "./life.ts";
 import { NO_PAST, type TakenUp, takeUp } from "./past.ts";
-import { getRun, listRuns, openRequests, readJournal, unknownRun } from "./reading.ts";
+import { getRun, listRuns, openRequests, readJournal, readRecords, unknownRun } from "./reading.ts";
 import { jsonText } from "./recorded.ts";
 import type { NewRun, RunEnd, RunHost, RunProgram, RunTask } from "./seam.ts";
 import type { JournalStore, RunRow } from "./store.ts";
@@ -194,6 +194,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     get: (runId) => getRun(store, runId),
     list: () => listRuns(store),
     onChange: changes.watch,
+    records: (runId, from = 0) => readRecords(store, runId, from),
     journal: (runId) => readJournal(store, runId),
     close: () => (closing ??= shutDown()),
   };

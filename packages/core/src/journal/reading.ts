@@ -1,5 +1,5 @@
 import { SluiceError } from "../base/errors.ts";
-import type { OpenRequest, RunJournal, RunSummary } from "./seam.ts";
+import type { JournalRecord, OpenRequest, RunJournal, RunSummary } from "./seam.ts";
 import type { JournalStore, RunRow } from "./store.ts";
 
 export function unknownRun(runId: string): SluiceError {
@@ -63,6 +63,11 @@ function summarise(row: RunRow, requests: readonly OpenRequest[]): RunSummary {
 function rootIdOf(runId: string): string {
   const slash = runId.indexOf("/");
   return slash === -1 ? runId : runId.slice(0, slash);
+}
+
+/** The records of one run from a seq on. */
+export async function readRecords(store: JournalStore, runId: string, from: number): Promise<readonly JournalRecord[]> {
+  return await store.records(runId, from > 0 ? Math.ceil(from) : 0);
 }
 
 export async function readJournal(store: JournalStore, runId: string): Promise<readonly RunJournal[]> {

@@ -61,7 +61,7 @@ export interface JournalStore {
   run(runId: string): Promise<RunRow | undefined> | RunRow | undefined;
   /** Roots, newest first; or one root and all its descendants, in order of creation. */
   runs(rootId?: string): Promise<readonly RunRow[]> | readonly RunRow[];
-  /** Records with seq >= from, in order. */
+  /** Records with seq >= from, in order. `run_unknown`. */
   records(runId: string, from: number): Promise<readonly JournalRecord[]> | readonly JournalRecord[];
   /** Adds a signal. Answers compete: one unique row per open request, the first commit wins. */
   putSignal(runId: string, message: SignalMessage, at: number): Promise<SignalOutcome> | SignalOutcome;

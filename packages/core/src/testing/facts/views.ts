@@ -172,6 +172,30 @@ export const viewFacts: Facts = {
     await rejects(eventsOf(host, "r9"), "run_unknown", "Session");
   },
 
+  "the records of one run are read from any of them on, by any host, as they are committed": async ({ connect }) => {
+    const [first, second] = [await connect(), await connect()];
+    const task = await start(first.host, askTwice);
+    await untilAsked(first.host, 2);
+    assert.deepEqual(
+      (await second.host.records("r1")).map(({ phase, stepId }) => `${phase} ${stepId}`),
+      ["life start", "open fan"],
+    );
+    for (const requestId of ["a1", "b1", "a2", "b2"]) {
+      await until(second.host, async () => (await second.host.requests()).some((each) => each.requestId === requestId));
+      await second.host.signal(`r1/fan/${requestId.charAt(0)}`, answer(requestId));
+    }
+    await endOf(task);
+    for (const { runId, records } of await first.host.journal("r1")) {
+      assert.notEqual(records.length, 0);
+      for (let from = 0; from <= records.length; from += 1)
+        assert.deepEqual(await second.host.records(runId, from), records.slice(from));
+      assert.deepEqual(await second.host.records(runId), records);
+      assert.deepEqual(await second.host.records(runId, -1), records);
+    }
+    await rejects(second.host.records("r9"), "run_unknown", "Session");
+    await rejects(second.host.records("r1/fan", 1), "run_unknown", "Session");
+  },
+
   "a follower sees every event once as it is committed, and ends with the run": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     const gate = createGate();
