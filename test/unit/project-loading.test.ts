@@ -5,7 +5,7 @@ import { PassThrough } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import { isSluiceError } from "@sluice/core";
 import { expect, onTestFinished, test } from "vitest";
-import { type AskTrust, createProjects } from "../../packages/tui/src/headless/projects.ts";
+import { type AskTrust, createProjects } from "../../packages/tui/src/work/projects.ts";
 import { digestCode, findCode } from "../../packages/tui/src/project/code.ts";
 import { loadConfig } from "../../packages/tui/src/project/load-config.ts";
 import { handClock } from "../support/hand-clock.ts";
@@ -63,7 +63,7 @@ function atTerminal(
     flush: async () => undefined,
   };
   const context = { env: { HOME: home }, here: home, terminal };
-  return { asked, said, projects: createProjects({ outputFormat: "text", ...flags }, context, ask) };
+  return { asked, said, projects: createProjects({ ...flags }, context, ask) };
 }
 
 test("on a terminal trust is asked for once, with the names of the files, and is remembered", async () => {
@@ -104,6 +104,6 @@ test("a file's name cannot write lines of the question", async () => {
   writeFileSync(join(pipelines, "a\nType yes to trust nothing: \u{1b}[2K.ts"), "");
   const { projects, asked } = atTerminal(folder(), false);
   await projects.open(root);
-  expect(asked[0]?.split("\n")).toHaveLength(5);
+  expect(asked[0]?.split("\n")).toHaveLength(4);
   expect(asked[0]).not.toContain("\u{1b}");
 });

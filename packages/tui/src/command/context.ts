@@ -1,4 +1,4 @@
-import type { CommandContext } from "../headless/context.ts";
+import type { CommandContext } from "../work/context.ts";
 
 /** What a subcommand does when it is called: its exit code is the process's. */
 export interface CommandRun extends CommandContext {

@@ -1,4 +1,4 @@
-import { createTerminal } from "../headless/terminal.ts";
+import { createTerminal } from "../terminal.ts";
 import { runCommand } from "./program.ts";
 
 /** How long the process stays for what is still at work after its result was written. */

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
-import type { CommandContext } from "../headless/context.ts";
 import { formatIn } from "../headless/format.ts";
+import type { CommandContext } from "../work/context.ts";
 import { addAnswer } from "./answer.ts";
 import { addAudit } from "./audit.ts";
 import { addCancel } from "./cancel.ts";

@@ -1,4 +1,5 @@
-import { addUsage, field, type Json, type SluiceEvent, type Usage } from "@sluice/core";
+import { addUsage, field, type SluiceEvent, type Usage } from "@sluice/core";
+import { textAt, usageAt } from "../fields.ts";
 
 /** One execution of a state, as far as the events tell. */
 export type StageAccount = {
@@ -78,26 +79,4 @@ export function createAccountant(): Accountant {
       return { stages: all, denied, usage: all.reduce((sum, stage) => addUsage(sum, stage.usage), NONE) };
     },
   };
-}
-
-/** The usage an event tells of. */
-export function usageAt(data: Json | undefined): Usage {
-  const usage = field(data, "usage");
-  const more = ["costUsd", "unpricedCalls", "unmeteredCalls"].filter((key) => field(usage, key) !== undefined);
-  return {
-    inputTokens: numberAt(usage, "inputTokens"),
-    outputTokens: numberAt(usage, "outputTokens"),
-    ...Object.fromEntries(more.map((key) => [key, numberAt(usage, key)])),
-  };
-}
-
-/** A text member, or '' where there is none. */
-export function textAt(value: Json | undefined, key: string): string {
-  const member = field(value, key);
-  return typeof member === "string" ? member : "";
-}
-
-export function numberAt(value: Json | undefined, key: string): number {
-  const member = field(value, key);
-  return typeof member === "number" ? member : 0;
 }

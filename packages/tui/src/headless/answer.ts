@@ -12,13 +12,13 @@ import {
 import { readSettings, refuseInsideRun } from "../project/environment.ts";
 import { whoAmI } from "../project/person.ts";
 import { commandLine, storeOpener } from "../project/place.ts";
-import type { CommandContext } from "./context.ts";
+import type { CommandContext } from "../work/context.ts";
+import { requireRun, withStore } from "../work/lookup.ts";
 import { EXIT } from "./exit-code.ts";
+import type { WorkFlags } from "./flags.ts";
 import { type TypedAnswer, typedValue } from "./line-interactor.ts";
-import { requireRun, withStore } from "./lookup.ts";
 import { write } from "./output.ts";
-import { createProjects } from "./projects.ts";
-import type { WorkFlags } from "./work-flags.ts";
+import { projectsHere } from "./projects-here.ts";
 
 export interface AnswerRequest {
   readonly runId: string;
@@ -33,7 +33,7 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
   const { terminal, env, here } = context;
   const { runId, flags } = given;
   refuseInsideRun(readSettings(env), "answer");
-  const projects = createProjects(flags, context);
+  const projects = projectsHere(flags, context);
   const place = await projects.place();
   const request = await withStore(place, async (host) => {
     await requireRun(host, place, runId);

@@ -9,13 +9,13 @@ import {
   type SluiceEvent,
   verifyJournal,
 } from "@sluice/core";
-import type { CommandContext } from "./context.ts";
+import { count, oneLine } from "../words.ts";
+import type { CommandContext } from "../work/context.ts";
+import { requireRun, withStore } from "../work/lookup.ts";
 import { EXIT } from "./exit-code.ts";
-import { requireRun, withStore } from "./lookup.ts";
+import type { CommonFlags } from "./flags.ts";
 import { write } from "./output.ts";
-import { createProjects } from "./projects.ts";
-import { count, oneLine } from "./words.ts";
-import type { CommonFlags } from "./work-flags.ts";
+import { projectsHere } from "./projects-here.ts";
 
 export interface AuditRequest {
   readonly runId: string;
@@ -32,7 +32,7 @@ export async function audit({ runId, flags }: AuditRequest, context: CommandCont
       `${flags.head} is no head: 64 hexadecimal digits, as sluice show and sluice audit print them`,
     );
   }
-  const place = await createProjects(flags, context).place();
+  const place = await projectsHere(flags, context).place();
   const journals = await withStore(place, async (host) => {
     await requireRun(host, place, runId);
     return await host.journal(runId);

@@ -2,12 +2,12 @@ import { isSluiceError, type RunHost, visible } from "@sluice/core";
 import { readSettings, refuseInsideRun } from "../project/environment.ts";
 import { whoAmI } from "../project/person.ts";
 import { storeOpener } from "../project/place.ts";
-import type { CommandContext } from "./context.ts";
+import type { CommandContext } from "../work/context.ts";
+import { requireRun, withStore } from "../work/lookup.ts";
 import { EXIT } from "./exit-code.ts";
-import { requireRun, withStore } from "./lookup.ts";
+import type { CommonFlags } from "./flags.ts";
 import { write } from "./output.ts";
-import { createProjects } from "./projects.ts";
-import type { CommonFlags } from "./work-flags.ts";
+import { projectsHere } from "./projects-here.ts";
 
 /** How long a live owner is given to end the run before only the request is reported. */
 const PATIENCE_MS = 5_000;
@@ -21,7 +21,7 @@ export interface CancelRequest {
 export async function cancel({ runId, flags }: CancelRequest, context: CommandContext): Promise<number> {
   const { terminal, env } = context;
   refuseInsideRun(readSettings(env), "cancel");
-  const place = await createProjects(flags, context).place();
+  const place = await projectsHere(flags, context).place();
   const known = await withStore(place, (host) => requireRun(host, place, runId));
   const host = (await storeOpener(place, { adopt: flags.adoptStore === true }))();
   try {

@@ -1,22 +1,10 @@
-import { cpSync, lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { visible } from "@sluice/core";
-import { codeReview } from "@sluice/stages";
 import { commandLine, placeOf } from "../project/place.ts";
-import type { CommandContext } from "./context.ts";
+import type { CommandContext } from "../work/context.ts";
+import { DEMO_TASK, demoFolder, demoPlan, SAMPLE } from "../work/demo-run.ts";
 import { folderDiff, paintedDiff } from "./diff.ts";
 import type { OutputFormat } from "./format.ts";
 import { work } from "./work.ts";
-
-const SAMPLE = fileURLToPath(new URL("../../sample/repository/", import.meta.url));
-const SCRIPT = fileURLToPath(new URL("../../sample/demo-script.json", import.meta.url));
-const TASK = 'parseDuration("1h 30m") is an hour: everything after the first unit is dropped. It must be 90 minutes.';
-
-const TEMPORARY = "sluice-demo-";
-const KEPT = "sluice-kept-demo-";
-const ONE_DAY_MS = 86_400_000;
 
 export interface DemoRequest {
   readonly flags: { readonly outputFormat: OutputFormat; readonly keep?: boolean };
@@ -26,9 +14,7 @@ export interface DemoRequest {
 export async function demo({ flags }: DemoRequest, context: CommandContext): Promise<number> {
   const { terminal, env, here } = context;
   const { outputFormat, keep = false } = flags;
-  removeOldDemos();
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), keep ? KEPT : TEMPORARY)));
-  cpSync(SAMPLE, folder, { recursive: true });
+  const folder = demoFolder(keep);
   const place = placeOf({ cwd: folder }, here);
   const say = (text: string): void => (outputFormat === "text" ? terminal.out(text) : undefined);
   say(
@@ -38,7 +24,7 @@ export async function demo({ flags }: DemoRequest, context: CommandContext): Pro
       "",
       `  pipeline    codeReview: plan, then execute, then review`,
       `  workspace   ${folder} (a copy of the sample repository)`,
-      `  task        ${TASK}`,
+      `  task        ${DEMO_TASK}`,
       "",
       "",
     ].join("\n"),
@@ -47,12 +33,8 @@ export async function demo({ flags }: DemoRequest, context: CommandContext): Pro
     {
       place,
       flags: { outputFormat, headless: true },
-      model: { id: `scripted:${SCRIPT}` },
-      mode: "ask",
-      allow: [],
+      plan: demoPlan(),
       beside: { demo: { folder, store: place.store } },
-      begin: (session) =>
-        session.start(codeReview, { task: TASK }, { source: { kind: "bundled", name: "codeReview" } }),
     },
     context,
   );
@@ -75,16 +57,4 @@ export async function demo({ flags }: DemoRequest, context: CommandContext): Pro
     ].join("\n"),
   );
   return exitCode;
-}
-
-/** Temporary demos of this user that are older than a day. */
-function removeOldDemos(): void {
-  const own = process.getuid?.();
-  for (const name of readdirSync(tmpdir())) {
-    if (!name.startsWith(TEMPORARY)) continue;
-    const path = join(tmpdir(), name);
-    const stat = lstatSync(path, { throwIfNoEntry: false });
-    if (stat?.isDirectory() !== true || (own !== undefined && stat.uid !== own)) continue;
-    if (Date.now() - stat.mtimeMs > ONE_DAY_MS) rmSync(path, { recursive: true, force: true });
-  }
 }

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { visible } from "@sluice/core";
 import { createTwoFilesPatch } from "diff";
-import type { Terminal, Tone } from "./terminal.ts";
+import type { Terminal, Tone } from "../terminal.ts";
 
 /** The unified diff between two folders of text files. What lies in a folder whose name begins with a dot does not count. */
 export function folderDiff(before: string, after: string): string {

@@ -11,12 +11,12 @@ import { findCode } from "../project/code.ts";
 import { type Environment, readSettings } from "../project/environment.ts";
 import { placeOf, workspaceOf } from "../project/place.ts";
 import { createTrust } from "../project/trust.ts";
-import type { CommandContext } from "./context.ts";
+import type { Terminal, Tone } from "../terminal.ts";
+import type { CommandContext } from "../work/context.ts";
 import { EXIT, STOPPED } from "./exit-code.ts";
+import type { CommonFlags } from "./flags.ts";
 import { write } from "./output.ts";
 import { onStopSignal } from "./signals.ts";
-import type { Terminal, Tone } from "./terminal.ts";
-import type { CommonFlags } from "./work-flags.ts";
 
 export interface DoctorRequest {
   readonly flags: CommonFlags;

@@ -1,9 +1,9 @@
 import { isSluiceError, visible } from "@sluice/core";
+import type { Terminal } from "../terminal.ts";
 import { exitCodeOfError } from "./exit-code.ts";
 import type { OutputFormat } from "./format.ts";
 import { reportOfError } from "./report.ts";
 import { createReporter } from "./reporter.ts";
-import type { Terminal } from "./terminal.ts";
 
 /** Says why a command could not do its work, in the format asked for. Returns the exit code. */
 export function reportFailure(thrown: unknown, format: OutputFormat, terminal: Terminal): number {

@@ -1,11 +1,11 @@
 import { type JsonObject, messageOf, type OpenRequest, type SluiceEvent, visible } from "@sluice/core";
 import type { RunHandle, RunResult } from "@sluice/stages";
+import type { Terminal } from "../terminal.ts";
 import { createAccountant } from "./account.ts";
 import { EXIT, exitCodeOf, type StopSignal } from "./exit-code.ts";
 import { type RunReport, reportOf, reportOfFault } from "./report.ts";
 import { deniedLine, type Reporter } from "./reporter.ts";
 import { onStopSignal } from "./signals.ts";
-import type { Terminal } from "./terminal.ts";
 
 export interface FollowOptions {
   readonly reporter: Reporter;

@@ -10,9 +10,9 @@ import {
   parseJson,
   visible,
 } from "@sluice/core";
-import { textAt } from "./account.ts";
+import { textAt } from "../fields.ts";
+import { indented } from "../words.ts";
 import type { LinePrompt } from "./line-prompt.ts";
-import { indented } from "./words.ts";
 
 /**
  * A person at a plain terminal. Leave is given only by the word "approve" in full; an empty line denies, and the end of the

@@ -1,7 +1,7 @@
 import { addUsage, field, isJsonObject, type Json, type SluiceEvent, type Usage } from "@sluice/core";
-import { numberAt, textAt, usageAt } from "./account.ts";
-import type { Tone } from "./terminal.ts";
-import { count, milliseconds, oneLine, spending } from "./words.ts";
+import { numberAt, textAt, usageAt } from "../fields.ts";
+import type { Tone } from "../terminal.ts";
+import { count, milliseconds, oneLine, spending } from "../words.ts";
 
 /** What is said about one event: who, what happened, and more about it. */
 export interface Saying {

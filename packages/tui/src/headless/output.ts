@@ -1,6 +1,6 @@
 import { type JsonObject, visibleJson } from "@sluice/core";
+import type { Terminal } from "../terminal.ts";
 import type { OutputFormat } from "./format.ts";
-import type { Terminal } from "./terminal.ts";
 
 /** What a command that starts no run has to say, in each format. */
 export interface Answered {

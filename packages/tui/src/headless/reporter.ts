@@ -1,9 +1,9 @@
 import { type SluiceEvent, visible, visibleJson } from "@sluice/core";
+import type { Terminal, Tone } from "../terminal.ts";
+import { count, indented, spending } from "../words.ts";
 import type { OutputFormat } from "./format.ts";
 import { createNarrator, type Saying } from "./narrator.ts";
 import type { RunReport } from "./report.ts";
-import type { Terminal, Tone } from "./terminal.ts";
-import { count, indented, spending } from "./words.ts";
 
 /** Writes what happens in a run, and its result, in one format. */
 export interface Reporter {

@@ -1,13 +1,13 @@
 import { field, isSluiceError, type JsonObject, messageOf, type RunHost, type RunSummary } from "@sluice/core";
-import { textAt } from "./account.ts";
-import type { CommandContext } from "./context.ts";
+import { textAt } from "../fields.ts";
+import type { Tone } from "../terminal.ts";
+import { moment, oneLine, table } from "../words.ts";
+import type { CommandContext } from "../work/context.ts";
+import { startedWith, withStore } from "../work/lookup.ts";
 import { EXIT } from "./exit-code.ts";
-import { startedWith, withStore } from "./lookup.ts";
+import type { CommonFlags } from "./flags.ts";
 import { write } from "./output.ts";
-import { createProjects } from "./projects.ts";
-import type { Tone } from "./terminal.ts";
-import { moment, oneLine, table } from "./words.ts";
-import type { CommonFlags } from "./work-flags.ts";
+import { projectsHere } from "./projects-here.ts";
 
 export interface RunsRequest {
   readonly flags: CommonFlags & { readonly limit: number };
@@ -16,7 +16,7 @@ export interface RunsRequest {
 /** `sluice runs`: what is in the store, newest first. */
 export async function runs({ flags }: RunsRequest, context: CommandContext): Promise<number> {
   const { terminal } = context;
-  const place = await createProjects(flags, context).place();
+  const place = await projectsHere(flags, context).place();
   let listed: readonly JsonObject[] = [];
   let more = 0;
   try {

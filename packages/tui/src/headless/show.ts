@@ -8,17 +8,18 @@ import {
   readOutcome,
   visible,
 } from "@sluice/core";
+import { textAt } from "../fields.ts";
 import { commandLine, type Place } from "../project/place.ts";
-import { type Account, createAccountant, textAt } from "./account.ts";
-import type { CommandContext } from "./context.ts";
+import { indented, milliseconds, moment, oneLine, spending, table } from "../words.ts";
+import type { CommandContext } from "../work/context.ts";
+import { eventsOf, requireRun, startedWith, withStore } from "../work/lookup.ts";
+import { type Account, createAccountant } from "./account.ts";
 import { EXIT } from "./exit-code.ts";
-import { eventsOf, requireRun, startedWith, withStore } from "./lookup.ts";
+import type { CommonFlags } from "./flags.ts";
 import { write } from "./output.ts";
-import { createProjects } from "./projects.ts";
+import { projectsHere } from "./projects-here.ts";
 import { asRequest } from "./report.ts";
 import { toneOf } from "./runs.ts";
-import { indented, milliseconds, moment, oneLine, spending, table } from "./words.ts";
-import type { CommonFlags } from "./work-flags.ts";
 
 export interface ShowRequest {
   readonly runId: string;
@@ -39,7 +40,7 @@ interface Shown {
 /** `sluice show`: one run, as far as it got. */
 export async function show({ runId, flags }: ShowRequest, context: CommandContext): Promise<number> {
   const { terminal, here, env } = context;
-  const place = await createProjects(flags, context).place();
+  const place = await projectsHere(flags, context).place();
   const shown = await withStore(place, (host) => look(host, place, runId));
   const line = (words: readonly string[]): string => commandLine(words, place, here, env);
   write(flags.outputFormat, terminal, {

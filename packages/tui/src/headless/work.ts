@@ -1,37 +1,20 @@
-import {
-  type JsonObject,
-  type OpenRequest,
-  type RunHost,
-  type SecurityMode,
-  type SluiceEvent,
-  systemClock,
-  visible,
-} from "@sluice/core";
-import { createSession, type RunHandle, type Session, type SessionOptions } from "@sluice/stages";
-import type { LoadedConfig } from "../project/load-config.ts";
-import type { RunModel } from "../project/model.ts";
-import { commandLine, type Place, realPath, storeOpener } from "../project/place.ts";
-import { stateFolder } from "../project/trust.ts";
-import type { CommandContext } from "./context.ts";
+import { type JsonObject, type OpenRequest, type RunHost, type SluiceEvent, systemClock, visible } from "@sluice/core";
+import { commandLine, type Place, storeOpener } from "../project/place.ts";
+import type { CommandContext } from "../work/context.ts";
+import { rootOf } from "../work/lookup.ts";
+import { openSession } from "../work/open-session.ts";
+import type { RunPlan } from "../work/run-plan.ts";
+import type { WorkFlags } from "./flags.ts";
 import { type Followed, followRun } from "./follow.ts";
 import { lineInteractor } from "./line-interactor.ts";
 import { createLinePrompt } from "./line-prompt.ts";
-import { rootOf } from "./lookup.ts";
 import { createReporter } from "./reporter.ts";
-import { trafficOf } from "./traffic.ts";
-import type { WorkFlags } from "./work-flags.ts";
 
 /** One run to start or take up. */
 export interface Work {
   readonly place: Place;
   readonly flags: WorkFlags;
-  readonly model: RunModel | undefined;
-  readonly mode: SecurityMode;
-  readonly allow: readonly string[];
-  /** The pipeline's own code, which the run may not write. */
-  readonly code?: readonly string[];
-  /** The project's config; what the flags say wins. */
-  readonly config?: LoadedConfig | undefined;
+  readonly plan: RunPlan;
   /** An open store; opened when the run's checks have passed when omitted. */
   readonly host?: RunHost;
   /** What earlier processes wrote. */
@@ -40,39 +23,26 @@ export interface Work {
   readonly open?: readonly OpenRequest[];
   /** What the command says beside the report, in the formats for programs. */
   readonly beside?: JsonObject;
-  readonly begin: (session: Session) => RunHandle<unknown>;
 }
 
 /** Makes the session, shows the run until it ends here, and lets everything go. */
 export async function work(
-  { place, flags, model, mode, allow, code = [], host, past, open, beside, begin, config }: Work,
+  { place, flags, plan, host, past, open, beside }: Work,
   context: CommandContext,
 ): Promise<Followed> {
   const { terminal, env, here } = context;
   const { wait } = flags;
-  const maxParallel = flags.maxParallel ?? config?.settings.maxParallel;
+  const { model } = plan;
   const chosen = model?.why === undefined ? {} : { model: { id: model.id, why: model.why } };
   if (model?.why !== undefined) terminal.err(`sluice: ${visible(`model ${model.id} (${model.why})`)}\n`);
   const interactors = isInteractive(flags, context) ? [lineInteractor(promptOf(context), terminal.prompts)] : [];
-  const models = trafficOf({ record: flags.record, model, here, resumed: past !== undefined });
-  const session = createSession({
-    ...(model === undefined ? {} : { model: model.id }),
-    ...(models === undefined ? {} : { traffic: models.traffic }),
-    mode,
-    allow,
-    ...sessionOptionsOf(config),
-    // Whoever works in a home folder could trust anything by writing.
-    protectedPaths: [...code, ...(config?.settings.protectedPaths ?? []), realPath(stateFolder(env))],
-    cwd: place.cwd,
-    env,
-    store: host ?? (await storeOpener(place, { adopt: flags.adoptStore === true })),
-    interactors,
-    wait: wait ?? false,
-    ...(maxParallel === undefined ? {} : { maxParallel }),
-    onFault: ({ by, message }) => terminal.err(`sluice: ${visible(`${by}: ${message}`)}\n`),
-  });
+  const store = host ?? (await storeOpener(place, { adopt: flags.adoptStore === true }));
+  const onFault = ({ by, message }: { readonly by: string; readonly message: string }): void =>
+    terminal.err(`sluice: ${visible(`${by}: ${message}`)}\n`);
+  const people = { interactors, wait: wait ?? false, onFault };
+  const { session, traffic } = openSession({ plan, place, flags, store, people }, context);
   try {
-    const followed = await followRun(begin(session), {
+    const followed = await followRun(plan.begin(session), {
       reporter: createReporter(flags.outputFormat, terminal),
       terminal,
       failOnDenied: flags.failOnDenied === true,
@@ -83,29 +53,11 @@ export async function work(
       resume: (runId) => commandLine(["resume", runId], place, here, env),
       answer: ({ runId, requestId }) => commandLine(["answer", rootOf(runId), requestId], place, here, env),
     });
-    for (const line of models?.said() ?? []) terminal.err(`sluice: ${visible(line)}\n`);
+    for (const line of traffic?.said() ?? []) terminal.err(`sluice: ${visible(line)}\n`);
     return followed;
   } finally {
     await session.close();
   }
-}
-
-/** What only the config decides. */
-function sessionOptionsOf(config: LoadedConfig | undefined): Partial<SessionOptions> {
-  if (config === undefined) return {};
-  const { tools, executors, onCall, secrets, passEnv, baseUrls, prices, mcpServers, requestTimeoutMs } =
-    config.settings;
-  return {
-    tools,
-    executors,
-    secrets,
-    passEnv,
-    baseUrls,
-    ...(mcpServers === undefined ? {} : { mcpServers }),
-    ...(prices === undefined ? {} : { prices }),
-    ...(onCall === undefined ? {} : { onCall }),
-    ...(requestTimeoutMs === undefined ? {} : { requestTimeoutMs }),
-  };
 }
 
 function isInteractive(flags: WorkFlags, { terminal }: CommandContext): boolean {

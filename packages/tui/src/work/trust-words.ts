@@ -3,7 +3,7 @@ import type { SecurityMode } from "@sluice/core";
 import type { CodeDigests } from "../project/code.ts";
 import type { ProjectSettings } from "../project/read-config.ts";
 import type { TrustState } from "../project/trust.ts";
-import { count, oneLine } from "./words.ts";
+import { count, oneLine } from "../words.ts";
 
 const MOST_FILES = 20;
 
@@ -24,7 +24,6 @@ export function trustQuestion(root: string, code: CodeDigests, state: TrustState
     `The code of ${root} runs with your rights${since}:`,
     ...lines.map((line) => oneLine(line, 400)),
     "It decides what runs may do here: a config may set the mode, start MCP servers, pass keys on, and say where they are sent.",
-    "Type yes to trust these files as they are now: ",
   ].join("\n");
 }
 

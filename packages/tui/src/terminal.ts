@@ -1,5 +1,5 @@
 import { styleText } from "node:util";
-import type { TerminalFacts } from "../project/checks/terminal.ts";
+import type { TerminalFacts } from "./project/checks/terminal.ts";
 
 export type Tone = "plain" | "strong" | "faint" | "good" | "bad" | "notice" | "name";
 const STYLES = {

@@ -1,5 +1,5 @@
 import type { Environment } from "../project/environment.ts";
-import type { Terminal } from "./terminal.ts";
+import type { Terminal } from "../terminal.ts";
 
 /** What a command has of the process it runs in. */
 export interface CommandContext {

@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import { isSluiceError, SluiceError, systemClock, visible } from "@sluice/core";
+import { isSluiceError, SluiceError, visible } from "@sluice/core";
 import type { ConfigSource } from "@sluice/stages";
 import { type CodeDigests, digestCode, findCode, inLine, type ProjectCode } from "../project/code.ts";
 import { readSettings } from "../project/environment.ts";
@@ -9,9 +9,8 @@ import type { Finding } from "../project/pipelines.ts";
 import { type Place, placeOf, workspaceOf } from "../project/place.ts";
 import { createTrust, stateFolder, type TrustState } from "../project/trust.ts";
 import type { CommandContext } from "./context.ts";
-import { createLinePrompt } from "./line-prompt.ts";
+import type { RunFlags } from "./run-flags.ts";
 import { powersOf, trustQuestion } from "./trust-words.ts";
-import type { CommonFlags, WorkFlags } from "./work-flags.ts";
 
 /** The folders a command works with, as far as their code may be loaded. Each is asked about and loaded at most once. */
 export interface Projects {
@@ -31,16 +30,12 @@ export interface EarlierRun {
   readonly acceptChanges: boolean;
 }
 
-type Flags = CommonFlags & Partial<Pick<WorkFlags, "trust" | "headless" | "config" | "mode">>;
+type Flags = Pick<RunFlags, "cwd" | "store" | "trust" | "config" | "mode">;
 
 /** Puts the question of trust to somebody; undefined where nobody can answer. */
 export type AskTrust = (question: string) => Promise<boolean>;
 
-export function createProjects(
-  flags: Flags,
-  context: CommandContext,
-  ask: AskTrust | undefined = askerOf(flags, context),
-): Projects {
+export function createProjects(flags: Flags, context: CommandContext, ask: AskTrust | undefined): Projects {
   const { terminal, env, here } = context;
   const trust = createTrust(env);
   const trusted = flags.trust === true;
@@ -226,11 +221,4 @@ function changesOf(recorded: ConfigSource, now: LoadedConfig | undefined): reado
   const files = now?.source.files ?? {};
   const all = new Set([...Object.keys(recorded.files), ...Object.keys(files)]);
   return [...all].filter((file) => recorded.files[file] !== files[file]).sort();
-}
-
-/** Whoever sits at the terminal; a terminal of its own does not make a run's tool call a person. */
-function askerOf(flags: Flags, { terminal, env }: CommandContext): AskTrust | undefined {
-  if (!terminal.interactive || flags.headless === true || readSettings(env).insideRun !== undefined) return undefined;
-  const prompt = createLinePrompt({ input: terminal.input, output: terminal.prompts, clock: systemClock });
-  return async (question) => (await prompt.ask(visible(question)))?.trim() === "yes";
 }

@@ -1,0 +1,143 @@
+import {
+  field,
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  type OpenRequest,
+  type RunHost,
+  type SecurityMode,
+  SluiceError,
+  type SluiceEvent,
+  systemClock,
+} from "@sluice/core";
+import type { ConfigSource, PipelineSource } from "@sluice/stages";
+import { textAt } from "../fields.ts";
+import { modelFor } from "../project/model.ts";
+import { findAgain } from "../project/pipelines.ts";
+import { type Place, workspaceOf } from "../project/place.ts";
+import { eventsOf, requireRun, startedWith } from "./lookup.ts";
+import type { Projects } from "./projects.ts";
+import type { RunFlags } from "./run-flags.ts";
+import type { RunPlan, Standpoint } from "./run-plan.ts";
+
+export interface ResumeWish {
+  readonly runId: string;
+  readonly flags: RunFlags & { readonly acceptChanges?: boolean };
+}
+
+/** What the journal of a run says that can be taken up. */
+export interface RunSoFar {
+  /** What `run.started` says. */
+  readonly data: JsonObject;
+  readonly past: readonly SluiceEvent[];
+  readonly open: readonly OpenRequest[];
+}
+
+/** Reads it without touching it. Throws for a run that cannot be taken up. */
+export async function readRun(host: RunHost, place: Place, runId: string): Promise<RunSoFar> {
+  const known = await requireRun(host, place, runId);
+  if (known.end !== undefined)
+    throw new SluiceError("Session", "run_finished", `run ${runId} is ${known.end.status}; it cannot be resumed`);
+  if (known.owner !== undefined) {
+    throw new SluiceError(
+      "Host",
+      "run_owned",
+      `run ${runId} is at work in ${known.owner}; wait for it, or stop that process first`,
+    );
+  }
+  const [data, past] = [await startedWith(host, runId), await eventsOf(host, runId)];
+  return { data, past, open: await host.requests(runId) };
+}
+
+/** Where the run works: where it was started, unless the user says otherwise. */
+export function workspaceOfRun({ data }: RunSoFar, flags: RunFlags, at: Place, here: string): string {
+  return flags.cwd === undefined ? workspaceOf({ cwd: textAt(data, "cwd") }, here) : at.cwd;
+}
+
+/** A store from elsewhere may name any file as a pipeline. Throws Validation `pipeline_untrusted`. */
+export function refuseAdoptedFile({ data }: RunSoFar, flags: RunFlags): void {
+  const source = sourceOf(data);
+  if (source.kind === "file" && flags.adoptStore === true && flags.trust !== true)
+    throw new SluiceError(
+      "Validation",
+      "pipeline_untrusted",
+      `a store from another machine may name any file, this one ${source.file}; look at it, then resume with --adopt-store and --trust`,
+    );
+}
+
+/** The run goes on as it was started; what the flags say wins. The store must be this machine's own: it says what to load. */
+export async function planResume(
+  { runId, flags }: ResumeWish,
+  { data }: RunSoFar,
+  { projects, cwd }: { readonly projects: Projects; readonly cwd: string },
+  { env, here }: Standpoint,
+): Promise<RunPlan> {
+  const acceptChanges = flags.acceptChanges === true;
+  const source = sourceOf(data);
+  const recordedConfig = "config" in source ? source.config : undefined;
+  const project = await projects.reopen(cwd, { runId, config: recordedConfig, acceptChanges });
+  const { name, pipeline, code } = await findAgain(source, runId, project);
+  const recorded = textAt(data, "model");
+  const named = flags.model ?? (recorded === "" ? undefined : recorded);
+  const model = await modelFor(pipeline.spec, {
+    named,
+    configured: project.config?.settings.model,
+    baseUrls: project.config?.settings.baseUrls ?? {},
+    env,
+    here,
+    clock: systemClock,
+  });
+  return {
+    name,
+    code,
+    model,
+    mode: flags.mode ?? modeOf(data),
+    allow: flags.allow ?? textsAt(data, "allow"),
+    config: project.config,
+    resumed: true,
+    begin: (session) => session.resume(pipeline, runId, { acceptChanges }),
+  };
+}
+
+function sourceOf(data: Json): PipelineSource {
+  const source = field(data, "source");
+  const name = textAt(source, "name");
+  const file = textAt(source, "file");
+  const config = configOf(source);
+  const under = config === undefined ? {} : { config };
+  switch (textAt(source, "kind")) {
+    case "bundled":
+      return { kind: "bundled", name, ...under };
+    case "config":
+      return config === undefined ? { kind: "programmatic" } : { kind: "config", name, config };
+    case "file":
+      return { kind: "file", file, export: textAt(source, "export"), files: digestsAt(source), ...under };
+    default:
+      return { kind: "programmatic" };
+  }
+}
+
+function configOf(source: Json | undefined): ConfigSource | undefined {
+  const config = field(source, "config");
+  return config === undefined ? undefined : { file: textAt(config, "file"), files: digestsAt(config) };
+}
+
+/** A file without a digest is one that cannot be compared, and so not loaded. */
+function digestsAt(source: Json | undefined): Readonly<Record<string, string>> {
+  const files = source === undefined ? undefined : field(source, "files");
+  const all = isJsonObject(files) ? Object.entries(files) : [];
+  return Object.fromEntries(all.filter((entry): entry is [string, string] => typeof entry[1] === "string"));
+}
+
+const MODES: readonly SecurityMode[] = ["ask", "allowlist", "yolo"];
+
+function modeOf(data: Json): SecurityMode {
+  const mode = textAt(data, "mode");
+  // A mode nobody knows is the careful one; the session refuses it where it differs from the run's.
+  return MODES.find((known) => known === mode) ?? "ask";
+}
+
+function textsAt(data: Json, key: string): readonly string[] {
+  const value = field(data, key);
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
+}

@@ -1,0 +1,16 @@
+import type { SecurityMode } from "@sluice/core";
+import type { PlaceOptions } from "../project/place.ts";
+
+/** How a run works here, whoever shows it. */
+export interface RunFlags extends PlaceOptions {
+  readonly model?: string;
+  /** The file that all models' answers are written to. */
+  readonly record?: string;
+  readonly mode?: SecurityMode;
+  readonly allow?: readonly string[];
+  readonly maxParallel?: number;
+  readonly adoptStore?: boolean;
+  readonly trust?: boolean;
+  /** False leaves the project's config alone. */
+  readonly config?: boolean;
+}
