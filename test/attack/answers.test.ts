@@ -1,4 +1,11 @@
-import { createHost, createJournalMemory, type Interactor, type Json, type PersonRequest } from "@sluice/core";
+import {
+  createHost,
+  createJournalMemory,
+  digestOf,
+  type Interactor,
+  type Json,
+  type PersonRequest,
+} from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import {
   type Attack,
@@ -272,6 +279,7 @@ describe("answers from elsewhere, sent straight to the store", () => {
     ) => readonly { readonly name: string; readonly payload: Json; readonly digest?: string }[],
     last: "deny" | "approve",
     calls: Attack["calls"],
+    tools: NonNullable<Attack["tools"]> = [],
   ) {
     const clock = handClock();
     const memory = createJournalMemory();
@@ -284,6 +292,7 @@ describe("answers from elsewhere, sent straight to the store", () => {
       clock,
       store: createHost(memory.connect(), { clock }),
       wait: true,
+      tools,
       calls: calls ?? [],
     }).finally(() => {
       over = true;
@@ -304,6 +313,42 @@ describe("answers from elsewhere, sent straight to the store", () => {
     return { after: await running, outcomes, here };
   }
   const name = (request: PersonRequest): string => `request/${request.requestId}`;
+
+  describe("text that is made to look like a secret: never hides from whoever answers what would run", () => {
+    test.each([
+      ["a key that never ends", "echo '-----BEGIN PRIVATE KEY-----'; rm -rf src"],
+      ["a password in a URL", "curl https://me:$(touch${IFS}PWN)@a.example"],
+      ["a token", "cat Bearer /src/a.ts/../../../home/x/y"],
+    ])("%s", async (_, command) => {
+      const seen: PersonRequest[] = [];
+      const { after } = await flooded(
+        (request) => {
+          seen.push(request);
+          return [];
+        },
+        "deny",
+        [bash(command)],
+      );
+      expect(seen.map(({ body }) => body.input)).toEqual([{ command }]);
+      expect(seen.map(({ digest }) => digest)).toEqual([digestOf({ command })]);
+      expect(JSON.stringify(eventData(after.events, "grant.requested"))).toContain("[redacted:");
+    });
+
+    test("nor does an argument named like one", async () => {
+      const seen: PersonRequest[] = [];
+      const input = { token: { run: "rm -rf src" } };
+      await flooded(
+        (request) => {
+          seen.push(request);
+          return [];
+        },
+        "deny",
+        [["Deploy", input]],
+        [tool("Deploy")],
+      );
+      expect(seen.map(({ body }) => body.input)).toEqual([input]);
+    });
+  });
 
   test("an approval that names another digest: never is accepted", async () => {
     const { after, outcomes } = await flooded(

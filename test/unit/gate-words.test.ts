@@ -1,3 +1,4 @@
+import { digestOf } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import {
   denial,
@@ -133,7 +134,8 @@ describe("what a person is shown", () => {
 
   test("a grant is asked for with the whole identity of the proposal and the reason it is needed", () => {
     const proposal = propose("Edit", { path: "a" });
-    expect(grantBody(proposal, { path: "a" }, "not\u001b in the envelope")).toEqual({
+    const asked = { proposal, input: { path: "a" }, why: "not\u001b in the envelope", subjects: [] };
+    expect(grantBody(asked)).toEqual({
       executionId: "plan#1",
       attempt: 1,
       proposalId: "t1.c0",
@@ -143,5 +145,24 @@ describe("what a person is shown", () => {
       argsDigest: proposal.argsDigest,
       why: "not\\u{1b} in the envelope",
     });
+  });
+
+  test("a person is told where links lead, each path once", () => {
+    const path = { kind: "path", real: "/work/src/a.ts", access: "write" } as const;
+    const subjects = [path, { ...path, access: "read" } as const, path, { kind: "host", host: "a.example" } as const];
+    const proposal = propose("Edit", { path: "a" });
+    expect(grantBody({ proposal, input: { path: "a" }, why: "", subjects }).touches).toEqual([
+      { access: "write", path: "/work/src/a.ts" },
+      { access: "read", path: "/work/src/a.ts" },
+    ]);
+  });
+
+  test("arguments that a tool's schema filled in stand beside those that were digested", () => {
+    const proposal = propose("Edit", { path: "a", all: true });
+    const asked = { proposal, why: "", subjects: [] };
+    const filled = grantBody({ ...asked, input: { path: "a", all: true, times: 1 } });
+    expect(filled.input).toEqual({ path: "a", all: true, times: 1 });
+    expect(digestOf(filled.proposed ?? null)).toBe(filled.argsDigest);
+    expect(grantBody({ ...asked, input: { all: true, path: "a" } })).not.toHaveProperty("proposed");
   });
 });

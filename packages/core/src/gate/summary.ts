@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from "node:util";
 import { isJsonObject, type Json, type JsonObject } from "../base/json.ts";
+import type { Subject } from "./facts.ts";
 import type { Proposal } from "./grants.ts";
 
 /**
@@ -38,19 +40,43 @@ export function argsSummary(tool: string, input: Json): string {
   return oneLine(`${name}(${shown.join(", ")})`);
 }
 
-/** What a person is asked about a call outside its envelope. `input` is what would run, `why` says what put it outside. */
-export function grantBody(proposal: Proposal, input: Json, why: string): JsonObject {
+/** One call outside its envelope, as it was judged. */
+export interface AskedCall {
+  readonly proposal: Proposal;
+  /** What would run: the arguments as the tool's schema accepted them. */
+  readonly input: Json;
+  /** What put it outside. */
+  readonly why: string;
+  readonly subjects: readonly Subject[];
+}
+
+/**
+ * What a person is asked about a call outside its envelope. `input` is what would run; `proposed` is there where that is not
+ * what the digest was taken of, so that whoever shows it can compare; `touches` are the paths it was judged by, after links.
+ */
+export function grantBody({ proposal, input, why, subjects }: AskedCall): JsonObject {
   const { executionId, attempt, id, tool, argsDigest } = proposal;
+  const filled = proposal.input !== undefined && !isDeepStrictEqual(input, proposal.input);
+  const touches = pathsOf(subjects);
   return {
     executionId,
     attempt,
     proposalId: id,
     tool,
     input,
+    ...(filled ? { proposed: proposal.input } : {}),
     argsSummary: argsSummary(tool, input),
     argsDigest,
+    ...(touches.length === 0 ? {} : { touches }),
     why: visible(why),
   };
+}
+
+/** Each once: a command may name a file more than once. */
+function pathsOf(subjects: readonly Subject[]): readonly JsonObject[] {
+  const paths = subjects.filter((subject) => subject.kind === "path");
+  const once = new Map(paths.map(({ real, access }) => [JSON.stringify([access, real]), { access, path: real }]));
+  return [...once.values()];
 }
 
 function argument(value: Json): string {

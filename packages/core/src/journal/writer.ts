@@ -1,9 +1,8 @@
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
-import { isJsonObject, type Json, type JsonObject } from "../base/json.ts";
+import { isJsonObject } from "../base/json.ts";
 import { GENESIS, hashRecord, writeEvents } from "./chain.ts";
 import type { EventDraft } from "./events.ts";
-import { redactJson } from "./redact.ts";
 import type { JournalRecord, OpenRequest, RecordPhase, RequestKind, RunEnd } from "./seam.ts";
 import type { Commit, JournalStore } from "./store.ts";
 
@@ -92,21 +91,19 @@ function isRequestKind(kind: unknown): kind is RequestKind {
 
 const NONE: readonly never[] = [];
 
+/**
+ * A request keeps its body as it is, where the event of it is redacted: whoever answers decides about exactly this, and text
+ * made to look like a secret must not hide what would run.
+ */
 function openedBy(runId: string, events: readonly EventDraft[], openedAt: number): readonly OpenRequest[] {
   const opened: OpenRequest[] = [];
   for (const { type, data } of events) {
     if (!OPENING.has(type)) continue;
     const { requestId, kind, digest, body } = data;
     if (typeof requestId !== "string" || typeof digest !== "string" || !isRequestKind(kind)) continue;
-    opened.push({ requestId, runId, kind, digest, body: redactedBody(body), openedAt });
+    opened.push({ requestId, runId, kind, digest, body: isJsonObject(body) ? body : {}, openedAt });
   }
   return opened;
-}
-
-/** Requests are shown to people and listed by every process: they are redacted like the event they come from. */
-function redactedBody(body: Json | undefined): JsonObject {
-  const redacted = body === undefined ? {} : redactJson(body);
-  return isJsonObject(redacted) ? redacted : {};
 }
 
 const OPENING: ReadonlySet<string> = new Set(["grant.requested", "request.opened"]);

@@ -208,7 +208,8 @@ export function createJudge(of: CallsOf): Judge {
   const announce = (proposal: Proposal, why: string, subjects: readonly Subject[], step: StepCall): Judged => {
     const { id, tool, argsDigest } = proposal;
     const requestId = grants.request(proposal);
-    const body = grantBody(proposal, bound.get(id)?.input ?? proposal.input ?? null, why);
+    const input = bound.get(id)?.input ?? proposal.input ?? null;
+    const body = grantBody({ proposal, input, why, subjects });
     step.event(journal.event("grant.requested", { requestId, kind: "grantStageTool", digest: argsDigest, body }));
     if (deps.people.reachable()) return { id, tool, subjects, verdict: { kind: "ask", body } };
     grants.answer(requestId, { approve: false, digest: argsDigest });

@@ -5,6 +5,7 @@ import {
   type JsonObject,
   messageOf,
   type OpenRequest,
+  redactJson,
   type Usage,
 } from "@sluice/core";
 import type { RunResult } from "@sluice/stages";
@@ -82,8 +83,9 @@ function errorOf(thrown: unknown): ReportedError {
   return { class: thrown.class, code, message, ...(detail === undefined ? {} : { detail }) };
 }
 
+/** For output that ends in logs: redacted like the events, where the request itself is not. */
 export function asRequest({ requestId, runId, kind, digest, body, openedAt }: OpenRequest): JsonObject {
-  return { requestId, runId, kind, digest, body, openedAt };
+  return { requestId, runId, kind, digest, body: redactJson(body), openedAt };
 }
 
 /** The JSON of a value whose type the compiler does not know to be JSON. */
