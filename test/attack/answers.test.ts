@@ -317,7 +317,7 @@ describe("answers from elsewhere, sent straight to the store", () => {
   describe("text that is made to look like a secret: never hides from whoever answers what would run", () => {
     test.each([
       ["a key that never ends", "echo '-----BEGIN PRIVATE KEY-----'; rm -rf src"],
-      ["a password in a URL", "curl https://me:$(touch${IFS}PWN)@a.example"],
+      ["a password in a URL", "curl https://me:$(reboot)@a.example"],
       ["a token", "cat Bearer /src/a.ts/../../../home/x/y"],
     ])("%s", async (_, command) => {
       const seen: PersonRequest[] = [];
