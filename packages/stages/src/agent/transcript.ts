@@ -89,10 +89,11 @@ function outputOf(outcome: CallOutcome | undefined, check: CompletionCheck | und
       : { type: "json", value: outcome.output };
   }
   const issues = check?.ok === false ? check.issues.map((issue) => ({ ...issue })) : [];
-  const value = {
-    code: "completion_schema_invalid",
-    message: "the arguments do not fit the schema; call it again with all issues mended",
-    issues,
-  };
-  return { type: "error-json", value };
+  return { type: "error-json", value: invalidCompletion(issues) };
+}
+
+/** What a model reads of a completion call that does not fit its schema. */
+export function invalidCompletion(issues: readonly Json[]): Json {
+  const message = "the arguments do not fit the schema; call it again with all issues mended";
+  return { code: "completion_schema_invalid", message, issues };
 }
