@@ -8,7 +8,7 @@ import {
   truncatedCall,
   unknownTool,
 } from "../../packages/core/src/gate/denial.ts";
-import { argsSummary, grantBody, visible, visibleJson } from "../../packages/core/src/gate/summary.ts";
+import { argsSummary, grantBody, replaceUnseen, visible, visibleJson } from "../../packages/core/src/gate/summary.ts";
 import { propose } from "../support/gate.ts";
 
 const wayOut = { allowedTools: ["Read", "Grep"], completionTool: "submit_plan" };
@@ -79,6 +79,19 @@ describe("what a person is shown", () => {
     ["a character for private use", "a\ue000b", "a\\u{e000}b"],
   ])("%s is written out", (_, text, expected) => {
     expect(visible(text)).toBe(expected);
+  });
+
+  test("each unseen character is handed over with where it stands, and stands as what is returned", () => {
+    const seen: [string, number][] = [];
+    const text = replaceUnseen("a\u200b\n😀\u{e0041}b", (character, at) => {
+      seen.push([character, at]);
+      return "?";
+    });
+    expect(text).toBe("a?\n😀?b");
+    expect(seen).toEqual([
+      ["\u200b", 1],
+      ["\u{e0041}", 5],
+    ]);
   });
 
   test("letters of all languages, emoji and line breaks stay", () => {

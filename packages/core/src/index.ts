@@ -44,7 +44,7 @@ export {
   type Proposal,
 } from "./gate/grants.ts";
 export { type NamedGuard, runGuardHooks } from "./gate/hooks.ts";
-export { argsSummary, visible, visibleJson } from "./gate/summary.ts";
+export { argsSummary, replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
 export { defineTool, type Tool } from "./gate/tool.ts";
 export { checkAnswer } from "./interaction/answers.ts";
 export {

@@ -11,7 +11,12 @@ const UNSEEN = /(?!\n)[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_
 
 /** Text as a person may safely be shown it: line breaks stay, everything else unseen is written out as `\u{…}`. */
 export function visible(text: string): string {
-  return text.replaceAll(UNSEEN, (character) => `\\u{${character.codePointAt(0)?.toString(16) ?? ""}}`);
+  return replaceUnseen(text, (character) => `\\u{${character.codePointAt(0)?.toString(16) ?? ""}}`);
+}
+
+/** What `visible` does, with writing of your own for each unseen character and where it stands, counted in UTF-16 units. */
+export function replaceUnseen(text: string, written: (character: string, at: number) => string): string {
+  return text.replaceAll(UNSEEN, (character, at: number) => written(character, at));
 }
 
 /** JSON text that is as safe to show: what `visible` would write out stands as the string escapes of JSON, so it parses to the same value. */
