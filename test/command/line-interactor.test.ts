@@ -57,6 +57,14 @@ test.each<[string, Answer]>([
   expect(await at.answer).toEqual(answer);
 });
 
+test("the card says where links lead", async () => {
+  const asked = grant({ path: "docs/a.md" });
+  const body = { ...asked.body, touches: [{ access: "write", path: "/w/src/a\u202e.ts" }] };
+  const at = await terminal({ ...asked, body });
+  expect(at.shown()).toContain("  it writes: /w/src/a\\u{202e}.ts\n");
+  await at.type("");
+});
+
 test("nothing but the whole word approves", async () => {
   const at = await terminal(grant({ path: "a" }));
   for (const line of ["y", "yes", "Approve", "approve all", "a", "1"]) {

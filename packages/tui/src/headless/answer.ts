@@ -12,11 +12,11 @@ import {
 import { readSettings, refuseInsideRun } from "../project/environment.ts";
 import { whoAmI } from "../project/person.ts";
 import { commandLine, storeOpener } from "../project/place.ts";
+import { pastOf, refusalOf, sendAnswer, type TypedAnswer, typedValue } from "../work/answering.ts";
 import type { CommandContext } from "../work/context.ts";
 import { requireRun, withStore } from "../work/lookup.ts";
 import { EXIT } from "./exit-code.ts";
 import type { WorkFlags } from "./flags.ts";
-import { type TypedAnswer, typedValue } from "./line-interactor.ts";
 import { write } from "./output.ts";
 import { projectsHere } from "./projects-here.ts";
 
@@ -47,9 +47,9 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
   const { outcome, run } = await send(host, runId, request, typed.answer);
   const { requestId } = request;
   if (outcome !== "accepted")
-    return refused(refusal(outcome, requestId), { runId, requestId, outcome }, given, context);
+    return refused(refusalOf(outcome, requestId), { runId, requestId, outcome }, given, context);
 
-  const did = `${past(typed.answer)} ${requestId}`;
+  const did = `${pastOf(typed.answer)} ${requestId}`;
   const waits = run?.end === undefined && run?.owner === undefined;
   if (waits && flags.resume === true) {
     terminal.err(`sluice: ${visible(did)}\n`);
@@ -118,42 +118,10 @@ async function send(
   request: OpenRequest,
   given: Answer,
 ): Promise<{ outcome: SignalOutcome; run: RunSummary | undefined }> {
-  const { requestId, digest } = request;
   try {
-    // The digest of what was looked at: an answer never covers anything else.
-    const payload = { ...given, digest };
-    const outcome = await host.signal(request.runId, {
-      name: `request/${requestId}`,
-      payload,
-      digest,
-      by: whoAmI(),
-    });
+    const outcome = await sendAnswer(host, request, given, whoAmI());
     return { outcome, run: await host.get(runId) };
   } finally {
     await host.close();
-  }
-}
-
-function past({ kind }: Answer): string {
-  switch (kind) {
-    case "approve":
-      return "approved";
-    case "deny":
-      return "denied";
-    case "defer":
-      return "deferred";
-    case "value":
-      return "answered";
-  }
-}
-
-function refusal(outcome: SignalOutcome, requestId: string): string {
-  switch (outcome) {
-    case "already_answered":
-      return `not accepted: ${requestId} was answered already`;
-    case "digest_mismatch":
-      return `not accepted: ${requestId} is about something else by now; look again with sluice show`;
-    default:
-      return `not accepted: ${requestId} is not open any more`;
   }
 }

@@ -1,17 +1,16 @@
 import {
-  type Answer,
   argsSummary,
-  checkAnswer,
   field,
   type Interactor,
   isJsonObject,
   type Json,
+  type JsonObject,
   type PersonRequest,
-  parseJson,
   visible,
 } from "@sluice/core";
 import { textAt } from "../fields.ts";
 import { indented } from "../words.ts";
+import { type TypedAnswer, typedValue } from "../work/answering.ts";
 import type { LinePrompt } from "./line-prompt.ts";
 
 /**
@@ -42,11 +41,6 @@ export function lineInteractor(prompt: LinePrompt, output: NodeJS.WritableStream
   };
 }
 
-/** An answer as it was typed, or what is wrong with it. */
-export type TypedAnswer =
-  | { readonly ok: true; readonly answer: Answer }
-  | { readonly ok: false; readonly fault: string };
-
 function readLeave(line: string): TypedAnswer {
   const [, word = "", rest = ""] = /^\s*(\S*)\s*(.*?)\s*$/s.exec(line) ?? [];
   switch (word) {
@@ -70,19 +64,6 @@ function readValue(request: PersonRequest, line: string): TypedAnswer {
     : typedValue(request, line.trim());
 }
 
-/** A value as JSON where that fits the request, else as plain text. */
-export function typedValue(request: PersonRequest, text: string): TypedAnswer {
-  const json = parseJson(text);
-  const tries: readonly Json[] = json.ok ? [json.value, text] : [text];
-  let fault = "";
-  for (const value of tries) {
-    const checked = checkAnswer(request, { kind: "value", value });
-    if (checked.ok) return checked;
-    fault = checked.fault;
-  }
-  return { ok: false, fault };
-}
-
 function grantCard({ runId, kind, body }: PersonRequest): string {
   const tool = textAt(body, "tool");
   const input = field(body, "input") ?? null;
@@ -93,9 +74,17 @@ function grantCard({ runId, kind, body }: PersonRequest): string {
     `${inLine(what)} needs leave (run ${inLine(runId)}):`,
     `  ${argsSummary(tool, input)}`,
     ...everyArgument(input),
+    ...touched(body),
     `  why it asks: ${inLine(textAt(body, "why"))}`,
   ];
   return `${lines.map(visible).join("\n")}\n`;
+}
+
+/** Where links lead: a path's name does not tell. */
+function touched(body: JsonObject): readonly string[] {
+  const touches = field(body, "touches");
+  if (!Array.isArray(touches)) return [];
+  return touches.map((touch: Json) => `  it ${textAt(touch, "access")}s: ${inLine(textAt(touch, "path"))}`);
 }
 
 /** Every argument whole: what a summary leaves out is where a command hides what matters. */

@@ -1,0 +1,64 @@
+import {
+  type Answer,
+  checkAnswer,
+  type Json,
+  type OpenRequest,
+  type PersonRequest,
+  parseJson,
+  type RunHost,
+  type SignalOutcome,
+} from "@sluice/core";
+
+/** An answer as it was typed, or what is wrong with it. */
+export type TypedAnswer =
+  | { readonly ok: true; readonly answer: Answer }
+  | { readonly ok: false; readonly fault: string };
+
+/** A value as JSON where that fits the request, else as plain text. */
+export function typedValue(request: PersonRequest, text: string): TypedAnswer {
+  const json = parseJson(text);
+  const tries: readonly Json[] = json.ok ? [json.value, text] : [text];
+  let fault = "";
+  for (const value of tries) {
+    const checked = checkAnswer(request, { kind: "value", value });
+    if (checked.ok) return checked;
+    fault = checked.fault;
+  }
+  return { ok: false, fault };
+}
+
+/** Answers a request, whoever owns its run. The digest of what was looked at goes with it: an answer never covers anything else. */
+export async function sendAnswer(
+  host: RunHost,
+  { runId, requestId, digest }: OpenRequest,
+  answer: Answer,
+  by: string,
+): Promise<SignalOutcome> {
+  return await host.signal(runId, { name: `request/${requestId}`, payload: { ...answer, digest }, digest, by });
+}
+
+/** What an accepted answer did, as a word. */
+export function pastOf({ kind }: Answer): string {
+  switch (kind) {
+    case "approve":
+      return "approved";
+    case "deny":
+      return "denied";
+    case "defer":
+      return "deferred";
+    case "value":
+      return "answered";
+  }
+}
+
+/** Why an answer was not taken. */
+export function refusalOf(outcome: Exclude<SignalOutcome, "accepted">, requestId: string): string {
+  switch (outcome) {
+    case "already_answered":
+      return `not accepted: ${requestId} was answered already`;
+    case "digest_mismatch":
+      return `not accepted: ${requestId} is about something else by now; look again`;
+    case "unknown":
+      return `not accepted: ${requestId} is not open any more`;
+  }
+}
