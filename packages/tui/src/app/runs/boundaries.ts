@@ -1,0 +1,71 @@
+import type { SluiceEvent } from "@sluice/core";
+import { textAt } from "../../fields.ts";
+import type { Saying } from "../../headless/narrator.ts";
+import { oneLine } from "../../words.ts";
+import type { BoundaryItem, Tone } from "./run-view.ts";
+
+/** What a transcript says of its execution's events; calls have items of their own. */
+const TOLD: ReadonlySet<string> = new Set([
+  "stage.gate",
+  "stage.exit",
+  "model.retried",
+  "grant.answered",
+  "grant.expired",
+  "request.answered",
+  "request.expired",
+  "route.rejected",
+  "route.decided",
+  "limit.near",
+  "limit.reached",
+]);
+/** What happens to a run as a whole. */
+const RUN_TOLD: ReadonlySet<string> = new Set([
+  "run.started",
+  "run.resumed",
+  "run.suspended",
+  "fork.started",
+  "fork.joined",
+  "limit.near",
+  "limit.reached",
+]);
+
+/** The boundary that an event of an execution is in its transcript, if any. */
+export function boundaryOf(event: SluiceEvent, said: Saying | undefined): BoundaryItem | undefined {
+  const { type, data } = event;
+  if (type === "attempt.started") return attemptOf(event);
+  if (type === "attempt.finished" && textAt(data, "outcome") === "retry")
+    return note(`sent back: ${oneLine(textAt(data, "feedback"))}`, "notice");
+  return said !== undefined && TOLD.has(type) ? noteOf(said) : undefined;
+}
+
+/** The boundary that an event outside executions is in a run's log, if any. */
+export function runBoundaryOf({ type }: SluiceEvent, said: Saying | undefined): BoundaryItem | undefined {
+  return said !== undefined && RUN_TOLD.has(type) ? noteOf(said) : undefined;
+}
+
+export function note(text: string, tone: Tone): BoundaryItem {
+  return { kind: "boundary", rank: "note", text, tone };
+}
+
+/** What was said, in one line. */
+export function lineOf({ who, what, more }: Saying): string {
+  return `${who} ${what} ${more}`.trimEnd();
+}
+
+export function stateOf(executionId: string): { readonly stateId: string; readonly visit: number } {
+  const [, stateId = executionId, visit = "1"] = /^(.*)#(\d{1,9})$/s.exec(executionId) ?? [];
+  return { stateId, visit: Number(visit) };
+}
+
+function attemptOf({ executionId = "", attempt = 1 }: SluiceEvent): BoundaryItem {
+  const { stateId, visit } = stateOf(executionId);
+  const parts = [oneLine(stateId, 64)];
+  if (visit > 1) parts.push(`visit ${visit}`);
+  if (attempt > 1) parts.push(`attempt ${attempt}`);
+  return { kind: "boundary", rank: "attempt", text: parts.join(" · "), tone: attempt > 1 ? "notice" : "plain" };
+}
+
+function noteOf({ what, more, tone }: Saying): BoundaryItem {
+  const text = more === "" ? what : `${what} ${more}`;
+  return note(text, tone === "good" || tone === "bad" || tone === "notice" ? tone : "plain");
+}
