@@ -50,4 +50,5 @@ export {
 export { type McpProbe, type McpProbeOptions, probeMcpServers } from "./tools/mcp/probe.ts";
 export type { McpFault } from "./tools/mcp/servers.ts";
 export { endProcessesOf } from "./tools/process.ts";
+export { type WorkspaceFiles, workspaceFiles } from "./tools/workspace-files.ts";
 export { type TranscriptEntry, transcriptEntries } from "./transcript-entries.ts";
