@@ -3,6 +3,7 @@ export type Style =
   | "plain"
   | "dim"
   | "strong"
+  | "emphasis"
   | "heading"
   | "code"
   | "link"

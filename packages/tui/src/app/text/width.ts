@@ -1,0 +1,192 @@
+import stringWidth from "string-width";
+import type { Line, Span } from "./line.ts";
+
+/** UTF-16 units and letters of one character as it is written anywhere. Longer ones are invented to be slow, and are split. */
+const LONGEST_CHARACTER = 24;
+const MOST_LETTERS = 6;
+/** UTF-16 units that clean text needs at most for one column. */
+const UNITS_A_COLUMN = 8;
+
+const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" });
+/** What stands on or in the letter before it, also in terminals that know no grapheme clusters. */
+const JOINED = /[\p{Mn}\p{Me}\u1160-\u11ff\ud7b0-\ud7ff]/gu;
+/** What may make a character wider than its letters. */
+const EMOJI_JOINER = /\ufe0f|\u200d|\u20e3/;
+const WIDE_LETTER = /[\p{Ideographic}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\u3000-\u303f\uff00-\uff60]/u;
+
+/** Columns that clean text or a line needs. Where terminals disagree it is the larger number, so that nothing runs over. */
+export function widthOf(text: string | Line): number {
+  if (typeof text === "string") return fitting(text, 0, Number.POSITIVE_INFINITY).width;
+  return text.reduce((sum, span) => sum + widthOf(span.text), 0);
+}
+
+/** The line in at most `width` columns; what is cut off leaves a `…`. Costs what is shown. */
+export function cut(line: Line, width: number): Line {
+  const whole = headOfLine(line, width);
+  if (whole.complete) return line;
+  if (width < 1) return [];
+  const { spans } = headOfLine(line, width - 1);
+  const style = spans.at(-1)?.style ?? line[0]?.style;
+  return [...spans, style === undefined ? { text: "…" } : { text: "…", style }];
+}
+
+/** The line in exactly `width` columns, cut or filled with spaces. */
+export function pad(line: Line, width: number, side: "left" | "right" = "right"): Line {
+  const shown = cut(line, width);
+  const room = width - widthOf(shown);
+  if (room <= 0) return shown;
+  const space = { text: " ".repeat(room) };
+  return side === "right" ? [...shown, space] : [space, ...shown];
+}
+
+/**
+ * The line in rows of at most `width` columns (at least 2), broken between words, inside a word only when it is longer than a
+ * row. Spaces at a break are dropped. Not more than `most` rows: then the last ends in `…`, and what follows costs nothing.
+ */
+export function wrap(line: Line, width: number, most = Number.POSITIVE_INFINITY): readonly Line[] {
+  const columns = Math.max(2, width);
+  const { text, complete } = joined(line, most * columns * UNITS_A_COLUMN);
+  const part = partsOf(line);
+  const rows: Line[] = [];
+  let at = 0;
+  while (rows.length < most) {
+    const end = rowEnd(text, at, columns);
+    rows.push(part(at, trimmedEnd(text, at, end)));
+    at = end;
+    while (at < text.length && text.charCodeAt(at) === 0x20) at += 1;
+    if (at >= text.length) break;
+  }
+  if (at >= text.length && complete) return rows;
+  const last = rows.pop();
+  return last === undefined ? rows : [...rows, cut([...last, { text: "…", style: "dim" }], columns)];
+}
+
+/** How much of clean text from an offset on fits into `width` columns; never ends inside a character. */
+export function fitting(text: string, from: number, width: number): { readonly end: number; readonly width: number } {
+  let at = from;
+  let used = 0;
+  while (at < text.length) {
+    const quick = quickWidth(text, at);
+    const { end, columns } = quick === 0 ? characterAt(text, at) : { end: at + 1, columns: quick };
+    if (used + columns > width) break;
+    used += columns;
+    at = end;
+  }
+  return { end: at, width: used };
+}
+
+/** 1 or 2 for what is surely a character by itself, else 0. */
+function quickWidth(text: string, at: number): 0 | 1 | 2 {
+  const width = aloneWidth(text.charCodeAt(at));
+  if (width === 0 || at + 1 === text.length) return width;
+  return aloneWidth(text.charCodeAt(at + 1)) === 0 ? 0 : width;
+}
+
+/** The width of units that never join what stands before them; 0 for all others. */
+function aloneWidth(unit: number): 0 | 1 | 2 {
+  if (unit < 0x300) return 1;
+  if ((unit >= 0x4e00 && unit <= 0x9fff) || (unit >= 0xac00 && unit <= 0xd7a3)) return 2;
+  return (unit >= 0x3041 && unit <= 0x3096) || (unit >= 0x30a1 && unit <= 0x30fa) ? 2 : 0;
+}
+
+function characterAt(text: string, at: number): { readonly end: number; readonly columns: number } {
+  const character = segmenter.segment(text.slice(at, at + LONGEST_CHARACTER)).containing(0)?.segment ?? "";
+  const letters = [...character.replaceAll(JOINED, "")];
+  if (letters.length > MOST_LETTERS || character.length === LONGEST_CHARACTER) {
+    const first = String.fromCodePoint(text.codePointAt(at) ?? 0);
+    return { end: at + first.length, columns: Math.max(1, letterWidth(first)) };
+  }
+  // Nothing counts as no column: what is not clean would be measured without an end.
+  const apart = Math.max(
+    1,
+    letters.reduce((sum, letter) => sum + letterWidth(letter), 0),
+  );
+  const columns = EMOJI_JOINER.test(character) ? Math.max(apart, stringWidth(character)) : apart;
+  return { end: at + character.length, columns };
+}
+
+function letterWidth(letter: string): number {
+  const quick = letter.length === 1 ? aloneWidth(letter.charCodeAt(0)) : 0;
+  return quick === 0 ? stringWidth(letter) : quick;
+}
+
+function headOfLine(line: Line, width: number): { readonly spans: readonly Span[]; readonly complete: boolean } {
+  const spans: Span[] = [];
+  let room = width;
+  for (const span of line) {
+    const { end, width: used } = fitting(span.text, 0, room);
+    if (end < span.text.length) {
+      if (end > 0) spans.push({ ...span, text: span.text.slice(0, end) });
+      return { spans, complete: false };
+    }
+    spans.push(span);
+    room -= used;
+  }
+  return { spans, complete: true };
+}
+
+function rowEnd(text: string, from: number, columns: number): number {
+  const { end } = fitting(text, from, columns);
+  if (end >= text.length || text.charCodeAt(end) === 0x20) return end;
+  // A character wider than the row is no character anybody writes; it is taken apart.
+  if (end === from) return from + String.fromCodePoint(text.codePointAt(from) ?? 0).length;
+  if (breaksBetween(text, end)) return end;
+  for (let at = end - 1; at > from; at -= 1) {
+    if (text.charCodeAt(at) === 0x20) return hasText(text, from, at) ? at : end;
+    if (breaksBetween(text, at)) return at;
+  }
+  return end;
+}
+
+/** Writing without spaces breaks anywhere, but not before a mark, a closing sign or a letter's second half. */
+function breaksBetween(text: string, at: number): boolean {
+  if (text.charCodeAt(at) < 0x300 && text.charCodeAt(at - 1) < 0x300) return false;
+  if (quickWidth(text, at) === 0) return false;
+  return WIDE_LETTER.test(text.charAt(at)) || WIDE_LETTER.test(characterBefore(text, at));
+}
+
+function characterBefore(text: string, at: number): string {
+  const unit = text.charCodeAt(at - 1);
+  return text.slice(unit >= 0xdc00 && unit <= 0xdfff ? at - 2 : at - 1, at);
+}
+
+function hasText(text: string, from: number, to: number): boolean {
+  for (let at = from; at < to; at += 1) if (text.charCodeAt(at) !== 0x20) return true;
+  return false;
+}
+
+function trimmedEnd(text: string, from: number, end: number): number {
+  let at = end;
+  while (at > from && text.charCodeAt(at - 1) === 0x20) at -= 1;
+  return at;
+}
+
+function joined(line: Line, most: number): { readonly text: string; readonly complete: boolean } {
+  let text = "";
+  for (const span of line) {
+    const room = most - text.length;
+    if (span.text.length > room) return { text: text + span.text.slice(0, Math.max(0, room)), complete: false };
+    text += span.text;
+  }
+  return { text, complete: true };
+}
+
+/** Cuts spans out of a line at offsets into its joined text. Offsets asked for must not go back. */
+function partsOf(line: Line): (start: number, end: number) => Line {
+  let index = 0;
+  let base = 0;
+  return (start, end) => {
+    const spans: Span[] = [];
+    while (index < line.length) {
+      const span = line[index];
+      if (span === undefined) break;
+      const last = base + span.text.length;
+      const text = span.text.slice(Math.max(0, start - base), Math.max(0, Math.min(end, last) - base));
+      if (text !== "") spans.push({ ...span, text });
+      if (last > end) break;
+      base = last;
+      index += 1;
+    }
+    return spans;
+  };
+}
