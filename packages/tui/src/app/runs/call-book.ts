@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { field, type Json, type SluiceEvent } from "@sluice/core";
 import type { TranscriptEntry } from "@sluice/stages";
 import { numberAt, textAt } from "../../fields.ts";
@@ -76,7 +77,7 @@ export class CallBook {
   afterRecord(): void {
     for (const [key, ok] of this.#read) {
       const item = this.#callAt(key);
-      if (item !== undefined && !isFinal(item)) this.#put(key, { ...item, state: ok ? "ok" : "error" });
+      if (item !== undefined && !isFinal(item)) this.#put(key, readAs(item, ok));
     }
     this.#read.clear();
     for (const [key, index] of this.#open) {
@@ -140,6 +141,23 @@ export class CallBook {
 /** Whether an item will stay as it is. */
 export function isFinal(item: TranscriptItem): boolean {
   return item.kind !== "call" || (item.state !== "proposed" && item.state !== "asking" && item.state !== "running");
+}
+
+/** A call that no event ends is a completion, or one that the provider ran itself: its result is all there is. */
+function readAs(call: CallView, ok: boolean): CallView {
+  const { output, ...rest } = call;
+  if (!ok) {
+    const why = issuesOf(output);
+    return { ...call, state: "error", ...(why === "" ? {} : { why }) };
+  }
+  // What left the stage is mostly what was handed in.
+  return isDeepStrictEqual(output, call.input) ? { ...rest, state: "ok" } : { ...call, state: "ok" };
+}
+
+function issuesOf(output: Json | undefined): string {
+  const issues = field(output, "issues");
+  if (!Array.isArray(issues)) return "";
+  return issues.map((issue: Json) => `${textAt(issue, "path")}: ${textAt(issue, "message")}`).join("; ");
 }
 
 function decided(data: Json): Change {

@@ -1,0 +1,47 @@
+import type { ExecutionView, ForkView, RunView } from "./run-view.ts";
+
+/** A state as the rail and the graph show it. */
+export interface Stop {
+  readonly id: string;
+  /** Its last execution; undefined before the first. */
+  readonly execution?: ExecutionView;
+  readonly visits: number;
+}
+
+/** A state by itself, or siblings that work side by side. */
+export type Station =
+  | { readonly kind: "stop"; readonly stop: Stop }
+  | { readonly kind: "fork"; readonly fork: ForkView; readonly stops: readonly Stop[] };
+
+/** The stops of a run by their ids: what its states came to. */
+export function stopsOf({ states, executions }: Pick<RunView, "states" | "executions">): ReadonlyMap<string, Stop> {
+  const stops = new Map<string, Stop>(states.map(({ id }) => [id, { id, visits: 0 }]));
+  for (const execution of executions) {
+    const { stateId: id } = execution;
+    stops.set(id, { id, execution, visits: (stops.get(id)?.visits ?? 0) + 1 });
+  }
+  return stops;
+}
+
+/** The stations in declared order, siblings of the last fork they were in as one. */
+export function stationsOf(view: Pick<RunView, "states" | "executions" | "forks">): readonly Station[] {
+  const stops = stopsOf(view);
+  const forkOf = new Map<string, ForkView>();
+  for (const fork of view.forks) for (const sibling of fork.siblings) forkOf.set(sibling, fork);
+  const placed = new Set<ForkView>();
+  const stations: Station[] = [];
+  for (const [id, stop] of stops) {
+    const fork = forkOf.get(id);
+    const siblings = fork?.siblings.filter((sibling) => forkOf.get(sibling) === fork) ?? [];
+    if (fork === undefined || siblings.length < 2) stations.push({ kind: "stop", stop });
+    else if (!placed.has(fork)) {
+      placed.add(fork);
+      stations.push({
+        kind: "fork",
+        fork,
+        stops: siblings.map((sibling) => stops.get(sibling) ?? { id: sibling, visits: 0 }),
+      });
+    }
+  }
+  return stations;
+}

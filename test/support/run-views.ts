@@ -1,0 +1,63 @@
+import type { Json, RunHost } from "@sluice/core";
+import { type Script, type Session, scriptedModel } from "@sluice/stages";
+import { RecordReader } from "../../packages/tui/src/app/runs/record-reader.ts";
+import { createRunReducer, type ReadRecord } from "../../packages/tui/src/app/runs/reduce.ts";
+import type { Line } from "../../packages/tui/src/app/text/line.ts";
+import type { RunView } from "../../packages/tui/src/app/runs/run-view.ts";
+import { session, type TestSession, type TestSessionOptions } from "./run-kit.ts";
+
+/** A session whose model says what a script says, and whose requests stay open until somebody answers. */
+export function scripted(stages: Script["stages"], options: TestSessionOptions = {}): TestSession {
+  const model = scriptedModel({ stages }, options.clock === undefined ? {} : { clock: options.clock });
+  return session({ model, wait: true, ...options });
+}
+
+/** Everything a run has recorded so far, as a watch reads it. */
+export async function readRecords(host: RunHost, runId: string): Promise<readonly ReadRecord[]> {
+  const records: ReadRecord[] = [];
+  const reader = new RecordReader({
+    host,
+    runId,
+    onRecord: (record) => records.push(record),
+    onError: (fault) => {
+      throw fault;
+    },
+  });
+  await reader.read();
+  return records;
+}
+
+export function viewOf(runId: string, records: readonly ReadRecord[]): RunView {
+  const reducer = createRunReducer(runId);
+  for (const record of records) reducer.record(record);
+  return reducer.view();
+}
+
+/** A view as plain data, with its lists spread out. */
+export function plain({ told, executions, ...view }: RunView): Json {
+  return JSON.parse(
+    JSON.stringify({
+      ...view,
+      told: [...told],
+      executions: executions.map(({ items, ...execution }) => ({ ...execution, items: [...items] })),
+    }),
+  );
+}
+
+export function textOf(lines: readonly Line[]): string {
+  return lines.map((line) => line.map(({ text }) => text).join("")).join("\n");
+}
+
+/** Answers the open requests of a run, whatever process owns it. */
+export async function answerAll(
+  { host }: Pick<Session, "host">,
+  runId: string,
+  answer: { readonly kind: string; readonly [key: string]: Json },
+): Promise<number> {
+  const open = await host.requests(runId);
+  for (const request of open) {
+    const { requestId, digest } = request;
+    await host.signal(request.runId, { name: `request/${requestId}`, payload: { ...answer, digest }, digest, by: "ann" });
+  }
+  return open.length;
+}
