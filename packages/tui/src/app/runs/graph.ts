@@ -1,7 +1,7 @@
-import { cleanInline } from "../text/clean.ts";
+import { count } from "../../words.ts";
 import type { Line, Span, Style } from "../text/line.ts";
-import { cut, pad, widthOf } from "../text/width.ts";
-import { isUnfinished, markOf, span } from "./marks.ts";
+import { cut, pad } from "../text/width.ts";
+import { isUnfinished, markOf, nameOf, span } from "./marks.ts";
 import type { Hop, RunView } from "./run-view.ts";
 import { type Station, type Stop, stationsOf } from "./stations.ts";
 
@@ -43,7 +43,7 @@ function drawn(place: Place, stations: readonly Station[]): readonly Line[] {
   const { station, index, view, width } = place;
   if (station.kind === "stop") return [...boxOf(station.stop, view, width), ...waysOut(place, station.stop, stations)];
   const { fork, stops } = station;
-  const join = cleanInline(fork.join);
+  const join = nameOf(fork.join);
   const taken: Style = fork.joined ? "accent" : "dim";
   const joining: Line = [span(`  ${fork.joined ? "┗━▶" : "└┄▷"} `, taken), span(`joined in ${join}`, taken)];
   const next = stations[index + 1];
@@ -87,13 +87,14 @@ function boxOf({ id, execution, visits }: Stop, { initial, states }: RunView, wi
   const { turnCap, kind = "" } = states.find((state) => state.id === id) ?? {};
   const facts = [
     ...(visits > 1 ? [`×${visits}`] : []),
-    ...(execution !== undefined && execution.turns > 0 ? [turnsOf(execution.turns, turnCap)] : []),
-    ...(kind === "" || kind === "agent" ? [] : [cleanInline(kind)]),
+    ...(execution !== undefined && execution.turns > 0 ? [count(execution.turns, "turn")] : []),
+    ...(execution === undefined && turnCap !== undefined ? [`turn cap ${turnCap}`] : []),
+    ...(kind === "" || kind === "agent" ? [] : [nameOf(kind)]),
     ...(id === initial ? ["starts here"] : []),
   ];
   const text: Line = [
     span(`${sign} `, style),
-    span(cleanInline(id), execution === undefined ? "dim" : "strong"),
+    span(nameOf(id), execution === undefined ? "dim" : "strong"),
     span(` ${word}`, style),
     ...facts.map((fact) => span(` · ${fact}`, "dim")),
   ];
@@ -124,7 +125,7 @@ function waysOut(place: Place, { id, execution }: Stop, stations: readonly Stati
   for (const hop of forks) {
     const beside = hop.to.every((to) => next.has(to));
     if (beside) goesOn = true;
-    else lines.push([span("  ┗━▶ ", "accent"), span(`${hop.to.map(cleanInline).join(" ∥ ")} side by side`, "accent")]);
+    else lines.push([span("  ┗━▶ ", "accent"), span(`${hop.to.map(nameOf).join(" ∥ ")} side by side`, "accent")]);
   }
   if (goesOn === undefined && targets.length === 0 && hops.length === 0 && stations.length > 1)
     lines.push([
@@ -143,7 +144,7 @@ function wayLine(to: string, taken: number, back: boolean): Line {
   const often = taken > 1 ? ` ×${taken}` : "";
   const style: Style = taken > 0 ? "accent" : "dim";
   const arrow = taken > 0 ? "  ┗━▶ " : "  └┄▷ ";
-  return [span(arrow, style), span(`${back ? "↺ back to " : ""}${cleanInline(to)}${often}`, style)];
+  return [span(arrow, style), span(`${back ? "↺ back to " : ""}${nameOf(to)}${often}`, style)];
 }
 
 function endings(hops: readonly Hop[]): readonly Line[] {
@@ -163,10 +164,6 @@ function endings(hops: readonly Hop[]): readonly Line[] {
 function down(taken: boolean, forks = false): Line {
   const style: Style = taken ? "accent" : "dim";
   return [span(taken ? "  ┃" : "  ┆", style), ...(forks ? [span(" side by side:", "dim")] : [])];
-}
-
-function turnsOf(turns: number, turnCap: number | undefined): string {
-  return `${turns}${turnCap === undefined ? "" : `/${turnCap}`} ${turns === 1 && turnCap === undefined ? "turn" : "turns"}`;
 }
 
 function inOrder(stations: readonly Station[], initial: string | undefined): readonly Station[] {

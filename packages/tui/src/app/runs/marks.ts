@@ -1,4 +1,5 @@
 import { type Usage, usdText } from "@sluice/core";
+import { cleanInline, headOf } from "../text/clean.ts";
 import type { Span, Style } from "../text/line.ts";
 import type { ExecutionStatus } from "./run-view.ts";
 
@@ -30,6 +31,13 @@ export function markOf(status: ExecutionStatus | undefined): Mark {
 /** Whether somebody is still at work on it, or will be. */
 export function isUnfinished(status: ExecutionStatus): boolean {
   return status === "running" || status === "waiting" || status === "retrying" || status === "suspended";
+}
+
+const LONGEST_NAME = 100;
+
+/** A name of somebody's, safe to show on one line. */
+export function nameOf(id: string): string {
+  return cleanInline(headOf(id, LONGEST_NAME));
 }
 
 export function span(text: string, style?: Style): Span {

@@ -1,7 +1,6 @@
-import { cleanInline } from "../text/clean.ts";
 import type { Line } from "../text/line.ts";
 import { cut, pad, widthOf } from "../text/width.ts";
-import { elapsed, isUnfinished, markOf, moneyOf, shortCount, span, tokensOf } from "./marks.ts";
+import { elapsed, isUnfinished, markOf, moneyOf, nameOf, shortCount, span, tokensOf } from "./marks.ts";
 import type { ExecutionView, RunView } from "./run-view.ts";
 import { type Station, type Stop, stationsOf } from "./stations.ts";
 
@@ -181,7 +180,7 @@ function cellOf(stop: Stop, detail: Detail, { now, chosen }: Words): Line {
   const { execution, visits, id } = stop;
   const { sign, word, style } = markOf(execution?.status);
   const isChosen = chosen !== undefined && execution?.key === chosen;
-  const name = cleanInline(id);
+  const name = nameOf(id);
   const level = isAtWork(stop) || isChosen ? detail.near : detail.far + 2;
   const named = level === 4 && widthOf(name) > SHORT_NAME ? cut([span(name)], SHORT_NAME) : [span(name)];
   const nameStyle = isChosen ? "selected" : execution === undefined ? "dim" : isAtWork(stop) ? "strong" : "plain";
