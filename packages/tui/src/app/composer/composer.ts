@@ -1,6 +1,6 @@
 import type { Key } from "../keys.ts";
-import type { Piece } from "./buffer.ts";
-import { type CompletionSource, standsAlone } from "./completion.ts";
+import { type Piece, plainPiece } from "./buffer.ts";
+import { type CompletionSource, standsAlone, wordFor } from "./completion.ts";
 import {
   breakAtBackslash,
   change,
@@ -91,10 +91,11 @@ export function update(state: Composer, key: Key, context: ComposerContext): Upd
 
 /** Takes what was found for an earlier `find-files`; late answers change nothing. */
 export function filesFound(state: Composer, files: FoundFiles, context: ComposerContext): Composer {
-  if (files.query !== state.asked || state.searching !== undefined) return state;
+  if (files.query !== state.asked) return state;
   const told =
     files.fault === undefined || files.fault === state.files?.fault ? state : { ...state, notice: files.fault };
-  return withPalette({ ...told, files }, context).state;
+  const known = { ...told, files };
+  return state.searching === undefined ? withPalette(known, context).state : known;
 }
 
 /** The text as it came back from an editor of one's own. Can be undone. */
@@ -106,7 +107,7 @@ export function replaceText(state: Composer, text: string): Composer {
 /** The composer without text, as after Ctrl+C. Can be undone. */
 export function clearText(state: Composer): Composer {
   const { searching: _, ...rest } = state;
-  const editor = change(state.editor, 0, state.editor.text.length, { text: "", folds: [] });
+  const editor = change(state.editor, 0, state.editor.text.length, plainPiece(""));
   return quiet({ ...without(rest), editor, history: historyOf(state.history.entries) });
 }
 
@@ -141,16 +142,18 @@ function updatePalette(state: Composer, palette: Palette, key: Key, context: Com
   if (direction !== undefined) return { state: { ...state, palette: choose(palette, direction) }, handled: true };
   if (isPlain(key, "escape")) return { state: quiet({ ...without(state), closedAt: palette.start }), handled: true };
   if (isPlain(key, "tab")) return completed(state, palette, context);
-  if (!isPlain(key, "enter")) return undefined;
+  return isPlain(key, "enter") ? enteredPalette(state, palette, context) : undefined;
+}
+
+/** Completes what is not there yet; submits what is, and a command that needs no more. */
+function enteredPalette(state: Composer, palette: Palette, context: ComposerContext): Updated {
+  const { editor } = state;
   const command = palette.kind === "command" ? palette.choices[palette.chosen] : undefined;
-  // A command that needs no more is done with one key; what is typed whole is not asked for twice.
-  const isWhole = command === undefined ? isTyped(state.editor, palette) : standsAlone(command.value, context.commands);
-  if (!isWhole) return completed(state, palette, context);
-  if (isTyped(state.editor, palette)) return entered(state, context);
-  const { editor } = completed(state, palette, context).state;
-  const rest = editor.text.slice(editor.cursor);
-  return rest.trim() === ""
-    ? submit(state, { text: editor.text.trimEnd(), folds: [] })
+  const needsMore = command !== undefined && !standsAlone(command.value, context.commands);
+  if (isTyped(editor, palette) && !needsMore) return entered(state, context);
+  const isAll = command !== undefined && editor.text.slice(palette.end).trim() === "";
+  return isAll && !needsMore
+    ? submit(state, plainPiece(wordFor(palette, command)))
     : completed(state, palette, context);
 }
 

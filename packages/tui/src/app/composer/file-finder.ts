@@ -91,29 +91,35 @@ async function listNow(
 }
 
 async function bestOf(files: readonly string[], lower: readonly string[], query: string): Promise<readonly string[]> {
-  const typed = query.toLowerCase();
-  const near = typed === "" ? nearRoot(files) : fitting(files, lower, typed);
-  if (typed === "") return near.slice(0, MOST_FOUND);
+  if (query === "") return nearRoot(files).slice(0, MOST_FOUND);
+  const near = fitting(files, lower, query.toLowerCase());
   const { Fzf } = await import("fzf");
   const fzf = new Fzf(near, {
     limit: MOST_FOUND,
+    selector: (near: Near) => near.file,
     casing: "case-insensitive",
     normalize: false,
     // The last letters of a path tell the most.
     forward: false,
-    tiebreakers: [shorterFirst],
+    tiebreakers: [nearerFirst],
   });
   // Its types do not resolve under nodenext.
-  const found: readonly Scored[] = fzf.find(query);
-  return found.map(({ item }) => item);
+  const found: readonly { readonly item: Near }[] = fzf.find(query);
+  return found.map(({ item }) => item.file);
 }
 
-interface Scored {
-  readonly item: string;
+/** A path that holds the letters of a query in order, and how closely: the lower the closer. */
+interface Near {
+  readonly file: string;
+  readonly tier: number;
 }
 
-function shorterFirst(a: Scored, b: Scored): number {
-  return a.item.length - b.item.length;
+function nearerFirst(a: { readonly item: Near }, b: { readonly item: Near }): number {
+  return byTier(a.item, b.item);
+}
+
+function byTier(a: Near, b: Near): number {
+  return a.tier - b.tier || a.file.length - b.file.length;
 }
 
 function nearRoot(files: readonly string[]): readonly string[] {
@@ -125,17 +131,13 @@ function nearRoot(files: readonly string[]): readonly string[] {
 }
 
 /** What is worth scoring: names that begin with the query, names and paths that hold it, then the shortest of the rest. */
-function fitting(files: readonly string[], lower: readonly string[], typed: string): readonly string[] {
-  const found: { readonly file: string; readonly tier: number }[] = [];
+function fitting(files: readonly string[], lower: readonly string[], typed: string): readonly Near[] {
+  const found: Near[] = [];
   for (const [index, path] of lower.entries()) {
     if (!holdsInOrder(path, typed)) continue;
     const name = path.slice(path.lastIndexOf("/") + 1);
     const tier = name.startsWith(typed) ? 0 : name.includes(typed) ? 1 : path.includes(typed) ? 2 : 3;
     found.push({ file: files[index] ?? "", tier });
   }
-  if (found.length <= MOST_SCORED) return found.map(({ file }) => file);
-  return found
-    .sort((a, b) => a.tier - b.tier || a.file.length - b.file.length)
-    .slice(0, MOST_SCORED)
-    .map(({ file }) => file);
+  return found.length <= MOST_SCORED ? found : found.sort(byTier).slice(0, MOST_SCORED);
 }

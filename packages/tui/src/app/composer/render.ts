@@ -126,12 +126,13 @@ function paletteLines(palette: Palette, width: number, room: number): readonly L
     const name = labels[index] ?? "";
     const words = choice.description ?? "";
     const gap = " ".repeat(label - widthOf(name) + 2);
-    const count = isChosen && choices.length > room ? `  ${chosen + 1}/${choices.length}` : "";
+    const hasCount = isChosen && choices.length > room && width > 20;
+    const count = hasCount ? `  ${chosen + 1}/${choices.length}` : "";
     const line: Span[] = [
       isChosen ? { text: PROMPT, style: "selected" } : { text: "  " },
       { text: name, style: isChosen ? "selected" : "plain" },
       ...(words === "" ? [] : [{ text: gap }, spanOf(words.slice(0, 1_000), "dim")]),
     ];
-    return [...cut(line, width - count.length), { text: count, style: "dim" }];
+    return hasCount ? [...cut(line, width - count.length), { text: count, style: "dim" }] : cut(line, width);
   });
 }

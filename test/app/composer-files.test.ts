@@ -1,0 +1,148 @@
+import { execFileSync } from "node:child_process";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { editOutside } from "../../packages/tui/src/app/composer/external-editor.ts";
+import {
+  createFileFinder,
+  type FileListing,
+  workspaceListing,
+} from "../../packages/tui/src/app/composer/file-finder.ts";
+
+let root: string;
+beforeEach(() => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), "sluice-composer-")));
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+function write(path: string, text = ""): void {
+  mkdirSync(join(root, path, ".."), { recursive: true });
+  writeFileSync(join(root, path), text);
+}
+
+const signal = new AbortController().signal;
+
+test("a workspace's files are those that git does not ignore, without the store, links not followed", async () => {
+  execFileSync("git", ["init", "-q", root]);
+  write(".gitignore", "dist/\n*.log\n");
+  for (const path of ["src/a.ts", "dist/out.js", "note.log", "node_modules/x/index.js", ".sluice/store/runs.db"])
+    write(path);
+  symlinkSync("/etc", join(root, "outside"));
+  const listing = await workspaceListing(root, join(root, ".sluice/store"))(signal);
+  expect(listing.files).toEqual([".gitignore", "outside", "src/a.ts"]);
+});
+
+test("a listing ends at what was asked for and says so", async () => {
+  const { workspaceFiles } = await import("@sluice/stages");
+  for (let at = 0; at < 5; at += 1) write(`f${at}`);
+  expect(await workspaceFiles({ root }, { most: 3, signal })).toEqual({ files: ["f0", "f1", "f2"], cut: true });
+  expect((await workspaceFiles({ root }, { most: 5, signal })).cut).toBe(false);
+});
+
+function counted(files: readonly string[]): { list: () => Promise<FileListing>; calls: () => number } {
+  let calls = 0;
+  return { list: () => Promise.resolve({ files }).finally(() => (calls += 1)), calls: () => calls };
+}
+
+test("files are found by some of their letters, names before folders", async () => {
+  const finder = createFileFinder(
+    counted(["src/parser/index.ts", "src/index/parser.ts", "docs/other.md", "parser.ts"]),
+  );
+  expect((await finder.find("parser", 0)).files.slice(0, 2)).toEqual(["parser.ts", "src/index/parser.ts"]);
+  expect((await finder.find("pidxts", 0)).files).toEqual(["src/parser/index.ts"]);
+  expect((await finder.find("zzz", 0)).files).toEqual([]);
+});
+
+test("without a letter the files nearest to the root come first", async () => {
+  const finder = createFileFinder(counted(["a/b/c.ts", "a/d.ts", "z.md"]));
+  expect((await finder.find("", 0)).files).toEqual(["z.md", "a/d.ts", "a/b/c.ts"]);
+});
+
+test("the workspace is listed once for many questions, and anew when the listing is old", async () => {
+  const { list, calls } = counted(["a.ts"]);
+  const finder = createFileFinder({ list, staleMs: 1_000 });
+  await Promise.all([finder.find("a", 0), finder.find("", 0), finder.find("b", 1)]);
+  expect(calls()).toBe(1);
+  await finder.find("a", 1_001);
+  expect(calls()).toBe(2);
+});
+
+test("of a great many files the fitting ones are found", async () => {
+  const files = Array.from({ length: 25_000 }, (_, at) => `src/module-${at % 97}/component-${at}.test.ts`);
+  const finder = createFileFinder(counted([...files.slice(0, 19_999), "src/deep/needle.ts"]));
+  expect((await finder.find("needle", 0)).files[0]).toBe("src/deep/needle.ts");
+  expect((await finder.find("comp", 0)).files).toHaveLength(50);
+});
+
+test("a listing that fails is told with what was known before, and tried again", async () => {
+  let fails = true;
+  const finder = createFileFinder({
+    list: () => (fails ? Promise.reject(new Error("no such folder")) : Promise.resolve({ files: ["a.ts"] })),
+    staleMs: 10,
+  });
+  expect(await finder.find("", 0)).toEqual({ query: "", files: [], fault: "files cannot be listed: no such folder" });
+  fails = false;
+  await finder.find("", 10);
+  expect(await finder.find("", 11)).toEqual({ query: "", files: ["a.ts"] });
+});
+
+/** An editor that is a script of ours. */
+function editor(script: string): string {
+  const path = join(root, "editor.mjs");
+  writeFileSync(
+    path,
+    `import { readFileSync, statSync, writeFileSync } from "node:fs";\nconst file = process.argv.at(-1);\n${script}`,
+  );
+  return `"${process.execPath}" '${path}' --wait`;
+}
+
+const env = (command: string): Record<string, string> => ({ EDITOR: command, TMPDIR: root });
+const left = (): readonly string[] => readdirSync(tmpdir()).filter((name) => name.startsWith("sluice-edit-"));
+
+test("a text is edited in the editor of the environment, in a file of one's own, which is removed", async () => {
+  const before = left();
+  const command = editor(`
+    if (process.argv[2] !== "--wait" || (statSync(file).mode & 0o777) !== 0o600) process.exit(3);
+    writeFileSync(file, readFileSync(file, "utf8").toUpperCase() + "\\r\\nmore\\n");`);
+  expect(await editOutside("draft", env(command))).toEqual({ ok: true, text: "DRAFT\nmore" });
+  expect(left()).toEqual(before);
+});
+
+test("VISUAL goes before EDITOR, and a blank one counts for nothing", async () => {
+  const command = editor(`writeFileSync(file, "visual");`);
+  expect(await editOutside("", { VISUAL: command, EDITOR: "false" })).toEqual({ ok: true, text: "visual" });
+  expect(await editOutside("", { VISUAL: " ", EDITOR: command })).toEqual({ ok: true, text: "visual" });
+});
+
+test("an editor that fails or is not there is told, and nothing is left behind", async () => {
+  const before = left();
+  expect(await editOutside("x", env(editor("process.exit(7)")))).toMatchObject({ ok: false, fault: /exit code 7/ });
+  expect(await editOutside("x", env(join(root, "none")))).toMatchObject({ ok: false, fault: /could not be started/ });
+  expect(await editOutside("x", { PATH: root })).toMatchObject({ ok: false, fault: /set VISUAL or EDITOR/ });
+  expect(left()).toEqual(before);
+});
+
+test("no shell reads the editor's name", async () => {
+  const trap = join(root, "trap");
+  expect(await editOutside("x", env(`touch ${trap};true`))).toMatchObject({ ok: true });
+  expect(await editOutside("x", env(`true;touch ${trap}`))).toMatchObject({ ok: false });
+  expect(existsSync(trap)).toBe(false);
+  expect(statSync(root).isDirectory()).toBe(true);
+});
+
+test("where nothing is set the first usual editor that is found is used", async () => {
+  const program = join(root, "vi");
+  writeFileSync(program, `#!/bin/sh\nprintf found > "$1"\n`, { mode: 0o755 });
+  expect(await editOutside("x", { PATH: `relative:${root}:/usr/bin:/bin` })).toEqual({ ok: true, text: "found" });
+});
