@@ -1,0 +1,171 @@
+import { diffArrays } from "diff";
+
+/** Changed lines beyond which, and lines times changed lines beyond which, no exact difference is worked out. */
+const MOST_EDITS = 1_000;
+const MOST_WORK = 4_000_000;
+/** UTF-16 units of a line whose words are compared. */
+const LONGEST_WORDED = 1_000;
+const MOST_WORD_EDITS = 100;
+/** Of two lines the share that must be the same for the rest to be marked. */
+const ALIKE = 0.3;
+/** Removed times added lines up to which each is compared with each. */
+const MOST_PAIRS = 36;
+
+export type Kind = "same" | "removed" | "added";
+
+/** Lines of one kind that follow each other; both places count from 0. */
+export interface Run {
+  readonly kind: Kind;
+  readonly count: number;
+  readonly oldAt: number;
+  readonly newAt: number;
+}
+
+export interface Comparison {
+  readonly runs: readonly Run[];
+  readonly added: number;
+  readonly removed: number;
+  /** False when the two were too large or too different: then all between the first and the last difference counts as changed. */
+  readonly exact: boolean;
+}
+
+/** The difference of two texts by lines; bounded work whatever they are. */
+export function compareLines(old: readonly string[], now: readonly string[]): Comparison {
+  let start = 0;
+  while (start < old.length && start < now.length && old[start] === now[start]) start += 1;
+  let end = 0;
+  while (end < old.length - start && end < now.length - start && old.at(-1 - end) === now.at(-1 - end)) end += 1;
+  const oldPart = old.slice(start, old.length - end);
+  const newPart = now.slice(start, now.length - end);
+  const changes = changesOf(oldPart, newPart);
+  const middle = changes ?? [
+    { kind: "removed" as const, count: oldPart.length },
+    { kind: "added" as const, count: newPart.length },
+  ];
+  const runs: Run[] = [];
+  let oldAt = 0;
+  let newAt = 0;
+  let added = 0;
+  let removed = 0;
+  for (const { kind, count } of [
+    { kind: "same" as const, count: start },
+    ...middle,
+    { kind: "same" as const, count: end },
+  ]) {
+    if (count === 0) continue;
+    runs.push({ kind, count, oldAt, newAt });
+    if (kind !== "added") oldAt += count;
+    if (kind !== "removed") newAt += count;
+    if (kind === "added") added += count;
+    if (kind === "removed") removed += count;
+  }
+  return { runs, added, removed, exact: changes !== undefined };
+}
+
+function changesOf(
+  old: readonly string[],
+  now: readonly string[],
+): readonly { kind: Kind; count: number }[] | undefined {
+  if (old.length === 0 || now.length === 0) {
+    return [
+      { kind: "removed", count: old.length },
+      { kind: "added", count: now.length },
+    ];
+  }
+  const maxEditLength = Math.min(MOST_EDITS, Math.floor(MOST_WORK / (old.length + now.length)));
+  const changes = diffArrays([...old], [...now], { maxEditLength });
+  return changes?.map(({ added, removed, count }) => ({ kind: added ? "added" : removed ? "removed" : "same", count }));
+}
+
+/** A part of a line; `changed` when the other line does not have it. */
+export interface Segment {
+  readonly text: string;
+  readonly changed: boolean;
+}
+
+/** For removed lines and the added ones that took their place: which words of a line changed; undefined where it has no counterpart. */
+export interface WordMarks {
+  old(at: number): readonly Segment[] | undefined;
+  now(at: number): readonly Segment[] | undefined;
+}
+
+/** Few lines are matched with those most like them; many only with those at the same place, each when it is asked for. */
+export function wordMarks(old: readonly string[], now: readonly string[]): WordMarks {
+  if (old.length * now.length > MOST_PAIRS) {
+    const pair = (at: number): Likeness | undefined => likeness(old[at], now[at]);
+    return { old: (at) => pair(at)?.old, now: (at) => pair(at)?.now };
+  }
+  const olds = new Map<number, readonly Segment[]>();
+  const nows = new Map<number, readonly Segment[]>();
+  let from = 0;
+  for (const [oldAt, line] of old.entries()) {
+    let best: { at: number; like: Likeness } | undefined;
+    for (let at = from; at < now.length; at += 1) {
+      const like = likeness(line, now[at]);
+      if (like !== undefined && like.share > (best?.like.share ?? 0)) best = { at, like };
+    }
+    if (best === undefined) continue;
+    olds.set(oldAt, best.like.old);
+    nows.set(best.at, best.like.now);
+    from = best.at + 1;
+  }
+  return { old: (at) => olds.get(at), now: (at) => nows.get(at) };
+}
+
+interface Likeness {
+  readonly old: readonly Segment[];
+  readonly now: readonly Segment[];
+  /** What is the same, of the longer line. */
+  readonly share: number;
+}
+
+function likeness(old: string | undefined, now: string | undefined): Likeness | undefined {
+  if (old === undefined || now === undefined) return undefined;
+  const pair = old.length > LONGEST_WORDED || now.length > LONGEST_WORDED ? byEnds(old, now) : byWords(old, now);
+  if (pair === undefined) return undefined;
+  const same = pair.old.reduce((sum, { text, changed }) => (changed ? sum : sum + text.trim().length), 0);
+  const share = same / Math.max(1, old.trim().length, now.trim().length);
+  return share >= ALIKE ? { ...pair, share } : undefined;
+}
+
+function byWords(old: string, now: string): { old: readonly Segment[]; now: readonly Segment[] } | undefined {
+  const changes = diffArrays(wordsOf(old), wordsOf(now), { maxEditLength: MOST_WORD_EDITS });
+  if (changes === undefined) return undefined;
+  const sides: { old: Segment[]; now: Segment[] } = { old: [], now: [] };
+  for (const { value, added, removed } of changes) {
+    const text = value.join("");
+    if (!added) sides.old.push({ text, changed: removed });
+    if (!removed) sides.now.push({ text, changed: added });
+  }
+  return sides;
+}
+
+/** Long lines: all between the first and the last difference counts as changed. */
+function byEnds(old: string, now: string): { old: readonly Segment[]; now: readonly Segment[] } {
+  const most = Math.min(old.length, now.length);
+  let start = 0;
+  while (start < most && old.charCodeAt(start) === now.charCodeAt(start)) start += 1;
+  if (isLowSurrogate(old, start) || isLowSurrogate(now, start)) start -= 1;
+  let end = 0;
+  while (end < most - start && old.charCodeAt(old.length - 1 - end) === now.charCodeAt(now.length - 1 - end)) end += 1;
+  if (isLowSurrogate(old, old.length - end)) end -= 1;
+  return { old: parts(old, start, end), now: parts(now, start, end) };
+}
+
+function parts(text: string, start: number, end: number): readonly Segment[] {
+  const all = [
+    { text: text.slice(0, start), changed: false },
+    { text: text.slice(start, text.length - end), changed: true },
+    { text: text.slice(text.length - end), changed: false },
+  ];
+  return all.filter((segment) => segment.text !== "");
+}
+
+function wordsOf(text: string): string[] {
+  return text.match(/[\p{L}\p{N}\p{M}_]+|\s+|./gsu) ?? [];
+}
+
+function isLowSurrogate(text: string, at: number): boolean {
+  const unit = text.charCodeAt(at);
+  return unit >= 0xdc00 && unit <= 0xdfff;
+}
