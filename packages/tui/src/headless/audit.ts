@@ -1,7 +1,5 @@
 import {
   type AuditReport,
-  type Json,
-  type JsonObject,
   messageOf,
   type RunJournal,
   readEvents,
@@ -9,6 +7,7 @@ import {
   type SluiceEvent,
   verifyJournal,
 } from "@sluice/core";
+import { detailOf, inForkOrder } from "../audit-trail.ts";
 import { count, oneLine } from "../words.ts";
 import type { CommandContext } from "../work/context.ts";
 import { requireRun, withStore } from "../work/lookup.ts";
@@ -42,7 +41,7 @@ export async function audit({ runId, flags }: AuditRequest, context: CommandCont
   const report = verifyJournal(journals, flags.head);
   // What cannot be read cannot be shown: that is never passed over, verified or not.
   const faults = [...(verify ? report.faults : []), ...read.flatMap(({ fault }) => fault)];
-  const events = inOrder(read);
+  const events = inForkOrder(read);
   write(flags.json === true ? "json" : flags.outputFormat, terminal, {
     json: {
       runId,
@@ -67,7 +66,7 @@ export async function audit({ runId, flags }: AuditRequest, context: CommandCont
 }
 
 interface ReadJournal {
-  readonly journal: RunJournal;
+  readonly runId: string;
   readonly events: readonly SluiceEvent[];
   /** Records whose events cannot be read any more. */
   readonly fault: readonly { readonly runId: string; readonly fault: string }[];
@@ -86,34 +85,7 @@ function readJournal(journal: RunJournal): ReadJournal {
       });
     }
   }
-  return { journal, events, fault };
-}
-
-interface Placed {
-  readonly event: SluiceEvent;
-  readonly depth: number;
-}
-
-/** A run's events in their order, those of its children behind the fork that started them. */
-function inOrder(journals: readonly ReadJournal[]): readonly Placed[] {
-  const shown = new Set<string>();
-  const placed: Placed[] = [];
-  const put = ({ journal, events }: ReadJournal, depth: number): void => {
-    shown.add(journal.runId);
-    for (const event of events) {
-      placed.push({ event, depth });
-      if (event.type !== "fork.started") continue;
-      const fork = `${journal.runId}/${textOf(event.data.fork)}/`;
-      for (const child of journals) {
-        if (child.journal.parentId === journal.runId && child.journal.runId.startsWith(fork)) put(child, depth + 1);
-      }
-    }
-  };
-  const [root] = journals;
-  if (root !== undefined) put(root, 0);
-  // What no fork accounts for is shown all the same: an audit hides nothing.
-  for (const journal of journals) if (!shown.has(journal.journal.runId)) put(journal, 1);
-  return placed;
+  return { runId: journal.runId, events, fault };
 }
 
 const SEQ = 7;
@@ -130,18 +102,8 @@ function eventLine(
   const seconds = `+${((at - startedAt) / 1_000).toFixed(3)}`;
   const who = attempt === undefined || attempt === 1 ? executionId : `${executionId}/a${attempt}`;
   const child = depth > 0 && type === "run.started" ? ` ${runId}` : "";
-  const line = `${oneLine(seq).padEnd(SEQ)} ${seconds.padStart(9)}  ${"  ".repeat(depth)}${oneLine(type).padEnd(TYPE)} ${oneLine(who, 60).padEnd(WHO)}${oneLine(child)} ${detail(data)}`;
+  const line = `${oneLine(seq).padEnd(SEQ)} ${seconds.padStart(9)}  ${"  ".repeat(depth)}${oneLine(type).padEnd(TYPE)} ${oneLine(who, 60).padEnd(WHO)}${oneLine(child)} ${detailOf(data)}`;
   return line.trimEnd();
-}
-
-function detail(data: JsonObject): string {
-  return Object.entries(data)
-    .map(([key, value]) => `${oneLine(key, 40)}=${oneLine(textOf(value), 120)}`)
-    .join(" ");
-}
-
-function textOf(value: Json | undefined): string {
-  return typeof value === "string" ? value : JSON.stringify(value ?? null);
 }
 
 function summaryLines(

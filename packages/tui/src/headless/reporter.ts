@@ -1,8 +1,8 @@
 import { type SluiceEvent, visible, visibleJson } from "@sluice/core";
+import { createNarrator, type Saying } from "../narrator.ts";
 import type { Terminal, Tone } from "../terminal.ts";
 import { count, indented, spending } from "../words.ts";
 import type { OutputFormat } from "./format.ts";
-import { createNarrator, type Saying } from "./narrator.ts";
 import type { RunReport } from "./report.ts";
 
 /** Writes what happens in a run, and its result, in one format. */

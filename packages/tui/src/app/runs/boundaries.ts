@@ -1,6 +1,6 @@
 import type { SluiceEvent } from "@sluice/core";
 import { textAt } from "../../fields.ts";
-import type { Saying } from "../../headless/narrator.ts";
+import type { Saying } from "../../narrator.ts";
 import { oneLine } from "../../words.ts";
 import type { BoundaryItem, Tone } from "./run-view.ts";
 

@@ -1,7 +1,7 @@
 import { addUsage, field, type LiveChunk, type SluiceEvent, type Usage } from "@sluice/core";
 import type { TranscriptEntry } from "@sluice/stages";
 import { numberAt, textAt, usageAt } from "../../fields.ts";
-import type { Saying } from "../../headless/narrator.ts";
+import type { Saying } from "../../narrator.ts";
 import { boundaryOf, note, stateOf } from "./boundaries.ts";
 import { CallBook, isFinal } from "./call-book.ts";
 import { GrowingList } from "./grown.ts";

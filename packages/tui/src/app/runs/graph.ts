@@ -43,35 +43,23 @@ function drawn(place: Place, stations: readonly Station[]): readonly Line[] {
   const { station, index, view, width } = place;
   if (station.kind === "stop") return [...boxOf(station.stop, view, width), ...waysOut(place, station.stop, stations)];
   const { fork, stops } = station;
-  const join = nameOf(fork.join);
-  const taken: Style = fork.joined ? "accent" : "dim";
-  const joining: Line = [span(`  ${fork.joined ? "┗━▶" : "└┄▷"} `, taken), span(`joined in ${join}`, taken)];
+  const style: Style = fork.joined ? "accent" : "dim";
   const next = stations[index + 1];
-  const arrow = next !== undefined && stopsIn(next).some(({ id }) => id === fork.join) ? [down(fork.joined)] : [];
-  return [...siblings(stops, view, width), joining, ...arrow];
+  const goesOn = next !== undefined && stopsIn(next).some(({ id }) => id === fork.join);
+  const joined = goesOn
+    ? down(fork.joined, "joined")
+    : [span(`${fork.joined ? "  ┗━▶" : "  └┄▷"} joined in ${nameOf(fork.join)}`, style)];
+  return [...siblings(stops, view, width), joined];
 }
 
 /** Boxes beside each other where each gets enough room, else below each other behind a bracket. */
 function siblings(stops: readonly Stop[], view: RunView, width: number): readonly Line[] {
   const each = Math.min(WIDEST_BOX, Math.floor((width - stops.length + 1) / stops.length));
   if (each < NARROWEST_BOX) {
-    return stops.flatMap((stop, index) => {
-      const last = index === stops.length - 1;
-      return boxOf(stop, view, width - 2).map((line, row): Line => {
-        const corner =
-          row === 1
-            ? last
-              ? "└ "
-              : index === 0
-                ? "┌ "
-                : "├ "
-            : last && row > 1
-              ? "  "
-              : index === 0 && row === 0
-                ? "  "
-                : "│ ";
-        return [span(corner, "dim"), ...line];
-      });
+    const rows = stops.flatMap((stop) => boxOf(stop, view, width - 2));
+    return rows.map((line, row) => {
+      const corner = row === 0 ? "┌ " : row === rows.length - 1 ? "└ " : "│ ";
+      return [span(corner, "dim"), ...line];
     });
   }
   const boxes = stops.map((stop) => boxOf(stop, view, each));
@@ -113,7 +101,6 @@ function waysOut(place: Place, { id, execution }: Stop, stations: readonly Stati
   const targets = view.states.find((state) => state.id === id)?.targets ?? [];
   const next = new Set(stations[index + 1] === undefined ? [] : stopsIn(stations[index + 1]).map((stop) => stop.id));
   const lines: Line[] = [];
-  for (const line of endings(hops)) lines.push(line);
   const forks = hops.filter((hop) => hop.choice === "fanOut");
   const forked = new Set(forks.flatMap((hop) => hop.to));
   let goesOn: boolean | undefined;
@@ -127,11 +114,12 @@ function waysOut(place: Place, { id, execution }: Stop, stations: readonly Stati
     if (beside) goesOn = true;
     else lines.push([span("  ┗━▶ ", "accent"), span(`${hop.to.map(nameOf).join(" ∥ ")} side by side`, "accent")]);
   }
+  lines.push(...endings(hops));
   if (goesOn === undefined && targets.length === 0 && hops.length === 0 && stations.length > 1)
     lines.push([
       span(`  ┆ ${execution === undefined ? "its routes are not declared" : "nothing was decided yet"}`, "dim"),
     ]);
-  return goesOn === undefined ? lines : [...lines, down(goesOn, forks.length > 0)];
+  return goesOn === undefined ? lines : [...lines, down(goesOn, forks.length > 0 ? "side by side" : "")];
 }
 
 function waysOf(hops: readonly Hop[], targets: readonly string[], forked: ReadonlySet<string>): readonly Way[] {
@@ -161,9 +149,9 @@ function endings(hops: readonly Hop[]): readonly Line[] {
   });
 }
 
-function down(taken: boolean, forks = false): Line {
+function down(taken: boolean, word: string): Line {
   const style: Style = taken ? "accent" : "dim";
-  return [span(taken ? "  ┃" : "  ┆", style), ...(forks ? [span(" side by side:", "dim")] : [])];
+  return [span(taken ? "  ▼" : "  ▽", style), ...(word === "" ? [] : [span(` ${word}`, "dim")])];
 }
 
 function inOrder(stations: readonly Station[], initial: string | undefined): readonly Station[] {

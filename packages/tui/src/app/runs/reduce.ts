@@ -9,7 +9,7 @@ import {
 } from "@sluice/core";
 import type { TranscriptEntry } from "@sluice/stages";
 import { textAt } from "../../fields.ts";
-import { createNarrator } from "../../headless/narrator.ts";
+import { createNarrator } from "../../narrator.ts";
 import { lineOf, runBoundaryOf } from "./boundaries.ts";
 import { type Around, ExecutionBook, executionKey } from "./execution-book.ts";
 import { GrowingList } from "./grown.ts";

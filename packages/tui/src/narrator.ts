@@ -1,7 +1,8 @@
 import { addUsage, field, isJsonObject, type Json, type SluiceEvent, type Usage } from "@sluice/core";
-import { numberAt, textAt, usageAt } from "../fields.ts";
-import type { Tone } from "../terminal.ts";
-import { count, milliseconds, oneLine, spending } from "../words.ts";
+import { auditWords } from "./audit-trail.ts";
+import { numberAt, textAt, usageAt } from "./fields.ts";
+import type { Tone } from "./terminal.ts";
+import { count, milliseconds, oneLine, spending } from "./words.ts";
 
 /** What is said about one event: who, what happened, and more about it. */
 export interface Saying {
@@ -24,7 +25,8 @@ const ASKED: ReadonlySet<string> = new Set(["denied", "deferred", "timeout", "no
 
 type Said = readonly [what: string, more: string, tone?: Tone];
 
-export function createNarrator(): Narrator {
+/** With `everything` it says something of each event, as an audit shows it. */
+export function createNarrator({ everything = false }: { readonly everything?: boolean } = {}): Narrator {
   /** What was proposed, by call, until its end is told. */
   const proposed = new Map<string, string>();
   const spent = new Map<string, { turns: number; usage: Usage }>();
@@ -70,7 +72,7 @@ export function createNarrator(): Narrator {
 
   return {
     say(event) {
-      const said = toldBefore(event);
+      const said = toldBefore(event) ?? (everything ? auditWords(event) : undefined);
       if (said === undefined) return undefined;
       const [what, more, tone = "plain"] = said;
       const depth = event.runId.split("/").filter((part) => part.startsWith("fan-")).length;
