@@ -1,4 +1,5 @@
 import { realpathSync } from "node:fs";
+import { isDeepStrictEqual } from "node:util";
 import {
   type AgentSpec,
   type Clock,
@@ -164,6 +165,15 @@ export function createSession(options: SessionOptions): Session {
     ...serverFiles(options.mcpServers ?? {}, root),
   ];
 
+  let latest: RunDeps | undefined;
+  /** The same object for one run after the other, as long as they have the same: thousands may be at work. */
+  const depsOf = (own: Pick<RunDeps, "tools" | "env" | "secrets">): RunDeps => {
+    const always = sameForAll();
+    const deps: RunDeps = { ...always, ...own, protectedPaths: [...always.protectedPaths, ...foundPaths()] };
+    if (latest === undefined || !isDeepStrictEqual(latest, deps)) latest = deps;
+    return latest;
+  };
+
   /** A pipeline's states in this session; what keeps it from running here is the same every time, and told the first. */
   const statesOf = (spec: PipelineSpec, live: LiveTools): PreparedStates => {
     const before = prepared.get(spec);
@@ -193,9 +203,7 @@ export function createSession(options: SessionOptions): Session {
     for (const [value, name] of known) secretValues.set(value, name);
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter });
     const states = statesOf(spec, live);
-    const always = sameForAll();
-    const protectedPaths = [...always.protectedPaths, ...foundPaths()];
-    const deps: RunDeps = { ...always, tools: live, protectedPaths, env: childEnv, secrets: filter };
+    const deps = depsOf({ tools: live, env: childEnv, secrets: filter });
     const byDefault = [...byState].find(([agent]) => agent.model === undefined)?.[1].id ?? null;
     return { deps, states, model: byDefault, models: [...new Set([...byState.values()].map(({ id }) => id))] };
   };

@@ -76,15 +76,19 @@ export function createChanges(store: JournalStore, report: Report): Changes {
   };
 }
 
+export interface Looker {
+  /** Must not reject. */
+  look(): Promise<void>;
+}
+
 /** Looks when asked; asked again while it looks, it looks once more afterwards. */
 export class OneAtATime {
-  /** Must not reject. */
-  readonly #look: () => Promise<void>;
+  readonly #looker: Looker;
   #looking = false;
   #again = false;
 
-  constructor(look: () => Promise<void>) {
-    this.#look = look;
+  constructor(looker: Looker) {
+    this.#looker = looker;
   }
 
   ask(): void {
@@ -96,7 +100,7 @@ export class OneAtATime {
     this.#looking = true;
     do {
       this.#again = false;
-      await this.#look();
+      await this.#looker.look();
     } while (this.#again);
     this.#looking = false;
   }

@@ -166,7 +166,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
 
     async result(runId, { signal } = {}) {
       return await new Promise<RunEnd>((resolve, reject) => {
-        const checking = new OneAtATime(async () => {
+        const look = async (): Promise<void> => {
           try {
             const row = await store.run(runId);
             if (row === undefined) throw unknownRun(runId);
@@ -175,7 +175,8 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
           } catch (thrown) {
             stop(() => reject(thrown));
           }
-        });
+        };
+        const checking = new OneAtATime({ look });
         const onAbort = (): void => stop(() => reject(cancelledWait(runId)));
         const unsubscribe = changes.await(() => checking.ask());
         const stop = (settle: () => void): void => {

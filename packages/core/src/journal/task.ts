@@ -1,6 +1,6 @@
 import { isSluiceError, SluiceError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
-import { type ChangeListener, type Changes, OneAtATime } from "./changes.ts";
+import { type ChangeListener, type Changes, type Looker, OneAtATime } from "./changes.ts";
 import { LIFE, NO_ORDINAL } from "./life.ts";
 import type { Past } from "./past.ts";
 import type { LiveChunk, RunEnd, RunTask, SuspendReason } from "./seam.ts";
@@ -28,14 +28,14 @@ interface Fault {
 const MOMENT_MS = 40;
 
 /** A root run at work in this host: works on it until it ends, is suspended or cannot go on here, and then gives it up. */
-export class HostTask implements RunTask, ChangeListener {
+export class HostTask implements RunTask, ChangeListener, Looker {
   readonly runId: string;
   readonly settled: Promise<TaskEnd>;
   readonly waits = false;
   readonly #host: TaskHost;
   readonly #tree: Tree;
   readonly #at: RunPosition;
-  readonly #looking = new OneAtATime(() => this.#look());
+  readonly #looking = new OneAtATime(this);
   #suspension: { readonly reason: SuspendReason; readonly error: SluiceError } | undefined;
   #over = false;
 
@@ -105,7 +105,7 @@ export class HostTask implements RunTask, ChangeListener {
   }
 
   /** What others did to the run: asked for its end, or took it. */
-  async #look(): Promise<void> {
+  async look(): Promise<void> {
     const { store } = this.#host;
     try {
       const row = this.#over ? undefined : await store.run(this.runId);

@@ -43,10 +43,9 @@ export class Tree implements TreeOfRun {
   readonly rootId: string;
   readonly #host: HostServices;
   readonly #program: RunProgram;
-  /** The root's; its children have their own, which it reaches through their forks. */
   readonly #root = new Control();
-  /** Of the runs at work. */
-  readonly #controls = new Set<Control>();
+  /** Of the children at work. The root reaches them through their forks, too. */
+  #children: Set<Control> | undefined;
   #signalListeners: Set<() => void> | undefined;
   #liveListeners: Set<LiveListener> | undefined;
   #holds: Set<Promise<unknown>> | undefined;
@@ -75,7 +74,7 @@ export class Tree implements TreeOfRun {
     if (this.#stopped !== undefined) return;
     const reason = stopReason(this.rootId, thrown);
     this.#stopped = reason;
-    for (const control of [...this.#controls]) control.stop(reason);
+    for (const control of [this.#root, ...(this.#children ?? [])]) control.stop(reason);
   }
 
   onSignal(listener: () => void): () => void {
@@ -136,7 +135,11 @@ export class Tree implements TreeOfRun {
     const opened = await this.#open(parent, childRunId(parent.at.runId, stepId, child.key), child, fresh);
     if ("ended" in opened) return opened;
     const control = new Control();
+    this.#children ??= new Set();
+    this.#children.add(control);
     const end = this.#work(control, opened.at, opened.past, opened.input);
+    const drop = (): void => void this.#children?.delete(control);
+    end.then(drop, drop);
     return { end, cancel: (reason) => control.cancel(reason) };
   }
 
@@ -148,28 +151,28 @@ export class Tree implements TreeOfRun {
     return await (opened.forked ? closeCancelled : closeAlone)(closing, opened.at, reason);
   }
 
-  /** Runs a program to its end; its control is told of a stop for as long as it works. */
+  /** Runs a program to its end. */
   async #work(control: Control, at: RunPosition, past: Past, input: Json): Promise<Settled> {
-    const { store, clock } = this.#host;
-    this.#controls.add(control);
     if (this.#stopped !== undefined) control.stop(this.#stopped);
+    const { store, clock } = this.#host;
+    const runner = new ProgramRunner({ store, clock, at, past, control, tree: this });
+    let ended: ProgramEnd;
     try {
-      const runner = new ProgramRunner({ store, clock, at, past, control, tree: this });
-      let ended: ProgramEnd;
-      try {
-        ended = runner.ended(await this.#program(runner, input));
-      } catch (thrown) {
-        return await this.#close(at, await runner.failed(thrown));
-      }
-      const { status, value, events } = ended;
-      const { text, value: end } = recorded<RunEnd>({ status, value }, `the end of ${at.runId}`);
-      await this.#noteCancel(at);
-      const record = { ordinal: NO_ORDINAL, stepId: LIFE.end, phase: "life" as const, value: text, events };
-      await appendRecord(store, at, { ...record, end }, clock);
-      return { ...end, records: at.seq, head: at.head };
-    } finally {
-      this.#controls.delete(control);
+      ended = runner.ended(await this.#program(runner, input));
+    } catch (thrown) {
+      return await this.#close(at, await runner.failed(thrown));
     }
+    return await this.#end(at, ended);
+  }
+
+  /** Writes the end of a run down. */
+  async #end(at: RunPosition, { status, value, events }: ProgramEnd): Promise<Settled> {
+    const { store, clock } = this.#host;
+    const { text, value: end } = recorded<RunEnd>({ status, value }, `the end of ${at.runId}`);
+    await this.#noteCancel(at);
+    const record = { ordinal: NO_ORDINAL, stepId: LIFE.end, phase: "life" as const, value: text, events };
+    await appendRecord(store, at, { ...record, end }, clock);
+    return { ...end, records: at.seq, head: at.head };
   }
 
   async #open(parent: RunAtWork, childId: string, child: ChildRun, fresh: boolean): Promise<OpenedChild | EndedChild> {

@@ -28,7 +28,7 @@ export async function waitFor(
       if (control.stopped !== undefined) end(() => reject(control.stopped));
       else if (control.cancelled !== undefined) end(resolve);
     };
-    const looking = new OneAtATime(async () => {
+    const look = async (): Promise<void> => {
       try {
         // What came in the last moment counts: its sender was told that it was accepted.
         const late = until !== undefined && clock.now() >= until;
@@ -37,7 +37,8 @@ export async function waitFor(
       } catch (thrown) {
         end(() => reject(thrown));
       }
-    });
+    };
+    const looking = new OneAtATime({ look });
     const arm = (until: number): void => {
       // A timer may fire a moment before the clock says so, and a clock may be set back.
       const onTime = (): void => (clock.now() < until ? arm(until) : looking.ask());

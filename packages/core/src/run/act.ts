@@ -1,60 +1,105 @@
-import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
+import type { Json } from "../base/json.ts";
+import type { StageContext } from "../definition/types.ts";
+import type { Attempt } from "./attempt.ts";
+import { outOf } from "./enter.ts";
 import type { ActOutcome } from "./executor.ts";
+import { checkedOutput } from "./output.ts";
 import { cancelReason } from "./over.ts";
-import type { OpenScope } from "./scope.ts";
+import { ENTERED, leftWith } from "./phase-data.ts";
+import { type BusyListener, OpenScope } from "./scope.ts";
 
 /** An executor that ignores the end of its run has this long to end by itself. */
 const DEAF_MS = 50;
 
-/** The wait for an executor's outcome. One that is deaf is given up, but never while something it asked for is at work. */
-export class ActWait {
+/** The work of one attempt. An executor that is deaf is given up, but never while something it asked for is at work. */
+export class Act implements BusyListener {
+  readonly #attempt: Attempt;
   readonly #open: OpenScope;
-  readonly #signal: AbortSignal;
-  readonly #clock: Clock;
-  #over = false;
-  #resolve: ((givenUp: undefined) => void) | undefined;
+  readonly #init: Json;
+  #resolve: ((acted: ActOutcome | undefined) => void) | undefined;
   #reject: ((stopped: Error) => void) | undefined;
   #disarm: (() => void) | undefined;
+  #onAbort: (() => void) | undefined;
 
-  constructor(open: OpenScope, signal: AbortSignal, clock: Clock) {
-    this.#open = open;
-    this.#signal = signal;
-    this.#clock = clock;
+  /** `turnsBefore` are the turns of this state before this attempt. */
+  constructor(attempt: Attempt, ctx: StageContext, init: Json, turnsBefore: number) {
+    this.#attempt = attempt;
+    this.#open = new OpenScope(attempt, ctx, turnsBefore);
+    this.#init = init;
   }
 
-  /** Undefined when the run was cancelled, a rejection when it has to stop here. Call `close` when it has settled. */
-  outcomeOf(act: Promise<ActOutcome>): Promise<ActOutcome | undefined> {
+  /** What the executor comes to. Undefined when the run was cancelled before, a rejection when it has to stop here. */
+  work(): Promise<ActOutcome | undefined> {
+    const { execution, journal } = this.#attempt;
+    journal.note("stage.act", ENTERED);
     return new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
-      act.then(resolve, (thrown: unknown) => reject(asError(thrown)));
-      this.#open.onBusy(this.#look);
-      this.#signal.addEventListener("abort", this.#look, { once: true });
-      this.#look();
+      const act = execution.executor.act(this.#init, this.#open.scope);
+      act.then(
+        (acted) => this.#settle(acted),
+        (thrown: unknown) => this.#fail(thrown),
+      );
+      this.#open.onBusy(this);
+      this.busyChanged();
     });
   }
 
-  close(): void {
-    this.#over = true;
-    this.#disarm?.();
-    this.#signal.removeEventListener("abort", this.#look);
+  /** Ends the attempt for its executor, and says what it came to. */
+  async end(acted: ActOutcome | undefined): Promise<ActOutcome> {
+    const { execution, journal } = this.#attempt;
+    const cancelled = cancelReason(execution.steps.signal);
+    // A token never survives its attempt, whatever the executor still has in its hands.
+    for (const requestId of this.#open.close()) {
+      journal.note("grant.expired", { requestId, cause: cancelled === undefined ? "attempt_finished" : "cancelled" });
+    }
+    const outcome =
+      acted === undefined
+        ? outOf({ kind: "cancelled", reason: cancelled ?? "cancelled" })
+        : await checkedOutput(journal, execution.state, acted);
+    journal.note("stage.act", leftWith(outcome.status));
+    return outcome;
   }
 
-  /** Once the run is over, patience begins whenever nothing is at work any more. */
-  readonly #look = (): void => {
+  /** Once the run is over, patience begins whenever nothing is at work any more. What is at work ends by itself then. */
+  busyChanged(): void {
     this.#disarm?.();
-    if (this.#over || !this.#signal.aborted || this.#open.busy()) return;
+    if (this.#resolve === undefined || this.#open.busy()) return;
+    const { steps, deps } = this.#attempt.execution;
+    if (!steps.signal.aborted) {
+      this.#listen(steps.signal);
+      return;
+    }
     try {
       // Throws when the run goes on elsewhere: then nothing can be recorded here, and there is nothing to wait for.
-      cancelReason(this.#signal);
-      this.#disarm = this.#clock.after(DEAF_MS, () => this.#resolve?.(undefined));
+      cancelReason(steps.signal);
+      this.#disarm = deps.clock.after(DEAF_MS, () => this.#settle(undefined));
     } catch (stopped) {
-      this.#reject?.(asError(stopped));
+      this.#fail(stopped);
     }
-  };
-}
+  }
 
-function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(messageOf(thrown));
+  #listen(signal: AbortSignal): void {
+    if (this.#onAbort !== undefined) return;
+    this.#onAbort = () => this.busyChanged();
+    signal.addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  #settle(acted: ActOutcome | undefined): void {
+    this.#resolve?.(acted);
+    this.#close();
+  }
+
+  #fail(thrown: unknown): void {
+    this.#reject?.(thrown instanceof Error ? thrown : new Error(messageOf(thrown)));
+    this.#close();
+  }
+
+  #close(): void {
+    this.#resolve = undefined;
+    this.#reject = undefined;
+    this.#disarm?.();
+    if (this.#onAbort !== undefined) this.#attempt.execution.steps.signal.removeEventListener("abort", this.#onAbort);
+  }
 }

@@ -8,6 +8,7 @@ import type { ActOutcome } from "./executor.ts";
 import { cancelReason } from "./over.ts";
 import { LEFT, leftGate } from "./phase-data.ts";
 import { createPhases, type PhaseHook, type Reading, readGateAnswer } from "./phases.ts";
+import { NO_USAGE } from "./usage.ts";
 import type { Asked, Unanswered } from "./user-code.ts";
 
 /** What the enter step found; recorded, so that hooks and prompts are not asked again on resume. */
@@ -80,7 +81,7 @@ export async function passGate(
 
 /** An attempt that ended before its work began. */
 export function outOf(why: Unanswered): ActOutcome {
-  const spent = { turns: 0, usage: { inputTokens: 0, outputTokens: 0 } };
+  const spent = { turns: 0, usage: NO_USAGE };
   if (why.kind === "cancelled") return { ...spent, status: "cancelled", reason: why.reason };
   const { code, message, limit } = why;
   return { ...spent, status: "failed", code, message, ...(limit === undefined ? {} : { detail: { limit } }) };

@@ -4,7 +4,7 @@ import type { StageContext, StageResult } from "../definition/types.ts";
 import type { Envelope } from "../gate/envelope.ts";
 import type { StepRunner } from "../journal/seam.ts";
 import type { NextDecision } from "../routing/next.ts";
-import { ActWait } from "./act.ts";
+import { Act } from "./act.ts";
 import { Attempt, type Attempts } from "./attempt.ts";
 import type { Denied } from "./calls.ts";
 import type { Entry, RunState } from "./context.ts";
@@ -13,13 +13,10 @@ import { type Entered, enter, outOf, passGate } from "./enter.ts";
 import type { ActOutcome, Offer, StateExecutor } from "./executor.ts";
 import { type Counted, leave } from "./leave.ts";
 import { ExecutionLimits, type RunMeter } from "./limits.ts";
-import { checkedOutput } from "./output.ts";
 import { cancelReason } from "./over.ts";
-import { ENTERED, leftWith } from "./phase-data.ts";
 import { Place } from "./place.ts";
-import { OpenScope } from "./scope.ts";
 import { Stopwatch } from "./stopwatch.ts";
-import { addUsage } from "./usage.ts";
+import { addUsage, NO_USAGE } from "./usage.ts";
 
 /** One entry into one state. */
 export interface Execution extends Entry {
@@ -59,9 +56,10 @@ export async function execute(execution: Execution): Promise<ExecutionEnd> {
       await all.place.take();
       const attempt = new Attempt(all, number, feedback);
       const entered = await enter(attempt);
-      counted ??= { turns: 0, usage: { inputTokens: 0, outputTokens: 0 }, startedAt: entered.at };
+      counted ??= { turns: 0, usage: NO_USAGE, startedAt: entered.at };
       const ctx = attempt.contextWith(entered.kind === "ready" ? entered.setup : null);
-      const outcome = await actOn(attempt, entered, ctx, turnsBefore + counted.turns);
+      const begun = await begin(attempt, entered, ctx, turnsBefore + counted.turns);
+      const outcome = begun instanceof Act ? await begun.end(await begun.work()) : begun;
       if (outcome !== "skipped") counted = plus(counted, outcome);
       const left = await leave(attempt, ctx, outcome, counted, number < maxAttempts);
       if (left.kind === "left") {
@@ -91,37 +89,17 @@ function plus(counted: Counted, { turns, usage }: ActOutcome): Counted {
   return { ...counted, turns: counted.turns + turns, usage: addUsage(counted.usage, usage) };
 }
 
-async function actOn(
+/** The work of an attempt, unless it ended before that. */
+async function begin(
   attempt: Attempt,
   entered: Entered,
   ctx: StageContext,
   turnsBefore: number,
-): Promise<ActOutcome | "skipped"> {
+): Promise<Act | ActOutcome | "skipped"> {
   if (entered.kind === "out") return outOf(entered.why);
   const gate = await passGate(attempt, entered.gate, ctx);
   if (gate !== "proceed") return gate;
-  const { execution, journal } = attempt;
-  const { signal } = execution.steps;
-  const reason = cancelReason(signal);
+  const reason = cancelReason(attempt.execution.steps.signal);
   if (reason !== undefined) return outOf({ kind: "cancelled", reason });
-  journal.note("stage.act", ENTERED);
-  const open = new OpenScope(attempt, ctx, turnsBefore);
-  const wait = new ActWait(open, signal, execution.deps.clock);
-  let acted: ActOutcome | undefined;
-  try {
-    acted = await wait.outcomeOf(execution.executor.act(entered.init, open.scope));
-  } finally {
-    wait.close();
-  }
-  const cancelled = cancelReason(signal);
-  // A token never survives its attempt, whatever the executor still has in its hands.
-  for (const requestId of open.close()) {
-    journal.note("grant.expired", { requestId, cause: cancelled === undefined ? "attempt_finished" : "cancelled" });
-  }
-  const outcome =
-    acted === undefined
-      ? outOf({ kind: "cancelled", reason: cancelled ?? "cancelled" })
-      : await checkedOutput(journal, execution.state, acted);
-  journal.note("stage.act", leftWith(outcome.status));
-  return outcome;
+  return new Act(attempt, ctx, entered.init, turnsBefore);
 }

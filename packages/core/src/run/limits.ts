@@ -101,7 +101,8 @@ export class ExecutionLimits implements Limits {
   readonly #clock: Clock;
   readonly #run: RunMeter;
   readonly #own: Stopwatch;
-  readonly #ledger = createLedger({ tokens: 0 });
+  /** The state's own account; undefined when it has no cap that would be compared with it. */
+  readonly #ledger: Ledger | undefined;
   readonly #caps: readonly Cap[];
   readonly #clocks: readonly TimeCap[];
   /** What the state had worked by the records of an earlier process. */
@@ -113,16 +114,16 @@ export class ExecutionLimits implements Limits {
     this.#clock = clock;
     this.#run = run;
     this.#own = own;
-    this.#caps = [
-      ...tokenCap("state", state.maxTokens, this.#ledger.tokens),
-      ...tokenCap("run", run.limits.maxTokens, run.ledger.tokens),
-      ...moneyCap("state", state.maxCostUsd, this.#ledger.money),
-      ...moneyCap("run", run.limits.maxCostUsd, run.ledger.money),
-    ];
-    this.#clocks = [
-      ...timeCap("state", state.timeoutMs, () => this.#stateMs()),
-      ...timeCap("run", run.limits.timeoutMs, () => run.work.ms()),
-    ];
+    const ledger = state.maxTokens === undefined && state.maxCostUsd === undefined ? undefined : createLedger(NOTHING);
+    this.#ledger = ledger;
+    this.#caps = together(
+      ledger === undefined ? NONE : capsOf("state", state, ledger),
+      capsOf("run", run.limits, run.ledger),
+    );
+    this.#clocks = together(
+      timeCap("state", state.timeoutMs, () => this.#stateMs()),
+      timeCap("run", run.limits.timeoutMs, () => run.work.ms()),
+    );
     this.capped = this.#caps.length > 0;
   }
 
@@ -132,7 +133,7 @@ export class ExecutionLimits implements Limits {
     const { tokens } = asked;
     const money = nanoUsd(asked.costUsd ?? 0);
     const run = this.#run.ledger;
-    const ledgers = [this.#ledger, run];
+    const ledgers = this.#ledger === undefined ? [run] : [this.#ledger, run];
     for (const ledger of ledgers) {
       ledger.tokens.reserved += tokens;
       ledger.money.reserved += money;
@@ -178,7 +179,7 @@ export class ExecutionLimits implements Limits {
   }
 
   spent(spending: Spending): void {
-    spend(this.#ledger, spending);
+    if (this.#ledger !== undefined) spend(this.#ledger, spending);
   }
 
   #stateMs(): number {
@@ -228,8 +229,18 @@ interface Cap {
   hit(why: string, asked: number): LimitHit;
 }
 const NONE: readonly never[] = [];
+const NOTHING: Spending = { tokens: 0 };
 type Whose = "state" | "run";
 const WHO: Readonly<Record<Whose, string>> = { state: "this state", run: "the run" };
+
+/** Most states and runs have no cap: then nothing is made. */
+function together<T>(some: readonly T[], more: readonly T[]): readonly T[] {
+  return some.length === 0 ? more : more.length === 0 ? some : [...some, ...more];
+}
+
+function capsOf(whose: Whose, limits: StateLimits, { tokens, money }: Ledger): readonly Cap[] {
+  return together(tokenCap(whose, limits.maxTokens, tokens), moneyCap(whose, limits.maxCostUsd, money));
+}
 
 function tokenCap(whose: Whose, max: number | undefined, account: Account): readonly Cap[] {
   if (max === undefined) return NONE;

@@ -3,6 +3,7 @@ import type { StageResult, Usage } from "../definition/types.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { ProgramEnd, RunEnd } from "../journal/seam.ts";
 import type { Denied } from "./calls.ts";
+import { NO_USAGE } from "./usage.ts";
 
 /** What a run adds up on its way. */
 export interface RunAccount {
@@ -65,7 +66,7 @@ function errorOf(ending: Ending, cause: StageResult<Json> | undefined): { code: 
 
 /** Reads a run's end back, also one written by a cancel from outside, which knows of no stages. */
 export function readOutcome(end: RunEnd): RunOutcome {
-  const none = { stages: [], denied: [], usage: { inputTokens: 0, outputTokens: 0 } };
+  const none = { stages: [], denied: [], usage: NO_USAGE };
   const { reason, ...kept } = isOutcome(end.value) ? end.value : {};
   const fallback = end.status === "completed" ? {} : { error: { code: end.status, message: reason ?? end.status } };
   return { ...none, ...fallback, ...kept, status: end.status };

@@ -4,6 +4,7 @@ import type { CompiledSchema, Issue, StateSpec } from "../definition/spec.ts";
 import type { ActOutcome } from "./executor.ts";
 import { isAmount } from "./limits.ts";
 import type { AttemptJournal } from "./scoped-steps.ts";
+import { NO_USAGE } from "./usage.ts";
 
 type Checked = { readonly ok: true; readonly output: Json } | { readonly ok: false; readonly why: string };
 
@@ -29,7 +30,7 @@ function readOutcome(kind: string, acted: ActOutcome): ActOutcome {
   const fault = outcomeFault(acted);
   if (fault === undefined) return acted;
   const message = `the executor of ${kind} has to hand back an outcome: ${fault}`;
-  return { status: "failed", code: "hook", message, turns: 0, usage: { inputTokens: 0, outputTokens: 0 } };
+  return { status: "failed", code: "hook", message, turns: 0, usage: NO_USAGE };
 }
 
 function outcomeFault(acted: unknown): string | undefined {

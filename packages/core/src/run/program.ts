@@ -14,7 +14,7 @@ import type { RunMeter } from "./limits.ts";
 import { offerTools } from "./offer.ts";
 import { endOf, type RunAccount } from "./outcome.ts";
 import { cancelReason } from "./over.ts";
-import { addUsage } from "./usage.ts";
+import { addUsage, NO_USAGE } from "./usage.ts";
 
 /** What is the same in every run of a pipeline in one session, by state. */
 export type PreparedStates = ReadonlyMap<string, Pick<Execution, "state" | "envelope" | "offer" | "leftSetup">>;
@@ -81,7 +81,7 @@ async function runRoutes(of: RunOf, steps: StepRunner, runInput: Json): Promise<
   const walk: Walk = {
     of,
     steps,
-    account: { stages: [], denied: [], usage: { inputTokens: 0, outputTokens: 0 } },
+    account: { stages: [], denied: [], usage: NO_USAGE },
     seen: new Map(),
     run: { runInput, upstream: {}, context: spec.context },
     hops: 0,

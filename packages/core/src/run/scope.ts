@@ -1,42 +1,38 @@
 import { SluiceError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
+import type { StateSpec } from "../definition/spec.ts";
 import type { StageContext } from "../definition/types.ts";
+import type { SecretFilter } from "../journal/redact.ts";
 import type { StepCall, StepOptions } from "../journal/seam.ts";
 import type { Attempt } from "./attempt.ts";
 import { type Calls, createCalls } from "./calls.ts";
-import type { ActScope, ScopedSteps } from "./executor.ts";
+import type { ActScope, Offer, ScopedSteps } from "./executor.ts";
+import type { Limits } from "./limits.ts";
 import type { AttemptJournal } from "./scoped-steps.ts";
 
-/** What an executor gets for one attempt: steps, calls through the gate, limits. Nothing else reaches a tool or a person. */
+export interface BusyListener {
+  busyChanged(): void;
+}
+
+/** The scope of one attempt for as long as it is open: what its executor asked for and is at work, and its end. */
 export class OpenScope {
   readonly scope: ActScope;
   readonly #attempt: Attempt;
-  // Made at the first call: a stage that only thinks pays for no grants.
   #calls: Calls | undefined;
   #closed = false;
   #working = 0;
-  #changed: (() => void) | undefined;
+  #listener: BusyListener | undefined;
 
   /** `turnsBefore` are the turns of this state before this attempt. */
   constructor(attempt: Attempt, ctx: StageContext, turnsBefore: number) {
-    const { execution, executionId, journal, place, limits } = attempt;
-    const { state, stateId, steps, deps, offer } = execution;
     this.#attempt = attempt;
-    this.scope = {
-      steps: new StepsInScope(this, journal),
-      state,
-      stateId,
-      executionId,
-      ctx,
-      turnsBefore,
-      offer,
-      limits,
-      signal: steps.signal,
-      secrets: deps.secrets,
-      calls: (turn, requests) => this.during(async () => await this.#callsNow().run(turn, requests)),
-      wait: (stepId, until) => this.during(() => place.whileFree(() => journal.sleepUntil(stepId, until))),
-      note: ({ type, data }) => journal.note(type, data),
-    };
+    this.scope = new AttemptScope(this, attempt, ctx, turnsBefore);
+  }
+
+  /** The calls of the attempt. Made at the first call: a stage that only thinks pays for no grants. */
+  get calls(): Calls {
+    this.#calls ??= createCalls(this.#attempt, this.scope.ctx);
+    return this.#calls;
   }
 
   /** Counts work that the executor asked for, from its beginning until it settles. */
@@ -47,7 +43,7 @@ export class OpenScope {
       return Promise.reject(new SluiceError("Host", "attempt_over", message));
     }
     this.#working += 1;
-    this.#changed?.();
+    this.#listener?.busyChanged();
     const working = work();
     working.then(this.#ended, this.#ended);
     return working;
@@ -58,26 +54,80 @@ export class OpenScope {
     return this.#working > 0;
   }
 
-  /** Calls back when `busy` may have changed. */
-  onBusy(listener: () => void): void {
-    this.#changed = listener;
+  /** Tells this listener when `busy` may have changed. */
+  onBusy(listener: BusyListener): void {
+    this.#listener = listener;
   }
 
   /** Ends the attempt for its executor: it can ask for nothing more. Returns the requests that were never settled. */
   close(): readonly string[] {
     this.#closed = true;
-    this.#changed = undefined;
+    this.#listener = undefined;
     return this.#calls?.close() ?? [];
   }
 
   readonly #ended = (): void => {
     this.#working -= 1;
-    this.#changed?.();
+    this.#listener?.busyChanged();
   };
+}
 
-  #callsNow(): Calls {
-    this.#calls ??= createCalls(this.#attempt, this.scope.ctx);
-    return this.#calls;
+/** What an executor gets for one attempt: steps, calls through the gate, limits. Nothing else reaches a tool or a person. */
+class AttemptScope implements ActScope {
+  readonly steps: ScopedSteps;
+  readonly ctx: StageContext;
+  readonly turnsBefore: number;
+  readonly #open: OpenScope;
+  readonly #attempt: Attempt;
+
+  constructor(open: OpenScope, attempt: Attempt, ctx: StageContext, turnsBefore: number) {
+    this.steps = new StepsInScope(open, attempt.journal);
+    this.ctx = ctx;
+    this.turnsBefore = turnsBefore;
+    this.#open = open;
+    this.#attempt = attempt;
+  }
+
+  get state(): StateSpec {
+    return this.#attempt.execution.state;
+  }
+
+  get stateId(): string {
+    return this.#attempt.execution.stateId;
+  }
+
+  get executionId(): string {
+    return this.#attempt.executionId;
+  }
+
+  get offer(): Offer {
+    return this.#attempt.execution.offer;
+  }
+
+  get limits(): Limits {
+    return this.#attempt.limits;
+  }
+
+  get signal(): AbortSignal {
+    return this.#attempt.execution.steps.signal;
+  }
+
+  get secrets(): SecretFilter {
+    return this.#attempt.execution.deps.secrets;
+  }
+
+  // Executors take these out of their scope and call them by themselves.
+  get calls(): ActScope["calls"] {
+    return (turn, requests) => this.#open.during(async () => await this.#open.calls.run(turn, requests));
+  }
+
+  get wait(): ActScope["wait"] {
+    const { place, journal } = this.#attempt;
+    return (stepId, until) => this.#open.during(() => place.whileFree(() => journal.sleepUntil(stepId, until)));
+  }
+
+  get note(): ActScope["note"] {
+    return ({ type, data }) => this.#attempt.journal.note(type, data);
   }
 }
 

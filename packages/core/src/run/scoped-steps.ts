@@ -9,7 +9,6 @@ export class AttemptJournal implements ScopedSteps {
   readonly #steps: StepRunner;
   readonly #executionId: string;
   readonly #attempt: number;
-  readonly #prefix: string;
   #noted: EventDraft[] | undefined;
 
   constructor(steps: StepRunner, executionId: string, attempt: number) {
@@ -17,7 +16,6 @@ export class AttemptJournal implements ScopedSteps {
     this.#steps = steps;
     this.#executionId = executionId;
     this.#attempt = attempt;
-    this.#prefix = `${executionId}/a${attempt}/`;
   }
 
   /** An event of this attempt, for a record that is being made. */
@@ -32,7 +30,7 @@ export class AttemptJournal implements ScopedSteps {
   }
 
   run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options: StepOptions = {}): Promise<T> {
-    const id = this.#prefix + stepId;
+    const id = this.#id(stepId);
     const riders = this.#noted;
     if (riders === undefined) return this.#steps.run(id, fn, options);
     this.#noted = undefined;
@@ -48,11 +46,11 @@ export class AttemptJournal implements ScopedSteps {
   }
 
   now(stepId: string): Promise<number> {
-    return this.#steps.now(this.#prefix + stepId);
+    return this.#steps.now(this.#id(stepId));
   }
 
   sleepUntil(stepId: string, epochMs: number): Promise<void> {
-    return this.#steps.sleepUntil(this.#prefix + stepId, epochMs);
+    return this.#steps.sleepUntil(this.#id(stepId), epochMs);
   }
 
   emit(channel: string, chunk: Json): void {
@@ -61,5 +59,10 @@ export class AttemptJournal implements ScopedSteps {
 
   heard(): boolean {
     return this.#steps.heard();
+  }
+
+  /** Joined, not added: records keep it, and a sum of texts is kept as its parts. */
+  #id(stepId: string): string {
+    return [this.#executionId, `a${this.#attempt}`, stepId].join("/");
   }
 }

@@ -1,6 +1,8 @@
 import { nanoUsd, usdOf } from "../base/money.ts";
 import type { Usage } from "../definition/types.ts";
 
+export const NO_USAGE: Usage = Object.freeze({ inputTokens: 0, outputTokens: 0 });
+
 export function addUsage(a: Usage, b: Usage): Usage {
   const costUsd = sum(a.costUsd, b.costUsd, (x, y) => usdOf(nanoUsd(x) + nanoUsd(y)));
   const unpricedCalls = sum(a.unpricedCalls, b.unpricedCalls, (x, y) => x + y);

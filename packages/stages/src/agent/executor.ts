@@ -7,6 +7,7 @@ import {
   type FailureCode,
   field,
   type Json,
+  type LimitHit,
   type Offer,
   SluiceError,
   type StateExecutor,
@@ -82,79 +83,105 @@ interface Asked {
   readonly facts: ModelFacts;
 }
 
+/** What an attempt knows from turn to turn. */
+interface Talk {
+  readonly scope: ActScope;
+  readonly agent: AgentSpec;
+  readonly facts: ModelFacts;
+  readonly transcript: Transcript;
+  usage: Usage;
+  /** It was said that the transcript nears the model's context window. */
+  near: boolean;
+  /** A completion was made, and none fitted. */
+  onlyInvalid: boolean;
+}
+
 async function act(init: Json, scope: ActScope, prepared: Prepared, { model, facts }: Asked): Promise<ActOutcome> {
   const { agent } = prepared;
   // Bytes are worth measuring only where something is set aside by them.
-  const sizeOf = scope.limits.capped ? Buffer.byteLength : (text: string): number => text.length;
+  const sizeOf = scope.limits.capped ? Buffer.byteLength : lengthOf;
   const transcript = new Transcript(textOf(init, "system"), textOf(init, "first"), prepared.toolsSize, sizeOf);
-  let usage = NO_USAGE;
-  let near = false;
-  let onlyInvalid = false;
-
+  const talk: Talk = { scope, agent, facts, transcript, usage: NO_USAGE, near: false, onlyInvalid: false };
   for (let turn = 1; turn <= agent.turnCap; turn += 1) {
-    const spent = (turns: number): { turns: number; usage: Usage } => ({ turns, usage });
-    if (scope.signal.aborted) return { status: "cancelled", reason: reasonOf(scope.signal), ...spent(turn - 1) };
+    if (scope.signal.aborted) return cancelled(talk, turn - 1);
     const tools = turn === agent.turnCap ? prepared.last : prepared.tools;
     const answer = await askModel(scope, { turn, agent, model, facts, transcript, tools });
-    usage = addUsage(usage, answer.usage);
-    // A limit is met before the model is called.
-    if (answer.kind !== "reply")
-      return { ...noReply(answer, scope.signal), ...spent(answer.kind === "limit" ? turn - 1 : turn) };
-    const { reply } = answer;
-    transcript.assistant(reply);
-    const filled = near ? undefined : nearWindow(transcript.promptTokens(), facts.contextWindow);
-    if (filled !== undefined) {
-      near = true;
-      scope.note({ type: "limit.near", data: filled });
-    }
-
-    const others = reply.calls.filter((call) => call.tool !== agent.completionTool);
-    const outcomes =
-      others.length === 0
-        ? []
-        : await scope.calls(
-            turn,
-            others.map((call) => requestOf(turn, call)),
-          );
-    const finished = {
-      turn,
-      finishReason: reply.finishReason,
-      calls: reply.calls.length,
-      usage: { ...answer.usage },
-    };
-    scope.note({ type: "turn.finished", data: finished });
-    // A filter stops the same transcript again; what may help is an attempt with a fresh one.
-    if (reply.finishReason === "content-filter" && reply.calls.length === 0) {
-      const { code, message } = FILTERED;
-      return { status: "failed", code: "model", message, detail: { code }, ...spent(turn) };
-    }
-    if (outcomes.some((outcome) => outcome.stuck === true)) {
-      return {
-        status: "failed",
-        code: "tool",
-        message: "the model made the same call six times in a row",
-        ...spent(turn),
-      };
-    }
-    if (scope.signal.aborted) return { status: "cancelled", reason: reasonOf(scope.signal), ...spent(turn) };
-
-    const completions = others.length === 0 ? answer.completions : await readLast(scope, turn, reply, agent);
-    const accepted = completions.find((check) => check.ok);
-    if (accepted?.ok === true) {
-      scope.note({ type: "completion.accepted", data: { turn, callId: callId(turn, accepted.index) } });
-      return { status: "completed", output: accepted.output, ...spent(turn) };
-    }
-    for (const check of completions) noteRejected(scope, turn, check);
-    onlyInvalid ||= completions.length > 0;
-    if (reply.calls.length === 0) transcript.user(nudge(agent.completionTool, agent.turnCap - turn));
-    else transcript.results(reply.calls, outcomes, completions, turn);
+    const ended = await takeAnswer(talk, turn, answer);
+    if (ended !== undefined) return ended;
   }
+  return outOfTurns(talk);
+}
+
+/** Puts an answer into the transcript and does what it asks for. What the attempt came to, when it ends with that. */
+async function takeAnswer(talk: Talk, turn: number, answer: TurnAnswer): Promise<ActOutcome | undefined> {
+  const { scope, agent, transcript } = talk;
+  talk.usage = addUsage(talk.usage, answer.usage);
+  const spent = { turns: turn, usage: talk.usage };
+  if (answer.kind === "cancelled") return cancelled(talk, turn);
+  // A limit is met before the model is called.
+  if (answer.kind === "limit") return { ...limited(answer.hit), ...spent, turns: turn - 1 };
+  if (answer.kind === "failed") return { ...failed(answer), ...spent };
+  const { reply } = answer;
+  transcript.assistant(reply);
+  noteNear(talk);
+
+  const others = reply.calls.filter((call) => call.tool !== agent.completionTool);
+  const outcomes =
+    others.length === 0
+      ? []
+      : await scope.calls(
+          turn,
+          others.map((call) => requestOf(turn, call)),
+        );
+  const finished = { turn, finishReason: reply.finishReason, calls: reply.calls.length, usage: { ...answer.usage } };
+  scope.note({ type: "turn.finished", data: finished });
+  // A filter stops the same transcript again; what may help is an attempt with a fresh one.
+  if (reply.finishReason === "content-filter" && reply.calls.length === 0) {
+    const { code, message } = FILTERED;
+    return { status: "failed", code: "model", message, detail: { code }, ...spent };
+  }
+  if (outcomes.some((outcome) => outcome.stuck === true)) {
+    return { status: "failed", code: "tool", message: "the model made the same call six times in a row", ...spent };
+  }
+  if (scope.signal.aborted) return cancelled(talk, turn);
+
+  const completions = others.length === 0 ? answer.completions : await readLast(scope, turn, reply, agent);
+  const accepted = completions.find((check) => check.ok);
+  if (accepted?.ok === true) {
+    scope.note({ type: "completion.accepted", data: { turn, callId: callId(turn, accepted.index) } });
+    return { status: "completed", output: accepted.output, ...spent };
+  }
+  for (const check of completions) noteRejected(scope, turn, check);
+  talk.onlyInvalid ||= completions.length > 0;
+  if (reply.calls.length === 0) transcript.user(nudge(agent.completionTool, agent.turnCap - turn));
+  else transcript.results(reply.calls, outcomes, completions, turn);
+  return undefined;
+}
+
+function cancelled({ scope, usage }: Talk, turns: number): ActOutcome {
+  return { status: "cancelled", reason: reasonOf(scope.signal), turns, usage };
+}
+
+function outOfTurns({ scope, agent, onlyInvalid, usage }: Talk): ActOutcome {
   const code: FailureCode = onlyInvalid ? "schema" : "turn_cap";
   scope.note({ type: "limit.reached", data: { limit: "turnCap", message: `${agent.turnCap} turns` } });
   const message = onlyInvalid
     ? `no ${agent.completionTool} fitted its schema within ${agent.turnCap} turns`
     : `${agent.completionTool} was not called within ${agent.turnCap} turns`;
   return { status: "failed", code, message, turns: agent.turnCap, usage };
+}
+
+/** Says once that the transcript nears the model's context window. */
+function noteNear(talk: Talk): void {
+  const { scope, transcript, facts } = talk;
+  const filled = talk.near ? undefined : nearWindow(transcript.promptTokens(), facts.contextWindow);
+  if (filled === undefined) return;
+  talk.near = true;
+  scope.note({ type: "limit.near", data: filled });
+}
+
+function lengthOf(text: string): number {
+  return text.length;
 }
 
 /** The completions of a turn that made other calls too: read when those have run. */
@@ -168,33 +195,22 @@ async function readLast(
   return await scope.steps.run(`turn/${turn}/completion`, () => checkCompletions(reply, agent));
 }
 
-type NoReply =
-  | { status: "cancelled"; reason: string }
-  | { status: "failed"; code: FailureCode; message: string; detail?: Json };
+type Failure = {
+  readonly status: "failed";
+  readonly code: FailureCode;
+  readonly message: string;
+  readonly detail: Json;
+};
 
-function noReply(answer: Exclude<TurnAnswer, { readonly kind: "reply" }>, signal: AbortSignal): NoReply {
-  switch (answer.kind) {
-    case "cancelled":
-      return { status: "cancelled", reason: reasonOf(signal) };
-    case "limit":
-      return {
-        status: "failed",
-        code: answer.hit.code,
-        message: answer.hit.message,
-        detail: { limit: answer.hit.limit, ...answer.hit.detail },
-      };
-    case "failed": {
-      const { error, tries } = answer;
-      const code = error.kind === "context_overflow" ? "context_overflow" : "model";
-      const message = tries === 1 ? error.message : `${error.message} (after ${tries} tries)`;
-      return {
-        status: "failed",
-        code,
-        message,
-        detail: { code: error.code, ...(error.status === undefined ? {} : { status: error.status }) },
-      };
-    }
-  }
+function limited({ code, message, limit, detail }: LimitHit): Failure {
+  return { status: "failed", code, message, detail: { limit, ...detail } };
+}
+
+function failed({ error, tries }: Extract<TurnAnswer, { readonly kind: "failed" }>): Failure {
+  const code = error.kind === "context_overflow" ? "context_overflow" : "model";
+  const message = tries === 1 ? error.message : `${error.message} (after ${tries} tries)`;
+  const detail = { code: error.code, ...(error.status === undefined ? {} : { status: error.status }) };
+  return { status: "failed", code, message, detail };
 }
 
 function noteRejected(scope: ActScope, turn: number, check: CompletionCheck): void {
