@@ -1,0 +1,201 @@
+import type { Line } from "../text/line.ts";
+import type { Rows } from "../viewer.ts";
+import type { ExecutionView, TranscriptItem } from "./run-view.ts";
+import { isFoldable, liveLines, searchable, transcriptLines } from "./transcript.ts";
+
+/** The transcript of one execution, as rows to look through while it grows. */
+export interface TranscriptWindow extends Rows {
+  /** Takes the execution as a new view has it. Costs what changed since the last. */
+  update(execution: ExecutionView): void;
+  find(text: string, from: number, width: number, back: boolean): number | undefined;
+  /** The item a row belongs to; undefined for what streams, and outside. */
+  itemAt(row: number, width: number): number | undefined;
+  /** The first row of an item. */
+  rowOf(item: number, width: number): number;
+  /** Shows the whole of an item, or its beginning again. False where there is nothing to fold. */
+  toggle(item: number): boolean;
+  /** Folds or unfolds everything. */
+  foldAll(folded: boolean): void;
+}
+
+/** Items whose rows are kept, so that what is looked at is not laid out again with every frame. */
+const KEPT = 200;
+
+export function createTranscriptWindow(execution?: ExecutionView): TranscriptWindow {
+  const window = new Window();
+  if (execution !== undefined) window.update(execution);
+  return window;
+}
+
+class Window implements TranscriptWindow {
+  #key: string | undefined;
+  #items: TranscriptItem[] = [];
+  #settled = 0;
+  #live: ExecutionView["live"];
+  #liveRows: { readonly width: number; readonly lines: readonly Line[] } | undefined;
+  #folded = true;
+  /** Items that are shown the other way round. */
+  readonly #turned = new Set<number>();
+  #width = 0;
+  /** Rows of each item at this width; of those without, it is not known. */
+  #heights: (number | undefined)[] = [];
+  /** The first row of items as far as all heights before are added up, and of the one after them. */
+  #starts: number[] = [0];
+  readonly #lines = new Map<number, readonly Line[]>();
+
+  update(execution: ExecutionView): void {
+    if (execution.key !== this.#key) this.#restart(execution.key);
+    const { items, live } = execution;
+    for (let index = this.#settled; index < items.length; index += 1) {
+      const item = items.at(index);
+      if (item === undefined || item === this.#items[index]) continue;
+      this.#items[index] = item;
+      this.#forget(index);
+    }
+    this.#settled = items.settled;
+    if (live !== this.#live) this.#liveRows = undefined;
+    this.#live = live;
+  }
+
+  count(width: number): number {
+    return this.#height(width) + this.#liveLines(width).length;
+  }
+
+  slice(from: number, to: number, width: number): readonly Line[] {
+    const height = this.#height(width);
+    const lines: Line[] = [];
+    const first = Math.max(0, from);
+    for (let index = this.#indexAt(first); index < this.#items.length; index += 1) {
+      const start = this.#starts[index] ?? 0;
+      if (start >= to) break;
+      const own = this.#linesOf(index);
+      lines.push(...own.slice(Math.max(0, first - start), Math.max(0, to - start)));
+    }
+    if (to > height) lines.push(...this.#liveLines(width).slice(Math.max(0, first - height), to - height));
+    return lines;
+  }
+
+  find(text: string, from: number, width: number, back: boolean): number | undefined {
+    this.#height(width);
+    const wanted = text.toLowerCase();
+    if (wanted === "") return undefined;
+    const start = Math.min(this.#indexAt(Math.max(0, from)), this.#items.length - 1);
+    const step = back ? -1 : 1;
+    for (let index = start; index >= 0 && index < this.#items.length; index += step) {
+      const item = this.#items[index];
+      if (item === undefined || !searchable(item).toLowerCase().includes(wanted)) continue;
+      const isBeyond = (row: number): boolean => (back ? row <= from : row >= from);
+      const row = this.#rowWith(index, wanted, isBeyond, back);
+      if (row !== undefined) return row;
+      // What is folded away is shown when it is what was looked for.
+      if (!this.#isFolded(index) || !isFoldable(item)) continue;
+      this.toggle(index);
+      this.#height(width);
+      const shown = this.#rowWith(index, wanted, isBeyond, back);
+      if (shown !== undefined) return shown;
+      this.toggle(index);
+      this.#height(width);
+    }
+    return undefined;
+  }
+
+  itemAt(row: number, width: number): number | undefined {
+    const height = this.#height(width);
+    return row < 0 || row >= height ? undefined : this.#indexAt(row);
+  }
+
+  rowOf(item: number, width: number): number {
+    this.#height(width);
+    return this.#starts[Math.max(0, Math.min(item, this.#items.length))] ?? 0;
+  }
+
+  toggle(item: number): boolean {
+    const there = this.#items[item];
+    if (there === undefined || !isFoldable(there)) return false;
+    if (!this.#turned.delete(item)) this.#turned.add(item);
+    this.#forget(item);
+    return true;
+  }
+
+  foldAll(folded: boolean): void {
+    this.#folded = folded;
+    this.#turned.clear();
+    this.#forgetAll();
+  }
+
+  #restart(key: string): void {
+    this.#key = key;
+    this.#items = [];
+    this.#settled = 0;
+    this.#turned.clear();
+    this.#forgetAll();
+  }
+
+  /** Rows of all items; lays out those whose height is not known. */
+  #height(width: number): number {
+    if (width !== this.#width) this.#forgetAll();
+    this.#width = width;
+    for (let index = this.#starts.length - 1; index < this.#items.length; index += 1) {
+      const rows = this.#heights[index] ?? this.#linesOf(index).length;
+      this.#heights[index] = rows;
+      this.#starts.push((this.#starts[index] ?? 0) + rows);
+    }
+    return this.#starts[this.#items.length] ?? 0;
+  }
+
+  #linesOf(index: number): readonly Line[] {
+    const known = this.#lines.get(index);
+    if (known !== undefined) return known;
+    const item = this.#items[index];
+    const lines =
+      item === undefined ? [] : transcriptLines(item, { width: this.#width, folded: this.#isFolded(index) });
+    const [oldest] = this.#lines.keys();
+    if (this.#lines.size >= KEPT && oldest !== undefined) this.#lines.delete(oldest);
+    this.#lines.set(index, lines);
+    return lines;
+  }
+
+  #liveLines(width: number): readonly Line[] {
+    if (this.#live === undefined) return [];
+    if (this.#liveRows?.width !== width)
+      this.#liveRows = { width, lines: liveLines(this.#live, { width, folded: this.#folded }) };
+    return this.#liveRows.lines;
+  }
+
+  #isFolded(index: number): boolean {
+    return this.#turned.has(index) ? !this.#folded : this.#folded;
+  }
+
+  /** The item a row is in, by halving; the number of items for a row behind them. */
+  #indexAt(row: number): number {
+    let [low, high] = [0, this.#items.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#starts[middle + 1] ?? Number.POSITIVE_INFINITY) <= row) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+
+  #rowWith(index: number, wanted: string, isBeyond: (row: number) => boolean, back: boolean): number | undefined {
+    const start = this.#starts[index] ?? 0;
+    const rows = this.#linesOf(index).flatMap((line, at) => {
+      const text = line.map((part) => part.text).join("");
+      return isBeyond(start + at) && text.toLowerCase().includes(wanted) ? [start + at] : [];
+    });
+    return back ? rows.at(-1) : rows[0];
+  }
+
+  #forget(index: number): void {
+    this.#lines.delete(index);
+    this.#heights[index] = undefined;
+    this.#starts.length = Math.min(this.#starts.length, index + 1);
+  }
+
+  #forgetAll(): void {
+    this.#lines.clear();
+    this.#heights = [];
+    this.#starts = [0];
+    this.#liveRows = undefined;
+  }
+}

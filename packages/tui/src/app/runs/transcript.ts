@@ -1,0 +1,137 @@
+import { clean, headOf, spanOf } from "../text/clean.ts";
+import { fold } from "../text/fold.ts";
+import type { Line, Style } from "../text/line.ts";
+import { cut, widthOf, wrap } from "../text/width.ts";
+import { nameOf, span } from "./marks.ts";
+import type { BoundaryItem, LiveView, TranscriptItem } from "./run-view.ts";
+
+export interface ItemOptions {
+  /** Columns; no row is wider. */
+  readonly width: number;
+  /** Shows the beginning only of what is long. */
+  readonly folded: boolean;
+}
+
+/** Rows of a thought that is folded. */
+const FOLDED_THOUGHT = 3;
+/** UTF-16 units of one text that are laid out; more than anybody reads on a screen. */
+const LONGEST_TEXT = 400_000;
+/** The same of what streams, which is laid out with every piece. */
+const LONGEST_LIVE = 12_000;
+
+/** One thing of a transcript, as rows. */
+export function transcriptLines(item: TranscriptItem, options: ItemOptions): readonly Line[] {
+  const width = Math.max(1, options.width);
+  return rowsOf(item, { ...options, width }).map((line) => cut(line, width));
+}
+
+function rowsOf(item: TranscriptItem, options: ItemOptions): readonly Line[] {
+  switch (item.kind) {
+    case "text":
+      return [...saidLines(item.text, options.width), []];
+    case "reasoning":
+      return thoughtLines(item.text, options);
+    case "message":
+      return messageLines(item.by, item.text, options.width);
+    case "boundary":
+      return boundaryLines(item, options.width);
+    case "call":
+      return cardLines(item, options);
+  }
+}
+
+/** What streams now: its end, since that is where it grows. */
+export function liveLines({ text, reasoning, cut: dropped }: LiveView, options: ItemOptions): readonly Line[] {
+  const width = Math.max(1, options.width);
+  const shown = endOf(text, LONGEST_LIVE);
+  const left = dropped + (text.length - shown.length);
+  const earlier: Line[] = left === 0 ? [] : [[span(`… ${left} characters earlier`, "dim")]];
+  const thought =
+    reasoning === "" ? [] : thoughtLines(endOf(reasoning, LONGEST_LIVE), { ...options, width, folded: text !== "" });
+  const said = shown === "" ? [] : saidLines(shown, width);
+  return [...thought, ...earlier, ...said].map((line) => cut(line, width));
+}
+
+/** What a search looks through: the whole of an item, also what is folded. */
+export function searchable(item: TranscriptItem): string {
+  if (item.kind !== "call") return item.text;
+  const { tool, input, output, summary = "", why = "" } = item;
+  const parts = [tool, summary, why, input === undefined ? "" : JSON.stringify(input)];
+  return [...parts, typeof output === "string" ? output : JSON.stringify(output ?? "")].join("\n");
+}
+
+/** Whether folding an item hides anything of it. */
+export function isFoldable({ kind }: TranscriptItem): boolean {
+  return kind === "call" || kind === "reasoning";
+}
+
+function thoughtLines(text: string, { width, folded }: ItemOptions): readonly Line[] {
+  const most = folded ? FOLDED_THOUGHT + 1 : Number.POSITIVE_INFINITY;
+  // What is folded away is not laid out; how much it is is told in characters of the text, not in rows.
+  const kept = headOf(text.trim(), folded ? (FOLDED_THOUGHT + 1) * width * 2 : LONGEST_TEXT);
+  const rows = clean(kept)
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .flatMap((line) => wrap([span(line, "dim")], Math.max(2, width - 2), most));
+  const shown = folded ? fold(rows, FOLDED_THOUGHT, "Ctrl+O") : rows;
+  const mark: Line = [span("✻ thinking", "dim")];
+  return [
+    mark,
+    ...shown.map((line): Line => [span("  "), ...line]),
+    ...rest(text.trim().length - kept.length, folded && rows.length > FOLDED_THOUGHT),
+  ];
+}
+
+function messageLines(by: string, text: string, width: number): readonly Line[] {
+  const rows = clean(headOf(text, LONGEST_TEXT))
+    .split("\n")
+    .flatMap((line) => wrap([span(line)], Math.max(2, width - 2)));
+  return [[span("❯ ", "accent"), span(nameOf(by), "strong")], ...rows.map((line): Line => [span("  "), ...line]), []];
+}
+
+const NOTE_SIGNS: Readonly<Record<BoundaryItem["tone"], readonly [sign: string, style: Style]>> = {
+  plain: ["·", "dim"],
+  good: ["✔", "good"],
+  bad: ["✖", "bad"],
+  notice: ["!", "notice"],
+};
+
+/** An attempt is a line across; a note is told beside its sign. */
+export function boundaryLines({ rank, text, tone }: BoundaryItem, width: number): readonly Line[] {
+  const [sign, style] = NOTE_SIGNS[tone];
+  if (rank === "note") return wrap([span(`${sign} `, style), spanOf(text, style)], width, 3);
+  const title: Line = [span("── ", "dim"), spanOf(text, tone === "plain" ? "strong" : style), span(" ", "dim")];
+  const left = width - widthOf(title);
+  return [[], left > 0 ? [...title, span("─".repeat(left), "dim")] : title];
+}
+
+function rest(characters: number, told: boolean): readonly Line[] {
+  return characters <= 0 || told ? [] : [[span(`… ${characters} characters more`, "dim")]];
+}
+
+function endOf(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const line = text.indexOf("\n", text.length - most);
+  return text.slice(line === -1 ? text.length - most : line + 1).toWellFormed();
+}
+
+function saidLines(text: string, width: number): readonly Line[] {
+  return clean(headOf(text, LONGEST_TEXT))
+    .split("\n")
+    .flatMap((line) => wrap([span(line)], width));
+}
+
+function cardLines(
+  call: Extract<TranscriptItem, { readonly kind: "call" }>,
+  { width, folded }: ItemOptions,
+): readonly Line[] {
+  const { tool, summary, state, why = "", output } = call;
+  const head: Line = [
+    spanOf(summary ?? tool, "strong"),
+    span(` ${state}`, "dim"),
+    spanOf(why === "" ? "" : ` ${why}`, "dim"),
+  ];
+  const text = typeof output === "string" ? output : output === undefined ? "" : JSON.stringify(output);
+  const rows = text === "" ? [] : saidLines(headOf(text, 20_000), width);
+  return [cut(head, width), ...(folded ? fold(rows, 4, "Ctrl+O") : rows)];
+}
