@@ -80,12 +80,11 @@ function render(shown: Shown, { width, context = 3, maxLines = MOST_LINES }: Dif
   for (const row of rowsOf(runs, old.lines, now.lines, context)) {
     const rows = rowLines(row, gutter, width);
     lines.push(...rows);
-    if (lines.length > room) break;
-    if (row.kind !== "gap") shownRows += 1;
+    if (lines.length > maxLines) break;
+    if (row.kind !== "gap" && lines.length <= room) shownRows += 1;
   }
-  if (lines.length <= room) return lines;
-  const left = lineCount(runs, context) - shownRows;
-  return left === 0 && lines.length <= maxLines ? lines : [...lines.slice(0, room), moreLine(Math.max(1, left))];
+  if (lines.length <= maxLines) return lines;
+  return [...lines.slice(0, room), moreLine(lineCount(runs, context) - shownRows)];
 }
 
 function header(
