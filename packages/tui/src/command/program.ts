@@ -3,6 +3,7 @@ import { Command, CommanderError } from "commander";
 import { formatIn } from "../headless/format.ts";
 import type { CommandContext } from "../work/context.ts";
 import { addAnswer } from "./answer.ts";
+import { withApp } from "./app.ts";
 import { addAudit } from "./audit.ts";
 import { addCancel } from "./cancel.ts";
 import { addDemo } from "./demo.ts";
@@ -13,8 +14,6 @@ import { addRun } from "./run.ts";
 import { addRuns } from "./runs.ts";
 import { addShow } from "./show.ts";
 
-const USAGE_EXIT = 2;
-
 /** Understands the arguments and does what they say. Never rejects: every failure is told and has an exit code. */
 export async function runCommand(args: readonly string[], context: CommandContext): Promise<number> {
   let exitCode = 0;
@@ -22,12 +21,6 @@ export async function runCommand(args: readonly string[], context: CommandContex
     exitCode = await code;
   };
   const program = createProgram({ ...context, exitWith });
-  if (args.length === 0) {
-    // The terminal's own screen is not there yet; where nobody sits, nothing to do is a mistake.
-    if (context.terminal.interactive) context.terminal.out(program.helpInformation());
-    else context.terminal.err(`${program.helpInformation()}\nsluice: name a command\n`);
-    return context.terminal.interactive ? 0 : USAGE_EXIT;
-  }
   try {
     await program.parseAsync([...withBareWait(args)], { from: "user" });
     return exitCode;
@@ -56,6 +49,7 @@ function createProgram(context: Parameters<typeof addRun>[1]): Command {
     .addHelpText(
       "after",
       examples(
+        "sluice",
         "sluice demo",
         'sluice run codeReview "refactor the login form" --model anthropic/<model>',
         "sluice runs",
@@ -64,7 +58,7 @@ function createProgram(context: Parameters<typeof addRun>[1]): Command {
     );
   for (const add of [addRun, addDemo, addRuns, addShow, addResume, addAnswer, addCancel, addAudit, addDoctor])
     add(program, context);
-  return program;
+  return withApp(program, context);
 }
 
 function ownVersion(): string {

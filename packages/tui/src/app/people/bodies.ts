@@ -15,7 +15,9 @@ const MOST_BYTES = 1_000_000;
 /** The texts of cards: what they tell of the world is read once, when a card first comes up, and kept until it goes. */
 export class CardBodies {
   readonly #facts = new Map<string, CardFacts>();
-  #last: { readonly key: string; readonly width: number; readonly all: boolean; readonly lines: readonly Line[] } | undefined;
+  #last:
+    | { readonly key: string; readonly width: number; readonly all: boolean; readonly lines: readonly Line[] }
+    | undefined;
 
   lines(card: DeskCard, view: RunView | undefined, width: number, all: boolean): readonly Line[] {
     const { key } = card;

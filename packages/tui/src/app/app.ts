@@ -1,0 +1,530 @@
+import { type Clock, isSluiceError, messageOf, SluiceError } from "@sluice/core";
+import { sendMessage } from "@sluice/stages";
+import { whoAmI } from "../project/person.ts";
+import { commandLine } from "../project/place.ts";
+import type { CommandContext } from "../work/context.ts";
+import { rootOf } from "../work/lookup.ts";
+import type { Command, NoticeTone, Steering } from "./commands/command.ts";
+import { COMMANDS } from "./commands/registry.ts";
+import type { Choice, CompletionSource } from "./composer/completion.ts";
+import {
+  type Composer,
+  type ComposerEffect,
+  clearText,
+  createComposer,
+  filesFound,
+  replaceText,
+  update,
+} from "./composer/composer.ts";
+import { editOutside } from "./composer/external-editor.ts";
+import { createFileFinder, type FileFinder, workspaceListing } from "./composer/file-finder.ts";
+import { appendHistory, readHistory } from "./composer/history-file.ts";
+import { createEngine, type Engine, type KnownRun } from "./engine.ts";
+import type { AppFlags } from "./flags.ts";
+import { logLines, promptLines, transcriptViewer } from "./interim.ts";
+import type { Key } from "./keys.ts";
+import { noticeLines } from "./notices.ts";
+import type { Desk, DeskAction } from "./people/desk.ts";
+import { DeskKeeper } from "./people/keeper.ts";
+import { type Question, Questions } from "./question.ts";
+import type { RunView } from "./runs/run-view.ts";
+import type { FrameSize } from "./screen/frame.ts";
+import { clean } from "./text/clean.ts";
+import type { Line } from "./text/line.ts";
+import { updateViewer, type Viewer } from "./viewer.ts";
+import { choicesOf, chosenOf, type Watched, WatchedRuns } from "./watched.ts";
+
+export interface AppOptions {
+  readonly flags: AppFlags;
+  readonly context: CommandContext;
+  readonly clock: Clock;
+  readonly size: FrameSize;
+  /** The terminal as the app uses it, beside drawing frames. */
+  readonly terminal: AppTerminal;
+}
+
+export interface AppTerminal {
+  /** Appends to the native scrollback, above the frame. Nothing happens on a screen of its own, which has none. */
+  append(lines: readonly Line[]): void;
+  /** Lets `work` have the terminal, and draws the frame anew afterwards. */
+  lend<T>(work: () => Promise<T>): Promise<T>;
+  /** Draws attention, where the person is elsewhere. */
+  alert(): void;
+}
+
+/** How the app was left. */
+export interface Quitted {
+  readonly exitCode: number;
+  /** What is said on the terminal when it is free again. */
+  readonly lines: readonly string[];
+}
+
+/** What the frame is made of. */
+export interface AppState {
+  readonly composer: Composer;
+  readonly desk: Desk;
+  readonly question: Question | undefined;
+  readonly viewer: Viewer | undefined;
+  readonly focus: Watched | undefined;
+  readonly view: RunView | undefined;
+  readonly others: readonly RunView[];
+  readonly notices: readonly Line[];
+  readonly size: FrameSize;
+  readonly now: number;
+  readonly flags: AppFlags;
+  readonly busy: string | undefined;
+  readonly quitting: boolean;
+}
+
+const BEAT_MS = 33;
+/** Notices on a screen of its own, where there is no scrollback to keep them. */
+const KEPT_NOTICES = 4;
+/** A second Ctrl-C within this time quits. */
+const TWICE_MS = 2_000;
+/** How often elapsed time is drawn anew. */
+const TICK_MS = 1_000;
+
+/**
+ * What happens between keys, runs and the screen. It holds no rule of any run: runs are begun by the engine, seen through
+ * watches, and answered through their store.
+ */
+export class App implements Steering {
+  readonly engine: Engine;
+  readonly commands: readonly Command[] = COMMANDS;
+  readonly here: string;
+  readonly quitted: Promise<Quitted>;
+  readonly #options: AppOptions;
+  readonly #runs: WatchedRuns;
+  readonly #listeners = new Set<() => void>();
+  readonly #files: FileFinder;
+  readonly #questions = new Questions(() => this.now());
+  readonly #keeper: DeskKeeper;
+  #resolveQuit: (quitted: Quitted) => void = () => undefined;
+  #composer: Composer;
+  #viewer: Viewer | undefined;
+  #onEnter: ((row: number) => void) | undefined;
+  #viewerSize: FrameSize = { width: 80, height: 10 };
+  #notices: Line[] = [];
+  #size: FrameSize;
+  #busy: string | undefined;
+  #interruptedAt: number | undefined;
+  #quitting = false;
+  #pending: (() => void) | undefined;
+  #ticking: (() => void) | undefined;
+  #choices = new Map<string, readonly Choice[]>();
+
+  constructor(options: AppOptions) {
+    const { context, flags, clock, size } = options;
+    this.#options = options;
+    this.#size = size;
+    this.here = context.here;
+    this.quitted = new Promise((resolve) => {
+      this.#resolveQuit = resolve;
+    });
+    // Everything that is said aside is said here, in whatever room of the command it was found out.
+    const terminal = { ...context.terminal, err: (text: string) => this.say(text.replace(/^sluice: /, "").trimEnd()) };
+    this.engine = createEngine({
+      flags,
+      context: { ...context, terminal },
+      askTrust: (question) => this.#askTrust(question),
+      say: (text) => this.say(text),
+    });
+    this.#runs = new WatchedRuns(
+      clock,
+      (runId) => this.#runChanged(runId),
+      (error) => this.say(messageOf(error), "bad"),
+    );
+    this.#keeper = new DeskKeeper({
+      now: () => this.now(),
+      hostOf: (runId) => this.#runs.get(rootOf(runId))?.run.host,
+      told: (text) => this.say(text, "notice"),
+      changed: () => this.#changed(),
+    });
+    this.#files = createFileFinder({ list: workspaceListing(this.here) });
+    const { entries, fault } = readHistory(context.env);
+    this.#composer = createComposer(entries);
+    if (fault !== undefined) this.say(fault, "notice");
+  }
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
+
+  state(): AppState {
+    const focus = this.#runs.focus;
+    return {
+      composer: this.#composer,
+      desk: this.#keeper.desk,
+      question: this.#questions.current,
+      viewer: this.#viewer,
+      focus,
+      view: focus?.watch.view(),
+      others: this.#runs
+        .all()
+        .filter((one) => one !== focus)
+        .map(({ watch }) => watch.view()),
+      notices: this.#notices,
+      size: this.#size,
+      now: this.now(),
+      flags: this.engine.flags,
+      busy: this.#busy,
+      quitting: this.#quitting,
+    };
+  }
+
+  resize(size: FrameSize): void {
+    if (size.width === this.#size.width && size.height === this.#size.height) return;
+    this.#size = size;
+    this.#changed();
+  }
+
+  /** What a frame showed: a card counts as seen only when it was drawn. */
+  drawn(shown: { readonly viewer?: FrameSize; readonly card?: Extract<DeskAction, { readonly kind: "shown" }> }): void {
+    if (shown.viewer !== undefined) this.#viewerSize = shown.viewer;
+    this.#keeper.do(shown.card ?? { kind: "hidden" });
+  }
+
+  key(key: Key): void {
+    if (this.#quitting) return;
+    const now = this.now();
+    this.#dispatch(key, now);
+    if (this.#options.flags.fullscreen === true && key.name === "enter") this.#notices = [];
+    this.#tell();
+  }
+
+  #dispatch(key: Key, now: number): void {
+    if (isChord(key, "c")) {
+      this.#keeper.key(key, true);
+      this.#interrupt(now);
+      return;
+    }
+    this.#interruptedAt = undefined;
+    if (this.#questions.key(key)) {
+      this.#keeper.key(key, true);
+      return;
+    }
+    if (this.#keeper.wantsKeys()) {
+      if (this.#keeper.key(key, false)) return;
+      this.#beyondDesk(key, true);
+      return;
+    }
+    this.#beyondDesk(key, false);
+  }
+
+  /** The viewer and the composer; `asked` when the desk had the key already. */
+  #beyondDesk(key: Key, asked: boolean): void {
+    if (this.#viewer !== undefined && this.#toViewer(this.#viewer, key)) {
+      if (!asked) this.#keeper.key(key, true);
+      return;
+    }
+    const context = { ...this.#completion(), width: this.#size.width };
+    const { state, handled, effect } = update(this.#composer, key, context);
+    this.#composer = state;
+    if (handled) {
+      if (!asked) this.#keeper.key(key, true);
+      if (effect !== undefined) this.#perform(effect);
+      return;
+    }
+    if (!asked && this.#keeper.key(key, false)) return;
+    this.#unhandled(key);
+  }
+
+  #toViewer(viewer: Viewer, key: Key): boolean {
+    const { viewer: next, effect } = updateViewer(viewer, key, this.#viewerSize);
+    this.#viewer = next;
+    switch (effect.kind) {
+      case "close":
+        this.#viewer = undefined;
+        return true;
+      case "open":
+        this.#onEnter?.(effect.row);
+        return true;
+      case "none":
+        return true;
+      case "unused":
+        // Tab goes to a card that waits, Shift+Tab to the next transcript; letters are for nobody.
+        if (key.name === "tab") this.#viewer = undefined;
+        return key.name === "text" && !key.ctrl && !key.alt;
+    }
+  }
+
+  #unhandled(key: Key): void {
+    if (key.name === "tab" && key.shift) this.#lookAtNext();
+    else if (isChord(key, "o")) this.showTranscript();
+    else if (key.name === "pageUp") this.showTranscript();
+    else if (isChord(key, "d")) this.quit();
+    else if (key.name === "escape") this.#askCancel();
+  }
+
+  #interrupt(now: number): void {
+    if (this.#composer.editor.text !== "" && this.#interruptedAt === undefined) {
+      this.#composer = clearText(this.#composer);
+      return;
+    }
+    if (this.#interruptedAt !== undefined && now - this.#interruptedAt < TWICE_MS) {
+      this.quit(130);
+      return;
+    }
+    this.#interruptedAt = now;
+    const working = this.#working().length;
+    const what =
+      working === 0 ? "" : `; ${working === 1 ? "the run is" : `${working} runs are`} suspended and can be resumed`;
+    this.say(`Ctrl-C once more quits${what}`, "notice");
+  }
+
+  #perform(effect: ComposerEffect): void {
+    switch (effect.kind) {
+      case "submit":
+        this.#submit(effect.text);
+        break;
+      case "find-files":
+        void this.#files.find(effect.query, this.now()).then((found) => {
+          this.#composer = filesFound(this.#composer, found, { ...this.#completion(), width: this.#size.width });
+          this.#tell();
+        });
+        break;
+      case "edit-outside":
+        void this.#editOutside(effect.text);
+        break;
+    }
+  }
+
+  async #editOutside(text: string): Promise<void> {
+    const edited = await this.#options.terminal.lend(() => editOutside(text, this.#options.context.env));
+    if (edited.ok) this.#composer = replaceText(this.#composer, edited.text.replace(/\n$/, ""));
+    else this.say(edited.fault, "bad");
+    this.#tell();
+  }
+
+  #submit(text: string): void {
+    const fault = appendHistory(this.#options.context.env, text);
+    if (fault !== undefined) this.say(fault, "notice");
+    this.#options.terminal.append([[], ...promptLines(text)]);
+    const [, name, words = ""] = /^\/(\S+)\s*(.*)$/s.exec(text.trim()) ?? [];
+    if (name !== undefined) void this.perform(() => this.#command(name, words.trim()), `/${name}`);
+    else void this.perform(() => this.#message(text));
+  }
+
+  async #command(name: string, words: string): Promise<void> {
+    const command = this.commands.find((known) => known.name === name);
+    if (command === undefined)
+      throw new SluiceError("Validation", "usage", `there is no command /${name}; /help tells what there is`);
+    await command.run(words, this);
+  }
+
+  /** Plain text goes to the run that is looked at; there is no chat outside runs. */
+  async #message(text: string): Promise<void> {
+    const focus = this.#runs.focus;
+    const view = focus?.watch.view();
+    if (focus !== undefined && view !== undefined && view.endedAt === undefined) {
+      const to = chosenOf(view, focus.chosen)?.runId ?? focus.run.runId;
+      await sendMessage(focus.run.host, to, text, whoAmI());
+      this.say("sent; it is read before the next turn", "good");
+      return;
+    }
+    const { config } = await this.engine.project();
+    const pipeline = config?.settings.defaultPipeline ?? "codeReview";
+    this.ask({
+      title: `No run is at work. Start ${pipeline} with this task?`,
+      lines: [],
+      choices: ["Not now", `Start ${pipeline}`],
+      answer: (choice) => {
+        if (choice === 1) void this.perform(async () => this.turnTo(await this.engine.start(pipeline, text)));
+        else this.#composer = replaceText(this.#composer, text);
+      },
+    });
+  }
+
+  async perform(work: () => Promise<void>, what = ""): Promise<void> {
+    this.#busy = what;
+    try {
+      await work();
+    } catch (thrown) {
+      this.say(isSluiceError(thrown) ? `${thrown.message} (${thrown.code})` : messageOf(thrown), "bad");
+    }
+    this.#busy = undefined;
+    this.#tell();
+  }
+
+  focus(): { readonly run: KnownRun; readonly view: RunView } | undefined {
+    const focus = this.#runs.focus;
+    return focus === undefined ? undefined : { run: focus.run, view: focus.watch.view() };
+  }
+
+  turnTo(run: KnownRun): void {
+    this.#runs.turnTo(run);
+    this.#viewer = undefined;
+    this.#runChanged(run.runId);
+  }
+
+  async find(runId: string): Promise<KnownRun> {
+    const watched = this.#runs.all().filter(({ run }) => run.runId === runId || run.runId.startsWith(runId));
+    const exact = watched.find(({ run }) => run.runId === runId) ?? (watched.length === 1 ? watched[0] : undefined);
+    if (exact !== undefined) return exact.run;
+    const fitting = (await this.engine.list()).filter((run) => run.runId.startsWith(runId));
+    const [only] = fitting;
+    if (only === undefined || fitting.length > 1) {
+      const why = only === undefined ? "there is no run" : "several runs begin with";
+      throw new SluiceError("Session", "run_unknown", `${why} ${runId}; /runs lists what is there`);
+    }
+    const found = await this.engine.find(only.runId);
+    if (found === undefined) throw new SluiceError("Session", "run_unknown", `run ${only.runId} is gone`);
+    return found;
+  }
+
+  async named(words: string): Promise<KnownRun> {
+    const [runId = ""] = words.split(/\s/, 1);
+    if (runId !== "") return await this.find(runId);
+    const focus = this.#runs.focus;
+    if (focus === undefined)
+      throw new SluiceError("Validation", "usage", "no run is looked at; name one, /runs lists what is there");
+    return focus.run;
+  }
+
+  show(viewer: Viewer, onEnter?: (row: number) => void): void {
+    this.#viewer = viewer;
+    this.#onEnter = onEnter;
+    this.#changed();
+  }
+
+  showTranscript(execution?: string): void {
+    const focus = this.#runs.focus;
+    const view = focus?.watch.view();
+    const chosen = view === undefined ? undefined : chosenOf(view, execution ?? focus?.chosen);
+    if (focus === undefined || view === undefined || chosen === undefined) {
+      this.say("there is no transcript yet");
+      return;
+    }
+    focus.chosen = chosen.key;
+    this.show(transcriptViewer(focus, chosen.key));
+  }
+
+  ask(question: Omit<Question, "chosen" | "since">): void {
+    this.#questions.ask(question);
+    this.#changed();
+  }
+
+  say(text: string, tone: NoticeTone = "plain"): void {
+    const lines = noticeLines(text, tone);
+    this.#options.terminal.append(lines);
+    if (this.#options.flags.fullscreen === true) this.#notices = [...this.#notices, ...lines].slice(-KEPT_NOTICES);
+    this.#changed();
+  }
+
+  quit(exitCode = 0): void {
+    if (this.#quitting) return;
+    this.#quitting = true;
+    this.#tell();
+    void this.#leave(exitCode);
+  }
+
+  now(): number {
+    return this.#options.clock.now();
+  }
+
+  /** Suspends what runs here; its runs can be resumed, and the lines say how. */
+  async #leave(exitCode: number): Promise<void> {
+    const working = this.#working();
+    try {
+      await this.engine.close();
+    } catch (thrown) {
+      this.say(messageOf(thrown), "bad");
+    }
+    this.#ticking?.();
+    this.#pending?.();
+    this.#files.close();
+    this.#runs.close();
+    const { context } = this.#options;
+    const lines = working.map(
+      ({ run }) =>
+        `run ${run.runId} is suspended; go on with: ${commandLine(["resume", run.runId], run.place, this.here, context.env)}`,
+    );
+    this.#resolveQuit({ exitCode, lines });
+  }
+
+  #working(): readonly Watched[] {
+    return this.#runs.all().filter(({ run, watch }) => run.handle !== undefined && watch.view().endedAt === undefined);
+  }
+
+  #runChanged(runId: string): void {
+    const open = this.#runs.all().flatMap(({ watch }) => watch.view().requests);
+    const before = this.#keeper.desk.cards.length;
+    this.#keeper.do({ kind: "requests", open });
+    if (this.#keeper.desk.cards.length > before) this.#options.terminal.alert();
+    const focus = this.#runs.focus;
+    if (focus?.run.runId === runId) this.#log(focus);
+    this.#changed();
+  }
+
+  #log(watched: Watched): void {
+    const { lines, printed } = logLines(watched.watch.view(), watched.printed, this.#size.width);
+    watched.printed = printed;
+    if (lines.length > 0) this.#options.terminal.append(lines);
+  }
+
+  #askTrust(question: string): Promise<boolean> {
+    const [title = "", ...rest] = clean(question).split("\n");
+    const lines = rest.map((text): Line => [{ text }]);
+    return new Promise((resolve) => {
+      this.ask({
+        title,
+        lines,
+        choices: ["Not now: nothing of it is loaded", "Trust these files as they are now"],
+        answer: (choice) => resolve(choice === 1),
+      });
+    });
+  }
+
+  #askCancel(): void {
+    const focus = this.#runs.focus;
+    if (focus === undefined || focus.watch.view().endedAt !== undefined) return;
+    const { runId } = focus.run;
+    this.ask({
+      title: `Cancel run ${runId}?`,
+      lines: [[{ text: "A cancelled run cannot be resumed. /quit suspends it instead.", style: "dim" }]],
+      choices: ["No, it goes on", "Yes, cancel it"],
+      answer: (choice) => {
+        if (choice === 1) void this.perform(() => this.#command("cancel", runId));
+      },
+    });
+  }
+
+  #lookAtNext(): void {
+    const focus = this.#runs.focus;
+    if (focus === undefined) return;
+    const view = focus.watch.view();
+    const choices = choicesOf(view);
+    const at = choices.findIndex(({ key }) => key === chosenOf(view, focus.chosen)?.key);
+    focus.chosen = choices[(at + 1) % Math.max(1, choices.length)]?.key;
+    this.#changed();
+  }
+
+  #completion(): CompletionSource {
+    return { commands: this.commands, choices: (kind) => this.#choices.get(kind) ?? [] };
+  }
+
+  /** Draws soon: what comes in a burst is drawn once. */
+  #changed(): void {
+    this.#pending ??= this.#options.clock.after(BEAT_MS, () => this.#tell());
+  }
+
+  /** Draws now, as after a key. */
+  #tell(): void {
+    this.#pending?.();
+    this.#pending = undefined;
+    for (const listener of this.#listeners) listener();
+    this.#tick();
+  }
+
+  /** While a run is at work its time goes on. */
+  #tick(): void {
+    this.#ticking?.();
+    const atWork = this.#runs.all().some(({ watch }) => watch.view().status === "running");
+    this.#ticking = atWork && !this.#quitting ? this.#options.clock.after(TICK_MS, () => this.#tell()) : undefined;
+  }
+}
+
+function isChord({ name, text, ctrl, alt }: Key, letter: string): boolean {
+  return name === "text" && ctrl && !alt && text.toLowerCase() === letter;
+}

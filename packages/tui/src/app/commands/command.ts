@@ -1,0 +1,40 @@
+import type { CommandSpec } from "../composer/completion.ts";
+import type { Engine, KnownRun } from "../engine.ts";
+import type { Question } from "../question.ts";
+import type { RunView } from "../runs/run-view.ts";
+import type { Viewer } from "../viewer.ts";
+
+/** A slash command. It works while runs are at work: the state machine gates tools, never the person. */
+export interface Command extends CommandSpec {
+  /** How it is written, after the name: `<pipeline> <task>`. */
+  readonly usage: string;
+  /** `words` is all that follows the name. What it throws is told, and nothing is lost. */
+  run(words: string, app: Steering): void | Promise<void>;
+}
+
+export type NoticeTone = "plain" | "good" | "bad" | "notice";
+
+/** What commands can do with the app. */
+export interface Steering {
+  readonly engine: Engine;
+  /** The run that is looked at. */
+  focus(): { readonly run: KnownRun; readonly view: RunView } | undefined;
+  /** Turns to a run and follows it. */
+  turnTo(run: KnownRun): void;
+  /** A run by its id, or by what its id begins with. Throws when there is none or there are several. */
+  find(runId: string): Promise<KnownRun>;
+  /** The run a command is about: the one that is named, else the one that is looked at. Throws when there is neither. */
+  named(words: string): Promise<KnownRun>;
+  /** Opens something over the frame; `onEnter` gets the row that was chosen. */
+  show(viewer: Viewer, onEnter?: (row: number) => void): void;
+  /** Opens the transcript of an execution, of the one that is looked at when omitted. */
+  showTranscript(execution?: string): void;
+  ask(question: Omit<Question, "chosen" | "since">): void;
+  say(text: string, tone?: NoticeTone): void;
+  /** Does something that takes a while; what it throws is told. */
+  perform(work: () => Promise<void>, what?: string): Promise<void>;
+  quit(): void;
+  readonly commands: readonly Command[];
+  readonly here: string;
+  now(): number;
+}

@@ -1,0 +1,27 @@
+import type { Command } from "./command.ts";
+import { exportRun } from "./export.ts";
+import { help, quit } from "./help.ts";
+import { audit, cost, diff, graph, runs, show, tools } from "./look.ts";
+import { cancel, demo, resume, run } from "./runs.ts";
+import { mode, model, reload } from "./settings.ts";
+
+/** Every slash command, in the order /help tells them. */
+export const COMMANDS: readonly Command[] = [
+  run,
+  runs,
+  resume,
+  cancel,
+  show,
+  audit,
+  graph,
+  diff,
+  cost,
+  tools,
+  exportRun,
+  model,
+  mode,
+  reload,
+  demo,
+  help,
+  quit,
+];

@@ -1,0 +1,63 @@
+import { SluiceError } from "@sluice/core";
+import { whoAmI } from "../../project/person.ts";
+import type { Command, Steering } from "./command.ts";
+
+export const run: Command = {
+  name: "run",
+  description: "start a pipeline",
+  usage: "<pipeline> <task>",
+  takes: [{ kind: "pipeline" }],
+  run: async (words, app) => {
+    const [, pipeline, task = ""] = /^(\S+)\s*(.*)$/s.exec(words) ?? [];
+    if (pipeline === undefined)
+      throw new SluiceError(
+        "Validation",
+        "usage",
+        "write /run <pipeline> <task>, such as /run codeReview fix the parser",
+      );
+    app.turnTo(await app.engine.start(pipeline, task.trim()));
+  },
+};
+
+export const demo: Command = {
+  name: "demo",
+  description: "run codeReview on a sample repository: offline, with a scripted model",
+  usage: "",
+  run: async (_words, app) => app.turnTo(await app.engine.startDemo()),
+};
+
+export const resume: Command = {
+  name: "resume",
+  description: "take up a suspended run",
+  usage: "[run]",
+  takes: [{ kind: "run", optional: true }],
+  run: async (words, app) => {
+    const runId = words === "" ? await lastSuspended(app) : (await app.find(words)).runId;
+    app.turnTo(await app.engine.resume(runId));
+  },
+};
+
+export const cancel: Command = {
+  name: "cancel",
+  description: "end a run as cancelled",
+  usage: "[run]",
+  takes: [{ kind: "run", optional: true }],
+  run: async (words, app) => {
+    const { runId, host } = await app.named(words);
+    const outcome = await host.cancel(runId, `cancelled by ${whoAmI()}`, whoAmI());
+    app.say(CANCELLED[outcome](runId), outcome === "unknown" ? "bad" : "notice");
+  },
+};
+
+const CANCELLED = {
+  requested: (runId: string) => `run ${runId} is asked to end`,
+  cancelled: (runId: string) => `run ${runId} is cancelled`,
+  finished: (runId: string) => `run ${runId} has ended already`,
+  unknown: (runId: string) => `there is no run ${runId}`,
+} as const;
+
+async function lastSuspended({ engine }: Steering): Promise<string> {
+  const last = (await engine.list()).find(({ status }) => status === "suspended");
+  if (last === undefined) throw new SluiceError("Session", "run_unknown", "no run of this store is suspended");
+  return last.runId;
+}

@@ -1,0 +1,158 @@
+import { existsSync } from "node:fs";
+import { type JsonObject, type RunHost, type RunSummary, SluiceError } from "@sluice/core";
+import type { RunHandle, Session } from "@sluice/stages";
+import { type Place, placeOf, storeOpener, workspaceOf } from "../project/place.ts";
+import type { CommandContext } from "../work/context.ts";
+import { demoFolder, demoPlan } from "../work/demo-run.ts";
+import { openSession } from "../work/open-session.ts";
+import { type AskTrust, createProjects, type Project, type Projects } from "../work/projects.ts";
+import { planResume, readRun, refuseAdoptedFile, workspaceOfRun } from "../work/resume-plan.ts";
+import type { RunFlags } from "../work/run-flags.ts";
+import { planRun, type RunPlan } from "../work/run-plan.ts";
+
+/** A run the app knows, and the open store that holds it. */
+export interface KnownRun {
+  readonly runId: string;
+  readonly host: RunHost;
+  readonly place: Place;
+  /** Only of a run that works in this process. */
+  readonly handle?: RunHandle<unknown>;
+  /** What it runs with, as far as it was begun here. */
+  readonly plan?: RunPlan;
+}
+
+/** Begins runs, takes them up, and holds what they work with: the stores, and a session for each run. */
+export interface Engine {
+  readonly flags: RunFlags;
+  /** What later runs are begun with. */
+  set(flags: Partial<Pick<RunFlags, "model" | "mode">>): void;
+  project(): Promise<Project>;
+  /** Forgets what was loaded: the next run reads config and pipelines anew. */
+  reload(): void;
+  /** Begins a run. Throws what keeps it from beginning. */
+  start(pipeline: string | undefined, task: string): Promise<KnownRun>;
+  /** Begins the offline demo in a temporary folder. */
+  startDemo(): Promise<KnownRun>;
+  /** Takes up a run that nobody works on. */
+  resume(runId: string): Promise<KnownRun>;
+  /** A run of the store, whoever works on it. Undefined when there is none. */
+  find(runId: string): Promise<KnownRun | undefined>;
+  /** The runs of the store, newest first; none where there is no store. */
+  list(): Promise<readonly RunSummary[]>;
+  /** Suspends what works here and lets the stores go. */
+  close(): Promise<void>;
+}
+
+export interface EngineOptions {
+  readonly flags: RunFlags;
+  readonly context: CommandContext;
+  readonly askTrust: AskTrust | undefined;
+  /** Said aside: why a model was chosen, where a pipeline came from, what an MCP server said. */
+  readonly say: (text: string) => void;
+}
+
+export function createEngine({ flags: given, context, askTrust, say }: EngineOptions): Engine {
+  const { here } = context;
+  let flags = given;
+  let projects: Projects | undefined;
+  const hosts = new Map<string, RunHost>();
+  const sessions = new Set<Session>();
+  const projectsNow = (): Projects => {
+    projects ??= createProjects(flags, context, askTrust);
+    return projects;
+  };
+
+  const hostOf = async (place: Place): Promise<RunHost> => {
+    const known = hosts.get(place.store);
+    if (known !== undefined) return known;
+    const opened = (await storeOpener(place, { adopt: flags.adoptStore === true }))();
+    hosts.set(place.store, opened);
+    return opened;
+  };
+  /** The store of this workspace, unless there is none yet. */
+  const openStore = async (): Promise<{ readonly place: Place; readonly host: RunHost } | undefined> => {
+    const place = await projectsNow().place();
+    if (!hosts.has(place.store) && !existsSync(place.store)) return undefined;
+    return { place, host: await hostOf(place) };
+  };
+
+  const begin = async (plan: RunPlan, place: Place): Promise<KnownRun> => {
+    if (plan.note !== undefined) say(plan.note);
+    if (plan.model?.why !== undefined) say(`model ${plan.model.id} (${plan.model.why})`);
+    const host = await hostOf(place);
+    const people = {
+      // A request stays open until somebody answers it, here or in any other process.
+      wait: true,
+      interactors: [],
+      onFault: ({ by, message }: { readonly by: string; readonly message: string }) => say(`${by}: ${message}`),
+    };
+    const { session, traffic } = openSession({ plan, place, flags, store: host, people }, context);
+    sessions.add(session);
+    const handle = plan.begin(session);
+    const over = async (): Promise<void> => {
+      for (const line of traffic?.said() ?? []) say(line);
+      sessions.delete(session);
+      await session.close();
+    };
+    const closed = handle.then(over, over);
+    closed.then(undefined, (thrown: unknown) => say(`a session could not be closed: ${String(thrown)}`));
+    await firstEvent(handle);
+    return { runId: handle.runId, host, place, handle, plan };
+  };
+
+  return {
+    get flags() {
+      return flags;
+    },
+    set: (more) => {
+      flags = { ...flags, ...more };
+    },
+    project: () => projectsNow().open(workspaceOf(flags, here)),
+    reload: () => {
+      projects = undefined;
+    },
+    start: async (pipeline, task) => {
+      const project = await projectsNow().open(workspaceOf(flags, here));
+      const words = task === "" ? [] : [task];
+      const input = async (said: readonly string[]): Promise<JsonObject> =>
+        said.length === 0 ? {} : { task: said.join(" ") };
+      const wish = pipeline === undefined ? { pipeline: task, task: [] } : { pipeline, task: words };
+      const plan = await planRun({ ...wish, flags }, project, context, input);
+      return await begin(plan, await projectsNow().place());
+    },
+    startDemo: () => begin(demoPlan(), placeOf({ cwd: demoFolder(false) }, here)),
+    resume: async (runId) => {
+      const store = await openStore();
+      if (store === undefined) throw unknownRun(runId);
+      const { place: at, host } = store;
+      const soFar = await readRun(host, at, runId);
+      refuseAdoptedFile(soFar, flags);
+      const cwd = workspaceOfRun(soFar, flags, at, here);
+      const place: Place = { ...at, cwd, usualStore: at.usualStore && cwd === at.cwd };
+      // What was chosen for later runs is not for this one: it goes on as it was started.
+      const { model: _model, mode: _mode, ...own } = flags;
+      const plan = await planResume({ runId, flags: own }, soFar, { projects: projectsNow(), cwd }, context);
+      return await begin(plan, place);
+    },
+    find: async (runId) => {
+      const store = await openStore();
+      if (store === undefined || (await store.host.get(runId)) === undefined) return undefined;
+      return { runId, ...store };
+    },
+    list: async () => (await (await openStore())?.host.list()) ?? [],
+    close: async () => {
+      await Promise.allSettled([...sessions].map((session) => session.close()));
+      await Promise.allSettled([...hosts.values()].map((host) => host.close()));
+    },
+  };
+}
+
+/** Resolves once the run stands in the store; rejects with what kept it from beginning. */
+async function firstEvent(handle: RunHandle<unknown>): Promise<void> {
+  for await (const _event of handle.events) return;
+  await handle;
+}
+
+function unknownRun(runId: string): SluiceError {
+  return new SluiceError("Session", "run_unknown", `there is no run ${runId} here; /runs lists what is there`);
+}

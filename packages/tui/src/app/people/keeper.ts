@@ -1,0 +1,59 @@
+import { messageOf, type RunHost, SluiceError } from "@sluice/core";
+import { whoAmI } from "../../project/person.ts";
+import { sendAnswer } from "../../work/answering.ts";
+import type { Key } from "../keys.ts";
+import { createDesk, type Desk, type DeskAction, type DeskUpdate, wantsKeys } from "./desk.ts";
+import { updateDesk } from "./update.ts";
+
+export interface KeeperOptions {
+  readonly now: () => number;
+  /** The store of a run that is followed. */
+  readonly hostOf: (runId: string) => RunHost | undefined;
+  /** What became of a card. */
+  readonly told: (text: string) => void;
+  readonly changed: () => void;
+}
+
+/** Keeps the desk, and sends the answers that leave it. */
+export class DeskKeeper {
+  readonly #options: KeeperOptions;
+  #desk: Desk = createDesk();
+
+  constructor(options: KeeperOptions) {
+    this.#options = options;
+  }
+
+  get desk(): Desk {
+    return this.#desk;
+  }
+
+  /** Whether the desk is to be asked about a key before anybody else. */
+  wantsKeys(): boolean {
+    return wantsKeys(this.#desk, this.#options.now());
+  }
+
+  /** Every key there is goes through here, also those that others took. Returns whether the desk took it. */
+  key(key: Key, taken: boolean): boolean {
+    return this.do({ kind: "key", key, taken });
+  }
+
+  do(action: DeskAction): boolean {
+    const { desk, taken, send, told } = updateDesk(this.#desk, action, this.#options.now());
+    this.#desk = desk;
+    if (told !== undefined) this.#options.told(told);
+    if (send !== undefined) void this.#send(send);
+    return taken;
+  }
+
+  async #send({ key, request, answer }: NonNullable<DeskUpdate["send"]>): Promise<void> {
+    try {
+      const host = this.#options.hostOf(request.runId);
+      if (host === undefined) throw new SluiceError("Session", "run_unknown", "its run is not followed any more");
+      const outcome = await sendAnswer(host, request, answer, whoAmI());
+      this.do({ kind: "sent", key, answer, outcome });
+    } catch (thrown) {
+      this.do({ kind: "failed", key, message: messageOf(thrown) });
+    }
+    this.#options.changed();
+  }
+}

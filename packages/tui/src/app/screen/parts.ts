@@ -1,0 +1,221 @@
+import type { AppState } from "../app.ts";
+import { render } from "../composer/render.ts";
+import { CardBodies } from "../people/bodies.ts";
+import { bodyWidth, type CardView, cardHeight, cardLines, parkedLine } from "../people/card.ts";
+import { openCardOf, waitingCards } from "../people/desk.ts";
+import { questionLines } from "../question.ts";
+import { moneyOf, nameOf, shortCount, tokensOf } from "../runs/marks.ts";
+import { rail } from "../runs/rail.ts";
+import { cleanInline } from "../text/clean.ts";
+import type { Line, Span } from "../text/line.ts";
+import { cut } from "../text/width.ts";
+import { topOf, type Viewer } from "../viewer.ts";
+import { chosenOf } from "../watched.ts";
+import { type Frame, type FrameSize, type Part, stack } from "./frame.ts";
+import { liveLines } from "./live.ts";
+
+/** A frame, and what of it the app has to know once it is drawn. */
+export interface Drawing extends Frame {
+  readonly card: CardView | undefined;
+  readonly viewer: FrameSize | undefined;
+}
+
+/** Rows of streamed text above the rail, where the scrollback holds what came before. */
+const LIVE_ROWS = 12;
+const RAIL_ROWS = 5;
+const COMPOSER_ROWS = 12;
+/** Who gets rows first. */
+const ORDER = ["composer", "status", "question", "card", "waiting", "notices", "rail", "viewer", "main"];
+
+/** Makes frames. Keeps what is costly to lay out; everything it shows is in the state it is given. */
+export class Draughtsman {
+  readonly #bodies = new CardBodies();
+
+  draw(state: AppState): Drawing {
+    const { size, question, viewer, desk } = state;
+    // The frame is always shorter than the terminal: what scrolls out cannot be drawn over.
+    const height = Math.max(1, size.height - 1);
+    const { width } = size;
+    let card: CardView | undefined;
+    let viewerSize: FrameSize | undefined;
+    const parts: Part[] = [];
+    if (viewer === undefined) parts.push(this.#main(state));
+    if (state.view !== undefined) parts.push(railPart(state, state.view));
+    if (viewer !== undefined) {
+      parts.push({
+        name: "viewer",
+        least: 3,
+        most: height,
+        lines: (room) => {
+          viewerSize = { width, height: room - 2 };
+          return viewerLines(viewer, viewerSize);
+        },
+      });
+    }
+    if (state.notices.length > 0) parts.push(fixedPart("notices", state.notices, width));
+    if (question !== undefined) parts.push(fixedPart("question", [[], ...questionLines(question)], width));
+    const up = openCardOf(desk);
+    if (up !== undefined && question === undefined && viewer === undefined) {
+      this.#bodies.keep(desk.cards);
+      const view = [state.view, ...state.others].find((one) => one?.runId === up.card.request.runId.split("/", 1)[0]);
+      const body = this.#bodies.lines(up.card, view, bodyWidth(width), up.open.all);
+      parts.push({
+        name: "card",
+        least: 3,
+        most: cardHeight(desk, body),
+        lines: (room) => {
+          card = cardLines(desk, body, { width, height: room });
+          return card?.lines ?? [];
+        },
+        cursor: () => card?.cursor,
+      });
+    } else {
+      const waiting = waitingLine(state);
+      if (waiting !== undefined) parts.push(fixedPart("waiting", [waiting], width));
+    }
+    parts.push(composerPart(state, up?.open.focused === true && card === undefined));
+    parts.push(fixedPart("status", [statusLine(state)], width));
+    const frame = stack(parts, ORDER, height);
+    return { ...frame, card, viewer: viewerSize };
+  }
+
+  #main(state: AppState): Part {
+    const { view, focus, size, flags } = state;
+    const execution = view === undefined ? undefined : chosenOf(view, focus?.chosen);
+    const most = flags.fullscreen === true ? size.height : LIVE_ROWS;
+    return {
+      name: "main",
+      least: 1,
+      most: execution === undefined ? 0 : most,
+      lines: (room) => (execution === undefined ? [] : liveLines(execution, { width: size.width, height: room })),
+    };
+  }
+}
+
+function fixedPart(name: string, lines: readonly Line[], width: number): Part {
+  return {
+    name,
+    least: 1,
+    most: lines.length,
+    lines: (room) => lines.slice(-room).map((line) => cut(line, width)),
+  };
+}
+
+function railPart({ size, now, focus }: AppState, view: NonNullable<AppState["view"]>): Part {
+  const chosen = chosenOf(view, focus?.chosen)?.key;
+  const lines = rail(view, { width: size.width, maxRows: RAIL_ROWS, now, ...(chosen === undefined ? {} : { chosen }) });
+  return {
+    name: "rail",
+    least: 1,
+    most: lines.length,
+    lines: (room) =>
+      room >= lines.length
+        ? lines
+        : rail(view, { width: size.width, maxRows: room, now, ...(chosen === undefined ? {} : { chosen }) }),
+  };
+}
+
+function viewerLines(viewer: Viewer, size: FrameSize): readonly Line[] {
+  const top = topOf(viewer, size);
+  const count = viewer.rows.count(size.width);
+  const rows = viewer.rows.slice(top, top + size.height, size.width);
+  const shown = viewer.selectable
+    ? rows.map(
+        (line, at): Line =>
+          top + at === viewer.chosen
+            ? cut([{ text: "❯ ", style: "accent" }, ...line], size.width)
+            : cut([{ text: "  " }, ...line], size.width),
+      )
+    : rows.map((line) => cut(line, size.width));
+  const padding = Array.from({ length: Math.max(0, size.height - shown.length) }, (): Line => []);
+  const where = count <= size.height ? "" : ` ${top + 1}–${Math.min(count, top + size.height)} of ${count}`;
+  return [
+    cut(
+      [
+        { text: `── ${cleanInline(viewer.title)} ──`, style: "heading" },
+        { text: where, style: "dim" },
+      ],
+      size.width,
+    ),
+    ...shown,
+    ...padding,
+    cut(viewerFoot(viewer), size.width),
+  ];
+}
+
+function viewerFoot({ search, selectable, rows, hint }: Viewer): Line {
+  if (search?.editing === true)
+    return [{ text: "search: ", style: "accent" }, { text: cleanInline(search.text) }, { text: "▏" }];
+  const found: readonly Span[] =
+    search === undefined
+      ? []
+      : [
+          {
+            text: search.missed ? `nothing more holds ${cleanInline(search.text)} · ` : `n next, N previous · `,
+            style: search.missed ? "notice" : "dim",
+          },
+        ];
+  const keys = [
+    "↑↓ PgUp PgDn move",
+    ...(selectable ? ["Enter opens"] : []),
+    ...(rows.find === undefined ? [] : ["/ searches"]),
+    ...(hint === "" ? [] : [hint]),
+    "Esc closes",
+  ];
+  return [...found, { text: keys.join(" · "), style: "dim" }];
+}
+
+function composerPart(state: AppState, hidden: boolean): Part {
+  const { composer, size, view, viewer } = state;
+  const placeholder =
+    view !== undefined && view.endedAt === undefined
+      ? "a message for the next turn, or / for commands"
+      : "/run codeReview <task>, or / for commands";
+  const made = (room: number): ReturnType<typeof render> =>
+    render(composer, { width: size.width, maxRows: room, placeholder });
+  return {
+    name: "composer",
+    least: 1,
+    most: Math.min(COMPOSER_ROWS, Math.max(1, made(COMPOSER_ROWS).lines.length)),
+    lines: (room) => made(room).lines,
+    cursor: (room) => (hidden || viewer !== undefined || state.question !== undefined ? undefined : made(room).cursor),
+  };
+}
+
+/** Where requests wait and no card is up. */
+function waitingLine({ desk, viewer, question, size }: AppState): Line | undefined {
+  const waiting = waitingCards(desk).length;
+  if (waiting === 0 || question !== undefined) return undefined;
+  if (viewer === undefined) return parkedLine(desk, size.width);
+  return [
+    { text: `⏸ ${waiting === 1 ? "1 request waits" : `${waiting} requests wait`} for you`, style: "notice" },
+    { text: " · Tab shows it", style: "dim" },
+  ];
+}
+
+function statusLine({ view, flags, others, busy, quitting, desk }: AppState): Line {
+  if (quitting) return [{ text: "suspending what runs here …", style: "notice" }];
+  const parts: Span[] = [];
+  const add = (text: string, style: Span["style"] = "dim"): void => {
+    if (text === "") return;
+    if (parts.length > 0) parts.push({ text: " · ", style: "dim" });
+    parts.push({ text, style });
+  };
+  if (busy !== undefined && busy !== "") add(`${cleanInline(busy)} …`, "accent");
+  if (view === undefined) {
+    add(flags.model === undefined ? "" : cleanInline(flags.model));
+    add(flags.mode === undefined ? "" : `mode ${flags.mode}`);
+  } else {
+    add(`${nameOf(view.pipeline)} ${view.runId}`);
+    add(`mode ${cleanInline(view.mode)}`);
+    add(view.models.map((model) => cleanInline(model)).join(", "));
+    add(`${shortCount(tokensOf(view.usage))} tokens`);
+    add(moneyOf(view.usage));
+    if (view.denied > 0) add(`${view.denied} denied`, "notice");
+  }
+  const more = others.filter(({ endedAt }) => endedAt === undefined).length;
+  if (more > 0) add(more === 1 ? "1 more run" : `${more} more runs`);
+  if (openCardOf(desk)?.open.focused === false) add("Tab to the card", "notice");
+  add("/help");
+  return parts;
+}
