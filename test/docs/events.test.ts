@@ -13,7 +13,7 @@ import {
   to,
 } from "@sluice/core";
 import { eventSchema } from "@sluice/core/schemas";
-import { createSession, type Session, scriptedModel } from "@sluice/stages";
+import { createSession, type Session, scriptedModel, sendMessage } from "@sluice/stages";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { tempFolder } from "../support/tools.ts";
@@ -33,7 +33,7 @@ const work = stage({
 });
 const [middle, left, right, last] = [small("middle"), small("left"), small("right"), small("last")];
 
-/** Passes everything: a retry, calls of every fate, a question, a context, a fork, a route that goes nowhere, a cap. */
+/** Passes everything: a message, a retry, calls of every fate, a question, a context, a fork, a route that goes nowhere, a cap. */
 const everything = pipeline({
   id: "everything",
   input,
@@ -94,7 +94,10 @@ test("every event of runs in which everything happens fits the exported schemas,
   // A window so small that the transcript nears it.
   const prices = { scripted: { contextWindow: 1_000 } };
   const attended = createSession({ model: script, cwd: folder.root, interactors: [people], prices });
-  const full = await attended.run(everything, { task: "do everything" });
+  const running = attended.start(everything, { task: "do everything" });
+  await until(running.events, "run.started");
+  await sendMessage(attended.host, running.runId, "mind the notes", "test");
+  const full = await running;
   expect(full).toMatchObject({
     status: "failed",
     denied: [{ cause: "hook" }, { cause: "denied" }, { cause: "limit" }],

@@ -95,7 +95,7 @@ test("records of any content give entries that can be shown, or none, and never 
     }),
     { numRuns: 2_000 },
   );
-  expect([...kinds].sort()).toEqual(["call", "reasoning", "result", "text"]);
+  expect([...kinds].sort()).toEqual(["call", "message", "reasoning", "result", "text"]);
 });
 
 test("arguments and results nested deeper than any stack are left out", () => {

@@ -1,5 +1,5 @@
 import { getMaxListeners } from "node:events";
-import { type EventDraft, SluiceError, type StepCall } from "@sluice/core";
+import { type EventDraft, type Json, SluiceError, type StepCall } from "@sluice/core";
 import { describe, expect, test, vi } from "vitest";
 import { Control } from "../../packages/core/src/journal/control.ts";
 import type { TreeOfRun } from "../../packages/core/src/journal/run-at-work.ts";
@@ -55,13 +55,13 @@ async function stateOf(promise: Promise<unknown>): Promise<string> {
 }
 
 /** A step's function from its call to the end of the step. */
-function callStep<T>(
+function callStep<T extends Json>(
   run: ReturnType<typeof atWork>["run"],
   fn: (call: StepCall) => Promise<T> | T,
   graceMs: number,
   opened: StepCall["opened"],
 ): Promise<{ value: T; events: readonly EventDraft[] }> | { value: T; events: readonly EventDraft[] } {
-  const step = new FunctionStep(run, "one", fn, { graceMs });
+  const step = new FunctionStep(run, { untaken: () => [], taken: () => undefined }, "one", fn, { graceMs });
   const made = step.make(opened);
   const ended = (value: T) => ({ value: step.hand(value), events: step.events() });
   return made instanceof Promise ? made.then(ended).finally(() => step.close()) : ended(made);
@@ -295,7 +295,7 @@ describe("a step's function", () => {
     expect(await done).toEqual({ value: "after all", events: [] });
     // Asked for only now, and in a step that begins after the cancel.
     const reasons: unknown[] = [];
-    void callStep(run, (call) => void reasons.push(call.signal.reason), 0, undefined);
+    void callStep(run, (call) => reasons.push(call.signal.reason), 0, undefined);
     expect(reasons).toEqual([cancelled]);
   });
 

@@ -69,6 +69,8 @@ const data = {
     message: z.string(),
     waitMs: z.number(),
   }),
+  /** What a person said to the stage at work: `by` as the sender called itself. */
+  "message.received": z.looseObject({ turn: z.int(), by: z.string(), text: z.string(), sentAt: z.int() }),
   "call.decided": z.looseObject({
     ...call,
     argsDigest: digest,

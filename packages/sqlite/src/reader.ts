@@ -40,7 +40,10 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
   const records = db.prepare(
     "SELECT place - :base AS seq, ordinal, step_id, phase, incarnation, hash, value_blob, events_blob, value, events FROM records WHERE place >= :base + :from AND place < :base + :space ORDER BY place",
   );
-  const signals = db.prepare("SELECT received FROM signals WHERE run_no = ? AND name = ? ORDER BY no");
+  // One statement, since every model call looks: a run without any is one row of nothing.
+  const signals = db.prepare(
+    "SELECT s.received FROM runs r LEFT JOIN signals s ON s.run_no = r.no AND s.name = ? WHERE r.run_id = ? ORDER BY s.no",
+  );
   const allRequests = db.prepare(`${REQUEST} ORDER BY q.opened_at, q.no`);
   const treeRequests = db.prepare(
     `${REQUEST} WHERE r.root_no = (SELECT no FROM runs WHERE run_id = ? AND root_no = no) ORDER BY q.opened_at, q.no`,
@@ -119,10 +122,14 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
         };
       });
     },
-    signals: (runId, name) =>
-      signals
-        .all(numberOf(runId), name)
-        .map((row) => readAs(`an answer to run ${runId}`, () => JSON.parse(text(row, "received")))),
+    signals(runId, name) {
+      const rows = signals.all(name, runId);
+      if (rows.length === 0) throw unknownRun(runId);
+      return rows.flatMap((row) => {
+        const received = textOrNone(row, "received");
+        return received === undefined ? [] : [readAs(`an answer to run ${runId}`, () => JSON.parse(received))];
+      });
+    },
     requests: (rootId) => (rootId === undefined ? allRequests.all() : treeRequests.all(rootId)).map(toRequest),
   };
 }

@@ -1,4 +1,5 @@
 export { agentExecutor } from "./agent/executor.ts";
+export { sendMessage } from "./messages.ts";
 export {
   type ChosenModel,
   chooseModel,

@@ -73,7 +73,8 @@ function partsOf(record: JournalRecord, { about, turn }: Place): readonly Transc
 function partsOfTurn(value: Json, turn: number): readonly TranscriptPart[] {
   const reply = field(value, "reply");
   const calls = itemsOf(field(reply, "calls"));
-  const parts: TranscriptPart[] = [];
+  // Whatever came of the call: those were read before it.
+  const parts = itemsOf(field(value, "messages")).flatMap(messageIn);
   const inputs = new Map<number, Json>();
   /** Calls of the provider's own, by its ids. */
   const provided = new Map<string, string>();
@@ -98,6 +99,11 @@ function partsOfTurn(value: Json, turn: number): readonly TranscriptPart[] {
     }
   }
   return [...parts, ...checksOf(field(value, "completions"), turn, inputs)];
+}
+
+function messageIn(message: Json): TranscriptPart[] {
+  const text = textOf(message, "text");
+  return text === "" ? [] : [{ kind: "message", by: textOf(message, "by"), text }];
 }
 
 function saidIn(part: Json, kind: "text" | "reasoning"): readonly TranscriptPart[] {

@@ -18,6 +18,7 @@ export const EVENT_TYPES = [
   "turn.started",
   "turn.finished",
   "model.retried",
+  "message.received",
   "call.decided",
   "call.started",
   "call.finished",

@@ -9,6 +9,8 @@ export interface StepCall {
   readonly opened?: { readonly incarnation: string; readonly intent?: Json };
   /** Gathers an event for the step's done record. */
   event(draft: EventDraft): void;
+  /** The signals that the step may take: those that have come by now and were not taken yet, in order. None without `takes`. */
+  signals(): Promise<readonly ReceivedSignal[]> | readonly ReceivedSignal[];
   /** Keeps the run owned by this process until `work` settles: for a tool that goes on after its result was given up. */
   hold(work: Promise<unknown>): void;
 }
@@ -18,6 +20,13 @@ export interface StepOptions {
   readonly open?: { readonly events: readonly EventDraft[]; readonly intent?: Json };
   /** While the run is being suspended the step may go on this long, in milliseconds, before its signal aborts. 0 when omitted. */
   readonly graceMs?: number;
+  /** Lets the step take signals of a name, without waiting, in its own record: what a crash keeps from it was not taken. */
+  readonly takes?: SignalsTaken;
+}
+export interface SignalsTaken {
+  readonly name: string;
+  /** How many of those that `signals` gave the recorded value has taken: the oldest so many. Asked on replay, too. */
+  readonly count: (value: Json) => number;
 }
 
 /** A child of a fork: data, never a closure. It runs the same program as its parent, with an input and a journal of its own. */

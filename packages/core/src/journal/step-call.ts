@@ -1,36 +1,57 @@
 import { setMaxListeners } from "node:events";
 import type { SluiceError } from "../base/errors.ts";
+import type { Json } from "../base/json.ts";
 import type { ControlListener } from "./control.ts";
 import type { EventDraft } from "./events.ts";
 import type { RunAtWork } from "./run-at-work.ts";
-import type { StepCall, StepOptions } from "./seam.ts";
+import type { ReceivedSignal, StepCall, StepOptions } from "./seam.ts";
 import type { Step } from "./step-runner.ts";
 
 /** The code of the one stop that leaves a step its grace; any other means that what it does cannot be recorded any more. */
 export const SUSPENDED = "run_stopped";
 
+const NO_SIGNALS: readonly ReceivedSignal[] = [];
+const NO_EVENTS: readonly EventDraft[] = [];
+
 type Around = Pick<RunAtWork, "control" | "clock" | "tree">;
 type StepFunction<T> = (call: StepCall) => Promise<T> | T;
 
+/** The signals of a run, as its steps take them. */
+export interface Inbox {
+  /** Those of a name that have come and were not taken yet. */
+  untaken(name: string): Promise<readonly ReceivedSignal[]> | readonly ReceivedSignal[];
+  taken(name: string, count: number): void;
+}
+
 /** The step that runs a function and records what it returns. */
-export class FunctionStep<T> implements Step<T, T> {
+export class FunctionStep<T extends Json> implements Step<T, T> {
   readonly stepId: string;
   open: StepOptions["open"];
-  readonly #around: Around;
+  readonly around: Around;
+  readonly graceMs: number;
+  readonly #inbox: Inbox;
+  readonly #takes: StepOptions["takes"];
   readonly #fn: StepFunction<T>;
-  readonly #graceMs: number;
   #call: CallAtWork | undefined;
 
-  constructor(around: Around, stepId: string, fn: StepFunction<T>, { open, graceMs = 0 }: StepOptions) {
+  constructor(
+    around: Around,
+    inbox: Inbox,
+    stepId: string,
+    fn: StepFunction<T>,
+    { open, graceMs = 0, takes }: StepOptions,
+  ) {
     this.stepId = stepId;
     this.open = open;
-    this.#around = around;
+    this.around = around;
+    this.graceMs = graceMs;
+    this.#inbox = inbox;
+    this.#takes = takes;
     this.#fn = fn;
-    this.#graceMs = graceMs;
   }
 
   make(opened: StepCall["opened"]): Promise<T> | T {
-    const call = new CallAtWork(this.#around, this.#graceMs, opened);
+    const call = new CallAtWork(this, opened);
     this.#call = call;
     const fn = this.#fn;
     const work = fn(call);
@@ -38,11 +59,16 @@ export class FunctionStep<T> implements Step<T, T> {
   }
 
   events(): readonly EventDraft[] {
-    return this.#call?.events ?? [];
+    return this.#call?.events ?? NO_EVENTS;
   }
 
   hand(value: T): T {
+    if (this.#takes !== undefined) this.#inbox.taken(this.#takes.name, this.#takes.count(value));
     return value;
+  }
+
+  signals(): Promise<readonly ReceivedSignal[]> | readonly ReceivedSignal[] {
+    return this.#takes === undefined ? NO_SIGNALS : this.#inbox.untaken(this.#takes.name);
   }
 
   close(): void {
@@ -50,30 +76,43 @@ export class FunctionStep<T> implements Step<T, T> {
   }
 }
 
+/** The step of a call, as the call sees it. */
+type StepOfCall = Pick<FunctionStep<Json>, "around" | "graceMs" | "signals">;
+
 /** What a step's function is given. When the run has to stop, its signal aborts after the grace, and it is given up. */
 class CallAtWork implements StepCall, ControlListener {
   readonly opened?: NonNullable<StepCall["opened"]>;
   readonly hold: StepCall["hold"];
-  readonly events: EventDraft[] = [];
-  readonly #around: Around;
-  readonly #graceMs: number;
+  readonly #step: StepOfCall;
+  #events: EventDraft[] | undefined;
   #controller: AbortController | undefined;
   #aborted: SluiceError | undefined;
   #work: Promise<unknown> | undefined;
   #reject: ((reason: unknown) => void) | undefined;
   #disarm: (() => void) | undefined;
 
-  constructor(around: Around, graceMs: number, opened: StepCall["opened"]) {
+  constructor(step: StepOfCall, opened: StepCall["opened"]) {
     if (opened !== undefined) this.opened = opened;
-    this.hold = around.tree.hold;
-    this.#around = around;
-    this.#graceMs = graceMs;
-    this.#aborted = around.control.cancelled;
+    this.hold = step.around.tree.hold;
+    this.#step = step;
+    this.#aborted = step.around.control.cancelled;
   }
 
-  readonly event = (draft: EventDraft): void => {
-    this.events.push(draft);
-  };
+  /** Bound when asked for: a call that waits for a model holds no function of its own for it. */
+  get event(): StepCall["event"] {
+    return (draft) => {
+      this.#events ??= [];
+      this.#events.push(draft);
+    };
+  }
+
+  get events(): readonly EventDraft[] {
+    return this.#events ?? NO_EVENTS;
+  }
+
+  signals(): Promise<readonly ReceivedSignal[]> | readonly ReceivedSignal[] {
+    return this.#step.signals();
+  }
 
   /** Made when somebody asks for it: most steps never do, and a controller costs more than all else here. */
   get signal(): AbortSignal {
@@ -87,7 +126,7 @@ class CallAtWork implements StepCall, ControlListener {
 
   /** What the work comes to; rejects when the run has to stop before. */
   endOf<T>(work: Promise<T>): Promise<T> {
-    const { control } = this.#around;
+    const { control } = this.#step.around;
     const working = Promise.resolve(work);
     this.#work = working;
     return new Promise((resolve, reject) => {
@@ -100,20 +139,20 @@ class CallAtWork implements StepCall, ControlListener {
   }
 
   controlChanged(): void {
-    const { control, clock } = this.#around;
+    const { control, clock } = this.#step.around;
     if (control.stopped === undefined) this.#abort(control.cancelled);
-    else if (control.stopped.code === SUSPENDED && this.#graceMs > 0)
-      this.#disarm ??= clock.after(this.#graceMs, () => this.#giveUp());
+    else if (control.stopped.code === SUSPENDED && this.#step.graceMs > 0)
+      this.#disarm ??= clock.after(this.#step.graceMs, () => this.#giveUp());
     else this.#giveUp();
   }
 
   close(): void {
-    this.#around.control.unlisten(this);
+    this.#step.around.control.unlisten(this);
     this.#disarm?.();
   }
 
   #giveUp(): void {
-    const { control, tree } = this.#around;
+    const { control, tree } = this.#step.around;
     this.#abort(control.stopped);
     // Code that goes on after this could still act: the run's lock is kept until it ends.
     if (this.#work !== undefined) tree.hold(this.#work);

@@ -18,7 +18,7 @@ import type {
   StepRunner,
   WaitOptions,
 } from "./seam.ts";
-import { FunctionStep } from "./step-call.ts";
+import { FunctionStep, type Inbox } from "./step-call.ts";
 import { waitFor } from "./waiting.ts";
 import { appendRecord, type RecordDraft } from "./writer.ts";
 
@@ -42,7 +42,7 @@ export interface Step<V, T> {
 type AnyStep = Pick<Step<unknown, unknown>, "stepId" | "open">;
 
 /** Numbers the steps of one program, records what they come to, and hands back what is recorded. */
-export class ProgramRunner implements StepRunner {
+export class ProgramRunner implements StepRunner, Inbox {
   readonly runId: string;
   readonly incarnation: string;
   readonly signal: AbortSignal;
@@ -65,7 +65,7 @@ export class ProgramRunner implements StepRunner {
   }
 
   run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options: StepOptions = {}): Promise<T> {
-    return this.#step(new FunctionStep(this.#run, stepId, fn, options));
+    return this.#step(new FunctionStep(this.#run, this, stepId, fn, options));
   }
 
   now(stepId: string): Promise<number> {
@@ -104,21 +104,20 @@ export class ProgramRunner implements StepRunner {
       },
       events: noEvents,
       hand: (received) => {
-        if (received !== null) this.#take(name, 1);
+        if (received !== null) this.taken(name, 1);
         return received ?? undefined;
       },
     });
   }
 
   takeSignals(stepId: string, name: string): Promise<readonly ReceivedSignal[]> {
-    const { store } = this.#run;
     return this.#step<readonly ReceivedSignal[], readonly ReceivedSignal[]>({
       stepId,
       open: undefined,
-      make: async () => (await store.signals(this.runId, name)).slice(this.#takenSoFar(name)),
+      make: () => this.untaken(name),
       events: noEvents,
       hand: (received) => {
-        this.#take(name, received.length);
+        this.taken(name, received.length);
         return received;
       },
     });
@@ -143,6 +142,17 @@ export class ProgramRunner implements StepRunner {
       events: options.joined,
       hand: (settled) => settled,
     });
+  }
+
+  untaken(name: string): Promise<readonly ReceivedSignal[]> | readonly ReceivedSignal[] {
+    const all = this.#run.store.signals(this.runId, name);
+    return all instanceof Promise ? all.then((come) => this.#after(name, come)) : this.#after(name, all);
+  }
+
+  taken(name: string, count: number): void {
+    if (count === 0) return;
+    this.#taken ??= new Map();
+    this.#taken.set(name, this.#takenSoFar(name) + count);
   }
 
   emit(channel: string, chunk: Json): void {
@@ -281,13 +291,13 @@ export class ProgramRunner implements StepRunner {
     this.#fault ??= { thrown: this.#cancelledInPast ?? thrown };
   }
 
-  #takenSoFar(name: string): number {
-    return this.#taken?.get(name) ?? 0;
+  #after(name: string, come: readonly ReceivedSignal[]): readonly ReceivedSignal[] {
+    const taken = this.#takenSoFar(name);
+    return taken === 0 ? come : come.slice(taken);
   }
 
-  #take(name: string, count: number): void {
-    this.#taken ??= new Map();
-    this.#taken.set(name, this.#takenSoFar(name) + count);
+  #takenSoFar(name: string): number {
+    return this.#taken?.get(name) ?? 0;
   }
 
   #misuse(code: string, message: string): SluiceError {

@@ -16,6 +16,7 @@ import { signalFacts } from "./facts/signals.ts";
 import { stepFacts } from "./facts/steps.ts";
 import { suspendFacts } from "./facts/suspend.ts";
 import { takeoverFacts } from "./facts/takeover.ts";
+import { takeFacts } from "./facts/takes.ts";
 import { viewFacts } from "./facts/views.ts";
 import { waitFacts } from "./facts/waits.ts";
 import { createHandClock } from "./hand-clock.ts";
@@ -38,6 +39,7 @@ const groups: readonly Facts[] = [
   eventFacts,
   ownershipFacts,
   signalFacts,
+  takeFacts,
   cancelFacts,
   takeoverFacts,
   suspendFacts,

@@ -9,10 +9,12 @@ import {
   type Json,
   type LimitHit,
   messageOf,
+  type ReceivedSignal,
   type StepCall,
   type Usage,
   type Worked,
 } from "@sluice/core";
+import { type Message, NO_MESSAGES, readMessages, saidByPeople, takesMessages } from "../messages.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/prices.ts";
 import type { ModelFailure } from "../models/reply.ts";
@@ -65,7 +67,11 @@ export type TurnAnswer = { readonly usage: Usage } & (
 );
 
 /** What a model step records; `lost` is a call whose process did not live to record what came of it. */
-type Recorded = Spent & { readonly worked: Worked } & (
+type Recorded = Spent & {
+  readonly worked: Worked;
+  /** What people had said by then: in the transcript from this call on, whatever came of it. */
+  readonly messages?: readonly Message[];
+} & (
     | { readonly kind: "reply"; readonly reply: KeptReply; readonly completions: readonly KeptCheck[] }
     | { readonly kind: "failed"; readonly error: ModelFailure }
     | { readonly kind: "limit"; readonly hit: LimitHit }
@@ -74,12 +80,13 @@ type Recorded = Spent & { readonly worked: Worked } & (
 
 /** Asks the model for one turn. Every try is a step of its own; waits between tries survive a restart. */
 export async function askModel(scope: ActScope, request: TurnRequest): Promise<TurnAnswer> {
-  const reserve = reserveOf(scope, request);
   let usage = NO_USAGE;
   let failures = 0;
   for (let step = 1; ; step += 1) {
     const stepId = step === 1 ? `turn/${request.turn}/model` : `turn/${request.turn}/model/${step}`;
-    const recorded = await modelStep(scope, stepId, { request, reserve, step, number: failures + 1 });
+    const trial = { request, reserve: reserveOf(scope, request), step, number: failures + 1, messages: NO_MESSAGES };
+    const recorded = await modelStep(scope, stepId, trial);
+    for (const text of saidByPeople(recorded.messages ?? NO_MESSAGES)) request.transcript.user(text);
     scope.limits.atLeast(recorded.worked);
     const spent = usageOfCall(recorded, recorded.kind === "reply" ? recorded.reply.usage : undefined);
     scope.limits.spent(spendingOf(spent));
@@ -101,9 +108,13 @@ export async function askModel(scope: ActScope, request: TurnRequest): Promise<T
 }
 
 /** The most this turn can use, where a cap holds. */
-function reserveOf({ limits }: ActScope, { agent, facts, transcript }: TurnRequest): Reserve | undefined {
+function reserveOf(
+  { limits }: ActScope,
+  { agent, facts, transcript }: TurnRequest,
+  more: readonly string[] = [],
+): Reserve | undefined {
   if (!limits.capped) return undefined;
-  return reserveFor(facts, transcript.promptTokens(), maxOutput(agent.maxOutputTokens, true, facts) ?? 0);
+  return reserveFor(facts, transcript.promptTokens(more), maxOutput(agent.maxOutputTokens, true, facts) ?? 0);
 }
 
 /** One try of a turn. */
@@ -114,6 +125,8 @@ interface Trial {
   readonly step: number;
   /** Counted without those that were lost with their process. */
   readonly number: number;
+  /** What people said since the call before. */
+  readonly messages: readonly Message[];
 }
 
 function modelStep(scope: ActScope, stepId: string, trial: Trial): Promise<Recorded> {
@@ -122,17 +135,35 @@ function modelStep(scope: ActScope, stepId: string, trial: Trial): Promise<Recor
   const data = { turn: request.turn, try: step, model: request.model.id, workedMs: limits.worked().runMs };
   const events = [{ type: "turn.started", executionId, attempt: ctx.attempt, data } as const];
   const open = reserve === undefined ? { events } : { events, intent: reserve };
-  return steps.run(stepId, (call) => tryModel(scope, trial, call), { open });
+  return steps.run(stepId, (call) => tryModel(scope, trial, call), { open, takes: takesMessages });
 }
 
-async function tryModel(scope: ActScope, trial: Trial, call: StepCall): Promise<Recorded> {
+/** The try with what people said since the call before: it needs a larger prompt. */
+function withMessages(scope: ActScope, trial: Trial, signals: readonly ReceivedSignal[]): Trial {
+  if (signals.length === 0) return trial;
+  const messages = readMessages(signals, scope.secrets);
+  return { ...trial, messages, reserve: reserveOf(scope, trial.request, saidByPeople(messages)) };
+}
+
+/** What a call records of the messages it took. */
+function received({ executionId, ctx }: ActScope, { request, messages }: Trial, call: StepCall): void {
+  for (const { by, text, at } of messages) {
+    const data = { turn: request.turn, by, text, sentAt: at };
+    call.event({ type: "message.received", executionId, attempt: ctx.attempt, data });
+  }
+}
+
+async function tryModel(scope: ActScope, begun: Trial, call: StepCall): Promise<Recorded> {
   const { limits } = scope;
   const lost = lostCall(scope, call);
   if (lost !== undefined) return { kind: "lost", ...lost, worked: limits.worked() };
   const hit = limits.late();
   if (hit !== undefined) return limitRecord(scope, call, hit);
+  const trial = withMessages(scope, begun, await call.signals());
   const reserved = trial.reserve === undefined ? undefined : limits.reserve(spendingOf(trial.reserve));
+  // Without a call nothing was taken: what people said waits for the next.
   if (reserved?.ok === false) return limitRecord(scope, call, reserved);
+  received(scope, trial, call);
   let live: LiveReply | undefined;
   const onText: NonNullable<ModelRequest["onText"]> = (delta, kind) => {
     live ??= liveReply(scope, trial);
@@ -141,7 +172,8 @@ async function tryModel(scope: ActScope, trial: Trial, call: StepCall): Promise<
   let outcome: ModelOutcome | undefined;
   try {
     outcome = await limits.timed(call.signal, (signal) => callModel(modelRequest(scope, trial, signal, onText)));
-    return outcome.ok ? await replyRecord(scope, trial, outcome) : failureRecord(scope, trial, outcome, call);
+    const record = outcome.ok ? await replyRecord(scope, trial, outcome) : failureRecord(scope, trial, outcome, call);
+    return trial.messages.length === 0 ? record : { ...record, messages: trial.messages };
   } finally {
     for (const text of [live?.reasoning, live?.text]) {
       if (outcome?.ok === true) text?.end();
@@ -167,7 +199,7 @@ function liveReply({ executionId, ctx, secrets, steps }: ActScope, { request, st
 
 function modelRequest(
   scope: ActScope,
-  { request, number }: Trial,
+  { request, number, messages }: Trial,
   signal: AbortSignal,
   onText: NonNullable<ModelRequest["onText"]>,
 ): ModelRequest {
@@ -177,7 +209,7 @@ function modelRequest(
   const maxOutputTokens = maxOutput(agent.maxOutputTokens, scope.limits.capped, facts);
   return {
     model: model.at({ stage: scope.stateId, turn, attempt: number }),
-    prompt: transcript.messages,
+    prompt: transcript.prompt(saidByPeople(messages)),
     tools,
     callIds: transcript.callIds,
     secrets: model.secrets,

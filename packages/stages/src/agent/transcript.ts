@@ -4,6 +4,7 @@ import type { CompletionCheck, Reply, TurnCall } from "./kept-reply.ts";
 import { PromptMeter } from "./metering.ts";
 
 const NO_CALLS: ReadonlySet<string> = new Set();
+const NO_TEXTS: readonly string[] = [];
 
 /** The messages of one attempt: append-only, in the provider's format, each converted once. */
 export class Transcript {
@@ -26,9 +27,16 @@ export class Transcript {
     return this.#callIds ?? NO_CALLS;
   }
 
-  /** Tokens the next prompt may have. */
-  promptTokens(): number {
-    return this.#meter.next(this.#size);
+  /** Tokens the next prompt may have, with further user messages that are not in it yet. */
+  promptTokens(more: readonly string[] = NO_TEXTS): number {
+    let size = this.#size;
+    for (const text of more) size += this.#sizeOf(text);
+    return this.#meter.next(size);
+  }
+
+  /** The next prompt, with further user messages that are not in it yet. */
+  prompt(more: readonly string[]): LanguageModelV4Message[] {
+    return more.length === 0 ? this.messages : [...this.messages, ...more.map(userMessage)];
   }
 
   user(text: string): void {
