@@ -2,8 +2,8 @@ import type { Json, RunHost } from "@sluice/core";
 import { type Script, type Session, scriptedModel } from "@sluice/stages";
 import { RecordReader } from "../../packages/tui/src/app/runs/record-reader.ts";
 import { createRunReducer, type ReadRecord } from "../../packages/tui/src/app/runs/reduce.ts";
-import type { Line } from "../../packages/tui/src/app/text/line.ts";
 import type { RunView } from "../../packages/tui/src/app/runs/run-view.ts";
+import type { Line } from "../../packages/tui/src/app/text/line.ts";
 import { session, type TestSession, type TestSessionOptions } from "./run-kit.ts";
 
 /** A session whose model says what a script says, and whose requests stay open until somebody answers. */
@@ -57,7 +57,12 @@ export async function answerAll(
   const open = await host.requests(runId);
   for (const request of open) {
     const { requestId, digest } = request;
-    await host.signal(request.runId, { name: `request/${requestId}`, payload: { ...answer, digest }, digest, by: "ann" });
+    await host.signal(request.runId, {
+      name: `request/${requestId}`,
+      payload: { ...answer, digest },
+      digest,
+      by: "ann",
+    });
   }
   return open.length;
 }

@@ -43,7 +43,9 @@ export class RunTree {
   began(key: string, { runId, stateId }: { readonly runId: string; readonly stateId: string }, seq: number): void {
     this.#begun.push({ key, runId, seq });
     this.#order = undefined;
-    if (runId === this.#rootId) this.#initial ??= stateId;
+    // A sibling's state is named by its fork.
+    if (runId !== this.#rootId) return;
+    this.#initial ??= stateId;
     this.#named(stateId);
   }
 

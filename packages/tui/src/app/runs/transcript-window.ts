@@ -1,7 +1,8 @@
 import type { Line } from "../text/line.ts";
 import type { Rows } from "../viewer.ts";
+import { LiveRows } from "./live-rows.ts";
 import type { ExecutionView, TranscriptItem } from "./run-view.ts";
-import { isFoldable, liveLines, searchable, transcriptLines } from "./transcript.ts";
+import { isFoldable, searchable, transcriptLines } from "./transcript.ts";
 
 /** The transcript of one execution, as rows to look through while it grows. */
 export interface TranscriptWindow extends Rows {
@@ -32,7 +33,7 @@ class Window implements TranscriptWindow {
   #items: TranscriptItem[] = [];
   #settled = 0;
   #live: ExecutionView["live"];
-  #liveRows: { readonly width: number; readonly lines: readonly Line[] } | undefined;
+  #liveRows: LiveRows | undefined;
   #folded = true;
   /** Items that are shown the other way round. */
   readonly #turned = new Set<number>();
@@ -53,7 +54,6 @@ class Window implements TranscriptWindow {
       this.#forget(index);
     }
     this.#settled = items.settled;
-    if (live !== this.#live) this.#liveRows = undefined;
     this.#live = live;
   }
 
@@ -157,9 +157,10 @@ class Window implements TranscriptWindow {
 
   #liveLines(width: number): readonly Line[] {
     if (this.#live === undefined) return [];
-    if (this.#liveRows?.width !== width)
-      this.#liveRows = { width, lines: liveLines(this.#live, { width, folded: this.#folded }) };
-    return this.#liveRows.lines;
+    if (width !== this.#width) this.#forgetAll();
+    this.#width = width;
+    this.#liveRows ??= new LiveRows(width);
+    return this.#liveRows.lines(this.#live);
   }
 
   #isFolded(index: number): boolean {

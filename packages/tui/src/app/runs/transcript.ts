@@ -1,9 +1,10 @@
 import { clean, headOf, spanOf } from "../text/clean.ts";
 import { fold } from "../text/fold.ts";
 import type { Line, Style } from "../text/line.ts";
+import { markdown } from "../text/markdown.ts";
 import { cut, widthOf, wrap } from "../text/width.ts";
 import { nameOf, span } from "./marks.ts";
-import type { BoundaryItem, LiveView, TranscriptItem } from "./run-view.ts";
+import type { BoundaryItem, TranscriptItem } from "./run-view.ts";
 
 export interface ItemOptions {
   /** Columns; no row is wider. */
@@ -12,12 +13,12 @@ export interface ItemOptions {
   readonly folded: boolean;
 }
 
+/** Rows of one text; more than anybody reads on a screen. */
+const MOST_ROWS = 5_000;
 /** Rows of a thought that is folded. */
 const FOLDED_THOUGHT = 3;
 /** UTF-16 units of one text that are laid out; more than anybody reads on a screen. */
 const LONGEST_TEXT = 400_000;
-/** The same of what streams, which is laid out with every piece. */
-const LONGEST_LIVE = 12_000;
 
 /** One thing of a transcript, as rows. */
 export function transcriptLines(item: TranscriptItem, options: ItemOptions): readonly Line[] {
@@ -28,7 +29,7 @@ export function transcriptLines(item: TranscriptItem, options: ItemOptions): rea
 function rowsOf(item: TranscriptItem, options: ItemOptions): readonly Line[] {
   switch (item.kind) {
     case "text":
-      return [...saidLines(item.text, options.width), []];
+      return [...markdown(item.text, options.width, MOST_ROWS), []];
     case "reasoning":
       return thoughtLines(item.text, options);
     case "message":
@@ -38,18 +39,6 @@ function rowsOf(item: TranscriptItem, options: ItemOptions): readonly Line[] {
     case "call":
       return cardLines(item, options);
   }
-}
-
-/** What streams now: its end, since that is where it grows. */
-export function liveLines({ text, reasoning, cut: dropped }: LiveView, options: ItemOptions): readonly Line[] {
-  const width = Math.max(1, options.width);
-  const shown = endOf(text, LONGEST_LIVE);
-  const left = dropped + (text.length - shown.length);
-  const earlier: Line[] = left === 0 ? [] : [[span(`… ${left} characters earlier`, "dim")]];
-  const thought =
-    reasoning === "" ? [] : thoughtLines(endOf(reasoning, LONGEST_LIVE), { ...options, width, folded: text !== "" });
-  const said = shown === "" ? [] : saidLines(shown, width);
-  return [...thought, ...earlier, ...said].map((line) => cut(line, width));
 }
 
 /** What a search looks through: the whole of an item, also what is folded. */
@@ -65,7 +54,8 @@ export function isFoldable({ kind }: TranscriptItem): boolean {
   return kind === "call" || kind === "reasoning";
 }
 
-function thoughtLines(text: string, { width, folded }: ItemOptions): readonly Line[] {
+/** A thought behind its mark, dim; folded, its beginning. */
+export function thoughtLines(text: string, { width, folded }: ItemOptions): readonly Line[] {
   const most = folded ? FOLDED_THOUGHT + 1 : Number.POSITIVE_INFINITY;
   // What is folded away is not laid out; how much it is is told in characters of the text, not in rows.
   const kept = headOf(text.trim(), folded ? (FOLDED_THOUGHT + 1) * width * 2 : LONGEST_TEXT);
@@ -107,12 +97,6 @@ export function boundaryLines({ rank, text, tone }: BoundaryItem, width: number)
 
 function rest(characters: number, told: boolean): readonly Line[] {
   return characters <= 0 || told ? [] : [[span(`… ${characters} characters more`, "dim")]];
-}
-
-function endOf(text: string, most: number): string {
-  if (text.length <= most) return text;
-  const line = text.indexOf("\n", text.length - most);
-  return text.slice(line === -1 ? text.length - most : line + 1).toWellFormed();
 }
 
 function saidLines(text: string, width: number): readonly Line[] {

@@ -1,0 +1,367 @@
+import type { RunHost, SluiceEvent } from "@sluice/core";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { createRunReducer, type ReadRecord } from "../../packages/tui/src/app/runs/reduce.ts";
+import { createAccountant } from "../../packages/tui/src/headless/account.ts";
+import { eventually } from "../support/run-kit.ts";
+import { ASKING, begin, FAILING, play, SMOOTH, ship, TROUBLED } from "../support/run-scenes.ts";
+import { answerAll, plain, readRecords, viewOf } from "../support/run-views.ts";
+
+async function view(host: RunHost, runId: string) {
+  return viewOf(runId, await readRecords(host, runId));
+}
+
+async function events(host: RunHost, runId: string): Promise<readonly SluiceEvent[]> {
+  const all: SluiceEvent[] = [];
+  for await (const event of host.events(runId, { children: true })) all.push(event);
+  return all;
+}
+
+test.each([
+  ["smooth", SMOOTH, "approve"],
+  ["approved", ASKING, "approve"],
+  ["denied", ASKING, "deny"],
+  ["troubled", TROUBLED, "approve"],
+  ["failing", FAILING, "approve"],
+] as const)("a %s run's view says what its events and its result say", async (_name, script, answer) => {
+  const { live, runId, result } = await play(script, answer);
+  const seen = await view(live.host, runId);
+  const accountant = createAccountant();
+  for (const event of await events(live.host, runId)) accountant.add(event);
+  const account = accountant.account();
+  expect(seen).toMatchObject({
+    status: result.status,
+    pipeline: "ship",
+    task: "ship it",
+    models: ["scripted"],
+    mode: "ask",
+  });
+  expect(seen.usage).toEqual(result.usage);
+  expect(seen.denied).toBe(result.denied.length);
+  if (result.status === "completed") expect(seen.output).toEqual(result.output);
+  if (result.status === "failed") expect(seen.error).toEqual(result.error);
+  const byKey = new Map(seen.executions.map((execution) => [execution.key, execution]));
+  expect(byKey.size).toBe(account.stages.length);
+  for (const { runId: of, executionId, status, attempts, turns, usage } of account.stages) {
+    expect(byKey.get(`${of}:${executionId}`)).toMatchObject({ status, attempt: attempts, turns, usage });
+  }
+  expect(seen.requests).toEqual([]);
+  expect(seen.executions.map(({ live: streams }) => streams)).toEqual(seen.executions.map(() => undefined));
+});
+
+test("executions stand in the order they began, siblings in declared order before their join", async () => {
+  const { live, runId } = await play(TROUBLED);
+  const seen = await view(live.host, runId);
+  expect(seen.executions.map(({ executionId, attempt, fork }) => [executionId, attempt, fork?.join])).toEqual([
+    ["plan#1", 1, undefined],
+    ["execute#1", 2, undefined],
+    ["test#1", 1, "review"],
+    ["lint#1", 1, "review"],
+    ["review#1", 1, undefined],
+    ["execute#2", 1, undefined],
+    ["test#2", 1, "review"],
+    ["lint#2", 1, "review"],
+    ["review#2", 1, undefined],
+  ]);
+  expect(seen.path.map(({ from, choice, to }) => [from, choice, ...to])).toEqual([
+    ["plan", "to", "execute"],
+    ["execute", "fanOut", "test", "lint"],
+    ["review", "to", "execute"],
+    ["execute", "fanOut", "test", "lint"],
+    ["review", "done"],
+  ]);
+  expect(seen.forks).toMatchObject([
+    { fork: "fan-1", siblings: ["test", "lint"], join: "review", joined: true },
+    { fork: "fan-2", joined: true },
+  ]);
+});
+
+test("a transcript has what was said, called and answered, in order, with its attempts", async () => {
+  const { live, runId } = await play(TROUBLED);
+  const seen = await view(live.host, runId);
+  const said = [...(seen.executions[1]?.items ?? [])].map((item) =>
+    item.kind === "call" ? `${item.tool} ${item.state}${item.why === undefined ? "" : ` (${item.why})`}` : item.text,
+  );
+  expect(said).toEqual([
+    "execute",
+    "submit_work ok",
+    "sent back: only half of it",
+    "execute · attempt 2",
+    expect.stringMatching(/^submit_work error \(\$\.summary: /),
+    "Nothing to call.",
+    "submit_work ok",
+    expect.stringContaining("completed 4 turns"),
+    "goes to test, lint side by side",
+  ]);
+  const planned = [...(seen.executions[0]?.items ?? [])].map((item) => (item.kind === "call" ? item.tool : item.text));
+  expect(planned[1]).toMatch(/^retries HTTP 503: busy/);
+});
+
+test("a call that asks waits for a person, with the reason, until it is answered", async () => {
+  const { live, handle } = begin(ASKING);
+  const { runId } = handle;
+  await eventually(async () => (await live.host.requests(runId).catch(() => [])).length > 0);
+  const asking = await view(live.host, runId);
+  expect(asking.status).toBe("waiting");
+  expect(asking.requests).toMatchObject([{ runId, kind: "grantStageTool", body: { tool: "change" } }]);
+  const execute = asking.executions[1];
+  expect(execute?.status).toBe("waiting");
+  expect([...(execute?.items ?? [])].slice(-3)).toMatchObject([
+    { kind: "call", tool: "look", state: "ok", output: "line one\nline two" },
+    { kind: "call", tool: "change", state: "asking", why: expect.stringContaining("change") },
+    { kind: "call", tool: "look", state: "proposed" },
+  ]);
+  // What can still change is not told.
+  expect(asking.told.at(asking.told.length - 1)).toMatchObject({ item: { tool: "look", state: "ok" } });
+  await answerAll(live, runId, { kind: "approve" });
+  await eventually(async () => (await live.host.requests(runId)).length === 2);
+  const siblings = await view(live.host, runId);
+  expect(siblings.requests.map((request) => request.runId)).toEqual([`${runId}/fan-1/test`, `${runId}/fan-1/lint`]);
+  expect(siblings.executions.slice(2).map(({ stateId, status }) => [stateId, status])).toEqual([
+    ["test", "waiting"],
+    ["lint", "waiting"],
+  ]);
+  expect(siblings.executions[1]?.items.at(3)).toMatchObject({ tool: "change", state: "ok", output: "changed" });
+  await answerAll(live, runId, { kind: "deny", reason: "not now" });
+  await handle;
+  const ended = await view(live.host, runId);
+  expect(ended.executions[2]?.items.at(1)).toMatchObject({
+    tool: "change",
+    state: "refused",
+    why: expect.stringContaining("denied by ann: not now"),
+  });
+});
+
+test("a request that was answered and is not taken up yet is nobody's to answer any more", async () => {
+  const { live, handle } = begin(ASKING);
+  const { runId } = handle;
+  await eventually(async () => (await live.host.requests(runId).catch(() => [])).length > 0);
+  const reducer = createRunReducer(runId);
+  for (const record of await readRecords(live.host, runId)) reducer.record(record);
+  reducer.requests(await live.host.requests(runId));
+  expect(reducer.view()).toMatchObject({ status: "waiting", requests: [{ runId }] });
+  reducer.requests([]);
+  expect(reducer.view()).toMatchObject({ status: "running", requests: [] });
+  expect(reducer.view().executions[1]?.status).toBe("running");
+  await handle.cancel("enough");
+});
+
+test("a run that is cancelled while it asks leaves nothing open, and says what was not run", async () => {
+  const { live, handle } = begin(ASKING);
+  const { runId } = handle;
+  await eventually(async () => (await live.host.requests(runId).catch(() => [])).length > 0);
+  await handle.cancel("enough");
+  const seen = await view(live.host, runId);
+  expect(seen).toMatchObject({ status: "cancelled", requests: [], error: { code: "cancelled", message: "enough" } });
+  expect(seen.executions[1]).toMatchObject({ status: "cancelled" });
+  const calls = [...(seen.executions[1]?.items ?? [])].filter((item) => item.kind === "call");
+  expect(calls.map(({ tool, state }) => `${tool} ${state}`)).toEqual(["look ok", "change refused", "look abandoned"]);
+});
+
+test("a run nobody owned is cancelled as it stands: its executions are cut off", async () => {
+  const { live, handle } = begin(ASKING);
+  const { runId } = handle;
+  await eventually(async () => (await live.host.requests(runId).catch(() => [])).length > 0);
+  await handle.suspend();
+  await handle;
+  const suspended = await view(live.host, runId);
+  expect(suspended).toMatchObject({ status: "suspended", requests: [{ kind: "grantStageTool" }] });
+  expect(await live.host.cancel(runId, "not wanted", "ann")).toBe("cancelled");
+  const seen = await view(live.host, runId);
+  expect(seen).toMatchObject({ status: "cancelled", requests: [], error: { message: "not wanted" } });
+  expect(seen.executions[1]).toMatchObject({ status: "cancelled", fault: "not wanted" });
+  expect([...(seen.executions[1]?.items ?? [])].every((item) => item.kind !== "call" || item.state !== "asking")).toBe(
+    true,
+  );
+});
+
+test("a run goes on in its view where it was suspended", async () => {
+  const { live, handle } = begin(ASKING);
+  const { runId } = handle;
+  await eventually(async () => (await live.host.requests(runId).catch(() => [])).length > 0);
+  const before = await readRecords(live.host, runId);
+  await handle.suspend();
+  await handle;
+  const reducer = createRunReducer(runId);
+  for (const record of await readRecords(live.host, runId)) reducer.record(record);
+  expect(reducer.view().status).toBe("suspended");
+  const again = live.resume(ship, runId);
+  const over = { yes: false };
+  const result = again.then(() => {
+    over.yes = true;
+  });
+  await eventually(async () => {
+    await answerAll(live, runId, { kind: "approve" });
+    return over.yes;
+  });
+  await result;
+  const all = await readRecords(live.host, runId);
+  for (const record of all) reducer.record(record);
+  expect(reducer.view()).toMatchObject({ status: "completed", denied: 0 });
+  expect(plain(reducer.view())).toEqual(plain(viewOf(runId, all)));
+  expect(all.length).toBeGreaterThan(before.length);
+  expect([...reducer.view().told].map(({ item }) => ("text" in item ? item.text : item.kind))).toContain("resumed");
+});
+
+test("text streams into its turn and is gone when the turn is recorded, with the run, and with its process", async () => {
+  const { live, runId } = await play(SMOOTH);
+  const records = await readRecords(live.host, runId);
+  const opened = records.findIndex(({ events: all }) => all.some(({ type }) => type === "turn.started"));
+  const reducer = createRunReducer(runId);
+  const chunk = (text: string, place: object = {}, channel = "text") => ({
+    runId,
+    channel,
+    chunk: { executionId: "plan#1", attempt: 1, turn: 1, try: 1, text, ...place },
+  });
+  reducer.live(chunk("# Pl"));
+  for (const record of records.slice(0, opened + 1)) reducer.record(record);
+  reducer.live(chunk("an", {}, "text"));
+  reducer.live(chunk("hm", {}, "reasoning"));
+  reducer.live({ runId, channel: "telemetry", chunk: { executionId: "plan#1", text: "x" } });
+  const shown = () => reducer.view().executions[0]?.live;
+  expect(shown()).toEqual({ turn: 1, text: "# Plan", reasoning: "hm", cut: 0 });
+  // The call is made again: what the first try said does not count.
+  reducer.live(chunk("Again", { try: 2 }));
+  expect(shown()).toMatchObject({ text: "Again", reasoning: "" });
+  reducer.live(chunk("late", { try: 1 }));
+  expect(shown()).toMatchObject({ text: "Again" });
+  reducer.atWork(false);
+  expect(shown()).toBeUndefined();
+  expect(reducer.view().executions[0]?.status).toBe("suspended");
+  reducer.atWork(true);
+  reducer.live(chunk("Once more", { try: 2 }));
+  expect(shown()).toMatchObject({ text: "Once more" });
+  for (const record of records.slice(opened + 1)) reducer.record(record);
+  expect(shown()).toBeUndefined();
+  reducer.live(chunk("too late", { turn: 9 }));
+  expect(plain(reducer.view())).toEqual(plain(viewOf(runId, records)));
+});
+
+test("of a text that streams without end only the last part is kept", async () => {
+  const { live, runId } = await play(SMOOTH);
+  const reducer = createRunReducer(runId);
+  for (const record of (await readRecords(live.host, runId)).slice(0, 3)) reducer.record(record);
+  const text = "0123456789".repeat(2_000);
+  for (let times = 0; times < 50; times += 1) {
+    reducer.live({ runId, channel: "text", chunk: { executionId: "plan#1", attempt: 1, turn: 1, try: 1, text } });
+  }
+  const shown = reducer.view().executions[0]?.live;
+  expect(shown?.text.length).toBeLessThan(100_000);
+  expect((shown?.text.length ?? 0) + (shown?.cut ?? 0)).toBe(1_000_000);
+});
+
+test("the view is the same however its records are cut into pieces, told twice, or mixed between runs", async () => {
+  const { live, runId } = await play(TROUBLED);
+  const records = await readRecords(live.host, runId);
+  const whole = plain(viewOf(runId, records));
+  const unordered = (of: ReturnType<typeof viewOf>) => {
+    const { told, ...rest } = JSON.parse(JSON.stringify(plain(of)));
+    // In which order things of different runs became final is what the order of reading says.
+    return { ...rest, last: "", told: told.map((one: object) => JSON.stringify(one)).sort() };
+  };
+  fc.assert(
+    fc.property(fc.nat(records.length), fc.nat(records.length), (cut, from) => {
+      const reducer = createRunReducer(runId);
+      for (const record of records.slice(0, cut)) reducer.record(record);
+      reducer.view();
+      for (const record of records.slice(Math.min(from, cut))) reducer.record(record);
+      expect(plain(reducer.view())).toEqual(whole);
+    }),
+    { numRuns: 30 },
+  );
+  fc.assert(
+    fc.property(fc.infiniteStream(fc.nat()), (choices) => {
+      const queues = [...Map.groupBy(records, (record) => record.runId).values()].map((own) => [...own]);
+      const mixed: ReadRecord[] = [];
+      while (queues.some((queue) => queue.length > 0)) {
+        const open = queues.filter((queue) => queue.length > 0);
+        const next = open[(choices.next().value ?? 0) % open.length]?.shift();
+        if (next !== undefined) mixed.push(next);
+      }
+      expect(unordered(viewOf(runId, mixed))).toEqual(unordered(viewOf(runId, records)));
+    }),
+    { numRuns: 30 },
+  );
+});
+
+test("what did not change stays the same object, and what was settled never changes", async () => {
+  const { live, runId } = await play(TROUBLED);
+  const reducer = createRunReducer(runId);
+  let before = reducer.view();
+  const settled: { list: Iterable<unknown>; at: number; was: string }[] = [];
+  for (const record of await readRecords(live.host, runId)) {
+    reducer.record(record);
+    const now = reducer.view();
+    expect(reducer.view()).toBe(now);
+    for (const execution of now.executions) {
+      const earlier = before.executions.find(({ key }) => key === execution.key);
+      const touched =
+        record.runId === execution.runId && record.events.some((event) => event.executionId === execution.executionId);
+      if (
+        earlier !== undefined &&
+        !touched &&
+        record.entries.length === 0 &&
+        !record.events.some(({ type }) => type === "fork.started" || type === "run.finished")
+      )
+        expect(execution).toBe(earlier);
+      const { items } = execution;
+      settled.push({ list: items, at: items.settled, was: JSON.stringify([...items].slice(0, items.settled)) });
+    }
+    before = now;
+  }
+  for (const { list, at, was } of settled) expect(JSON.stringify([...list].slice(0, at))).toBe(was);
+});
+
+test("a damaged or invented record changes what it can and breaks nothing", () => {
+  const reducer = createRunReducer("r1");
+  const hostile: ReadRecord[] = [
+    {
+      runId: "r1",
+      seq: 0,
+      events: [
+        {
+          id: "r1/0/0",
+          runId: "r1",
+          at: 1,
+          type: "run.started",
+          data: { pipeline: 7, models: "x", shape: { states: { "\u001b[31m": 3 } } },
+        },
+      ],
+      entries: [],
+    },
+    {
+      runId: "r1/fan-1/x",
+      seq: 4,
+      events: [{ id: "r1/fan-1/x/4/0", runId: "r1/fan-1/x", at: 1, type: "call.finished", executionId: "x", data: {} }],
+      entries: [
+        {
+          runId: "r1/fan-1/x",
+          executionId: "x",
+          attempt: 1,
+          turn: 1,
+          kind: "result",
+          callId: "none",
+          ok: true,
+          output: 1,
+        },
+      ],
+    },
+    {
+      runId: "r1",
+      seq: 1,
+      events: [
+        { id: "r1/1/0", runId: "r1", at: 1, type: "fork.started", data: { siblings: [1, null], fork: {} } },
+        { id: "r1/1/1", runId: "r1", at: 1, type: "route.decided", executionId: "y#1", data: { choice: "nowhere" } },
+      ],
+      entries: [],
+    },
+    {
+      runId: "r1",
+      seq: 2,
+      events: [{ id: "r1/2/0", runId: "r1", at: 1, type: "run.finished", data: {} }],
+      entries: [],
+    },
+  ];
+  for (const record of hostile) reducer.record(record);
+  expect(reducer.view()).toMatchObject({ status: "failed", error: { code: "failed" } });
+});
