@@ -21,16 +21,18 @@ import { createFileFinder, type FileFinder, workspaceListing } from "./composer/
 import { appendHistory, readHistory } from "./composer/history-file.ts";
 import { createEngine, type Engine, type KnownRun } from "./engine.ts";
 import type { AppFlags } from "./flags.ts";
-import { logLines, promptLines, transcriptViewer } from "./interim.ts";
 import type { Key } from "./keys.ts";
-import { noticeLines } from "./notices.ts";
+import { noticeLines, promptLines } from "./notices.ts";
 import type { Desk, DeskAction } from "./people/desk.ts";
 import { DeskKeeper } from "./people/keeper.ts";
 import { type Question, Questions } from "./question.ts";
+import { logLines } from "./runs/log.ts";
 import type { RunView } from "./runs/run-view.ts";
 import type { FrameSize } from "./screen/frame.ts";
 import { clean } from "./text/clean.ts";
+import { moreLine } from "./text/fold.ts";
 import type { Line } from "./text/line.ts";
+import { Transcripts } from "./transcripts.ts";
 import { updateViewer, type Viewer } from "./viewer.ts";
 import { choicesOf, chosenOf, type Watched, WatchedRuns } from "./watched.ts";
 
@@ -81,6 +83,8 @@ const BEAT_MS = 33;
 const KEPT_NOTICES = 4;
 /** A second Ctrl-C within this time quits. */
 const TWICE_MS = 2_000;
+/** Rows of what had happened before a run was turned to. */
+const MOST_HISTORY = 400;
 /** How often elapsed time is drawn anew. */
 const TICK_MS = 1_000;
 
@@ -97,6 +101,9 @@ export class App implements Steering {
   readonly #runs: WatchedRuns;
   readonly #listeners = new Set<() => void>();
   readonly #files: FileFinder;
+  readonly #transcripts = new Transcripts();
+  /** The execution whose transcript is open. */
+  #read: string | undefined;
   readonly #questions = new Questions(() => this.now());
   readonly #keeper: DeskKeeper;
   #resolveQuit: (quitted: Quitted) => void = () => undefined;
@@ -243,10 +250,29 @@ export class App implements Steering {
       case "none":
         return true;
       case "unused":
-        // Tab goes to a card that waits, Shift+Tab to the next transcript; letters are for nobody.
-        if (key.name === "tab") this.#viewer = undefined;
-        return key.name === "text" && !key.ctrl && !key.alt;
+        return this.#beyondViewer(key);
     }
+  }
+
+  /** Tab goes to a card that waits; in a transcript the arrows go to the next one. Letters are for nobody. */
+  #beyondViewer(key: Key): boolean {
+    if (this.#read !== undefined && isChord(key, "o")) {
+      this.#transcripts.turnFolding();
+      this.showTranscript(this.#read);
+      return true;
+    }
+    if (this.#read !== undefined && (key.name === "left" || key.name === "right")) {
+      this.#readNext(key.name === "left" ? -1 : 1);
+      return true;
+    }
+    if (key.name === "tab") this.#viewer = undefined;
+    return key.name !== "tab" && !key.ctrl && !key.alt;
+  }
+
+  #readNext(by: number): void {
+    const all = this.#runs.focus?.watch.view().executions ?? [];
+    const at = all.findIndex(({ key }) => key === this.#read);
+    this.showTranscript(all[Math.max(0, Math.min(all.length - 1, at + by))]?.key);
   }
 
   #unhandled(key: Key): void {
@@ -385,6 +411,7 @@ export class App implements Steering {
   show(viewer: Viewer, onEnter?: (row: number) => void): void {
     this.#viewer = viewer;
     this.#onEnter = onEnter;
+    this.#read = undefined;
     this.#changed();
   }
 
@@ -397,7 +424,8 @@ export class App implements Steering {
       return;
     }
     focus.chosen = chosen.key;
-    this.show(transcriptViewer(focus, chosen.key));
+    this.show(this.#transcripts.viewer(view, chosen));
+    this.#read = chosen.key;
   }
 
   ask(question: Omit<Question, "chosen" | "since">): void {
@@ -459,8 +487,14 @@ export class App implements Steering {
 
   #log(watched: Watched): void {
     const { lines, printed } = logLines(watched.watch.view(), watched.printed, this.#size.width);
+    const most = watched.printed === 0 ? MOST_HISTORY : Number.POSITIVE_INFINITY;
     watched.printed = printed;
-    if (lines.length > 0) this.#options.terminal.append(lines);
+    const left = lines.length - most;
+    const shown = left > 0 ? [moreLine(left, "earlier: Ctrl+O shows a stage whole"), ...lines.slice(left)] : lines;
+    if (shown.length > 0) this.#options.terminal.append(shown);
+    // What is open grows, too.
+    const read = watched.watch.view().executions.find(({ key }) => key === this.#read);
+    if (read !== undefined) this.#transcripts.rows(read);
   }
 
   #askTrust(question: string): Promise<boolean> {

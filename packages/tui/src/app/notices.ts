@@ -25,3 +25,16 @@ export function noticeLines(text: string, tone: NoticeTone): readonly Line[] {
       ],
     );
 }
+
+/** What was typed, as it stays in the scrollback. */
+export function promptLines(text: string): readonly Line[] {
+  const rows = clean(text).split("\n");
+  const shown = rows.slice(0, MOST_LINES).map(
+    (row, at): Line => [
+      { text: at === 0 ? "❯ " : "  ", style: "accent" },
+      { text: row, style: "strong" },
+    ],
+  );
+  const left = rows.length - shown.length;
+  return left > 0 ? [...shown, [{ text: `  … ${left} lines more`, style: "dim" }]] : shown;
+}

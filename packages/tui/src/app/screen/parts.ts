@@ -4,15 +4,17 @@ import { CardBodies } from "../people/bodies.ts";
 import { bodyWidth, type CardView, cardHeight, cardLines, parkedLine } from "../people/card.ts";
 import { openCardOf, waitingCards } from "../people/desk.ts";
 import { questionLines } from "../question.ts";
-import { moneyOf, nameOf, shortCount, tokensOf } from "../runs/marks.ts";
+import { LiveRows } from "../runs/live-rows.ts";
+import { markOf, moneyOf, nameOf, shortCount, tokensOf } from "../runs/marks.ts";
 import { rail } from "../runs/rail.ts";
+import type { ExecutionView } from "../runs/run-view.ts";
 import { cleanInline } from "../text/clean.ts";
 import type { Line, Span } from "../text/line.ts";
 import { cut } from "../text/width.ts";
+import { Transcripts } from "../transcripts.ts";
 import { topOf, type Viewer } from "../viewer.ts";
 import { chosenOf } from "../watched.ts";
 import { type Frame, type FrameSize, type Part, stack } from "./frame.ts";
-import { liveLines } from "./live.ts";
 
 /** A frame, and what of it the app has to know once it is drawn. */
 export interface Drawing extends Frame {
@@ -30,6 +32,8 @@ const ORDER = ["composer", "status", "question", "card", "waiting", "notices", "
 /** Makes frames. Keeps what is costly to lay out; everything it shows is in the state it is given. */
 export class Draughtsman {
   readonly #bodies = new CardBodies();
+  readonly #transcripts = new Transcripts();
+  #live: { readonly key: string; readonly width: number; readonly rows: LiveRows } | undefined;
 
   draw(state: AppState): Drawing {
     const { size, question, viewer, desk } = state;
@@ -79,17 +83,44 @@ export class Draughtsman {
     return { ...frame, card, viewer: viewerSize };
   }
 
-  #main(state: AppState): Part {
-    const { view, focus, size, flags } = state;
+  /** With a scrollback only what streams now; on a screen of its own the end of the whole transcript. */
+  #main({ view, focus, size, flags }: AppState): Part {
     const execution = view === undefined ? undefined : chosenOf(view, focus?.chosen);
-    const most = flags.fullscreen === true ? size.height : LIVE_ROWS;
+    if (execution === undefined) return { name: "main", least: 1, most: 0, lines: () => [] };
+    const { width } = size;
+    if (flags.fullscreen === true) {
+      const rows = this.#transcripts.rows(execution);
+      const count = rows.count(width);
+      return {
+        name: "main",
+        least: 1,
+        most: size.height,
+        lines: (room) => padded(rows.slice(Math.max(0, count - room), count, width), room),
+      };
+    }
+    const lines = this.#liveLines(execution, width);
     return {
       name: "main",
-      least: 1,
-      most: execution === undefined ? 0 : most,
-      lines: (room) => (execution === undefined ? [] : liveLines(execution, { width: size.width, height: room })),
+      least: 2,
+      most: Math.min(LIVE_ROWS, lines.length),
+      lines: (room) => [...lines.slice(0, 1), ...lines.slice(1).slice(-(room - 1))],
     };
   }
+
+  #liveLines(execution: ExecutionView, width: number): readonly Line[] {
+    const { live, key, stateId, status } = execution;
+    if (live === undefined) return [];
+    if (this.#live?.key !== key || this.#live.width !== width) this.#live = { key, width, rows: new LiveRows(width) };
+    const head: Line = [
+      { text: `${markOf(status).sign} ${nameOf(stateId)}`, style: "accent" },
+      { text: ` · turn ${live.turn}${live.text === "" ? " · thinking" : ""}`, style: "dim" },
+    ];
+    return [cut(head, width), ...this.#live.rows.lines(live)];
+  }
+}
+
+function padded(lines: readonly Line[], height: number): readonly Line[] {
+  return [...lines, ...Array.from({ length: Math.max(0, height - lines.length) }, (): Line => [])];
 }
 
 function fixedPart(name: string, lines: readonly Line[], width: number): Part {
