@@ -36,6 +36,8 @@ const EDGE_COLUMNS = 2;
 const WRITTEN_ROWS = 3;
 /** Rows a choice takes at most of the card's height. */
 const OPTIONS_SHARE = 0.6;
+/** Columns from which on choices are told in full. */
+const ROOMY = 48;
 
 /** Columns that a card's body has: what `bodyLines` is to be made for. */
 export function bodyWidth(width: number): number {
@@ -172,21 +174,23 @@ function optionLines(
   return options.slice(from, from + rows).map((option, at): Line => {
     const chosen = from + at === selected;
     const style: Style = chosen && focused ? "selected" : focused ? "plain" : "dim";
-    const more = option.kind === "approve" ? approvalNote(card, unseen) : "";
+    const more = option.kind === "approve" ? approvalNote(card, unseen, columns < ROOMY) : "";
     const note: Line = more === "" ? [] : [{ text: more, style: "notice" }];
-    return cut([{ text: `${chosen ? "❯" : " "} ${labelOf(option, card)}`, style }, ...note], columns);
+    return cut([{ text: `${chosen ? "❯" : " "} ${labelOf(option, card, columns < ROOMY)}`, style }, ...note], columns);
   });
 }
 
-function approvalNote({ fault }: DeskCard, unseen: number): string {
+function approvalNote({ fault }: DeskCard, unseen: number, short: boolean): string {
   if (fault !== undefined) return ` · not here: ${fault}`;
+  if (short && unseen > 0) return ` · ${unseen} not shown`;
   return unseen > 0 ? ` · ${unseen} ${unseen === 1 ? "line" : "lines"} not shown` : "";
 }
 
-function labelOf(option: Option, { request }: DeskCard): string {
+function labelOf(option: Option, { request }: DeskCard, short: boolean): string {
   const question = request.kind === "askUser" || request.kind === "humanState";
   switch (option.kind) {
     case "approve":
+      if (short) return "Approve once";
       return request.kind === "grantStageTool" ? "Approve this call once" : "Approve this step once";
     case "deny":
       return question ? "Decline to answer" : "Deny";

@@ -1,8 +1,9 @@
 import { field, isJsonObject, type Json, type OpenRequest } from "@sluice/core";
-import { structuredPatch } from "diff";
 import { textAt } from "../../fields.ts";
+import { compareLines, type Kind, type Segment, type WordMarks, wordMarks } from "../text/diff-compare.ts";
 import type { Line, Style } from "../text/line.ts";
-import { BAR, BAR_COLUMNS, exactRows, sentence } from "./verbatim.ts";
+import { MOST_SHOWN } from "./exact.ts";
+import { BAR, exactRow, exactRows, sentence } from "./verbatim.ts";
 
 /** What is in a file now, as far as somebody may look. */
 export type FileNow =
@@ -23,9 +24,6 @@ export function fileToRead({ kind, body }: OpenRequest): string | undefined {
 
 /** Lines around a change that are shown with it. */
 const CONTEXT = 3;
-/** Changed lines up to which two texts are compared; beyond, comparing takes longer than anybody waits. */
-const MOST_CHANGES = 4_000;
-const CHANGE_MS = 250;
 /** Columns below which lines stand without their numbers. */
 const NUMBERED_FROM = 40;
 
@@ -51,15 +49,14 @@ function writeLines(content: string, file: FileNow | undefined, width: number): 
   if (file?.kind === "text") {
     const { text, note } = inLf(file.text);
     const next = note === "" ? content : lf(content);
-    const hunks = diffLines(text, next, width);
     if (text === next) return sentence("It would write what is in the file already.", width, "dim");
-    if (hunks !== undefined) return [...sentence(`It replaces the whole file${note}:`, width, "dim"), ...hunks];
+    const rows = compared(text, next, width);
+    if (rows !== undefined) return [...sentence(`It replaces the whole file${note}:`, width, "dim"), ...rows];
   }
-  const said =
-    file?.kind === "absent"
-      ? "A new file with:"
-      : `The whole content${file?.kind === "unread" ? ` (not compared with the file: ${file.why})` : ""}:`;
-  return [...sentence(said, width, "dim"), ...signed(content, "+", width)];
+  const why = file?.kind === "unread" ? file.why : file?.kind === "text" ? TOO_MUCH : undefined;
+  const compare = why === undefined ? "" : ` (not compared with the file: ${why})`;
+  const said = file?.kind === "absent" ? "A new file with:" : `The whole content${compare}:`;
+  return [...sentence(said, width, "dim"), ...signed(content, "added", width)];
 }
 
 interface Edit {
@@ -72,9 +69,9 @@ function editLines({ old, now, every }: Edit, file: FileNow | undefined, width: 
   const where = every ? "everywhere in the file" : "in the one place where it stands";
   const plain = (why: string): readonly Line[] => [
     ...sentence(`It replaces, ${where}${why}:`, width, "dim"),
-    ...signed(old, "-", width),
+    ...signed(old, "removed", width),
     ...sentence("with:", width, "dim"),
-    ...signed(now, "+", width),
+    ...signed(now, "added", width),
   ];
   if (file === undefined) return plain("");
   if (file.kind === "unread") return plain(` (not compared with the file: ${file.why})`);
@@ -84,16 +81,17 @@ function editLines({ old, now, every }: Edit, file: FileNow | undefined, width: 
   const pieces = from === "" ? [] : text.split(from);
   if (pieces.length < 2) return plain(" (it does not stand in the file now, so it would fail)");
   if (pieces.length > 2 && !every) return plain(" (it stands there more than once now, so it would fail)");
-  const hunks = diffLines(text, pieces.join(to), width);
-  if (hunks === undefined) return plain("");
   const times = pieces.length - 1;
   const said = every ? `It changes every place, ${times} now${note}:` : `It changes one place${note}:`;
-  return [...sentence(said, width, "dim"), ...hunks];
+  const rows = compared(text, pieces.join(to), width);
+  return rows === undefined
+    ? plain(` (not compared with the file: ${TOO_MUCH})`)
+    : [...sentence(said, width, "dim"), ...rows];
 }
 
 /** Files of CR LF lines are compared without the CR; the tools keep it. */
 function inLf(text: string): { readonly text: string; readonly note: string } {
-  const crlf = /\r\n/.test(text) && !/[^\r]\n/.test(text);
+  const crlf = /\r\n/.test(text) && !/(?:^|[^\r])\n/.test(text);
   return crlf ? { text: lf(text), note: " (its lines end in CR LF)" } : { text, note: "" };
 }
 
@@ -101,46 +99,78 @@ function lf(text: string): string {
   return text.replaceAll("\r\n", "\n");
 }
 
-const STYLES: Readonly<Record<string, Style>> = { "+": "added", "-": "removed" };
+const LOOKS = {
+  same: { sign: "  ", style: "plain", word: "plain" },
+  removed: { sign: "- ", style: "removed", word: "removedWord" },
+  added: { sign: "+ ", style: "added", word: "addedWord" },
+} as const satisfies Record<Kind, { sign: string; style: Style; word: Style }>;
 
-function diffLines(before: string, after: string, width: number): readonly Line[] | undefined {
-  const options = { context: CONTEXT, maxEditLength: MOST_CHANGES, timeout: CHANGE_MS };
-  const patch = structuredPatch("", "", before, after, undefined, undefined, options);
-  if (patch === undefined) return undefined;
-  const digits = String(
-    Math.max(...patch.hunks.map((hunk) => hunk.oldStart + hunk.oldLines + hunk.newLines), 1),
-  ).length;
+const TOO_MUCH = "too much of it changes";
+
+/**
+ * Two texts line by line, nothing cut: what is the same and far from any change is told as a number of lines. Undefined where
+ * that is more than a card shows.
+ */
+function compared(before: string, after: string, width: number): readonly Line[] | undefined {
+  const old = linesOf(before);
+  const now = linesOf(after);
+  const { runs } = compareLines(old.lines, now.lines);
+  const digits = width < NUMBERED_FROM ? 0 : String(Math.max(old.lines.length, now.lines.length)).length;
   const rows: Line[] = [];
-  for (const hunk of patch.hunks) {
-    if (rows.length > 0) rows.push([BAR, { text: "⋮", style: "dim" }]);
-    let left = hunk.oldStart;
-    let right = hunk.newStart;
-    for (const line of hunk.lines) {
-      const sign = line.charAt(0);
-      const text = line.slice(1);
-      if (sign === "\\") {
-        rows.push([
-          BAR,
-          { text: "(no line break at the end)".slice(0, Math.max(0, width - BAR_COLUMNS)), style: "dim" },
-        ]);
+  let shown = 0;
+  let marks: WordMarks | undefined;
+  for (const [index, { kind, count, oldAt, newAt }] of runs.entries()) {
+    const next = runs[index + 1];
+    if (kind === "same") marks = undefined;
+    else if (kind === "removed" && next?.kind === "added")
+      marks = wordMarks(old.lines.slice(oldAt, oldAt + count), now.lines.slice(next.newAt, next.newAt + next.count));
+    const head = index > 0 ? CONTEXT : 0;
+    const tail = index < runs.length - 1 ? CONTEXT : 0;
+    for (let at = 0; at < count; at += 1) {
+      if (kind === "same" && at === head && count - head - tail > 1) {
+        const left = count - head - tail;
+        rows.push([BAR, { text: `⋯ ${left} same`, style: "dim" }]);
+        at += left - 1;
         continue;
       }
-      rows.push(...signedRow(text, sign, width, sign === "+" ? right : left, digits));
-      if (sign !== "+") left += 1;
-      if (sign !== "-") right += 1;
+      const [lines, from] = kind === "added" ? [now.lines, newAt] : [old.lines, oldAt];
+      const segments = (kind === "added" ? marks?.now(at) : kind === "removed" ? marks?.old(at) : undefined) ?? [
+        { text: lines[from + at] ?? "", changed: false },
+      ];
+      shown += (lines[from + at] ?? "").length;
+      if (shown > MOST_SHOWN) return undefined;
+      rows.push(...diffRow(segments, kind, from + at + 1, digits, width));
     }
   }
-  return rows;
+  return [...rows, ...endNotes(old.ended, now.ended, width)];
 }
 
-function signedRow(text: string, sign: string, width: number, number: number, digits: number): readonly Line[] {
-  const style = STYLES[sign] ?? "plain";
-  const gutter = width < NUMBERED_FROM ? "" : `${String(number).padStart(digits)} `;
-  const mark = { text: `${gutter}${sign} `, style: sign === " " ? "dim" : style } as const;
-  return exactRows(text, width, BAR, style, mark);
+function diffRow(
+  segments: readonly Segment[],
+  kind: Kind,
+  number: number,
+  digits: number,
+  width: number,
+): readonly Line[] {
+  const { sign, style, word } = LOOKS[kind];
+  const gutter = digits === 0 ? "" : `${String(number).padStart(digits)} `;
+  const parts = segments.map(({ text, changed }) => ({ text, style: changed ? word : style }));
+  return exactRow(parts, width, BAR, { text: `${gutter}${sign}`, style: kind === "same" ? "dim" : style });
 }
 
-function signed(text: string, sign: "+" | "-", width: number): readonly Line[] {
-  const style = STYLES[sign] ?? "plain";
-  return exactRows(text, width, BAR, style, { text: `${sign} `, style });
+function linesOf(text: string): { readonly lines: readonly string[]; readonly ended: boolean } {
+  if (text === "") return { lines: [], ended: true };
+  const ended = text.endsWith("\n");
+  return { lines: (ended ? text.slice(0, -1) : text).split("\n"), ended };
+}
+
+function endNotes(before: boolean, after: boolean, width: number): readonly Line[] {
+  if (before === after) return [];
+  return sentence(after ? "A line break is added at the end." : "The line break at the end goes.", width, "dim");
+}
+
+/** Lines that were compared with nothing. */
+function signed(text: string, kind: "added" | "removed", width: number): readonly Line[] {
+  const { sign, style } = LOOKS[kind];
+  return exactRows(text, width, BAR, style, { text: sign, style });
 }

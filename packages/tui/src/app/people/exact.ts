@@ -1,7 +1,7 @@
 import { digestOf, field, isSluiceError, type Json, type OpenRequest } from "@sluice/core";
 
 /** UTF-16 units of arguments, keys and all, that a card shows. What is longer cannot be read, and what is not read is not approved. */
-export const MOST_SHOWN = 200_000;
+export const MOST_SHOWN = 100_000;
 
 /**
  * Why a request cannot be approved on a card, or undefined. A card shows what the request's body holds and an approval names

@@ -23,18 +23,22 @@ export function exactRows(
   style: Style = "plain",
   mark?: Span,
 ): readonly Line[] {
+  return text.split("\n").flatMap((line) => exactRow([{ text: line, style }], width, bar, mark));
+}
+
+/** The same for one line in parts of different styles. */
+export function exactRow(
+  parts: readonly { readonly text: string; readonly style: Style }[],
+  width: number,
+  bar: Span,
+  mark?: Span,
+): readonly Line[] {
   const margin = mark === undefined ? 0 : widthOf(mark.text);
-  const columns = Math.max(2, width - BAR_COLUMNS - margin);
   const first = mark === undefined ? [bar] : [bar, mark];
   const next = mark === undefined ? [GOES_ON] : [GOES_ON, { text: " ".repeat(margin) }];
-  return text
-    .split("\n")
-    .flatMap((line) =>
-      hardRows(revealed(line, style, Math.max(1, line.length)), columns).map((row, at) => [
-        ...(at === 0 ? first : next),
-        ...row,
-      ]),
-    );
+  const line = parts.flatMap(({ text, style }) => revealed(text, style, Math.max(1, text.length)));
+  const rows = hardRows(line, Math.max(2, width - BAR_COLUMNS - margin));
+  return rows.map((row, at) => [...(at === 0 ? first : next), ...row]);
 }
 
 export function verbatim(text: string, width: number, style: Style = "plain"): readonly Line[] {
