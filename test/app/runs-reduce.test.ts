@@ -5,7 +5,7 @@ import { createRunReducer, type ReadRecord } from "../../packages/tui/src/app/ru
 import { createAccountant } from "../../packages/tui/src/headless/account.ts";
 import { eventually } from "../support/run-kit.ts";
 import { ASKING, begin, FAILING, play, SMOOTH, ship, TROUBLED } from "../support/run-scenes.ts";
-import { answerAll, plain, readRecords, viewOf } from "../support/run-views.ts";
+import { answerAll, plain, readRecords, unordered, viewOf } from "../support/run-views.ts";
 
 async function view(host: RunHost, runId: string) {
   return viewOf(runId, await readRecords(host, runId));
@@ -254,11 +254,6 @@ test("the view is the same however its records are cut into pieces, told twice, 
   const { live, runId } = await play(TROUBLED);
   const records = await readRecords(live.host, runId);
   const whole = plain(viewOf(runId, records));
-  const unordered = (of: ReturnType<typeof viewOf>) => {
-    const { told, ...rest } = JSON.parse(JSON.stringify(plain(of)));
-    // In which order things of different runs became final is what the order of reading says.
-    return { ...rest, last: "", told: told.map((one: object) => JSON.stringify(one)).sort() };
-  };
   fc.assert(
     fc.property(fc.nat(records.length), fc.nat(records.length), (cut, from) => {
       const reducer = createRunReducer(runId);

@@ -1,5 +1,6 @@
 import type { Json, RunHost } from "@sluice/core";
 import { type Script, type Session, scriptedModel } from "@sluice/stages";
+import { nothingGrown } from "../../packages/tui/src/app/runs/grown.ts";
 import { RecordReader } from "../../packages/tui/src/app/runs/record-reader.ts";
 import { createRunReducer, type ReadRecord } from "../../packages/tui/src/app/runs/reduce.ts";
 import type { RunView } from "../../packages/tui/src/app/runs/run-view.ts";
@@ -42,6 +43,12 @@ export function plain({ told, executions, ...view }: RunView): Json {
       executions: executions.map(({ items, ...execution }) => ({ ...execution, items: [...items] })),
     }),
   );
+}
+
+/** The same without the order in which things of different runs became final: that is as they were read. */
+export function unordered(view: RunView): Json {
+  const told = [...view.told].map((one) => JSON.stringify(one)).sort();
+  return [plain({ ...view, last: "", told: nothingGrown() }), told];
 }
 
 export function textOf(lines: readonly Line[]): string {

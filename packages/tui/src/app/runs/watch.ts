@@ -122,6 +122,7 @@ export function watchRun(host: RunHost, runId: string, { handle, clock, onError 
   };
 
   if (handle !== undefined) hear(handle);
+  shown = reducer.view();
   checkAlive();
   stir();
   return {
