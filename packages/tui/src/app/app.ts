@@ -1,29 +1,17 @@
-import { type Clock, isSluiceError, messageOf, SluiceError } from "@sluice/core";
+import { isSluiceError, messageOf, SluiceError } from "@sluice/core";
 import { sendMessage } from "@sluice/stages";
 import { whoAmI } from "../project/person.ts";
-import { commandLine } from "../project/place.ts";
-import type { CommandContext } from "../work/context.ts";
 import { rootOf } from "../work/lookup.ts";
+import type { AppOptions, AppState, Quitted } from "./app-state.ts";
+import { Choices } from "./choices.ts";
 import type { Command, NoticeTone, Steering } from "./commands/command.ts";
 import { COMMANDS } from "./commands/registry.ts";
-import type { Choice, CompletionSource } from "./composer/completion.ts";
-import {
-  type Composer,
-  type ComposerEffect,
-  clearText,
-  createComposer,
-  filesFound,
-  replaceText,
-  update,
-} from "./composer/composer.ts";
-import { editOutside } from "./composer/external-editor.ts";
-import { createFileFinder, type FileFinder, workspaceListing } from "./composer/file-finder.ts";
-import { appendHistory, readHistory } from "./composer/history-file.ts";
-import { createEngine, type Engine, type KnownRun } from "./engine.ts";
-import type { AppFlags } from "./flags.ts";
-import type { Key } from "./keys.ts";
+import { createEngine, type Engine, type KnownRun, resumeLine } from "./engine.ts";
+import { Input } from "./input.ts";
+import { isChord, type Key } from "./keys.ts";
 import { noticeLines, promptLines } from "./notices.ts";
-import type { Desk, DeskAction } from "./people/desk.ts";
+import { Overlay } from "./overlay.ts";
+import type { DeskAction } from "./people/desk.ts";
 import { DeskKeeper } from "./people/keeper.ts";
 import { type Question, Questions } from "./question.ts";
 import { logLines } from "./runs/log.ts";
@@ -32,51 +20,8 @@ import type { FrameSize } from "./screen/frame.ts";
 import { clean } from "./text/clean.ts";
 import { moreLine } from "./text/fold.ts";
 import type { Line } from "./text/line.ts";
-import { Transcripts } from "./transcripts.ts";
-import { updateViewer, type Viewer } from "./viewer.ts";
+import type { Viewer } from "./viewer.ts";
 import { choicesOf, chosenOf, type Watched, WatchedRuns } from "./watched.ts";
-
-export interface AppOptions {
-  readonly flags: AppFlags;
-  readonly context: CommandContext;
-  readonly clock: Clock;
-  readonly size: FrameSize;
-  /** The terminal as the app uses it, beside drawing frames. */
-  readonly terminal: AppTerminal;
-}
-
-export interface AppTerminal {
-  /** Appends to the native scrollback, above the frame. Nothing happens on a screen of its own, which has none. */
-  append(lines: readonly Line[]): void;
-  /** Lets `work` have the terminal, and draws the frame anew afterwards. */
-  lend<T>(work: () => Promise<T>): Promise<T>;
-  /** Draws attention, where the person is elsewhere. */
-  alert(): void;
-}
-
-/** How the app was left. */
-export interface Quitted {
-  readonly exitCode: number;
-  /** What is said on the terminal when it is free again. */
-  readonly lines: readonly string[];
-}
-
-/** What the frame is made of. */
-export interface AppState {
-  readonly composer: Composer;
-  readonly desk: Desk;
-  readonly question: Question | undefined;
-  readonly viewer: Viewer | undefined;
-  readonly focus: Watched | undefined;
-  readonly view: RunView | undefined;
-  readonly others: readonly RunView[];
-  readonly notices: readonly Line[];
-  readonly size: FrameSize;
-  readonly now: number;
-  readonly flags: AppFlags;
-  readonly busy: string | undefined;
-  readonly quitting: boolean;
-}
 
 const BEAT_MS = 33;
 /** Notices on a screen of its own, where there is no scrollback to keep them. */
@@ -100,17 +45,12 @@ export class App implements Steering {
   readonly #options: AppOptions;
   readonly #runs: WatchedRuns;
   readonly #listeners = new Set<() => void>();
-  readonly #files: FileFinder;
-  readonly #transcripts = new Transcripts();
-  /** The execution whose transcript is open. */
-  #read: string | undefined;
+  readonly #input: Input;
+  readonly #choices: Choices;
+  readonly #overlay = new Overlay(() => this.#runs.focus?.watch.view());
   readonly #questions = new Questions(() => this.now());
   readonly #keeper: DeskKeeper;
   #resolveQuit: (quitted: Quitted) => void = () => undefined;
-  #composer: Composer;
-  #viewer: Viewer | undefined;
-  #onEnter: ((row: number) => void) | undefined;
-  #viewerSize: FrameSize = { width: 80, height: 10 };
   #notices: Line[] = [];
   #size: FrameSize;
   #busy: string | undefined;
@@ -118,7 +58,6 @@ export class App implements Steering {
   #quitting = false;
   #pending: (() => void) | undefined;
   #ticking: (() => void) | undefined;
-  #choices = new Map<string, readonly Choice[]>();
 
   constructor(options: AppOptions) {
     const { context, flags, clock, size } = options;
@@ -147,10 +86,23 @@ export class App implements Steering {
       told: (text) => this.say(text, "notice"),
       changed: () => this.#changed(),
     });
-    this.#files = createFileFinder({ list: workspaceListing(this.here) });
-    const { entries, fault } = readHistory(context.env);
-    this.#composer = createComposer(entries);
-    if (fault !== undefined) this.say(fault, "notice");
+    this.#choices = new Choices(this.engine);
+    this.#input = new Input({
+      env: context.env,
+      clock,
+      root: this.here,
+      commands: this.commands,
+      choices: (kind) => this.#choices.of(kind),
+      width: () => this.#size.width,
+      submit: (text) => this.#submit(text),
+      lend: (work) => {
+        // Whoever comes back from an editor has not read the card.
+        this.#keeper.do({ kind: "hidden" });
+        return options.terminal.lend(work);
+      },
+      told: (text) => this.say(text, "notice"),
+      changed: () => this.#tell(),
+    });
   }
 
   subscribe = (listener: () => void): (() => void) => {
@@ -161,10 +113,10 @@ export class App implements Steering {
   state(): AppState {
     const focus = this.#runs.focus;
     return {
-      composer: this.#composer,
+      composer: this.#input.composer,
       desk: this.#keeper.desk,
       question: this.#questions.current,
-      viewer: this.#viewer,
+      viewer: this.#overlay.viewer,
       focus,
       view: focus?.watch.view(),
       others: this.#runs
@@ -180,6 +132,11 @@ export class App implements Steering {
     };
   }
 
+  /** Reads what there is to complete: pipelines and runs. Asks for trust where the folder holds code. */
+  async open(): Promise<void> {
+    await this.#choices.refresh();
+  }
+
   resize(size: FrameSize): void {
     if (size.width === this.#size.width && size.height === this.#size.height) return;
     this.#size = size;
@@ -188,7 +145,7 @@ export class App implements Steering {
 
   /** What a frame showed: a card counts as seen only when it was drawn. */
   drawn(shown: { readonly viewer?: FrameSize; readonly card?: Extract<DeskAction, { readonly kind: "shown" }> }): void {
-    if (shown.viewer !== undefined) this.#viewerSize = shown.viewer;
+    if (shown.viewer !== undefined) this.#overlay.drawn(shown.viewer);
     this.#keeper.do(shown.card ?? { kind: "hidden" });
   }
 
@@ -221,58 +178,11 @@ export class App implements Steering {
 
   /** The viewer and the composer; `asked` when the desk had the key already. */
   #beyondDesk(key: Key, asked: boolean): void {
-    if (this.#viewer !== undefined && this.#toViewer(this.#viewer, key)) {
+    if (this.#overlay.key(key) || this.#input.key(key)) {
       if (!asked) this.#keeper.key(key, true);
       return;
     }
-    const context = { ...this.#completion(), width: this.#size.width };
-    const { state, handled, effect } = update(this.#composer, key, context);
-    this.#composer = state;
-    if (handled) {
-      if (!asked) this.#keeper.key(key, true);
-      if (effect !== undefined) this.#perform(effect);
-      return;
-    }
-    if (!asked && this.#keeper.key(key, false)) return;
-    this.#unhandled(key);
-  }
-
-  #toViewer(viewer: Viewer, key: Key): boolean {
-    const { viewer: next, effect } = updateViewer(viewer, key, this.#viewerSize);
-    this.#viewer = next;
-    switch (effect.kind) {
-      case "close":
-        this.#viewer = undefined;
-        return true;
-      case "open":
-        this.#onEnter?.(effect.row);
-        return true;
-      case "none":
-        return true;
-      case "unused":
-        return this.#beyondViewer(key);
-    }
-  }
-
-  /** Tab goes to a card that waits; in a transcript the arrows go to the next one. Letters are for nobody. */
-  #beyondViewer(key: Key): boolean {
-    if (this.#read !== undefined && isChord(key, "o")) {
-      this.#transcripts.turnFolding();
-      this.showTranscript(this.#read);
-      return true;
-    }
-    if (this.#read !== undefined && (key.name === "left" || key.name === "right")) {
-      this.#readNext(key.name === "left" ? -1 : 1);
-      return true;
-    }
-    if (key.name === "tab") this.#viewer = undefined;
-    return key.name !== "tab" && !key.ctrl && !key.alt;
-  }
-
-  #readNext(by: number): void {
-    const all = this.#runs.focus?.watch.view().executions ?? [];
-    const at = all.findIndex(({ key }) => key === this.#read);
-    this.showTranscript(all[Math.max(0, Math.min(all.length - 1, at + by))]?.key);
+    if (asked || !this.#keeper.key(key, false)) this.#unhandled(key);
   }
 
   #unhandled(key: Key): void {
@@ -284,8 +194,8 @@ export class App implements Steering {
   }
 
   #interrupt(now: number): void {
-    if (this.#composer.editor.text !== "" && this.#interruptedAt === undefined) {
-      this.#composer = clearText(this.#composer);
+    if (!this.#input.isEmpty && this.#interruptedAt === undefined) {
+      this.#input.clear();
       return;
     }
     if (this.#interruptedAt !== undefined && now - this.#interruptedAt < TWICE_MS) {
@@ -299,33 +209,7 @@ export class App implements Steering {
     this.say(`Ctrl-C once more quits${what}`, "notice");
   }
 
-  #perform(effect: ComposerEffect): void {
-    switch (effect.kind) {
-      case "submit":
-        this.#submit(effect.text);
-        break;
-      case "find-files":
-        void this.#files.find(effect.query, this.now()).then((found) => {
-          this.#composer = filesFound(this.#composer, found, { ...this.#completion(), width: this.#size.width });
-          this.#tell();
-        });
-        break;
-      case "edit-outside":
-        void this.#editOutside(effect.text);
-        break;
-    }
-  }
-
-  async #editOutside(text: string): Promise<void> {
-    const edited = await this.#options.terminal.lend(() => editOutside(text, this.#options.context.env));
-    if (edited.ok) this.#composer = replaceText(this.#composer, edited.text.replace(/\n$/, ""));
-    else this.say(edited.fault, "bad");
-    this.#tell();
-  }
-
   #submit(text: string): void {
-    const fault = appendHistory(this.#options.context.env, text);
-    if (fault !== undefined) this.say(fault, "notice");
     this.#options.terminal.append([[], ...promptLines(text)]);
     const [, name, words = ""] = /^\/(\S+)\s*(.*)$/s.exec(text.trim()) ?? [];
     if (name !== undefined) void this.perform(() => this.#command(name, words.trim()), `/${name}`);
@@ -357,7 +241,7 @@ export class App implements Steering {
       choices: ["Not now", `Start ${pipeline}`],
       answer: (choice) => {
         if (choice === 1) void this.perform(async () => this.turnTo(await this.engine.start(pipeline, text)));
-        else this.#composer = replaceText(this.#composer, text);
+        else this.#input.replace(text);
       },
     });
   }
@@ -380,38 +264,25 @@ export class App implements Steering {
 
   turnTo(run: KnownRun): void {
     this.#runs.turnTo(run);
-    this.#viewer = undefined;
+    this.#overlay.close();
     this.#runChanged(run.runId);
   }
 
   async find(runId: string): Promise<KnownRun> {
-    const watched = this.#runs.all().filter(({ run }) => run.runId === runId || run.runId.startsWith(runId));
-    const exact = watched.find(({ run }) => run.runId === runId) ?? (watched.length === 1 ? watched[0] : undefined);
-    if (exact !== undefined) return exact.run;
-    const fitting = (await this.engine.list()).filter((run) => run.runId.startsWith(runId));
-    const [only] = fitting;
-    if (only === undefined || fitting.length > 1) {
-      const why = only === undefined ? "there is no run" : "several runs begin with";
-      throw new SluiceError("Session", "run_unknown", `${why} ${runId}; /runs lists what is there`);
-    }
-    const found = await this.engine.find(only.runId);
-    if (found === undefined) throw new SluiceError("Session", "run_unknown", `run ${only.runId} is gone`);
-    return found;
+    // The demo's run is in a store of its own, which only its watch knows.
+    return this.#runs.get(runId)?.run ?? (await this.engine.find(runId));
   }
 
   async named(words: string): Promise<KnownRun> {
     const [runId = ""] = words.split(/\s/, 1);
     if (runId !== "") return await this.find(runId);
-    const focus = this.#runs.focus;
-    if (focus === undefined)
-      throw new SluiceError("Validation", "usage", "no run is looked at; name one, /runs lists what is there");
-    return focus.run;
+    const run = this.#runs.focus?.run;
+    if (run !== undefined) return run;
+    throw new SluiceError("Validation", "usage", "no run is looked at; name one, /runs lists what is there");
   }
 
   show(viewer: Viewer, onEnter?: (row: number) => void): void {
-    this.#viewer = viewer;
-    this.#onEnter = onEnter;
-    this.#read = undefined;
+    this.#overlay.show(viewer, onEnter);
     this.#changed();
   }
 
@@ -424,8 +295,8 @@ export class App implements Steering {
       return;
     }
     focus.chosen = chosen.key;
-    this.show(this.#transcripts.viewer(view, chosen));
-    this.#read = chosen.key;
+    this.#overlay.read(chosen.key);
+    this.#changed();
   }
 
   ask(question: Omit<Question, "chosen" | "since">): void {
@@ -451,9 +322,8 @@ export class App implements Steering {
     return this.#options.clock.now();
   }
 
-  /** Suspends what runs here; its runs can be resumed, and the lines say how. */
   async #leave(exitCode: number): Promise<void> {
-    const working = this.#working();
+    const working = this.#working().map(({ run }) => run);
     try {
       await this.engine.close();
     } catch (thrown) {
@@ -461,14 +331,9 @@ export class App implements Steering {
     }
     this.#ticking?.();
     this.#pending?.();
-    this.#files.close();
+    this.#input.close();
     this.#runs.close();
-    const { context } = this.#options;
-    const lines = working.map(
-      ({ run }) =>
-        `run ${run.runId} is suspended; go on with: ${commandLine(["resume", run.runId], run.place, this.here, context.env)}`,
-    );
-    this.#resolveQuit({ exitCode, lines });
+    this.#resolveQuit({ exitCode, lines: working.map((run) => resumeLine(run, this.#options.context)) });
   }
 
   #working(): readonly Watched[] {
@@ -492,9 +357,7 @@ export class App implements Steering {
     const left = lines.length - most;
     const shown = left > 0 ? [moreLine(left, "earlier: Ctrl+O shows a stage whole"), ...lines.slice(left)] : lines;
     if (shown.length > 0) this.#options.terminal.append(shown);
-    // What is open grows, too.
-    const read = watched.watch.view().executions.find(({ key }) => key === this.#read);
-    if (read !== undefined) this.#transcripts.rows(read);
+    this.#overlay.grow();
   }
 
   #askTrust(question: string): Promise<boolean> {
@@ -534,10 +397,6 @@ export class App implements Steering {
     this.#changed();
   }
 
-  #completion(): CompletionSource {
-    return { commands: this.commands, choices: (kind) => this.#choices.get(kind) ?? [] };
-  }
-
   /** Draws soon: what comes in a burst is drawn once. */
   #changed(): void {
     this.#pending ??= this.#options.clock.after(BEAT_MS, () => this.#tell());
@@ -557,8 +416,4 @@ export class App implements Steering {
     const atWork = this.#runs.all().some(({ watch }) => watch.view().status === "running");
     this.#ticking = atWork && !this.#quitting ? this.#options.clock.after(TICK_MS, () => this.#tell()) : undefined;
   }
-}
-
-function isChord({ name, text, ctrl, alt }: Key, letter: string): boolean {
-  return name === "text" && ctrl && !alt && text.toLowerCase() === letter;
 }

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { type JsonObject, type RunHost, type RunSummary, SluiceError } from "@sluice/core";
 import type { RunHandle, Session } from "@sluice/stages";
-import { type Place, placeOf, storeOpener, workspaceOf } from "../project/place.ts";
+import { commandLine, type Place, placeOf, storeOpener, workspaceOf } from "../project/place.ts";
 import type { CommandContext } from "../work/context.ts";
 import { demoFolder, demoPlan } from "../work/demo-run.ts";
 import { openSession } from "../work/open-session.ts";
@@ -35,8 +35,8 @@ export interface Engine {
   startDemo(): Promise<KnownRun>;
   /** Takes up a run that nobody works on. */
   resume(runId: string): Promise<KnownRun>;
-  /** A run of the store, whoever works on it. Undefined when there is none. */
-  find(runId: string): Promise<KnownRun | undefined>;
+  /** A run of the store, whoever works on it, by its id or by what only its id begins with. Throws Session `run_unknown`. */
+  find(runId: string): Promise<KnownRun>;
   /** The runs of the store, newest first; none where there is no store. */
   list(): Promise<readonly RunSummary[]>;
   /** Suspends what works here and lets the stores go. */
@@ -136,8 +136,11 @@ export function createEngine({ flags: given, context, askTrust, say }: EngineOpt
     },
     find: async (runId) => {
       const store = await openStore();
-      if (store === undefined || (await store.host.get(runId)) === undefined) return undefined;
-      return { runId, ...store };
+      const all = (await store?.host.list()) ?? [];
+      const fitting = all.filter((run) => run.runId.startsWith(runId));
+      const [found, ...more] = fitting.filter((run) => run.runId === runId || fitting.length === 1);
+      if (store === undefined || found === undefined || more.length > 0) throw unknownRun(runId, fitting.length > 1);
+      return { runId: found.runId, ...store };
     },
     list: async () => (await (await openStore())?.host.list()) ?? [],
     close: async () => {
@@ -153,6 +156,12 @@ async function firstEvent(handle: RunHandle<unknown>): Promise<void> {
   await handle;
 }
 
-function unknownRun(runId: string): SluiceError {
-  return new SluiceError("Session", "run_unknown", `there is no run ${runId} here; /runs lists what is there`);
+function unknownRun(runId: string, several = false): SluiceError {
+  const why = several ? `several runs begin with ${runId}` : `there is no run ${runId} here`;
+  return new SluiceError("Session", "run_unknown", `${why}; /runs lists what is there`);
+}
+
+/** How a run that was suspended goes on. */
+export function resumeLine({ runId, place }: KnownRun, { here, env }: CommandContext): string {
+  return `run ${runId} is suspended; go on with: ${commandLine(["resume", runId], place, here, env)}`;
 }

@@ -22,3 +22,8 @@ export interface Key {
   readonly alt: boolean;
   readonly shift: boolean;
 }
+
+/** Whether it is Ctrl and this letter. */
+export function isChord({ name, text, ctrl, alt }: Key, letter: string): boolean {
+  return name === "text" && ctrl && !alt && text.toLowerCase() === letter;
+}

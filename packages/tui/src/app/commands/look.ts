@@ -27,8 +27,9 @@ export const runs: Command = {
     }
     const listed = await Promise.all(
       all.slice(0, MOST_RUNS).map(async (run) => {
-        const known = await app.engine.find(run.runId);
-        const told = known === undefined ? undefined : await startedWith(known.host, run.runId).catch(() => undefined);
+        const { host } = await app.engine.find(run.runId);
+        // One journal that cannot be read must not hide the others.
+        const told = await startedWith(host, run.runId).catch(() => undefined);
         return { run, pipeline: textAt(told, "pipeline"), task: textAt(told?.input, "task") };
       }),
     );

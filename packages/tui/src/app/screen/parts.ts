@@ -1,4 +1,4 @@
-import type { AppState } from "../app.ts";
+import type { AppState } from "../app-state.ts";
 import { render } from "../composer/render.ts";
 import { CardBodies } from "../people/bodies.ts";
 import { bodyWidth, type CardView, cardHeight, cardLines, parkedLine } from "../people/card.ts";

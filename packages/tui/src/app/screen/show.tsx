@@ -80,6 +80,7 @@ export async function showApp(flags: AppFlags, context: CommandContext, around: 
   const onExit = (): void => stream.restore();
   process.on("exit", onExit);
   void app.perform(async () => {
+    await app.open();
     const help = await modelHelp(app.engine, context);
     if (help !== undefined) stream.append(written(help));
   });

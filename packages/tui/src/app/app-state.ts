@@ -1,0 +1,53 @@
+import type { Clock } from "@sluice/core";
+import type { CommandContext } from "../work/context.ts";
+import type { Composer } from "./composer/composer.ts";
+import type { AppFlags } from "./flags.ts";
+import type { Desk } from "./people/desk.ts";
+import type { Question } from "./question.ts";
+import type { RunView } from "./runs/run-view.ts";
+import type { FrameSize } from "./screen/frame.ts";
+import type { Line } from "./text/line.ts";
+import type { Viewer } from "./viewer.ts";
+import type { Watched } from "./watched.ts";
+
+export interface AppOptions {
+  readonly flags: AppFlags;
+  readonly context: CommandContext;
+  readonly clock: Clock;
+  readonly size: FrameSize;
+  /** The terminal as the app uses it, beside drawing frames. */
+  readonly terminal: AppTerminal;
+}
+
+export interface AppTerminal {
+  /** Appends to the native scrollback, above the frame. Nothing happens on a screen of its own, which has none. */
+  append(lines: readonly Line[]): void;
+  /** Lets `work` have the terminal, and draws the frame anew afterwards. */
+  lend<T>(work: () => Promise<T>): Promise<T>;
+  /** Draws attention, where the person is elsewhere. */
+  alert(): void;
+}
+
+/** How the app was left. */
+export interface Quitted {
+  readonly exitCode: number;
+  /** What is said on the terminal when it is free again. */
+  readonly lines: readonly string[];
+}
+
+/** What the frame is made of. */
+export interface AppState {
+  readonly composer: Composer;
+  readonly desk: Desk;
+  readonly question: Question | undefined;
+  readonly viewer: Viewer | undefined;
+  readonly focus: Watched | undefined;
+  readonly view: RunView | undefined;
+  readonly others: readonly RunView[];
+  readonly notices: readonly Line[];
+  readonly size: FrameSize;
+  readonly now: number;
+  readonly flags: AppFlags;
+  readonly busy: string | undefined;
+  readonly quitting: boolean;
+}

@@ -1,0 +1,114 @@
+import type { Clock } from "@sluice/core";
+import type { Environment } from "../project/environment.ts";
+import type { Choice, CommandSpec, CompletionSource } from "./composer/completion.ts";
+import {
+  type Composer,
+  type ComposerEffect,
+  clearText,
+  createComposer,
+  filesFound,
+  replaceText,
+  update,
+} from "./composer/composer.ts";
+import { editOutside } from "./composer/external-editor.ts";
+import { createFileFinder, type FileFinder, workspaceListing } from "./composer/file-finder.ts";
+import { appendHistory, readHistory } from "./composer/history-file.ts";
+import type { Key } from "./keys.ts";
+
+export interface InputOptions {
+  readonly env: Environment;
+  readonly clock: Clock;
+  /** The workspace whose files `@` offers. */
+  readonly root: string;
+  readonly commands: readonly CommandSpec[];
+  /** What a command's argument may be. */
+  readonly choices: (kind: string) => readonly Choice[];
+  readonly width: () => number;
+  readonly submit: (text: string) => void;
+  /** Lets another program have the terminal. */
+  readonly lend: <T>(work: () => Promise<T>) => Promise<T>;
+  /** What could not be done. */
+  readonly told: (text: string) => void;
+  readonly changed: () => void;
+}
+
+/** The composer with what lies outside of it: the history's file, the workspace's files, an editor of one's own. */
+export class Input {
+  readonly #options: InputOptions;
+  readonly #files: FileFinder;
+  #composer: Composer;
+
+  constructor(options: InputOptions) {
+    this.#options = options;
+    this.#files = createFileFinder({ list: workspaceListing(options.root) });
+    const { entries, fault } = readHistory(options.env);
+    this.#composer = createComposer(entries);
+    if (fault !== undefined) options.told(fault);
+  }
+
+  get composer(): Composer {
+    return this.#composer;
+  }
+
+  get isEmpty(): boolean {
+    return this.#composer.editor.text === "";
+  }
+
+  /** Whether the key meant something here. */
+  key(key: Key): boolean {
+    const { state, handled, effect } = update(this.#composer, key, this.#context());
+    this.#composer = state;
+    if (effect !== undefined) this.#perform(effect);
+    return handled;
+  }
+
+  clear(): void {
+    this.#composer = clearText(this.#composer);
+  }
+
+  /** Puts a text there in place of what there is. Can be undone. */
+  replace(text: string): void {
+    this.#composer = replaceText(this.#composer, text);
+  }
+
+  close(): void {
+    this.#files.close();
+  }
+
+  #context(): CompletionSource & { readonly width: number } {
+    const { commands, choices, width } = this.#options;
+    return { commands, choices, width: width() };
+  }
+
+  #perform(effect: ComposerEffect): void {
+    const { env, clock, submit, told } = this.#options;
+    switch (effect.kind) {
+      case "submit": {
+        const fault = appendHistory(env, effect.text);
+        if (fault !== undefined) told(fault);
+        submit(effect.text);
+        break;
+      }
+      case "find-files":
+        void this.#find(effect.query, clock.now());
+        break;
+      case "edit-outside":
+        void this.#edit(effect.text);
+        break;
+    }
+  }
+
+  async #find(query: string, now: number): Promise<void> {
+    const found = await this.#files.find(query, now);
+    this.#composer = filesFound(this.#composer, found, this.#context());
+    this.#options.changed();
+  }
+
+  async #edit(text: string): Promise<void> {
+    const { env, lend, told, changed } = this.#options;
+    const edited = await lend(() => editOutside(text, env));
+    if (edited.ok) this.replace(edited.text.replace(/\n$/, ""));
+    else told(edited.fault);
+    changed();
+  }
+}
