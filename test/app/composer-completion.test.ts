@@ -97,6 +97,12 @@ test("the palette belongs to the word at the cursor and closes when the cursor l
   expect(palette(press(state, ["home"]).state)).toEqual([]);
 });
 
+test("a cursor that walks into a word opens no palette; Tab does", () => {
+  const { state } = press(undefined, [{ type: "/mode yolo now" }, "left", "left", "left", "left"]);
+  expect(palette(state)).toEqual([]);
+  expect(palette(press(state, ["tab"]).state)).toEqual(["❯ yolo"]);
+});
+
 test("a word is completed in place, without a second blank", () => {
   const { state } = press(undefined, [
     { type: "/run co the task" },

@@ -53,6 +53,11 @@ test.each([
   expect(next.handled).toBe(true);
 });
 
+test("a word ends where its last grapheme does", () => {
+  expect(after({ type: "a\u200d b" }, "home", "alt+f")).toBe("a\u200d| b");
+  expect(after({ type: "a.\u0301b" }, "alt+left", "alt+d")).toBe("a.\u0301|");
+});
+
 test("Alt+Enter, Shift+Enter, Ctrl+J and a backslash before Enter make a line break", () => {
   expect(after({ type: "a" }, "alt+enter", { type: "b" }, "ctrl+j", { type: "c" })).toBe("a\nb\nc|");
   expect(after({ type: "a" }, "shift+enter")).toBe("a\n|");
@@ -77,6 +82,16 @@ test("up and down go by the rows that are shown, wide characters counted as two 
   const narrow = { ...context, width: 13 };
   const { state } = press(undefined, [{ type: "漢字漢字漢字漢" }], narrow);
   expect(shown(press(state, ["up"], narrow).state)).toBe("漢字|漢字漢字漢");
+});
+
+test("up and down stay on a wrapped row that is shorter than the column they keep", () => {
+  const narrow = { ...context, width: 17 };
+  const { state } = press(undefined, [{ type: "short averyveryverylong tailing-off" }], narrow);
+  expect(shown(press(state, ["up"], narrow).state)).toBe("short averyveryverylong| tailing-off");
+  expect(shown(press(state, ["up", "up"], narrow).state)).toBe("short averyveryve|rylong tailing-off");
+  expect(shown(press(state, ["up", "up", "up"], narrow).state)).toBe("short| averyveryverylong tailing-off");
+  const back = press(state, ["up", "up", "up", "down", "down", "down"], narrow).state;
+  expect(shown(back)).toBe("short averyveryverylong tailing-off|");
 });
 
 test("cuts in a row are yanked together, as often as wanted", () => {

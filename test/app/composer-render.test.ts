@@ -51,6 +51,11 @@ test("what is unseen in a pasted text is named, and no escape reaches the screen
   expect(screen(state, 60).slice(0, -1)).toEqual(["❯ a·U+200Bb·U+001B[2Jc·U+202Ed    e"]);
 });
 
+test("what hides behind a letter is named, what belongs to an emoji is not", () => {
+  expect(screen(press(undefined, [pasteOf("a\u{e0041}b")]).state)[0]).toBe("❯ a·U+E0041b");
+  expect(screen(press(undefined, [pasteOf("👩\u200d👧 ❤\ufe0f")]).state)[0]).not.toContain("U+");
+});
+
 test("a letter under a thousand marks takes its one column", () => {
   const { state } = press(undefined, [pasteOf(`a${"\u0301".repeat(900)}b`)]);
   const [row = ""] = screen(state);
