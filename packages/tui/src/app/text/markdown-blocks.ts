@@ -3,6 +3,9 @@ import { clean, headOf } from "./clean.ts";
 /** What the text of one block may be, in UTF-16 units and lines, for it to be parsed: the parser's time grows faster than its text. */
 const LONGEST_BLOCK = 16_000;
 const MOST_BLOCK_LINES = 300;
+/** The same for a list that can be cut between two items, so that an open one is cheap to look at again and again. */
+const LONG_LIST = 4_000;
+const MANY_ITEMS = 100;
 /** UTF-16 units of a line; longer ones are taken as several. */
 const LONGEST_LINE = 8_000;
 
@@ -112,21 +115,20 @@ export class MarkdownBlocks {
       yield { kind: "plain", text: line, first: false };
       return;
     }
-    const isItem = LIST_ITEM.test(line);
+    const size = this.#size + line.length;
     const lines = this.#lines.length + this.#blankLines + 1;
-    if (this.#size + line.length > LONGEST_BLOCK || lines > MOST_BLOCK_LINES) {
-      if (!this.#isList || !TOP_ITEM.test(line)) {
-        yield* this.#asPlain(line);
-        return;
-      }
-      // A long list is several short ones.
+    // A long list is several short ones.
+    if (this.#isList && (size > LONG_LIST || lines > MANY_ITEMS) && TOP_ITEM.test(line)) {
       yield* this.#flush();
       this.#isJoined = true;
+    } else if (size > LONGEST_BLOCK || lines > MOST_BLOCK_LINES) {
+      yield* this.#asPlain(line);
+      return;
     }
     for (; this.#blankLines > 0; this.#blankLines -= 1) this.#lines.push("");
     this.#lines.push(line);
     this.#size += line.length + 1;
-    this.#isList ||= isItem;
+    this.#isList ||= LIST_ITEM.test(line);
   }
 
   *#asPlain(line: string): Generator<Piece> {

@@ -9,7 +9,8 @@ import { cut, pad, widthOf, wrap } from "./width.ts";
 const DEEPEST = 8;
 /** The same before parsing, which would take a stack frame and a copy for each. */
 const TOO_DEEP = /^(?:[ ]*(?:>|[-*+] |\d{1,9}[.)] )){9}|^ {33,}(?:[-*+]|\d{1,9}[.)]) /m;
-/** Marks of one text, squared, that are parsed for one piece: the parser's time grows faster than the number of marks. */
+/** Marks of one text that are parsed, and their squares in one piece: the parser's time grows faster than their number. */
+const MOST_MARKS = 100;
 const MOST_INLINE_WORK = 40_000;
 const INLINE_MARK = /[*_~`[<@)&]|https?:|www\./gi;
 const LONGEST_INLINE = 8_000;
@@ -46,9 +47,10 @@ function parsed(source: string): readonly Token[] | undefined {
     const tokens = lexer.blockTokens(source, []);
     let work = 0;
     for (const { src, tokens: into } of lexer.inlineQueue) {
-      const marks = src.length > LONGEST_INLINE ? Number.POSITIVE_INFINITY : (src.match(INLINE_MARK)?.length ?? 0);
+      const marks = src.match(INLINE_MARK)?.length ?? 0;
       work += marks * marks;
-      if (work > MOST_INLINE_WORK) into.push({ type: "text", raw: src, text: src });
+      if (src.length > LONGEST_INLINE || marks > MOST_MARKS || work > MOST_INLINE_WORK)
+        into.push({ type: "text", raw: src, text: src });
       else lexer.inlineTokens(src, into);
     }
     return tokens;

@@ -7,9 +7,24 @@ const MOST_LETTERS = 6;
 /** UTF-16 units that clean text needs at most for one column. */
 const UNITS_A_COLUMN = 8;
 
+/** Common letters and signs that are a character by themselves: first, last, columns. */
+const ALONE: readonly (readonly [number, number, 1 | 2])[] = [
+  [0x2010, 0x2027, 1],
+  [0x2190, 0x22ff, 1],
+  [0x2500, 0x259f, 1],
+  [0x4e00, 0x9fff, 2],
+  [0xac00, 0xd7a3, 2],
+  [0x3041, 0x3096, 2],
+  [0x30a1, 0x30fa, 2],
+  [0x370, 0x482, 1],
+  [0x48a, 0x52f, 1],
+  [0x1e00, 0x1eff, 1],
+];
 const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" });
 /** What stands on or in the letter before it, also in terminals that know no grapheme clusters. */
 const JOINED = /[\p{Mn}\p{Me}\u1160-\u11ff\ud7b0-\ud7ff]/gu;
+/** Halves of flags are emoji too, and narrow. */
+const WIDE_EMOJI = /^(?!\p{Regional_Indicator})\p{Emoji_Presentation}$/u;
 /** What may make a character wider than its letters. */
 const EMOJI_JOINER = /\ufe0f|\u200d|\u20e3/;
 const WIDE_LETTER = /[\p{Ideographic}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\u3000-\u303f\uff00-\uff60]/u;
@@ -85,11 +100,17 @@ function quickWidth(text: string, at: number): 0 | 1 | 2 {
 /** The width of units that never join what stands before them; 0 for all others. */
 function aloneWidth(unit: number): 0 | 1 | 2 {
   if (unit < 0x300) return 1;
-  if ((unit >= 0x4e00 && unit <= 0x9fff) || (unit >= 0xac00 && unit <= 0xd7a3)) return 2;
-  return (unit >= 0x3041 && unit <= 0x3096) || (unit >= 0x30a1 && unit <= 0x30fa) ? 2 : 0;
+  for (const [first, last, width] of ALONE) if (unit >= first && unit <= last) return width;
+  return 0;
 }
 
 function characterAt(text: string, at: number): { readonly end: number; readonly columns: number } {
+  if (isEmoji(text.charCodeAt(at))) {
+    const next = text.charCodeAt(at + 2);
+    if (at + 2 >= text.length || isEmoji(next) || aloneWidth(next) !== 0) {
+      return { end: at + 2, columns: letterWidth(text.slice(at, at + 2)) };
+    }
+  }
   const character = segmenter.segment(text.slice(at, at + LONGEST_CHARACTER)).containing(0)?.segment ?? "";
   const letters = [...character.replaceAll(JOINED, "")];
   if (letters.length > MOST_LETTERS || character.length === LONGEST_CHARACTER) {
@@ -105,9 +126,15 @@ function characterAt(text: string, at: number): { readonly end: number; readonly
   return { end: at + character.length, columns };
 }
 
+/** Whether a unit begins one of the emoji that join nothing but what is not clean. */
+function isEmoji(unit: number): boolean {
+  return unit === 0xd83d || unit === 0xd83e;
+}
+
 function letterWidth(letter: string): number {
   const quick = letter.length === 1 ? aloneWidth(letter.charCodeAt(0)) : 0;
-  return quick === 0 ? stringWidth(letter) : quick;
+  if (quick !== 0) return quick;
+  return WIDE_EMOJI.test(letter) ? 2 : stringWidth(letter);
 }
 
 function headOfLine(line: Line, width: number): { readonly spans: readonly Span[]; readonly complete: boolean } {
