@@ -55,7 +55,6 @@ test.each([
 
 test("a word ends where its last grapheme does", () => {
   expect(after({ type: "a\u200d b" }, "home", "alt+f")).toBe("a\u200d| b");
-  expect(after({ type: "a.\u0301b" }, "alt+left", "alt+d")).toBe("a.\u0301|");
 });
 
 test("Alt+Enter, Shift+Enter, Ctrl+J and a backslash before Enter make a line break", () => {
