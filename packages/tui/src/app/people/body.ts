@@ -55,10 +55,9 @@ function grantLines({ request }: DeskCard, facts: CardFacts, width: number): rea
 
 /** What would be done: a change as a diff, a command as it is, anything else as the arguments that it is called with. */
 function callLines(tool: string, input: Json, { file }: CardFacts, width: number): readonly Line[] {
-  if (tool === "Bash" && isJsonObject(input) && typeof input.command === "string") {
-    const { command, ...rest } = input;
-    return [...verbatim(input.command, width, "code"), ...restLines(rest, "and", width)];
-  }
+  const { command, ...rest } = isJsonObject(input) ? input : {};
+  if (tool === "Bash" && typeof command === "string")
+    return [...verbatim(command, width, "code"), ...restLines(rest, "and", width)];
   const change = changeLines(tool, input, file, width);
   if (change !== undefined) return change;
   return jsonLines(input, width);
