@@ -1,6 +1,4 @@
 import { isSluiceError, messageOf, SluiceError } from "@sluice/core";
-import { sendMessage } from "@sluice/stages";
-import { whoAmI } from "../project/person.ts";
 import { rootOf } from "../work/lookup.ts";
 import type { AppOptions, AppState, Quitted } from "./app-state.ts";
 import { Choices } from "./choices.ts";
@@ -13,25 +11,24 @@ import { noticeLines, promptLines } from "./notices.ts";
 import { Overlay } from "./overlay.ts";
 import type { DeskAction } from "./people/desk.ts";
 import { DeskKeeper } from "./people/keeper.ts";
+import { Pulse } from "./pulse.ts";
 import { type Question, Questions } from "./question.ts";
 import { logLines } from "./runs/log.ts";
 import type { RunView } from "./runs/run-view.ts";
 import type { FrameSize } from "./screen/frame.ts";
+import { commandIn, talk } from "./talk.ts";
 import { clean } from "./text/clean.ts";
 import { moreLine } from "./text/fold.ts";
 import type { Line } from "./text/line.ts";
 import type { Viewer } from "./viewer.ts";
 import { choicesOf, chosenOf, type Watched, WatchedRuns } from "./watched.ts";
 
-const BEAT_MS = 33;
 /** Notices on a screen of its own, where there is no scrollback to keep them. */
 const KEPT_NOTICES = 4;
 /** A second Ctrl-C within this time quits. */
 const TWICE_MS = 2_000;
 /** Rows of what had happened before a run was turned to. */
 const MOST_HISTORY = 400;
-/** How often elapsed time is drawn anew. */
-const TICK_MS = 1_000;
 
 /**
  * What happens between keys, runs and the screen. It holds no rule of any run: runs are begun by the engine, seen through
@@ -44,7 +41,7 @@ export class App implements Steering {
   readonly quitted: Promise<Quitted>;
   readonly #options: AppOptions;
   readonly #runs: WatchedRuns;
-  readonly #listeners = new Set<() => void>();
+  readonly #pulse: Pulse;
   readonly #input: Input;
   readonly #choices: Choices;
   readonly #overlay = new Overlay(() => this.#runs.focus?.watch.view());
@@ -56,14 +53,13 @@ export class App implements Steering {
   #busy: string | undefined;
   #interruptedAt: number | undefined;
   #quitting = false;
-  #pending: (() => void) | undefined;
-  #ticking: (() => void) | undefined;
 
   constructor(options: AppOptions) {
     const { context, flags, clock, size } = options;
     this.#options = options;
     this.#size = size;
     this.here = context.here;
+    this.#pulse = new Pulse(clock, () => this.#runs.all().some(({ watch }) => watch.view().status === "running"));
     this.quitted = new Promise((resolve) => {
       this.#resolveQuit = resolve;
     });
@@ -84,7 +80,7 @@ export class App implements Steering {
       now: () => this.now(),
       hostOf: (runId) => this.#runs.get(rootOf(runId))?.run.host,
       told: (text) => this.say(text, "notice"),
-      changed: () => this.#changed(),
+      changed: () => this.#pulse.soon(),
     });
     this.#choices = new Choices(this.engine);
     this.#input = new Input({
@@ -101,14 +97,13 @@ export class App implements Steering {
         return options.terminal.lend(work);
       },
       told: (text) => this.say(text, "notice"),
-      changed: () => this.#tell(),
+      changed: () => this.#pulse.now(),
     });
   }
 
-  subscribe = (listener: () => void): (() => void) => {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  };
+  subscribe(listener: () => void): () => void {
+    return this.#pulse.subscribe(listener);
+  }
 
   state(): AppState {
     const focus = this.#runs.focus;
@@ -140,7 +135,7 @@ export class App implements Steering {
   resize(size: FrameSize): void {
     if (size.width === this.#size.width && size.height === this.#size.height) return;
     this.#size = size;
-    this.#changed();
+    this.#pulse.soon();
   }
 
   /** What a frame showed: a card counts as seen only when it was drawn. */
@@ -154,7 +149,7 @@ export class App implements Steering {
     const now = this.now();
     this.#dispatch(key, now);
     if (this.#options.flags.fullscreen === true && key.name === "enter") this.#notices = [];
-    this.#tell();
+    this.#pulse.now();
   }
 
   #dispatch(key: Key, now: number): void {
@@ -211,39 +206,12 @@ export class App implements Steering {
 
   #submit(text: string): void {
     this.#options.terminal.append([[], ...promptLines(text)]);
-    const [, name, words = ""] = /^\/(\S+)\s*(.*)$/s.exec(text.trim()) ?? [];
-    if (name !== undefined) void this.perform(() => this.#command(name, words.trim()), `/${name}`);
-    else void this.perform(() => this.#message(text));
+    const name = commandIn(text)?.name;
+    void this.perform(() => talk(text, this, this.#runs.focus), name === undefined ? "" : `/${name}`);
   }
 
-  async #command(name: string, words: string): Promise<void> {
-    const command = this.commands.find((known) => known.name === name);
-    if (command === undefined)
-      throw new SluiceError("Validation", "usage", `there is no command /${name}; /help tells what there is`);
-    await command.run(words, this);
-  }
-
-  /** Plain text goes to the run that is looked at; there is no chat outside runs. */
-  async #message(text: string): Promise<void> {
-    const focus = this.#runs.focus;
-    const view = focus?.watch.view();
-    if (focus !== undefined && view !== undefined && view.endedAt === undefined) {
-      const to = chosenOf(view, focus.chosen)?.runId ?? focus.run.runId;
-      await sendMessage(focus.run.host, to, text, whoAmI());
-      this.say("sent; it is read before the next turn", "good");
-      return;
-    }
-    const { config } = await this.engine.project();
-    const pipeline = config?.settings.defaultPipeline ?? "codeReview";
-    this.ask({
-      title: `No run is at work. Start ${pipeline} with this task?`,
-      lines: [],
-      choices: ["Not now", `Start ${pipeline}`],
-      answer: (choice) => {
-        if (choice === 1) void this.perform(async () => this.turnTo(await this.engine.start(pipeline, text)));
-        else this.#input.replace(text);
-      },
-    });
+  putBack(text: string): void {
+    this.#input.replace(text);
   }
 
   async perform(work: () => Promise<void>, what = ""): Promise<void> {
@@ -254,7 +222,7 @@ export class App implements Steering {
       this.say(isSluiceError(thrown) ? `${thrown.message} (${thrown.code})` : messageOf(thrown), "bad");
     }
     this.#busy = undefined;
-    this.#tell();
+    this.#pulse.now();
   }
 
   focus(): { readonly run: KnownRun; readonly view: RunView } | undefined {
@@ -283,7 +251,7 @@ export class App implements Steering {
 
   show(viewer: Viewer, onEnter?: (row: number) => void): void {
     this.#overlay.show(viewer, onEnter);
-    this.#changed();
+    this.#pulse.soon();
   }
 
   showTranscript(execution?: string): void {
@@ -296,25 +264,25 @@ export class App implements Steering {
     }
     focus.chosen = chosen.key;
     this.#overlay.read(chosen.key);
-    this.#changed();
+    this.#pulse.soon();
   }
 
   ask(question: Omit<Question, "chosen" | "since">): void {
     this.#questions.ask(question);
-    this.#changed();
+    this.#pulse.soon();
   }
 
   say(text: string, tone: NoticeTone = "plain"): void {
     const lines = noticeLines(text, tone);
     this.#options.terminal.append(lines);
     if (this.#options.flags.fullscreen === true) this.#notices = [...this.#notices, ...lines].slice(-KEPT_NOTICES);
-    this.#changed();
+    this.#pulse.soon();
   }
 
   quit(exitCode = 0): void {
     if (this.#quitting) return;
     this.#quitting = true;
-    this.#tell();
+    this.#pulse.now();
     void this.#leave(exitCode);
   }
 
@@ -329,8 +297,7 @@ export class App implements Steering {
     } catch (thrown) {
       this.say(messageOf(thrown), "bad");
     }
-    this.#ticking?.();
-    this.#pending?.();
+    this.#pulse.close();
     this.#input.close();
     this.#runs.close();
     this.#resolveQuit({ exitCode, lines: working.map((run) => resumeLine(run, this.#options.context)) });
@@ -347,7 +314,7 @@ export class App implements Steering {
     if (this.#keeper.desk.cards.length > before) this.#options.terminal.alert();
     const focus = this.#runs.focus;
     if (focus?.run.runId === runId) this.#log(focus);
-    this.#changed();
+    this.#pulse.soon();
   }
 
   #log(watched: Watched): void {
@@ -382,7 +349,7 @@ export class App implements Steering {
       lines: [[{ text: "A cancelled run cannot be resumed. /quit suspends it instead.", style: "dim" }]],
       choices: ["No, it goes on", "Yes, cancel it"],
       answer: (choice) => {
-        if (choice === 1) void this.perform(() => this.#command("cancel", runId));
+        if (choice === 1) void this.perform(() => talk(`/cancel ${runId}`, this, focus));
       },
     });
   }
@@ -394,26 +361,6 @@ export class App implements Steering {
     const choices = choicesOf(view);
     const at = choices.findIndex(({ key }) => key === chosenOf(view, focus.chosen)?.key);
     focus.chosen = choices[(at + 1) % Math.max(1, choices.length)]?.key;
-    this.#changed();
-  }
-
-  /** Draws soon: what comes in a burst is drawn once. */
-  #changed(): void {
-    this.#pending ??= this.#options.clock.after(BEAT_MS, () => this.#tell());
-  }
-
-  /** Draws now, as after a key. */
-  #tell(): void {
-    this.#pending?.();
-    this.#pending = undefined;
-    for (const listener of this.#listeners) listener();
-    this.#tick();
-  }
-
-  /** While a run is at work its time goes on. */
-  #tick(): void {
-    this.#ticking?.();
-    const atWork = this.#runs.all().some(({ watch }) => watch.view().status === "running");
-    this.#ticking = atWork && !this.#quitting ? this.#options.clock.after(TICK_MS, () => this.#tell()) : undefined;
+    this.#pulse.soon();
   }
 }

@@ -21,6 +21,11 @@ export interface KnownRun {
   readonly plan?: RunPlan;
 }
 
+export interface OpenStore {
+  readonly place: Place;
+  readonly host: RunHost;
+}
+
 /** Begins runs, takes them up, and holds what they work with: the stores, and a session for each run. */
 export interface Engine {
   readonly flags: RunFlags;
@@ -37,6 +42,8 @@ export interface Engine {
   resume(runId: string): Promise<KnownRun>;
   /** A run of the store, whoever works on it, by its id or by what only its id begins with. Throws Session `run_unknown`. */
   find(runId: string): Promise<KnownRun>;
+  /** The store of the workspace; undefined where there is none yet. */
+  store(): Promise<OpenStore | undefined>;
   /** The runs of the store, newest first; none where there is no store. */
   list(): Promise<readonly RunSummary[]>;
   /** Suspends what works here and lets the stores go. */
@@ -70,7 +77,7 @@ export function createEngine({ flags: given, context, askTrust, say }: EngineOpt
     return opened;
   };
   /** The store of this workspace, unless there is none yet. */
-  const openStore = async (): Promise<{ readonly place: Place; readonly host: RunHost } | undefined> => {
+  const openStore = async (): Promise<OpenStore | undefined> => {
     const place = await projectsNow().place();
     if (!hosts.has(place.store) && !existsSync(place.store)) return undefined;
     return { place, host: await hostOf(place) };
@@ -142,6 +149,7 @@ export function createEngine({ flags: given, context, askTrust, say }: EngineOpt
       if (store === undefined || found === undefined || more.length > 0) throw unknownRun(runId, fitting.length > 1);
       return { runId: found.runId, ...store };
     },
+    store: openStore,
     list: async () => (await (await openStore())?.host.list()) ?? [],
     close: async () => {
       await Promise.allSettled([...sessions].map((session) => session.close()));

@@ -33,6 +33,8 @@ export interface Steering {
   say(text: string, tone?: NoticeTone): void;
   /** Does something that takes a while; what it throws is told. */
   perform(work: () => Promise<void>, what?: string): Promise<void>;
+  /** Puts a text back into the composer, so that nothing typed is lost. */
+  putBack(text: string): void;
   quit(): void;
   readonly commands: readonly Command[];
   readonly here: string;

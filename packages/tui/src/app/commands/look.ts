@@ -20,16 +20,16 @@ export const runs: Command = {
   description: "the runs of this store; Enter turns to one",
   usage: "",
   run: async (_words, app) => {
-    const all = await app.engine.list();
-    if (all.length === 0) {
+    const store = await app.engine.store();
+    const all = (await store?.host.list()) ?? [];
+    if (store === undefined || all.length === 0) {
       app.say("there are no runs here yet");
       return;
     }
     const listed = await Promise.all(
       all.slice(0, MOST_RUNS).map(async (run) => {
-        const { host } = await app.engine.find(run.runId);
         // One journal that cannot be read must not hide the others.
-        const told = await startedWith(host, run.runId).catch(() => undefined);
+        const told = await startedWith(store.host, run.runId).catch(() => undefined);
         return { run, pipeline: textAt(told, "pipeline"), task: textAt(told?.input, "task") };
       }),
     );

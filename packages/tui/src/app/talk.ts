@@ -1,0 +1,49 @@
+import { SluiceError } from "@sluice/core";
+import { sendMessage } from "@sluice/stages";
+import { whoAmI } from "../project/person.ts";
+import type { Steering } from "./commands/command.ts";
+import { chosenOf, type Watched } from "./watched.ts";
+
+const USUAL_PIPELINE = "codeReview";
+
+/** What was typed: a command, or words for a run. What it throws is told. */
+export async function talk(text: string, app: Steering, focus: Watched | undefined): Promise<void> {
+  const command = commandIn(text);
+  if (command === undefined) await say(text, app, focus);
+  else await obey(command, app);
+}
+
+/** The name and the words of a slash command; undefined for plain text. */
+export function commandIn(text: string): { readonly name: string; readonly words: string } | undefined {
+  const [, name, words = ""] = /^\/(\S+)\s*(.*)$/s.exec(text.trim()) ?? [];
+  return name === undefined ? undefined : { name, words: words.trim() };
+}
+
+async function obey({ name, words }: { readonly name: string; readonly words: string }, app: Steering): Promise<void> {
+  const command = app.commands.find((known) => known.name === name);
+  if (command === undefined)
+    throw new SluiceError("Validation", "usage", `there is no command /${name}; /help tells what there is`);
+  await command.run(words, app);
+}
+
+/** Plain text goes to the run that is looked at, and there to the stage that is; there is no chat outside runs. */
+async function say(text: string, app: Steering, focus: Watched | undefined): Promise<void> {
+  const view = focus?.watch.view();
+  if (focus !== undefined && view !== undefined && view.endedAt === undefined) {
+    const to = chosenOf(view, focus.chosen)?.runId ?? focus.run.runId;
+    await sendMessage(focus.run.host, to, text, whoAmI());
+    app.say("sent: it is read before the next turn", "good");
+    return;
+  }
+  const { config } = await app.engine.project();
+  const pipeline = config?.settings.defaultPipeline ?? USUAL_PIPELINE;
+  app.ask({
+    title: `No run is at work. Start ${pipeline} with this task?`,
+    lines: [],
+    choices: ["Not now", `Start ${pipeline}`],
+    answer: (choice) => {
+      if (choice === 1) void app.perform(async () => app.turnTo(await app.engine.start(pipeline, text)));
+      else app.putBack(text);
+    },
+  });
+}
