@@ -15,6 +15,8 @@ export function keysOf(input: string, ink: InkKey): readonly Key[] {
   if (named !== undefined) return [{ name: named, text: "", ...held }];
   if (input === "") return [];
   if (ink.ctrl || held.alt) return [{ name: "text", text: input, ...held }];
+  // Enter sends a carriage return; a line feed by itself is Ctrl+J.
+  if (input === "\n") return [{ ...NONE, name: "text", text: "j", ctrl: true }];
   const ends = /^([^\r\n]*)(\r\n|\r|\n)$/s.exec(input);
   if (ends !== null) {
     const [, text = ""] = ends;
