@@ -25,10 +25,11 @@ const DETAILS: readonly Detail[] = [
   { near: 0, far: 1 },
   { near: 1, far: 1 },
   { near: 2, far: 1 },
+  { near: 3, far: 1 },
 ];
-/** What is said where not all stations fit. */
-const WINDOW: Detail = { near: 1, far: 1 };
 const LEAST: Detail = { near: 3, far: 2 };
+/** What is said where not all stations fit. */
+const WINDOWS: readonly Detail[] = [{ near: 1, far: 1 }, { near: 2, far: 1 }, LEAST];
 const SHORT_NAME = 8;
 const BETWEEN = " › ";
 
@@ -66,7 +67,11 @@ function inRows(drawing: Drawing): readonly Line[] {
     const rows = fit(stations.map((station) => inline(station, detail, drawing)));
     if (rows !== undefined) return rows;
   }
-  return windowOf(drawing, WINDOW, fit) ?? windowOf(drawing, LEAST, fit) ?? [inline(near, LEAST, drawing)];
+  for (const detail of WINDOWS) {
+    const rows = windowOf(drawing, detail, fit);
+    if (rows !== undefined) return rows;
+  }
+  return [inline(near, LEAST, drawing)];
 }
 
 /** The siblings at work below each other, what comes before and after in the first row. */
@@ -94,11 +99,11 @@ function besideFork(drawing: Drawing, stops: readonly Stop[]): readonly Line[] {
     );
     if (rows !== undefined) return rows;
   }
-  return (
-    windowOf(drawing, WINDOW, fit(WINDOW)) ??
-    windowOf(drawing, LEAST, fit(LEAST)) ??
-    blockOf(stops, maxRows, WINDOW, drawing)
-  );
+  for (const detail of WINDOWS) {
+    const rows = windowOf(drawing, detail, fit(detail));
+    if (rows !== undefined) return rows;
+  }
+  return blockOf(stops, maxRows, LEAST, drawing);
 }
 
 /** As many stations around what is at work as fit, and how many are left out on either side. */
@@ -192,9 +197,9 @@ function cellOf(stop: Stop, detail: Detail, { now, chosen }: Words): Line {
   const often = visits > 1 ? [span(` ×${visits}`, "dim")] : [];
   const isFar = level === 2 && detail.far === 0 && !isAtWork(stop);
   // That somebody is waited for is said as long as there is room for any word.
-  const isTrouble = level === 1 && isAtWork(stop) && execution?.status !== "running";
+  const isTrouble = (level === 1 || level === 2) && isAtWork(stop) && execution?.status !== "running";
   const said = level === 0 || isFar || isTrouble ? [span(` ${word}`, style)] : [];
-  const facts = execution === undefined ? [] : factsOf(execution, level, now);
+  const facts = execution === undefined || (isTrouble && level === 2) ? [] : factsOf(execution, level, now);
   return [...head, ...often, ...said, ...facts.map((fact) => span(`${level === 0 ? " · " : " "}${fact}`, "dim"))];
 }
 

@@ -1,4 +1,4 @@
-import { field, isJsonObject, type Json, type SluiceEvent } from "@sluice/core";
+import { field, type Json, type SluiceEvent } from "@sluice/core";
 import { numberAt, textAt } from "../../fields.ts";
 import type { ExecutionView, ForkView, Hop, RunView, StateView } from "./run-view.ts";
 
@@ -52,10 +52,12 @@ export class RunTree {
   /** What `run.started` says of the pipeline's states. */
   shaped(shape: Json | undefined): void {
     const states = field(shape, "states");
-    if (!isJsonObject(states)) return;
+    if (!Array.isArray(states)) return;
     this.#view = undefined;
     this.#states.clear();
-    for (const [id, state] of Object.entries(states)) {
+    for (const state of states) {
+      const id = textAt(state, "id");
+      if (id === "") continue;
       const turnCap = numberAt(state, "turnCap");
       const targets = textsAt(field(state, "targets"));
       this.#states.set(id, { id, kind: textAt(state, "kind"), targets, ...(turnCap > 0 ? { turnCap } : {}) });
