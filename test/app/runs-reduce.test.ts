@@ -319,7 +319,7 @@ test("a damaged or invented record changes what it can and breaks nothing", () =
           runId: "r1",
           at: 1,
           type: "run.started",
-          data: { pipeline: 7, models: "x", shape: { states: { "\u001b[31m": 3 } } },
+          data: { pipeline: 7, models: "x", shape: { states: [{ id: "\u001b[31m", kind: 3 }, null] } },
         },
       ],
       entries: [],

@@ -24,6 +24,7 @@ export { usdText } from "./base/money.ts";
 export { checkPipeline, checkSession } from "./definition/check.ts";
 export { cancel, done, fail, fanOut, route, to } from "./definition/choices.ts";
 export { state } from "./definition/custom-state.ts";
+export { type PipelineShape, pipelineShape, type StateShape } from "./definition/graph.ts";
 export { matchesArgv, matchesName, matchesPath, parsePattern, type ToolPattern } from "./definition/patterns.ts";
 export { pipeline } from "./definition/pipeline.ts";
 export { compileSchema, withJsonSchema } from "./definition/schema.ts";

@@ -35,6 +35,20 @@ const data = {
     cwd: z.string().optional(),
     tools: z.record(z.string(), digest).optional(),
     journalVersion: z.int().optional(),
+    /** The states in declared order, and where they may lead as far as the pipeline says. */
+    shape: z
+      .looseObject({
+        initial: z.string(),
+        states: z.array(
+          z.looseObject({
+            id: z.string(),
+            kind: z.string(),
+            turnCap: z.int().optional(),
+            targets: z.array(z.string()).optional(),
+          }),
+        ),
+      })
+      .optional(),
     input: z.unknown().optional(),
   }),
   "run.suspended": z.looseObject({ reason: z.enum(["waiting", "interrupted"]) }),

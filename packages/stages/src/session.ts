@@ -14,9 +14,11 @@ import {
   messageOf,
   type OpenRequest,
   type Pipeline,
+  type PipelineShape,
   type PipelineSpec,
   type PreparedStates,
   pipelineProgram,
+  pipelineShape,
   prepareStates,
   problemsError,
   type RunDeps,
@@ -186,6 +188,13 @@ export function createSession(options: SessionOptions): Session {
     return states;
   };
 
+  const shapes = new WeakMap<PipelineSpec, PipelineShape>();
+  const shapeOf = (spec: PipelineSpec): PipelineShape => {
+    const shape = shapes.get(spec) ?? pipelineShape(spec);
+    shapes.set(spec, shape);
+    return shape;
+  };
+
   /** Everything a run of this pipeline needs from the session, or what is missing. */
   const prepare = async (spec: PipelineSpec, runId: string): Promise<Prepared> => {
     const byState = new Map<AgentSpec, ResolvedModel>();
@@ -228,6 +237,7 @@ export function createSession(options: SessionOptions): Session {
       cwd: root,
       tools: Object.fromEntries([...deps.tools.values()].map((tool) => [tool.name, tool.schemaDigest])),
       journalVersion: JOURNAL_VERSION,
+      shape: shapeOf(spec),
       input: clean,
     };
     const meter = createRunMeter(spec.limits, clock, { tokens: 0, workedMs: 0 });

@@ -1,6 +1,21 @@
 import { readChoiceShape } from "./choice-shape.ts";
 import type { PipelineSpec, RowSpec, StateRoutes } from "./spec.ts";
 
+/** What of a pipeline can be drawn by somebody who does not have it; `run.started` of a root holds it. */
+export type PipelineShape = {
+  readonly initial: string;
+  /** In declared order. A list: as keys, ids that are called like secrets would be redacted with what they name. */
+  readonly states: readonly StateShape[];
+};
+export type StateShape = {
+  readonly id: string;
+  readonly kind: string;
+  /** The most turns of an attempt; absent where the kind has none. */
+  readonly turnCap?: number;
+  /** States it may lead to, siblings and joins included; absent where nothing says so. */
+  readonly targets?: readonly string[];
+};
+
 /** Where a state may lead, as far as its definition says. */
 export interface Ways {
   /** A bare function, or a kind that chooses for itself: any state, any end. Then the rest is not complete. */
@@ -37,6 +52,27 @@ export function waysOut(spec: PipelineSpec, state: string): Ways {
         spec.routes.rows.filter((row) => row.from === state || row.from === "*"),
       )
     : waysOfRoutes(spec.routes.next.get(state));
+}
+
+/** The states of a pipeline and the ways between them, as far as its definition says. */
+export function pipelineShape(spec: PipelineSpec): PipelineShape {
+  const states = [...spec.states].map(([id, { kind, agent }]): StateShape => {
+    const targets = declaredWays(spec, id);
+    return {
+      id,
+      kind,
+      ...(agent === undefined ? {} : { turnCap: agent.turnCap }),
+      ...(targets === undefined ? {} : { targets }),
+    };
+  });
+  return { initial: spec.initial, states };
+}
+
+function declaredWays(spec: PipelineSpec, state: string): readonly string[] | undefined {
+  const { anywhere, handlesSuccess, next, siblings } = waysOut(spec, state);
+  const targets = [...new Set([...siblings, ...next])];
+  // A state whose success nobody routes, such as a sibling, may still be routed when it failed.
+  return anywhere || (!handlesSuccess && targets.length === 0) ? undefined : targets;
 }
 
 /** Follows all ways from the initial state. */
