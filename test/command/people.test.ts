@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import {
@@ -39,6 +39,9 @@ describe("a run that waits, seen from another process", () => {
     expect(runs.stdout).toMatch(new RegExp(`^${runId} +running .* single +x \\(waits for an answer\\)$`, "m"));
     const line = `sluice answer ${runId} 'work#1/a1/t1.c0' approve`;
     expect(show.stdout).toContain(line);
+    // Whole, since somebody decides by it: a summary leaves out the middle.
+    expect(show.stdout).toContain("    file_path: one.txt\n");
+    expect(show.stdout).toContain(`  it writes: ${join(realpathSync(here.folder), "one.txt")}\n`);
     expect(show.stdout).toContain("at work in  process");
     expect(at(printed(shown), "requests", 0)).toMatchObject({ kind: "grantStageTool", answer: line });
 

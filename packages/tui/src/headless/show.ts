@@ -19,6 +19,7 @@ import type { CommonFlags } from "./flags.ts";
 import { write } from "./output.ts";
 import { projectsHere } from "./projects-here.ts";
 import { asRequest } from "./report.ts";
+import { requestCard } from "./request-card.ts";
 import { toneOf } from "./runs.ts";
 
 export interface ShowRequest {
@@ -137,16 +138,11 @@ function stageRows({ stages }: Account): readonly string[] {
   return table([["STAGE", "STATUS", "ATTEMPTS", "TURNS", "USAGE", "TIME"], ...rows]);
 }
 
-/** An open request, with the line that answers it. */
+/** An open request, whole, with the line that answers it. */
 function requestLines(request: OpenRequest, line: Line): readonly string[] {
-  const { kind, body, requestId } = request;
-  const asked =
-    kind === "askUser" || kind === "humanState"
-      ? textAt(body, "question")
-      : `${textAt(body, "argsSummary")} (${textAt(body, "why")})`;
   return [
-    `open request ${oneLine(requestId)}:`,
-    `  ${oneLine(asked, 1_000)}`,
+    `open request ${oneLine(request.requestId)}:`,
+    ...requestCard(request).trim().split("\n"),
     `  ${visible(answerLine(request, line))}`,
   ];
 }
