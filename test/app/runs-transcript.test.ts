@@ -1,0 +1,294 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { GrowingList } from "../../packages/tui/src/app/runs/grown.ts";
+import { logLines } from "../../packages/tui/src/app/runs/log.ts";
+import { createRunReducer } from "../../packages/tui/src/app/runs/reduce.ts";
+import type { CallView, ExecutionView, TranscriptItem } from "../../packages/tui/src/app/runs/run-view.ts";
+import { transcriptLines } from "../../packages/tui/src/app/runs/transcript.ts";
+import { createTranscriptWindow } from "../../packages/tui/src/app/runs/transcript-window.ts";
+import type { Line } from "../../packages/tui/src/app/text/line.ts";
+import { execution, expectToFit, hostileText, runView } from "../support/random-views.ts";
+import { ASKING, play, TROUBLED } from "../support/run-scenes.ts";
+import { readRecords, textOf } from "../support/run-views.ts";
+
+const place = { runId: "r1", executionId: "plan#1", attempt: 1, turn: 1 };
+
+function call(more: Partial<CallView> = {}): CallView {
+  return {
+    kind: "call",
+    attempt: 1,
+    turn: 1,
+    callId: "t1.c0",
+    tool: "Read",
+    input: { file_path: "a.ts" },
+    state: "ok",
+    output: "one\ntwo",
+    ...more,
+  };
+}
+
+const hostileItem: fc.Arbitrary<TranscriptItem> = fc.oneof(
+  hostileText.map((text): TranscriptItem => ({ ...place, kind: "text", text })),
+  hostileText.map((text): TranscriptItem => ({ ...place, kind: "reasoning", text })),
+  fc.tuple(hostileText, hostileText).map(([by, text]): TranscriptItem => ({ ...place, kind: "message", by, text })),
+  hostileText.map((text): TranscriptItem => ({ kind: "boundary", rank: "attempt", text, tone: "plain" })),
+  hostileText.map((text): TranscriptItem => ({ kind: "boundary", rank: "note", text, tone: "bad" })),
+  fc
+    .tuple(
+      hostileText,
+      hostileText,
+      hostileText,
+      fc.constantFrom<CallView["state"]>(
+        "proposed",
+        "asking",
+        "running",
+        "ok",
+        "error",
+        "refused",
+        "abandoned",
+        "outcome_unknown",
+      ),
+    )
+    .map(([tool, key, output, state]) =>
+      call({ tool, input: { [key]: output }, output, why: key, summary: tool, state }),
+    ),
+);
+
+function executionOf(items: readonly TranscriptItem[], more: Partial<ExecutionView> = {}): ExecutionView {
+  const list = new GrowingList<TranscriptItem>();
+  for (const item of items) list.push(item);
+  list.settle(() => true);
+  return execution("plan", { items: list.view(), ...more });
+}
+
+test("anything that was said or called fits the terminal, and nothing in it acts", () => {
+  fc.assert(
+    fc.property(hostileItem, fc.integer({ min: 1, max: 120 }), fc.boolean(), (item, width, folded) => {
+      expectToFit(transcriptLines(item, { width, folded }), width);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+test("a text of ten million characters on one line neither hangs nor fills the screen when it is folded", () => {
+  const long = "x".repeat(10_000_000);
+  for (const item of [call({ output: long }), { ...place, kind: "reasoning", text: long } as const]) {
+    expect(transcriptLines(item, { width: 80, folded: true }).length).toBeLessThan(40);
+  }
+  expectToFit(transcriptLines({ ...place, kind: "text", text: long }, { width: 80, folded: true }), 80);
+  expectToFit(
+    logLines({ told: executionTold([{ ...place, kind: "message", by: long, text: long }]) }, 0, 80).lines,
+    80,
+  );
+});
+
+test("a thought is dim, behind a mark, and folded to three rows that say there is more", () => {
+  const text = Array.from({ length: 9 }, (_, at) => `thought ${at}`).join("\n");
+  const folded = transcriptLines({ ...place, kind: "reasoning", text }, { width: 60, folded: true });
+  expect(folded).toHaveLength(4);
+  expect(textOf(folded)).toMatch(/^✻ thinking\n {2}thought 0/);
+  expect(textOf(folded)).toContain("more (Ctrl+O)");
+  const whole = transcriptLines({ ...place, kind: "reasoning", text }, { width: 60, folded: false });
+  expect(textOf(whole)).toContain("thought 8");
+});
+
+test("an attempt is a line across, and what a person said has their name", () => {
+  const [, line] = transcriptLines(
+    { kind: "boundary", rank: "attempt", text: "execute · attempt 2", tone: "notice" },
+    { width: 40, folded: true },
+  );
+  expect(textOf([line ?? []])).toBe(`── execute · attempt 2 ${"─".repeat(17)}`);
+  const said = transcriptLines(
+    { ...place, kind: "message", by: "ann", text: "mind the tests" },
+    { width: 40, folded: true },
+  );
+  expect(textOf(said)).toBe("❯ ann\n  mind the tests\n");
+});
+
+describe("the window over a transcript", () => {
+  const items = (count: number): TranscriptItem[] =>
+    Array.from({ length: count }, (_, at) =>
+      at % 3 === 2
+        ? call({ callId: `t1.c${at}`, output: `result ${at}` })
+        : { ...place, kind: "text", text: `line ${at}` },
+    );
+  const rowsOf = (all: readonly TranscriptItem[], width: number): readonly Line[] =>
+    all.flatMap((item) => transcriptLines(item, { width, folded: true }));
+
+  test("its rows are those of all items, whichever part is asked for, at any width", () => {
+    const all = items(40);
+    const window = createTranscriptWindow(executionOf(all));
+    fc.assert(
+      fc.property(fc.integer({ min: 5, max: 100 }), fc.nat(150), fc.nat(40), (width, from, height) => {
+        const whole = rowsOf(all, width);
+        expect(window.count(width)).toBe(whole.length);
+        expect(textOf(window.slice(from, from + height, width))).toBe(textOf(whole.slice(from, from + height)));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("it grows with its execution, and a call that is filled in changes its rows", () => {
+    const window = createTranscriptWindow();
+    const list = new GrowingList<TranscriptItem>();
+    const grown = (): ExecutionView => execution("plan", { items: list.view() });
+    for (const [at, item] of items(30).entries()) {
+      list.push(item.kind === "call" ? { ...item, state: "running" } : item);
+      window.update(grown());
+      window.count(60);
+      if (item.kind === "call") list.replace(at, item);
+      if (at % 4 === 0) list.settle((one) => one.kind !== "call" || one.state !== "running");
+      window.update(grown());
+      expect(textOf(window.slice(0, window.count(60), 60))).toBe(textOf(rowsOf([...list.view()], 60)));
+    }
+  });
+
+  test("another execution starts over", () => {
+    const window = createTranscriptWindow(executionOf(items(9)));
+    window.count(60);
+    window.update(executionOf([{ ...place, kind: "text", text: "other" }], { key: "r1:review#1" }));
+    expect(textOf(window.slice(0, 9, 60))).toBe("other\n");
+  });
+
+  test("what is folded is unfolded by item, and all at once", () => {
+    const text = Array.from({ length: 9 }, (_, at) => `thought ${at}`).join("\n");
+    const window = createTranscriptWindow(
+      executionOf([
+        { ...place, kind: "text", text: "said" },
+        { ...place, kind: "reasoning", text },
+      ]),
+    );
+    const before = window.count(60);
+    expect(window.toggle(0)).toBe(false);
+    expect(window.itemAt(window.rowOf(1, 60) + 1, 60)).toBe(1);
+    expect(window.toggle(1)).toBe(true);
+    expect(window.count(60)).toBeGreaterThan(before);
+    expect(window.toggle(1)).toBe(true);
+    expect(window.count(60)).toBe(before);
+    window.foldAll(false);
+    expect(window.count(60)).toBeGreaterThan(before);
+  });
+
+  test("a search finds the row forwards and backwards, also in what is folded, and unfolds that", () => {
+    const hidden = `${Array.from({ length: 40 }, (_, at) => `row ${at}`).join("\n")}\nthe Needle\nend`;
+    const all: TranscriptItem[] = [...items(6), { ...place, kind: "reasoning", text: hidden }, ...items(6)];
+    const window = createTranscriptWindow(executionOf(all));
+    expect(textOf(window.slice(0, 1_000, 60))).not.toContain("Needle");
+    const row = window.find("needle", 0, 60, false);
+    expect(row).toBeDefined();
+    expect(textOf(window.slice(row ?? 0, (row ?? 0) + 1, 60))).toContain("the Needle");
+    expect(window.find("needle", (row ?? 0) + 1, 60, false)).toBeUndefined();
+    expect(window.find("needle", window.count(60) - 1, 60, true)).toBe(row);
+    expect(window.find("nowhere", 0, 60, false)).toBeUndefined();
+    const first = window.find("line 0", 0, 60, false);
+    expect(first).toBe(0);
+    expect(window.find("line 0", 1, 60, false)).toBeGreaterThan(row ?? 0);
+  });
+
+  test("what streams stands below what is said, and gives way to it", () => {
+    const window = createTranscriptWindow(executionOf([{ ...place, kind: "text", text: "said" }]));
+    const before = window.count(60);
+    let text = "";
+    for (const piece of ["# Ti", "tle\n\nSome ", "**text**", " and more"]) {
+      text += piece;
+      window.update(
+        executionOf([{ ...place, kind: "text", text: "said" }], { live: { turn: 2, text, reasoning: "hm", cut: 0 } }),
+      );
+      window.count(60);
+    }
+    expect(textOf(window.slice(before, 99, 60))).toMatch(/thinking[\s\S]*Title[\s\S]*Some text and more/);
+    window.update(
+      executionOf([
+        { ...place, kind: "text", text: "said" },
+        { ...place, kind: "text", text },
+      ]),
+    );
+    expect(textOf(window.slice(0, 99, 60))).not.toContain("thinking");
+  });
+});
+
+function executionTold(items: readonly TranscriptItem[]) {
+  const told = new GrowingList<{ readonly item: TranscriptItem }>();
+  for (const item of items) told.push({ item });
+  told.settle(() => true);
+  return told.view();
+}
+
+describe("the log", () => {
+  test("prints every final thing of a run once and in order, however its records come in", async () => {
+    const { live, runId } = await play(TROUBLED);
+    const records = await readRecords(live.host, runId);
+    const printedBy = (pauses: ReadonlySet<number>): string => {
+      const reducer = createRunReducer(runId);
+      let printed = 0;
+      const lines: Line[] = [];
+      for (const [at, record] of records.entries()) {
+        reducer.record(record);
+        if (!pauses.has(at) && at < records.length - 1) continue;
+        const more = logLines(reducer.view(), printed, 70);
+        printed = more.printed;
+        lines.push(...more.lines);
+      }
+      expect(logLines(reducer.view(), printed, 70).lines).toEqual([]);
+      return textOf(lines);
+    };
+    const atOnce = printedBy(new Set());
+    fc.assert(
+      fc.property(fc.uniqueArray(fc.nat(records.length)), (pauses) => {
+        expect(printedBy(new Set(pauses))).toBe(atOnce);
+      }),
+      { numRuns: 40 },
+    );
+    for (const once of ["execute · attempt 2", "sent back: only half of it", "review · visit 2", "✔ run completed"])
+      expect(atOnce.split(once)).toHaveLength(2);
+    expect(atOnce).toContain("test │ ");
+    expect(atOnce.indexOf("goes to test, lint")).toBeLessThan(atOnce.indexOf("test │ "));
+    expect(atOnce.lastIndexOf("lint │ ")).toBeLessThan(atOnce.indexOf("── review · visit 2"));
+    expect(atOnce).toContain('"summary": "fine"');
+  });
+
+  test("never prints what can still change: a call that asks waits with all that follows it", async () => {
+    const { live, runId } = await play(ASKING, "deny");
+    const records = await readRecords(live.host, runId);
+    const asked = records.findIndex(({ events }) => events.some(({ type }) => type === "grant.requested"));
+    const reducer = createRunReducer(runId);
+    for (const record of records.slice(0, asked + 1)) reducer.record(record);
+    const before = logLines(reducer.view(), 0, 70);
+    expect(textOf(before.lines)).not.toContain("change");
+    for (const record of records.slice(asked + 1)) reducer.record(record);
+    const after = logLines(reducer.view(), before.printed, 70);
+    expect(textOf(after.lines)).toContain("change");
+    expect(textOf(after.lines)).toContain("denied by ann: not now");
+  });
+
+  test("a run that fails ends with its error", () => {
+    const told = new GrowingList<{
+      readonly item: {
+        readonly kind: "end";
+        readonly status: "failed";
+        readonly error: { code: string; message: string };
+      };
+    }>();
+    told.push({ item: { kind: "end", status: "failed", error: { code: "turn_cap", message: "no plan\nat all" } } });
+    told.settle(() => true);
+    expect(textOf(logLines(runView({ told: told.view() }), 0, 60).lines)).toBe(
+      "\n✖ run failed\n  no plan\n  at all (turn_cap)",
+    );
+  });
+
+  test("fits any terminal, whatever was said and whoever it was", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.tuple(hostileItem, hostileText), { maxLength: 4 }),
+        fc.integer({ min: 1, max: 100 }),
+        (all, width) => {
+          const told = new GrowingList<{ item: TranscriptItem; key: string; sibling: string }>();
+          for (const [item, sibling] of all) told.push({ item, key: "k", sibling });
+          told.settle(() => true);
+          expectToFit(logLines(runView({ told: told.view() }), 0, width).lines, width);
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+});
