@@ -1,0 +1,68 @@
+import type { Json } from "@sluice/core";
+import { headOf, revealed } from "./clean.ts";
+import type { Line } from "./line.ts";
+import { wrap } from "./width.ts";
+
+/** UTF-16 units of one string that are shown. */
+const LONGEST_STRING = 2_000;
+const MOST_LINES = 200;
+
+/**
+ * JSON as a person reads it, in rows of at most `width` columns: members of an object without its braces, everything unseen
+ * made visible. At most `maxLines` rows; what follows is neither looked at nor copied.
+ */
+export function jsonRows(value: Json, width: number, maxLines = MOST_LINES): readonly Line[] {
+  const rows: Line[] = [];
+  for (const line of isTree(value) ? members(value, "") : written(value, "", "")) {
+    rows.push(...wrap(line, width));
+    if (rows.length > maxLines) break;
+  }
+  if (rows.length <= maxLines) return rows;
+  // How much more there is would take looking at all of it.
+  return [...rows.slice(0, Math.max(0, maxLines - 1)), [{ text: "… more", style: "dim" }]];
+}
+
+/** A value in a few words of one line. */
+export function jsonWord(value: Json, most: number): Line {
+  if (typeof value === "string") return revealed(headOf(value, most));
+  if (!isTree(value)) return [{ text: String(value) }];
+  const count = Array.isArray(value) ? value.length : Object.keys(value).length;
+  return [{ text: Array.isArray(value) ? `[${count}]` : `{${count}}`, style: "dim" }];
+}
+
+type Tree = readonly Json[] | { readonly [key: string]: Json };
+
+function isTree(value: Json): value is Tree {
+  return typeof value === "object" && value !== null;
+}
+
+function* members(tree: Tree, indent: string): Generator<Line> {
+  if (Array.isArray(tree)) {
+    for (const item of tree) yield* written(item, indent, "- ");
+    return;
+  }
+  for (const [key, value] of Object.entries(tree)) yield* written(value, indent, `${headOf(key, LONGEST_STRING)}: `);
+}
+
+function* written(value: Json, indent: string, name: string): Generator<Line> {
+  const head: Line = [{ text: indent }, ...revealed(name, "dim")];
+  if (!isTree(value)) {
+    yield [...head, ...scalar(value)];
+    return;
+  }
+  if ((Array.isArray(value) ? value.length : Object.keys(value).length) === 0) {
+    yield [...head, { text: Array.isArray(value) ? "[]" : "{}" }];
+    return;
+  }
+  yield head;
+  yield* members(value, `${indent}  `);
+}
+
+/** Strings are quoted where they could be taken for something else. */
+function scalar(value: Exclude<Json, Tree>): Line {
+  if (typeof value !== "string") return [{ text: String(value), style: "accent" }];
+  const shown = headOf(value, LONGEST_STRING);
+  const left = value.length - shown.length;
+  const rest: Line = left === 0 ? [] : [{ text: ` … ${left} characters more`, style: "dim" }];
+  return [...revealed(JSON.stringify(shown)), ...rest];
+}
