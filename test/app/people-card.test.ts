@@ -93,6 +93,15 @@ describe("a card says", () => {
     expect(text(drawn(at).lines)).toContain("▌ ❯ answer: yes\n▌   answer: no\n▌   Decide later\n▌   Decline to answer");
   });
 
+  test("answers that differ in what cannot be seen, or only at their end, so that they differ here too", () => {
+    const long = "the same words over and over, ".repeat(4);
+    const at = deskOf(question({ enum: ["yes", "yes\u200b", `${long}here`, `${long}there`] }));
+    const shown = text(drawn(at, 60).lines);
+    expect(shown).toContain("answer: yes\n");
+    expect(shown).toContain("answer: yes·U+200B\n");
+    expect(shown).toMatch(/over, here\n[\s\S]*there\n/);
+  });
+
   test("that it waits, and how to get to it, where all was put off", () => {
     const at = deskOf(grant({ command: "ls" }));
     for (const name of ["tab", "down", "down", "enter"] as const) at.press(key(name));

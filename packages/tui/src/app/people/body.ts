@@ -5,6 +5,7 @@ import type { Line } from "../text/line.ts";
 import { changeLines, type FileNow } from "./change.ts";
 import type { DeskCard } from "./desk.ts";
 import { MOST_SHOWN, sizeOf } from "./exact.ts";
+import { choicesOf, valueText } from "./form.ts";
 import { headAndTail, quoted, sentence, verbatim } from "./verbatim.ts";
 
 /** What a card tells besides its request. Read once, before the card is first shown: what was read must not change under the eye. */
@@ -110,7 +111,17 @@ function transitionLines({ body }: OpenRequest, width: number): readonly Line[] 
 function questionLines({ body }: OpenRequest, width: number): readonly Line[] {
   const question = field(body, "question");
   const asked = typeof question === "string" ? question : JSON.stringify(question ?? null);
-  return [...quoted(headAndTail(asked, MOST_SHOWN), width), ...fieldsOf(field(body, "answer"), width)];
+  const answer = field(body, "answer");
+  return [...quoted(headAndTail(asked, MOST_SHOWN), width), ...longChoices(answer, width), ...fieldsOf(answer, width)];
+}
+
+/** Choices that do not fit the one row each has among the options. */
+function longChoices(schema: Json | undefined, width: number): readonly Line[] {
+  const texts = (choicesOf(schema) ?? []).map(valueText);
+  // What is not seen is written out, so it takes more than its length.
+  if (texts.every((text) => text.length * 2 + 12 < width)) return [];
+  const whole = texts.flatMap((text) => [...verbatim(headAndTail(text, LONGEST_PART), width)]);
+  return [...sentence("The answers there are, whole:", width, "dim"), ...whole];
 }
 
 /** What an answer in JSON has to hold. */

@@ -1,7 +1,7 @@
 import type { Json } from "@sluice/core";
 import { lineOf } from "../composer/cells.ts";
 import { layOut } from "../composer/layout.ts";
-import { cleanInline } from "../text/clean.ts";
+import { cleanInline, revealed } from "../text/clean.ts";
 import type { Line, Span, Style } from "../text/line.ts";
 import { cut, wrap } from "../text/width.ts";
 import {
@@ -13,7 +13,7 @@ import {
   type ShownLines,
   waitingCards,
 } from "./desk.ts";
-import type { Option } from "./form.ts";
+import { type Option, valueText } from "./form.ts";
 
 export interface CardSize {
   readonly width: number;
@@ -36,6 +36,8 @@ const EDGE_COLUMNS = 2;
 const WRITTEN_ROWS = 3;
 /** Rows a choice takes at most of the card's height. */
 const OPTIONS_SHARE = 0.6;
+/** UTF-16 units of a choice that are looked at; what does not fit its row stands in the body. */
+const LONGEST_LABEL = 400;
 /** Columns from which on choices are told in full. */
 const ROOMY = 48;
 
@@ -176,7 +178,11 @@ function optionLines(
     const style: Style = chosen && focused ? "selected" : focused ? "plain" : "dim";
     const more = option.kind === "approve" ? approvalNote(card, unseen, columns < ROOMY) : "";
     const note: Line = more === "" ? [] : [{ text: more, style: "notice" }];
-    return cut([{ text: `${chosen ? "❯" : " "} ${labelOf(option, card, columns < ROOMY)}`, style }, ...note], columns);
+    const label =
+      option.kind === "value"
+        ? valueLabel(option.value, style)
+        : [{ text: labelOf(option, card, columns < ROOMY), style }];
+    return cut([{ text: chosen ? "❯ " : "  ", style }, ...label, ...note], columns);
   });
 }
 
@@ -186,7 +192,7 @@ function approvalNote({ fault }: DeskCard, unseen: number, short: boolean): stri
   return unseen > 0 ? ` · ${unseen} ${unseen === 1 ? "line" : "lines"} not shown` : "";
 }
 
-function labelOf(option: Option, { request }: DeskCard, short: boolean): string {
+function labelOf(option: Exclude<Option, { readonly kind: "value" }>, { request }: DeskCard, short: boolean): string {
   const question = request.kind === "askUser" || request.kind === "humanState";
   switch (option.kind) {
     case "approve":
@@ -202,16 +208,13 @@ function labelOf(option: Option, { request }: DeskCard, short: boolean): string 
       return "Show all, or less";
     case "write":
       return "Write an answer";
-    case "value":
-      return `answer: ${valueLabel(option.value)}`;
   }
 }
 
-function valueLabel(value: Json): string {
-  if (value === true) return "yes";
-  if (value === false) return "no";
-  const text = typeof value === "string" ? value : JSON.stringify(value);
-  return cleanInline(text.slice(0, 400));
+/** Two answers that differ in what cannot be seen must not look the same. */
+function valueLabel(value: Json, style: Style): Line {
+  const text = value === true ? "yes" : value === false ? "no" : valueText(value);
+  return [{ text: "answer: ", style }, ...revealed(text, style, LONGEST_LABEL)];
 }
 
 function footLine(card: DeskCard, open: OpenCard, columns: number): Line {

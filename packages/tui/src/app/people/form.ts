@@ -44,6 +44,11 @@ export function choicesOf(schema: Json | undefined): readonly Json[] | undefined
   return listed === undefined || listed.length === 0 || listed.length > MOST_CHOICES ? undefined : listed;
 }
 
+/** A choice as text: words as they are, anything else as JSON. */
+export function valueText(value: Json): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
 function listedIn(schema: JsonObject): readonly Json[] | undefined {
   const listed = field(schema, "enum");
   if (isList(listed)) return listed;
