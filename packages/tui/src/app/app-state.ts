@@ -44,6 +44,8 @@ export interface AppState {
   readonly focus: Watched | undefined;
   readonly view: RunView | undefined;
   readonly others: readonly RunView[];
+  /** What stands there before there is a run, on a screen of its own. */
+  readonly welcome: readonly Line[];
   readonly notices: readonly Line[];
   readonly size: FrameSize;
   readonly now: number;

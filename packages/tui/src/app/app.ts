@@ -1,34 +1,26 @@
-import { isSluiceError, messageOf, SluiceError } from "@sluice/core";
+import { type Answer, isSluiceError, messageOf, SluiceError } from "@sluice/core";
 import { rootOf } from "../work/lookup.ts";
 import type { AppOptions, AppState, Quitted } from "./app-state.ts";
+import { cancelQuestion, trustQuestion } from "./asking.ts";
 import { Choices } from "./choices.ts";
 import type { Command, NoticeTone, Steering } from "./commands/command.ts";
-import { COMMANDS } from "./commands/registry.ts";
-import { createEngine, type Engine, type KnownRun, resumeLine } from "./engine.ts";
+import { COMMANDS, PLAIN_COMMANDS } from "./commands/registry.ts";
+import { createEngine, type Engine, type KnownRun } from "./engine.ts";
 import { Input } from "./input.ts";
 import { isChord, type Key } from "./keys.ts";
-import { noticeLines, promptLines } from "./notices.ts";
+import { INTERRUPTED, Leaving } from "./leaving.ts";
 import { Overlay } from "./overlay.ts";
-import type { DeskAction } from "./people/desk.ts";
+import { type DeskAction, type DeskCard, waitingCards } from "./people/desk.ts";
 import { DeskKeeper } from "./people/keeper.ts";
 import { Pulse } from "./pulse.ts";
 import { type Question, Questions } from "./question.ts";
-import { logLines } from "./runs/log.ts";
 import type { RunView } from "./runs/run-view.ts";
 import type { FrameSize } from "./screen/frame.ts";
+import { Scroll } from "./scroll.ts";
 import { commandIn, talk } from "./talk.ts";
-import { clean } from "./text/clean.ts";
-import { moreLine } from "./text/fold.ts";
 import type { Line } from "./text/line.ts";
 import type { Viewer } from "./viewer.ts";
-import { choicesOf, chosenOf, type Watched, WatchedRuns } from "./watched.ts";
-
-/** Notices on a screen of its own, where there is no scrollback to keep them. */
-const KEPT_NOTICES = 4;
-/** A second Ctrl-C within this time quits. */
-const TWICE_MS = 2_000;
-/** Rows of what had happened before a run was turned to. */
-const MOST_HISTORY = 400;
+import { choicesOf, chosenOf, WatchedRuns } from "./watched.ts";
 
 /**
  * What happens between keys, runs and the screen. It holds no rule of any run: runs are begun by the engine, seen through
@@ -36,39 +28,36 @@ const MOST_HISTORY = 400;
  */
 export class App implements Steering {
   readonly engine: Engine;
-  readonly commands: readonly Command[] = COMMANDS;
+  readonly commands: readonly Command[];
   readonly here: string;
-  readonly quitted: Promise<Quitted>;
   readonly #options: AppOptions;
   readonly #runs: WatchedRuns;
   readonly #pulse: Pulse;
+  readonly #leaving: Leaving;
+  readonly #scroll: Scroll;
   readonly #input: Input;
   readonly #choices: Choices;
   readonly #overlay = new Overlay(() => this.#runs.focus?.watch.view());
   readonly #questions = new Questions(() => this.now());
   readonly #keeper: DeskKeeper;
-  #resolveQuit: (quitted: Quitted) => void = () => undefined;
-  #notices: Line[] = [];
   #size: FrameSize;
   #busy: string | undefined;
-  #interruptedAt: number | undefined;
-  #quitting = false;
+  #lent = false;
 
   constructor(options: AppOptions) {
     const { context, flags, clock, size } = options;
     this.#options = options;
     this.#size = size;
     this.here = context.here;
+    this.#scroll = new Scroll(options.terminal, flags.fullscreen !== true);
+    this.commands = isPlain(flags) ? PLAIN_COMMANDS : COMMANDS;
     this.#pulse = new Pulse(clock, () => this.#runs.all().some(({ watch }) => watch.view().status === "running"));
-    this.quitted = new Promise((resolve) => {
-      this.#resolveQuit = resolve;
-    });
     // Everything that is said aside is said here, in whatever room of the command it was found out.
     const terminal = { ...context.terminal, err: (text: string) => this.say(text.replace(/^sluice: /, "").trimEnd()) };
     this.engine = createEngine({
       flags,
       context: { ...context, terminal },
-      askTrust: (question) => this.#askTrust(question),
+      askTrust: (question) => new Promise((resolve) => this.ask(trustQuestion(question, resolve))),
       say: (text) => this.say(text),
     });
     this.#runs = new WatchedRuns(
@@ -82,6 +71,17 @@ export class App implements Steering {
       told: (text) => this.say(text, "notice"),
       changed: () => this.#pulse.soon(),
     });
+    this.#leaving = new Leaving({
+      engine: this.engine,
+      runs: this.#runs,
+      context,
+      now: () => this.now(),
+      say: (text) => this.say(text, "notice"),
+      over: () => {
+        this.#pulse.close();
+        this.#input.close();
+      },
+    });
     this.#choices = new Choices(this.engine);
     this.#input = new Input({
       env: context.env,
@@ -90,12 +90,8 @@ export class App implements Steering {
       commands: this.commands,
       choices: (kind) => this.#choices.of(kind),
       width: () => this.#size.width,
-      submit: (text) => this.#submit(text),
-      lend: (work) => {
-        // Whoever comes back from an editor has not read the card.
-        this.#keeper.do({ kind: "hidden" });
-        return options.terminal.lend(work);
-      },
+      submit: (text) => this.submit(text),
+      lend: (work) => this.#lend(work),
       told: (text) => this.say(text, "notice"),
       changed: () => this.#pulse.now(),
     });
@@ -118,13 +114,24 @@ export class App implements Steering {
         .all()
         .filter((one) => one !== focus)
         .map(({ watch }) => watch.view()),
-      notices: this.#notices,
+      welcome: this.#scroll.welcome,
+      notices: this.#scroll.notices,
       size: this.#size,
       now: this.now(),
       flags: this.engine.flags,
       busy: this.#busy,
-      quitting: this.#quitting,
+      quitting: this.#leaving.begun,
     };
+  }
+
+  /** Says what stands at the beginning. */
+  welcome(lines: readonly Line[]): void {
+    this.#scroll.greet(lines);
+    this.#pulse.soon();
+  }
+
+  get quitted(): Promise<Quitted> {
+    return this.#leaving.quitted;
   }
 
   /** Reads what there is to complete: pipelines and runs. Asks for trust where the folder holds code. */
@@ -145,20 +152,20 @@ export class App implements Steering {
   }
 
   key(key: Key): void {
-    if (this.#quitting) return;
-    const now = this.now();
-    this.#dispatch(key, now);
-    if (this.#options.flags.fullscreen === true && key.name === "enter") this.#notices = [];
+    if (this.#leaving.begun) return;
+    this.#dispatch(key);
     this.#pulse.now();
   }
 
-  #dispatch(key: Key, now: number): void {
+  #dispatch(key: Key): void {
     if (isChord(key, "c")) {
       this.#keeper.key(key, true);
-      this.#interrupt(now);
+      // A line that was typed is emptied first.
+      if (this.#input.isEmpty) this.#leaving.interrupt();
+      else this.#input.clear();
       return;
     }
-    this.#interruptedAt = undefined;
+    this.#leaving.carryOn();
     if (this.#questions.key(key)) {
       this.#keeper.key(key, true);
       return;
@@ -188,24 +195,9 @@ export class App implements Steering {
     else if (key.name === "escape") this.#askCancel();
   }
 
-  #interrupt(now: number): void {
-    if (!this.#input.isEmpty && this.#interruptedAt === undefined) {
-      this.#input.clear();
-      return;
-    }
-    if (this.#interruptedAt !== undefined && now - this.#interruptedAt < TWICE_MS) {
-      this.quit(130);
-      return;
-    }
-    this.#interruptedAt = now;
-    const working = this.#working().length;
-    const what =
-      working === 0 ? "" : `; ${working === 1 ? "the run is" : `${working} runs are`} suspended and can be resumed`;
-    this.say(`Ctrl-C once more quits${what}`, "notice");
-  }
-
-  #submit(text: string): void {
-    this.#options.terminal.append([[], ...promptLines(text)]);
+  /** What was typed and ended with Enter. */
+  submit(text: string): void {
+    if (!isPlain(this.#options.flags)) this.#scroll.echo(text);
     const name = commandIn(text)?.name;
     void this.perform(() => talk(text, this, this.#runs.focus), name === undefined ? "" : `/${name}`);
   }
@@ -250,6 +242,10 @@ export class App implements Steering {
   }
 
   show(viewer: Viewer, onEnter?: (row: number) => void): void {
+    if (isPlain(this.#options.flags)) {
+      this.#scroll.print(viewer, this.#size.width);
+      return;
+    }
     this.#overlay.show(viewer, onEnter);
     this.#pulse.soon();
   }
@@ -267,44 +263,53 @@ export class App implements Steering {
     this.#pulse.soon();
   }
 
+  waiting(): readonly DeskCard[] {
+    return waitingCards(this.#keeper.desk);
+  }
+
+  answer(card: DeskCard, answer: Answer): void {
+    this.#keeper.answer(card, answer);
+  }
+
+  /** Answers the app's own question in words. */
+  answerQuestion(choice: number): void {
+    this.#questions.answer(choice);
+    this.#pulse.soon();
+  }
+
   ask(question: Omit<Question, "chosen" | "since">): void {
     this.#questions.ask(question);
     this.#pulse.soon();
   }
 
   say(text: string, tone: NoticeTone = "plain"): void {
-    const lines = noticeLines(text, tone);
-    this.#options.terminal.append(lines);
-    if (this.#options.flags.fullscreen === true) this.#notices = [...this.#notices, ...lines].slice(-KEPT_NOTICES);
+    this.#scroll.say(text, tone);
     this.#pulse.soon();
   }
 
   quit(exitCode = 0): void {
-    if (this.#quitting) return;
-    this.#quitting = true;
+    this.#leaving.quit(exitCode);
     this.#pulse.now();
-    void this.#leave(exitCode);
+  }
+
+  /** A signal. While another program has the terminal, its Ctrl-C reaches this process too, and is not meant for it. */
+  stopped(exitCode: number): void {
+    if (!this.#lent || exitCode !== INTERRUPTED) this.quit(exitCode);
   }
 
   now(): number {
     return this.#options.clock.now();
   }
 
-  async #leave(exitCode: number): Promise<void> {
-    const working = this.#working().map(({ run }) => run);
+  async #lend<T>(work: () => Promise<T>): Promise<T> {
+    // Whoever comes back from another program has not read the card.
+    this.#keeper.do({ kind: "hidden" });
+    this.#lent = true;
     try {
-      await this.engine.close();
-    } catch (thrown) {
-      this.say(messageOf(thrown), "bad");
+      return await this.#options.terminal.lend(work);
+    } finally {
+      this.#lent = false;
     }
-    this.#pulse.close();
-    this.#input.close();
-    this.#runs.close();
-    this.#resolveQuit({ exitCode, lines: working.map((run) => resumeLine(run, this.#options.context)) });
-  }
-
-  #working(): readonly Watched[] {
-    return this.#runs.all().filter(({ run, watch }) => run.handle !== undefined && watch.view().endedAt === undefined);
   }
 
   #runChanged(runId: string): void {
@@ -313,45 +318,18 @@ export class App implements Steering {
     this.#keeper.do({ kind: "requests", open });
     if (this.#keeper.desk.cards.length > before) this.#options.terminal.alert();
     const focus = this.#runs.focus;
-    if (focus?.run.runId === runId) this.#log(focus);
+    if (focus?.run.runId === runId) {
+      this.#scroll.log(focus, this.#size.width);
+      this.#overlay.grow();
+    }
     this.#pulse.soon();
-  }
-
-  #log(watched: Watched): void {
-    const { lines, printed } = logLines(watched.watch.view(), watched.printed, this.#size.width);
-    const most = watched.printed === 0 ? MOST_HISTORY : Number.POSITIVE_INFINITY;
-    watched.printed = printed;
-    const left = lines.length - most;
-    const shown = left > 0 ? [moreLine(left, "earlier: Ctrl+O shows a stage whole"), ...lines.slice(left)] : lines;
-    if (shown.length > 0) this.#options.terminal.append(shown);
-    this.#overlay.grow();
-  }
-
-  #askTrust(question: string): Promise<boolean> {
-    const [title = "", ...rest] = clean(question).split("\n");
-    const lines = rest.map((text): Line => [{ text }]);
-    return new Promise((resolve) => {
-      this.ask({
-        title,
-        lines,
-        choices: ["Not now: nothing of it is loaded", "Trust these files as they are now"],
-        answer: (choice) => resolve(choice === 1),
-      });
-    });
   }
 
   #askCancel(): void {
     const focus = this.#runs.focus;
     if (focus === undefined || focus.watch.view().endedAt !== undefined) return;
     const { runId } = focus.run;
-    this.ask({
-      title: `Cancel run ${runId}?`,
-      lines: [[{ text: "A cancelled run cannot be resumed. /quit suspends it instead.", style: "dim" }]],
-      choices: ["No, it goes on", "Yes, cancel it"],
-      answer: (choice) => {
-        if (choice === 1) void this.perform(() => talk(`/cancel ${runId}`, this, focus));
-      },
-    });
+    this.ask(cancelQuestion(runId, () => void this.perform(() => talk(`/cancel ${runId}`, this, focus))));
   }
 
   #lookAtNext(): void {
@@ -363,4 +341,9 @@ export class App implements Steering {
     focus.chosen = choices[(at + 1) % Math.max(1, choices.length)]?.key;
     this.#pulse.soon();
   }
+}
+
+/** In plain lines nothing is drawn over. */
+function isPlain({ screenReader }: AppOptions["flags"]): boolean {
+  return screenReader === true;
 }

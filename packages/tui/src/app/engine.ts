@@ -62,11 +62,23 @@ export function createEngine({ flags: given, context, askTrust, say }: EngineOpt
   const { here } = context;
   let flags = given;
   let projects: Projects | undefined;
+  let project: Promise<Project> | undefined;
   const hosts = new Map<string, RunHost>();
   const sessions = new Set<Session>();
   const projectsNow = (): Projects => {
     projects ??= createProjects(flags, context, askTrust);
     return projects;
+  };
+
+  /** What is said about a project is said once; one that could not be opened is tried again. */
+  const openProject = (): Promise<Project> => {
+    project ??= projectsNow()
+      .open(workspaceOf(flags, here))
+      .catch((thrown: unknown) => {
+        project = undefined;
+        throw thrown;
+      });
+    return project;
   };
 
   const hostOf = async (place: Place): Promise<RunHost> => {
@@ -114,17 +126,18 @@ export function createEngine({ flags: given, context, askTrust, say }: EngineOpt
     set: (more) => {
       flags = { ...flags, ...more };
     },
-    project: () => projectsNow().open(workspaceOf(flags, here)),
+    project: openProject,
     reload: () => {
       projects = undefined;
+      project = undefined;
     },
     start: async (pipeline, task) => {
-      const project = await projectsNow().open(workspaceOf(flags, here));
+      const opened = await openProject();
       const words = task === "" ? [] : [task];
       const input = async (said: readonly string[]): Promise<JsonObject> =>
         said.length === 0 ? {} : { task: said.join(" ") };
       const wish = pipeline === undefined ? { pipeline: task, task: [] } : { pipeline, task: words };
-      const plan = await planRun({ ...wish, flags }, project, context, input);
+      const plan = await planRun({ ...wish, flags }, opened, context, input);
       return await begin(plan, await projectsNow().place());
     },
     startDemo: () => begin(demoPlan(), placeOf({ cwd: demoFolder(false) }, here)),

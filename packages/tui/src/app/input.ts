@@ -107,7 +107,7 @@ export class Input {
   async #edit(text: string): Promise<void> {
     const { env, lend, told, changed } = this.#options;
     const edited = await lend(() => editOutside(text, env));
-    if (edited.ok) this.replace(edited.text.replace(/\n$/, ""));
+    if (edited.ok) this.replace(edited.text);
     else told(edited.fault);
     changed();
   }

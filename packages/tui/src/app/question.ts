@@ -78,6 +78,14 @@ export class Questions {
     return true;
   }
 
+  /** Answers the one that is up, in words. */
+  answer(choice: number): void {
+    const current = this.#current;
+    this.#current = undefined;
+    current?.answer(choice);
+    this.#next();
+  }
+
   #next(): void {
     if (this.#current !== undefined) return;
     const next = this.#waiting.shift();

@@ -1,6 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { sendMessage } from "@sluice/stages";
 import { whoAmI } from "../project/person.ts";
+import { startQuestion } from "./asking.ts";
 import type { Steering } from "./commands/command.ts";
 import { chosenOf, type Watched } from "./watched.ts";
 
@@ -37,13 +38,10 @@ async function say(text: string, app: Steering, focus: Watched | undefined): Pro
   }
   const { config } = await app.engine.project();
   const pipeline = config?.settings.defaultPipeline ?? USUAL_PIPELINE;
-  app.ask({
-    title: `No run is at work. Start ${pipeline} with this task?`,
-    lines: [],
-    choices: ["Not now", `Start ${pipeline}`],
-    answer: (choice) => {
-      if (choice === 1) void app.perform(async () => app.turnTo(await app.engine.start(pipeline, text)));
+  app.ask(
+    startQuestion(pipeline, (start) => {
+      if (start) void app.perform(async () => app.turnTo(await app.engine.start(pipeline, text)));
       else app.putBack(text);
-    },
-  });
+    }),
+  );
 }

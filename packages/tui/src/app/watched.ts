@@ -35,6 +35,11 @@ export class WatchedRuns {
     return [...this.#runs.values()];
   }
 
+  /** Those that work in this process. */
+  working(): readonly Watched[] {
+    return this.all().filter(({ run, watch }) => run.handle !== undefined && watch.view().endedAt === undefined);
+  }
+
   get(runId: string): Watched | undefined {
     return this.#runs.get(runId);
   }

@@ -1,5 +1,7 @@
+import type { Answer } from "@sluice/core";
 import type { CommandSpec } from "../composer/completion.ts";
 import type { Engine, KnownRun } from "../engine.ts";
+import type { DeskCard } from "../people/desk.ts";
 import type { Question } from "../question.ts";
 import type { RunView } from "../runs/run-view.ts";
 import type { Viewer } from "../viewer.ts";
@@ -30,6 +32,9 @@ export interface Steering {
   /** Opens the transcript of an execution, of the one that is looked at when omitted. */
   showTranscript(execution?: string): void;
   ask(question: Omit<Question, "chosen" | "since">): void;
+  /** What waits for an answer. */
+  waiting(): readonly DeskCard[];
+  answer(card: DeskCard, answer: Answer): void;
   say(text: string, tone?: NoticeTone): void;
   /** Does something that takes a while; what it throws is told. */
   perform(work: () => Promise<void>, what?: string): Promise<void>;

@@ -1,3 +1,4 @@
+import { answer, approve, deny } from "./answers.ts";
 import type { Command } from "./command.ts";
 import { exportRun } from "./export.ts";
 import { help, quit } from "./help.ts";
@@ -25,3 +26,6 @@ export const COMMANDS: readonly Command[] = [
   help,
   quit,
 ];
+
+/** Those that stand in for cards where none is drawn. */
+export const PLAIN_COMMANDS: readonly Command[] = [...COMMANDS, approve, deny, answer];

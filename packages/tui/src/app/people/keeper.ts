@@ -1,8 +1,8 @@
-import { messageOf, type RunHost, SluiceError } from "@sluice/core";
+import { type Answer, messageOf, type RunHost, SluiceError } from "@sluice/core";
 import { whoAmI } from "../../project/person.ts";
 import { sendAnswer } from "../../work/answering.ts";
 import type { Key } from "../keys.ts";
-import { createDesk, type Desk, type DeskAction, type DeskUpdate, wantsKeys } from "./desk.ts";
+import { createDesk, type Desk, type DeskAction, type DeskCard, type DeskUpdate, wantsKeys } from "./desk.ts";
 import { updateDesk } from "./update.ts";
 
 export interface KeeperOptions {
@@ -43,6 +43,11 @@ export class DeskKeeper {
     if (told !== undefined) this.#options.told(told);
     if (send !== undefined) void this.#send(send);
     return taken;
+  }
+
+  /** Answers a card in words, where none is drawn. */
+  answer({ key, request }: DeskCard, answer: Answer): void {
+    void this.#send({ key, request, answer });
   }
 
   async #send({ key, request, answer }: NonNullable<DeskUpdate["send"]>): Promise<void> {

@@ -3,7 +3,8 @@ import type { Cell, Painted } from "./reflow.ts";
 /** Nothing is painted, and the cursor stands where a frame would begin. */
 export const nothingPainted: Painted = { rows: [], cursor: { row: 0, column: 0 } };
 
-const eraseDown = "\x1b[J";
+/** From the second column on: tmux keeps what is erased from the first cell of the screen in its scrollback. */
+export const eraseDown = "\x1b[K\x1b[C\x1b[J\r";
 const eraseRow = "\x1b[K";
 const plain = "\x1b[m";
 // Rows end where the terminal ends: one that was made for a wider terminal must not become two.

@@ -10,7 +10,7 @@ import { rail } from "../runs/rail.ts";
 import type { ExecutionView } from "../runs/run-view.ts";
 import { cleanInline } from "../text/clean.ts";
 import type { Line, Span } from "../text/line.ts";
-import { cut } from "../text/width.ts";
+import { cut, wrap } from "../text/width.ts";
 import { Transcripts } from "../transcripts.ts";
 import { topOf, type Viewer } from "../viewer.ts";
 import { chosenOf } from "../watched.ts";
@@ -78,16 +78,20 @@ export class Draughtsman {
       if (waiting !== undefined) parts.push(fixedPart("waiting", [waiting], width));
     }
     parts.push(composerPart(state, up?.open.focused === true && card === undefined));
-    parts.push(fixedPart("status", [statusLine(state)], width));
+    parts.push(fixedPart("status", [cut(statusLine(state), width)], width));
     const frame = stack(parts, ORDER, height);
     return { ...frame, card, viewer: viewerSize };
   }
 
   /** With a scrollback only what streams now; on a screen of its own the end of the whole transcript. */
-  #main({ view, focus, size, flags }: AppState): Part {
+  #main({ view, focus, size, flags, welcome }: AppState): Part {
     const execution = view === undefined ? undefined : chosenOf(view, focus?.chosen);
-    if (execution === undefined) return { name: "main", least: 1, most: 0, lines: () => [] };
     const { width } = size;
+    if (execution === undefined) {
+      const rows = welcome.flatMap((line) => wrap(line, width));
+      const most = flags.fullscreen === true ? size.height : 0;
+      return { name: "main", least: 1, most, lines: (room) => padded(rows.slice(0, room), room) };
+    }
     if (flags.fullscreen === true) {
       const rows = this.#transcripts.rows(execution);
       const count = rows.count(width);
@@ -124,12 +128,8 @@ function padded(lines: readonly Line[], height: number): readonly Line[] {
 }
 
 function fixedPart(name: string, lines: readonly Line[], width: number): Part {
-  return {
-    name,
-    least: 1,
-    most: lines.length,
-    lines: (room) => lines.slice(-room).map((line) => cut(line, width)),
-  };
+  const rows = lines.flatMap((line) => wrap(line, width));
+  return { name, least: 1, most: rows.length, lines: (room) => rows.slice(-room) };
 }
 
 function railPart({ size, now, focus }: AppState, view: NonNullable<AppState["view"]>): Part {

@@ -6,7 +6,8 @@ import { App } from "../app.ts";
 import type { AppFlags } from "../flags.ts";
 import { greeting, modelHelp } from "../greeting.ts";
 import type { Line } from "../text/line.ts";
-import { createPalette, paint } from "../text/paint.ts";
+import { createPalette, type Palette, paint } from "../text/paint.ts";
+import { runPlain } from "./plain.ts";
 import { Screen, type SuspendTerminal } from "./screen.tsx";
 import { catchStrayOutput } from "./stray-output.ts";
 import { createSurface } from "./surface.ts";
@@ -18,32 +19,62 @@ export interface Surroundings {
   readonly stdout: NodeJS.WriteStream;
 }
 
+/** The app on a terminal. */
+interface Showing {
+  readonly app: App;
+  /** Leaves the terminal as it was found; a second call does nothing. */
+  end(): void;
+}
+
 const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 const SIGNAL_NAMES = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const BELL = "\u0007";
 
-/** Draws the app until it is quit, and leaves the terminal as it was. Returns the exit code. */
+/** Shows the app until it is quit, and leaves the terminal as it was. Returns the exit code. */
 export async function showApp(flags: AppFlags, context: CommandContext, around: Surroundings): Promise<number> {
-  const { clock, stdin, stdout } = around;
-  const fullscreen = flags.fullscreen === true;
+  const { app, end } = flags.screenReader === true ? inLines(flags, context, around) : drawn(flags, context, around);
+  const stops = SIGNAL_NAMES.map((signal) => ({ signal, stop: () => app.stopped(SIGNALS[signal]) }));
+  for (const { signal, stop } of stops) process.on(signal, stop);
+  process.on("exit", end);
+  app.welcome(greeting(ownVersion(), context.here));
+  void app.perform(async () => {
+    await app.open();
+    const help = await modelHelp(app.engine, context);
+    if (help !== undefined) app.welcome(help);
+  });
+  try {
+    const { exitCode, lines } = await app.quitted;
+    end();
+    for (const line of lines) context.terminal.out(`${line}\n`);
+    return exitCode;
+  } catch (thrown) {
+    end();
+    context.terminal.err(`sluice: ${messageOf(thrown)}\n`);
+    return 1;
+  } finally {
+    for (const { signal, stop } of stops) process.off(signal, stop);
+    process.off("exit", end);
+  }
+}
+
+/** Frames over the native scrollback, or on a screen of its own. */
+function drawn(flags: AppFlags, context: CommandContext, { clock, stdin, stdout }: Surroundings): Showing {
   const palette = createPalette({ colour: hasColour(context.env) });
-  const written = (lines: readonly Line[]): string => lines.map((line) => `${paint(line, palette)}\n`).join("");
   let suspend: SuspendTerminal | undefined;
-  let app: App | undefined;
   const stream = createTerminalStream(stdout, {
     stdin,
     clock,
-    fullscreen,
+    fullscreen: flags.fullscreen === true,
     // Nobody sees anything any more: what runs is suspended, and can be taken up elsewhere.
-    onLost: () => app?.quit(SIGNALS.SIGHUP),
+    onLost: () => app.quit(SIGNALS.SIGHUP),
   });
-  app = new App({
+  const app = new App({
     flags,
     context,
     clock,
     size: { width: stream.columns, height: stream.rows },
     terminal: {
-      append: (lines) => stream.append(written(lines)),
+      append: (lines) => stream.append(written(lines, palette)),
       alert: () => void stdout.write(BELL),
       lend: async (work) => {
         stream.release();
@@ -55,51 +86,51 @@ export async function showApp(flags: AppFlags, context: CommandContext, around: 
       },
     },
   });
-  const surface = createSurface(app, { palette, setCursor: (cell) => stream.setCursor(cell) });
   const release = catchStrayOutput((text) => app.say(text, "notice"));
-  stream.append(written(greeting(ownVersion(), context.here)));
-  const instance = render(
-    <Screen
-      surface={surface}
-      onSuspend={(given) => {
-        suspend = given;
-      }}
-    />,
-    {
-      stdout: stream,
-      stdin,
-      exitOnCtrlC: false,
-      patchConsole: false,
-      interactive: true,
-      // Whole frames: what becomes of them on the screen is the stream's.
-      debug: true,
-    },
-  );
-  const stops = SIGNAL_NAMES.map((signal) => ({ signal, stop: () => app.quit(SIGNALS[signal]) }));
-  for (const { signal, stop } of stops) process.on(signal, stop);
-  const onExit = (): void => stream.restore();
-  process.on("exit", onExit);
-  void app.perform(async () => {
-    await app.open();
-    const help = await modelHelp(app.engine, context);
-    if (help !== undefined) stream.append(written(help));
+  const surface = createSurface(app, { palette, setCursor: (cell) => stream.setCursor(cell) });
+  const onSuspend = (given: SuspendTerminal): void => {
+    suspend = given;
+  };
+  const instance = render(<Screen surface={surface} onSuspend={onSuspend} />, {
+    stdout: stream,
+    stdin,
+    exitOnCtrlC: false,
+    patchConsole: false,
+    interactive: true,
+    // Whole frames: what becomes of them on the screen is the stream's.
+    debug: true,
   });
-  try {
-    const { exitCode, lines } = await app.quitted;
-    instance.unmount();
-    release();
-    stream.restore();
-    for (const line of lines) context.terminal.out(`${line}\n`);
-    return exitCode;
-  } catch (thrown) {
-    stream.restore();
-    context.terminal.err(`sluice: ${messageOf(thrown)}\n`);
-    return 1;
-  } finally {
-    release();
-    for (const { signal, stop } of stops) process.off(signal, stop);
-    process.off("exit", onExit);
-  }
+  return {
+    app,
+    end: () => {
+      instance.unmount();
+      release();
+      stream.restore();
+    },
+  };
+}
+
+/** Lines that are written once, for whoever has the screen read out. */
+function inLines(flags: AppFlags, context: CommandContext, { clock, stdin, stdout }: Surroundings): Showing {
+  const palette = createPalette({ colour: false });
+  const width = (): number => stdout.columns || 80;
+  const print = (lines: readonly Line[]): void => void stdout.write(written(lines, palette));
+  const app = new App({
+    flags,
+    context,
+    clock,
+    size: { width: width(), height: stdout.rows || 24 },
+    terminal: {
+      append: print,
+      alert: () => void stdout.write(BELL),
+      lend: (work) => work(),
+    },
+  });
+  return { app, end: runPlain(app, { input: stdin, output: stdout, print, width }) };
+}
+
+function written(lines: readonly Line[], palette: Palette): string {
+  return lines.map((line) => `${paint(line, palette)}\n`).join("");
 }
 
 async function lent<T>(suspend: SuspendTerminal, work: () => Promise<T>): Promise<T> {

@@ -2,7 +2,7 @@ import { writeSync } from "node:fs";
 import { Writable } from "node:stream";
 import type { ReadStream, WriteStream } from "node:tty";
 import { type Clock, systemClock } from "@sluice/core";
-import { erase, nothingPainted, place, printed, repaint, up } from "./frame-bytes.ts";
+import { erase, eraseDown, nothingPainted, place, printed, repaint, up } from "./frame-bytes.ts";
 import { withCursor } from "./painted-cursor.ts";
 import { afterResize, type Cell, type CursorRule, cursorRuleOf, type Painted, rowsAt, type Size } from "./reflow.ts";
 
@@ -299,7 +299,7 @@ export class TerminalStream extends Writable {
     this.#stopResting();
     if (this.#begun && !this.#released) {
       const { above, top } = afterResize(this.#painted, this.#top, this.#actual, size, this.#rule);
-      this.#write(`${this.#fullscreen ? home : up(above)}\x1b[J`);
+      this.#write(`${this.#fullscreen ? home : up(above)}${eraseDown}`);
       this.#setTop(top);
       this.#painted = nothingPainted;
     }

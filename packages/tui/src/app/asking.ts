@@ -1,0 +1,36 @@
+import type { Question } from "./question.ts";
+import { clean } from "./text/clean.ts";
+import type { Line } from "./text/line.ts";
+
+type Asked = Omit<Question, "chosen" | "since">;
+
+/** Whether a folder's code may be loaded; `question` says what would be. */
+export function trustQuestion(question: string, answer: (trusted: boolean) => void): Asked {
+  const [title = "", ...rest] = clean(question).split("\n");
+  return {
+    title,
+    lines: rest.map((text): Line => [{ text }]),
+    choices: ["Not now: nothing of it is loaded", "Trust these files as they are now"],
+    answer: (choice) => answer(choice === 1),
+  };
+}
+
+export function cancelQuestion(runId: string, cancel: () => void): Asked {
+  return {
+    title: `Cancel run ${runId}?`,
+    lines: [[{ text: "A cancelled run cannot be resumed. /quit suspends it instead.", style: "dim" }]],
+    choices: ["No, it goes on", "Yes, cancel it"],
+    answer: (choice) => {
+      if (choice === 1) cancel();
+    },
+  };
+}
+
+export function startQuestion(pipeline: string, answer: (start: boolean) => void): Asked {
+  return {
+    title: `No run is at work. Start ${pipeline} with this task?`,
+    lines: [],
+    choices: ["Not now", `Start ${pipeline}`],
+    answer: (choice) => answer(choice === 1),
+  };
+}

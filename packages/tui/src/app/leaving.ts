@@ -1,0 +1,77 @@
+import { messageOf } from "@sluice/core";
+import type { CommandContext } from "../work/context.ts";
+import type { Quitted } from "./app-state.ts";
+import { type Engine, resumeLine } from "./engine.ts";
+import type { WatchedRuns } from "./watched.ts";
+
+/** A second Ctrl-C within this time quits. */
+const TWICE_MS = 2_000;
+/** As shells count a process that SIGINT ended. */
+export const INTERRUPTED = 130;
+
+export interface LeavingOptions {
+  readonly engine: Engine;
+  readonly runs: WatchedRuns;
+  readonly context: CommandContext;
+  readonly now: () => number;
+  readonly say: (text: string) => void;
+  /** Lets go of everything else, when nothing works any more. */
+  readonly over: () => void;
+}
+
+/** How the app is left: what runs here is suspended and can be resumed. */
+export class Leaving {
+  readonly quitted: Promise<Quitted>;
+  readonly #options: LeavingOptions;
+  #resolve: (quitted: Quitted) => void = () => undefined;
+  #interruptedAt: number | undefined;
+  #begun = false;
+
+  constructor(options: LeavingOptions) {
+    this.#options = options;
+    this.quitted = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+  }
+
+  get begun(): boolean {
+    return this.#begun;
+  }
+
+  /** Ctrl-C: the first time it asks. */
+  interrupt(): void {
+    const now = this.#options.now();
+    if (this.#interruptedAt !== undefined && now - this.#interruptedAt < TWICE_MS) {
+      this.quit(INTERRUPTED);
+      return;
+    }
+    this.#interruptedAt = now;
+    const working = this.#options.runs.working().length;
+    const runs = working === 1 ? "the run is" : `${working} runs are`;
+    this.#options.say(`Ctrl-C once more quits${working === 0 ? "" : `; ${runs} suspended and can be resumed`}`);
+  }
+
+  /** Any other key: the next Ctrl-C is a first one again. */
+  carryOn(): void {
+    this.#interruptedAt = undefined;
+  }
+
+  quit(exitCode: number): void {
+    if (this.#begun) return;
+    this.#begun = true;
+    void this.#leave(exitCode);
+  }
+
+  async #leave(exitCode: number): Promise<void> {
+    const { engine, runs, context, say, over } = this.#options;
+    const working = runs.working().map(({ run }) => run);
+    try {
+      await engine.close();
+    } catch (thrown) {
+      say(messageOf(thrown));
+    }
+    over();
+    runs.close();
+    this.#resolve({ exitCode, lines: working.map((run) => resumeLine(run, context)) });
+  }
+}

@@ -1,0 +1,67 @@
+import type { AppTerminal } from "./app-state.ts";
+import type { NoticeTone } from "./commands/command.ts";
+import { noticeLines, promptLines } from "./notices.ts";
+import { logLines } from "./runs/log.ts";
+import { moreLine } from "./text/fold.ts";
+import type { Line } from "./text/line.ts";
+import type { Viewer } from "./viewer.ts";
+import type { Watched } from "./watched.ts";
+
+/** Rows of what had happened before a run was turned to. */
+const MOST_HISTORY = 400;
+/** Notices on a screen of its own, where there is no scrollback to keep them. */
+const KEPT_NOTICES = 4;
+
+/** Everything that is written once and stays: the scrollback, or what stands in for it on a screen of its own. */
+export class Scroll {
+  readonly #terminal: Pick<AppTerminal, "append">;
+  readonly #hasScrollback: boolean;
+  #notices: readonly Line[] = [];
+  #welcome: readonly Line[] = [];
+
+  constructor(terminal: Pick<AppTerminal, "append">, hasScrollback: boolean) {
+    this.#terminal = terminal;
+    this.#hasScrollback = hasScrollback;
+  }
+
+  get notices(): readonly Line[] {
+    return this.#notices;
+  }
+
+  /** What stands there before there is a run, on a screen of its own. */
+  get welcome(): readonly Line[] {
+    return this.#welcome;
+  }
+
+  greet(lines: readonly Line[]): void {
+    this.#terminal.append(lines);
+    if (!this.#hasScrollback) this.#welcome = [...this.#welcome, ...lines];
+  }
+
+  say(text: string, tone: NoticeTone): void {
+    const lines = noticeLines(text, tone);
+    this.#terminal.append(lines);
+    if (!this.#hasScrollback) this.#notices = [...this.#notices, ...lines].slice(-KEPT_NOTICES);
+  }
+
+  /** What was submitted; what was said before has been read. */
+  echo(text: string): void {
+    this.#terminal.append([[], ...promptLines(text)]);
+    this.#notices = [];
+  }
+
+  /** What of a run became final since it was printed last. */
+  log(watched: Watched, width: number): void {
+    const { lines, printed } = logLines(watched.watch.view(), watched.printed, width);
+    const left = watched.printed === 0 ? lines.length - MOST_HISTORY : 0;
+    watched.printed = printed;
+    const shown = left > 0 ? [moreLine(left, "earlier: Ctrl+O shows a stage whole"), ...lines.slice(left)] : lines;
+    if (shown.length > 0) this.#terminal.append(shown);
+  }
+
+  /** What would be opened over the frame, where there is none. */
+  print({ title, rows, follows }: Viewer, width: number): void {
+    const first = follows ? Math.max(0, rows.count(width) - MOST_HISTORY) : 0;
+    this.#terminal.append([[{ text: title, style: "heading" }], ...rows.slice(first, first + MOST_HISTORY, width)]);
+  }
+}
