@@ -49,6 +49,21 @@ test.each([
   expect(seen.executions.map(({ live: streams }) => streams)).toEqual(seen.executions.map(() => undefined));
 });
 
+test("all states of the pipeline are there from the first record on, as they were declared", async () => {
+  const { live, runId } = await play(SMOOTH);
+  const [first, ...others] = await readRecords(live.host, runId);
+  const seen = viewOf(runId, first === undefined ? [] : [first]);
+  expect(seen.initial).toBe("plan");
+  expect(seen.states.map(({ id, kind, turnCap }) => [id, kind, turnCap])).toEqual(
+    ["plan", "execute", "test", "lint", "review"].map((id) => [id, "agent", 6]),
+  );
+  expect(viewOf(runId, [...(first === undefined ? [] : [first]), ...others]).states).toEqual(seen.states);
+  // Runs of older versions tell their states as they come to them.
+  const old = first?.events.map((event) => ({ ...event, data: { ...event.data, shape: null } })) ?? [];
+  const older = viewOf(runId, first === undefined ? [] : [{ ...first, events: old }, ...others]);
+  expect(older.states.map(({ id }) => id)).toEqual(["plan", "execute", "test", "lint", "review"]);
+});
+
 test("executions stand in the order they began, siblings in declared order before their join", async () => {
   const { live, runId } = await play(TROUBLED);
   const seen = await view(live.host, runId);

@@ -57,7 +57,7 @@ export function execution(stateId: string, more: Partial<ExecutionView> = {}): E
 }
 
 export function states(...ids: readonly string[]): readonly StateView[] {
-  return ids.map((id) => ({ id, kind: "agent", turnCap: 40, targets: [] }));
+  return ids.map((id) => ({ id, kind: "agent", turnCap: 40 }));
 }
 
 export function runView(more: Partial<RunView> = {}): RunView {

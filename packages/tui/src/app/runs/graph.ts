@@ -98,13 +98,13 @@ function boxOf({ id, execution, visits }: Stop, { initial, states }: RunView, wi
 function waysOut(place: Place, { id, execution }: Stop, stations: readonly Station[]): readonly Line[] {
   const { view, index, order } = place;
   const hops = view.path.filter((hop) => hop.from === id);
-  const targets = view.states.find((state) => state.id === id)?.targets ?? [];
+  const { targets } = view.states.find((state) => state.id === id) ?? {};
   const next = new Set(stations[index + 1] === undefined ? [] : stopsIn(stations[index + 1]).map((stop) => stop.id));
   const lines: Line[] = [];
   const forks = hops.filter((hop) => hop.choice === "fanOut");
-  const forked = new Set(forks.flatMap((hop) => hop.to));
+  const forked = new Set(forks.flatMap((hop) => [...hop.to, ...(hop.join === undefined ? [] : [hop.join])]));
   let goesOn: boolean | undefined;
-  for (const { to, taken } of waysOf(hops, targets, forked)) {
+  for (const { to, taken } of waysOf(hops, targets ?? [], forked)) {
     const at = order.get(to);
     if (next.has(to)) goesOn = (goesOn ?? false) || taken > 0;
     else lines.push(wayLine(to, taken, at !== undefined && at <= index));
@@ -115,7 +115,7 @@ function waysOut(place: Place, { id, execution }: Stop, stations: readonly Stati
     else lines.push([span("  ┗━▶ ", "accent"), span(`${hop.to.map(nameOf).join(" ∥ ")} side by side`, "accent")]);
   }
   lines.push(...endings(hops));
-  if (goesOn === undefined && targets.length === 0 && hops.length === 0 && stations.length > 1)
+  if (targets === undefined && goesOn === undefined && hops.length === 0 && stations.length > 1)
     lines.push([
       span(`  ┆ ${execution === undefined ? "its routes are not declared" : "nothing was decided yet"}`, "dim"),
     ]);

@@ -59,8 +59,13 @@ export class RunTree {
       const id = textAt(state, "id");
       if (id === "") continue;
       const turnCap = numberAt(state, "turnCap");
-      const targets = textsAt(field(state, "targets"));
-      this.#states.set(id, { id, kind: textAt(state, "kind"), targets, ...(turnCap > 0 ? { turnCap } : {}) });
+      const targets = field(state, "targets");
+      this.#states.set(id, {
+        id,
+        kind: textAt(state, "kind"),
+        ...(Array.isArray(targets) ? { targets: textsAt(targets) } : {}),
+        ...(turnCap > 0 ? { turnCap } : {}),
+      });
     }
     const initial = textAt(shape, "initial");
     if (initial !== "") this.#initial = initial;
@@ -141,8 +146,7 @@ export class RunTree {
   /** A state that the pipeline's shape does not tell of. */
   #named(id: string): void {
     if (id === "" || this.#states.has(id)) return;
-    const turnless = { id, kind: "", targets: [] };
-    this.#states.set(id, turnless);
+    this.#states.set(id, { id, kind: "" });
     this.#view = undefined;
   }
 }

@@ -49,8 +49,8 @@ export interface StateView {
   readonly kind: string;
   /** The most turns an attempt may take; absent where the kind has no turns. */
   readonly turnCap?: number;
-  /** Where its routes may go, as far as they are declared. */
-  readonly targets: readonly string[];
+  /** Where its routes may go, siblings and joins included; absent where nothing says so. */
+  readonly targets?: readonly string[];
 }
 
 export type ExecutionStatus =

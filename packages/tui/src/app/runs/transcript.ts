@@ -1,3 +1,4 @@
+import { callCard } from "../text/call-card.ts";
 import { clean, headOf, spanOf } from "../text/clean.ts";
 import { fold } from "../text/fold.ts";
 import type { Line, Style } from "../text/line.ts";
@@ -37,7 +38,7 @@ function rowsOf(item: TranscriptItem, options: ItemOptions): readonly Line[] {
     case "boundary":
       return boundaryLines(item, options.width);
     case "call":
-      return cardLines(item, options);
+      return callCard(item, options);
   }
 }
 
@@ -97,25 +98,4 @@ export function boundaryLines({ rank, text, tone }: BoundaryItem, width: number)
 
 function rest(characters: number, told: boolean): readonly Line[] {
   return characters <= 0 || told ? [] : [[span(`… ${characters} characters more`, "dim")]];
-}
-
-function saidLines(text: string, width: number): readonly Line[] {
-  return clean(headOf(text, LONGEST_TEXT))
-    .split("\n")
-    .flatMap((line) => wrap([span(line)], width));
-}
-
-function cardLines(
-  call: Extract<TranscriptItem, { readonly kind: "call" }>,
-  { width, folded }: ItemOptions,
-): readonly Line[] {
-  const { tool, summary, state, why = "", output } = call;
-  const head: Line = [
-    spanOf(summary ?? tool, "strong"),
-    span(` ${state}`, "dim"),
-    spanOf(why === "" ? "" : ` ${why}`, "dim"),
-  ];
-  const text = typeof output === "string" ? output : output === undefined ? "" : JSON.stringify(output);
-  const rows = text === "" ? [] : saidLines(headOf(text, 20_000), width);
-  return [cut(head, width), ...(folded ? fold(rows, 4, "Ctrl+O") : rows)];
 }
