@@ -6,7 +6,7 @@ import { changeLines, type FileNow } from "./change.ts";
 import type { DeskCard } from "./desk.ts";
 import { MOST_SHOWN, sizeOf } from "./exact.ts";
 import { choicesOf, valueText } from "./form.ts";
-import { headAndTail, quoted, sentence, verbatim } from "./verbatim.ts";
+import { headAndTail, labelled, quoted, sentence, verbatim } from "./verbatim.ts";
 
 /** What a card tells besides its request. Read once, before the card is first shown: what was read must not change under the eye. */
 export interface CardFacts {
@@ -49,7 +49,7 @@ function grantLines({ request }: DeskCard, facts: CardFacts, width: number): rea
     ...callLines(textAt(body, "tool"), shown, facts, width),
     ...(proposed === undefined ? [] : filledIn(proposed, width)),
     ...touched(body, width),
-    ...labelled("Why it asks: ", textAt(body, "why"), width),
+    ...reason(textAt(body, "why"), width),
     ...envelope(facts, width),
   ];
 }
@@ -82,8 +82,8 @@ function touched(body: JsonObject, width: number): readonly Line[] {
   const touches = field(body, "touches");
   if (!Array.isArray(touches)) return [];
   return touches.flatMap((touch: Json) => {
-    const verb = textAt(touch, "access") === "write" ? "It writes" : "It reads";
-    return [...sentence(`${verb}:`, width, "dim"), ...verbatim(textAt(touch, "path"), width)];
+    const verb = textAt(touch, "access") === "write" ? "It writes:" : "It reads:";
+    return labelled(verb, verbatim(textAt(touch, "path"), width), width);
   });
 }
 
@@ -101,9 +101,7 @@ function transitionLines({ body }: OpenRequest, width: number): readonly Line[] 
   return [
     ...sentence("The run would go on:", width, "dim"),
     ...verbatim(headAndTail(way, LONGEST_PART), width, "strong"),
-    ...reasons.flatMap((reason) =>
-      labelled("Why it asks: ", typeof reason === "string" ? reason : JSON.stringify(reason), width),
-    ),
+    ...reasons.flatMap((one) => reason(typeof one === "string" ? one : JSON.stringify(one), width)),
     ...restLines(isLong(rest) ? {} : rest, "with", width),
   ];
 }
@@ -155,9 +153,8 @@ function everything({ runId, requestId, openedAt, body }: OpenRequest, width: nu
   ];
 }
 
-function labelled(label: string, text: string, width: number): readonly Line[] {
-  if (text === "") return [];
-  return [...sentence(label.trimEnd(), width, "dim"), ...quoted(headAndTail(text, LONGEST_PART), width)];
+function reason(text: string, width: number): readonly Line[] {
+  return text === "" ? [] : labelled("Why it asks:", quoted(headAndTail(text, LONGEST_PART), width), width);
 }
 
 function isLong(value: Json): boolean {

@@ -54,6 +54,14 @@ export function quoted(text: string, width: number, style: Style = "plain"): rea
   });
 }
 
+/** A label of ours with what somebody else wrote: in one row where both fit, else the label above. */
+export function labelled(label: string, rows: readonly Line[], width: number): readonly Line[] {
+  const [only, ...more] = rows;
+  const head: Span = { text: `${label} `, style: "dim" };
+  if (only !== undefined && more.length === 0 && widthOf(head.text) + widthOf(only) <= width) return [[head, ...only]];
+  return [...sentence(label, width, "dim"), ...rows];
+}
+
 /** Words of ours, with names in them that are not, broken between words. */
 export function sentence(text: string, width: number, style: Style = "plain"): readonly Line[] {
   return wrap([{ text: cleanInline(text), style }], Math.max(2, width));
