@@ -1,4 +1,4 @@
-import { createInterface } from "node:readline";
+import { clearLine, createInterface, cursorTo, type Interface } from "node:readline";
 import type { App } from "../app.ts";
 import { SHORT_DIGEST } from "../commands/answers.ts";
 import { CardBodies } from "../people/bodies.ts";
@@ -10,23 +10,41 @@ import type { Line } from "../text/line.ts";
 export interface PlainOptions {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
-  readonly print: (lines: readonly Line[]) => void;
   readonly width: () => number;
+}
+
+/** Lines that are written above what is typed. */
+export interface PlainLines {
+  print(text: string): void;
+  /** Begins to read what is typed for an app. Returns how to end it. */
+  serve(app: App, print: (lines: readonly Line[]) => void): () => void;
 }
 
 const PROMPT = "sluice> ";
 
-/** The app in lines: each is written once and stays, so that a screen reader reads it as it comes. Returns how to end it. */
-export function runPlain(app: App, { input, output, print, width }: PlainOptions): () => void {
+/** The app in lines: each is written once and stays, so that a screen reader reads it as it comes. */
+export function createPlainLines({ input, output, width }: PlainOptions): PlainLines {
   const lines = createInterface({ input, output, prompt: PROMPT, terminal: true, historySize: 0 });
+  return {
+    print: (text) => {
+      // The prompt and what is typed behind it move down.
+      cursorTo(output, 0);
+      clearLine(output, 0);
+      output.write(text);
+      lines.prompt(true);
+    },
+    serve: (app, print) => serve(app, lines, { print, width }),
+  };
+}
+
+function serve(
+  app: App,
+  lines: Interface,
+  { print, width }: { readonly print: (lines: readonly Line[]) => void; readonly width: () => number },
+): () => void {
   const bodies = new CardBodies();
   const told = new Set<string>();
   let asked: Question | undefined;
-
-  const above = (more: readonly Line[]): void => {
-    print(more);
-    lines.prompt(true);
-  };
   const look = (): void => {
     const { desk, question, view, others } = app.state();
     bodies.keep(desk.cards);
@@ -35,9 +53,9 @@ export function runPlain(app: App, { input, output, print, width }: PlainOptions
       if (told.has(card.key)) continue;
       told.add(card.key);
       const run = [view, ...others].find((one) => one?.runId === card.request.runId.split("/", 1)[0]);
-      above(requestLines(card, bodies.lines(card, run, width(), true), waiting.length));
+      print(requestLines(card, bodies.lines(card, run, width(), false), waiting.length));
     }
-    if (question !== undefined && question !== asked) above(questionRows(question));
+    if (question !== undefined && question !== asked) print(questionRows(question));
     asked = question;
   };
   const unsubscribe = app.subscribe(look);

@@ -7,7 +7,7 @@ import type { AppFlags } from "../flags.ts";
 import { greeting, modelHelp } from "../greeting.ts";
 import type { Line } from "../text/line.ts";
 import { createPalette, type Palette, paint } from "../text/paint.ts";
-import { runPlain } from "./plain.ts";
+import { createPlainLines } from "./plain.ts";
 import { Screen, type SuspendTerminal } from "./screen.tsx";
 import { catchStrayOutput } from "./stray-output.ts";
 import { createSurface } from "./surface.ts";
@@ -114,7 +114,8 @@ function drawn(flags: AppFlags, context: CommandContext, { clock, stdin, stdout 
 function inLines(flags: AppFlags, context: CommandContext, { clock, stdin, stdout }: Surroundings): Showing {
   const palette = createPalette({ colour: false });
   const width = (): number => stdout.columns || 80;
-  const print = (lines: readonly Line[]): void => void stdout.write(written(lines, palette));
+  const plain = createPlainLines({ input: stdin, output: stdout, width });
+  const print = (lines: readonly Line[]): void => plain.print(written(lines, palette));
   const app = new App({
     flags,
     context,
@@ -126,7 +127,7 @@ function inLines(flags: AppFlags, context: CommandContext, { clock, stdin, stdou
       lend: (work) => work(),
     },
   });
-  return { app, end: runPlain(app, { input: stdin, output: stdout, print, width }) };
+  return { app, end: plain.serve(app, print) };
 }
 
 function written(lines: readonly Line[], palette: Palette): string {
