@@ -25,8 +25,8 @@ const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" });
 const JOINED = /[\p{Mn}\p{Me}\u1160-\u11ff\ud7b0-\ud7ff]/gu;
 /** Halves of flags are emoji too, and narrow. */
 const WIDE_EMOJI = /^(?!\p{Regional_Indicator})\p{Emoji_Presentation}$/u;
-/** What may make a character wider than its letters. */
-const EMOJI_JOINER = /\ufe0f|\u200d|\u20e3/;
+/** What may make a character wider than its letters: joiners of emoji, and letters that Korean syllables are made of. */
+const COMPOSED = /\ufe0f|\u200d|\u20e3|[\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff]/;
 const WIDE_LETTER = /[\p{Ideographic}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\u3000-\u303f\uff00-\uff60]/u;
 
 /** Columns that clean text or a line needs. Where terminals disagree it is the larger number, so that nothing runs over. */
@@ -122,7 +122,7 @@ function characterAt(text: string, at: number): { readonly end: number; readonly
     1,
     letters.reduce((sum, letter) => sum + letterWidth(letter), 0),
   );
-  const columns = EMOJI_JOINER.test(character) ? Math.max(apart, stringWidth(character)) : apart;
+  const columns = COMPOSED.test(character) ? Math.max(apart, stringWidth(character)) : apart;
   return { end: at + character.length, columns };
 }
 
@@ -168,7 +168,7 @@ function rowEnd(text: string, from: number, columns: number): number {
 /** Writing without spaces breaks anywhere, but not before a mark, a closing sign or a letter's second half. */
 function breaksBetween(text: string, at: number): boolean {
   if (text.charCodeAt(at) < 0x300 && text.charCodeAt(at - 1) < 0x300) return false;
-  if (quickWidth(text, at) === 0) return false;
+  if (aloneWidth(text.charCodeAt(at)) === 0) return false;
   return WIDE_LETTER.test(text.charAt(at)) || WIDE_LETTER.test(characterBefore(text, at));
 }
 
