@@ -97,7 +97,7 @@ test("an attempt is a line across, and what a person said has their name", () =>
     { kind: "boundary", rank: "attempt", text: "execute · attempt 2", tone: "notice" },
     { width: 40, folded: true },
   );
-  expect(textOf([line ?? []])).toBe(`── execute · attempt 2 ${"─".repeat(17)}`);
+  expect(textOf([line ?? []])).toBe("── execute · attempt 2 ──");
   const said = transcriptLines(
     { ...place, kind: "message", by: "ann", text: "mind the tests" },
     { width: 40, folded: true },

@@ -92,8 +92,8 @@ export function boundaryLines({ rank, text, tone }: BoundaryItem, width: number)
   const [sign, style] = NOTE_SIGNS[tone];
   if (rank === "note") return wrap([span(`${sign} `, style), spanOf(text, style)], width, 3);
   const title: Line = [span("── ", "dim"), spanOf(text, tone === "plain" ? "strong" : style), span(" ", "dim")];
-  const left = width - widthOf(title);
-  return [[], left > 0 ? [...title, span("─".repeat(left), "dim")] : title];
+  // No rule across: one that is as wide as the terminal becomes two rows when that gets narrower.
+  return [[], width - widthOf(title) < 2 ? title : [...title, span("──", "dim")]];
 }
 
 function rest(characters: number, told: boolean): readonly Line[] {
