@@ -113,6 +113,8 @@ describe("modules are known only where they belong", () => {
     ["packages/core/src/journal/a.ts", "node:net"],
     ["packages/core/src/journal/a.ts", "fast-check"],
     ["packages/sqlite/src/host.ts", "zod"],
+    ["packages/tui/src/app/app.ts", "ink"],
+    ["packages/tui/src/app/runs/rail.ts", "react"],
   ])("%s may not import %s", (path, specifier) => {
     expect(breachesIn(path, `import "${specifier}";`)).not.toEqual([]);
   });
@@ -121,6 +123,7 @@ describe("modules are known only where they belong", () => {
     ["packages/stages/src/models/anthropic.ts", "@ai-sdk/anthropic"],
     ["packages/stages/src/agent/turn.ts", "ai"],
     ["packages/sqlite/src/host.ts", "node:sqlite"],
+    ["packages/tui/src/app/screen/screen.tsx", "ink"],
     ["packages/core/src/gate/digest.ts", "node:crypto"],
     ["packages/core/src/definition/schema.ts", "zod/v4"],
   ])("%s may import %s", (path, specifier) => {

@@ -40,6 +40,8 @@ const confined: readonly { readonly module: RegExp; readonly only: readonly stri
     only: ["packages/stages/src/models/", "packages/stages/src/tools/mcp/", "packages/stages/src/agent/"],
   },
   { module: /^node:sqlite$/, only: ["packages/sqlite/src/"] },
+  // What the screen shows and what keys do is decided without them, and tested without a screen.
+  { module: /^(ink|react)(\/.*)?$/, only: ["packages/tui/src/app/screen/"] },
 ];
 
 /** Core decides; files, processes and the network are for those above it. */
