@@ -34,6 +34,7 @@ interface Fence {
  */
 export class MarkdownBlocks {
   #partial = "";
+  #taken = 0;
   #lines: string[] = [];
   #size = 0;
   #isList = false;
@@ -42,6 +43,11 @@ export class MarkdownBlocks {
   /** A blank line inside a list: what follows decides whether it goes on. */
   #blankLines = 0;
   #fence: Fence | undefined;
+
+  /** Lines of the text that were looked at. */
+  get taken(): number {
+    return this.#taken;
+  }
 
   /** The pieces that are final with this text. */
   *push(text: string): Generator<Piece> {
@@ -82,6 +88,7 @@ export class MarkdownBlocks {
   }
 
   *#raw(raw: string): Generator<Piece> {
+    this.#taken += 1;
     const text = clean(raw.endsWith("\r") ? raw.slice(0, -1) : raw);
     for (const line of text.split("\n")) yield* this.#line(line);
   }

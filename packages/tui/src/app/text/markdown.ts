@@ -7,16 +7,19 @@ import { wrap } from "./width.ts";
 /** Lines of a text and of what is not final of one, unless told otherwise. */
 const MOST_LINES = 2_000;
 const MOST_REST = 40;
+/** UTF-16 units of text that can make one column; what does not show costs too. */
+const UNITS_A_COLUMN = 8;
 /** UTF-16 units handed to the blocks at once: what lies behind the last line that is shown is not looked at. */
 const SLICE = 64_000;
 
-/** Markdown of a model as rows of at most `width` columns; what is more than `maxLines` is told as a number of lines. */
+/** Markdown of a model as rows of at most `width` columns; of what is more than `maxLines` about how many lines it is. */
 export function markdown(text: string, width: number, maxLines = MOST_LINES): readonly Line[] {
   const blocks = new MarkdownBlocks();
   const page = new Page(width);
   const lines: Line[] = [];
+  const most = Math.max(SLICE, maxLines * width * UNITS_A_COLUMN);
   let from = 0;
-  while (from < text.length && lines.length <= maxLines) {
+  while (from < Math.min(text.length, most) && lines.length <= maxLines) {
     const slice = text.slice(from, from + SLICE);
     from += slice.length;
     for (const piece of blocks.push(slice)) {
@@ -25,9 +28,10 @@ export function markdown(text: string, width: number, maxLines = MOST_LINES): re
     }
   }
   if (lines.length <= maxLines) for (const piece of blocks.rest()) lines.push(...page.add(piece));
-  if (lines.length <= maxLines) return lines;
+  if (lines.length <= maxLines && from >= text.length) return lines;
   const kept = lines.slice(0, Math.max(0, maxLines - 1));
-  return [...kept, moreLine(lines.length - kept.length + lineBreaks(text, from))];
+  const left = lines.length - kept.length + Math.max(0, linesIn(text) - blocks.taken);
+  return [...kept, moreLine(Math.max(1, left))];
 }
 
 export interface MarkdownStream {
@@ -93,8 +97,8 @@ class Page {
   }
 }
 
-function lineBreaks(text: string, from: number): number {
-  let count = 0;
-  for (let at = text.indexOf("\n", from); at !== -1; at = text.indexOf("\n", at + 1)) count += 1;
+function linesIn(text: string): number {
+  let count = text.endsWith("\n") ? 0 : 1;
+  for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) count += 1;
   return count;
 }
