@@ -23,11 +23,13 @@ export async function resumeOfSteps({ quick }: WorkloadOptions): Promise<Workloa
       const store = join(folder, `store-${slices}`);
       const looped = loopOf(stages + 1);
       const { runId, workCpuMs } = await leftAtWork(folder, store, looped, stages);
-      const session = benchSession(folder, { model: reviewModel(), store: sqliteStore(store) });
+      const host = sqliteStore(store);
+      const session = benchSession(folder, { model: reviewModel(), store: host });
       const before = cpuNow();
       completed(await session.resume(looped, runId));
       const resumeCpuMs = cpuNow() - before;
       await session.close();
+      await host.close();
       return { units: 3 * stages, facts: { workCpuMs, resumeCpuMs } };
     },
   };
@@ -49,12 +51,14 @@ async function leftAtWork(folder: string, store: string, looped: ReturnType<type
       });
     },
   );
-  const session = createSession({ cwd: folder, env: {}, model, store: sqliteStore(store) });
+  const host = sqliteStore(store);
+  const session = createSession({ cwd: folder, env: {}, model, store: host });
   const before = cpuNow();
   const run = session.start(looped, { task: TASK });
   await there;
   const workCpuMs = cpuNow() - before;
   await session.close();
+  await host.close();
   return { runId: run.runId, workCpuMs };
 }
 

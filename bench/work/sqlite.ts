@@ -19,7 +19,8 @@ export async function sqliteStages(options: WorkloadOptions): Promise<Workload> 
   const inMemory = await memoryStages(options);
   for (let done = 0; done < inMemory.warmUps; done += 1) await inMemory.slice();
   await inMemory.close?.();
-  const session = benchSession(folder, { model: reviewModel(), store: sqliteStore(join(folder, "store")) });
+  const host = sqliteStore(join(folder, "store"));
+  const session = benchSession(folder, { model: reviewModel(), store: host });
   return {
     warmUps: options.quick ? 1 : 20,
     slice: async () => {
@@ -28,7 +29,10 @@ export async function sqliteStages(options: WorkloadOptions): Promise<Workload> 
       const summary = await session.host.get(run.runId);
       return { units, facts: { commits: (summary?.records ?? 0) / units } };
     },
-    close: session.close,
+    close: async () => {
+      await session.close();
+      await host.close();
+    },
   };
 }
 
@@ -87,7 +91,7 @@ export async function bytesOnDisk({ quick }: WorkloadOptions): Promise<Workload>
     slice: async () => {
       slices += 1;
       const store = join(folder, `store-${slices}`);
-      const session = benchSession(folder, { model: reviewModel(), store: sqliteStore(store) });
+      const session = benchSession(folder, { model: reviewModel(), store: () => sqliteStore(store) });
       const run = session.start(loopOf(units), { task: TASK });
       completed(await run);
       const [journal] = await session.host.journal(run.runId);

@@ -35,7 +35,7 @@ const workspace = mkdtempSync(join(tmpdir(), "sluice-"));
 const file = join(workspace, "runs.jsonl");
 
 const first = openLineJournal(file);
-const asking = createSession({ model, cwd: workspace, store: createHost(first.connect()), wait: 0 });
+const asking = createSession({ model, cwd: workspace, store: () => createHost(first.connect()), wait: 0 });
 const left = await asking.run(naming, { task: "Name the release" });
 console.log("first:", left.status);
 await asking.close();
@@ -58,4 +58,5 @@ console.log(
   `${records} records, ${faults.length} faults, ${readFileSync(file, "utf8").trim().split("\n").length} lines`,
 );
 await going.close();
+await host.close(); // whoever opened it
 second.close();

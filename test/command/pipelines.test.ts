@@ -151,7 +151,7 @@ describe("sluice resume finds the pipeline again", () => {
     const session = createSession({
       model: scriptedModel(parseScript({ stages: { work: [writes, finishes()] } }, "a script"), { clock: systemClock }),
       cwd: here.folder,
-      store: sqliteStore(here.store),
+      store: () => sqliteStore(here.store),
       wait: 1,
     });
     const { runId, status } = await session.run(mine, { task: "x" });

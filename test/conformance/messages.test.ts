@@ -64,7 +64,7 @@ test("SQLite: what two other processes say to a run is read once each, in their 
   const live = (model: ResolvedModel): { readonly session: Session; readonly host: RunHost } => {
     const host = sqliteStore(folder);
     const session = createSession({ model, store: host, tools: [reader], env: {}, cwd: import.meta.dirname });
-    onTestFinished(() => session.close());
+    onTestFinished(() => host.close());
     return { session, host };
   };
   /** Answers when there is more to read than it has heard, so that it takes no more turns than there are messages. */

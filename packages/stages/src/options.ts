@@ -27,7 +27,8 @@ export interface SessionOptions {
   readonly maxParallel?: number;
   /**
    * Where runs are kept. In memory when omitted: then nothing survives the process. A function is called when the first run
-   * has passed every check, so that a run which cannot start leaves nothing behind.
+   * has passed every check, so that a run which cannot start leaves nothing behind; what it opened is closed with the session.
+   * A host may be shared by several sessions, and is closed by whoever opened it.
    */
   readonly store?: RunHost | (() => RunHost);
   /** Who can answer requests. With none, and without `wait`, whatever needs a person is denied. */

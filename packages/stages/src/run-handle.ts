@@ -54,13 +54,12 @@ export interface RunHere {
   readonly started: Promise<RunTask>;
 }
 
-/** Waits for a run, which is among the session's tasks as long as it works. */
+/** Waits for a run, and takes it from the session's tasks when it is over. */
 export async function runResult<O>(
   { host, runId, started }: RunHere,
   tasks: Map<string, RunTask>,
 ): Promise<RunResult<O>> {
   const task = await started;
-  tasks.set(runId, task);
   let settled: Awaited<RunTask["settled"]>;
   try {
     settled = await task.settled;

@@ -2,11 +2,8 @@ import { realpathSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import {
   type AgentSpec,
-  type Clock,
   checkSession,
   compileEnvelope,
-  createHost,
-  createJournalMemory,
   createRunMeter,
   createSlots,
   type Interactor,
@@ -47,6 +44,7 @@ import {
 } from "./run-start.ts";
 import { rememberedSecrets } from "./secrets.ts";
 import { sessionTools } from "./session-tools.ts";
+import { sessionClosed, sessionStore, sessionWorks } from "./session-works.ts";
 import { recordedSpending, refuseUnpriced, refuseUnpricedPast } from "./spending.ts";
 import { endSurvivors } from "./tools/process.ts";
 
@@ -68,7 +66,10 @@ export interface Session {
   resume<I, O>(pipeline: Pipeline<I, O>, runId: string, options?: ResumeOptions): RunHandle<O>;
   /** Lets somebody join who can answer requests. Returns how to leave. */
   attach(interactor: Interactor): () => void;
-  /** Suspends what runs and lets the store go. */
+  /**
+   * Suspends what runs here, ends the MCP servers, and lets the store go where the session opened it: a host that it was given
+   * is its opener's to close. Nothing can be started or resumed afterwards (Session `session_closed`).
+   */
   close(): Promise<void>;
 }
 
@@ -88,17 +89,13 @@ type SameForAll = Omit<RunDeps, "tools" | "env" | "secrets"> & Required<Pick<Run
 export function createSession(options: SessionOptions): Session {
   const clock = options.clock ?? systemClock;
   const env = options.env ?? process.env;
-  const open = storeOpener(options.store, clock);
-  let opened: RunHost | undefined;
-  const hostNow = (): RunHost => {
-    opened ??= open();
-    return opened;
-  };
+  const store = sessionStore(options.store, clock);
+  const hostNow = store.host;
   const root = workspaceRoot(options.cwd ?? process.cwd());
   const mode = options.mode ?? "ask";
   const tools = sessionTools(options, { root, clock });
   const slots = createSlots(options.maxParallel ?? 4);
-  const tasks = new Map<string, RunTask>();
+  const works = sessionWorks();
   const leftOpen = new Map<string, () => void>();
   const atWork = { count: 0, started: 0 };
   const modelOf = new WeakMap<AgentSpec, ResolvedModel>();
@@ -121,7 +118,7 @@ export function createSession(options: SessionOptions): Session {
     onLeftOpen: (request: OpenRequest) => {
       if (typeof options.wait !== "number") return;
       const suspend = (): void => {
-        const task = tasks.get(rootOf(request.runId));
+        const task = works.tasks.get(rootOf(request.runId));
         task?.suspend("waiting").catch(() => undefined); // the run's own result tells
       };
       leftOpen.set(JSON.stringify([request.runId, request.requestId]), clock.after(options.wait, suspend));
@@ -242,7 +239,9 @@ export function createSession(options: SessionOptions): Session {
     };
     const meter = createRunMeter(spec.limits, clock, { tokens: 0, workedMs: 0 });
     const program = pipelineProgram(spec, deps, meter, states);
-    return await hostNow().start({ runId, input: clean, events: [{ type: "run.started", data }], program });
+    return await works.add(() =>
+      hostNow().start({ runId, input: clean, events: [{ type: "run.started", data }], program }),
+    );
   };
 
   const takeUp = async <I, O>({ spec }: Pipeline<I, O>, runId: string, acceptChanges: boolean): Promise<RunTask> => {
@@ -258,10 +257,23 @@ export function createSession(options: SessionOptions): Session {
     refuseUnpricedPast(spec, runId, spent);
     const meter = createRunMeter(spec.limits, clock, spent);
     const program = pipelineProgram(spec, deps, meter, states);
-    return await host.resume(runId, program);
+    return await works.add(() => host.resume(runId, program));
   };
 
-  const handle = <O>(run: RunHere): RunHandle<O> => runHandle(run, runResult<O>(run, tasks));
+  const begin = (runId: string, start: () => Promise<RunTask>): RunHere => ({
+    host: hostNow,
+    runId,
+    started: works.closing() ? Promise.reject(sessionClosed()) : start(),
+  });
+  const handle = <O>(run: RunHere): RunHandle<O> => runHandle(run, runResult<O>(run, works.tasks));
+  const shutDown = async (): Promise<void> => {
+    for (const disarm of leftOpen.values()) disarm();
+    await works.suspendAll();
+    people.close();
+    await tools.close();
+    await store.close();
+  };
+  let closed: Promise<void> | undefined;
 
   return {
     get host() {
@@ -269,31 +281,23 @@ export function createSession(options: SessionOptions): Session {
     },
     start: (pipeline, input, { source = PROGRAMMATIC } = {}) => {
       const runId = newRunId();
-      return handle({ host: hostNow, runId, started: launch(pipeline, input, runId, source) });
+      return handle(begin(runId, () => launch(pipeline, input, runId, source)));
     },
     run: (pipeline, input) => {
       const runId = newRunId();
-      return runResult({ host: hostNow, runId, started: launch(pipeline, input, runId, PROGRAMMATIC) }, tasks);
+      return runResult(
+        begin(runId, () => launch(pipeline, input, runId, PROGRAMMATIC)),
+        works.tasks,
+      );
     },
     resume: (pipeline, runId, { acceptChanges = false } = {}) =>
-      handle({ host: hostNow, runId, started: takeUp(pipeline, runId, acceptChanges) }),
+      handle(begin(runId, () => takeUp(pipeline, runId, acceptChanges))),
     attach: people.attach,
-    close: async () => {
-      for (const disarm of leftOpen.values()) disarm();
-      await Promise.allSettled([...tasks.values()].map((task) => task.suspend("interrupted")));
-      people.close();
-      await tools.close();
-      await opened?.close();
-    },
+    close: () => (closed ??= shutDown()),
   };
 }
 
 const PROGRAMMATIC: PipelineSource = { kind: "programmatic" };
-
-function storeOpener(store: SessionOptions["store"], clock: Clock): () => RunHost {
-  if (typeof store === "function") return store;
-  return () => store ?? createHost(createJournalMemory().connect(), { clock });
-}
 
 function workspaceOf(root: string, { folder }: RunHost): RunDeps["workspace"] {
   return folder === undefined ? { root } : { root, store: folder };
