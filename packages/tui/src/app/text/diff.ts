@@ -72,6 +72,7 @@ function render(shown: Shown, { width, context = 3, maxLines = MOST_LINES }: Dif
     ...(added + removed === 0 ? ["no line changes"] : []),
   ];
   const lines: Line[] = [...header(shown.path, added, removed, notes, width)];
+  if (added + removed === 0) return lines.slice(0, maxLines);
   const most = shown.numbered ? Math.max(old.lines.length, now.lines.length) : 0;
   const gutter = gutterOf(most, old.lines.length > 0 && now.lines.length > 0, width);
   // One line is kept for what is said about the rest.
@@ -84,7 +85,7 @@ function render(shown: Shown, { width, context = 3, maxLines = MOST_LINES }: Dif
     if (row.kind !== "gap" && lines.length <= room) shownRows += 1;
   }
   if (lines.length <= maxLines) return lines;
-  return [...lines.slice(0, room), moreLine(lineCount(runs, context) - shownRows)];
+  return [...lines.slice(0, room), cut(moreLine(lineCount(runs, context) - shownRows), width)];
 }
 
 function header(

@@ -2,7 +2,7 @@ import { moreLine } from "./fold.ts";
 import type { Line } from "./line.ts";
 import { MarkdownBlocks, type Piece } from "./markdown-blocks.ts";
 import { codeHead, codeLines, plainLines, sourceLines } from "./markdown-render.ts";
-import { wrap } from "./width.ts";
+import { cut, wrap } from "./width.ts";
 
 /** Lines of a text and of what is not final of one, unless told otherwise. */
 const MOST_LINES = 2_000;
@@ -31,7 +31,7 @@ export function markdown(text: string, width: number, maxLines = MOST_LINES): re
   if (lines.length <= maxLines && from >= text.length) return lines;
   const kept = lines.slice(0, Math.max(0, maxLines - 1));
   const left = lines.length - kept.length + Math.max(0, linesIn(text) - blocks.taken);
-  return [...kept, moreLine(Math.max(1, left))];
+  return [...kept, cut(moreLine(Math.max(1, left)), Math.max(2, width))];
 }
 
 export interface MarkdownStream {
