@@ -5,7 +5,9 @@ import type { Line } from "../../packages/tui/src/app/text/line.ts";
 
 /** What text is made of that wants to harm a screen, and what ordinary text is made of. */
 const nasty: readonly string[] = [
-  ..."\u001b\u009b\u0000\b\r\n\t\v\f\u0007\u0085\u0090\u009c\u009d\u00ad\u202e\u2066\u200b\u200d\ufeff\u3164\u2800\u2028\u2029\u00a0\ue000\ufe0f\u0301\u20e3\u034f\u1100\u1161\u11a8\u0e33\u094d\u0915\u0937\u061c\u180e",
+  ...Array.from(
+    "\u001b\u009b\u0000\b\r\n\t\v\f\u0007\u0085\u0090\u009c\u009d\u00ad\u202e\u2066\u200b\u200d\ufeff\u3164\u2800\u2028\u2029\u00a0\ue000\ufe0f\u0301\u20e3\u034f\u1100\u1161\u11a8\u0e33\u094d\u0915\u0937\u061c\u180e",
+  ),
   "\ud83d",
   "\udc00",
   "\u{e0041}",
@@ -23,7 +25,7 @@ const nasty: readonly string[] = [
   "\u001b\\",
 ];
 const ordinary: readonly string[] = [
-  ..."aZ09 .,()[]<>*_~`|#->+:!&;\"'\\/é日本語ᄀ한😀✔─",
+  ...Array.from("aZ09 .,()[]<>*_~`|#->+:!&;\"'\\/é日本語ᄀ한😀✔─"),
   "word ",
   "long-word-without-a-break",
   "- ",
