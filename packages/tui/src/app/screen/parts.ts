@@ -234,12 +234,12 @@ function statusLine({ view, flags, others, busy, quitting, desk }: AppState): Li
   };
   if (busy !== undefined && busy !== "") add(`${cleanInline(busy)} …`, "accent");
   if (view === undefined) {
-    add(flags.model === undefined ? "" : cleanInline(flags.model));
+    add(flags.model === undefined ? "" : shortModel(flags.model));
     add(flags.mode === undefined ? "" : `mode ${flags.mode}`);
   } else {
     add(`${nameOf(view.pipeline)} ${view.runId}`);
     add(`mode ${cleanInline(view.mode)}`);
-    add(view.models.map((model) => cleanInline(model)).join(", "));
+    add(view.models.map(shortModel).join(", "));
     add(`${shortCount(tokensOf(view.usage))} tokens`);
     add(moneyOf(view.usage));
     if (view.denied > 0) add(`${view.denied} denied`, "notice");
@@ -249,4 +249,9 @@ function statusLine({ view, flags, others, busy, quitting, desk }: AppState): Li
   if (openCardOf(desk)?.open.focused === false) add("Tab to the card", "notice");
   add("/help");
   return parts;
+}
+
+/** A script or a recording by its file's name; the whole path stands where the run began. */
+function shortModel(model: string): string {
+  return cleanInline(model.replace(/^(scripted|replay):.*[\\/]/s, "$1:"));
 }

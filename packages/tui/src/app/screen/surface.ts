@@ -1,8 +1,11 @@
+import { messageOf } from "@sluice/core";
 import type { App } from "../app.ts";
 import type { Key } from "../keys.ts";
+import { spanOf } from "../text/clean.ts";
 import { type Palette, paint } from "../text/paint.ts";
+import { cut } from "../text/width.ts";
 import type { Frame, FrameSize } from "./frame.ts";
-import { Draughtsman } from "./parts.ts";
+import { Draughtsman, type Drawing } from "./parts.ts";
 
 /** What the screen draws, as text that is ready to be written, and where keys go. */
 export interface Surface {
@@ -22,16 +25,29 @@ export function createSurface(app: App, { palette, setCursor }: SurfaceOptions):
   const draughtsman = new Draughtsman();
   const listeners = new Set<() => void>();
   let rows: readonly string[] = [];
-  const draw = (): void => {
-    const { rows: lines, cursor, card, viewer } = draughtsman.draw(app.state());
-    const painted = lines.map((line) => paint(line, palette));
+  const show = (painted: readonly string[]): void => {
     if (painted.length !== rows.length || painted.some((row, at) => row !== rows[at])) rows = painted;
+    for (const listener of listeners) listener();
+  };
+  const draw = (): void => {
+    let drawing: Drawing;
+    try {
+      drawing = draughtsman.draw(app.state());
+    } catch (thrown) {
+      // The run goes on, and keys still work: what cannot be drawn must not end what is at work.
+      app.drawn({});
+      show([
+        paint(cut([spanOf(`✖ this cannot be drawn: ${messageOf(thrown)}`, "bad")], app.state().size.width), palette),
+      ]);
+      return;
+    }
+    const { rows: lines, cursor, card, viewer } = drawing;
     setCursor(cursor);
     app.drawn({
       ...(viewer === undefined ? {} : { viewer }),
       ...(card === undefined ? {} : { card: { kind: "shown", key: card.key, shown: card.shown } }),
     });
-    for (const listener of listeners) listener();
+    show(lines.map((line) => paint(line, palette)));
   };
   app.subscribe(draw);
   draw();
