@@ -1,6 +1,7 @@
 import { type Usage, usdText } from "@sluice/core";
 import { cleanInline, headOf } from "../text/clean.ts";
-import type { Span, Style } from "../text/line.ts";
+import type { Line, Span, Style } from "../text/line.ts";
+import { widthOf } from "../text/width.ts";
 import type { ExecutionStatus } from "./run-view.ts";
 
 /** How something stands, for the eye: a sign and a word, so that neither colour nor font has to tell alone. */
@@ -23,6 +24,16 @@ const MARKS: Readonly<Record<ExecutionStatus, Mark>> = {
   cancelled: { sign: "⊘", word: "cancelled", style: "dim" },
   suspended: { sign: "⏸", word: "suspended", style: "notice" },
 };
+
+/** Columns of the signs, measured once. */
+const WIDTHS: ReadonlyMap<string, number> = new Map(
+  [NOT_YET, ...Object.values(MARKS)].map(({ sign }) => [sign, widthOf(sign)]),
+);
+
+/** Columns of a line whose signs are spans of their own. */
+export function widthOfLine(line: Line): number {
+  return line.reduce((sum, { text }) => sum + (WIDTHS.get(text) ?? widthOf(text)), 0);
+}
 
 export function markOf(status: ExecutionStatus | undefined): Mark {
   return status === undefined ? NOT_YET : MARKS[status];

@@ -1,6 +1,6 @@
 import type { Line } from "../text/line.ts";
-import { cut, pad, widthOf } from "../text/width.ts";
-import { elapsed, isUnfinished, markOf, moneyOf, nameOf, shortCount, span, tokensOf } from "./marks.ts";
+import { cut, widthOf } from "../text/width.ts";
+import { elapsed, isUnfinished, markOf, moneyOf, nameOf, shortCount, span, tokensOf, widthOfLine } from "./marks.ts";
 import type { ExecutionView, RunView } from "./run-view.ts";
 import { type Station, type Stop, stationsOf } from "./stations.ts";
 
@@ -56,12 +56,19 @@ interface Drawing extends RailOptions {
   readonly near: Station | undefined;
 }
 
+/** Spans with their width, which costs more than all else here and is taken once. */
+interface Cell {
+  readonly line: Line;
+  readonly width: number;
+}
+type Fit<T> = (cells: readonly Cell[], place: number) => T | undefined;
+
 /** Stations as cells of one row each, over as many rows as there are. */
 function inRows(drawing: Drawing): readonly Line[] {
   const { stations, width, maxRows, near } = drawing;
-  const fit = (cells: readonly Line[]): readonly Line[] | undefined => {
+  const fit = (cells: readonly Cell[]): readonly Line[] | undefined => {
     const rows = rowsOf(cells, width);
-    return rows.length <= maxRows && rows.every((row) => widthOf(row) <= width) ? rows : undefined;
+    return rows.length <= maxRows && rows.every((row) => row.width <= width) ? rows.map(({ line }) => line) : undefined;
   };
   for (const detail of DETAILS) {
     const rows = fit(stations.map((station) => inline(station, detail, drawing)));
@@ -71,47 +78,42 @@ function inRows(drawing: Drawing): readonly Line[] {
     const rows = windowOf(drawing, detail, fit);
     if (rows !== undefined) return rows;
   }
-  return [inline(near, LEAST, drawing)];
+  return [inline(near, LEAST, drawing).line];
 }
 
 /** The siblings at work below each other, what comes before and after in the first row. */
 function besideFork(drawing: Drawing, stops: readonly Stop[]): readonly Line[] {
   const { stations, at, width, maxRows } = drawing;
-  const fit =
-    (detail: Detail) =>
-    (cells: readonly Line[], place: number): readonly Line[] | undefined => {
-      const block = blockOf(stops, maxRows, detail, drawing);
-      const wide = Math.max(...block.map(widthOf));
-      const left = joined(cells.slice(0, place));
-      const right = joined(cells.slice(place + 1));
-      const before: Line = left.length === 0 ? [] : [...left, span(BETWEEN, "dim")];
-      const after: Line = right.length === 0 ? [] : [span(BETWEEN, "dim"), ...right];
-      const indent = widthOf(before);
-      if (indent + wide + widthOf(after) > width) return undefined;
-      const [first = [], ...others] = block;
-      const top = after.length === 0 ? first : [...pad(first, wide), ...after];
-      return [[...before, ...top], ...others.map((line) => [span(" ".repeat(indent)), ...line])];
+  const fitTo = (detail: Detail): Fit<readonly Line[]> => {
+    const block = blockOf(stops, maxRows, detail, drawing);
+    const wide = Math.max(...block.map((cell) => cell.width));
+    return (cells, place) => {
+      const [left, right] = [cells.slice(0, place), cells.slice(place + 1)];
+      const before = left.length === 0 ? 0 : widthOfRow(left) + BETWEEN.length;
+      const after = right.length === 0 ? 0 : widthOfRow(right) + BETWEEN.length;
+      if (before + wide + after > width) return undefined;
+      return block.map(({ line, width: own }, row): Line => {
+        if (row > 0) return [span(" ".repeat(before)), ...line];
+        const start = before === 0 ? [] : [...joined(left), span(BETWEEN, "dim")];
+        const end = after === 0 ? [] : [span(" ".repeat(wide - own)), span(BETWEEN, "dim"), ...joined(right)];
+        return [...start, ...line, ...end];
+      });
     };
+  };
   for (const detail of DETAILS) {
-    const rows = fit(detail)(
-      stations.map((station) => inline(station, detail, drawing)),
-      at,
-    );
+    const cells = stations.map((station) => inline(station, detail, drawing));
+    const rows = fitTo(detail)(cells, at);
     if (rows !== undefined) return rows;
   }
   for (const detail of WINDOWS) {
-    const rows = windowOf(drawing, detail, fit(detail));
+    const rows = windowOf(drawing, detail, fitTo(detail));
     if (rows !== undefined) return rows;
   }
-  return blockOf(stops, maxRows, LEAST, drawing);
+  return blockOf(stops, maxRows, LEAST, drawing).map(({ line }) => line);
 }
 
 /** As many stations around what is at work as fit, and how many are left out on either side. */
-function windowOf<T>(
-  { stations, at, ...drawing }: Drawing,
-  detail: Detail,
-  fit: (cells: readonly Line[], place: number) => T | undefined,
-): T | undefined {
+function windowOf<T>({ stations, at, ...drawing }: Drawing, detail: Detail, fit: Fit<T>): T | undefined {
   const cells = stations.map((station) => inline(station, detail, drawing));
   const shown = (from: number, to: number): T | undefined => {
     const before = from > 0 ? [more(from)] : [];
@@ -135,53 +137,58 @@ function windowOf<T>(
 }
 
 /** Cells one after the other, a new row where one does not fit any more. */
-function rowsOf(cells: readonly Line[], width: number): readonly Line[] {
-  const rows: Line[] = [];
-  let row: Line = [];
+function rowsOf(cells: readonly Cell[], width: number): readonly Cell[] {
+  const rows: Cell[] = [];
+  let row: Cell[] = [];
   for (const cell of cells) {
-    const next = row.length === 0 ? cell : [...row, span(BETWEEN, "dim"), ...cell];
-    if (row.length > 0 && widthOf(next) > width) {
-      rows.push(row);
-      row = [span("› ", "dim"), ...cell];
-    } else row = next;
+    if (row.length > 0 && widthOfRow([...row, cell]) > width) {
+      rows.push({ line: joined(row), width: widthOfRow(row) });
+      row = [{ line: [span("› ", "dim"), ...cell.line], width: cell.width + 2 }];
+    } else row.push(cell);
   }
-  return row.length === 0 ? rows : [...rows, row];
+  return row.length === 0 ? rows : [...rows, { line: joined(row), width: widthOfRow(row) }];
 }
 
-function joined(cells: readonly Line[]): Line {
-  return cells.flatMap((cell, index) => (index === 0 ? cell : [span(BETWEEN, "dim"), ...cell]));
+function joined(cells: readonly Cell[]): Line {
+  return cells.flatMap(({ line }, index) => (index === 0 ? line : [span(BETWEEN, "dim"), ...line]));
 }
 
-function more(count: number): Line {
-  return [span(`… ${count} more`, "dim")];
+function widthOfRow(cells: readonly Cell[]): number {
+  return cells.reduce((sum, { width }) => sum + width, Math.max(0, cells.length - 1) * BETWEEN.length);
+}
+
+function cell(line: Line): Cell {
+  return { line, width: widthOfLine(line) };
+}
+
+function more(count: number): Cell {
+  return cell([span(`… ${count} more`, "dim")]);
 }
 
 type Words = Pick<RailOptions, "now" | "chosen">;
 
-function inline(station: Station | undefined, detail: Detail, words: Words): Line {
-  if (station === undefined) return [];
-  if (station.kind === "stop") return cellOf(station.stop, detail, words);
-  return station.stops.flatMap((stop, index) => [
-    ...(index === 0 ? [] : [span(" ∥ ", "dim")]),
-    ...cellOf(stop, detail, words),
-  ]);
+function inline(station: Station | undefined, detail: Detail, words: Words): Cell {
+  if (station === undefined) return cell([]);
+  if (station.kind === "stop") return cell(lineOf(station.stop, detail, words));
+  const lines = station.stops.map((stop) => lineOf(stop, detail, words));
+  return cell(lines.flatMap((line, index) => (index === 0 ? line : [span(" ∥ ", "dim"), ...line])));
 }
 
 /** Siblings below each other; those at work first where there is not room for all. */
-function blockOf(stops: readonly Stop[], rows: number, detail: Detail, words: Words): readonly Line[] {
+function blockOf(stops: readonly Stop[], rows: number, detail: Detail, words: Words): readonly Cell[] {
   const room = stops.length <= rows ? rows : rows - 1;
   const byWork = stops.toSorted((a, b) => Number(isAtWork(b)) - Number(isAtWork(a)));
   const chosen = new Set(byWork.slice(0, room));
-  const shown = stops.filter((stop) => chosen.has(stop)).map((stop) => cellOf(stop, detail, words));
+  const shown = stops.filter((stop) => chosen.has(stop)).map((stop) => cell(lineOf(stop, detail, words)));
   const left = stops.length - shown.length;
-  const lines = left === 0 ? shown : [...shown, more(left)];
-  return lines.map((line, index) => {
-    const corner = lines.length === 1 ? "╶ " : index === 0 ? "┌ " : index === lines.length - 1 ? "└ " : "├ ";
-    return [span(corner, "dim"), ...line];
+  const cells = left === 0 ? shown : [...shown, more(left)];
+  return cells.map(({ line, width }, index) => {
+    const corner = cells.length === 1 ? "╶ " : index === 0 ? "┌ " : index === cells.length - 1 ? "└ " : "├ ";
+    return { line: [span(corner, "dim"), ...line], width: width + corner.length };
   });
 }
 
-function cellOf(stop: Stop, detail: Detail, { now, chosen }: Words): Line {
+function lineOf(stop: Stop, detail: Detail, { now, chosen }: Words): Line {
   const { execution, visits, id } = stop;
   const { sign, word, style } = markOf(execution?.status);
   const isChosen = chosen !== undefined && execution?.key === chosen;
@@ -191,7 +198,8 @@ function cellOf(stop: Stop, detail: Detail, { now, chosen }: Words): Line {
   const nameStyle = isChosen ? "selected" : execution === undefined ? "dim" : isAtWork(stop) ? "strong" : "plain";
   const head: Line = [
     ...(isChosen ? [span("❯", "accent")] : []),
-    span(`${sign} `, style),
+    span(sign, style),
+    span(" "),
     ...named.map(({ text }) => span(text, nameStyle)),
   ];
   const often = visits > 1 ? [span(` ×${visits}`, "dim")] : [];

@@ -1,8 +1,10 @@
 import type { Line } from "../text/line.ts";
+import { cut } from "../text/width.ts";
 import type { Rows } from "../viewer.ts";
 import { LiveRows } from "./live-rows.ts";
+import { span } from "./marks.ts";
 import type { ExecutionView, TranscriptItem } from "./run-view.ts";
-import { isFoldable, searchable, transcriptLines } from "./transcript.ts";
+import { isFoldable, knownHeight, searchable, transcriptLines } from "./transcript.ts";
 
 /** The transcript of one execution, as rows to look through while it grows. */
 export interface TranscriptWindow extends Rows {
@@ -21,6 +23,8 @@ export interface TranscriptWindow extends Rows {
 
 /** Items whose rows are kept, so that what is looked at is not laid out again with every frame. */
 const KEPT = 200;
+/** Items of a long transcript that are looked through; what stands before them is counted in the first row. */
+const MOST_ITEMS = 5_000;
 
 export function createTranscriptWindow(execution?: ExecutionView): TranscriptWindow {
   const window = new Window();
@@ -41,7 +45,9 @@ class Window implements TranscriptWindow {
   /** Rows of each item at this width; of those without, it is not known. */
   #heights: (number | undefined)[] = [];
   /** The first row of items as far as all heights before are added up, and of the one after them. */
-  #starts: number[] = [0];
+  #starts: number[] = [];
+  /** The first item that is looked through. */
+  #first = 0;
   readonly #lines = new Map<number, readonly Line[]>();
 
   update(execution: ExecutionView): void {
@@ -63,10 +69,10 @@ class Window implements TranscriptWindow {
 
   slice(from: number, to: number, width: number): readonly Line[] {
     const height = this.#height(width);
-    const lines: Line[] = [];
     const first = Math.max(0, from);
+    const lines: Line[] = this.#first > 0 && first === 0 && to > 0 ? [cut(earlierLine(this.#first), width)] : [];
     for (let index = this.#indexAt(first); index < this.#items.length; index += 1) {
-      const start = this.#starts[index] ?? 0;
+      const start = this.#startOf(index);
       if (start >= to) break;
       const own = this.#linesOf(index);
       lines.push(...own.slice(Math.max(0, first - start), Math.max(0, to - start)));
@@ -81,7 +87,7 @@ class Window implements TranscriptWindow {
     if (wanted === "") return undefined;
     const start = Math.min(this.#indexAt(Math.max(0, from)), this.#items.length - 1);
     const step = back ? -1 : 1;
-    for (let index = start; index >= 0 && index < this.#items.length; index += step) {
+    for (let index = start; index >= this.#first && index < this.#items.length; index += step) {
       const item = this.#items[index];
       if (item === undefined || !searchable(item).toLowerCase().includes(wanted)) continue;
       const isBeyond = (row: number): boolean => (back ? row <= from : row >= from);
@@ -106,7 +112,7 @@ class Window implements TranscriptWindow {
 
   rowOf(item: number, width: number): number {
     this.#height(width);
-    return this.#starts[Math.max(0, Math.min(item, this.#items.length))] ?? 0;
+    return this.#startOf(Math.max(this.#first, Math.min(item, this.#items.length)));
   }
 
   toggle(item: number): boolean {
@@ -135,12 +141,23 @@ class Window implements TranscriptWindow {
   #height(width: number): number {
     if (width !== this.#width) this.#forgetAll();
     this.#width = width;
-    for (let index = this.#starts.length - 1; index < this.#items.length; index += 1) {
-      const rows = this.#heights[index] ?? this.#linesOf(index).length;
+    if (this.#starts.length === 0) this.#starts.push(this.#first > 0 ? 1 : 0);
+    for (let index = this.#first + this.#starts.length - 1; index < this.#items.length; index += 1) {
+      const rows = this.#heights[index] ?? this.#rowsIn(index);
       this.#heights[index] = rows;
-      this.#starts.push((this.#starts[index] ?? 0) + rows);
+      this.#starts.push(this.#startOf(index) + rows);
     }
-    return this.#starts[this.#items.length] ?? 0;
+    return this.#startOf(this.#items.length);
+  }
+
+  #startOf(index: number): number {
+    return this.#starts[index - this.#first] ?? 0;
+  }
+
+  #rowsIn(index: number): number {
+    const item = this.#items[index];
+    const known = item === undefined ? 0 : knownHeight(item, this.#isFolded(index));
+    return known ?? this.#linesOf(index).length;
   }
 
   #linesOf(index: number): readonly Line[] {
@@ -157,8 +174,7 @@ class Window implements TranscriptWindow {
 
   #liveLines(width: number): readonly Line[] {
     if (this.#live === undefined) return [];
-    if (width !== this.#width) this.#forgetAll();
-    this.#width = width;
+    this.#height(width);
     this.#liveRows ??= new LiveRows(width);
     return this.#liveRows.lines(this.#live);
   }
@@ -169,17 +185,17 @@ class Window implements TranscriptWindow {
 
   /** The item a row is in, by halving; the number of items for a row behind them. */
   #indexAt(row: number): number {
-    let [low, high] = [0, this.#items.length];
+    let [low, high] = [this.#first, this.#items.length];
     while (low < high) {
       const middle = (low + high) >> 1;
-      if ((this.#starts[middle + 1] ?? Number.POSITIVE_INFINITY) <= row) low = middle + 1;
+      if (this.#startOf(middle + 1) <= row) low = middle + 1;
       else high = middle;
     }
     return low;
   }
 
   #rowWith(index: number, wanted: string, isBeyond: (row: number) => boolean, back: boolean): number | undefined {
-    const start = this.#starts[index] ?? 0;
+    const start = this.#startOf(index);
     const rows = this.#linesOf(index).flatMap((line, at) => {
       const text = line.map((part) => part.text).join("");
       return isBeyond(start + at) && text.toLowerCase().includes(wanted) ? [start + at] : [];
@@ -189,14 +205,20 @@ class Window implements TranscriptWindow {
 
   #forget(index: number): void {
     this.#lines.delete(index);
+    if (index < this.#first) return;
     this.#heights[index] = undefined;
-    this.#starts.length = Math.min(this.#starts.length, index + 1);
+    this.#starts.length = Math.min(this.#starts.length, index - this.#first + 1);
   }
 
   #forgetAll(): void {
     this.#lines.clear();
     this.#heights = [];
-    this.#starts = [0];
+    this.#starts = [];
     this.#liveRows = undefined;
+    this.#first = Math.max(0, this.#items.length - MOST_ITEMS);
   }
+}
+
+function earlierLine(count: number): Line {
+  return [span(`… ${count} earlier things; an export has them`, "dim")];
 }

@@ -55,6 +55,13 @@ export function isFoldable({ kind }: TranscriptItem): boolean {
   return kind === "call" || kind === "reasoning";
 }
 
+/** The rows of an item where they are known without laying it out. */
+export function knownHeight(item: TranscriptItem, folded: boolean): number | undefined {
+  if (item.kind !== "call" || !folded) return undefined;
+  const { state } = item;
+  return state === "ok" || state === "proposed" || state === "running" ? 1 : undefined;
+}
+
 /** A thought behind its mark, dim; folded, its beginning. */
 export function thoughtLines(text: string, { width, folded }: ItemOptions): readonly Line[] {
   const most = folded ? FOLDED_THOUGHT + 1 : Number.POSITIVE_INFINITY;
