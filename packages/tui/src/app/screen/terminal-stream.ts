@@ -31,6 +31,7 @@ const SMALL: Size = { columns: 60, rows: 15 };
 /** A terminal that takes nothing for so long gets no more of what `restore` writes. */
 const RESTORE_PATIENCE_MS = 500;
 
+const ESC = "\x1b";
 // A terminal that knows these shows nothing of what is between them before its end; others ignore them.
 const beginUpdate = "\x1b[?2026h";
 const endUpdate = "\x1b[?2026l";
@@ -40,8 +41,7 @@ const enterAlternate = "\x1b[?1049h\x1b[H\x1b[J";
 const leaveAlternate = "\x1b[?1049l";
 const home = "\x1b[H";
 /** What Ink sends besides frames: modes set and reset, and questions. No frame consists of them alone. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control sequences begin with one
-const modes = /^(?:\x1b\[[<>=?]?[0-9;]*[hlu])+$/;
+const modes = new RegExp(`^(?:${ESC}\\[[<>=?]?[0-9;]*[hlu])+$`);
 
 /**
  * The stdout that Ink is given, with `debug: true`: so Ink writes each frame as a whole and nothing else, and what is on
@@ -70,9 +70,14 @@ export class TerminalStream extends Writable {
   #top: number | undefined = 0;
   #topAtLeast = 0;
   #frame: readonly string[] = [];
+  /** How many of its upper rows the terminal has no room for. */
+  #cut = 0;
   #cursor: Cell | undefined;
   #above: string[] = [];
+  /** The terminal is in the state that frames need. */
   #begun = false;
+  /** Something was painted. */
+  #started = false;
   #lost = false;
   #released = false;
   #kittyLevels = 0;
@@ -175,7 +180,9 @@ export class TerminalStream extends Writable {
     if (modes.test(text)) this.#setModes(text);
     else if (text !== "") {
       // The lowest rows are what is typed in; and a frame that is higher than the terminal would scroll away.
-      this.#frame = text.split("\n").slice(-this.#size.rows);
+      const rows = text.split("\n");
+      this.#cut = Math.max(0, rows.length - this.#size.rows);
+      this.#frame = rows.slice(this.#cut);
       this.#schedule();
     }
     done();
@@ -200,11 +207,18 @@ export class TerminalStream extends Writable {
   #begin(): void {
     if (this.#begun || this.#released) return;
     this.#begun = true;
-    this.#setTop(0);
-    // What is on the screen moves into the scrollback. So it is known where the frame begins, and it has all of the screen:
-    // what is typed in stays at its bottom.
     const { rows } = this.#actual;
-    this.#write(`${this.#fullscreen ? enterAlternate : "\n".repeat(rows) + up(rows)}${hideCursor}`);
+    if (this.#fullscreen) {
+      this.#setTop(0);
+      this.#write(enterAlternate);
+    } else if (!this.#started) {
+      // What is on the screen moves into the scrollback. So it is known where the frame begins, and it has all of the screen:
+      // what is typed in stays at its bottom.
+      this.#setTop(0);
+      this.#write("\n".repeat(rows) + up(rows));
+    } else this.#setTop(undefined);
+    this.#started = true;
+    this.#write(hideCursor);
   }
 
   #setTop(top: number | undefined): void {
@@ -274,8 +288,9 @@ export class TerminalStream extends Writable {
 
   #cursorCell(): Cell | undefined {
     const cell = this.#cursor;
-    if (cell === undefined || cell.row >= this.#frame.length) return undefined;
-    return { row: cell.row, column: Math.min(cell.column, this.#size.columns - 1) };
+    const row = (cell?.row ?? 0) - this.#cut;
+    if (cell === undefined || row < 0 || row >= this.#frame.length) return undefined;
+    return { row, column: Math.min(cell.column, this.#size.columns - 1) };
   }
 
   readonly #rest = (): void => {
