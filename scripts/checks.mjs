@@ -17,14 +17,16 @@ const order = [
   "conformance",
   "wire",
   "attack",
+  "app",
   "facts",
   "command",
+  "terminal",
   "examples",
   "docs",
   "packages",
 ];
 /** The folders whose tests start the built command. */
-const onBuild = new Set(["facts", "command", "examples", "docs", "packages"]);
+const onBuild = new Set(["facts", "command", "terminal", "examples", "docs", "packages"]);
 
 const checks = [
   { name: "types", run: () => runTool("typescript/bin/tsc", ["-b"]) },

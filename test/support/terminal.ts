@@ -1,10 +1,9 @@
 import { type IPty, spawn } from "@lydell/node-pty";
-import * as xterm from "@xterm/headless";
+import xterm from "@xterm/headless";
 import { createBytes, type TerminalBytes } from "./terminal-bytes.ts";
 import { type KeyName, keyBytes } from "./terminal-keys.ts";
 
-// What a bundler calls the default export holds the module where Node finds no names in it.
-const { Terminal } = "default" in xterm ? (xterm.default as typeof xterm) : xterm;
+const { Terminal } = xterm;
 
 /** A screen that does not change to what is awaited for so long hangs. */
 const PATIENCE_MS = 40_000;

@@ -1,4 +1,4 @@
-import * as xterm from "@xterm/headless";
+import xterm from "@xterm/headless";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
@@ -12,7 +12,7 @@ import {
 } from "../../packages/tui/src/app/screen/frame-bytes.ts";
 import { afterResize, type Painted, rowsAt, type Size } from "../../packages/tui/src/app/screen/reflow.ts";
 
-const { Terminal } = "default" in xterm ? (xterm.default as typeof xterm) : xterm;
+const { Terminal } = xterm;
 
 /** A terminal that reads what is written at once. */
 function createScreen({ columns, rows }: Size) {
