@@ -30,10 +30,10 @@ test("every state stands in the rail with its sign, and the one at work with all
 
 test("a row without room leaves out what is far from what is at work, and says how much", () => {
   const twelve = runView({
-    states: states(...[..."abcdefghijkl"].map((letter) => `state-${letter}`)),
-    executions: [..."abcdef"].map((letter, at) =>
-      execution(`state-${letter}`, { status: at === 5 ? "waiting" : "completed" }),
-    ),
+    states: states(..."a b c d e f g h i j k l".split(" ").map((letter) => `state-${letter}`)),
+    executions: "a b c d e f"
+      .split(" ")
+      .map((letter, at) => execution(`state-${letter}`, { status: at === 5 ? "waiting" : "completed" })),
   });
   const two = drawn(twelve, 80, 2);
   for (const letter of "abcdefghijkl") expect(two).toContain(`state-${letter}`);
@@ -65,7 +65,7 @@ test("siblings stand below each other, between what came before and their join",
 });
 
 test("more siblings than rows: those at work are shown, the others counted", () => {
-  const ids = [..."abcdef"].map((letter) => `check-${letter}`);
+  const ids = "a b c d e f".split(" ").map((letter) => `check-${letter}`);
   const many = runView({
     states: states("start", ...ids, "join"),
     forks: [{ runId: "r1", fork: "fan-1", siblings: ids, join: "join", joined: false }],

@@ -143,6 +143,19 @@ describe("the window over a transcript", () => {
     }
   });
 
+  test("of a very long transcript the end is looked through, and the first row says how much stands before it", () => {
+    const all = Array.from({ length: 5_200 }, (_, at) =>
+      call({ callId: `t1.c${at}`, input: { file_path: `f${at}.ts` } }),
+    );
+    const window = createTranscriptWindow(executionOf(all));
+    expect(window.count(60)).toBe(5_001);
+    expect(textOf(window.slice(0, 2, 60))).toMatch(/^… 200 earlier things.*\n✔ Read f200\.ts/);
+    expect(textOf(window.slice(4_999, 5_001, 60))).toMatch(/f5198\.ts.*\n.*f5199\.ts/);
+    expect(window.find("f4000.ts", 0, 60, false)).toBe(3_801);
+    expect(window.find("f100.ts", 5_000, 60, true)).toBeUndefined();
+    expect(window.itemAt(3_801, 60)).toBe(4_000);
+  });
+
   test("another execution starts over", () => {
     const window = createTranscriptWindow(executionOf(items(9)));
     window.count(60);
@@ -259,6 +272,23 @@ describe("the log", () => {
     const after = logLines(reducer.view(), before.printed, 70);
     expect(textOf(after.lines)).toContain("change");
     expect(textOf(after.lines)).toContain("denied by ann: not now");
+  });
+
+  test("of a run that had a long life before, the last part is printed, and after that everything", () => {
+    const told = new GrowingList<{ readonly item: TranscriptItem }>();
+    const add = (count: number): void => {
+      for (let at = 0; at < count; at += 1)
+        told.push({ item: { kind: "boundary", rank: "note", text: `note ${told.length}`, tone: "plain" } });
+      told.settle(() => true);
+    };
+    add(1_000);
+    const first = logLines(runView({ told: told.view() }), 0, 60);
+    expect(first.lines).toHaveLength(301);
+    expect(textOf(first.lines)).toMatch(/^… 700 earlier things.*\n· note 700\n/);
+    add(1_000);
+    const more = logLines(runView({ told: told.view() }), first.printed, 60);
+    expect(more.lines).toHaveLength(1_000);
+    expect(textOf(more.lines)).toMatch(/^· note 1000\n/);
   });
 
   test("a run that fails ends with its error", () => {

@@ -1,4 +1,4 @@
-import { field, isJsonObject, type Json, type JsonObject, type SluiceEvent } from "@sluice/core";
+import { field, type Json, type JsonObject, type SluiceEvent } from "@sluice/core";
 import { numberAt, textAt, usageAt } from "./fields.ts";
 import { count, milliseconds, oneLine, spending } from "./words.ts";
 
@@ -146,6 +146,8 @@ export function auditWords({ type, data, attempt }: SluiceEvent): readonly [what
       return ["granted", `${text("requestId")} is used up`];
     case "completion.accepted":
       return ["accepted", text("callId")];
+    case "message.received":
+      return ["hears", `${text("by")}: ${text("text")}`];
     case "context.changed":
       return ["context", plainText(field(data, "patch"))];
     default:
@@ -168,5 +170,5 @@ function issuesOf(data: Json): string {
 
 function plainText(value: Json | undefined): string {
   if (typeof value === "string") return value;
-  return isJsonObject(value) || Array.isArray(value) ? JSON.stringify(value) : String(value ?? null);
+  return JSON.stringify(value ?? null);
 }

@@ -125,6 +125,8 @@ export class ExecutionBook {
       case "stage.exit":
         if (textAt(data, "phase") === "left") this.#left(event, at);
         break;
+      default:
+        break;
     }
     const boundary = boundaryOf(event, said);
     if (boundary !== undefined) this.#items.push(boundary);

@@ -8,6 +8,8 @@ import { transcriptLines } from "./transcript.ts";
 
 /** Rows of an output at a run's end; `/show` has the rest. */
 const END_ROWS = 40;
+/** Things of an earlier life that are printed. */
+const MOST_PAST = 300;
 /** UTF-16 units of it that are laid out. */
 const LONGEST_END = 20_000;
 const WIDEST_NAME = 16;
@@ -22,11 +24,14 @@ export interface Logged {
 
 /**
  * What stands below each other in the terminal as a run goes on: everything that became final since `printed` things of
- * `view.told` were printed, each once and never anything that can still change.
+ * `view.told` were printed, each once and never anything that can still change. Of a run that had a long life before it was
+ * looked at, the last part.
  */
 export function logLines({ told }: Pick<RunView, "told">, printed: number, width: number): Logged {
   const lines: Line[] = [];
-  for (let index = Math.max(0, printed); index < told.length; index += 1) {
+  const skipped = printed > 0 ? 0 : Math.max(0, told.length - MOST_PAST);
+  if (skipped > 0) lines.push(cut([span(`… ${skipped} earlier things; the transcripts have them`, "dim")], width));
+  for (let index = Math.max(printed, skipped); index < told.length; index += 1) {
     const one = told.at(index);
     if (one !== undefined) lines.push(...toldLines(one, Math.max(1, width)));
   }

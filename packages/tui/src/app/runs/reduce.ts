@@ -211,6 +211,8 @@ class Reducer implements RunReducer {
       case "limit.reached":
         this.#head.limit(event);
         break;
+      default:
+        break;
     }
     return undefined;
   }
