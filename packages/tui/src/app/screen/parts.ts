@@ -105,9 +105,10 @@ export class Draughtsman {
     const lines = this.#liveLines(execution, width);
     return {
       name: "main",
-      least: 2,
-      most: Math.min(LIVE_ROWS, lines.length),
-      lines: (room) => [...lines.slice(0, 1), ...lines.slice(1).slice(-(room - 1))],
+      least: 3,
+      most: lines.length === 0 ? 0 : Math.min(LIVE_ROWS, lines.length + 1),
+      // A row between it and the rail, where there is one to spare.
+      lines: (room) => [...lines.slice(0, 1), ...lines.slice(1).slice(-(room - 2)), []],
     };
   }
 
@@ -237,8 +238,8 @@ function statusLine({ view, flags, others, busy, quitting, desk }: AppState): Li
     add(flags.model === undefined ? "" : shortModel(flags.model));
     add(flags.mode === undefined ? "" : `mode ${flags.mode}`);
   } else {
-    add(`${nameOf(view.pipeline)} ${view.runId}`);
-    add(`mode ${cleanInline(view.mode)}`);
+    add(`${nameOf(view.pipeline)} ${view.runId}`.trim());
+    add(view.mode === "" ? "" : `mode ${cleanInline(view.mode)}`);
     add(view.models.map(shortModel).join(", "));
     add(`${shortCount(tokensOf(view.usage))} tokens`);
     add(moneyOf(view.usage));
