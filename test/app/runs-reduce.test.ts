@@ -1,4 +1,5 @@
 import type { RunHost, SluiceEvent } from "@sluice/core";
+import { sendMessage } from "@sluice/stages";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createRunReducer, type ReadRecord } from "../../packages/tui/src/app/runs/reduce.ts";
@@ -145,6 +146,20 @@ test("a call that asks waits for a person, with the reason, until it is answered
     state: "refused",
     why: expect.stringContaining("denied by ann: not now"),
   });
+});
+
+test("what a person said to a run stands where its model heard it", async () => {
+  const { live, handle } = begin(ASKING);
+  const { runId } = handle;
+  await eventually(async () => (await live.host.requests(runId).catch(() => [])).length > 0);
+  await sendMessage(live.host, runId, "mind the \u001b[31mtests", "ann");
+  await answerAll(live, runId, { kind: "deny" });
+  await eventually(async () => (await live.host.requests(runId)).length === 2);
+  const items = [...((await view(live.host, runId)).executions[1]?.items ?? [])];
+  const heard = items.findIndex(({ kind }) => kind === "message");
+  expect(items[heard]).toMatchObject({ kind: "message", by: "ann", turn: 2 });
+  expect(items[heard + 1]).toMatchObject({ kind: "call", tool: "submit_work" });
+  await handle.cancel("enough");
 });
 
 test("a request that was answered and is not taken up yet is nobody's to answer any more", async () => {
