@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from "../base/clock.ts";
 import { messageOf, SluiceError } from "../base/errors.ts";
+import { deepFreeze, type Json } from "../base/json.ts";
 import { createChanges, OneAtATime, type Report } from "./changes.ts";
 import { followEvents } from "./follow.ts";
 import { LIFE, NO_ORDINAL } from "./life.ts";
@@ -67,12 +68,13 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     const inputText = jsonText(input, "the run's input");
     const start = startOf(runId, incarnation());
     const commit = draftCommit(start, startRecord(inputText, events), clock);
-    // The row and the program each have a copy of their own: no caller can change what was recorded.
-    const seed = { runId, rootId: runId, createdAt: clock.now(), input: JSON.parse(inputText) };
+    // A copy that nobody can change, neither the caller nor the program: it is what was recorded.
+    const own: Json = deepFreeze(JSON.parse(inputText));
+    const seed = { runId, rootId: runId, createdAt: clock.now(), input: own };
     try {
       const epoch = await store.create(seed, commit);
-      const at = { ...start, epoch, seq: 1, head: commit.record.hash };
-      return begin(at, { past: NO_PAST, input: JSON.parse(inputText) }, program);
+      const at = { runId, epoch, incarnation: start.incarnation, seq: 1, head: commit.record.hash };
+      return begin(at, { past: NO_PAST, input: own }, program);
     } catch (thrown) {
       // It may be there all the same: then it waits to be resumed.
       await giveBack(runId);

@@ -24,8 +24,8 @@ export interface TreeOfRun {
   onSignal(listener: () => void): () => void;
   emit(chunk: LiveChunk): void;
   heard(): boolean;
-  /** Work that goes on after its step; the tree stays owned until it settles. Not bound: steps hand it to tools. */
-  readonly hold: (work: Promise<unknown>) => void;
+  /** Work that goes on after its step; the tree stays owned until it settles. */
+  hold(work: Promise<unknown>): void;
   /** Starts a child that was never started, or takes up one that was; `fresh` says that none of this fork was. */
   openChild(parent: RunAtWork, stepId: string, child: ChildRun, fresh: boolean): Promise<ChildTask | EndedChild>;
   /** Ends a child that does not work here, and everything below it, as cancelled, without running their code. */

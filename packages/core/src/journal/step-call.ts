@@ -82,7 +82,6 @@ type StepOfCall = Pick<FunctionStep<Json>, "around" | "graceMs" | "signals">;
 /** What a step's function is given. When the run has to stop, its signal aborts after the grace, and it is given up. */
 class CallAtWork implements StepCall, ControlListener {
   readonly opened?: NonNullable<StepCall["opened"]>;
-  readonly hold: StepCall["hold"];
   readonly #step: StepOfCall;
   #events: EventDraft[] | undefined;
   #controller: AbortController | undefined;
@@ -93,17 +92,20 @@ class CallAtWork implements StepCall, ControlListener {
 
   constructor(step: StepOfCall, opened: StepCall["opened"]) {
     if (opened !== undefined) this.opened = opened;
-    this.hold = step.around.tree.hold;
     this.#step = step;
     this.#aborted = step.around.control.cancelled;
   }
 
-  /** Bound when asked for: a call that waits for a model holds no function of its own for it. */
+  // Bound when asked for: a call that waits for a model holds no functions of its own.
   get event(): StepCall["event"] {
     return (draft) => {
       this.#events ??= [];
       this.#events.push(draft);
     };
+  }
+
+  get hold(): StepCall["hold"] {
+    return (work) => this.#step.around.tree.hold(work);
   }
 
   get events(): readonly EventDraft[] {

@@ -31,7 +31,7 @@ export interface Step<V, T> {
   check?(known: JournalRecord | undefined): void;
   /** The value to record; not asked for on replay. `fresh` says that no earlier process began this step. */
   make(opened: StepCall["opened"], fresh: boolean): Promise<V> | V;
-  /** Lets go of what `make` needed, however that ended. */
+  /** Lets go of what `make` needed, however that ended. May be called again. */
   close?(): void;
   /** Events of the record that holds the value. */
   events(value: V): readonly EventDraft[];
@@ -222,16 +222,13 @@ export class ProgramRunner implements StepRunner, Inbox {
       }
       const earlier = known?.open;
       const opened = earlier === undefined ? step.open && (await this.#announce(ordinal, step)) : readOpened(earlier);
-      let made: V;
-      try {
-        made = await step.make(opened, earlier === undefined);
-      } finally {
-        step.close?.();
-      }
+      const made = await step.make(opened, earlier === undefined);
+      step.close?.();
       const { text, value } = recorded(made, `the value of step ${stepId}`);
       await this.#append({ ordinal, stepId, phase: "done", value: text, events: step.events(value) });
       return step.hand(value);
     } catch (thrown) {
+      step.close?.();
       this.#fail(thrown);
       throw thrown;
     } finally {
@@ -272,7 +269,8 @@ export class ProgramRunner implements StepRunner, Inbox {
     const value = intent === undefined ? "" : jsonText(intent, `the intent of step ${stepId}`);
     await this.#append({ ordinal, stepId, phase: "open", value, events });
     if (control.stopped !== undefined) throw control.stopped;
-    return { incarnation: at.incarnation, ...(intent === undefined ? {} : { intent }) };
+    const { incarnation } = at;
+    return intent === undefined ? { incarnation } : { incarnation, intent };
   }
 
   #append(record: RecordDraft): Promise<void> | void {

@@ -29,9 +29,7 @@ const MOMENT_MS = 40;
 
 /** A root run at work in this host: works on it until it ends, is suspended or cannot go on here, and then gives it up. */
 export class HostTask implements RunTask, ChangeListener, Looker {
-  readonly runId: string;
   readonly settled: Promise<TaskEnd>;
-  readonly waits = false;
   readonly #host: TaskHost;
   readonly #tree: Tree;
   readonly #at: RunPosition;
@@ -43,10 +41,17 @@ export class HostTask implements RunTask, ChangeListener, Looker {
     this.#host = host;
     this.#tree = tree;
     this.#at = at;
-    this.runId = tree.rootId;
-    this.settled = this.#finish(past, input);
+    this.settled = this.#work(past, input);
     // Whoever never looks at a run that cannot go on must not bring the process down; whoever does still sees the rejection.
     this.settled.catch(ignore);
+  }
+
+  get runId(): string {
+    return this.#tree.rootId;
+  }
+
+  get waits(): boolean {
+    return false;
   }
 
   async suspend(reason: SuspendReason): Promise<void> {
@@ -72,17 +77,20 @@ export class HostTask implements RunTask, ChangeListener, Looker {
     this.#looking.ask();
   }
 
-  async #finish(past: Past, input: Json): Promise<TaskEnd> {
-    let outcome: TaskEnd | Fault;
+  #work(past: Past, input: Json): Promise<TaskEnd> {
+    const failed = async (thrown: unknown): Promise<TaskEnd> => this.#finish(await this.#stopped(thrown));
     try {
       this.#host.changes.add(this);
       // What was asked for before this was listening.
       this.#looking.ask();
-      const { status, value } = await this.#tree.work(this.#at, past, input);
-      outcome = { end: { status, value } };
     } catch (thrown) {
-      outcome = await this.#stopped(thrown);
+      return failed(thrown);
     }
+    const work = this.#tree.work(this.#at, past, input);
+    return work.then(({ status, value }) => this.#finish({ end: { status, value } }), failed);
+  }
+
+  async #finish(outcome: TaskEnd | Fault): Promise<TaskEnd> {
     this.#host.changes.drop(this);
     this.#over = true;
     const closed = await this.#letGo("end" in outcome);

@@ -111,14 +111,14 @@ export class Tree implements TreeOfRun {
     return () => this.#liveListeners?.delete(listener);
   }
 
-  readonly hold = (work: Promise<unknown>): void => {
+  hold(work: Promise<unknown>): void {
     this.#holds ??= new Set();
     this.#holds.add(work);
     const drop = (): void => {
       this.#holds?.delete(work);
     };
     work.then(drop, drop);
-  };
+  }
 
   /** Work that was given up and goes on; undefined when there is none. */
   held(): Promise<void> | undefined {

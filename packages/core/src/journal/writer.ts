@@ -69,7 +69,8 @@ export function createIncarnations(): () => string {
   let stays = 0;
   return () => {
     stays += 1;
-    return `${process}-${stays.toString(36)}`;
+    // Joined, not added: every record names it, and a sum of texts is kept as its parts.
+    return [process, stays.toString(36)].join("-");
   };
 }
 

@@ -31,12 +31,11 @@ export class Act implements BusyListener {
 
   /** What the executor comes to. Undefined when the run was cancelled before, a rejection when it has to stop here. */
   work(): Promise<ActOutcome | undefined> {
-    const { execution, journal } = this.#attempt;
-    journal.note("stage.act", ENTERED);
+    this.#attempt.journal.note("stage.act", ENTERED);
     return new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
-      const act = execution.executor.act(this.#init, this.#open.scope);
+      const act = this.#attempt.execution.executor.act(this.#init, this.#open.scope);
       act.then(
         (acted) => this.#settle(acted),
         (thrown: unknown) => this.#fail(thrown),

@@ -3,12 +3,13 @@ import type { StageContext } from "../definition/types.ts";
 import type { Denied } from "./calls.ts";
 import { stageContext } from "./context.ts";
 import type { Execution } from "./execution.ts";
-import type { Limits } from "./limits.ts";
-import type { Place } from "./place.ts";
+import { ExecutionLimits, type Limits } from "./limits.ts";
+import { Place } from "./place.ts";
 import { AttemptJournal } from "./scoped-steps.ts";
+import { Stopwatch } from "./stopwatch.ts";
 
 /** What the attempts of one execution share. */
-export interface Attempts {
+interface Attempts {
   readonly execution: Execution;
   /** `plan#1` */
   readonly executionId: string;
@@ -16,6 +17,20 @@ export interface Attempts {
   readonly place: Place;
   /** Takes the calls that were refused. */
   readonly denied: Denied[];
+}
+
+/** The first attempt of an execution. */
+export function firstAttempt(execution: Execution): Attempt {
+  const { state, steps, deps, meter, stateId, visit } = execution;
+  const watch = new Stopwatch(deps.clock);
+  const all: Attempts = {
+    execution,
+    executionId: `${stateId}#${visit}`,
+    limits: new ExecutionLimits(state.limits ?? {}, meter, deps.clock, watch),
+    place: new Place(deps.slots, watch, meter.work, steps.signal),
+    denied: [],
+  };
+  return new Attempt(all, 1);
 }
 
 /** One attempt, as its phases see it. */
@@ -41,6 +56,11 @@ export class Attempt implements Attempts {
     this.number = number;
     this.feedback = feedback;
     this.journal = new AttemptJournal(execution.steps, executionId, number);
+  }
+
+  /** The attempt after this one. */
+  next(feedback: string): Attempt {
+    return new Attempt(this, this.number + 1, feedback);
   }
 
   /** The frozen context: one for as long as setup is the same. */

@@ -5,17 +5,15 @@ import type { Envelope } from "../gate/envelope.ts";
 import type { StepRunner } from "../journal/seam.ts";
 import type { NextDecision } from "../routing/next.ts";
 import { Act } from "./act.ts";
-import { Attempt, type Attempts } from "./attempt.ts";
+import { type Attempt, firstAttempt } from "./attempt.ts";
 import type { Denied } from "./calls.ts";
 import type { Entry, RunState } from "./context.ts";
 import type { RunDeps } from "./deps.ts";
 import { type Entered, enter, outOf, passGate } from "./enter.ts";
 import type { ActOutcome, Offer, StateExecutor } from "./executor.ts";
 import { type Counted, leave } from "./leave.ts";
-import { ExecutionLimits, type RunMeter } from "./limits.ts";
+import type { RunMeter } from "./limits.ts";
 import { cancelReason } from "./over.ts";
-import { Place } from "./place.ts";
-import { Stopwatch } from "./stopwatch.ts";
 import { addUsage, NO_USAGE } from "./usage.ts";
 
 /** One entry into one state. */
@@ -46,43 +44,29 @@ export interface ExecutionEnd {
 
 /** Runs a state to its result: attempts of Setup, Init, CheckGate, Act, Assert; then Exit and Next, once. */
 export async function execute(execution: Execution): Promise<ExecutionEnd> {
-  const { turnsBefore } = execution;
-  const all = attemptsOf(execution);
   const maxAttempts = execution.state.retryPolicy?.maxAttempts ?? 3;
+  let attempt = firstAttempt(execution);
+  const { place, denied } = attempt;
   let counted: Counted | undefined;
-  let feedback: string | undefined;
   try {
-    for (let number = 1; ; number += 1) {
-      await all.place.take();
-      const attempt = new Attempt(all, number, feedback);
+    for (;;) {
+      await place.take();
       const entered = await enter(attempt);
       counted ??= { turns: 0, usage: NO_USAGE, startedAt: entered.at };
       const ctx = attempt.contextWith(entered.kind === "ready" ? entered.setup : null);
-      const begun = await begin(attempt, entered, ctx, turnsBefore + counted.turns);
+      const begun = await begin(attempt, entered, ctx, execution.turnsBefore + counted.turns);
       const outcome = begun instanceof Act ? await begun.end(await begun.work()) : begun;
       if (outcome !== "skipped") counted = plus(counted, outcome);
-      const left = await leave(attempt, ctx, outcome, counted, number < maxAttempts);
+      const left = await leave(attempt, ctx, outcome, counted, attempt.number < maxAttempts);
       if (left.kind === "left") {
-        if (!execution.routed && left.result.status === "failed") all.place.leaveLast();
-        return { result: left.result, next: left.next ?? undefined, denied: all.denied };
+        if (!execution.routed && left.result.status === "failed") place.leaveLast();
+        return { result: left.result, next: left.next ?? undefined, denied };
       }
-      feedback = left.feedback;
+      attempt = attempt.next(left.feedback);
     }
   } finally {
-    all.place.leave();
+    place.leave();
   }
-}
-
-function attemptsOf(execution: Execution): Attempts {
-  const { state, steps, deps, meter, stateId, visit } = execution;
-  const watch = new Stopwatch(deps.clock);
-  return {
-    execution,
-    executionId: `${stateId}#${visit}`,
-    limits: new ExecutionLimits(state.limits ?? {}, meter, deps.clock, watch),
-    place: new Place(deps.slots, [watch, meter.work], steps.signal),
-    denied: [],
-  };
 }
 
 function plus(counted: Counted, { turns, usage }: ActOutcome): Counted {

@@ -27,7 +27,7 @@ interface Account {
 /** What a run has spent, over all its states and children: shared by everything below one root. */
 export interface RunMeter {
   readonly limits: RunLimits;
-  readonly ledger: Ledger;
+  readonly ledger: Ledger | undefined;
   readonly work: Stopwatch;
 }
 
@@ -36,10 +36,12 @@ export function createRunMeter(
   clock: Clock,
   spent: Spending & { readonly workedMs: number },
 ): RunMeter {
-  return { limits, ledger: createLedger(spent), work: new Stopwatch(clock, spent.workedMs) };
+  return { limits, ledger: createLedger(limits, spent), work: new Stopwatch(clock, spent.workedMs) };
 }
 
-function createLedger({ tokens, costUsd = 0 }: Spending): Ledger {
+/** Undefined where no cap would be compared with it. */
+function createLedger({ maxTokens, maxCostUsd }: StateLimits, { tokens, costUsd = 0 }: Spending): Ledger | undefined {
+  if (maxTokens === undefined && maxCostUsd === undefined) return undefined;
   return {
     tokens: { spent: tokens, reserved: 0, unknown: false },
     money: { spent: nanoUsd(costUsd), reserved: 0, unknown: false },
@@ -97,11 +99,10 @@ export type Worked = {
 
 /** The limits of one execution; `own` counts its time. */
 export class ExecutionLimits implements Limits {
-  readonly capped: boolean;
   readonly #clock: Clock;
   readonly #run: RunMeter;
   readonly #own: Stopwatch;
-  /** The state's own account; undefined when it has no cap that would be compared with it. */
+  /** The state's own. */
   readonly #ledger: Ledger | undefined;
   readonly #caps: readonly Cap[];
   readonly #clocks: readonly TimeCap[];
@@ -114,17 +115,16 @@ export class ExecutionLimits implements Limits {
     this.#clock = clock;
     this.#run = run;
     this.#own = own;
-    const ledger = state.maxTokens === undefined && state.maxCostUsd === undefined ? undefined : createLedger(NOTHING);
-    this.#ledger = ledger;
-    this.#caps = together(
-      ledger === undefined ? NONE : capsOf("state", state, ledger),
-      capsOf("run", run.limits, run.ledger),
-    );
+    this.#ledger = createLedger(state, NOTHING);
+    this.#caps = together(capsOf("state", state, this.#ledger), capsOf("run", run.limits, run.ledger));
     this.#clocks = together(
       timeCap("state", state.timeoutMs, () => this.#stateMs()),
       timeCap("run", run.limits.timeoutMs, () => run.work.ms()),
     );
-    this.capped = this.#caps.length > 0;
+  }
+
+  get capped(): boolean {
+    return this.#caps.length > 0;
   }
 
   reserve(asked: Spending): ReturnType<Limits["reserve"]> {
@@ -133,7 +133,7 @@ export class ExecutionLimits implements Limits {
     const { tokens } = asked;
     const money = nanoUsd(asked.costUsd ?? 0);
     const run = this.#run.ledger;
-    const ledgers = this.#ledger === undefined ? [run] : [this.#ledger, run];
+    const ledgers = [this.#ledger, run].filter((ledger) => ledger !== undefined);
     for (const ledger of ledgers) {
       ledger.tokens.reserved += tokens;
       ledger.money.reserved += money;
@@ -149,7 +149,7 @@ export class ExecutionLimits implements Limits {
           ledger.money.reserved -= money;
         }
         // The state's own account is kept by `spent`, which is told on replay too.
-        spend(run, used);
+        if (run !== undefined) spend(run, used);
       },
     };
   }
@@ -238,8 +238,9 @@ function together<T>(some: readonly T[], more: readonly T[]): readonly T[] {
   return some.length === 0 ? more : more.length === 0 ? some : [...some, ...more];
 }
 
-function capsOf(whose: Whose, limits: StateLimits, { tokens, money }: Ledger): readonly Cap[] {
-  return together(tokenCap(whose, limits.maxTokens, tokens), moneyCap(whose, limits.maxCostUsd, money));
+function capsOf(whose: Whose, { maxTokens, maxCostUsd }: StateLimits, ledger: Ledger | undefined): readonly Cap[] {
+  if (ledger === undefined) return NONE;
+  return together(tokenCap(whose, maxTokens, ledger.tokens), moneyCap(whose, maxCostUsd, ledger.money));
 }
 
 function tokenCap(whose: Whose, max: number | undefined, account: Account): readonly Cap[] {

@@ -1,16 +1,18 @@
 import type { Slot, Slots } from "./slots.ts";
 import type { Stopwatch } from "./stopwatch.ts";
 
-/** One execution's place among the session's stages at work. Its clocks run while it holds the place. */
+/** One execution's place among the session's stages at work. Its clock and its run's go while it holds the place. */
 export class Place {
   readonly #slots: Slots;
-  readonly #clocks: readonly Stopwatch[];
+  readonly #own: Stopwatch;
+  readonly #run: Stopwatch;
   readonly #signal: AbortSignal;
   #slot: Slot | undefined;
 
-  constructor(slots: Slots, clocks: readonly Stopwatch[], signal: AbortSignal) {
+  constructor(slots: Slots, own: Stopwatch, run: Stopwatch, signal: AbortSignal) {
     this.#slots = slots;
-    this.#clocks = clocks;
+    this.#own = own;
+    this.#run = run;
     this.#signal = signal;
   }
 
@@ -18,7 +20,9 @@ export class Place {
     if (this.#slot !== undefined) return;
     this.#slot = await this.#slots.take(this.#signal);
     // A cancelled execution gets no place, and needs none to be taken down.
-    if (this.#slot !== undefined) for (const clock of this.#clocks) clock.start();
+    if (this.#slot === undefined) return;
+    this.#own.start();
+    this.#run.start();
   }
 
   /** Waits for people, timers and joins happen without the place and outside every timeout. */
@@ -41,7 +45,9 @@ export class Place {
 
   #giveUp(): Slot | undefined {
     const held = this.#slot;
-    if (held !== undefined) for (const clock of this.#clocks) clock.stop();
+    if (held === undefined) return undefined;
+    this.#own.stop();
+    this.#run.stop();
     this.#slot = undefined;
     return held;
   }

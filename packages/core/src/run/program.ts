@@ -52,11 +52,10 @@ interface RunOf extends Pick<Execution, "spec" | "deps" | "meter"> {
   readonly states: PreparedStates;
 }
 
-/** Where a run stands between two states. */
-interface Walk {
+/** Where a run stands between two states, and what it has added up. */
+interface Walk extends RunAccount {
   readonly of: RunOf;
   readonly steps: StepRunner;
-  readonly account: RunAccount;
   readonly seen: Map<string, Seen>;
   run: RunState;
   /** Routes taken. */
@@ -81,14 +80,16 @@ async function runRoutes(of: RunOf, steps: StepRunner, runInput: Json): Promise<
   const walk: Walk = {
     of,
     steps,
-    account: { stages: [], denied: [], usage: NO_USAGE },
+    stages: [],
+    denied: [],
+    usage: NO_USAGE,
     seen: new Map(),
     run: { runInput, upstream: {}, context: spec.context },
     hops: 0,
     forks: 0,
   };
   const first = await initialInput(spec, steps, runInput);
-  if (!first.ok) return endOf(walk.account, { kind: "fail", code: "input_invalid", reason: first.reason }, []);
+  if (!first.ok) return endOf(walk, { kind: "fail", code: "input_invalid", reason: first.reason }, []);
   let at: At = { state: spec.initial, input: first.input };
   for (;;) {
     const execution = entryTo(walk, at);
@@ -129,23 +130,22 @@ function entryTo(walk: Walk, { state, input }: At): Execution | Ending {
  * failed is asked about again, as a failure.
  */
 async function follow(walk: Walk, execution: Execution, ended: ExecutionEnd): Promise<Step> {
-  const { account } = walk;
   const { stateId } = execution;
   let { result, next } = ended;
   addTo(walk, stateId, ended);
-  if (result.status === "cancelled") return { end: endOf(account, { kind: "cancel", reason: result.reason }, []) };
+  if (result.status === "cancelled") return { end: endOf(walk, { kind: "cancel", reason: result.reason }, []) };
   if (result.status === "completed") {
     walk.run = { ...walk.run, upstream: { ...walk.run.upstream, [stateId]: result.output } };
   }
   for (;;) {
     if (next === undefined) {
       const reason = `state ${stateId} ended without a choice`;
-      return { end: endOf(account, { kind: "fail", reason }, []) };
+      return { end: endOf(walk, { kind: "fail", reason }, []) };
     }
     const { choice } = next;
     // An end that was decided stands, whatever came after the decision.
     if (choice.kind !== "to" && choice.kind !== "fanOut") {
-      return { end: endOf(account, choice, [], next.by === "default" ? result : undefined) };
+      return { end: endOf(walk, choice, [], next.by === "default" ? result : undefined) };
     }
     walk.hops += 1;
     if (choice.kind === "to") {
@@ -182,9 +182,9 @@ async function throughFork(walk: Walk, choice: ForkChoice): Promise<(Forked & { 
   return cancelledEnd(walk) ?? { ...forked, fork };
 }
 
-function cancelledEnd({ steps, account }: Walk): Ending | undefined {
-  const reason = cancelReason(steps.signal);
-  return reason === undefined ? undefined : { end: endOf(account, { kind: "cancel", reason }, []) };
+function cancelledEnd(walk: Walk): Ending | undefined {
+  const reason = cancelReason(walk.steps.signal);
+  return reason === undefined ? undefined : { end: endOf(walk, { kind: "cancel", reason }, []) };
 }
 
 /** Counts an entry; the end of the run when a cap says so. Caps are failures, never silent successes. */
@@ -205,10 +205,10 @@ function seenOf({ seen }: Walk, state: string): Seen {
   return known;
 }
 
-function overLimit({ account }: Walk, limit: "maxHops" | "maxVisits", message: string): Ending {
+function overLimit(walk: Walk, limit: "maxHops" | "maxVisits", message: string): Ending {
   const code = limit === "maxHops" ? "limit_hops" : "limit_visits";
   const reached = { type: "limit.reached", data: { limit, message } } as const;
-  return { end: endOf(account, { kind: "fail", reason: message, code }, [reached]) };
+  return { end: endOf(walk, { kind: "fail", reason: message, code }, [reached]) };
 }
 
 /** One sibling: one state, no choice of its own; its result is its run's end. */
@@ -285,9 +285,8 @@ function executionOf(
 }
 
 function addTo(walk: Walk, state: string, ended: ExecutionEnd): void {
-  const { account } = walk;
   seenOf(walk, state).turns += ended.result.turns;
-  account.stages.push(ended.result);
-  account.denied.push(...ended.denied);
-  account.usage = addUsage(account.usage, ended.result.usage);
+  walk.stages.push(ended.result);
+  walk.denied.push(...ended.denied);
+  walk.usage = addUsage(walk.usage, ended.result.usage);
 }

@@ -133,14 +133,16 @@ class AttemptScope implements ActScope {
 
 /** The attempt's steps, for as long as its scope is open. */
 class StepsInScope implements ScopedSteps {
-  readonly incarnation: string;
   readonly #open: OpenScope;
   readonly #journal: AttemptJournal;
 
   constructor(open: OpenScope, journal: AttemptJournal) {
-    this.incarnation = journal.incarnation;
     this.#open = open;
     this.#journal = journal;
+  }
+
+  get incarnation(): string {
+    return this.#journal.incarnation;
   }
 
   run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options?: StepOptions): Promise<T> {

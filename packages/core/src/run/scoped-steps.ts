@@ -5,17 +5,19 @@ import type { ScopedSteps } from "./executor.ts";
 
 /** Steps and events of one attempt. */
 export class AttemptJournal implements ScopedSteps {
-  readonly incarnation: string;
   readonly #steps: StepRunner;
   readonly #executionId: string;
   readonly #attempt: number;
   #noted: EventDraft[] | undefined;
 
   constructor(steps: StepRunner, executionId: string, attempt: number) {
-    this.incarnation = steps.incarnation;
     this.#steps = steps;
     this.#executionId = executionId;
     this.#attempt = attempt;
+  }
+
+  get incarnation(): string {
+    return this.#steps.incarnation;
   }
 
   /** An event of this attempt, for a record that is being made. */

@@ -17,10 +17,11 @@ import {
 import { FILTERED } from "../models/failure.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { type ModelFacts, modelFacts } from "../models/prices.ts";
+import { checkCompletions } from "./completions.ts";
 import { contract, firstMessage, nudge, systemMessages } from "./contract.ts";
 import type { CompletionCheck, Reply, TurnCall } from "./kept-reply.ts";
 import { NO_USAGE, nearWindow } from "./metering.ts";
-import { askModel, checkCompletions, type TurnAnswer } from "./model-turn.ts";
+import { ModelTurn, type TurnAnswer } from "./model-turn.ts";
 import { callId, Transcript } from "./transcript.ts";
 
 /** Runs agent states: one transcript, turn by turn, until a completion is accepted or a cap is reached. */
@@ -28,12 +29,12 @@ export function agentExecutor(
   modelOf: (agent: AgentSpec) => ResolvedModel,
   factsOf: (modelId: string) => ModelFacts = modelFacts(),
 ): StateExecutor {
-  const known = new WeakMap<ResolvedModel, ModelFacts>();
+  const known = new WeakMap<ResolvedModel, Asked>();
   const asked = (agent: AgentSpec): Asked => {
     const model = modelOf(agent);
-    const facts = known.get(model) ?? factsOf(model.pricedAs ?? model.id);
-    known.set(model, facts);
-    return { model, facts };
+    const before = known.get(model) ?? { model, facts: factsOf(model.pricedAs ?? model.id) };
+    known.set(model, before);
+    return before;
   };
   const prepared = new WeakMap<Offer, Prepared>();
   const prepare = (state: StateSpec, offer: Offer): Prepared => {
@@ -105,7 +106,9 @@ async function act(init: Json, scope: ActScope, prepared: Prepared, { model, fac
   for (let turn = 1; turn <= agent.turnCap; turn += 1) {
     if (scope.signal.aborted) return cancelled(talk, turn - 1);
     const tools = turn === agent.turnCap ? prepared.last : prepared.tools;
-    const answer = await askModel(scope, { turn, agent, model, facts, transcript, tools });
+    const asked = new ModelTurn(scope, { turn, agent, model, facts, transcript, tools });
+    let answer: TurnAnswer | undefined;
+    while (answer === undefined) answer = await asked.take(await asked.ask());
     const ended = await takeAnswer(talk, turn, answer);
     if (ended !== undefined) return ended;
   }

@@ -42,12 +42,7 @@ export async function callModel(request: ModelRequest): Promise<ModelOutcome> {
   const { signal } = request;
   const secrets = request.secrets ?? [];
   let reader: StreamReader | undefined;
-  const failed = (error: ModelFailure): ModelOutcome => ({
-    ok: false,
-    error: signal.aborted ? ABORTED : error,
-    begun: reader !== undefined,
-  });
-  if (signal.aborted) return failed(ABORTED);
+  if (signal.aborted) return failed(ABORTED, signal, false);
 
   let ended = false;
   let abandon: ((opened: undefined) => void) | undefined;
@@ -66,14 +61,14 @@ export async function callModel(request: ModelRequest): Promise<ModelOutcome> {
       });
       if (opened === undefined) {
         opening.then(({ stream }) => cancel(stream)).catch(ignore); // nobody waits for it any more
-        return failed(ABORTED);
+        return failed(ABORTED, signal, false);
       }
       reader = opened.stream.getReader();
     } catch (thrown) {
-      return failed(failureOf(thrown, false, secrets));
+      return failed(failureOf(thrown, false, secrets), signal, false);
     }
     // Aborted while it opened: `stop` had no reader yet, and nobody else would end a read.
-    if (signal.aborted) return failed(ABORTED);
+    if (signal.aborted) return failed(ABORTED, signal, true);
     const reply = new ReplyBuilder({ ...request, secrets });
     while (!ended) {
       let chunk: Awaited<ReturnType<StreamReader["read"]>>;
@@ -83,21 +78,25 @@ export async function callModel(request: ModelRequest): Promise<ModelOutcome> {
         ended = true;
         // Once the model has finished, a connection that breaks takes nothing away.
         if (reply.finished) break;
-        return failed(failureOf(thrown, true, secrets));
+        return failed(failureOf(thrown, true, secrets), signal, true);
       }
       if (chunk.done) ended = true;
       else {
         const failure = reply.take(chunk.value);
-        if (failure !== undefined) return failed(failure);
+        if (failure !== undefined) return failed(failure, signal, true);
       }
     }
-    if (signal.aborted) return failed(ABORTED);
+    if (signal.aborted) return failed(ABORTED, signal, true);
     const built = reply.build();
-    return built.ok ? built : failed(built.error);
+    return built.ok ? built : failed(built.error, signal, true);
   } finally {
     signal.removeEventListener("abort", stop);
     if (reader !== undefined && !ended) cancel(reader);
   }
+}
+
+function failed(error: ModelFailure, { aborted }: AbortSignal, begun: boolean): ModelOutcome {
+  return { ok: false, error: aborted ? ABORTED : error, begun };
 }
 
 type Opened = Awaited<ReturnType<LanguageModelV4["doStream"]>>;
@@ -105,11 +104,12 @@ type StreamReader = ReadableStreamDefaultReader<LanguageModelV4StreamPart>;
 
 function open(request: ModelRequest): Promise<Opened> {
   const { toolChoice, maxOutputTokens, temperature, providerOptions } = request;
-  const options: LanguageModelV4CallOptions = { prompt: request.prompt, abortSignal: request.signal };
-  if (request.tools.length > 0) {
-    options.tools = [...request.tools];
-    if (toolChoice !== undefined) options.toolChoice = toolChoice;
-  }
+  const { prompt, tools, signal: abortSignal } = request;
+  const some = tools.length > 0;
+  const options: LanguageModelV4CallOptions = some
+    ? { prompt, abortSignal, tools: [...tools] }
+    : { prompt, abortSignal };
+  if (some && toolChoice !== undefined) options.toolChoice = toolChoice;
   if (maxOutputTokens !== undefined) options.maxOutputTokens = maxOutputTokens;
   if (temperature !== undefined) options.temperature = temperature;
   if (providerOptions !== undefined) options.providerOptions = providerOptions;

@@ -1,62 +1,13 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
-import {
-  type ActScope,
-  type AgentSpec,
-  addUsage,
-  type CompiledSchema,
-  type Issue,
-  isJson,
-  type Json,
-  type LimitHit,
-  messageOf,
-  type ReceivedSignal,
-  type StepCall,
-  type Usage,
-  type Worked,
-} from "@sluice/core";
-import { type Message, NO_MESSAGES, readMessages, saidByPeople, takesMessages } from "../messages.ts";
+import { type ActScope, type AgentSpec, addUsage, type LimitHit, type Usage } from "@sluice/core";
+import { NO_MESSAGES, saidByPeople } from "../messages.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/prices.ts";
 import type { ModelFailure } from "../models/reply.ts";
-import { cleanReply } from "./clean-reply.ts";
-import {
-  type CompletionCheck,
-  type KeptCheck,
-  type KeptReply,
-  keepChecks,
-  keepReply,
-  type Reply,
-  readChecks,
-  readReply,
-} from "./kept-reply.ts";
-import { LiveText } from "./live-text.ts";
-import {
-  maxOutput,
-  NO_USAGE,
-  type Reserve,
-  reserveFor,
-  type Spent,
-  spendingOf,
-  spentOn,
-  spentOnFailure,
-  usageOfCall,
-} from "./metering.ts";
-import { callModel, type ModelOutcome, type ModelRequest } from "./model-call.ts";
+import { type CompletionCheck, type Reply, readChecks, readReply } from "./kept-reply.ts";
+import { NO_USAGE, spendingOf, usageOfCall } from "./metering.ts";
+import { backoffMs, MAX_TRIES, mayRetry, modelStep, type Recorded, reserveOf, type TurnRequest } from "./model-try.ts";
 import type { Transcript } from "./transcript.ts";
-
-const MAX_TRIES = 4;
-const FIRST_BACKOFF_MS = 1_000;
-const LONGEST_RETRY_AFTER_MS = 60_000;
-
-/** What a turn needs to ask its model. */
-export interface TurnRequest {
-  readonly turn: number;
-  readonly agent: AgentSpec;
-  readonly model: ResolvedModel;
-  readonly facts: ModelFacts;
-  readonly transcript: Transcript;
-  readonly tools: readonly LanguageModelV4FunctionTool[];
-}
 
 /** Of all tries of a turn. `completions` are read already when it made no other calls: in the same record as the reply. */
 export type TurnAnswer = { readonly usage: Usage } & (
@@ -66,266 +17,80 @@ export type TurnAnswer = { readonly usage: Usage } & (
   | { readonly kind: "cancelled" }
 );
 
-/** What a model step records; `lost` is a call whose process did not live to record what came of it. */
-type Recorded = Spent & {
-  readonly worked: Worked;
-  /** What people had said by then: in the transcript from this call on, whatever came of it. */
-  readonly messages?: readonly Message[];
-} & (
-    | { readonly kind: "reply"; readonly reply: KeptReply; readonly completions: readonly KeptCheck[] }
-    | { readonly kind: "failed"; readonly error: ModelFailure }
-    | { readonly kind: "limit"; readonly hit: LimitHit }
-    | { readonly kind: "lost" }
-  );
+/** One turn of a model, try by try. Every try is a step of its own; waits between tries survive a restart. */
+export class ModelTurn implements TurnRequest {
+  readonly turn: number;
+  readonly agent: AgentSpec;
+  readonly model: ResolvedModel;
+  readonly facts: ModelFacts;
+  readonly transcript: Transcript;
+  readonly tools: readonly LanguageModelV4FunctionTool[];
+  readonly #scope: ActScope;
+  #usage = NO_USAGE;
+  #steps = 0;
+  #failures = 0;
 
-/** Asks the model for one turn. Every try is a step of its own; waits between tries survive a restart. */
-export async function askModel(scope: ActScope, request: TurnRequest): Promise<TurnAnswer> {
-  let usage = NO_USAGE;
-  let failures = 0;
-  for (let step = 1; ; step += 1) {
-    const stepId = step === 1 ? `turn/${request.turn}/model` : `turn/${request.turn}/model/${step}`;
-    const trial = { request, reserve: reserveOf(scope, request), step, number: failures + 1, messages: NO_MESSAGES };
-    const recorded = await modelStep(scope, stepId, trial);
-    for (const text of saidByPeople(recorded.messages ?? NO_MESSAGES)) request.transcript.user(text);
-    scope.limits.atLeast(recorded.worked);
+  constructor(scope: ActScope, { turn, agent, model, facts, transcript, tools }: TurnRequest) {
+    this.turn = turn;
+    this.agent = agent;
+    this.model = model;
+    this.facts = facts;
+    this.transcript = transcript;
+    this.tools = tools;
+    this.#scope = scope;
+  }
+
+  /** Asks the model once. */
+  ask(): Promise<Recorded> {
+    this.#steps += 1;
+    return modelStep(this.#scope, this.#stepId, {
+      request: this,
+      reserve: reserveOf(this.#scope, this),
+      step: this.#steps,
+      number: this.#failures + 1,
+      messages: NO_MESSAGES,
+    });
+  }
+
+  /** What the turn came to with this try; undefined when the model is to be asked again, now that it was waited for that. */
+  async take(recorded: Recorded): Promise<TurnAnswer | undefined> {
+    const { limits } = this.#scope;
+    for (const text of saidByPeople(recorded.messages ?? NO_MESSAGES)) this.transcript.user(text);
+    limits.atLeast(recorded.worked);
     const spent = usageOfCall(recorded, recorded.kind === "reply" ? recorded.reply.usage : undefined);
-    scope.limits.spent(spendingOf(spent));
-    usage = usage === NO_USAGE ? spent : addUsage(usage, spent);
-    if (recorded.kind === "reply") {
-      const reply = readReply(recorded.reply);
-      return { kind: "reply", reply, completions: readChecks(recorded.completions, reply), usage };
+    limits.spent(spendingOf(spent));
+    this.#usage = this.#usage === NO_USAGE ? spent : addUsage(this.#usage, spent);
+    const usage = this.#usage;
+    switch (recorded.kind) {
+      case "reply": {
+        const reply = readReply(recorded.reply);
+        return { kind: "reply", reply, completions: readChecks(recorded.completions, reply), usage };
+      }
+      case "limit":
+        return { kind: "limit", hit: recorded.hit, usage };
+      case "lost":
+        return undefined;
+      case "failed": {
+        const { error } = recorded;
+        this.#failures += 1;
+        if (error.kind === "aborted") return { kind: "cancelled", usage };
+        if (!mayRetry(error) || this.#failures >= MAX_TRIES)
+          return { kind: "failed", error, tries: this.#failures, usage };
+        await this.#backOff(error);
+        return this.#scope.signal.aborted ? { kind: "cancelled", usage } : undefined;
+      }
     }
-    if (recorded.kind === "limit") return { kind: "limit", hit: recorded.hit, usage };
-    if (recorded.kind === "lost") continue;
-    const { error } = recorded;
-    failures += 1;
-    if (error.kind === "aborted") return { kind: "cancelled", usage };
-    if (!mayRetry(error) || failures >= MAX_TRIES) return { kind: "failed", error, tries: failures, usage };
-    const now = await scope.steps.now(`${stepId}/failed-at`);
-    await scope.wait(`${stepId}/backoff`, now + backoffMs(error, failures));
-    if (scope.signal.aborted) return { kind: "cancelled", usage };
   }
-}
 
-/** The most this turn can use, where a cap holds. */
-function reserveOf(
-  { limits }: ActScope,
-  { agent, facts, transcript }: TurnRequest,
-  more: readonly string[] = [],
-): Reserve | undefined {
-  if (!limits.capped) return undefined;
-  return reserveFor(facts, transcript.promptTokens(more), maxOutput(agent.maxOutputTokens, true, facts) ?? 0);
-}
-
-/** One try of a turn. */
-interface Trial {
-  readonly request: TurnRequest;
-  readonly reserve: Reserve | undefined;
-  /** Counted over all steps of the turn. */
-  readonly step: number;
-  /** Counted without those that were lost with their process. */
-  readonly number: number;
-  /** What people said since the call before. */
-  readonly messages: readonly Message[];
-}
-
-function modelStep(scope: ActScope, stepId: string, trial: Trial): Promise<Recorded> {
-  const { request, reserve, step } = trial;
-  const { executionId, ctx, limits, steps } = scope;
-  const data = { turn: request.turn, try: step, model: request.model.id, workedMs: limits.worked().runMs };
-  const events = [{ type: "turn.started", executionId, attempt: ctx.attempt, data } as const];
-  const open = reserve === undefined ? { events } : { events, intent: reserve };
-  return steps.run(stepId, (call) => tryModel(scope, trial, call), { open, takes: takesMessages });
-}
-
-/** The try with what people said since the call before: it needs a larger prompt. */
-function withMessages(scope: ActScope, trial: Trial, signals: readonly ReceivedSignal[]): Trial {
-  if (signals.length === 0) return trial;
-  const messages = readMessages(signals, scope.secrets);
-  return { ...trial, messages, reserve: reserveOf(scope, trial.request, saidByPeople(messages)) };
-}
-
-/** What a call records of the messages it took. */
-function received({ executionId, ctx }: ActScope, { request, messages }: Trial, call: StepCall): void {
-  for (const { by, text, at } of messages) {
-    const data = { turn: request.turn, by, text, sentAt: at };
-    call.event({ type: "message.received", executionId, attempt: ctx.attempt, data });
+  async #backOff(error: ModelFailure): Promise<void> {
+    const { steps, wait } = this.#scope;
+    const now = await steps.now(`${this.#stepId}/failed-at`);
+    await wait(`${this.#stepId}/backoff`, now + backoffMs(error, this.#failures));
   }
-}
 
-async function tryModel(scope: ActScope, begun: Trial, call: StepCall): Promise<Recorded> {
-  const { limits } = scope;
-  const lost = lostCall(scope, call);
-  if (lost !== undefined) return { kind: "lost", ...lost, worked: limits.worked() };
-  const hit = limits.late();
-  if (hit !== undefined) return limitRecord(scope, call, hit);
-  const trial = withMessages(scope, begun, await call.signals());
-  const reserved = trial.reserve === undefined ? undefined : limits.reserve(spendingOf(trial.reserve));
-  // Without a call nothing was taken: what people said waits for the next.
-  if (reserved?.ok === false) return limitRecord(scope, call, reserved);
-  received(scope, trial, call);
-  let live: LiveReply | undefined;
-  const onText: NonNullable<ModelRequest["onText"]> = (delta, kind) => {
-    live ??= liveReply(scope, trial);
-    live[kind].push(delta);
-  };
-  let outcome: ModelOutcome | undefined;
-  try {
-    outcome = await limits.timed(call.signal, (signal) => callModel(modelRequest(scope, trial, signal, onText)));
-    const record = outcome.ok ? await replyRecord(scope, trial, outcome) : failureRecord(scope, trial, outcome, call);
-    return trial.messages.length === 0 ? record : { ...record, messages: trial.messages };
-  } finally {
-    for (const text of [live?.reasoning, live?.text]) {
-      if (outcome?.ok === true) text?.end();
-      else text?.drop();
-    }
-    reserved?.settle(
-      outcome && spendingOf(usageOfCall(spentBy(outcome, trial), outcome.ok ? outcome.usage : undefined)),
-    );
+  /** The first keeps the plain name: journals mostly hold that. */
+  get #stepId(): string {
+    const first = `turn/${this.turn}/model`;
+    return this.#steps === 1 ? first : `${first}/${this.#steps}`;
   }
-}
-
-type LiveReply = Readonly<Record<"text" | "reasoning", LiveText>>;
-
-/** The texts of one answer as they stream. Made when the first piece comes: until then a call holds nothing for them. */
-function liveReply({ executionId, ctx, secrets, steps }: ActScope, { request, step }: Trial): LiveReply {
-  const shown = (kind: string): LiveText => {
-    const place = { executionId, attempt: ctx.attempt, turn: request.turn, try: step };
-    const show = (text: string): void => steps.emit(kind, { ...place, text });
-    return new LiveText(secrets, show, () => steps.heard());
-  };
-  return { text: shown("text"), reasoning: shown("reasoning") };
-}
-
-function modelRequest(
-  scope: ActScope,
-  { request, number, messages }: Trial,
-  signal: AbortSignal,
-  onText: NonNullable<ModelRequest["onText"]>,
-): ModelRequest {
-  const { agent, model, facts, transcript, tools } = request;
-  const { temperature } = agent;
-  const turn = scope.turnsBefore + request.turn - 1;
-  const maxOutputTokens = maxOutput(agent.maxOutputTokens, scope.limits.capped, facts);
-  return {
-    model: model.at({ stage: scope.stateId, turn, attempt: number }),
-    prompt: transcript.prompt(saidByPeople(messages)),
-    tools,
-    callIds: transcript.callIds,
-    secrets: model.secrets,
-    signal,
-    onText,
-    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
-    ...(temperature === undefined ? {} : { temperature }),
-  };
-}
-
-function spentBy(outcome: ModelOutcome, { request: { facts }, reserve }: Trial): Spent {
-  if (outcome.ok) return spentOn(outcome.usage, facts, reserve);
-  return spentOnFailure(outcome.error, outcome.begun, facts, reserve);
-}
-
-async function replyRecord(
-  { secrets, limits }: ActScope,
-  trial: Trial,
-  outcome: Extract<ModelOutcome, { readonly ok: true }>,
-): Promise<Recorded> {
-  const { agent } = trial.request;
-  const cleaned = cleanReply(outcome, secrets);
-  // Beside other calls a completion is judged when those have run.
-  const alone = cleaned.calls.every((call) => call.tool === agent.completionTool);
-  const completions = alone ? await checkCompletions(cleaned, agent) : [];
-  return {
-    kind: "reply",
-    reply: keepReply(cleaned),
-    completions: keepChecks(completions, cleaned),
-    worked: limits.worked(),
-    ...spentBy(outcome, trial),
-  };
-}
-
-function failureRecord(
-  scope: ActScope,
-  trial: Trial,
-  outcome: Extract<ModelOutcome, { readonly ok: false }>,
-  call: StepCall,
-): Recorded {
-  const { executionId, ctx, limits, secrets } = scope;
-  const spent = spentBy(outcome, trial);
-  const late = outcome.error.kind === "aborted" ? limits.late() : undefined;
-  if (late !== undefined) return { ...limitRecord(scope, call, late), ...spent };
-  const error = { ...outcome.error, message: secrets.text(outcome.error.message) };
-  if (mayRetry(error) && trial.number < MAX_TRIES) {
-    const waitMs = backoffMs(error, trial.number);
-    const data = { turn: trial.request.turn, try: trial.step, code: error.code, message: error.message, waitMs };
-    call.event({ type: "model.retried", executionId, attempt: ctx.attempt, data });
-  }
-  return { kind: "failed", error, worked: limits.worked(), ...spent };
-}
-
-/** What was set aside for a call that an earlier process made: nobody knows what came of it, so all of it counts. */
-function lostCall({ steps }: ActScope, { opened }: StepCall): Spent | undefined {
-  if (opened?.intent === undefined || opened.incarnation === steps.incarnation) return undefined;
-  const { inputTokens, outputTokens, costUsd }: Reserve = JSON.parse(JSON.stringify(opened.intent));
-  return { counted: { inputTokens, outputTokens }, ...(costUsd === undefined ? {} : { costUsd }) };
-}
-
-/** Reads the completion calls of a reply up to the first that fits. Inside a step: a schema may be user code. */
-export async function checkCompletions(
-  reply: Pick<Reply, "calls">,
-  { completionTool, completionSchema }: Pick<AgentSpec, "completionTool" | "completionSchema">,
-): Promise<readonly CompletionCheck[]> {
-  const checks: CompletionCheck[] = [];
-  for (const call of reply.calls) {
-    if (call.tool !== completionTool) continue;
-    if (call.input === undefined) {
-      const message = call.inputError?.message ?? "the arguments could not be read";
-      checks.push({ index: call.index, ok: false, issues: [{ path: "$", message }] });
-      continue;
-    }
-    const verdict = await checkOutput(completionSchema, call.input);
-    checks.push({ index: call.index, ...verdict });
-    if (verdict.ok) break;
-  }
-  return checks;
-}
-
-type OutputCheck =
-  | { readonly ok: true; readonly output: Json }
-  | { readonly ok: false; readonly issues: readonly Issue[] };
-
-/** A schema may be user code that throws, and what it makes of a value must still be JSON to be kept. */
-async function checkOutput(schema: CompiledSchema<unknown>, input: Json): Promise<OutputCheck> {
-  try {
-    const verdict = await schema.check(input);
-    if (!verdict.ok) return verdict;
-    if (isJson(verdict.value)) return { ok: true, output: verdict.value };
-    return {
-      ok: false,
-      issues: [{ path: "$", message: "the schema turned the payload into something that is not JSON" }],
-    };
-  } catch (thrown) {
-    return { ok: false, issues: [{ path: "$", message: `the schema could not check this: ${messageOf(thrown)}` }] };
-  }
-}
-
-function limitRecord(scope: ActScope, call: StepCall, hit: LimitHit): Recorded {
-  const { code, limit, message, detail } = hit;
-  call.event({
-    type: "limit.reached",
-    executionId: scope.executionId,
-    attempt: scope.ctx.attempt,
-    data: { limit, message, ...detail },
-  });
-  const kept = { code, limit, message, ...(detail === undefined ? {} : { detail }) };
-  return { kind: "limit", hit: kept, worked: scope.limits.worked() };
-}
-
-function mayRetry(error: ModelFailure): boolean {
-  return error.kind === "transient" || error.kind === "cut_stream";
-}
-
-function backoffMs(error: ModelFailure, attempt: number): number {
-  const doubling = FIRST_BACKOFF_MS * 2 ** (attempt - 1);
-  return error.retryAfterMs === undefined ? doubling : Math.min(error.retryAfterMs, LONGEST_RETRY_AFTER_MS);
 }
