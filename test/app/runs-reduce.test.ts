@@ -261,7 +261,12 @@ test("text streams into its turn and is gone when the turn is recorded, with the
   reducer.atWork(true);
   reducer.live(chunk("Once more", { try: 2 }));
   expect(shown()).toMatchObject({ text: "Once more" });
-  for (const record of records.slice(opened + 1)) reducer.record(record);
+  const said = records.findIndex(({ entries }) => entries.length > 0);
+  for (const record of records.slice(opened + 1, said + 1)) reducer.record(record);
+  expect(shown()).toBeUndefined();
+  reducer.live(chunk("a piece that comes late", { try: 2 }));
+  expect(shown()).toBeUndefined();
+  for (const record of records.slice(said + 1)) reducer.record(record);
   expect(shown()).toBeUndefined();
   reducer.live(chunk("too late", { turn: 9 }));
   expect(plain(reducer.view())).toEqual(plain(viewOf(runId, records)));
