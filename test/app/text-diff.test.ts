@@ -59,9 +59,8 @@ describe("a diff", () => {
     const before = "return parse(text);\n";
     const after = "// a remark of its own\nif (empty) return;\nreturn parse(text, how);\n";
     expect(inStyle(diffLines({ path: "a", before, after }, { width }), "addedWord").join("")).toBe(", how");
-    expect(
-      inStyle(diffLines({ path: "a", before: "abc def\n", after: "something else\n" }, { width }), "addedWord"),
-    ).toEqual([]);
+    const [one, other] = ["first = one two three four;\n", "second(five, six) = seven;\n"];
+    expect(inStyle(diffLines({ path: "a", before: one, after: other }, { width }), "addedWord")).toEqual([]);
   });
 
   test("changed blanks are seen", () => {
@@ -110,6 +109,18 @@ describe("a diff", () => {
     expect(inStyle(lines, "removedWord").join("")).toBe("old");
     expect(inStyle(lines, "addedWord").join("")).toBe("new");
     expect(lines.length).toBeLessThan(8);
+    expect(plainRows(lines).join("\n")).toContain("… 499940 characters …");
+  });
+
+  test("of long lines a character is never shown in halves", () => {
+    const long = "x".repeat(2_000);
+    for (const [one, other] of [
+      ["\u{1f600}", "\u{1f601}"],
+      ["\u{1f600}", "\u{1fa00}"],
+    ]) {
+      const lines = diffLines({ path: "a", before: `${long}${one}`, after: `${long}${other}` }, { width });
+      expect([inStyle(lines, "removedWord"), inStyle(lines, "addedWord")]).toEqual([[one], [other]]);
+    }
   });
 
   test("on a narrow screen one number a line is enough", () => {
@@ -155,6 +166,7 @@ describe("a diff", () => {
     const text = fc.array(line, { maxLength: 12 }).map((lines) => lines.map((one) => `${one}\n`).join(""));
     fc.assert(
       fc.property(text, text, (before, after) => {
+        fc.pre(before !== after);
         const rows = plainRows(diffLines({ path: "p", before, after }, { width, context: 99 })).slice(1);
         const gutter = before === "" || after === "" ? /^ *\d+ / : /^(?:\d+| )+ /;
         const parts = rows.map((row) => row.replace(gutter, "").trimEnd());

@@ -28,6 +28,7 @@ describe("markdown", () => {
     ["code with its language", "```ts\nlet a;\n\n  b\n```", ["┌ ts", "│ let a;", "│ ", "│   b"]],
     ["code in tildes, with backticks in it", "~~~\n```\n~~~", ["│ ```"]],
     ["a fence closes with as many signs as it opened", "````\n```\n````\nx", ["│ ```", "", "x"]],
+    ["backticks in a line that only looks like a fence", "```a``` b", ["a b"]],
     ["code that never ends", "a\n```\nb\n\nc", ["a", "", "│ b", "│ ", "│ c"]],
     ["code in a list", "- a\n  ```js\n  b\n  ```", ["• a", "  ┌ js", "  │ b"]],
     ["indented code", "a\n\n    b", ["a", "", "│ b"]],
@@ -225,6 +226,19 @@ describe("markdown that is still written", () => {
     expect(plainRows(stream.push("\n"))).toEqual([]);
     expect(plainRows(stream.push("end"))).toEqual([]);
     expect(plainRows(stream.rest())).toEqual(["", "• x", "", "end"]);
+    expect(plainRows(stream.push("\n"))).toEqual(["", "• x"]);
+    expect(plainRows(stream.rest())).toEqual(["", "end"]);
+  });
+
+  test("blocks too large to parse come the same way", () => {
+    const text = `${"*a*\n".repeat(400)}\n${"- x\n".repeat(300)}`;
+    const stream = createMarkdownStream(40);
+    const final: Line[] = [];
+    for (let at = 0; at < text.length; at += 97) {
+      final.push(...stream.push(text.slice(at, at + 97)));
+      const soFar = plainRows([...final, ...stream.rest(10_000)]);
+      expect(soFar).toEqual(plainRows(markdown(text.slice(0, at + 97), 40, 10_000)));
+    }
   });
 
   test("of what is not final the last rows are shown", () => {
