@@ -1,8 +1,8 @@
 import { done, fanOut, pipeline, stage, to } from "@sluice/core";
-import type { Script } from "@sluice/stages";
+import type { RunHandle, RunResult, Script } from "@sluice/stages";
 import { z } from "zod";
-import { handClock } from "./hand-clock.ts";
-import { eventually, tool } from "./run-kit.ts";
+import { type HandClock, handClock } from "./hand-clock.ts";
+import { eventually, type TestSession, type TestSessionOptions, tool } from "./run-kit.ts";
 import { answerAll, scripted } from "./run-views.ts";
 
 const output = z.object({ summary: z.string() });
@@ -81,22 +81,34 @@ export const FAILING: Script["stages"] = {
   plan: [{ text: "Hm." }, { text: "Hm." }, { text: "Hm." }, { text: "Hm." }, { text: "Hm." }, { text: "Hm." }],
 };
 
-export const tools = [
+const tools = [
   tool("look", { effect: "read", execute: async () => ({ ok: true, output: "line one\nline two" }) }),
   tool("change", { effect: "write", execute: async () => ({ ok: true, output: "changed" }) }),
 ];
 
-export const task = { task: "ship it" };
+const task = { task: "ship it" };
+
+interface Begun {
+  readonly clock: HandClock;
+  readonly live: TestSession;
+  readonly handle: RunHandle<{ readonly summary: string }>;
+}
 
 /** A run of `ship` that has begun. */
-export function begin(script: Script["stages"], options: Parameters<typeof scripted>[1] = {}) {
+export function begin(script: Script["stages"], options: TestSessionOptions = {}): Begun {
   const clock = options.clock ?? handClock();
   const live = scripted(script, { tools, clock, ...options });
   return { clock, live, handle: live.start(ship, task) };
 }
 
+interface Played {
+  readonly live: TestSession;
+  readonly runId: string;
+  readonly result: RunResult<{ readonly summary: string }>;
+}
+
 /** The same to its end; every request is answered alike. */
-export async function play(script: Script["stages"], answer = "approve") {
+export async function play(script: Script["stages"], answer = "approve"): Promise<Played> {
   const { clock, live, handle } = begin(script);
   const ended = { value: false };
   const result = handle.then((value) => {

@@ -11,7 +11,7 @@ export interface Mark {
   readonly style: Style;
 }
 
-export const NOT_YET: Mark = { sign: "○", word: "not yet", style: "dim" };
+const NOT_YET: Mark = { sign: "○", word: "not yet", style: "dim" };
 
 const MARKS: Readonly<Record<ExecutionStatus, Mark>> = {
   running: { sign: "▶", word: "running", style: "accent" },

@@ -41,7 +41,7 @@ export interface RunView {
 }
 
 /** `waiting`: a person has to answer something, whatever goes on beside it. `suspended`: no process works on it. */
-export type RunStatus = "starting" | "running" | "waiting" | "suspended" | "completed" | "failed" | "cancelled";
+type RunStatus = "starting" | "running" | "waiting" | "suspended" | "completed" | "failed" | "cancelled";
 
 export interface StateView {
   readonly id: string;

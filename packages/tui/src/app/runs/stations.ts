@@ -14,7 +14,7 @@ export type Station =
   | { readonly kind: "fork"; readonly fork: ForkView; readonly stops: readonly Stop[] };
 
 /** The stops of a run by their ids: what its states came to. */
-export function stopsOf({ states, executions }: Pick<RunView, "states" | "executions">): ReadonlyMap<string, Stop> {
+function stopsOf({ states, executions }: Pick<RunView, "states" | "executions">): ReadonlyMap<string, Stop> {
   const stops = new Map<string, Stop>(states.map(({ id }) => [id, { id, visits: 0 }]));
   for (const execution of executions) {
     const { stateId: id } = execution;

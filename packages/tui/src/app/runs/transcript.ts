@@ -95,7 +95,7 @@ const NOTE_SIGNS: Readonly<Record<BoundaryItem["tone"], readonly [sign: string, 
 };
 
 /** An attempt is a line across; a note is told beside its sign. */
-export function boundaryLines({ rank, text, tone }: BoundaryItem, width: number): readonly Line[] {
+function boundaryLines({ rank, text, tone }: BoundaryItem, width: number): readonly Line[] {
   const [sign, style] = NOTE_SIGNS[tone];
   if (rank === "note") return wrap([span(`${sign} `, style), spanOf(text, style)], width, 3);
   const title: Line = [span("── ", "dim"), spanOf(text, tone === "plain" ? "strong" : style), span(" ", "dim")];
