@@ -37,11 +37,11 @@ test("a row without room leaves out what is far from what is at work, and says h
   });
   const two = drawn(twelve, 80, 2);
   for (const letter of "abcdefghijkl") expect(two).toContain(`state-${letter}`);
-  expect(two).toContain("⏸ state-f");
+  expect(two).toContain("◆ state-f");
   const narrow = drawn(twelve, 40, 2);
   expect(narrow).toMatch(/… \d+ more/);
-  expect(narrow).toContain("⏸ state-f waits for you");
-  expect(drawn(twelve, 40, 1)).toMatch(/^… \d more › .*⏸ state-f.* › … \d more$/);
+  expect(narrow).toContain("◆ state-f waits for you");
+  expect(drawn(twelve, 40, 1)).toMatch(/^… \d more › .*◆ state-f.* › … \d more$/);
 });
 
 const forked = runView({
@@ -75,8 +75,8 @@ test("more siblings than rows: those at work are shown, the others counted", () 
     ],
   });
   const shown = drawn(many, 80, 3);
-  expect(shown).toContain("⏸ check-e");
-  expect(shown).toContain("⏸ check-f");
+  expect(shown).toContain("◆ check-e");
+  expect(shown).toContain("◆ check-f");
   expect(shown).toContain("… 4 more");
 });
 

@@ -15,14 +15,14 @@ const NOT_YET: Mark = { sign: "○", word: "not yet", style: "dim" };
 
 const MARKS: Readonly<Record<ExecutionStatus, Mark>> = {
   running: { sign: "▶", word: "running", style: "accent" },
-  waiting: { sign: "⏸", word: "waits for you", style: "notice" },
+  waiting: { sign: "◆", word: "waits for you", style: "notice" },
   retrying: { sign: "↻", word: "retrying", style: "notice" },
   completed: { sign: "✔", word: "done", style: "good" },
   failed: { sign: "✖", word: "failed", style: "bad" },
   skipped: { sign: "⊘", word: "skipped", style: "dim" },
-  paused: { sign: "⏸", word: "paused", style: "notice" },
+  paused: { sign: "◆", word: "paused", style: "notice" },
   cancelled: { sign: "⊘", word: "cancelled", style: "dim" },
-  suspended: { sign: "⏸", word: "suspended", style: "notice" },
+  suspended: { sign: "◆", word: "suspended", style: "notice" },
 };
 
 /** Columns of the signs, measured once. */

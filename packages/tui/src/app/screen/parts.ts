@@ -220,7 +220,7 @@ function waitingLine({ desk, viewer, question, size }: AppState): Line | undefin
   if (waiting === 0 || question !== undefined) return undefined;
   if (viewer === undefined) return parkedLine(desk, size.width);
   return [
-    { text: `⏸ ${waiting === 1 ? "1 request waits" : `${waiting} requests wait`} for you`, style: "notice" },
+    { text: `◆ ${waiting === 1 ? "1 request waits" : `${waiting} requests wait`} for you`, style: "notice" },
     { text: " · Tab shows it", style: "dim" },
   ];
 }

@@ -33,7 +33,7 @@ interface Mark {
 
 const MARKS: Readonly<Record<CallView["state"], Mark>> = {
   proposed: { sign: "○", word: "proposed", style: "dim" },
-  asking: { sign: "⏸", word: "waits for you", style: "notice" },
+  asking: { sign: "◆", word: "waits for you", style: "notice" },
   running: { sign: "▶", word: "running", style: "accent" },
   ok: { sign: "✔", word: "done", style: "good" },
   error: { sign: "✖", word: "failed", style: "bad" },
