@@ -109,6 +109,12 @@ describe("an unfolded call", () => {
     expect(open(call("X", undefined)).slice(1)).toEqual(["  │ its arguments could not be read"]);
   });
 
+  test("of a long text among the arguments says how much is missing", () => {
+    const rows = open(call("X", { a: "x".repeat(5_000), b: 1 }), 80);
+    expect(rows.map((row) => row.slice(4)).join(" ")).toContain("… 3000 characters more");
+    expect(rows.at(-1)).toBe("  │ b: 1");
+  });
+
   test("shows the beginning and the end of a long result", () => {
     const output = Array.from({ length: 100 }, (_, at) => `row ${at}`).join("\n");
     const rows = open(bash("ls", { output }), 12);

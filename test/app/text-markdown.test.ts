@@ -94,6 +94,7 @@ describe("markdown", () => {
     const lines = plainRows(markdown(`*b*\n\n${large}\n\n*c*`, 40));
     expect([lines[0], lines[2], lines.at(-1)]).toEqual(["b", "*a*", "c"]);
     expect(lines).toHaveLength(404);
+    expect(rows(`${large}\n*b*`).slice(-2)).toEqual(["*a*", "*b*"]);
   });
 
   test("a long list stays a list", () => {
