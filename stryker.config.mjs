@@ -10,8 +10,9 @@ export default {
   tsconfigFile: "none.json",
   coverageAnalysis: "perTest",
   concurrency: 2,
-  timeoutMS: 10_000,
-  reporters: ["clear-text", "json", "html"],
+  // Only for what hangs a process; what never ends is ended by its test. A process that is late on a busy machine is no finding.
+  timeoutMS: 60_000,
+  reporters: ["progress-append-only", "clear-text", "json", "html"],
   clearTextReporter: { allowColor: false, logTests: false, reportTests: false },
   jsonReporter: { fileName: ".reports/mutation.json" },
   htmlReporter: { fileName: ".reports/mutation.html" },

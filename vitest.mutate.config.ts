@@ -8,7 +8,7 @@ const TESTS: Readonly<Record<string, readonly string[]>> = {
   gate: ["test/unit/{gate-*,grants,hooks,tool}.test.ts"],
   routing: ["test/unit/{choices,routing}.test.ts"],
   records: ["test/unit/{journal-*,redact,secrets}.test.ts"],
-  journal: ["test/conformance/{host-journal-memory,host-memory}.test.ts", "test/unit/journal-*.test.ts"],
+  journal: ["test/conformance/{host-journal-memory,host-memory,host-store}.test.ts", "test/unit/journal-*.test.ts"],
 };
 const { SLUICE_MUTATE: part } = process.env;
 
@@ -23,8 +23,10 @@ export default defineConfig({
     ],
   },
   test: {
-    pool: "forks",
+    // One process for all changes: tests leave nothing behind, and loading everything anew for each took most of the time.
+    isolate: false,
     environment: "node",
+    // Of what never ends: a test that takes a second without other work takes five beside some.
     testTimeout: 10_000,
     include: [...(part === undefined ? Object.values(TESTS).flat() : (TESTS[part] ?? []))],
     exclude: ["**/node_modules/**", "**/fixtures/**"],

@@ -10,7 +10,9 @@ const badInput = { bound: { ok: false, issues: [{ path: "$.path", message: "is r
 describe("the order of the machine's word", () => {
   test("an unknown tool is refused before anything else is looked at", () => {
     const state = { mode: "yolo", allow: compileEnvelope(["Foo"]), workspace } as const;
-    expect(word(decide(propose("Foo"), compileEnvelope(["Foo"]), state))).toBe("unknown_tool");
+    const verdict = decide(propose("Foo"), compileEnvelope(["Foo"]), state);
+    expect(word(verdict)).toBe("unknown_tool");
+    expect(verdict).toMatchObject({ reason: "no live tool has this name" });
   });
 
   test("arguments that could not be read are invalid input, and nobody is asked", () => {

@@ -177,5 +177,7 @@ describe("what a person is shown", () => {
     expect(filled.input).toEqual({ path: "a", all: true, times: 1 });
     expect(digestOf(filled.proposed ?? null)).toBe(filled.argsDigest);
     expect(grantBody({ ...asked, input: { all: true, path: "a" } })).not.toHaveProperty("proposed");
+    const { input: _input, ...unread } = proposal;
+    expect(grantBody({ ...asked, proposal: unread, input: {} })).not.toHaveProperty("proposed");
   });
 });

@@ -158,6 +158,20 @@ test("preparing a call is part of what the permit hands out", async () => {
   expect(prepared).toHaveLength(1);
 });
 
+test("a call that needs no grant is admitted once, and its approval is no answer to a request", async () => {
+  for (const by of ["envelope", "mode"] as const) {
+    const grants = createGrants(attempt);
+    const proposal = grants.propose({ id: "t1.c0", tool: "Echo", input: {} });
+    const permit = await admitted(grants, proposal, by);
+    expect(await admitted(grants, proposal, by)).toBeUndefined();
+    expect(await run(grants, permit, proposal)).toMatchObject({ ok: true });
+    expect(await admitted(grants, proposal, by)).toBeUndefined();
+    const requestId = grants.request(proposal);
+    expect(grants.stateOf(requestId)).toBe("requested");
+    expect(grants.expireAll()).toEqual([requestId]);
+  }
+});
+
 test("without an approval there is nothing to consume", async () => {
   const grants = createGrants(attempt);
   const { proposal } = open(grants);

@@ -114,6 +114,18 @@ describe("the past of a run", () => {
     expect(thrownBy(() => past.finish())).toEqual(mismatch(1, "read", null));
   });
 
+  test("says what is recorded and what the program did instead", async () => {
+    const past = await pastOf(drafts);
+    const why = "the pipeline or Sluice changed since the run started";
+    expect(() => past.take(0, "other")).toThrow(
+      `run r1: step 0 is recorded as write, but the program asked for other; ${why}`,
+    );
+    expect(() => past.take(7, "late")).toThrow(
+      `run r1: step 7 is not recorded, though later ones are, but the program asked for late; ${why}`,
+    );
+    expect(() => past.finish()).toThrow(`run r1: step 0 is recorded as write, but the program ended; ${why}`);
+  });
+
   test("refuses a journal in which a step that is not done has others after it", async () => {
     const past = await pastOf([started, step(0, "write", "open", 1), step(1, "read", "done", 1)]);
     expect(thrownBy(() => past.take(0, "write"))).toEqual([

@@ -251,6 +251,15 @@ describe("where a journal stands", () => {
     expect(at).toMatchObject({ seq: 5, head: next.hash });
   });
 
+  test("a record is written to its run, in the name of the claim it was made under", async () => {
+    const commits: unknown[] = [];
+    const store = changed(createJournalMemory().connect(), { append: (commit) => void commits.push(commit) });
+    const at: RunPosition = { runId: "r1", epoch: 3, incarnation: "i1", seq: 4, head: "h" };
+    const { record } = draftCommit(at, draft([]), clock);
+    await appendRecord(store, at, draft([]), clock);
+    expect(commits).toEqual([{ runId: "r1", epoch: 3, record, opened: [], closed: [] }]);
+  });
+
   test.each([
     [
       "at once",

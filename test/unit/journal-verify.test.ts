@@ -68,6 +68,11 @@ test("a tree that is whole has no fault, its root's head and all its records", (
   expect(verifyJournal([])).toEqual({ faults: [], records: 0, head: "" });
 });
 
+test("of no journals at all the head is no text, and so is no head that was kept", () => {
+  expect(verifyJournal([])).toEqual({ faults: [], records: 0, head: "" });
+  expect(faultsOf([], "h")).toEqual([": the head is , expected h"]);
+});
+
 test("a head that was kept elsewhere is compared with the root's", () => {
   expect(faultsOf([parent, childA, childB], "0")).toEqual([`r1: the head is ${headOf(parent)}, expected 0`]);
   expect(faultsOf([], "0")).toEqual([": the head is , expected 0"]);
@@ -149,6 +154,15 @@ describe("a tree is told where it does not hang together", () => {
       const wrong = journal("r1", [...joined({ ...both, b: head }), ended]);
       expect(faultsOf([wrong, childA, childB])).toEqual(["r1/fan/b: this is not the journal that its parent recorded"]);
     }
+  });
+
+  test("a child that its parent's join leaves out", () => {
+    const drafts = [started, step(0, "fan", "open", { fork: ["a", "b"] }), step(0, "fan", "done", {})];
+    for (const each of [drafts, [...drafts, ended]])
+      expect(faultsOf([journal("r1", each), childA, childB])).toEqual([
+        "r1/fan/a: this is not the journal that its parent recorded",
+        "r1/fan/b: this is not the journal that its parent recorded",
+      ]);
   });
 
   test("a child that its parent ended without; while the parent is at work it may be anywhere", () => {

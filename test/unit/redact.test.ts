@@ -108,6 +108,7 @@ describe("texts", () => {
 describe("values hidden by the name of their key, whatever they look like", () => {
   const names = [
     ...["password", "passwd", "passphrase", "secret", "token", "api-key", "api_key", "apiKey", "access-key"],
+    ...["apikey", "accesskey", "privatekey"],
     ...["access_key", "accessKey", "private-key", "private_key", "privateKey", "client-secret", "clientSecret"],
     ...["authorization", "Authorization", "cookie", "Set-Cookie", "credential", "credentials", "X-Auth-Token"],
     ...[

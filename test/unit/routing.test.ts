@@ -117,6 +117,14 @@ test("a declared route is held to what it declared, in every part of a choice", 
   }
 });
 
+test("a route that strayed is told all it was declared for", async () => {
+  const decision = await decide(
+    { next: { plan: route(["test", "plan"], vi.fn().mockReturnValue(to("lint"))) } },
+    completed(1),
+  );
+  expect(decision.rejected).toBe("the completed route of plan went to lint, but was declared for test, plan");
+});
+
 test("a route that was declared for no state may only end the run", async () => {
   const decision = await decide({ next: { plan: route([], vi.fn().mockReturnValue(to("lint"))) } }, completed(1));
   expect(decision.rejected).toBe("the completed route of plan went to lint, but was declared for no state");

@@ -1,7 +1,7 @@
 import { isSluiceError, type Json, type ToolSpec } from "@sluice/core";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { defineTool } from "../../packages/core/src/gate/tool.ts";
+import { defineTool, workOf } from "../../packages/core/src/gate/tool.ts";
 import { bound, echoTool, toolCall, workspace } from "../support/gate.ts";
 
 test("a tool shows a model the JSON Schema of its input and keeps its digest", () => {
@@ -93,7 +93,7 @@ test("a call's question is made when it is bound; one that cannot be made refuse
   expect((await bound(ask, { a: 1 })).question).toEqual({ question: "Which?", answer: { type: "string" } });
   expect(await ask.bind({})).toMatchObject({
     ok: false,
-    issues: [{ message: expect.stringContaining("nothing to ask") }],
+    issues: [{ path: "$", message: expect.stringContaining("nothing to ask") }],
   });
 });
 
@@ -106,7 +106,9 @@ test.each([
   ["a name with a space", { name: "my tool" }, "name"],
   ["a name that begins with a digit", { name: "2fast" }, "name"],
   ["a name of 129 letters", { name: "a".repeat(129) }, "name"],
+  ["a list for a name", { name: ["Read"] }, "name"],
   ["no description", { description: " " }, "description"],
+  ["a description that is no text", { description: 42 }, "description"],
   ["an effect of its own", { effect: "delete" }, "effect"],
   ["no subjects", { subjects: null }, "subjects"],
   ["no execute", { execute: null }, "execute"],
@@ -120,6 +122,31 @@ test.each([
     expect(isSluiceError(thrown, "invalid_tool")).toBe(true);
     expect(isSluiceError(thrown) && thrown.detail).toMatchObject({ problems: [{ path: where }] });
   }
+});
+
+test("a definition error says what would be right, where there is something to say", () => {
+  const spec: Partial<ToolSpec> = JSON.parse('{ "effect": "delete", "subjects": 1, "execute": 1 }');
+  let detail: unknown;
+  try {
+    echoTool(spec);
+  } catch (thrown) {
+    detail = isSluiceError(thrown) ? thrown.detail : thrown;
+  }
+  expect(detail).toStrictEqual({
+    problems: [
+      { path: "effect", message: '"delete" is no effect', suggestion: "read, write or ask" },
+      {
+        path: "subjects",
+        message: "has to be a function",
+        suggestion: "() => [] when the call touches nothing the gate could compare",
+      },
+      { path: "execute", message: "has to be a function" },
+    ],
+  });
+});
+
+test("what is prepared is handed out only by a tool that prepares", async () => {
+  expect(workOf(await bound(echoTool(), {}))).not.toHaveProperty("prepare");
 });
 
 test("a name of 128 letters is a tool's name", () => {

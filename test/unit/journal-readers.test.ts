@@ -1,0 +1,117 @@
+import {
+  createHost,
+  createJournalMemory,
+  type EventDraft,
+  isSluiceError,
+  type RunHost,
+  type StepRunner,
+} from "@sluice/core";
+import { describe, expect, test } from "vitest";
+import { handClock } from "../support/hand-clock.ts";
+import { completed, endOf, eventsOf, start, turns, waiting } from "../support/journal.ts";
+
+const opens: EventDraft = {
+  type: "request.opened",
+  data: { requestId: "q1", kind: "askUser", digest: "d1", body: {} },
+};
+
+/** Asks a person something and waits for the answer. */
+async function asking(steps: StepRunner) {
+  await steps.run("ask", ({ event }) => {
+    event(opens);
+    return null;
+  });
+  await steps.waitForSignal("request/q1");
+  return completed();
+}
+
+function newHost(): RunHost {
+  return createHost(createJournalMemory().connect(), { clock: handClock() });
+}
+
+describe("the list of runs", () => {
+  test("says for each that is suspended whether it waits for an answer, also one that a child waits for", async () => {
+    const host = newHost();
+    const tasks = [
+      await start(host, asking, "asks"),
+      await start(host, waiting, "waits"),
+      await start(
+        host,
+        async (steps) => {
+          if (steps.runId !== "parent") return await asking(steps);
+          const child = { key: "a", input: null, events: [] };
+          await steps.fork("fan", [child], { open: { events: [] }, joined: () => [] });
+          return completed();
+        },
+        "parent",
+      ),
+    ];
+    await turns();
+    for (const task of tasks) await task.suspend("interrupted");
+    const said = async () =>
+      (await host.list()).map((run) => [run.runId, run.status === "suspended" ? run.suspended : run.status]).sort();
+    expect(await said()).toEqual([
+      ["asks", "waiting"],
+      ["parent", "waiting"],
+      ["waits", "interrupted"],
+    ]);
+    // What was answered waits for nobody, though nobody took the answer up yet.
+    expect(await host.signal("asks", { name: "request/q1", payload: 1, by: "me", digest: "d1" })).toBe("accepted");
+    expect(await said()).toContainEqual(["asks", "interrupted"]);
+    expect((await host.requests()).map(({ runId }) => runId)).toEqual(["parent/fan/a"]);
+    await host.close();
+  });
+
+  test("and a journal name a parent where there is one", async () => {
+    const host = newHost();
+    await endOf(await start(host, async () => completed()));
+    expect((await host.list())[0]).not.toHaveProperty("parentId");
+    expect((await host.journal("r1"))[0]).not.toHaveProperty("parentId");
+    await host.close();
+  });
+});
+
+test("a step may be called as the end of a run is: it ends nothing", async () => {
+  const host = newHost();
+  const program = async (steps: StepRunner) => {
+    for (const stepId of ["end", "closed"]) await steps.run(stepId, () => null);
+    return await waiting(steps);
+  };
+  const task = await start(host, program);
+  await turns();
+  await task.suspend("interrupted");
+  const again = await host.resume("r1", program);
+  await host.signal("r1", { name: "go", payload: 7, by: "me" });
+  expect((await endOf(again)).value).toBe(7);
+  await host.close();
+});
+
+describe("events after one that was seen", () => {
+  test("are the rest of its record and what came later, however far that is", async () => {
+    const host = newHost();
+    const program = async (steps: StepRunner) => {
+      for (let n = 0; n < 12; n += 1)
+        await steps.run(`step/${n}`, ({ event }) => {
+          for (let index = 0; index < 12; index += 1) event({ type: "stage.init", data: { n, index } });
+          return null;
+        });
+      return completed();
+    };
+    await endOf(await start(host, program));
+    const all = (await eventsOf(host)).map(({ id }) => id);
+    for (const after of ["r1/3/10", "r1/11/2", "r1/12/11"])
+      expect((await eventsOf(host, "r1", { after })).map(({ id }) => id)).toEqual(all.slice(all.indexOf(after) + 1));
+    await host.close();
+  });
+
+  test.each(["", "r1", "r1/0", "r1/0/x", "r1/0/0x", "r1/x0/0", "\nr1/0/0", "r1/0/0\n"])(
+    "an id that reads otherwise is refused: %j",
+    async (after) => {
+      const host = newHost();
+      await endOf(await start(host, async () => completed()));
+      const refused = await eventsOf(host, "r1", { after }).catch((thrown: unknown) => thrown);
+      expect(isSluiceError(refused, "event_id_invalid")).toBe(true);
+      await host.close();
+    },
+  );
+});
