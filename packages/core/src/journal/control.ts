@@ -1,4 +1,3 @@
-import { setMaxListeners } from "node:events";
 import type { SluiceError } from "../base/errors.ts";
 
 /** Hears that the run was cancelled or has to stop, and looks at the control for which of them. */
@@ -12,10 +11,6 @@ export class Control {
   #listener: ControlListener | undefined;
   #cancelled: SluiceError | undefined;
   #stopped: SluiceError | undefined;
-
-  constructor() {
-    setMaxListeners(0, this.#over.signal);
-  }
 
   /** For the program: aborts when the run is cancelled or has to stop here, whichever comes first. */
   get signal(): AbortSignal {

@@ -1,4 +1,3 @@
-import { setMaxListeners } from "node:events";
 import type { SluiceError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import type { ControlListener } from "./control.ts";
@@ -120,7 +119,6 @@ class CallAtWork implements StepCall, ControlListener {
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
-      setMaxListeners(0, this.#controller.signal);
       if (this.#aborted !== undefined) this.#controller.abort(this.#aborted);
     }
     return this.#controller.signal;
