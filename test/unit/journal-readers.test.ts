@@ -40,7 +40,8 @@ describe("the list of runs", () => {
         async (steps) => {
           if (steps.runId !== "parent") return await asking(steps);
           const child = { key: "a", input: null, events: [] };
-          await steps.fork("fan", [child], { open: { events: [] }, joined: () => [] });
+          const alone = { onFailure: "settle", failed: () => false, open: { events: [] }, joined: () => [] } as const;
+          await steps.fork("fan", [child], alone);
           return completed();
         },
         "parent",
