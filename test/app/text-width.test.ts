@@ -1,6 +1,6 @@
 import fc from "fast-check";
+import stringWidth from "string-width";
 import { describe, expect, test } from "vitest";
-import stringWidth from "../../packages/tui/node_modules/string-width/index.js";
 import { clean, cleanInline } from "../../packages/tui/src/app/text/clean.ts";
 import { fold, moreLine } from "../../packages/tui/src/app/text/fold.ts";
 import type { Line } from "../../packages/tui/src/app/text/line.ts";

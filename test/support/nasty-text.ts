@@ -1,6 +1,6 @@
 import { visible } from "@sluice/core";
 import fc from "fast-check";
-import stringWidth from "../../packages/tui/node_modules/string-width/index.js";
+import stringWidth from "string-width";
 import type { Line } from "../../packages/tui/src/app/text/line.ts";
 
 /** What text is made of that wants to harm a screen, and what ordinary text is made of. */

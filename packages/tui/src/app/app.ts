@@ -49,7 +49,7 @@ export class App implements Steering {
     this.#options = options;
     this.#size = size;
     this.here = context.here;
-    this.#scroll = new Scroll(options.terminal, flags.fullscreen !== true);
+    this.#scroll = new Scroll(options.terminal, flags.fullscreen !== true, () => this.#size.width);
     this.commands = isPlain(flags) ? PLAIN_COMMANDS : COMMANDS;
     this.#pulse = new Pulse(clock, () => this.#runs.all().some(({ watch }) => watch.view().status === "running"));
     // Everything that is said aside is said here, in whatever room of the command it was found out.
@@ -243,7 +243,7 @@ export class App implements Steering {
 
   show(viewer: Viewer, onEnter?: (row: number) => void): void {
     if (isPlain(this.#options.flags)) {
-      this.#scroll.print(viewer, this.#size.width);
+      this.#scroll.print(viewer);
       return;
     }
     this.#overlay.show(viewer, onEnter);
@@ -319,7 +319,7 @@ export class App implements Steering {
     if (this.#keeper.desk.cards.length > before) this.#options.terminal.alert();
     const focus = this.#runs.focus;
     if (focus?.run.runId === runId) {
-      this.#scroll.log(focus, this.#size.width);
+      this.#scroll.log(focus);
       this.#overlay.grow();
     }
     this.#pulse.soon();

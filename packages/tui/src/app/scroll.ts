@@ -4,6 +4,7 @@ import { noticeLines, promptLines } from "./notices.ts";
 import { logLines } from "./runs/log.ts";
 import { moreLine } from "./text/fold.ts";
 import type { Line } from "./text/line.ts";
+import { wrap } from "./text/width.ts";
 import type { Viewer } from "./viewer.ts";
 import type { Watched } from "./watched.ts";
 
@@ -16,12 +17,14 @@ const KEPT_NOTICES = 4;
 export class Scroll {
   readonly #terminal: Pick<AppTerminal, "append">;
   readonly #hasScrollback: boolean;
+  readonly #width: () => number;
   #notices: readonly Line[] = [];
   #welcome: readonly Line[] = [];
 
-  constructor(terminal: Pick<AppTerminal, "append">, hasScrollback: boolean) {
+  constructor(terminal: Pick<AppTerminal, "append">, hasScrollback: boolean, width: () => number) {
     this.#terminal = terminal;
     this.#hasScrollback = hasScrollback;
+    this.#width = width;
   }
 
   get notices(): readonly Line[] {
@@ -34,25 +37,25 @@ export class Scroll {
   }
 
   greet(lines: readonly Line[]): void {
-    this.#terminal.append(lines);
+    this.#append(lines);
     if (!this.#hasScrollback) this.#welcome = [...this.#welcome, ...lines];
   }
 
   say(text: string, tone: NoticeTone): void {
     const lines = noticeLines(text, tone);
-    this.#terminal.append(lines);
+    this.#append(lines);
     if (!this.#hasScrollback) this.#notices = [...this.#notices, ...lines].slice(-KEPT_NOTICES);
   }
 
   /** What was submitted; what was said before has been read. */
   echo(text: string): void {
-    this.#terminal.append([[], ...promptLines(text)]);
+    this.#append([[], ...promptLines(text)]);
     this.#notices = [];
   }
 
   /** What of a run became final since it was printed last. */
-  log(watched: Watched, width: number): void {
-    const { lines, printed } = logLines(watched.watch.view(), watched.printed, width);
+  log(watched: Watched): void {
+    const { lines, printed } = logLines(watched.watch.view(), watched.printed, this.#width());
     const left = watched.printed === 0 ? lines.length - MOST_HISTORY : 0;
     watched.printed = printed;
     const shown = left > 0 ? [moreLine(left, "earlier: Ctrl+O shows a stage whole"), ...lines.slice(left)] : lines;
@@ -60,8 +63,14 @@ export class Scroll {
   }
 
   /** What would be opened over the frame, where there is none. */
-  print({ title, rows, follows }: Viewer, width: number): void {
+  print({ title, rows, follows }: Viewer): void {
+    const width = this.#width();
     const first = follows ? Math.max(0, rows.count(width) - MOST_HISTORY) : 0;
     this.#terminal.append([[{ text: title, style: "heading" }], ...rows.slice(first, first + MOST_HISTORY, width)]);
+  }
+
+  /** Broken between words: a terminal would break them anywhere. */
+  #append(lines: readonly Line[]): void {
+    this.#terminal.append(lines.flatMap((line) => wrap(line, this.#width())));
   }
 }

@@ -225,7 +225,7 @@ function waitingLine({ desk, viewer, question, size }: AppState): Line | undefin
   ];
 }
 
-function statusLine({ view, flags, others, busy, quitting, desk }: AppState): Line {
+function statusLine({ view, flags, others, busy, quitting }: AppState): Line {
   if (quitting) return [{ text: "suspending what runs here …", style: "notice" }];
   const parts: Span[] = [];
   const add = (text: string, style: Span["style"] = "dim"): void => {
@@ -247,7 +247,6 @@ function statusLine({ view, flags, others, busy, quitting, desk }: AppState): Li
   }
   const more = others.filter(({ endedAt }) => endedAt === undefined).length;
   if (more > 0) add(more === 1 ? "1 more run" : `${more} more runs`);
-  if (openCardOf(desk)?.open.focused === false) add("Tab to the card", "notice");
   add("/help");
   return parts;
 }
