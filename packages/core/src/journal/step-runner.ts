@@ -43,9 +43,6 @@ type AnyStep = Pick<Step<unknown, unknown>, "stepId" | "open">;
 
 /** Numbers the steps of one program, records what they come to, and hands back what is recorded. */
 export class ProgramRunner implements StepRunner, Inbox {
-  readonly runId: string;
-  readonly incarnation: string;
-  readonly signal: AbortSignal;
   readonly #run: RunAtWork;
   /** Signals taken so far, by name. */
   #taken: Map<string, number> | undefined;
@@ -59,9 +56,18 @@ export class ProgramRunner implements StepRunner, Inbox {
 
   constructor(run: RunAtWork) {
     this.#run = run;
-    this.runId = run.at.runId;
-    this.incarnation = run.at.incarnation;
-    this.signal = run.control.signal;
+  }
+
+  get runId(): string {
+    return this.#run.at.runId;
+  }
+
+  get incarnation(): string {
+    return this.#run.at.incarnation;
+  }
+
+  get signal(): AbortSignal {
+    return this.#run.control.signal;
   }
 
   run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options: StepOptions = {}): Promise<T> {
@@ -204,9 +210,8 @@ export class ProgramRunner implements StepRunner, Inbox {
   /** The way of every step. What it rejects with is the run's end here: nothing after it could be replayed. */
   #step<V, T>(step: Step<V, T>): Promise<T> {
     const settling = this.#walk(step);
-    // A program that does not look at its step must not bring the process down; `ended` and `failed` tell.
-    settling.catch(ignore);
     if (this.#open === step) this.#settling = settling;
+    else settling.catch(ignore);
     return settling;
   }
 
@@ -228,6 +233,8 @@ export class ProgramRunner implements StepRunner, Inbox {
       await this.#append({ ordinal, stepId, phase: "done", value: text, events: step.events(value) });
       return step.hand(value);
     } catch (thrown) {
+      // A program that does not look at its step must not bring the process down; `ended` and `failed` tell.
+      if (this.#open === step) this.#settling?.catch(ignore);
       step.close?.();
       this.#fail(thrown);
       throw thrown;

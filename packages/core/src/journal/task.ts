@@ -42,8 +42,6 @@ export class HostTask implements RunTask, ChangeListener, Looker {
     this.#tree = tree;
     this.#at = at;
     this.settled = this.#work(past, input);
-    // Whoever never looks at a run that cannot go on must not bring the process down; whoever does still sees the rejection.
-    this.settled.catch(ignore);
   }
 
   get runId(): string {
@@ -91,6 +89,8 @@ export class HostTask implements RunTask, ChangeListener, Looker {
   }
 
   async #finish(outcome: TaskEnd | Fault): Promise<TaskEnd> {
+    // Whoever never looks at a run that cannot go on must not bring the process down; whoever does still sees the rejection.
+    this.settled.catch(ignore);
     this.#host.changes.drop(this);
     this.#over = true;
     const closed = await this.#letGo("end" in outcome);

@@ -17,8 +17,7 @@ export class Act implements BusyListener {
   readonly #attempt: Attempt;
   readonly #open: OpenScope;
   readonly #init: Json;
-  #resolve: ((acted: ActOutcome | undefined) => void) | undefined;
-  #reject: ((stopped: Error) => void) | undefined;
+  #resolve: ((acted: ActOutcome | undefined | Promise<never>) => void) | undefined;
   #disarm: (() => void) | undefined;
   #onAbort: (() => void) | undefined;
 
@@ -32,14 +31,10 @@ export class Act implements BusyListener {
   /** What the executor comes to. Undefined when the run was cancelled before, a rejection when it has to stop here. */
   work(): Promise<ActOutcome | undefined> {
     this.#attempt.journal.note("stage.act", ENTERED);
-    return new Promise((resolve, reject) => {
+    return new Promise((resolve) => {
       this.#resolve = resolve;
-      this.#reject = reject;
       const act = this.#attempt.execution.executor.act(this.#init, this.#open.scope);
-      act.then(
-        (acted) => this.#settle(acted),
-        (thrown: unknown) => this.#fail(thrown),
-      );
+      act.then(resolve, (thrown: unknown) => this.#fail(thrown));
       this.#open.onBusy(this);
       this.busyChanged();
     });
@@ -48,6 +43,7 @@ export class Act implements BusyListener {
   /** Ends the attempt for its executor, and says what it came to. */
   async end(acted: ActOutcome | undefined): Promise<ActOutcome> {
     const { execution, journal } = this.#attempt;
+    this.#close();
     const cancelled = cancelReason(execution.steps.signal);
     // A token never survives its attempt, whatever the executor still has in its hands.
     for (const requestId of this.#open.close()) {
@@ -73,7 +69,7 @@ export class Act implements BusyListener {
     try {
       // Throws when the run goes on elsewhere: then nothing can be recorded here, and there is nothing to wait for.
       cancelReason(steps.signal);
-      this.#disarm = deps.clock.after(DEAF_MS, () => this.#settle(undefined));
+      this.#disarm = deps.clock.after(DEAF_MS, () => this.#resolve?.(undefined));
     } catch (stopped) {
       this.#fail(stopped);
     }
@@ -85,19 +81,13 @@ export class Act implements BusyListener {
     signal.addEventListener("abort", this.#onAbort, { once: true });
   }
 
-  #settle(acted: ActOutcome | undefined): void {
-    this.#resolve?.(acted);
-    this.#close();
-  }
-
   #fail(thrown: unknown): void {
-    this.#reject?.(thrown instanceof Error ? thrown : new Error(messageOf(thrown)));
+    this.#resolve?.(Promise.reject(thrown instanceof Error ? thrown : new Error(messageOf(thrown))));
     this.#close();
   }
 
   #close(): void {
     this.#resolve = undefined;
-    this.#reject = undefined;
     this.#disarm?.();
     if (this.#onAbort !== undefined) this.#attempt.execution.steps.signal.removeEventListener("abort", this.#onAbort);
   }
