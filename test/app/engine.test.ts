@@ -1,0 +1,176 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { isJsonObject, type JsonObject, parseJson } from "@sluice/core";
+import { expect, onTestFinished, test } from "vitest";
+import { createEngine, type Engine, type KnownRun } from "../../packages/tui/src/app/engine.ts";
+import { eventsOf } from "../../packages/tui/src/work/lookup.ts";
+import type { RunFlags } from "../../packages/tui/src/work/run-flags.ts";
+import { desk } from "../support/command.ts";
+
+const PLANNED = { summary: "One line.", steps: ["change a.txt"], files: ["a.txt"], risks: [] };
+const CHANGED = { summary: "Done.", changes: [], deviations: [] };
+const REVIEWED = { verdict: "approve", summary: "Fine.", findings: [] };
+const SCRIPT = {
+  plan: [
+    { text: "I look first.", calls: [{ tool: "Read", input: { file_path: "a.txt" } }] },
+    { calls: [{ tool: "submit_plan", input: PLANNED }] },
+  ],
+  execute: [{ calls: [{ tool: "submit_diff", input: CHANGED }] }],
+  review: [{ calls: [{ tool: "submit_review", input: REVIEWED }] }],
+};
+
+test("a run that is begun in the app writes the same events as a headless one prints in stream-json", async () => {
+  const place = desk();
+  place.write("a.txt", "one\n");
+  const model = place.script(SCRIPT);
+  const { engine } = engineIn(place.folder, { model });
+  const run = await engine.start("codeReview", "mend a.txt");
+  await run.handle;
+  const inApp = await eventsOf(run.host, run.runId);
+  await engine.close();
+
+  const { stdout } = await place.sluice([
+    ...["run", "codeReview", "mend a.txt", "--model", model],
+    ...["--output-format", "stream-json", "--store", join(place.folder, "other")],
+  ]);
+  const printed = stdout
+    .trim()
+    .split("\n")
+    .map((line) => parseJson(line))
+    .flatMap((line) => (line.ok && isJsonObject(line.value) ? [line.value] : []))
+    .filter(({ type }) => type !== "result");
+
+  const comparable = (events: readonly JsonObject[]) =>
+    events.map(({ type, executionId, attempt, data }) => ({
+      type,
+      executionId,
+      attempt,
+      data: JSON.parse(JSON.stringify(data), (key, value) => (TIMES.has(key) ? 0 : value)),
+    }));
+  expect(comparable(inApp.map((event) => ({ ...event })))).toEqual(comparable(printed));
+});
+/** What differs between two runs of the same. */
+const TIMES: ReadonlySet<string> = new Set(["ms", "workedMs", "runMs", "incarnation"]);
+
+test("a run is found by what only its id begins with, and what fits none or several says so", async () => {
+  const place = desk();
+  const { engine } = engineIn(place.folder, { model: place.script(SCRIPT) });
+  await expect(engine.find("r")).rejects.toMatchObject({ code: "run_unknown" });
+  const [first, second] = [await finished(engine, "one"), await finished(engine, "two")];
+  expect((await engine.find(first.runId.slice(0, 8))).runId).toBe(first.runId);
+  await expect(engine.find("r")).rejects.toMatchObject({
+    message: expect.stringContaining("several runs begin with r"),
+  });
+  await expect(engine.find("rzzz")).rejects.toMatchObject({ message: expect.stringContaining("there is no run rzzz") });
+  expect((await engine.list()).map(({ runId }) => runId)).toEqual([second.runId, first.runId]);
+});
+
+test("looking for runs makes no store", async () => {
+  const folder = emptyFolder();
+  const { engine } = engineIn(folder, {});
+  expect(await engine.list()).toEqual([]);
+  expect(await engine.store()).toBeUndefined();
+});
+
+test("what keeps a run from beginning is told, and nothing is begun", async () => {
+  const folder = emptyFolder();
+  const { engine } = engineIn(folder, {});
+  await expect(engine.start("codeReview", "x")).rejects.toMatchObject({ code: "no_model" });
+  await expect(engine.start("codeRevue", "x")).rejects.toMatchObject({ code: "pipeline_not_found" });
+  expect(await engine.list()).toEqual([]);
+});
+
+test("a request waits for somebody, a closed app suspends its run, and another one takes it up as it was started", async () => {
+  const place = desk();
+  place.write("a.txt", "one\n");
+  const model = place.script({
+    ...SCRIPT,
+    plan: [
+      { calls: [{ tool: "Write", input: { file_path: "a.txt", content: "two\n" } }] },
+      { calls: [{ tool: "submit_plan", input: PLANNED }] },
+    ],
+  });
+  const first = engineIn(place.folder, { model });
+  const begun = await first.engine.start("codeReview", "mend a.txt");
+  await asked(begun);
+  const result = Promise.resolve(begun.handle);
+  await first.engine.close();
+  expect(await result).toMatchObject({ status: "suspended" });
+
+  const second = engineIn(place.folder, { model: "anthropic/another", mode: "yolo" });
+  const again = await second.engine.resume(begun.runId);
+  const [request] = await asked(again);
+  await again.host.signal(again.runId, {
+    name: `request/${request?.requestId}`,
+    payload: { kind: "deny", digest: request?.digest ?? "" },
+    digest: request?.digest ?? "",
+    by: "somebody",
+  });
+  expect(await again.handle).toMatchObject({ status: "completed", denied: [{ tool: "Write", cause: "denied" }] });
+});
+
+test("what a project says is said once, and again after it was read anew", async () => {
+  const folder = emptyFolder();
+  writeFileSync(join(folder, "sluice.config.mjs"), "export default {};\n");
+  const { engine, said } = engineIn(folder, {});
+  await engine.project();
+  await engine.project();
+  expect(said.filter((text) => text.includes("was not loaded"))).toHaveLength(1);
+  engine.reload();
+  await engine.project();
+  expect(said.filter((text) => text.includes("was not loaded"))).toHaveLength(2);
+});
+
+function engineIn(folder: string, flags: RunFlags): { readonly engine: Engine; readonly said: readonly string[] } {
+  const home = join(folder, "..", "home");
+  mkdirSync(home, { recursive: true });
+  const said: string[] = [];
+  const terminal = {
+    out: () => undefined,
+    err: (text: string) => void said.push(text),
+    paint: (_stream: string, _tone: string, text: string) => text,
+    interactive: true,
+    columns: 80,
+    input: new PassThrough(),
+    prompts: new PassThrough(),
+    facts: () => ({ stdin: true, stdout: true, stderr: true, columns: 80, rows: 24, colourBits: 8 }),
+    flush: async () => undefined,
+  };
+  // Not the Ollama that may run on this machine: nobody listens here.
+  const env = { HOME: home, PATH: process.env.PATH ?? "", OLLAMA_HOST: "http://127.0.0.1:9" };
+  const context = { env, here: folder, terminal };
+  const engine = createEngine({
+    flags: { cwd: folder, ...flags },
+    context,
+    askTrust: async () => false,
+    say: (text) => void said.push(text),
+  });
+  onTestFinished(() => engine.close());
+  return { engine, said };
+}
+
+function emptyFolder(): string {
+  const base = realpathSync(mkdtempSync(join(tmpdir(), "sluice-engine-")));
+  onTestFinished(() => rmSync(base, { recursive: true, force: true }));
+  const folder = join(base, "work");
+  mkdirSync(folder);
+  return folder;
+}
+
+async function finished(engine: Engine, task: string): Promise<KnownRun> {
+  const run = await engine.start("codeReview", task);
+  await run.handle;
+  return run;
+}
+
+/** Waits until somebody has to answer. */
+async function asked({ host, runId }: KnownRun): Promise<Awaited<ReturnType<typeof host.requests>>> {
+  for await (const event of host.events(runId, { follow: true })) {
+    if (event.type !== "grant.requested") continue;
+    const open = await host.requests(runId);
+    if (open.length > 0) return open;
+  }
+  throw new Error("the run ended without asking");
+}
