@@ -1,8 +1,9 @@
-import type { SluiceEvent } from "@sluice/core";
+import type { Json, SluiceEvent } from "@sluice/core";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { costLines } from "../../packages/tui/src/app/runs/cost.ts";
 import { timeline, timelineLine } from "../../packages/tui/src/app/runs/timeline.ts";
+import { createNarrator } from "../../packages/tui/src/narrator.ts";
 import { execution, expectToFit, hostileText, randomView, runView } from "../support/random-views.ts";
 import { eventsOf } from "../support/run-kit.ts";
 import { ASKING, play, SMOOTH, TROUBLED } from "../support/run-scenes.ts";
@@ -26,6 +27,19 @@ test("every event has a row, those of siblings behind the fork that started them
   // The order events were read in does not count.
   const mixed = [...events].sort((a, b) => b.runId.length - a.runId.length);
   expect(timeline(mixed)).toEqual(rows);
+});
+
+test("a join says what each sibling came to, whatever it is called, and nothing of what it cannot read", () => {
+  const joined = (outcomes: Json): string => {
+    const event: SluiceEvent = { id: "r1/1/0", runId: "r1", at: 0, type: "fork.joined", data: { outcomes } };
+    return createNarrator().say(event)?.more ?? "nothing";
+  };
+  const outcomes = [
+    { name: "cookie", status: "completed" },
+    { name: "lint", status: "failed" },
+  ];
+  expect(joined(outcomes)).toBe("cookie completed, lint failed");
+  expect(joined({ lint: "failed" })).toBe("");
 });
 
 test("a row tells who decided and why", async () => {

@@ -245,7 +245,7 @@ describe("what a config decides", () => {
       source: {
         kind: "config",
         name: "mine",
-        config: { file: config, files: { [config]: expect.stringMatching(/^[0-9a-f]{64}$/) } },
+        config: { file: config, files: [{ file: config, digest: expect.stringMatching(/^[0-9a-f]{64}$/) }] },
       },
     });
     expect(lines(await here.sluice(["runs", "--output-format", "stream-json"]))[0]).toMatchObject({ runId });

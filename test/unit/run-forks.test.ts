@@ -96,7 +96,9 @@ test("siblings work side by side, and the join sees their outputs in declared or
   ]);
   const events = await eventsOf(live.host, result.runId);
   expect(dataOf(events, "fork.started")).toEqual([{ fork: "fan-1", siblings: ["test", "lint", "docs"], join: "join" }]);
-  expect(dataOf(events, "fork.joined")).toMatchObject([{ fork: "fan-1", outcomes: { test: "completed" } }]);
+  expect(dataOf(events, "fork.joined")).toMatchObject([
+    { fork: "fan-1", outcomes: ["test", "lint", "docs"].map((name) => ({ name, status: "completed" })) },
+  ]);
   const journals = await live.host.journal(result.runId);
   expect(journals.map(({ runId }) => runId.replace(result.runId, "r"))).toEqual([
     "r",
@@ -183,7 +185,12 @@ test("a failure cancels the others, waits for them, and is one failure of the st
     "lint#1 cancelled",
   ]);
   expect(dataOf(await eventsOf(live.host, result.runId), "fork.joined")).toMatchObject([
-    { outcomes: { test: "failed", lint: "cancelled" } },
+    {
+      outcomes: [
+        { name: "test", status: "failed" },
+        { name: "lint", status: "cancelled" },
+      ],
+    },
   ]);
 });
 

@@ -14,6 +14,7 @@ const usage = z.object({
 const phase = z.looseObject({ phase: z.enum(["entered", "left"]) });
 const call = { callId: z.string(), tool: z.string() };
 const digest = z.string().regex(/^[0-9a-f]{64}$/);
+const files = z.array(z.looseObject({ file: z.string(), digest }));
 const request = {
   requestId: z.string(),
   kind: z.enum(["grantStageTool", "approveTransition", "askUser", "humanState"]),
@@ -28,12 +29,18 @@ const data = {
     /** The root of a tree of runs holds what resuming needs; a sibling's run holds its state and parent. */
     state: z.string().optional(),
     parent: z.string().optional(),
-    source: z.looseObject({ kind: z.enum(["programmatic", "bundled", "config", "file"]) }).optional(),
+    source: z
+      .looseObject({
+        kind: z.enum(["programmatic", "bundled", "config", "file"]),
+        files: files.optional(),
+        config: z.looseObject({ file: z.string(), files }).optional(),
+      })
+      .optional(),
     fingerprint: digest.optional(),
     models: z.array(z.string()).optional(),
     mode: z.enum(["ask", "allowlist", "yolo"]).optional(),
     cwd: z.string().optional(),
-    tools: z.record(z.string(), digest).optional(),
+    tools: z.array(z.looseObject({ name: z.string(), digest })).optional(),
     journalVersion: z.int().optional(),
     /** The states in declared order, and where they may lead as far as the pipeline says. */
     shape: z
@@ -136,7 +143,7 @@ const data = {
   "fork.started": z.looseObject({ fork: z.string(), siblings: z.array(z.string()), join: z.string() }),
   "fork.joined": z.looseObject({
     fork: z.string(),
-    outcomes: z.record(z.string(), z.enum(["completed", "failed", "cancelled"])),
+    outcomes: z.array(z.looseObject({ name: z.string(), status: z.enum(["completed", "failed", "cancelled"]) })),
   }),
   "limit.near": z.looseObject({ limit: z.string(), message: z.string(), used: z.number(), max: z.number() }),
   /** With the numbers, in the cap's unit, where it is one on tokens or money. */

@@ -36,7 +36,7 @@ export { bundledPipelines } from "./pipelines/bundled.ts";
 export { codeReview } from "./pipelines/code-review.ts";
 export { fixTests } from "./pipelines/fix-tests.ts";
 export { type DeniedCall, finished, type RunHandle, type RunResult } from "./run-handle.ts";
-export { type ConfigSource, JOURNAL_VERSION, type PipelineSource, startOf } from "./run-start.ts";
+export { type ConfigSource, type FileDigest, JOURNAL_VERSION, type PipelineSource, startOf } from "./run-start.ts";
 export { createSession, type ResumeOptions, type Session, type StartOptions } from "./session.ts";
 export { builtinTools } from "./tools/builtin.ts";
 export { carriedRipgrep } from "./tools/grep-ripgrep.ts";

@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import {
   compileEnvelope,
   field,
-  isJsonObject,
   type Json,
   type PipelineSpec,
   problemsError,
@@ -15,11 +14,14 @@ import {
 /** Changes when the order of records changes in a way that older runs cannot be resumed over. */
 export const JOURNAL_VERSION = 1;
 
+/** A file as it was: its absolute path, and the SHA-256 of what it held. */
+export type FileDigest = { readonly file: string; readonly digest: string };
+
 /** The project's config that a run was started with. */
 export type ConfigSource = {
   readonly file: string;
-  /** SHA-256 of every file it is made of, installed packages aside, by absolute path. */
-  readonly files: Readonly<Record<string, string>>;
+  /** Every file it is made of, installed packages aside. A list, since keys that read like a secret's are redacted. */
+  readonly files: readonly FileDigest[];
 };
 
 /** Where a pipeline came from, so that another process finds it again, with the config where there was one. */
@@ -31,8 +33,8 @@ export type PipelineSource =
       readonly kind: "file";
       readonly file: string;
       readonly export: string;
-      /** SHA-256 of every file it is made of, installed packages aside, by absolute path. */
-      readonly files: Readonly<Record<string, string>>;
+      /** Every file it is made of, installed packages aside. */
+      readonly files: readonly FileDigest[];
       readonly config?: ConfigSource;
     };
 
@@ -109,14 +111,19 @@ export function refuseOtherTools(
   { tools, builtins }: Pick<RunDeps, "tools" | "builtins">,
   acceptChanges: boolean,
 ): void {
+  if (acceptChanges) return;
   const recorded = field(data, "tools");
-  if (acceptChanges || !isJsonObject(recorded)) return;
-  const changed = Object.entries(recorded).flatMap(([name, digest]) => {
-    if (builtins.has(name) || !mayCall(spec, name)) return [];
-    const tool = tools.get(name);
-    if (tool === undefined) return [`${name} is gone`];
-    return tool.schemaDigest === digest ? [] : [`${name} is another`];
-  });
+  const matters = (name: string): boolean => !builtins.has(name) && mayCall(spec, name);
+  const changed = Array.isArray(recorded)
+    ? recorded.flatMap((was: Json) => {
+        const name = shown(field(was, "name"));
+        if (!matters(name)) return [];
+        const tool = tools.get(name);
+        if (tool === undefined) return [`${name} is gone`];
+        return tool.schemaDigest === field(was, "digest") ? [] : [`${name} is another`];
+      })
+    : // What cannot be compared is not taken to be the same.
+      [...tools.keys()].filter(matters).map((name) => `${name} was not recorded`);
   if (changed.length === 0) return;
   throw new SluiceError(
     "Validation",

@@ -232,7 +232,7 @@ export function createSession(options: SessionOptions): Session {
       mode,
       allow,
       cwd: root,
-      tools: Object.fromEntries([...deps.tools.values()].map((tool) => [tool.name, tool.schemaDigest])),
+      tools: [...deps.tools.values()].map(({ name, schemaDigest }) => ({ name, digest: schemaDigest })),
       journalVersion: JOURNAL_VERSION,
       shape: shapeOf(spec),
       input: clean,

@@ -1,4 +1,4 @@
-import { addUsage, field, isJsonObject, type Json, type SluiceEvent, type Usage } from "@sluice/core";
+import { addUsage, field, type Json, type SluiceEvent, type Usage } from "@sluice/core";
 import { auditWords } from "./audit-trail.ts";
 import { numberAt, textAt, usageAt } from "./fields.ts";
 import type { Tone } from "./terminal.ts";
@@ -190,10 +190,8 @@ function issuesOf(data: Json): string {
 }
 
 function outcomesOf(value: Json | undefined): string {
-  if (!isJsonObject(value)) return "";
-  return Object.keys(value)
-    .map((key) => `${key} ${textAt(value, key)}`)
-    .join(", ");
+  if (!Array.isArray(value)) return "";
+  return value.map((sibling: Json) => `${textAt(sibling, "name")} ${textAt(sibling, "status")}`).join(", ");
 }
 
 function listOf(value: Json | undefined): string {

@@ -153,6 +153,7 @@ function outcomeOf(end: Settled, child: ExecutionEnd | undefined): SiblingOutcom
   };
 }
 
-function statuses(ends: Readonly<Record<string, Settled>>): JsonObject {
-  return Object.fromEntries(Object.entries(ends).map(([key, end]) => [key, end.status]));
+/** Names are values: an event's keys are looked through for those of secrets, and a state may be called `cookie`. */
+function statuses(ends: Readonly<Record<string, Settled>>): JsonObject[] {
+  return Object.entries(ends).map(([name, { status }]) => ({ name, status }));
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { isSluiceError } from "../base/errors.ts";
-import type { Json } from "../base/json.ts";
+import type { Json, JsonObject } from "../base/json.ts";
 import type { EventDraft, SluiceEvent } from "../journal/events.ts";
 import type {
   ChildRun,
@@ -81,8 +81,11 @@ export function forkOptions(onFailure: ForkOptions["onFailure"] = "settle"): For
     onFailure,
     failed: (end) => end.status === "failed",
     open: { events: [{ type: "fork.started", data: { fork: "fan" } }] },
-    joined: (ends) => [{ type: "fork.joined", data: { fork: "fan", outcomes: statusesOf(ends) } }],
+    joined: (ends) => [{ type: "fork.joined", data: { fork: "fan", outcomes: outcomesOf(ends) } }],
   };
+}
+function outcomesOf(ends: Readonly<Record<string, RunEnd>>): JsonObject[] {
+  return Object.entries(ends).map(([name, { status }]) => ({ name, status }));
 }
 export function statusesOf(ends: Readonly<Record<string, RunEnd>>): Record<string, RunEnd["status"]> {
   return Object.fromEntries(Object.entries(ends).map(([key, end]) => [key, end.status]));

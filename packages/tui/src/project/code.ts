@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { extname, join } from "node:path";
 import { SluiceError } from "@sluice/core";
+import type { FileDigest } from "@sluice/stages";
 
 /** What a folder holds that would be run: found by name, and nothing of it is loaded. */
 export interface ProjectCode {
@@ -19,6 +20,11 @@ export interface ProjectCode {
 
 /** What trust is about: SHA-256 by absolute path, as the files were when they were looked at. */
 export type CodeDigests = ReadonlyMap<string, string>;
+
+/** Digests as a run records them, in an order of their own: two loads that found the same compare as the same. */
+export function fileDigests(digests: CodeDigests): readonly FileDigest[] {
+  return [...digests].map(([file, digest]) => ({ file, digest })).sort((a, b) => (a.file < b.file ? -1 : 1));
+}
 
 export const CODE_EXTENSIONS = [".ts", ".mts", ".js", ".mjs"];
 const CONFIG = /^sluice\.config\.m?[jt]s$/;

@@ -1,7 +1,7 @@
 import { basename, extname } from "node:path";
 import { type Clock, SluiceError } from "@sluice/core";
 import { bundledPipelines, type ConfigSource } from "@sluice/stages";
-import { type CodeDigests, inLine, type ProjectCode } from "./code.ts";
+import { type CodeDigests, fileDigests, inLine, type ProjectCode } from "./code.ts";
 import { loadModule } from "./load.ts";
 import type { Admit } from "./modules.ts";
 import { type ProjectSettings, readConfig } from "./read-config.ts";
@@ -37,7 +37,7 @@ export async function loadConfig(
   const { exports, files, deciding } = await loadModule(file, asTrusted(trusted, code.root), failed, clock);
   const known = [...code.pipelines.map(nameOf), ...bundledPipelines().keys()];
   const settings = readConfig(file, code.root, exports.default, known);
-  return { file, settings, source: { file, files: Object.fromEntries(files) }, code: [...deciding] };
+  return { file, settings, source: { file, files: fileDigests(files) }, code: [...deciding] };
 }
 
 /** The name a pipeline file stands for. */

@@ -1,12 +1,13 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { digestOf, messageOf, sha256 } from "@sluice/core";
+import type { FileDigest } from "@sluice/stages";
 
 /** Versions of one file that are remembered: runs of earlier ones may still wait to be resumed. */
 const KEPT = 50;
 
-/** Digests of all that a pipeline file is made of, by path. */
-export type FileDigests = Readonly<Record<string, string>>;
+/** All that a pipeline file is made of. */
+type FileDigests = readonly FileDigest[];
 
 /**
  * Pipeline files that the user named on a command line here, as they were then. Kept outside of all projects and stores: a
@@ -23,9 +24,9 @@ export function createNamedFiles(stateFolder: string): NamedFiles {
   // A note for each file, so that two commands at once do not take each other's back.
   const noteOf = (file: string): string => join(folder, sha256(file).slice(0, 32));
   return {
-    holds: (file, madeOf) => readNote(noteOf(file)).includes(digestOf({ ...madeOf })),
+    holds: (file, madeOf) => readNote(noteOf(file)).includes(digestOf(madeOf)),
     remember(file, madeOf) {
-      const digest = digestOf({ ...madeOf });
+      const digest = digestOf(madeOf);
       const note = noteOf(file);
       const known = readNote(note);
       if (known.includes(digest)) return undefined;

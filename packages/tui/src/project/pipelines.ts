@@ -2,7 +2,7 @@ import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, resolve, sep } from "node:path";
 import { didYouMean, SluiceError } from "@sluice/core";
 import { bundledPipelines, type PipelineSource } from "@sluice/stages";
-import { CODE_EXTENSIONS, type CodeDigests, type ProjectCode } from "./code.ts";
+import { CODE_EXTENSIONS, type CodeDigests, fileDigests, type ProjectCode } from "./code.ts";
 import { isPipeline, type LoadedPipeline, loadFile } from "./load.ts";
 import { asTrusted, type LoadedConfig, nameOf } from "./load-config.ts";
 import type { Admit } from "./modules.ts";
@@ -155,7 +155,7 @@ const asNamed: Admit = ({ file, late }) => {
 
 /** What the run was started with, and nothing else. */
 function asRecorded(source: FileSource, runId: string): Admit {
-  const known = new Map(Object.entries(source.files));
+  const known = new Map(source.files.map(({ file, digest }) => [file, digest]));
   return (module) => {
     asNamed(module);
     if (known.get(module.file) === module.digest) return;
@@ -195,7 +195,7 @@ async function fromFile(name: string, file: string, wanted: string | undefined, 
   const exported = wanted ?? (names.length === 1 ? names[0] : undefined);
   const pipeline = exported === undefined ? undefined : pipelines.get(exported);
   if (pipeline !== undefined && exported !== undefined) {
-    const source = { kind: "file", file, export: exported, files: Object.fromEntries(files) } as const;
+    const source = { kind: "file", file, export: exported, files: fileDigests(files) } as const;
     return { name, pipeline, source, code: [...deciding] };
   }
   if (names.length === 0)

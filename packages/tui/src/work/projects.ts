@@ -218,7 +218,10 @@ function notTrusted({ code, state }: Folder): string {
 
 /** The files of a config that are not as they were recorded. */
 function changesOf(recorded: ConfigSource, now: LoadedConfig | undefined): readonly string[] {
-  const files = now?.source.files ?? {};
-  const all = new Set([...Object.keys(recorded.files), ...Object.keys(files)]);
-  return [...all].filter((file) => recorded.files[file] !== files[file]).sort();
+  const byPath = (files: ConfigSource["files"]): ReadonlyMap<string, string> =>
+    new Map(files.map(({ file, digest }) => [file, digest]));
+  const [before, after] = [byPath(recorded.files), byPath(now?.source.files ?? [])];
+  return [...new Set([...before.keys(), ...after.keys()])]
+    .filter((file) => before.get(file) !== after.get(file))
+    .sort();
 }

@@ -1,6 +1,5 @@
 import {
   field,
-  isJsonObject,
   type Json,
   type JsonObject,
   type OpenRequest,
@@ -10,7 +9,7 @@ import {
   type SluiceEvent,
   systemClock,
 } from "@sluice/core";
-import type { ConfigSource, PipelineSource } from "@sluice/stages";
+import type { ConfigSource, FileDigest, PipelineSource } from "@sluice/stages";
 import { textAt } from "../fields.ts";
 import { modelFor } from "../project/model.ts";
 import { findAgain } from "../project/pipelines.ts";
@@ -123,10 +122,14 @@ function configOf(source: Json | undefined): ConfigSource | undefined {
 }
 
 /** A file without a digest is one that cannot be compared, and so not loaded. */
-function digestsAt(source: Json | undefined): Readonly<Record<string, string>> {
-  const files = source === undefined ? undefined : field(source, "files");
-  const all = isJsonObject(files) ? Object.entries(files) : [];
-  return Object.fromEntries(all.filter((entry): entry is [string, string] => typeof entry[1] === "string"));
+function digestsAt(source: Json | undefined): readonly FileDigest[] {
+  const files = field(source, "files");
+  return Array.isArray(files)
+    ? files.flatMap((one: Json) => {
+        const [file, digest] = [textAt(one, "file"), textAt(one, "digest")];
+        return file === "" || digest === "" ? [] : [{ file, digest }];
+      })
+    : [];
 }
 
 const MODES: readonly SecurityMode[] = ["ask", "allowlist", "yolo"];

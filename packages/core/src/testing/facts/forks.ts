@@ -94,10 +94,10 @@ export const forkFacts: Facts = {
     });
     assert.deepEqual(JSON.parse(join?.value ?? ""), Object.fromEntries(expected));
     const events = await eventsOf(host);
-    assert.deepEqual(events.find(({ type }) => type === "fork.joined")?.data.outcomes, {
-      a: "completed",
-      b: "failed",
-    });
+    assert.deepEqual(events.find(({ type }) => type === "fork.joined")?.data.outcomes, [
+      { name: "a", status: "completed" },
+      { name: "b", status: "failed" },
+    ]);
   },
 
   "children run at the same time, each free to wait for what another does": async ({ connect }) => {
