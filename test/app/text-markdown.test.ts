@@ -24,7 +24,7 @@ describe("markdown", () => {
     ["tasks", "- [x] a\n- [ ] b", ["• [x] a", "• [ ] b"]],
     ["loose lists", "- a\n\n- b", ["• a", "", "• b"]],
     ["paragraphs of an item", "- a\n\n  b", ["• a", "", "  b"]],
-    ["quotes", "> a\n>\n> > b", ["▌ a", "▌ ", "▌ ▌ b"]],
+    ["quotes", "> a\n>\n> > b", ["│ a", "│ ", "│ │ b"]],
     ["code with its language", "```ts\nlet a;\n\n  b\n```", ["┌ ts", "│ let a;", "│ ", "│   b"]],
     ["code in tildes, with backticks in it", "~~~\n```\n~~~", ["│ ```"]],
     ["a fence closes with as many signs as it opened", "````\n```\n````\nx", ["│ ```", "", "x"]],

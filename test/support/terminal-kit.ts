@@ -5,7 +5,7 @@ import { onTestFinished } from "vitest";
 import { startTerminal, type TerminalProcess } from "./terminal.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
-const COMMAND = join(ROOT, "packages", "tui", "bin", "sluice.js");
+export const COMMAND = join(ROOT, "packages", "tui", "bin", "sluice.js");
 const COMPILED = join(ROOT, "node_modules", ".cache", "compiled");
 
 export interface OpenOptions {
@@ -20,6 +20,8 @@ export interface OpenOptions {
 export interface TerminalPlace {
   readonly home: string;
   readonly workspace: string;
+  /** What every process here gets. */
+  readonly env: Readonly<Record<string, string>>;
   /** The built command, on the Node that runs the tests. */
   sluice(args: readonly string[], options?: OpenOptions): TerminalProcess;
   /** A program of the tests. */
@@ -33,27 +35,24 @@ export function terminalPlace(): TerminalPlace {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }));
   const workspace = join(folder, "workspace");
   mkdirSync(workspace);
+  const shared = {
+    PATH: `${dirname(process.execPath)}:/usr/bin:/bin`,
+    HOME: folder,
+    LANG: "C.UTF-8",
+    TERM: "xterm-256color",
+    // The terminal here is the one of VS Code without its window.
+    TERM_PROGRAM: "vscode",
+    NODE_COMPILE_CACHE: COMPILED,
+  };
   const open = (file: string, args: readonly string[], { env = {}, ...options }: OpenOptions = {}): TerminalProcess => {
-    const terminal = startTerminal(file, args, {
-      cwd: workspace,
-      ...options,
-      env: {
-        PATH: `${dirname(process.execPath)}:/usr/bin:/bin`,
-        HOME: folder,
-        LANG: "C.UTF-8",
-        TERM: "xterm-256color",
-        // The terminal here is the one of VS Code without its window.
-        TERM_PROGRAM: "vscode",
-        NODE_COMPILE_CACHE: COMPILED,
-        ...env,
-      },
-    });
+    const terminal = startTerminal(file, args, { cwd: workspace, ...options, env: { ...shared, ...env } });
     onTestFinished(() => terminal.close());
     return terminal;
   };
   return {
     home: folder,
     workspace,
+    env: shared,
     sluice: (args, options) => open(process.execPath, [COMMAND, ...args], options),
     node: (file, args = [], options) => open(process.execPath, [file, ...args], options),
     shell: (script, options) => open("/bin/sh", ["-c", script], options),

@@ -26,6 +26,8 @@ export interface TerminalEnd {
 export interface TerminalProcess {
   readonly pid: number;
   readonly ended: Promise<TerminalEnd>;
+  /** Waits until it has ended. Fails with a picture of the screen when it goes on. */
+  end(): Promise<TerminalEnd>;
   readonly bytes: TerminalBytes;
   /** The rows that are visible now, without blanks at their ends. */
   screen(): readonly string[];
@@ -138,7 +140,7 @@ export function startTerminal(file: string, args: readonly string[], options: Te
         if (fits()) {
           stop();
           resolve();
-        } else if (end !== undefined) fail("the process ended before");
+        } else if (end !== undefined) fail("the process ended before it came");
       };
       const timer = setTimeout(() => fail("it did not come in time"), PATIENCE_MS);
       watchers.add(check);
@@ -148,6 +150,10 @@ export function startTerminal(file: string, args: readonly string[], options: Te
   return {
     pid: pty.pid,
     ended,
+    async end() {
+      await until("the end", () => end !== undefined);
+      return await ended;
+    },
     bytes,
     screen: visible,
     lines,

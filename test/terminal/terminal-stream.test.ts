@@ -21,7 +21,7 @@ function found(terminal: TerminalProcess): { readonly lines: readonly number[]; 
 
 async function quit(terminal: TerminalProcess): Promise<void> {
   terminal.type("q");
-  expect(await terminal.ended).toEqual({ code: 0, signal: undefined });
+  expect(await terminal.end()).toEqual({ code: 0, signal: undefined });
 }
 
 function expectWhole(terminal: TerminalProcess, least: number): void {
@@ -120,7 +120,7 @@ test("what the shell showed before stays in the scrollback, and what it shows af
   });
   await terminal.waitForLine("line 12;");
   terminal.type("q");
-  await terminal.ended;
+  await terminal.end();
   const lines = terminal.lines().filter((line) => line !== "");
   expect(lines.slice(0, 40)).toEqual(Array.from({ length: 40 }, (_, at) => `shell ${at + 1}`));
   expect(lines.at(-2)).toMatch(/^the end at tick/);
@@ -152,7 +152,7 @@ test("fullscreen leaves the primary screen as it was", async () => {
     await terminal.waitFor((screen) => screen.split("\n")[0]?.length === columns, "a frame of the new width");
   }
   terminal.type("q");
-  await terminal.ended;
+  await terminal.end();
   expect(terminal.lines().filter((line) => line !== "")).toEqual([
     "before",
     expect.stringMatching(/^the end/),
@@ -172,7 +172,7 @@ test.each([
   );
   await terminal.waitForLine("line 2;");
   end(terminal);
-  await terminal.ended;
+  await terminal.end();
   expect(terminal.bytes.left()).toEqual([]);
   expect(terminal.lines()).toContain(how);
   expect(terminal.lines()).toContain("same");
@@ -183,5 +183,5 @@ test("a terminal that goes away ends it without a word", async () => {
   const terminal = streaming({ height: 4, lost: 3 }, { columns: 80, rows: 20 });
   await terminal.waitForLine("line 2;");
   terminal.hangUp();
-  expect(await terminal.ended).toEqual({ code: 3, signal: undefined });
+  expect(await terminal.end()).toEqual({ code: 3, signal: undefined });
 });

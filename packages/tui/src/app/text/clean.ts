@@ -7,6 +7,10 @@ const TAB_COLUMNS = 4;
 /** UTF-16 units of one text that are written out with everything unseen made visible. */
 const MOST_REVEALED = 20_000;
 
+/** The edge of a card, and what looks like it: a row of other text must not begin as one of a card does. */
+const CARD_EDGE = /[\u2589-\u258e]/g;
+const THIN_BAR = "\u258f";
+
 const UNSAFE = /[^\x20-\x7e\n]/;
 const ESC = "\u001b";
 /** OSC, DCS, SOS, PM and APC, with what they carry up to their end. */
@@ -22,13 +26,14 @@ const MODIFIER = /^\p{Emoji_Modifier}$/u;
 
 /**
  * Text of models and tools that is safe to write, lines kept: escape sequences and whatever is not seen are dropped, tabs
- * become spaces, every kind of line break becomes `\n`, spaces of other kinds become spaces, and what has no shape of its own
- * (private use, lone surrogates) becomes `\ufffd`. For text somebody decides upon use `revealed`.
+ * become spaces, every kind of line break becomes `\n`, spaces of other kinds become spaces, what has no shape of its own
+ * (private use, lone surrogates) becomes `\ufffd`, and the edge of cards a thin bar. For text somebody decides upon use
+ * `revealed`.
  */
 export function clean(text: string): string {
   if (!UNSAFE.test(text)) return text;
   const broken = text.replaceAll(ESCAPE, "").replaceAll(LINE_BREAK, "\n");
-  return withFewMarks(replaceUnseen(withoutTabs(broken), standIn));
+  return withFewMarks(replaceUnseen(withoutTabs(broken), standIn)).replaceAll(CARD_EDGE, THIN_BAR);
 }
 
 /** The same on one line: a line break is shown as `⏎`. */

@@ -83,7 +83,7 @@ function blockLines(token: Token, width: number, depth: number): readonly Line[]
     return [...codeHead(language, width), ...token.text.split("\n").flatMap((line) => codeLines(line, width))];
   }
   if (isOf(token, "blockquote")) {
-    const bar: Span = { text: "▌ ", style: "dim" };
+    const bar: Span = { text: "│ ", style: "dim" };
     return blocks(token.tokens, Math.max(2, width - 2), depth + 1).map((line) => [bar, ...line]);
   }
   if (isOf(token, "list")) return listLines(token, width, depth);
