@@ -1,41 +1,31 @@
 // Every check in turn, one line each; the log of a check is printed when it fails. Ends with `N passed, N failed`.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { join, sep } from "node:path";
+import { join, relative, sep } from "node:path";
 import { root, secondsSince, tool } from "./setup.mjs";
 
 const reports = join(root, ".reports");
 /** A check that takes longer than this hangs. */
 const checkTimeoutMs = 10 * 60_000;
 
-/** The order of the test folders, the quick ones first. A folder that is not named here comes after them. */
-const order = [
-  "house",
-  "types",
-  "unit",
-  "property",
-  "conformance",
-  "wire",
-  "attack",
-  "app",
-  "facts",
-  "command",
-  "terminal",
-  "examples",
-  "docs",
-  "packages",
+/**
+ * The test folders, those that are quick to fail first. What stands in one group runs together, so that two workers are
+ * busy to its end; `attack` shares its modules between files. A folder that is not named here is in the last group.
+ */
+const groups = [
+  { name: "rules", folders: ["house", "types", "unit", "property", "conformance", "wire"] },
+  { name: "attack", folders: ["attack"] },
+  { name: "command", folders: ["facts", "app", "command", "terminal", "examples", "docs", "packages"], onBuild: true },
 ];
-/** The folders whose tests start the built command. */
-const onBuild = new Set(["facts", "command", "terminal", "examples", "docs", "packages"]);
 
 const checks = [
   { name: "types", run: () => runTool("typescript/bin/tsc", ["-b"]) },
   { name: "format", run: () => runTool("@biomejs/biome/bin/biome", ["check", "--error-on-warnings"]) },
   { name: "lint", run: () => runTool("oxlint/bin/oxlint", ["--type-aware", "--deny-warnings", "--format=unix"]) },
-  ...testFolders().map((folder) => ({
-    name: `test/${folder}`,
-    needs: onBuild.has(folder) ? "types" : undefined,
-    run: () => runTests(folder),
+  ...testGroups().map(({ name, folders, onBuild }) => ({
+    name: `tests ${name}`,
+    needs: onBuild ? "types" : undefined,
+    run: () => runTests(name, folders),
   })),
 ];
 
@@ -73,12 +63,16 @@ function runTool(path, args) {
   return { ok: result.ok, passed: 0, failed: result.ok ? 0 : 1, notes: [], log: result.log };
 }
 
-function testFolders() {
-  const rank = (folder) => (order.includes(folder) ? order.indexOf(folder) : order.length);
-  return readdirSync(join(root, "test"), { withFileTypes: true })
+function testGroups() {
+  const known = new Set(groups.flatMap(({ folders }) => folders));
+  const there = readdirSync(join(root, "test"), { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && hasTests(entry.name))
-    .map((entry) => entry.name)
-    .sort((a, b) => rank(a) - rank(b));
+    .map((entry) => entry.name);
+  const rest = there.filter((name) => !known.has(name));
+  return groups
+    .map((group, at) => (at === groups.length - 1 ? { ...group, folders: [...group.folders, ...rest] } : group))
+    .map((group) => ({ ...group, folders: group.folders.filter((name) => there.includes(name)) }))
+    .filter(({ folders }) => folders.length > 0);
 }
 
 /** Fixtures may hold tests of their own, which are data here. */
@@ -89,31 +83,40 @@ function hasTests(folder) {
     .some((file) => file.endsWith(".test.ts"));
 }
 
-function runTests(folder) {
-  const reportFile = join(reports, `${folder}.json`);
+function runTests(name, folders) {
+  const reportFile = join(reports, `${name}.json`);
   rmSync(reportFile, { force: true });
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${reportFile}`];
-  const result = runNode([tool("vitest/vitest.mjs"), "run", "--project", folder, ...reporters]);
+  const projects = folders.flatMap((folder) => ["--project", folder]);
+  const result = runNode([tool("vitest/vitest.mjs"), "run", ...projects, ...reporters]);
   const counts = readCounts(reportFile);
   // An error outside every test and file fails the run with nothing else to count.
   const failures = result.ok ? counts.failed : Math.max(counts.failed, 1);
-  const notes = [`${counts.passed} passed`];
+  const each = folders.map((folder) => `${folder} ${counts.byFolder.get(folder) ?? 0}`).join(", ");
+  const notes = [`${counts.passed} passed (${each})`];
   if (failures > 0) notes.push(`${failures} failed`);
   if (counts.skipped > 0) notes.push(`${counts.skipped} skipped`);
   return { ok: result.ok && failures === 0, passed: counts.passed, failed: failures, notes, log: result.log };
 }
 
 function readCounts(reportFile) {
-  if (!existsSync(reportFile)) return { passed: 0, failed: 0, skipped: 0 };
+  const byFolder = new Map();
+  if (!existsSync(reportFile)) return { passed: 0, failed: 0, skipped: 0, byFolder };
   const report = JSON.parse(readFileSync(reportFile, "utf8"));
   // A file that does not load holds no failed test, and counts as one.
   const unloadable = report.testResults.filter(
     (file) => file.status === "failed" && !file.assertionResults.some((test) => test.status === "failed"),
   );
+  for (const file of report.testResults) {
+    const [folder = ""] = relative(join(root, "test"), file.name).split(sep, 1);
+    const passed = file.assertionResults.filter((test) => test.status === "passed").length;
+    byFolder.set(folder, (byFolder.get(folder) ?? 0) + passed);
+  }
   return {
     passed: report.numPassedTests,
     failed: report.numFailedTests + unloadable.length,
     skipped: report.numPendingTests + report.numTodoTests,
+    byFolder,
   };
 }
 
