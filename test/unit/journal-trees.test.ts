@@ -1,0 +1,183 @@
+import {
+  createHost,
+  createJournalMemory,
+  type ForkOptions,
+  isSluiceError,
+  type RunHost,
+  type RunTask,
+  SluiceError,
+  type StepRunner,
+} from "@sluice/core";
+import { describe, expect, test } from "vitest";
+import { type HandClock, handClock } from "../support/hand-clock.ts";
+import { completed, endOf, start, turns, waiting } from "../support/journal.ts";
+
+const SETTLE: ForkOptions = { onFailure: "settle", failed: () => false, open: { events: [] }, joined: () => [] };
+
+function newHost(): { readonly host: RunHost; readonly faults: unknown[]; readonly clock: HandClock } {
+  const faults: unknown[] = [];
+  const onFault = (fault: unknown): void => void faults.push(fault);
+  const clock = handClock();
+  return { host: createHost(createJournalMemory().connect(), { clock, onFault }), faults, clock };
+}
+async function thrownBy(promise: Promise<unknown>): Promise<unknown> {
+  return await promise.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+}
+/** A root that forks into the children named, which do as `child` says. */
+function forking(keys: readonly string[], child: (steps: StepRunner, key: string) => Promise<unknown>) {
+  return async (steps: StepRunner) => {
+    const { runId } = steps;
+    if (runId === "r1") {
+      const children = keys.map((key) => ({ key, input: null, events: [] }));
+      await steps.fork("fan", children, SETTLE);
+    } else await child(steps, runId.slice("r1/fan/".length));
+    return completed();
+  };
+}
+
+describe("whoever listens to a run's live output", () => {
+  test("and throws is reported and told no more, while others hear on; with nobody there nothing is said", async () => {
+    const { host, faults } = newHost();
+    const heard: unknown[] = [];
+    const told: unknown[] = [];
+    const task = await start(host, async (steps) => {
+      steps.emit("text", "nobody");
+      told.push(steps.heard());
+      await steps.waitForSignal("go");
+      for (const chunk of ["one", "two"]) steps.emit("text", chunk);
+      told.push(steps.heard());
+      await steps.waitForSignal("go");
+      told.push(steps.heard());
+      return completed();
+    });
+    await turns();
+    task.onLive(() => {
+      throw new Error("no");
+    });
+    const leave = task.onLive(({ chunk }) => heard.push(chunk));
+    await host.signal("r1", { name: "go", payload: null, by: "me" });
+    await turns();
+    leave();
+    await host.signal("r1", { name: "go", payload: null, by: "me" });
+    await endOf(task);
+    expect(heard).toEqual(["one", "two"]);
+    expect(faults).toEqual([new Error("no")]);
+    expect(told).toEqual([false, true, false]);
+  });
+});
+
+describe("a tree", () => {
+  test("that is cancelled says who wanted that, and notes it at its root alone", async () => {
+    const { host } = newHost();
+    const reasons: unknown[] = [];
+    const task = await start(
+      host,
+      forking(["a"], async (steps) => {
+        await steps.waitForSignal("never");
+        reasons.push(steps.signal.reason);
+      }),
+    );
+    await turns();
+    await host.cancel("r1", "enough", "me");
+    await endOf(task);
+    expect(reasons).toMatchObject([{ code: "run_cancelled", message: "enough" }]);
+    const journals = await host.journal("r1");
+    const cancels = journals.map(({ runId, records }) => [
+      runId,
+      records.filter((one) => one.stepId === "cancel").length,
+    ]);
+    expect(cancels).toEqual([
+      ["r1", 1],
+      ["r1/fan/a", 0],
+    ]);
+  });
+
+  test("tells its root by whom it was cancelled", async () => {
+    const { host } = newHost();
+    let reason: unknown;
+    const task = await start(host, async (steps) => {
+      await steps.waitForSignal("never");
+      reason = steps.signal.reason;
+      return completed();
+    });
+    await turns();
+    await host.cancel("r1", "enough", "me");
+    await endOf(task);
+    expect(isSluiceError(reason) && reason.detail).toEqual({ by: "me" });
+  });
+
+  test.each([
+    ["a bug", new Error("a bug"), "run_faulted"],
+    ["an error of the program", new SluiceError("Validation", "odd", "odd"), "run_faulted"],
+    ["an error of the host", new SluiceError("Host", "broken", "broken"), "broken"],
+  ])("stops as a whole for %s in one of its runs, and tells the others why", async (_, fault, code) => {
+    const { host } = newHost();
+    let told: unknown;
+    const program = forking(["a", "b"], async (steps, key) => {
+      if (key === "a") {
+        await turns();
+        throw fault;
+      }
+      told = await thrownBy(steps.waitForSignal("never"));
+      throw told;
+    });
+    const task = await start(host, program);
+    expect(await thrownBy(task.settled)).toBe(fault);
+    expect(told).toMatchObject({ class: "Host", code });
+    if (code !== "run_faulted") return;
+    const message = `run r1 cannot go on here, and can be resumed: ${fault.message}`;
+    expect(told).toMatchObject({ message, cause: fault });
+  });
+});
+
+describe("a run that is suspended", () => {
+  test("twice at once is so for the first reason, and says nothing else in its record", async () => {
+    const { host } = newHost();
+    const task = await start(host, waiting);
+    await turns();
+    await Promise.all([task.suspend("waiting"), task.suspend("interrupted")]);
+    expect(await task.settled).toEqual({ suspended: "waiting" });
+    const records = await host.records("r1");
+    expect(records.at(-1)).toMatchObject({ stepId: "suspend", value: "" });
+  });
+
+  test("after it met a fault has that fault", async () => {
+    const { host } = newHost();
+    let suspend: () => Promise<void> = () => expect.fail();
+    const task: RunTask = await start(host, async (steps) => {
+      await turns();
+      const fault = await thrownBy(steps.run("a", () => Promise.reject(new Error("no"))));
+      suspend().catch(() => undefined);
+      throw fault;
+    });
+    suspend = () => task.suspend("interrupted");
+    expect(await thrownBy(task.settled)).toEqual(new Error("no"));
+  });
+
+  test("with work that outlives its host keeps quiet about a store that is closed", async () => {
+    const { host, faults, clock } = newHost();
+    let end: (value: unknown) => void = () => expect.fail();
+    const work = new Promise((resolve) => {
+      end = resolve;
+    });
+    const task = await start(host, async (steps) => {
+      await steps.run("a", ({ hold }) => {
+        hold(work);
+        return null;
+      });
+      return await waiting(steps);
+    });
+    await turns();
+    void task.suspend("interrupted");
+    await turns();
+    clock.turn(1_000);
+    expect(await task.settled).toEqual({ suspended: "interrupted" });
+    await host.close();
+    end(null);
+    await turns();
+    expect(faults).toEqual([]);
+  });
+});
