@@ -85,6 +85,8 @@ describe("what cannot be understood", () => {
     [["run", "codeReview", "x", "--output-format", "xml"], "stream-json"],
     [["run", "codeReview", "x", "--allow", "Read"], "--mode allowlist"],
     [["answer", "r1", "x", "perhaps"], "approve, deny, defer"],
+    [["answer", "r1", "x", "approve", "--digest", "12345"], "6 to 64 hex digits"],
+    [["answer", "r1", "x", "approve", "--digest", "looked-at"], "6 to 64 hex digits"],
     [["show"], "run"],
   ])("%j is exit 2 and says what there is", async (args, hint) => {
     const { code, stdout, stderr } = await desk().sluice(args, { env: { SLUICE_MODEL: "scripted:none.json" } });

@@ -16,28 +16,37 @@ import {
 } from "../support/command.ts";
 
 const single = `${PIPELINES}#single`;
+const JSON_OUT = ["--output-format", "json"];
 const asking = `${PIPELINES}#asking`;
 const writes = (path: string) => call("Write", { file_path: path, content: "granted" });
 const writesThenEnds = { work: [turn(writes("one.txt")), finishes()] };
 
+interface Waiting {
+  readonly runId: string;
+  readonly running: Running;
+  /** The line that answers what it waits for. */
+  readonly announced: string;
+}
 /** Starts a run that waits, and returns its id once a request is open. */
-async function waiting(of: Desk, model: string, pipeline = single): Promise<{ runId: string; running: Running }> {
+async function waiting(of: Desk, model: string, pipeline = single): Promise<Waiting> {
   const running = of.start(["run", pipeline, "x", "--model", model, "--wait", "--output-format", "json"]);
-  const [, runId = ""] = await running.said("stderr", /sluice answer (\S+)/);
-  return { runId, running };
+  const [announced = "", runId = ""] = await running.said("stderr", /sluice answer (\S+).*(?=\n)/);
+  return { runId, running, announced };
 }
 
 describe("a run that waits, seen from another process", () => {
   test("is listed as running, shown with its open request and the line that answers it, and goes on when that is run", async () => {
     const here = desk();
-    const { runId, running } = await waiting(here, here.script(writesThenEnds));
+    const { runId, running, announced } = await waiting(here, here.script(writesThenEnds));
     const [runs, show, shown] = await Promise.all([
       here.sluice(["runs"]),
       here.sluice(["show", runId]),
       here.sluice(["show", runId, "--output-format", "json"]),
     ]);
     expect(runs.stdout).toMatch(new RegExp(`^${runId} +running .* single +x \\(waits for an answer\\)$`, "m"));
-    const line = `sluice answer ${runId} 'work#1/a1/t1.c0' approve`;
+    const digest = textAt(printed(shown), "requests", 0, "digest");
+    const line = `sluice answer ${runId} 'work#1/a1/t1.c0' --digest ${digest.slice(0, 16)} approve`;
+    expect(announced).toBe(line.replace("approve", "approve|deny|defer"));
     expect(show.stdout).toContain(line);
     // Whole, since somebody decides by it: a summary leaves out the middle.
     expect(show.stdout).toContain("    file_path: one.txt\n");
@@ -45,7 +54,18 @@ describe("a run that waits, seen from another process", () => {
     expect(show.stdout).toContain("at work in  process");
     expect(at(printed(shown), "requests", 0)).toMatchObject({ kind: "grantStageTool", answer: line });
 
-    const answered = await here.sluice(["answer", runId, "t1.c0", "approve"]);
+    // As if something else had come to wait under the same id.
+    const another = digest.replace(/^./, (first) => (first === "0" ? "1" : "0"));
+    const refused = await here.sluice(["answer", runId, "t1.c0", "--digest", another, "approve", ...JSON_OUT]);
+    expect([refused.code, printed(refused)]).toEqual([
+      1,
+      { runId, requestId: "work#1/a1/t1.c0", outcome: "digest_mismatch", digest },
+    ]);
+    expect(refused.stderr).toContain(`has the digest ${digest.slice(0, 16)} now`);
+    expect(refused.stderr).toContain("look at it again");
+
+    const begins = digest.slice(0, 6).toUpperCase();
+    const answered = await here.sluice(["answer", runId, "t1.c0", "approve", "--digest", begins]);
     expect(answered.code).toBe(0);
     expect(answered.stdout).toBe(`approved work#1/a1/t1.c0; process ${running.child.pid} goes on with it\n`);
     const ended = await running.ended;

@@ -54,6 +54,13 @@ export function positiveInteger(text: string): number {
   return number;
 }
 
+/** The beginning of a SHA-256, in lower case. */
+export function digestDigits(text: string): string {
+  if (!/^[0-9a-f]{6,64}$/i.test(text))
+    throw new InvalidArgumentError("It is the first 6 to 64 hex digits of a digest.");
+  return text.toLowerCase();
+}
+
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/;
 

@@ -12,7 +12,7 @@ import {
 import { readSettings, refuseInsideRun } from "../project/environment.ts";
 import { whoAmI } from "../project/person.ts";
 import { commandLine, storeOpener } from "../project/place.ts";
-import { pastOf, refusalOf, sendAnswer, type TypedAnswer, typedValue } from "../work/answering.ts";
+import { pastOf, refusalOf, sendAnswer, shortDigest, type TypedAnswer, typedValue } from "../work/answering.ts";
 import type { CommandContext } from "../work/context.ts";
 import { requireRun, withStore } from "../work/lookup.ts";
 import { EXIT } from "./exit-code.ts";
@@ -25,7 +25,13 @@ export interface AnswerRequest {
   /** The request's id, or an ending of it that fits no other open request of the run. */
   readonly request: string;
   readonly answer: "approve" | "deny" | "defer" | undefined;
-  readonly flags: WorkFlags & { readonly reason?: string; readonly value?: string; readonly resume?: boolean };
+  readonly flags: WorkFlags & {
+    readonly reason?: string;
+    readonly value?: string;
+    /** The beginning of the digest of what was looked at, in lower case. */
+    readonly digest?: string;
+    readonly resume?: boolean;
+  };
 }
 
 /** `sluice answer`: answers an open request of a run, whoever owns it. */
@@ -39,13 +45,17 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
     await requireRun(host, place, runId);
     return oneRequest(await host.requests(runId), given);
   });
+  const { requestId, digest } = request;
+  if (flags.digest !== undefined && !digest.startsWith(flags.digest)) {
+    const why = `not accepted: ${requestId} has the digest ${shortDigest(digest)} now, which does not begin with ${flags.digest}; look at it again with sluice show`;
+    return refused(why, { runId, requestId, outcome: "digest_mismatch", digest }, given, context);
+  }
   const typed = checkedAnswer(request, given);
   if (!typed.ok)
-    throw new SluiceError("Validation", "answer_invalid", `this does not answer ${request.requestId}: ${typed.fault}`);
+    throw new SluiceError("Validation", "answer_invalid", `this does not answer ${requestId}: ${typed.fault}`);
 
   const host = (await storeOpener(place, { adopt: flags.adoptStore === true }))();
   const { outcome, run } = await send(host, runId, request, typed.answer);
-  const { requestId } = request;
   if (outcome !== "accepted")
     return refused(refusalOf(outcome, requestId), { runId, requestId, outcome }, given, context);
 

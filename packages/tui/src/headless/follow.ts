@@ -23,8 +23,9 @@ export interface FollowOptions {
   /** The command that resumes this run. */
   resume(runId: string): string;
   /** The command that answers a request, up to the answer itself. */
-  answer(request: { readonly runId: string; readonly requestId: string }): string;
+  answer(request: Asking): string;
 }
+type Asking = Pick<OpenRequest, "runId" | "requestId" | "digest">;
 export interface Followed {
   readonly report: RunReport;
   readonly exitCode: number;
@@ -105,15 +106,14 @@ async function show(
 
 function announceNew({ type, data, runId }: SluiceEvent, options: FollowOptions): void {
   if (type !== "grant.requested" && type !== "request.opened") return;
-  const { requestId, kind } = data;
-  if (typeof requestId === "string" && typeof kind === "string") announce({ runId, requestId, kind }, options);
+  const { requestId, kind, digest } = data;
+  if (typeof requestId === "string" && typeof kind === "string" && typeof digest === "string")
+    announce({ runId, requestId, kind, digest }, options);
 }
 
-type Announced = Pick<OpenRequest, "runId" | "requestId"> & { readonly kind: string };
-
-function announce({ runId, requestId, kind }: Announced, { terminal, answer }: FollowOptions): void {
+function announce({ kind, ...asking }: Asking & { readonly kind: string }, { terminal, answer }: FollowOptions): void {
   const answers = kind === "askUser" || kind === "humanState" ? "--value <text>" : "approve|deny|defer";
-  terminal.err(`sluice: waits for an answer: ${visible(answer({ runId, requestId }))} ${answers}\n`);
+  terminal.err(`sluice: waits for an answer: ${visible(answer(asking))} ${answers}\n`);
 }
 
 function sayAside(report: RunReport, { terminal }: FollowOptions): void {

@@ -11,6 +11,7 @@ import {
 import { textAt } from "../fields.ts";
 import { commandLine, type Place } from "../project/place.ts";
 import { indented, milliseconds, moment, oneLine, spending, table } from "../words.ts";
+import { answerWords } from "../work/answering.ts";
 import type { CommandContext } from "../work/context.ts";
 import { eventsOf, requireRun, startedWith, withStore } from "../work/lookup.ts";
 import { type Account, createAccountant } from "./account.ts";
@@ -147,10 +148,10 @@ function requestLines(request: OpenRequest, line: Line): readonly string[] {
   ];
 }
 
-function answerLine({ runId, requestId, kind }: OpenRequest, line: Line): string {
-  const [root = runId] = runId.split("/", 1);
+function answerLine(request: OpenRequest, line: Line): string {
+  const { kind } = request;
   const answer = kind === "askUser" || kind === "humanState" ? ["--value", "…"] : ["approve"];
-  return line(["answer", root, requestId, ...answer]);
+  return line([...answerWords(request), ...answer]);
 }
 
 function modelsOf(started: JsonObject): string {

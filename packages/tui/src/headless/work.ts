@@ -1,7 +1,7 @@
 import { type JsonObject, type OpenRequest, type RunHost, type SluiceEvent, systemClock, visible } from "@sluice/core";
 import { commandLine, type Place, storeOpener } from "../project/place.ts";
+import { answerWords } from "../work/answering.ts";
 import type { CommandContext } from "../work/context.ts";
-import { rootOf } from "../work/lookup.ts";
 import { openSession } from "../work/open-session.ts";
 import type { RunPlan } from "../work/run-plan.ts";
 import type { WorkFlags } from "./flags.ts";
@@ -51,7 +51,7 @@ export async function work(
       ...(open === undefined ? {} : { open }),
       beside: { ...chosen, ...beside },
       resume: (runId) => commandLine(["resume", runId], place, here, env),
-      answer: ({ runId, requestId }) => commandLine(["answer", rootOf(runId), requestId], place, here, env),
+      answer: (request) => commandLine(answerWords(request), place, here, env),
     });
     for (const line of traffic?.said() ?? []) terminal.err(`sluice: ${visible(line)}\n`);
     return followed;

@@ -8,11 +8,28 @@ import {
   type RunHost,
   type SignalOutcome,
 } from "@sluice/core";
+import { rootOf } from "./lookup.ts";
 
 /** An answer as it was typed, or what is wrong with it. */
 export type TypedAnswer =
   | { readonly ok: true; readonly answer: Answer }
   | { readonly ok: false; readonly fault: string };
+
+/** Digits of a digest in a line to be pasted: more than anybody finds a second request for while the first one waits. */
+const SHOWN_DIGITS = 16;
+
+export function shortDigest(digest: string): string {
+  return digest.slice(0, SHOWN_DIGITS);
+}
+
+/** The command that answers exactly this request, up to the answer itself. */
+export function answerWords({
+  runId,
+  requestId,
+  digest,
+}: Pick<OpenRequest, "runId" | "requestId" | "digest">): readonly string[] {
+  return ["answer", rootOf(runId), requestId, "--digest", shortDigest(digest)];
+}
 
 /** A value as JSON where that fits the request, else as plain text. */
 export function typedValue(request: PersonRequest, text: string): TypedAnswer {
