@@ -81,7 +81,7 @@ function merged(paths) {
   return [...found.values()];
 }
 
-function describe(file, source, { location, mutatorName: mutator, replacement, status }) {
+function describe(file, source, { location, mutatorName: mutator, replacement, status, statusReason = "" }) {
   const { start } = location;
   const mutant = {
     file,
@@ -91,7 +91,9 @@ function describe(file, source, { location, mutatorName: mutator, replacement, s
     replacement,
     changed: cut(source, location),
   };
-  if (status === "Killed" || status === "Timeout") return { ...mutant, fate: "killed" };
+  // A file of tests that cannot even be loaded is a finding; any other error may be left from another change.
+  const unloadable = status === "RuntimeError" && statusReason.includes(".test.ts: ");
+  if (status === "Killed" || status === "Timeout" || unloadable) return { ...mutant, fate: "killed" };
   if (!TRIED.has(status)) return { ...mutant, fate: "not run" };
   const why = explained.find((one) => explains(one, mutant))?.why;
   if (why !== undefined) return { ...mutant, fate: "explained", why };
