@@ -134,6 +134,7 @@ export async function sayYes(app: TerminalProcess, title: string): Promise<void>
   await pause(ARMED_AFTER_MS);
   app.key("down");
   await app.waitFor(/❯ (Yes|Trust|Start)/);
+  await pause(MEANT_AFTER_MS);
   app.key("enter");
 }
 

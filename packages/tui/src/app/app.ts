@@ -10,8 +10,9 @@ import { Input } from "./input.ts";
 import { isChord, type Key } from "./keys.ts";
 import { INTERRUPTED, Leaving } from "./leaving.ts";
 import { Overlay } from "./overlay.ts";
-import { type DeskAction, type DeskCard, waitingCards } from "./people/desk.ts";
+import type { DeskAction, DeskCard } from "./people/desk.ts";
 import { DeskKeeper } from "./people/keeper.ts";
+import type { NamedCard } from "./people/names.ts";
 import { Pulse } from "./pulse.ts";
 import { type Question, Questions } from "./question.ts";
 import type { RunView } from "./runs/run-view.ts";
@@ -145,10 +146,10 @@ export class App implements Steering {
     this.#pulse.soon();
   }
 
-  /** What a frame showed: a card counts as seen only when it was drawn. */
+  /** What a frame showed: a card counts as seen only when it was drawn, which it is not while another program has the terminal. */
   drawn(shown: { readonly viewer?: FrameSize; readonly card?: Extract<DeskAction, { readonly kind: "shown" }> }): void {
     if (shown.viewer !== undefined) this.#overlay.drawn(shown.viewer);
-    this.#keeper.do(shown.card ?? { kind: "hidden" });
+    this.#keeper.do((this.#lent ? undefined : shown.card) ?? { kind: "hidden" });
   }
 
   key(key: Key): void {
@@ -263,8 +264,8 @@ export class App implements Steering {
     this.#pulse.soon();
   }
 
-  waiting(): readonly DeskCard[] {
-    return waitingCards(this.#keeper.desk);
+  waiting(): readonly NamedCard[] {
+    return this.#keeper.named();
   }
 
   answer(card: DeskCard, answer: Answer): void {
@@ -272,8 +273,8 @@ export class App implements Steering {
   }
 
   /** Answers the app's own question in words. */
-  answerQuestion(choice: number): void {
-    this.#questions.answer(choice);
+  answerQuestion(question: Question, choice: number): void {
+    this.#questions.answer(question, choice);
     this.#pulse.soon();
   }
 

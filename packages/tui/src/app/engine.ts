@@ -65,6 +65,7 @@ export function createEngine({ flags: given, context, askTrust, say }: EngineOpt
   let project: Promise<Project> | undefined;
   const hosts = new Map<string, RunHost>();
   const sessions = new Set<Session>();
+  let leaving = false;
   const projectsNow = (): Projects => {
     projects ??= createProjects(flags, context, askTrust);
     return projects;
@@ -99,6 +100,8 @@ export function createEngine({ flags: given, context, askTrust, say }: EngineOpt
     if (plan.note !== undefined) say(plan.note);
     if (plan.model?.why !== undefined) say(`model ${plan.model.id} (${plan.model.why})`);
     const host = await hostOf(place);
+    // What is begun now would be left at work, and nobody would be told how to take it up.
+    if (leaving) throw new SluiceError("Session", "session_closed", "the app is being left: nothing is begun any more");
     const people = {
       // A request stays open until somebody answers it, here or in any other process.
       wait: true,
@@ -128,6 +131,9 @@ export function createEngine({ flags: given, context, askTrust, say }: EngineOpt
     },
     project: openProject,
     reload: () => {
+      // --trust was said of the code as it was then.
+      const { trust: _, ...rest } = flags;
+      flags = rest;
       projects = undefined;
       project = undefined;
     },
@@ -165,6 +171,7 @@ export function createEngine({ flags: given, context, askTrust, say }: EngineOpt
     store: openStore,
     list: async () => (await (await openStore())?.host.list()) ?? [],
     close: async () => {
+      leaving = true;
       await Promise.allSettled([...sessions].map((session) => session.close()));
       await Promise.allSettled([...hosts.values()].map((host) => host.close()));
     },

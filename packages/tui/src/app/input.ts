@@ -1,4 +1,4 @@
-import type { Clock } from "@sluice/core";
+import { type Clock, messageOf } from "@sluice/core";
 import type { Environment } from "../project/environment.ts";
 import type { Choice, CommandSpec, CompletionSource } from "./composer/completion.ts";
 import {
@@ -106,9 +106,13 @@ export class Input {
 
   async #edit(text: string): Promise<void> {
     const { env, lend, told, changed } = this.#options;
-    const edited = await lend(() => editOutside(text, env));
-    if (edited.ok) this.replace(edited.text);
-    else told(edited.fault);
+    try {
+      const edited = await lend(() => editOutside(text, env));
+      if (edited.ok) this.replace(edited.text);
+      else told(edited.fault);
+    } catch (thrown) {
+      told(`the text could not be edited: ${messageOf(thrown)}`);
+    }
     changed();
   }
 }

@@ -1,6 +1,7 @@
 import type { NoticeTone } from "./commands/command.ts";
-import { clean } from "./text/clean.ts";
-import type { Line, Style } from "./text/line.ts";
+import { clean, headOf } from "./text/clean.ts";
+import type { Line, Span, Style } from "./text/line.ts";
+import { wrap } from "./text/width.ts";
 
 const MARKS: Readonly<Record<NoticeTone, { readonly mark: string; readonly style: Style }>> = {
   plain: { mark: "· ", style: "dim" },
@@ -9,32 +10,32 @@ const MARKS: Readonly<Record<NoticeTone, { readonly mark: string; readonly style
   notice: { mark: "! ", style: "notice" },
 };
 
-/** Rows of one notice: what a long error says is said whole, but not without end. */
+/** Rows of one notice: what a long error says is said, but not without end. */
 const MOST_LINES = 30;
+/** UTF-16 units of it that are looked at. */
+const LONGEST = 20_000;
 
-/** Something the app says, whatever it may quote. */
-export function noticeLines(text: string, tone: NoticeTone): readonly Line[] {
+/** Something the app says, whatever it may quote, in rows of at most `width` columns. None but the first begins at the edge. */
+export function noticeLines(text: string, tone: NoticeTone, width: number): readonly Line[] {
   const { mark, style } = MARKS[tone];
-  return clean(text)
-    .split("\n")
-    .slice(0, MOST_LINES)
-    .map(
-      (line, at): Line => [
-        { text: at === 0 ? mark : "  ", style },
-        { text: line, style: tone === "plain" ? "dim" : "plain" },
-      ],
-    );
+  return behind({ text: mark, style }, text, tone === "plain" ? "dim" : "plain", width);
 }
 
 /** What was typed, as it stays in the scrollback. */
-export function promptLines(text: string): readonly Line[] {
-  const rows = clean(text).split("\n");
-  const shown = rows.slice(0, MOST_LINES).map(
-    (row, at): Line => [
-      { text: at === 0 ? "❯ " : "  ", style: "accent" },
-      { text: row, style: "strong" },
-    ],
-  );
-  const left = rows.length - shown.length;
-  return left > 0 ? [...shown, [{ text: `  … ${left} lines more`, style: "dim" }]] : shown;
+export function promptLines(text: string, width: number): readonly Line[] {
+  return behind({ text: "❯ ", style: "accent" }, text, "strong", width);
+}
+
+function behind(mark: Span, text: string, style: Style, width: number): readonly Line[] {
+  const shown = headOf(text, LONGEST);
+  const columns = Math.max(2, width - 2);
+  const rows = clean(shown)
+    .split("\n")
+    .flatMap((line) => wrap([{ text: line, style }], columns));
+  const lines = rows.slice(0, MOST_LINES).map((row, at): Line => [at === 0 ? mark : { text: "  " }, ...row]);
+  const left = [
+    ...(rows.length > lines.length ? [`${rows.length - lines.length} lines`] : []),
+    ...(text.length > shown.length ? [`${text.length - shown.length} characters`] : []),
+  ];
+  return left.length === 0 ? lines : [...lines, [{ text: `  … ${left.join(" and ")} more`, style: "dim" }]];
 }

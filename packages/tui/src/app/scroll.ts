@@ -42,14 +42,14 @@ export class Scroll {
   }
 
   say(text: string, tone: NoticeTone): void {
-    const lines = noticeLines(text, tone);
+    const lines = noticeLines(text, tone, this.#width());
     this.#append(lines);
     if (!this.#hasScrollback) this.#notices = [...this.#notices, ...lines].slice(-KEPT_NOTICES);
   }
 
   /** What was submitted; what was said before has been read. */
   echo(text: string): void {
-    this.#append([[], ...promptLines(text)]);
+    this.#append([[], ...promptLines(text, this.#width())]);
     this.#notices = [];
   }
 

@@ -1,12 +1,10 @@
 import { SluiceError } from "@sluice/core";
 import { typedValue } from "../../work/answering.ts";
 import type { DeskCard } from "../people/desk.ts";
+import { cardNamed } from "../people/names.ts";
 import type { Command, Steering } from "./command.ts";
 
 // Where no card is drawn, requests are answered in words: an approval names the digest of what it approves.
-
-/** Digits of a digest that name a request among those that wait. */
-export const SHORT_DIGEST = 6;
 
 export const approve: Command = {
   name: "approve",
@@ -44,12 +42,11 @@ export const answer: Command = {
   },
 };
 
-function cardFor(digest: string, app: Steering): DeskCard {
+function cardFor(name: string, app: Steering): DeskCard {
   const waiting = app.waiting();
-  const fitting = waiting.filter(({ request }) => digest.length >= SHORT_DIGEST && request.digest.startsWith(digest));
-  const [only] = fitting;
-  if (only !== undefined && fitting.length === 1) return only;
-  const there = waiting.map(({ request }) => request.digest.slice(0, SHORT_DIGEST)).join(", ");
-  const why = only === undefined ? `no request has the digest ${digest}…` : `several requests begin with ${digest}`;
+  const card = cardNamed(name, waiting);
+  if (card !== undefined) return card;
+  const there = waiting.map((one) => one.name).join(", ");
+  const why = `no request that waits is called ${name === "" ? "that" : name}`;
   throw new SluiceError("Validation", "usage", `${why}; ${there === "" ? "none waits" : `waiting: ${there}`}`);
 }

@@ -2,6 +2,7 @@ import type { Answer } from "@sluice/core";
 import type { CommandSpec } from "../composer/completion.ts";
 import type { Engine, KnownRun } from "../engine.ts";
 import type { DeskCard } from "../people/desk.ts";
+import type { NamedCard } from "../people/names.ts";
 import type { Question } from "../question.ts";
 import type { RunView } from "../runs/run-view.ts";
 import type { Viewer } from "../viewer.ts";
@@ -32,8 +33,8 @@ export interface Steering {
   /** Opens the transcript of an execution, of the one that is looked at when omitted. */
   showTranscript(execution?: string): void;
   ask(question: Omit<Question, "chosen" | "since">): void;
-  /** What waits for an answer. */
-  waiting(): readonly DeskCard[];
+  /** What waits for an answer, with the names by which it is answered in words. */
+  waiting(): readonly NamedCard[];
   answer(card: DeskCard, answer: Answer): void;
   say(text: string, tone?: NoticeTone): void;
   /** Does something that takes a while; what it throws is told. */

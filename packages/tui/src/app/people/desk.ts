@@ -83,6 +83,8 @@ export type DeskAction =
   | { readonly kind: "hidden" }
   /** Every key there is, also those that others took. */
   | { readonly kind: "key"; readonly key: Key; readonly taken: boolean }
+  /** Answered in words, where no card is drawn. */
+  | { readonly kind: "answer"; readonly key: string; readonly answer: Answer }
   | { readonly kind: "sent"; readonly key: string; readonly answer: Answer; readonly outcome: SignalOutcome }
   /** The answer could not be sent: the card comes back. */
   | { readonly kind: "failed"; readonly key: string; readonly message: string };

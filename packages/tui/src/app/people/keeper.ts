@@ -2,7 +2,16 @@ import { type Answer, messageOf, type RunHost, SluiceError } from "@sluice/core"
 import { whoAmI } from "../../project/person.ts";
 import { sendAnswer } from "../../work/answering.ts";
 import type { Key } from "../keys.ts";
-import { createDesk, type Desk, type DeskAction, type DeskCard, type DeskUpdate, wantsKeys } from "./desk.ts";
+import {
+  createDesk,
+  type Desk,
+  type DeskAction,
+  type DeskCard,
+  type DeskUpdate,
+  waitingCards,
+  wantsKeys,
+} from "./desk.ts";
+import { CardNames, type NamedCard } from "./names.ts";
 import { updateDesk } from "./update.ts";
 
 export interface KeeperOptions {
@@ -17,6 +26,7 @@ export interface KeeperOptions {
 /** Keeps the desk, and sends the answers that leave it. */
 export class DeskKeeper {
   readonly #options: KeeperOptions;
+  readonly #names = new CardNames();
   #desk: Desk = createDesk();
 
   constructor(options: KeeperOptions) {
@@ -46,8 +56,13 @@ export class DeskKeeper {
   }
 
   /** Answers a card in words, where none is drawn. */
-  answer({ key, request }: DeskCard, answer: Answer): void {
-    void this.#send({ key, request, answer });
+  answer({ key }: DeskCard, answer: Answer): void {
+    this.do({ kind: "answer", key, answer });
+  }
+
+  /** What waits, with the names by which it is answered in words. */
+  named(): readonly NamedCard[] {
+    return waitingCards(this.#desk).map((card) => ({ card, name: this.#names.of(card) }));
   }
 
   async #send({ key, request, answer }: NonNullable<DeskUpdate["send"]>): Promise<void> {

@@ -173,7 +173,8 @@ function answer(at: Pressed, given: Answer): DeskUpdate {
   return send(desk, card, given);
 }
 
-function send(desk: Desk, card: DeskCard, given: Answer): DeskUpdate {
+/** Once: what is on its way is not sent again. */
+export function send(desk: Desk, card: DeskCard, given: Answer): DeskUpdate {
   if (card.sending) return none(desk);
   const cards = desk.cards.map((one) => (one === card ? { ...one, sending: true } : one));
   const { key, request } = card;

@@ -17,7 +17,7 @@ import {
 } from "./desk.ts";
 import { approvalFault } from "./exact.ts";
 import { formOf } from "./form.ts";
-import { keyPressed } from "./keys.ts";
+import { keyPressed, send } from "./keys.ts";
 
 /** Lists of open requests that were read before an answer arrived come in after it; they are never that old. */
 const MOST_ANSWERED = 200;
@@ -33,6 +33,10 @@ export function updateDesk(desk: Desk, action: DeskAction, now: number): DeskUpd
       return none(hidden(desk));
     case "key":
       return keyPressed(desk, action.key, action.taken, now);
+    case "answer": {
+      const card = cardOf(desk, action.key);
+      return card === undefined ? none(desk) : send(desk, card, action.answer);
+    }
     case "sent":
       return sent(desk, action.key, action.answer, action.outcome);
     case "failed":

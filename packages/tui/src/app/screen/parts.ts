@@ -3,7 +3,7 @@ import { render } from "../composer/render.ts";
 import { CardBodies } from "../people/bodies.ts";
 import { bodyWidth, type CardView, cardHeight, cardLines, parkedLine } from "../people/card.ts";
 import { openCardOf, waitingCards } from "../people/desk.ts";
-import { questionLines } from "../question.ts";
+import { type Question, questionLines } from "../question.ts";
 import { LiveRows } from "../runs/live-rows.ts";
 import { markOf, moneyOf, nameOf, shortCount, tokensOf } from "../runs/marks.ts";
 import { rail } from "../runs/rail.ts";
@@ -57,7 +57,7 @@ export class Draughtsman {
       });
     }
     if (state.notices.length > 0) parts.push(fixedPart("notices", state.notices, width));
-    if (question !== undefined) parts.push(fixedPart("question", [[], ...questionLines(question)], width));
+    if (question !== undefined) parts.push(questionPart(question, { width, height }));
     const up = openCardOf(desk);
     if (up !== undefined && question === undefined && viewer === undefined) {
       this.#bodies.keep(desk.cards);
@@ -131,6 +131,20 @@ function padded(lines: readonly Line[], height: number): readonly Line[] {
 function fixedPart(name: string, lines: readonly Line[], width: number): Part {
   const rows = lines.flatMap((line) => wrap(line, width));
   return { name, least: 1, most: rows.length, lines: (room) => rows.slice(-room) };
+}
+
+/** Its title and its choices have rows before anything that only gets longer. */
+function questionPart(question: Question, { width, height }: FrameSize): Part {
+  const most = questionLines(question, { width, height }).length + 1;
+  return {
+    name: "question",
+    least: Math.max(1, Math.min(1 + question.choices.length, height - 2)),
+    most,
+    lines: (room) => {
+      const above: readonly Line[] = room < most ? [] : [[]];
+      return [...above, ...questionLines(question, { width, height: room - above.length })];
+    },
+  };
 }
 
 function railPart({ size, now, focus }: AppState, view: NonNullable<AppState["view"]>): Part {

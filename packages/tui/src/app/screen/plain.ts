@@ -1,8 +1,9 @@
 import { clearLine, createInterface, cursorTo, type Interface } from "node:readline";
+import type { Clock } from "@sluice/core";
 import type { App } from "../app.ts";
-import { SHORT_DIGEST } from "../commands/answers.ts";
 import { CardBodies } from "../people/bodies.ts";
-import { type DeskCard, KIND_NAMES } from "../people/desk.ts";
+import { KIND_NAMES } from "../people/desk.ts";
+import type { NamedCard } from "../people/names.ts";
 import type { Question } from "../question.ts";
 import { cleanInline } from "../text/clean.ts";
 import type { Line } from "../text/line.ts";
@@ -11,6 +12,7 @@ export interface PlainOptions {
   readonly input: NodeJS.ReadableStream;
   readonly output: NodeJS.WritableStream;
   readonly width: () => number;
+  readonly clock: Clock;
 }
 
 /** Lines that are written above what is typed. */
@@ -21,10 +23,19 @@ export interface PlainLines {
 }
 
 const PROMPT = "sluice> ";
+/** An Enter sooner after the key before it comes of a paste: what it ends may be a command, but no answer. */
+const PASTE_MS = 50;
+const ANSWERS = /^\/(?:approve|answer)\b/;
 
 /** The app in lines: each is written once and stays, so that a screen reader reads it as it comes. */
-export function createPlainLines({ input, output, width }: PlainOptions): PlainLines {
+export function createPlainLines({ input, output, width, clock }: PlainOptions): PlainLines {
   const lines = createInterface({ input, output, prompt: PROMPT, terminal: true, historySize: 0 });
+  let keyAt: number | undefined;
+  // Readline listens first: when it tells of a line, this is the key before its Enter.
+  input.on("keypress", () => {
+    keyAt = clock.now();
+  });
+  const isPasted = (): boolean => keyAt !== undefined && clock.now() - keyAt < PASTE_MS;
   return {
     print: (text) => {
       // The prompt and what is typed behind it move down.
@@ -33,36 +44,55 @@ export function createPlainLines({ input, output, width }: PlainOptions): PlainL
       output.write(text);
       lines.prompt(true);
     },
-    serve: (app, print) => serve(app, lines, { print, width }),
+    serve: (app, print) => serve(app, lines, { print, width, isPasted }),
   };
 }
 
-function serve(
-  app: App,
-  lines: Interface,
-  { print, width }: { readonly print: (lines: readonly Line[]) => void; readonly width: () => number },
-): () => void {
+interface Served {
+  readonly print: (lines: readonly Line[]) => void;
+  readonly width: () => number;
+  /** Whether the line that was just ended came too fast to be typed. */
+  readonly isPasted: () => boolean;
+}
+
+function serve(app: App, lines: Interface, { print, width, isPasted }: Served): () => void {
   const bodies = new CardBodies();
   const told = new Set<string>();
   let asked: Question | undefined;
+  /** The line that is being typed was begun before the question came. */
+  let begun = false;
   const look = (): void => {
     const { desk, question, view, others } = app.state();
     bodies.keep(desk.cards);
-    const waiting = desk.cards.filter((card) => !card.sending);
-    for (const card of waiting) {
+    const waiting = app.waiting();
+    for (const named of waiting) {
+      const { card } = named;
       if (told.has(card.key)) continue;
       told.add(card.key);
       const run = [view, ...others].find((one) => one?.runId === card.request.runId.split("/", 1)[0]);
-      print(requestLines(card, bodies.lines(card, run, width(), false), waiting.length));
+      print(requestLines(named, bodies.lines(card, run, width(), false), waiting.length));
     }
-    if (question !== undefined && question !== asked) print(questionRows(question));
+    if (question !== undefined && question !== asked) {
+      begun = lines.line !== "";
+      print(questionRows(question));
+    }
     asked = question;
+  };
+  const takeLine = (text: string): void => {
+    const question = begun ? undefined : asked;
+    begun = false;
+    if (isPasted() && (question === undefined ? ANSWERS.test(text.trim()) : text.trim() === "yes")) {
+      app.say("that came at once, as a paste does, and is no answer yet: press Enter to send it", "notice");
+      lines.write(text);
+    } else if (question !== undefined) {
+      asked = undefined;
+      app.answerQuestion(question, text.trim() === "yes" ? 1 : 0);
+    } else if (text.trim() !== "") app.submit(text);
   };
   const unsubscribe = app.subscribe(look);
   lines.on("line", (text) => {
-    if (asked !== undefined) app.answerQuestion(text.trim() === "yes" ? 1 : 0);
-    else if (text.trim() !== "") app.submit(text);
-    lines.prompt();
+    takeLine(text);
+    lines.prompt(true);
   });
   lines.on("SIGINT", () => app.quit(130));
   lines.on("close", () => app.quit());
@@ -75,13 +105,13 @@ function serve(
   };
 }
 
-function requestLines({ request, form, fault }: DeskCard, body: readonly Line[], waiting: number): readonly Line[] {
-  const { kind, digest, runId } = request;
-  const short = digest.slice(0, SHORT_DIGEST);
+function requestLines({ card, name }: NamedCard, body: readonly Line[], waiting: number): readonly Line[] {
+  const { request, form, fault } = card;
+  const { kind, runId } = request;
   const isLeave = form.options.some((option) => option.kind === "approve");
   const ways = isLeave
-    ? `Type /deny ${short} with or without a reason${fault === undefined ? `, or /approve ${short} to let this one call run` : ""}.`
-    : `Type /answer ${short} and the answer, or /deny ${short}.`;
+    ? `Type /deny ${name} with or without a reason${fault === undefined ? `, or /approve ${name} to let this one call run` : ""}.`
+    : `Type /answer ${name} and the answer, or /deny ${name}.`;
   return [
     [],
     [{ text: `Request: ${KIND_NAMES[kind]}, run ${cleanInline(runId)}. ${waiting} waiting.`, style: "strong" }],

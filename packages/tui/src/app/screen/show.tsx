@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { type Clock, messageOf } from "@sluice/core";
+import { type Clock, messageOf, visible } from "@sluice/core";
 import { render } from "ink";
 import type { CommandContext } from "../../work/context.ts";
 import { App } from "../app.ts";
@@ -9,7 +9,7 @@ import type { Line } from "../text/line.ts";
 import { createPalette, type Palette, paint } from "../text/paint.ts";
 import { createPlainLines } from "./plain.ts";
 import { Screen, type SuspendTerminal } from "./screen.tsx";
-import { catchStrayOutput } from "./stray-output.ts";
+import { catchStrayOutput, OwnOutput } from "./stray-output.ts";
 import { createSurface } from "./surface.ts";
 import { createTerminalStream } from "./terminal-stream.ts";
 
@@ -29,6 +29,8 @@ interface Showing {
 const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 const SIGNAL_NAMES = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const BELL = "\u0007";
+/** Requests that come one after another ring once. */
+const BELL_MS = 2_000;
 
 /** Shows the app until it is quit, and leaves the terminal as it was. Returns the exit code. */
 export async function showApp(flags: AppFlags, context: CommandContext, around: Surroundings): Promise<number> {
@@ -45,7 +47,7 @@ export async function showApp(flags: AppFlags, context: CommandContext, around: 
   try {
     const { exitCode, lines } = await app.quitted;
     end();
-    for (const line of lines) context.terminal.out(`${line}\n`);
+    for (const line of lines) context.terminal.out(`${visible(line)}\n`);
     return exitCode;
   } catch (thrown) {
     end();
@@ -60,6 +62,7 @@ export async function showApp(flags: AppFlags, context: CommandContext, around: 
 /** Frames over the native scrollback, or on a screen of its own. */
 function drawn(flags: AppFlags, context: CommandContext, { clock, stdin, stdout }: Surroundings): Showing {
   const palette = createPalette({ colour: hasColour(context.env) });
+  const own = new OwnOutput(stdout);
   let suspend: SuspendTerminal | undefined;
   const stream = createTerminalStream(stdout, {
     stdin,
@@ -75,7 +78,7 @@ function drawn(flags: AppFlags, context: CommandContext, { clock, stdin, stdout 
     size: { width: stream.columns, height: stream.rows },
     terminal: {
       append: (lines) => stream.append(written(lines, palette)),
-      alert: () => void stdout.write(BELL),
+      alert: bellOf(own, clock),
       lend: async (work) => {
         stream.release();
         try {
@@ -86,7 +89,7 @@ function drawn(flags: AppFlags, context: CommandContext, { clock, stdin, stdout 
       },
     },
   });
-  const release = catchStrayOutput((text) => app.say(text, "notice"));
+  const release = catchStrayOutput([stdout, process.stderr], (text) => app.say(text, "notice"));
   const surface = createSurface(app, { palette, setCursor: (cell) => stream.setCursor(cell) });
   const onSuspend = (given: SuspendTerminal): void => {
     suspend = given;
@@ -114,7 +117,8 @@ function drawn(flags: AppFlags, context: CommandContext, { clock, stdin, stdout 
 function inLines(flags: AppFlags, context: CommandContext, { clock, stdin, stdout }: Surroundings): Showing {
   const palette = createPalette({ colour: false });
   const width = (): number => stdout.columns || 80;
-  const plain = createPlainLines({ input: stdin, output: stdout, width });
+  const own = new OwnOutput(stdout);
+  const plain = createPlainLines({ input: stdin, output: own, width, clock });
   const print = (lines: readonly Line[]): void => plain.print(written(lines, palette));
   const app = new App({
     flags,
@@ -123,11 +127,29 @@ function inLines(flags: AppFlags, context: CommandContext, { clock, stdin, stdou
     size: { width: width(), height: stdout.rows || 24 },
     terminal: {
       append: print,
-      alert: () => void stdout.write(BELL),
+      alert: bellOf(own, clock),
       lend: (work) => work(),
     },
   });
-  return { app, end: plain.serve(app, print) };
+  const release = catchStrayOutput([stdout, process.stderr], (text) => app.say(text, "notice"));
+  const leave = plain.serve(app, print);
+  return {
+    app,
+    end: () => {
+      leave();
+      release();
+    },
+  };
+}
+
+function bellOf(output: NodeJS.WritableStream, clock: Clock): () => void {
+  let rungAt = Number.NEGATIVE_INFINITY;
+  return () => {
+    const now = clock.now();
+    if (now - rungAt < BELL_MS) return;
+    rungAt = now;
+    output.write(BELL);
+  };
 }
 
 function written(lines: readonly Line[], palette: Palette): string {

@@ -58,6 +58,13 @@ export function createSurface(app: App, { palette, setCursor }: SurfaceOptions):
     },
     rows: () => rows,
     resize: (size) => app.resize(size),
-    key: (key) => app.key(key),
+    key: (key) => {
+      try {
+        app.key(key);
+      } catch (thrown) {
+        // What a key could not do must not end the runs that are at work.
+        app.say(messageOf(thrown), "bad");
+      }
+    },
   };
 }
