@@ -3,6 +3,7 @@ import {
   createJournalMemory,
   type ForkOptions,
   isSluiceError,
+  type ProgramEnd,
   type RunHost,
   type RunTask,
   SluiceError,
@@ -130,6 +131,57 @@ describe("a tree", () => {
     if (code !== "run_faulted") return;
     const message = `run r1 cannot go on here, and can be resumed: ${fault.message}`;
     expect(told).toMatchObject({ message, cause: fault });
+  });
+});
+
+describe("a fork that ends with its first failure", () => {
+  const FAILED: ProgramEnd = { status: "failed", value: null, events: [] };
+  const keys = ["a", "b", "c"];
+  /** The root's value is how each child ended. */
+  const program =
+    (onFailure: ForkOptions["onFailure"], child: (steps: StepRunner, key: string) => Promise<ProgramEnd>) =>
+    async (steps: StepRunner): Promise<ProgramEnd> => {
+      if (steps.runId !== "r1") return await child(steps, steps.runId.slice("r1/fan/".length));
+      const children = keys.map((key) => ({ key, input: null, events: [] }));
+      const ends = await steps.fork("fan", children, { ...SETTLE, onFailure });
+      return completed(
+        Object.fromEntries(Object.entries(ends).map(([key, { status, value }]) => [key, [status, value]])),
+      );
+    };
+
+  test("cancels the others for a child that failed, whatever its end says, and tells them whose fault it is", async () => {
+    const reasons: unknown[] = [];
+    const { host } = newHost();
+    const task = await start(
+      host,
+      program("cancel", async (steps, key) => {
+        if (key === "b") return FAILED;
+        await steps.waitForSignal("never");
+        reasons.push(steps.signal.reason);
+        return { ...FAILED, status: "cancelled" };
+      }),
+    );
+    expect((await endOf(task)).value).toEqual({
+      a: ["cancelled", null],
+      b: ["failed", null],
+      c: ["cancelled", null],
+    });
+    const reason = { class: "Cancellation", code: "sibling_failed", message: "cancelled because its sibling b failed" };
+    expect(reasons).toMatchObject([reason, reason]);
+  });
+
+  test("names the first of several that an earlier process saw fail", async () => {
+    const { host } = newHost();
+    const child = async (steps: StepRunner, key: string): Promise<ProgramEnd> => {
+      if (key !== "c") return FAILED;
+      await steps.waitForSignal("never");
+      return completed();
+    };
+    const first = await start(host, program("settle", child));
+    await turns();
+    await first.suspend("interrupted");
+    const end = await endOf(await host.resume("r1", program("cancel", child)));
+    expect(end.value).toMatchObject({ c: ["cancelled", { reason: "cancelled because its sibling a failed" }] });
   });
 });
 
