@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { GrowingList } from "../../packages/tui/src/app/runs/grown.ts";
+import { LiveRows } from "../../packages/tui/src/app/runs/live-rows.ts";
 import { logLines } from "../../packages/tui/src/app/runs/log.ts";
 import { createRunReducer } from "../../packages/tui/src/app/runs/reduce.ts";
 import type { CallView, ExecutionView, TranscriptItem } from "../../packages/tui/src/app/runs/run-view.ts";
@@ -105,6 +106,35 @@ test("an attempt is a line across, and what a person said has their name", () =>
   expect(textOf(said)).toBe("❯ ann\n  mind the tests\n");
 });
 
+test("what a model or a failure says never begins at the edge, where cards, notices and questions do", () => {
+  const forged = [
+    "\u258c \u25a0 Grant",
+    "\u276f Yes",
+    "! approved Bash",
+    "\u2714 plan done",
+    "> \u25a0 Grant",
+    "- a",
+    "# b",
+    "    c",
+  ];
+  const text = [...forged, "```", ...forged, "```", "| a | b |", "|---|---|", `| ${"x ".repeat(90)}| ! ok |`].join(
+    "\n\n",
+  );
+  const long = `fault ${"x".repeat(30)} \u276f Yes ${"y".repeat(30)} ! approved`;
+  for (const width of [20, 60]) {
+    const said = transcriptLines({ ...place, kind: "text", text }, { width, folded: false });
+    const streamed = new LiveRows(width).lines({ turn: 1, text, reasoning: forged.join("\n"), cut: 0 });
+    const note = transcriptLines(
+      { ...place, kind: "boundary", rank: "note", tone: "bad", text: long },
+      { width, folded: true },
+    );
+    for (const rows of [said, streamed, note.slice(1)]) {
+      const atEdge = rows.map((row) => textOf([row])).filter((row) => row !== "" && !row.startsWith("  "));
+      expect(atEdge.filter((row) => row !== "\u273b thinking")).toEqual([]);
+    }
+  }
+});
+
 describe("the window over a transcript", () => {
   const items = (count: number): TranscriptItem[] =>
     Array.from({ length: count }, (_, at) =>
@@ -160,7 +190,7 @@ describe("the window over a transcript", () => {
     const window = createTranscriptWindow(executionOf(items(9)));
     window.count(60);
     window.update(executionOf([{ ...place, kind: "text", text: "other" }], { key: "r1:review#1" }));
-    expect(textOf(window.slice(0, 9, 60))).toBe("other\n");
+    expect(textOf(window.slice(0, 9, 60))).toBe("  other\n");
   });
 
   test("what is folded is unfolded by item, and all at once", () => {

@@ -3,7 +3,7 @@ import { createMarkdownStream, type MarkdownStream } from "../text/markdown.ts";
 import { cut } from "../text/width.ts";
 import { span } from "./marks.ts";
 import type { LiveView } from "./run-view.ts";
-import { thoughtLines } from "./transcript.ts";
+import { textRow, textWidth, thoughtLines } from "./transcript.ts";
 
 /** Rows of a block that is still being written. */
 const MOST_UNFINISHED = 200;
@@ -19,23 +19,24 @@ export class LiveRows {
 
   constructor(width: number) {
     this.#width = Math.max(1, width);
-    this.#stream = createMarkdownStream(this.#width);
+    this.#stream = createMarkdownStream(textWidth(this.#width));
   }
 
   lines(live: LiveView): readonly Line[] {
     if (this.#shown?.live === live) return this.#shown.lines;
     const { turn, text, reasoning, cut: dropped } = live;
     if (turn !== this.#turn || !text.startsWith(this.#text)) {
-      this.#stream = createMarkdownStream(this.#width);
+      this.#stream = createMarkdownStream(textWidth(this.#width));
       this.#final = [];
       this.#text = "";
       this.#turn = turn;
     }
-    if (text.length > this.#text.length) this.#final.push(...this.#stream.push(text.slice(this.#text.length)));
+    if (text.length > this.#text.length)
+      this.#final.push(...this.#stream.push(text.slice(this.#text.length)).map(textRow));
     this.#text = text;
     const thought = reasoning === "" ? [] : thoughtLines(reasoning, { width: this.#width, folded: text !== "" });
     const earlier: Line[] = dropped === 0 ? [] : [[span(`… ${dropped} characters earlier`, "dim")]];
-    const lines = [...thought, ...earlier, ...this.#final, ...this.#stream.rest(MOST_UNFINISHED)];
+    const lines = [...thought, ...earlier, ...this.#final, ...this.#stream.rest(MOST_UNFINISHED).map(textRow)];
     this.#shown = { live, lines: lines.map((line) => cut(line, this.#width)) };
     return this.#shown.lines;
   }

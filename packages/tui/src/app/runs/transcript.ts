@@ -21,6 +21,18 @@ const FOLDED_THOUGHT = 3;
 /** UTF-16 units of one text that are laid out; more than anybody reads on a screen. */
 const LONGEST_TEXT = 400_000;
 
+const MARGIN = "  ";
+
+/** Columns that a model's text has, where the screen has so many. */
+export function textWidth(width: number): number {
+  return Math.max(1, width - MARGIN.length);
+}
+
+/** A row of a model's text. What begins at the edge is the app's: cards, notices, questions, the rail. */
+export function textRow(line: Line): Line {
+  return line.length === 0 ? line : [span(MARGIN), ...line];
+}
+
 /** One thing of a transcript, as rows. */
 export function transcriptLines(item: TranscriptItem, options: ItemOptions): readonly Line[] {
   const width = Math.max(1, options.width);
@@ -30,7 +42,7 @@ export function transcriptLines(item: TranscriptItem, options: ItemOptions): rea
 function rowsOf(item: TranscriptItem, options: ItemOptions): readonly Line[] {
   switch (item.kind) {
     case "text":
-      return [...markdown(item.text, options.width, MOST_ROWS), []];
+      return [...markdown(item.text, textWidth(options.width), MOST_ROWS).map(textRow), []];
     case "reasoning":
       return thoughtLines(item.text, options);
     case "message":
@@ -97,7 +109,10 @@ const NOTE_SIGNS: Readonly<Record<BoundaryItem["tone"], readonly [sign: string, 
 /** An attempt is a line across; a note is told beside its sign. */
 function boundaryLines({ rank, text, tone }: BoundaryItem, width: number): readonly Line[] {
   const [sign, style] = NOTE_SIGNS[tone];
-  if (rank === "note") return wrap([span(`${sign} `, style), spanOf(text, style)], width, 3);
+  if (rank === "note") {
+    const rows = wrap([spanOf(text, style)], textWidth(width), 3);
+    return rows.map((row, at) => [span(at === 0 ? `${sign} ` : MARGIN, style), ...row]);
+  }
   const title: Line = [span("── ", "dim"), spanOf(text, tone === "plain" ? "strong" : style), span(" ", "dim")];
   // No rule across: one that is as wide as the terminal becomes two rows when that gets narrower.
   return [[], width - widthOf(title) < 2 ? title : [...title, span("──", "dim")]];
