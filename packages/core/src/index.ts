@@ -15,6 +15,7 @@ export {
   field,
   isJson,
   isJsonObject,
+  isObject,
   type Json,
   type JsonObject,
   jsonFault,

@@ -1,4 +1,5 @@
 export { agentExecutor } from "./agent/executor.ts";
+export { type HttpAddress, readHttpAddress } from "./http-address.ts";
 export { sendMessage } from "./messages.ts";
 export {
   type ChosenModel,

@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from "../base/json.ts";
+import { isJsonObject, isObject, type JsonObject } from "../base/json.ts";
 import { ownJson } from "../base/own-json.ts";
 import { suggestOneOf } from "./suggest.ts";
 
@@ -156,7 +156,7 @@ function extraKeys(value: Fields, known: readonly string[]): Extract<ShapeReadin
 }
 
 function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return isObject(value) && !Array.isArray(value);
 }
 
 function refuse(reason: string): { readonly ok: false; readonly reason: string } {

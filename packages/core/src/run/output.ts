@@ -1,5 +1,5 @@
 import { messageOf } from "../base/errors.ts";
-import { isJson, type Json } from "../base/json.ts";
+import { isJson, isObject, type Json } from "../base/json.ts";
 import type { CompiledSchema, Issue, StateSpec } from "../definition/spec.ts";
 import type { ActOutcome } from "./executor.ts";
 import { isAmount } from "./limits.ts";
@@ -51,10 +51,6 @@ function outcomeFault(acted: unknown): string | undefined {
     default:
       return "status is completed, failed or cancelled";
   }
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
 }
 
 async function check(schema: CompiledSchema<unknown>, output: Json): Promise<Checked> {

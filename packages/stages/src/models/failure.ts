@@ -1,4 +1,4 @@
-import { isSluiceError, messageOf } from "@sluice/core";
+import { isObject, isSluiceError, messageOf } from "@sluice/core";
 import { begunSecret } from "../secrets.ts";
 import type { FailureKind, ModelFailure } from "./reply.ts";
 
@@ -282,12 +282,8 @@ export function cleanMessage(message: string, secrets: readonly string[]): strin
   return clean.length <= LONGEST_MESSAGE ? clean : `${clean.slice(0, LONGEST_MESSAGE)}…`;
 }
 
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
-}
-
 function record(value: unknown): Readonly<Record<string, unknown>> | undefined {
-  return isRecord(value) ? value : undefined;
+  return isObject(value) ? value : undefined;
 }
 
 /** A member of a table, never of Object.prototype: the names come from outside. */

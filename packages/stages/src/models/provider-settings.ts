@@ -1,5 +1,6 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions, SharedV4ProviderOptions } from "@ai-sdk/provider";
 import { type Clock, SluiceError } from "@sluice/core";
+import { readHttpAddress } from "../http-address.ts";
 import type { ResolvedModel } from "./model.ts";
 
 export interface ModelOptions {
@@ -48,15 +49,13 @@ export function configuredUrl(options: Pick<ModelOptions, "baseUrls">, provider:
 
 /** An http(s) address; `from` says where it stands. Throws Validation `invalid_base_url`, never with the value. */
 export function parseUrl(value: string, from: string): URL {
-  const url = URL.canParse(value) ? new URL(value) : undefined;
-  if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:")) {
-    throw invalidUrl(`${from} is not an http(s) URL; write one such as https://host/v1`);
-  }
-  // The platform's fetch refuses such addresses, and the message must not repeat the password.
-  if (url.username !== "" || url.password !== "") {
-    throw invalidUrl(`${from} holds a user name or a password, which cannot be sent this way; use the provider's key`);
-  }
-  return url;
+  const address = readHttpAddress(value);
+  if (address.ok) return address.url;
+  throw invalidUrl(
+    address.fault === "not_http"
+      ? `${from} is not an http(s) URL; write one such as https://host/v1`
+      : `${from} holds a user name or a password, which cannot be sent this way; use the provider's key`,
+  );
 }
 
 export function invalidUrl(message: string): SluiceError {

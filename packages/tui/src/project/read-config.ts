@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import {
   didYouMean,
   type GuardHook,
+  isObject,
   messageOf,
   type Problem,
   parsePattern,
@@ -10,7 +11,14 @@ import {
   type StateExecutor,
   type Tool,
 } from "@sluice/core";
-import { type McpServers, MODEL_PROVIDERS, modelFacts, type PriceOption, readMcpServers } from "@sluice/stages";
+import {
+  type McpServers,
+  MODEL_PROVIDERS,
+  modelFacts,
+  type PriceOption,
+  readHttpAddress,
+  readMcpServers,
+} from "@sluice/stages";
 import type { SluiceConfig } from "./config.ts";
 import {
   checkedBy,
@@ -66,10 +74,10 @@ const variableName = textLike(
 );
 
 const address = textLike((value) => {
-  const url = URL.canParse(value) ? new URL(value) : undefined;
-  if (url?.protocol !== "http:" && url?.protocol !== "https:") return "is no http(s) address";
-  if (url.username !== "" || url.password !== "") return "holds a user name or a password";
-  return url.search === "" && url.hash === "" ? undefined : "has a query or a fragment, which would not be sent";
+  const read = readHttpAddress(value);
+  if (!read.ok) return read.fault === "not_http" ? "is no http(s) address" : "holds a user name or a password";
+  const { search, hash } = read.url;
+  return search === "" && hash === "" ? undefined : "has a query or a fragment, which would not be sent";
 }, "write one such as https://host/v1; keys come from the environment");
 
 const plainPath = textLike(
@@ -222,10 +230,6 @@ function fromRoot(model: string, root: string): string {
 
 function asRecord(map: ReadonlyMap<string, string> | undefined): Readonly<Record<string, string>> | undefined {
   return map === undefined ? undefined : Object.fromEntries(map);
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
 }
 
 /** A Map, a Date or a pipeline is an object too, but none that was written as a config. */

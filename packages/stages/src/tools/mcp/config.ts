@@ -1,5 +1,6 @@
 import { type Problem, problemsError } from "@sluice/core";
 import { z } from "zod";
+import { readHttpAddress } from "../../http-address.ts";
 import { serverNameFault } from "./names.ts";
 
 /** What holds for every MCP server, however it is reached. */
@@ -81,7 +82,7 @@ const stdio = z.strictObject({
   ...limits,
 });
 const http = z.strictObject({
-  url: z.string().refine(isPlainHttpUrl, "is not an http(s) URL without a user name and password"),
+  url: z.string().refine((url) => readHttpAddress(url).ok, "is not an http(s) URL without a user name and password"),
   headers: z
     .record(
       z.string().refine((name) => /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(name), "is not a header's name"),
@@ -120,14 +121,4 @@ function faultsOf(config: unknown): readonly { readonly path: readonly PropertyK
     return [{ path: [], message: "has either a command to start, or the url of a server that runs" }];
   const verdict = ("url" in config ? http : stdio).safeParse(config);
   return verdict.success ? [] : verdict.error.issues;
-}
-
-function isPlainHttpUrl(value: string): boolean {
-  const url = URL.canParse(value) ? new URL(value) : undefined;
-  return (
-    url !== undefined &&
-    (url.protocol === "http:" || url.protocol === "https:") &&
-    url.username === "" &&
-    url.password === ""
-  );
 }

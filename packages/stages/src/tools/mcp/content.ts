@@ -1,4 +1,4 @@
-import { isJsonObject, type Json, type JsonObject, jsonFault, type ToolResult } from "@sluice/core";
+import { isJson, isJsonObject, type Json, type JsonObject, type ToolResult } from "@sluice/core";
 import { headTail, KEPT_HALF, SHOWN_HALF } from "../output.ts";
 import { failure } from "../results.ts";
 
@@ -20,7 +20,7 @@ interface Shown {
  * left out or cut is kept whole in the journal, up to about 1 MB. An answer that says it is an error is one.
  */
 export function readAnswer(tool: string, answer: unknown): ToolResult {
-  if (jsonFault(answer) !== undefined || !isObject(answer))
+  if (!isJson(answer) || !isJsonObject(answer))
     return failure(
       "bad_answer",
       "The server's answer is not one of the protocol. Whether the call took effect is not known.",
@@ -35,10 +35,6 @@ export function readAnswer(tool: string, answer: unknown): ToolResult {
   if (answer.isError === true)
     return { ...failure("server_error", shown.text() || `${tool} failed, and the server does not say why.`), ...rest };
   return { ok: true, output: shown.text() || "(no output)", ...rest };
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function whole(answer: JsonObject, text: string): Json {

@@ -1,6 +1,7 @@
 import {
   compileSchema,
   digestOf,
+  isJson,
   isJsonObject,
   type Json,
   type JsonObject,
@@ -41,8 +42,8 @@ export interface ToolDefinition {
 /** Reads what a server says of a tool. Throws Error or SluiceError with why it cannot be offered. */
 export function readDefinition(listed: ListedTool): ToolDefinition {
   const said: unknown = listed.inputSchema;
-  const fault = jsonFault(said);
-  if (fault !== undefined || !isObject(said)) throw new Error(`its schema is not JSON: ${fault ?? "no object"}`);
+  if (!isJson(said) || !isJsonObject(said))
+    throw new Error(`its schema is not JSON: ${jsonFault(said) ?? "no object"}`);
   const { type = "object" } = said;
   if (type !== "object") throw new Error("its schema is not that of an object");
   const schema: JsonObject = { ...said, type };
@@ -64,11 +65,7 @@ export function readDefinition(listed: ListedTool): ToolDefinition {
 /** Differs whenever a model or a person would be told something else about the tool. Throws SluiceError `not_json`. */
 export function definitionDigest({ name, description = "", inputSchema }: ListedTool): string {
   const schema: unknown = inputSchema;
-  return digestOf([name, description, isObject(schema) ? schema : null]);
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return jsonFault(value) === undefined && typeof value === "object" && value !== null && !Array.isArray(value);
+  return digestOf([name, description, isJson(schema) && isJsonObject(schema) ? schema : null]);
 }
 
 export function cleanText(text: string, longest: number): string {

@@ -1,7 +1,14 @@
 import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
 import { type Clock, isSluiceError, messageOf } from "@sluice/core";
-import { type ChosenModel, chooseModel, MODEL_PROVIDERS, type ProviderInfo, resolveModel } from "@sluice/stages";
+import {
+  type ChosenModel,
+  chooseModel,
+  MODEL_PROVIDERS,
+  type ProviderInfo,
+  readHttpAddress,
+  resolveModel,
+} from "@sluice/stages";
 import type { Environment } from "../environment.ts";
 import type { ProjectSettings } from "../read-config.ts";
 import { blocking, type Check, missing, ok, warning } from "./check.ts";
@@ -75,10 +82,8 @@ function addressOf(
 }
 
 function shown(value: string): string | undefined {
-  const url = URL.canParse(value) ? new URL(value) : undefined;
-  if (url === undefined || !/^https?:$/.test(url.protocol) || url.username !== "" || url.password !== "")
-    return undefined;
-  return `${url.origin}${url.pathname}`;
+  const address = readHttpAddress(value);
+  return address.ok ? `${address.url.origin}${address.url.pathname}` : undefined;
 }
 
 /** A base URL that a provider needs may come from the config. */
