@@ -1,0 +1,163 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { type Clock, systemClock } from "@sluice/core";
+import { expect, onTestFinished, test } from "vitest";
+import { App } from "../../packages/tui/src/app/app.ts";
+import { createEngine, type Engine } from "../../packages/tui/src/app/engine.ts";
+import { createSurface } from "../../packages/tui/src/app/screen/surface.ts";
+import { createPalette } from "../../packages/tui/src/app/text/paint.ts";
+import type { RunFlags } from "../../packages/tui/src/work/run-flags.ts";
+import { desk } from "../support/command.ts";
+import { ctrl, key } from "../support/desk.ts";
+
+const WRITES = { calls: [{ tool: "Write", input: { file_path: "new.txt", content: "new\n" } }] };
+
+test("a card that came up while an editor had the terminal is new to whoever comes back", async () => {
+  const place = desk();
+  const clock = skewedClock();
+  let comeBack: () => void = () => undefined;
+  const away = new Promise<void>((resolve) => {
+    comeBack = resolve;
+  });
+  const app = new App({
+    flags: { cwd: place.folder, model: place.script({ plan: [WRITES] }) },
+    context: contextAt(place.folder, { EDITOR: "true" }),
+    clock,
+    size: { width: 80, height: 24 },
+    terminal: {
+      append: () => undefined,
+      alert: () => undefined,
+      lend: async (work) => {
+        await away;
+        return await work();
+      },
+    },
+  });
+  onTestFinished(async () => {
+    app.quit();
+    await app.quitted;
+  });
+  const surface = createSurface(app, { palette: createPalette({ colour: false }), setCursor: () => undefined });
+  surface.key(ctrl("g"));
+  app.submit("/run codeReview anything");
+  await until(app, () => app.state().desk.open !== undefined);
+  // Frames go on, and nobody sees them.
+  clock.skip(5_000);
+  app.say("something");
+  await until(app, () => true);
+  comeBack();
+  await until(app, () => app.state().desk.open?.shownAt !== undefined);
+  clock.skip(200);
+  surface.key(key("tab"));
+  expect(app.state().desk.open).toMatchObject({ focused: false, armed: false });
+});
+
+test("what cannot be done with a key is said, and ends nothing", () => {
+  const place = desk();
+  const said: string[] = [];
+  const app = new App({
+    flags: { cwd: place.folder },
+    context: contextAt(place.folder),
+    clock: systemClock,
+    size: { width: 80, height: 24 },
+    terminal: {
+      append: (lines) => void said.push(lines.flatMap((line) => line.map(({ text }) => text)).join("")),
+      alert: () => undefined,
+      lend: (work) => work(),
+    },
+  });
+  onTestFinished(async () => {
+    app.quit();
+    await app.quitted;
+  });
+  const surface = createSurface(app, { palette: createPalette({ colour: false }), setCursor: () => undefined });
+  const rows = {
+    count: () => 1,
+    slice: () => [[]],
+    find: (): never => {
+      throw new Error("it cannot be searched");
+    },
+  };
+  app.show({ title: "t", rows, selectable: false, top: 0, chosen: 0, follows: false, search: undefined, hint: "" });
+  for (const text of ["/", "x"]) surface.key(key("text", text));
+  surface.key(key("enter"));
+  expect(said.join("\n")).toContain("it cannot be searched");
+});
+
+test("--trust was said of the code as it was: after /reload what was changed since is asked about", async () => {
+  const place = desk();
+  place.write("sluice.config.js", "export default {};\n");
+  const { engine, asked } = engineAt(place.folder, { trust: true });
+  expect((await engine.project()).config).toBeDefined();
+  place.write("sluice.config.js", 'export default { mode: "yolo" };\n');
+  engine.reload();
+  await expect(engine.project()).rejects.toMatchObject({ code: "folder_untrusted" });
+  expect(asked).toHaveLength(1);
+});
+
+test("nothing is begun once the app is being left", async () => {
+  const place = desk();
+  const { engine } = engineAt(place.folder, { model: place.script({ plan: [WRITES] }) });
+  const begun = engine.start("codeReview", "anything");
+  await engine.close();
+  await expect(begun).rejects.toMatchObject({ code: "session_closed" });
+});
+
+/** Real timers; the time it tells can be put on. */
+function skewedClock(): Clock & { skip(ms: number): void } {
+  let skew = 0;
+  return {
+    now: () => systemClock.now() + skew,
+    after: (ms, fn) => systemClock.after(ms, fn),
+    skip: (ms) => {
+      skew += ms;
+    },
+  };
+}
+
+/** Waits for a frame after which something holds. */
+function until(app: App, holds: () => boolean): Promise<void> {
+  return new Promise((resolve) => {
+    const stop = app.subscribe(() => {
+      if (!holds()) return;
+      stop();
+      resolve();
+    });
+    app.resize({ width: 80, height: app.state().size.height === 24 ? 25 : 24 });
+  });
+}
+
+function engineAt(folder: string, flags: RunFlags): { readonly engine: Engine; readonly asked: readonly string[] } {
+  const asked: string[] = [];
+  const engine = createEngine({
+    flags: { cwd: folder, ...flags },
+    context: contextAt(folder),
+    askTrust: async (question) => {
+      asked.push(question);
+      return false;
+    },
+    say: () => undefined,
+  });
+  onTestFinished(() => engine.close());
+  return { engine, asked };
+}
+
+function contextAt(folder: string, more: Readonly<Record<string, string>> = {}) {
+  const home = join(folder, "..", "home");
+  mkdirSync(home, { recursive: true });
+  const terminal = {
+    out: () => undefined,
+    err: () => undefined,
+    paint: (_stream: string, _tone: string, text: string) => text,
+    interactive: true,
+    columns: 80,
+    input: new PassThrough(),
+    prompts: new PassThrough(),
+    facts: () => ({ stdin: true, stdout: true, stderr: true, columns: 80, rows: 24, colourBits: 8 }),
+    flush: async () => undefined,
+  };
+  // Not the Ollama that may run on this machine: nobody listens here.
+  const env = { HOME: home, PATH: process.env.PATH ?? "", OLLAMA_HOST: "http://127.0.0.1:9", ...more };
+  return { env, here: folder, terminal };
+}
