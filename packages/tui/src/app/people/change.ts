@@ -24,6 +24,8 @@ export function fileToRead({ kind, body }: OpenRequest): string | undefined {
 
 /** Lines around a change that are shown with it. */
 const CONTEXT = 3;
+/** UTF-16 units of a changed file that are compared with what it is now. */
+const LONGEST_AFTER = 4_000_000;
 /** Columns below which lines stand without their numbers. */
 const NUMBERED_FROM = 40;
 
@@ -82,6 +84,9 @@ function editLines({ old, now, every }: Edit, file: FileNow | undefined, width: 
   if (pieces.length < 2) return plain(" (it does not stand in the file now, so it would fail)");
   if (pieces.length > 2 && !every) return plain(" (it stands there more than once now, so it would fail)");
   const times = pieces.length - 1;
+  // A short text that stands there a million times, replaced by a long one, is more than there is memory.
+  if (text.length + times * (to.length - from.length) > LONGEST_AFTER)
+    return plain(` (not compared with the file: ${TOO_MUCH})`);
   const said = every ? `It changes every place, ${times} now${note}:` : `It changes one place${note}:`;
   const rows = compared(text, pieces.join(to), width);
   return rows === undefined
