@@ -1,10 +1,10 @@
-import { writeSync } from "node:fs";
 import { Writable } from "node:stream";
 import type { ReadStream, WriteStream } from "node:tty";
 import { type Clock, systemClock } from "@sluice/core";
 import { erase, eraseDown, nothingPainted, place, printed, repaint, up } from "./frame-bytes.ts";
 import { withCursor } from "./painted-cursor.ts";
 import { afterResize, type Cell, type CursorRule, cursorRuleOf, type Painted, rowsAt, type Size } from "./reflow.ts";
+import { askSize, sizeOf, writeWhole } from "./terminal-device.ts";
 
 export interface TerminalStreamOptions {
   /** Taken out of raw mode by `restore`. */
@@ -28,8 +28,6 @@ const SETTLE_AT_MOST_MS = 250;
 const REST_MS = 150;
 /** The cursor leaves the first row only for frames that would have room on a terminal of this size, down to the cursor. */
 const SMALL: Size = { columns: 60, rows: 15 };
-/** A terminal that takes nothing for so long gets no more of what `restore` writes. */
-const RESTORE_PATIENCE_MS = 500;
 
 const ESC = "\x1b";
 // A terminal that knows these shows nothing of what is between them before its end; others ignore them.
@@ -347,36 +345,4 @@ export class TerminalStream extends Writable {
 
 export function createTerminalStream(stdout: WriteStream, options?: TerminalStreamOptions): TerminalStream {
   return new TerminalStream(stdout, options);
-}
-
-function sizeOf({ columns, rows }: WriteStream): Size {
-  return { columns: Math.max(1, columns || 80), rows: Math.max(1, rows || 24) };
-}
-
-/**
- * Node learns of a new size by a signal, which waits for its turn while frames are made and written for the old one. Asking
- * the terminal just before a write leaves next to nothing of that gap. Tells of a new size as the signal does.
- */
-function askSize(stdout: WriteStream): void {
-  if ("_refreshSize" in stdout && typeof stdout._refreshSize === "function") {
-    Reflect.apply(stdout._refreshSize, stdout, []);
-  }
-}
-
-/** Writes to a terminal that may not take everything at once, for as long as it takes anything. */
-function writeWhole(fd: number, text: string): void {
-  let rest = Buffer.from(text);
-  const pause = new Int32Array(new SharedArrayBuffer(4));
-  let waited = 0;
-  while (rest.length > 0 && waited < RESTORE_PATIENCE_MS) {
-    try {
-      rest = rest.subarray(writeSync(fd, rest));
-    } catch (error) {
-      const busy = error instanceof Error && "code" in error && error.code === "EAGAIN";
-      // A terminal that is gone needs no restoring.
-      if (!busy) return;
-      Atomics.wait(pause, 0, 0, 5);
-      waited += 5;
-    }
-  }
 }
