@@ -17,7 +17,8 @@ export class Act implements BusyListener {
   readonly #attempt: Attempt;
   readonly #open: OpenScope;
   readonly #init: Json;
-  #resolve: ((acted: ActOutcome | undefined | Promise<never>) => void) | undefined;
+  #resolve: ((acted: ActOutcome | undefined) => void) | undefined;
+  #reject: ((stopped: Error) => void) | undefined;
   #disarm: (() => void) | undefined;
   #onAbort: (() => void) | undefined;
 
@@ -31,8 +32,9 @@ export class Act implements BusyListener {
   /** What the executor comes to. Undefined when the run was cancelled before, a rejection when it has to stop here. */
   work(): Promise<ActOutcome | undefined> {
     this.#attempt.journal.note("stage.act", ENTERED);
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       this.#resolve = resolve;
+      this.#reject = reject;
       const act = this.#attempt.execution.executor.act(this.#init, this.#open.scope);
       act.then(resolve, (thrown: unknown) => this.#fail(thrown));
       this.#open.onBusy(this);
@@ -82,12 +84,13 @@ export class Act implements BusyListener {
   }
 
   #fail(thrown: unknown): void {
-    this.#resolve?.(Promise.reject(thrown instanceof Error ? thrown : new Error(messageOf(thrown))));
+    this.#reject?.(thrown instanceof Error ? thrown : new Error(messageOf(thrown)));
     this.#close();
   }
 
   #close(): void {
     this.#resolve = undefined;
+    this.#reject = undefined;
     this.#disarm?.();
     if (this.#onAbort !== undefined) this.#attempt.execution.steps.signal.removeEventListener("abort", this.#onAbort);
   }
