@@ -1,4 +1,5 @@
 import type { Question } from "./question.ts";
+import { nameOf } from "./runs/marks.ts";
 import { clean } from "./text/clean.ts";
 import type { Line } from "./text/line.ts";
 
@@ -17,7 +18,7 @@ export function trustQuestion(question: string, answer: (trusted: boolean) => vo
 
 export function cancelQuestion(runId: string, cancel: () => void): Asked {
   return {
-    title: `Cancel run ${runId}?`,
+    title: `Cancel run ${nameOf(runId)}?`,
     lines: [[{ text: "A cancelled run cannot be resumed. /quit suspends it instead.", style: "dim" }]],
     choices: ["No, it goes on", "Yes, cancel it"],
     answer: (choice) => {
@@ -28,9 +29,9 @@ export function cancelQuestion(runId: string, cancel: () => void): Asked {
 
 export function startQuestion(pipeline: string, answer: (start: boolean) => void): Asked {
   return {
-    title: `No run is at work. Start ${pipeline} with this task?`,
+    title: `No run is at work. Start ${nameOf(pipeline)} with this task?`,
     lines: [],
-    choices: ["Not now", `Start ${pipeline}`],
+    choices: ["Not now", `Start ${nameOf(pipeline)}`],
     answer: (choice) => answer(choice === 1),
   };
 }

@@ -45,8 +45,8 @@ export class Choices {
     const { config, code } = await this.#engine.project();
     const own = [...code.pipelines.map(nameOf), ...(config?.settings.pipelines.keys() ?? [])];
     this.#pipelines = [...own.map((value) => ({ value, description: "of this project" })), ...bundled()];
-    const runs = await this.#engine.list();
-    this.#runs = runs.slice(0, MOST_RUNS).map(({ runId, status }) => ({ value: runId, description: status }));
+    const runs = await this.#engine.list(MOST_RUNS);
+    this.#runs = runs.map(({ runId, status }) => ({ value: runId, description: status }));
   }
 }
 

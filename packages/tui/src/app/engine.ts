@@ -44,8 +44,8 @@ export interface Engine {
   find(runId: string): Promise<KnownRun>;
   /** The store of the workspace; undefined where there is none yet. */
   store(): Promise<OpenStore | undefined>;
-  /** The runs of the store, newest first; none where there is no store. */
-  list(): Promise<readonly RunSummary[]>;
+  /** The runs of the store, newest first, all or so many; none where there is no store. */
+  list(most?: number): Promise<readonly RunSummary[]>;
   /** Suspends what works here and lets the stores go. */
   close(): Promise<void>;
 }
@@ -162,6 +162,9 @@ export function createEngine({ flags: given, context, askTrust, say }: EngineOpt
     },
     find: async (runId) => {
       const store = await openStore();
+      // A store may hold very many: they are gone through only for an id that is not whole.
+      const whole = runId.includes("/") ? undefined : await store?.host.get(runId);
+      if (store !== undefined && whole !== undefined) return { runId: whole.runId, ...store };
       const all = (await store?.host.list()) ?? [];
       const fitting = all.filter((run) => run.runId.startsWith(runId));
       const [found, ...more] = fitting.filter((run) => run.runId === runId || fitting.length === 1);
@@ -169,7 +172,7 @@ export function createEngine({ flags: given, context, askTrust, say }: EngineOpt
       return { runId: found.runId, ...store };
     },
     store: openStore,
-    list: async () => (await (await openStore())?.host.list()) ?? [],
+    list: async (most) => (await (await openStore())?.host.list(most === undefined ? {} : { limit: most })) ?? [],
     close: async () => {
       leaving = true;
       await Promise.allSettled([...sessions].map((session) => session.close()));

@@ -2,6 +2,7 @@ import type { AppTerminal } from "./app-state.ts";
 import type { NoticeTone } from "./commands/command.ts";
 import { noticeLines, promptLines } from "./notices.ts";
 import { logLines } from "./runs/log.ts";
+import { spanOf } from "./text/clean.ts";
 import { moreLine } from "./text/fold.ts";
 import type { Line } from "./text/line.ts";
 import { wrap } from "./text/width.ts";
@@ -66,7 +67,7 @@ export class Scroll {
   print({ title, rows, follows }: Viewer): void {
     const width = this.#width();
     const first = follows ? Math.max(0, rows.count(width) - MOST_HISTORY) : 0;
-    this.#terminal.append([[{ text: title, style: "heading" }], ...rows.slice(first, first + MOST_HISTORY, width)]);
+    this.#terminal.append([[spanOf(title, "heading")], ...rows.slice(first, first + MOST_HISTORY, width)]);
   }
 
   /** Broken between words: a terminal would break them anywhere. */

@@ -21,13 +21,13 @@ export const runs: Command = {
   usage: "",
   run: async (_words, app) => {
     const store = await app.engine.store();
-    const all = (await store?.host.list()) ?? [];
-    if (store === undefined || all.length === 0) {
+    const newest = (await store?.host.list({ limit: MOST_RUNS + 1 })) ?? [];
+    if (store === undefined || newest.length === 0) {
       app.say("there are no runs here yet");
       return;
     }
     const listed = await Promise.all(
-      all.slice(0, MOST_RUNS).map(async (run) => {
+      newest.slice(0, MOST_RUNS).map(async (run) => {
         // One journal that cannot be read must not hide the others.
         const told = await startedWith(store.host, run.runId).catch(() => undefined);
         return { run, pipeline: textAt(told, "pipeline"), task: textAt(told?.input, "task") };
@@ -46,10 +46,15 @@ export const runs: Command = {
         ];
       }),
     );
-    app.show(createViewer(`Runs (${all.length})`, rows, { selectable: true }), (row) => {
-      const chosen = listed[row];
-      if (chosen !== undefined) void app.perform(async () => app.turnTo(await app.find(chosen.run.runId)));
-    });
+    app.show(
+      createViewer(newest.length > MOST_RUNS ? `The newest ${MOST_RUNS} runs` : `Runs (${newest.length})`, rows, {
+        selectable: true,
+      }),
+      (row) => {
+        const chosen = listed[row];
+        if (chosen !== undefined) void app.perform(async () => app.turnTo(await app.find(chosen.run.runId)));
+      },
+    );
   },
 };
 

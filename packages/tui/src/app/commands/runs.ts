@@ -56,8 +56,12 @@ const CANCELLED = {
   unknown: (runId: string) => `there is no run ${runId}`,
 } as const;
 
+/** Runs that are looked at before all are. */
+const NEWEST = 100;
+
 async function lastSuspended({ engine }: Steering): Promise<string> {
-  const last = (await engine.list()).find(({ status }) => status === "suspended");
+  const isSuspended = ({ status }: { readonly status: string }): boolean => status === "suspended";
+  const last = (await engine.list(NEWEST)).find(isSuspended) ?? (await engine.list()).find(isSuspended);
   if (last === undefined) throw new SluiceError("Session", "run_unknown", "no run of this store is suspended");
   return last.runId;
 }

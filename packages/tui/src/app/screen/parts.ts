@@ -252,7 +252,7 @@ function statusLine({ view, flags, others, busy, quitting }: AppState): Line {
     add(flags.model === undefined ? "" : shortModel(flags.model));
     add(flags.mode === undefined ? "" : `mode ${flags.mode}`);
   } else {
-    add(`${nameOf(view.pipeline)} ${view.runId}`.trim());
+    add(`${nameOf(view.pipeline)} ${nameOf(view.runId)}`.trim());
     add(view.mode === "" ? "" : `mode ${cleanInline(view.mode)}`);
     add(view.models.map(shortModel).join(", "));
     add(`${shortCount(tokensOf(view.usage))} tokens`);
