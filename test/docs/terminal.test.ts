@@ -9,9 +9,7 @@ test("docs/terminal.md lists every slash command with its words and what it does
     command.replaceAll("`", "").replaceAll("\\|", "|").trim(),
     what.trim(),
   ]);
-  expect(documented).toEqual(
-    COMMANDS.map(({ name, usage, description }) => [`/${name} ${usage}`.trim(), description]),
-  );
+  expect(documented).toEqual(COMMANDS.map(({ name, usage, description }) => [`/${name} ${usage}`.trim(), description]));
 });
 
 describe("docs/terminal.md", () => {

@@ -53,6 +53,7 @@ export async function demo({ flags }: DemoRequest, context: CommandContext): Pro
       `  ${line("audit", runId, "--verify")}`,
       `  ${line("show", runId)}`,
       `  ${visible(commandLine(["run", "codeReview", "<what to do>", "--model", "anthropic/<model>", "--cwd", "<a repository of yours>"], placeOf({}, here), here, env))}`,
+      `  ${visible(commandLine([], placeOf({}, here), here, env))}  (without a command: the app in the terminal)`,
       "",
     ].join("\n"),
   );
