@@ -1,6 +1,7 @@
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import {
   endSurvivors,
@@ -152,3 +153,13 @@ test.runIf(process.platform === "linux")(
     expect(lives(child)).toBe(false);
   },
 );
+
+test("a command that is deaf to being ended does not outlive a process that ends before the grace is over", async () => {
+  const program = join(import.meta.dirname, "../fixtures/exits-early.ts");
+  const flags = ["--conditions=@sluice/source", "--disable-warning=ExperimentalWarning"];
+  const { stdout, status } = spawnSync(process.execPath, [...flags, program], { encoding: "utf8", timeout: 20_000 });
+  expect(status).toBe(0);
+  const [pid = 0] = pidsIn(stdout);
+  expect(pid).toBeGreaterThan(0);
+  await expect.poll(() => lives(pid)).toBe(false);
+});

@@ -57,7 +57,7 @@ export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
   const end = (reason: ProcessEnd["by"]): void => {
     if (ending !== undefined) return;
     by = reason;
-    ending = endGroup(pid, clock);
+    ending = whileProcessLives(pid, endGroup(pid, clock));
     // Stuck in the kernel, a process cannot even be killed; it is left behind.
     const giveUp = (): void => exit.resolve({ exitCode: null, killed: "SIGKILL" });
     void ending.then(() => within(SETTLE_MS, exit.promise, clock)).then(giveUp, giveUp);
@@ -120,6 +120,20 @@ function listen(stream: ChildProcess["stdout"], onText: (text: string) => boolea
   stream?.once("end", () => give(decoder.decode()));
   // A pipe that breaks ends the output, nothing else.
   stream?.on("error", () => give(decoder.decode()));
+}
+
+/** A group that is deaf to being asked is made to end also where this process ends before the grace is over. */
+async function whileProcessLives(pid: number, ending: Promise<void>): Promise<void> {
+  const onExit = (): void => void signalGroup(pid, "SIGKILL");
+  // As many as there are calls at once; that is no leak.
+  process.setMaxListeners(process.getMaxListeners() + 1);
+  process.on("exit", onExit);
+  try {
+    await ending;
+  } finally {
+    process.off("exit", onExit);
+    process.setMaxListeners(process.getMaxListeners() - 1);
+  }
 }
 
 /** Asks a group to end, and after the grace makes it. */
