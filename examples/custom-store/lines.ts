@@ -21,7 +21,8 @@ type Change =
   | { readonly do: "append"; readonly runId: string; readonly commit: Part }
   | { readonly do: "own"; readonly rootId: string; readonly owner: string | null }
   | { readonly do: "signal"; readonly runId: string; readonly name: string; readonly received: ReceivedSignal }
-  | { readonly do: "cancel"; readonly runId: string; readonly cancel: Cancel };
+  | { readonly do: "cancel"; readonly runId: string; readonly cancel: Cancel }
+  | { readonly do: "remove"; readonly rootIds: readonly string[] };
 type Part = Pick<Commit, "record" | "opened" | "closed" | "end">;
 
 interface Run {
@@ -81,6 +82,13 @@ export function openLineJournal(file: string): LineJournal {
       }
       case "cancel":
         known(change.runId).cancel = change.cancel;
+        break;
+      case "remove":
+        // The lines stay in the file: one that only grows needs a copy without them to become smaller.
+        for (const rootId of change.rootIds) {
+          for (const runId of trees.get(rootId)?.runIds ?? []) runs.delete(runId);
+          trees.delete(rootId);
+        }
     }
   };
   const known = (runId: string): Run => {
@@ -185,9 +193,10 @@ export function openLineJournal(file: string): LineJournal {
           const run = runs.get(runId);
           return run === undefined ? undefined : rowOf(run);
         },
-        runs(rootId) {
+        runs(rootId, limit) {
           guard();
-          const ids = rootId === undefined ? [...trees.keys()].reverse() : (trees.get(rootId)?.runIds ?? []);
+          const roots = (): readonly string[] => [...trees.keys()].reverse().slice(0, limit);
+          const ids = rootId === undefined ? roots() : (trees.get(rootId)?.runIds ?? []);
           return ids.map((id) => rowOf(known(id)));
         },
         records(runId, from) {
@@ -222,6 +231,16 @@ export function openLineJournal(file: string): LineJournal {
           guard();
           const ids = rootId === undefined ? [...runs.keys()] : (trees.get(rootId)?.runIds ?? []);
           return copy(ids.flatMap((id) => [...known(id).requests.values()]).sort((a, b) => a.openedAt - b.openedAt));
+        },
+        remove(rootIds) {
+          guard();
+          const gone = rootIds.filter((rootId) => {
+            const { owner = null, runIds = [] } = trees.get(rootId) ?? {};
+            const owned = owner !== null && live.has(owner);
+            return !owned && runIds.length > 0 && runIds.every((id) => known(id).end !== undefined);
+          });
+          if (gone.length > 0) commit({ do: "remove", rootIds: gone });
+          return gone;
         },
         onChange(listener) {
           const mine = (): void => listener();

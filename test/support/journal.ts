@@ -71,6 +71,7 @@ export function slowly(store: JournalStore): JournalStore {
     signals: slow(store.signals),
     requestCancel: slow(store.requestCancel),
     requests: slow(store.requests),
+    remove: slow(store.remove),
     onChange: store.onChange,
     close: slow(store.close),
   };

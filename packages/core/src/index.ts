@@ -64,12 +64,16 @@ export {
 } from "./interaction/queue.ts";
 export { GENESIS, hashRecord, readEvents } from "./journal/chain.ts";
 export { EVENT_TYPES, type EventDraft, type EventType, type SluiceEvent } from "./journal/events.ts";
+export { type ExportedJournal, type ExportedRecord, exportLines } from "./journal/export.ts";
 export { createHost, type HostOptions } from "./journal/host.ts";
 export { createJournalMemory, type JournalMemory, type JournalMemoryOptions } from "./journal/memory-store.ts";
+export { type RunExport, readExport } from "./journal/read-export.ts";
 export { createSecretFilter, REDACTION_MARKER, redactJson, redactText, type SecretFilter } from "./journal/redact.ts";
 export type * from "./journal/seam.ts";
 export type * from "./journal/store.ts";
-export { type AuditFault, type AuditReport, checkChain, verifyJournal } from "./journal/verify.ts";
+export { type CheckedChain, checkChain, verifyJournal } from "./journal/verify.ts";
+export { type ExportReport, verifyExport } from "./journal/verify-export.ts";
+export type { AuditFault, AuditReport } from "./journal/verify-tree.ts";
 export type { ResolvedChoice } from "./routing/choice.ts";
 export { decideNext, type NextDecision } from "./routing/next.ts";
 export type { People, RunDeps } from "./run/deps.ts";

@@ -66,6 +66,7 @@ const data = {
     denied: z.int().optional(),
     error: z.object({ code: z.string(), message: z.string() }).optional(),
     reason: z.string().optional(),
+    children: z.array(z.looseObject({ run: z.string(), head: z.string() })).optional(),
   }),
   "stage.setup": phase,
   "stage.init": phase,
@@ -143,7 +144,13 @@ const data = {
   "fork.started": z.looseObject({ fork: z.string(), siblings: z.array(z.string()), join: z.string() }),
   "fork.joined": z.looseObject({
     fork: z.string(),
-    outcomes: z.array(z.looseObject({ name: z.string(), status: z.enum(["completed", "failed", "cancelled"]) })),
+    outcomes: z.array(
+      z.looseObject({
+        name: z.string(),
+        status: z.enum(["completed", "failed", "cancelled"]),
+        head: z.string().optional(),
+      }),
+    ),
   }),
   "limit.near": z.looseObject({ limit: z.string(), message: z.string(), used: z.number(), max: z.number() }),
   /** With the numbers, in the cap's unit, where it is one on tokens or money. */

@@ -22,6 +22,8 @@ const INLINE_BYTES = 256 * 1024;
 export interface Kept {
   readonly text: string | null;
   readonly blob: string | null;
+  /** Called in the transaction that names the blob, where nobody else can remove it: puts it back if somebody did. */
+  readonly confirm?: () => void;
 }
 
 /** Long texts, each in a file named by its own SHA-256: a change shows, and equal texts are kept once. */
@@ -30,8 +32,13 @@ export interface Blobs {
   keep(text: string): Kept;
   /** The text of a blob. `blob_missing` or `blob_damaged`, both naming the file and what it belongs to. */
   read(digest: string, of: string): string;
+  /** The names of all blobs. */
+  names(): readonly string[];
+  /** Removes blobs. Only in a transaction that holds the store's write lock and has seen that nothing names them. */
+  remove(digests: readonly string[]): void;
   /** Removes what writers left half-written that are gone. */
   sweep(isLive: (ownerId: string) => boolean): void;
+  /** Copies all blobs that are not there yet. */
   copyTo(folder: string): void;
 }
 
@@ -56,18 +63,24 @@ export function createBlobs(folder: string, ownerId: string): Blobs {
     syncFolder(folder);
   };
 
-  return {
+  const blobs: Blobs = {
     keep(text) {
       // A UTF-16 unit is at most three bytes of UTF-8: most texts need no counting.
       if (text.length * 3 <= INLINE_BYTES || Buffer.byteLength(text) <= INLINE_BYTES) return { text, blob: null };
       const bytes = Buffer.from(text);
       const digest = hash("sha256", bytes);
-      try {
-        write(digest, bytes);
-      } catch (thrown) {
-        throw storeFault(thrown, join(folder, digest));
-      }
-      return { text: null, blob: digest };
+      const put = (): void => {
+        try {
+          write(digest, bytes);
+        } catch (thrown) {
+          throw storeFault(thrown, join(folder, digest));
+        }
+      };
+      put();
+      const confirm = (): void => {
+        if (!existsSync(join(folder, digest))) put();
+      };
+      return { text: null, blob: digest, confirm };
     },
 
     read(digest, of) {
@@ -103,9 +116,29 @@ export function createBlobs(folder: string, ownerId: string): Blobs {
       }
     },
 
+    names: () => (existsSync(folder) ? readdirSync(folder).filter((name) => DIGEST.test(name)) : []),
+
+    remove(digests) {
+      for (const digest of digests) rmSync(join(folder, digest), { force: true });
+      if (digests.length > 0) syncFolder(folder);
+    },
+
     copyTo(target) {
-      for (const name of readdirSync(folder))
-        if (DIGEST.test(name)) copyFileSync(join(folder, name), join(target, name));
+      for (const name of blobs.names()) {
+        const copy = join(target, name);
+        if (existsSync(copy)) continue;
+        try {
+          copyFileSync(join(folder, name), copy);
+        } catch (thrown) {
+          // Removed since its name was read, with the run that named it.
+          if (systemCode(thrown) !== "ENOENT") throw thrown;
+          continue;
+        }
+        const handle = openSync(copy, "r+");
+        fsyncSync(handle);
+        closeSync(handle);
+      }
     },
   };
+  return blobs;
 }

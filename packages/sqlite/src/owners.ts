@@ -18,6 +18,8 @@ export interface Owners {
   hold(): void;
   /** Whether an owner's process is there. */
   readonly isLive: (ownerId: string) => boolean;
+  /** Whether anybody's process is there, this one's included. */
+  anyLive(): boolean;
   /** Removes what a dead owner left. */
   bury(ownerId: string): void;
   /** Removes what all dead owners left. */
@@ -47,6 +49,7 @@ export function createOwners(folder: string): Owners {
       const file = fileOf(ownerId);
       return isLocked(file, 0) && isLocked(file, SECOND_LOOK_MS);
     },
+    anyLive: () => readdirSync(folder).some((name) => owners.isLive(name.replace(/\.db$/, ""))),
     bury(ownerId) {
       if (OWNER_ID.test(ownerId)) rmSync(fileOf(ownerId), { force: true });
     },

@@ -14,17 +14,21 @@ import { SEQ_SPACE } from "./schema.ts";
 /** Everything that is read from the journal and nothing that changes it. */
 export interface Reader {
   run(runId: string): RunRow | undefined;
-  /** Roots, newest first; or one tree in order of creation. */
-  runs(rootId: string | undefined): readonly RunRow[];
+  /** Roots, newest first, at most `limit`; or one tree in order of creation. */
+  runs(rootId: string | undefined, limit: number | undefined): readonly RunRow[];
   records(runId: string, from: number): readonly JournalRecord[];
   signals(runId: string, name: string): readonly ReceivedSignal[];
   requests(rootId: string | undefined): readonly OpenRequest[];
 }
 
+const COLUMNS = `r.run_id, root.run_id AS root_id, r.parent_id, r.created_at, r.end_status, r.cancel, r.end_blob, r.input_blob,
+  r.end_value, r.input, t.owner, t.label, c.records, c.head`;
 const RUN = `
-SELECT r.run_id, root.run_id AS root_id, r.parent_id, r.created_at, r.end_status, r.cancel, r.end_blob, r.input_blob,
-  r.end_value, r.input, t.owner, t.label, c.records, c.head
+SELECT ${COLUMNS}
 FROM runs r JOIN runs root ON root.no = r.root_no JOIN trees t ON t.root_no = r.root_no JOIN chains c ON c.run_no = r.no`;
+
+/** What LIMIT takes for all. */
+const NO_LIMIT = -1;
 
 const REQUEST = `
 SELECT q.request_id, r.run_id, q.kind, q.digest, q.opened_at, q.body
@@ -32,7 +36,10 @@ FROM requests q JOIN runs r ON r.no = q.run_no`;
 
 export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: string) => boolean): Reader {
   const oneRun = db.prepare(`${RUN} WHERE r.run_id = ?`);
-  const roots = db.prepare(`${RUN} WHERE r.root_no = r.no ORDER BY r.no DESC`);
+  // Trees first: there is one for each root, so that the newest few are found without a look at the others.
+  const roots = db.prepare(
+    `SELECT ${COLUMNS} FROM trees t CROSS JOIN runs r ON r.no = t.root_no JOIN runs root ON root.no = t.root_no JOIN chains c ON c.run_no = r.no ORDER BY t.root_no DESC LIMIT ?`,
+  );
   const tree = db.prepare(
     `${RUN} WHERE r.root_no = (SELECT no FROM runs WHERE run_id = ? AND root_no = no) ORDER BY r.no`,
   );
@@ -82,11 +89,13 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
     if (row.end_status === null) return run;
     const status = word(row, "end_status", ["completed", "failed", "cancelled"]);
     const of = `the end of run ${runId}`;
-    const end = (): RunEnd => ({
+    const end: RunEnd = {
       status,
-      value: readAs(of, () => JSON.parse(whole(row, "end_value", "end_blob", of))),
-    });
-    return Object.defineProperty(run, "end", { get: end, enumerable: true });
+      get value() {
+        return readAs(of, () => JSON.parse(whole(row, "end_value", "end_blob", of)));
+      },
+    };
+    return Object.defineProperty(run, "end", { value: end, enumerable: true });
   };
 
   return {
@@ -94,14 +103,14 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
       const row = oneRun.get(runId);
       return row === undefined ? undefined : toRun(row, isLive);
     },
-    runs(rootId) {
+    runs(rootId, limit) {
       const known = new Map<string, boolean>();
       const live = (ownerId: string): boolean => {
         const answer = known.get(ownerId) ?? isLive(ownerId);
         known.set(ownerId, answer);
         return answer;
       };
-      const rows = rootId === undefined ? roots.all() : tree.all(rootId);
+      const rows = rootId === undefined ? roots.all(limit ?? NO_LIMIT) : tree.all(rootId);
       return rows.map((row) => toRun(row, live));
     },
     records(runId, from) {

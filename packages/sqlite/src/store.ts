@@ -6,6 +6,7 @@ import { storeError, storeFault } from "./faults.ts";
 import { type OpeningOptions, type OpenJournal, openForReading, openForWriting } from "./opening.ts";
 import { createOwners } from "./owners.ts";
 import { createReader } from "./reader.ts";
+import { createRemover } from "./removal.ts";
 import { createWatch } from "./watch.ts";
 import { createWriter } from "./writer.ts";
 
@@ -41,11 +42,21 @@ export function openSqliteStore(folder: string, options: SqliteStoreOptions = {}
   }
 }
 
+/** Other processes wait while runs or blobs are removed: for no more than so many of them. */
+const REMOVED_AT_ONCE = 50;
+
+function chunked<T>(all: readonly T[], size: number): readonly (readonly T[])[] {
+  const chunks: T[][] = [];
+  for (let at = 0; at < all.length; at += size) chunks.push(all.slice(at, at + size));
+  return chunks;
+}
+
 function assemble({ db, folder }: OpenJournal, clock: Clock, readOnly: boolean): SqliteStore {
   const owners = createOwners(folder.owners);
   const blobs = createBlobs(folder.blobs, owners.id);
   const reader = createReader(db, blobs, owners.isLive);
   const writer = createWriter(db, blobs, owners);
+  const remover = createRemover(db, blobs, owners);
   const watch = createWatch(db, clock);
   let closed = false;
 
@@ -85,19 +96,28 @@ function assemble({ db, folder }: OpenJournal, clock: Clock, readOnly: boolean):
     release: (rootId) => (closed ? undefined : writing(() => () => writer.release(rootId))),
     append: (commit) => writing(() => writer.append(commit)),
     run: (runId) => attempt(() => reader.run(runId)),
-    runs: (rootId) => attempt(() => reader.runs(rootId)),
+    runs: (rootId, limit) => attempt(() => reader.runs(rootId, limit)),
     records: (runId, from) => attempt(() => reader.records(runId, from)),
     putSignal: (runId, message, at) => writing(() => () => writer.putSignal(runId, message, at)),
     signals: (runId, name) => attempt(() => reader.signals(runId, name)),
     requestCancel: (runId, reason, by, at) => writing(() => () => writer.requestCancel(runId, reason, by, at)),
     requests: (rootId) => attempt(() => reader.requests(rootId)),
+    async remove(rootIds) {
+      const gone: string[] = [];
+      for (const some of chunked(rootIds, REMOVED_AT_ONCE))
+        gone.push(...(await writing(() => () => remover.remove(some))));
+      for (const some of chunked(blobs.names(), REMOVED_AT_ONCE))
+        await writing(() => () => remover.removeUnnamed(some));
+      if (gone.length > 0) await writing(() => () => remover.shrink());
+      return gone;
+    },
     onChange(listener) {
       guard();
       return watch.listen(listener);
     },
     backupTo(target) {
       guard();
-      backUp(db, blobs, target);
+      backUp(db, blobs, target, readOnly);
     },
     async close() {
       if (closed) return;

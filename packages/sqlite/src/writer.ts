@@ -99,6 +99,7 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
   /** What a record brings along, once the chain counts it. */
   const add = (runNo: number, { commit, value, events, end }: Staged<FirstCommit | Commit>): void => {
     const { record } = commit;
+    for (const kept of [value, events, end]) kept?.confirm?.();
     addRecord.run(
       runNo * SEQ_SPACE + record.seq,
       record.ordinal,
@@ -156,6 +157,7 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
           const no = integer(nextNo.get() ?? {}, "no");
           const isRoot = run.runId === run.rootId;
           const { rootNo, epoch } = isRoot ? { rootNo: no, epoch: 1 } : ownTree(run.rootId, commit.epoch);
+          input.confirm?.();
           addRun.run(no, run.runId, rootNo, run.parentId ?? null, run.createdAt, input.blob, input.text);
           if (isRoot) addTree.run(no, owners.id, owners.label);
           addChain.run(no, commit.record.hash);

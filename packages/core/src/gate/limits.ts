@@ -58,7 +58,7 @@ function isProtectedName(name: string): boolean {
 
 /** How the command is called: by name, by file, by package with or without a version. */
 const OURSELVES = /(?:^|[/\\])sluice(?:\.[a-z0-9]+)?(?:@[^/\\]*)?$|^@sluice\/tui(?:@.*)?$/;
-const VERBS: ReadonlySet<string> = new Set(["answer", "cancel", "resume", "--trust", "--adopt-store"]);
+const VERBS: ReadonlySet<string> = new Set(["answer", "cancel", "resume", "prune", "export", "--trust", "--adopt-store"]);
 /** Options whose value is a program, as `npx -c` and `node -e` have them. */
 const PROGRAM_OPTIONS: ReadonlySet<string> = new Set([
   "-c",
@@ -70,7 +70,7 @@ const PROGRAM_OPTIONS: ReadonlySet<string> = new Set([
   "--print",
   "--split-string",
 ]);
-const VERB_IN_PROGRAM = /\bsluice\b.*(?:\b(?:answer|cancel|resume)\b|--(?:trust|adopt-store)\b)/s;
+const VERB_IN_PROGRAM = /\bsluice\b.*(?:\b(?:answer|cancel|resume|prune)\b|--(?:trust|adopt-store)\b)/s;
 
 /**
  * Nobody approves himself. A command that only reads cannot start another, so its words are just words; any other may hand
@@ -87,7 +87,7 @@ function commandLimit({ argv, dynamic, readOnly }: CommandSubject): string | und
     (word, index) => PROGRAM_OPTIONS.has(argv[index - 1] ?? "") && VERB_IN_PROGRAM.test(word),
   );
   if (verb === -1 && !inProgram) return undefined;
-  return "sluice answer, cancel, resume, --trust and --adopt-store are for people: no run may answer, steer or trust itself";
+  return "sluice answer, cancel, resume, prune, export, --trust and --adopt-store are for people: no run may answer, steer or trust itself";
 }
 
 function isVerb(word: string, dynamic: boolean | undefined): boolean {

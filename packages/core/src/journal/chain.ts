@@ -12,10 +12,24 @@ export type UnhashedRecord = Omit<JournalRecord, "hash">;
 
 /** The record's hash: SHA-256 over length-prefixed fields in fixed order, so that no two records read alike. */
 export function hashRecord(previous: string, runId: string, record: UnhashedRecord): string {
+  return hashDigested(previous, runId, record, digestOf(record.value));
+}
+
+/** The same for a record whose value is not at hand, by the value's digest. */
+export function hashDigested(
+  previous: string,
+  runId: string,
+  record: Omit<UnhashedRecord, "value">,
+  valueDigest: string,
+): string {
   const { seq, ordinal, stepId, phase, incarnation, events } = record;
-  const value = record.value === "" ? "" : hash("sha256", record.value);
   const place = field(previous) + field(runId) + field(String(seq)) + field(String(ordinal));
-  return hash("sha256", place + field(stepId) + field(phase) + field(incarnation) + field(value) + field(events));
+  return hash("sha256", place + field(stepId) + field(phase) + field(incarnation) + field(valueDigest) + field(events));
+}
+
+/** What stands for a value in its record's hash: SHA-256, hex; empty where there is none. */
+export function digestOf(value: string): string {
+  return value === "" ? "" : hash("sha256", value);
 }
 
 function field(text: string): string {
@@ -67,7 +81,7 @@ interface StoredEvent {
 }
 
 /** The events of a record, with the ids their place gives them. Throws `journal_damaged` for what was never written. */
-export function readEvents(runId: string, record: JournalRecord): readonly SluiceEvent[] {
+export function readEvents(runId: string, record: Pick<JournalRecord, "seq" | "events">): readonly SluiceEvent[] {
   if (record.events === "[]") return [];
   const read = parseJson(record.events);
   if (!read.ok || !Array.isArray(read.value)) {

@@ -5,6 +5,7 @@ import { createChanges, OneAtATime, type Report } from "./changes.ts";
 import { followEvents } from "./follow.ts";
 import { LIFE, NO_ORDINAL } from "./life.ts";
 import { NO_PAST, type TakenUp, takeUp } from "./past.ts";
+import { pruneRuns } from "./prune.ts";
 import { getRun, listRuns, openRequests, readJournal, readRecords, unknownRun } from "./reading.ts";
 import { jsonText } from "./recorded.ts";
 import type { NewRun, RunEnd, RunHost, RunProgram, RunTask } from "./seam.ts";
@@ -195,7 +196,8 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     requests: (runId) => openRequests(store, runId),
     events: (runId, query = {}) => followEvents({ store, clock, changes }, runId, query),
     get: (runId) => getRun(store, runId),
-    list: () => listRuns(store),
+    list: ({ limit } = {}) => listRuns(store, limit),
+    prune: (query) => pruneRuns(store, query),
     onChange: changes.watch,
     records: (runId, from = 0) => readRecords(store, runId, from),
     journal: (runId) => readJournal(store, runId),

@@ -16,6 +16,6 @@ export const LIFE = {
 /** Life records have no place among the steps. */
 export const NO_ORDINAL = -1;
 
-export function isEnd({ phase, stepId }: JournalRecord): boolean {
+export function isEnd({ phase, stepId }: Pick<JournalRecord, "phase" | "stepId">): boolean {
   return phase === "life" && (stepId === LIFE.end || stepId === LIFE.closed);
 }

@@ -31,7 +31,7 @@ export interface JournalMemoryOptions {
 
 export function createJournalMemory(options: JournalMemoryOptions = {}): JournalMemory {
   const keepFinished = options.keepFinished ?? 100;
-  const finished: string[] = [];
+  const finished = new Set<string>();
   const runs = new Map<string, MemoryRun>();
   const trees = new Map<string, MemoryTree>();
   const live = new Set<string>();
@@ -51,14 +51,17 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
     if (tree === undefined) throw unknownRun(rootId);
     return tree;
   };
+  const drop = (rootId: string): void => {
+    for (const runId of trees.get(rootId)?.runIds ?? []) runs.delete(runId);
+    trees.delete(rootId);
+  };
   /** A long-lived process must not grow with the runs it has finished. */
   const retire = (rootId: string): void => {
-    finished.push(rootId);
-    while (finished.length > keepFinished) {
-      const oldest = finished.shift();
-      if (oldest === undefined) return;
-      for (const runId of trees.get(oldest)?.runIds ?? []) runs.delete(runId);
-      trees.delete(oldest);
+    finished.add(rootId);
+    for (const oldest of finished) {
+      if (finished.size <= keepFinished) return;
+      finished.delete(oldest);
+      drop(oldest);
     }
   };
   const view = ({ seed, records, end, cancel }: MemoryRun): RunRow => {
@@ -164,9 +167,10 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
           const run = runs.get(runId);
           return run === undefined ? undefined : view(run);
         },
-        runs: (rootId) => {
+        runs: (rootId, limit) => {
           guard();
-          const ids = rootId === undefined ? [...trees.keys()].reverse() : (trees.get(rootId)?.runIds ?? []);
+          const roots = (): readonly string[] => [...trees.keys()].reverse().slice(0, limit);
+          const ids = rootId === undefined ? roots() : (trees.get(rootId)?.runIds ?? []);
           return ids.map((id) => view(runOf(id)));
         },
         records: (runId, from) => {
@@ -206,6 +210,19 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
           guard();
           const ids = rootId === undefined ? [...runs.keys()] : (trees.get(rootId)?.runIds ?? []);
           return ids.flatMap((id) => [...(runOf(id).requests?.values() ?? [])]).sort((a, b) => a.openedAt - b.openedAt);
+        },
+        remove(rootIds) {
+          guard();
+          const gone = rootIds.filter((rootId) => {
+            const tree = trees.get(rootId);
+            if (tree === undefined || (tree.owner !== undefined && live.has(tree.owner))) return false;
+            if (tree.runIds.some((id) => runOf(id).end === undefined)) return false;
+            drop(rootId);
+            return true;
+          });
+          for (const rootId of gone) finished.delete(rootId);
+          if (gone.length > 0) changed();
+          return gone;
         },
         onChange(listener) {
           const mine = (): void => listener();

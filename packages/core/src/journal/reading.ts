@@ -43,10 +43,16 @@ export async function getRun(store: JournalStore, runId: string): Promise<RunSum
   return row === undefined ? undefined : summarise(row, await unanswered(store, row.rootId));
 }
 
-export async function listRuns(store: JournalStore): Promise<readonly RunSummary[]> {
-  const rows = await store.runs();
-  const requests = Map.groupBy(await unanswered(store), ({ runId }) => rootIdOf(runId));
-  return rows.map((row) => summarise(row, requests.get(row.runId) ?? []));
+export async function listRuns(store: JournalStore, limit?: number): Promise<readonly RunSummary[]> {
+  const rows = await store.runs(undefined, limit);
+  const listed: RunSummary[] = [];
+  // Only what is suspended may wait for somebody, and of a long list that is little.
+  for (const row of rows) listed.push(summarise(row, isSuspended(row) ? await unanswered(store, row.rootId) : []));
+  return listed;
+}
+
+function isSuspended({ end, owner }: RunRow): boolean {
+  return end === undefined && owner?.live !== true;
 }
 
 /** `requests` are the open ones of the run's tree. */
@@ -59,24 +65,35 @@ function summarise(row: RunRow, requests: readonly OpenRequest[]): RunSummary {
   return { ...base, status: "suspended", suspended: waits ? "waiting" : "interrupted" };
 }
 
-/** The id of a root holds no slash. */
-function rootIdOf(runId: string): string {
-  const slash = runId.indexOf("/");
-  return slash === -1 ? runId : runId.slice(0, slash);
-}
-
 /** The records of one run from a seq on. */
 export async function readRecords(store: JournalStore, runId: string, from: number): Promise<readonly JournalRecord[]> {
   return await store.records(runId, from > 0 ? Math.ceil(from) : 0);
 }
 
+/** How often a run that is at work is read again, until nothing was added meanwhile. */
+const READINGS = 5;
+
+/** The journals of a run and everything below it, as they stood at one moment. */
 export async function readJournal(store: JournalStore, runId: string): Promise<readonly RunJournal[]> {
+  let rows = await rowsWithin(store, runId);
+  for (let readings = 1; ; readings += 1) {
+    const journals = await journalsOf(store, rows);
+    // What ended does not change; where it did all the same, the audit is to see it.
+    if (readings === READINGS || rows[0]?.end !== undefined) return journals;
+    const after = await rowsWithin(store, runId);
+    const same = after.length === rows.length && after.every(({ head }, index) => head === rows[index]?.head);
+    if (same) return journals;
+    rows = after;
+  }
+}
+
+async function journalsOf(store: JournalStore, rows: readonly RunRow[]): Promise<readonly RunJournal[]> {
   const journals: RunJournal[] = [];
-  for (const { runId: id, parentId, input, records, head, end } of await rowsWithin(store, runId)) {
+  for (const { runId, parentId, input, records, head, end } of rows) {
     journals.push({
-      runId: id,
+      runId,
       input,
-      records: await store.records(id, 0),
+      records: await store.records(runId, 0),
       claimed: { records, head },
       ...(parentId === undefined ? {} : { parentId }),
       ...(end === undefined ? {} : { end }),

@@ -193,6 +193,26 @@ export interface EventQuery {
   readonly signal?: AbortSignal;
 }
 
+/** Which finished runs may go; with both, those that either keeps stay. */
+export interface PruneQuery {
+  /** Only those that ended before this, epoch milliseconds. */
+  readonly endedBefore?: number;
+  /** So many of the newest finished ones stay. */
+  readonly keep?: number;
+  /** Only says which would go. */
+  readonly dryRun?: boolean;
+}
+/** A run that is gone, or would be. */
+export interface PrunedRun {
+  readonly runId: string;
+  readonly status: RunEnd["status"];
+  readonly createdAt: number;
+  readonly endedAt: number;
+  /** Of the run and everything below it. */
+  readonly journals: number;
+  readonly records: number;
+}
+
 /** Everything one can do with runs, from the process that owns them or from another. */
 export interface RunHost {
   /** The folder on this disk that holds the journals, if any: tools neither read nor write it. */
@@ -209,8 +229,10 @@ export interface RunHost {
   requests(runId?: string): Promise<readonly OpenRequest[]>;
   events(runId: string, query?: EventQuery): AsyncIterable<SluiceEvent>;
   get(runId: string): Promise<RunSummary | undefined>;
-  /** All runs that are nobody's children, newest first. */
-  list(): Promise<readonly RunSummary[]>;
+  /** Runs that are nobody's children, newest first: all, or at most so many. */
+  list(options?: { readonly limit?: number }): Promise<readonly RunSummary[]>;
+  /** Removes finished runs, with all that belongs to them, for good. Never one that is unfinished or that somebody owns. */
+  prune(query: PruneQuery): Promise<readonly PrunedRun[]>;
   /** Calls the listener after anything in the store may have changed. Returns the unsubscriber. */
   onChange(listener: () => void): () => void;
   /** The records of one run, without its children's, from a seq on (0 when omitted): for whoever reads on as a run works. Rejects with `run_unknown`. */

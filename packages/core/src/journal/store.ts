@@ -59,8 +59,8 @@ export interface JournalStore {
   /** `ownership_lost` also when the record is not the next one, `run_finished` when the run has its end. */
   append(commit: Commit): Promise<void> | void;
   run(runId: string): Promise<RunRow | undefined> | RunRow | undefined;
-  /** Roots, newest first; or one root and all its descendants, in order of creation. */
-  runs(rootId?: string): Promise<readonly RunRow[]> | readonly RunRow[];
+  /** Roots, newest first, at most `limit` of them; or one root and all its descendants, in order of creation. */
+  runs(rootId?: string, limit?: number): Promise<readonly RunRow[]> | readonly RunRow[];
   /** Records with seq >= from, in order. `run_unknown`. */
   records(runId: string, from: number): Promise<readonly JournalRecord[]> | readonly JournalRecord[];
   /** Adds a signal. Answers compete: one unique row per open request, the first commit wins. */
@@ -71,6 +71,11 @@ export interface JournalStore {
   requestCancel(runId: string, reason: string, by: string, at: number): Promise<boolean> | boolean;
   /** Open requests, oldest first: of one tree of runs, or of all. A run that ended has none. */
   requests(rootId?: string): Promise<readonly OpenRequest[]> | readonly OpenRequest[];
+  /**
+   * Removes roots that have their end and no live owner, with everything below them: records, requests, signals, and texts that
+   * nothing else names. Others stay. Returns those that are gone; with a failure some may be, each of them whole.
+   */
+  remove(rootIds: readonly string[]): Promise<readonly string[]> | readonly string[];
   /** Calls the listener, which must not throw, when anything may have been committed or claimed, here or by another owner. Cheap: at most one check per 25 ms across processes. */
   onChange(listener: () => void): () => void;
   close(): Promise<void> | void;

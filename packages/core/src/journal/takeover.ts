@@ -99,7 +99,10 @@ async function closeOne(
     data: { requestId, cause: "cancelled" },
   }));
   const end: RunEnd = { status: "cancelled", value: { reason, children } };
-  const events: EventDraft[] = [...expired, { type: "run.finished", data: { status: "cancelled", reason } }];
+  // In the event too, so that an export, which leaves values out, is still bound to the journals below.
+  const below = Object.entries(children).map(([run, head]) => ({ run, head }));
+  const data = { status: "cancelled", reason, ...(below.length === 0 ? {} : { children: below }) };
+  const events: EventDraft[] = [...expired, { type: "run.finished", data }];
   const record = { ordinal: NO_ORDINAL, stepId: LIFE.closed, phase: "life" as const, events };
   await appendRecord(store, at, { ...record, value: JSON.stringify(end), end }, clock);
   return { ...end, records: at.seq, head: at.head };

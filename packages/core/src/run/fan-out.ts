@@ -65,7 +65,7 @@ export async function runFanOut(spec: PipelineSpec, steps: StepRunner, run: RunS
     onFailure: choice.onFailure,
     failed: (end) => end.status === "failed",
     open: { events: [{ type: "fork.started", data: { fork: id, siblings: keys, join: choice.join } }] },
-    joined: (ends) => [{ type: "fork.joined", data: { fork: id, outcomes: statuses(ends) } }],
+    joined: (ends) => [{ type: "fork.joined", data: { fork: id, outcomes: outcomesIn(ends) } }],
   });
 
   const ended = new Map<string, ExecutionEnd>();
@@ -154,6 +154,7 @@ function outcomeOf(end: Settled, child: ExecutionEnd | undefined): SiblingOutcom
 }
 
 /** Names are values: an event's keys are looked through for those of secrets, and a state may be called `cookie`. */
-function statuses(ends: Readonly<Record<string, Settled>>): JsonObject[] {
-  return Object.entries(ends).map(([name, { status }]) => ({ name, status }));
+/** With the head of each, so that an export, which leaves values out, is still bound to its siblings' journals. */
+function outcomesIn(ends: Readonly<Record<string, Settled>>): JsonObject[] {
+  return Object.entries(ends).map(([name, { status, head }]) => ({ name, status, head }));
 }

@@ -11,6 +11,7 @@ import { forkResumeFacts } from "./facts/fork-resume.ts";
 import { forkFacts } from "./facts/forks.ts";
 import { manyFacts } from "./facts/many.ts";
 import { ownershipFacts } from "./facts/ownership.ts";
+import { pruneFacts } from "./facts/prune.ts";
 import { replayFacts } from "./facts/replay.ts";
 import { signalFacts } from "./facts/signals.ts";
 import { stepFacts } from "./facts/steps.ts";
@@ -49,6 +50,7 @@ const groups: readonly Facts[] = [
   forkFaultFacts,
   waitFacts,
   viewFacts,
+  pruneFacts,
   auditFacts,
   damageFacts,
   closeFacts,

@@ -110,7 +110,8 @@ async function faultyStore(journals: SharedJournals): Promise<FaultyStore> {
     claim: (rootId) => target.claim(rootId),
     release: (rootId) => target.release(rootId),
     run: (runId) => target.run(runId),
-    runs: (rootId) => target.runs(rootId),
+    runs: (rootId, limit) => target.runs(rootId, limit),
+    remove: (rootIds) => target.remove(rootIds),
     records: async (runId, from) => {
       const records = await target.records(runId, 0);
       return (change?.(runId, records) ?? records).slice(from);

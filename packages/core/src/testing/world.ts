@@ -12,6 +12,7 @@ import type {
   RunHost,
   RunProgram,
   RunTask,
+  Settled,
   StepRunner,
 } from "../journal/seam.ts";
 import { verifyJournal } from "../journal/verify.ts";
@@ -84,8 +85,8 @@ export function forkOptions(onFailure: ForkOptions["onFailure"] = "settle"): For
     joined: (ends) => [{ type: "fork.joined", data: { fork: "fan", outcomes: outcomesOf(ends) } }],
   };
 }
-function outcomesOf(ends: Readonly<Record<string, RunEnd>>): JsonObject[] {
-  return Object.entries(ends).map(([name, { status }]) => ({ name, status }));
+function outcomesOf(ends: Readonly<Record<string, Settled>>): JsonObject[] {
+  return Object.entries(ends).map(([name, { status, head }]) => ({ name, status, head }));
 }
 export function statusesOf(ends: Readonly<Record<string, RunEnd>>): Record<string, RunEnd["status"]> {
   return Object.fromEntries(Object.entries(ends).map(([key, end]) => [key, end.status]));

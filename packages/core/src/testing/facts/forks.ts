@@ -95,8 +95,8 @@ export const forkFacts: Facts = {
     assert.deepEqual(JSON.parse(join?.value ?? ""), Object.fromEntries(expected));
     const events = await eventsOf(host);
     assert.deepEqual(events.find(({ type }) => type === "fork.joined")?.data.outcomes, [
-      { name: "a", status: "completed" },
-      { name: "b", status: "failed" },
+      { name: "a", status: "completed", head: expected[0]?.[1].head },
+      { name: "b", status: "failed", head: expected[1]?.[1].head },
     ]);
   },
 

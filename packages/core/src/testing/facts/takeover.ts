@@ -48,7 +48,11 @@ export const takeoverFacts: Facts = {
       ["life closed", "life end", "life closed", "life closed"],
     );
     const finished = (await eventsOf(host)).at(-1);
-    assert.deepEqual([finished?.type, finished?.data], ["run.finished", { status: "cancelled", reason: "enough" }]);
+    const children = journals
+      .filter(({ parentId }) => parentId === "r1")
+      .map(({ runId, records }) => ({ run: runId, head: records.at(-1)?.hash }));
+    const data = { status: "cancelled", reason: "enough", children: children.toReversed() };
+    assert.deepEqual([finished?.type, finished?.data], ["run.finished", data]);
     assert.equal(field((await host.result("r1")).value, "reason"), "enough");
     await expectWhole(host);
   },

@@ -1,0 +1,78 @@
+import { createHash } from "node:crypto";
+import { digestOf } from "./chain.ts";
+import type { JournalRecord, RunJournal } from "./seam.ts";
+
+/** The version of the format; `readExport` reads this one. */
+export const EXPORT_VERSION = 1;
+
+/** A record as an export holds it: everything its hash covers, and of its value the digest alone. */
+export interface ExportedRecord extends Omit<JournalRecord, "value"> {
+  /** SHA-256, hex; empty where there is no value. */
+  readonly valueDigest: string;
+}
+/** One run's records, with what its row claimed of them. */
+export interface ExportedJournal {
+  readonly runId: string;
+  readonly parentId?: string;
+  readonly records: readonly ExportedRecord[];
+  readonly claimed: { readonly records: number; readonly head: string };
+}
+
+/**
+ * The lines of an export, each with its line break: a header, then each journal (the root's first) and its records, then the
+ * digest of all lines before. Values stay at home: the file can be verified and read as an audit, and holds what events hold.
+ */
+export function* exportLines(journals: readonly RunJournal[]): Generator<string, void, undefined> {
+  const digest = createHash("sha256");
+  let lines = 0;
+  const counted = (line: string): string => {
+    lines += 1;
+    digest.update(line);
+    return line;
+  };
+  yield counted(headerLine(journals));
+  for (const journal of journals) {
+    yield counted(journalLine(journal));
+    for (const { value, ...record } of journal.records) {
+      yield counted(recordLine({ ...record, valueDigest: digestOf(value) }));
+    }
+  }
+  yield endLine(lines, digest.digest("hex"));
+}
+
+interface Counted {
+  readonly runId: string;
+  readonly claimed: ExportedJournal["claimed"];
+}
+
+export function headerLine(journals: readonly Counted[]): string {
+  const [top] = journals;
+  const records = journals.reduce((sum, { claimed }) => sum + claimed.records, 0);
+  return line({
+    sluice: "run",
+    version: EXPORT_VERSION,
+    runId: top?.runId ?? "",
+    journals: journals.length,
+    records,
+    head: top?.claimed.head ?? "",
+  });
+}
+
+export function journalLine({ runId, parentId, claimed }: Omit<ExportedJournal, "records">): string {
+  const { records, head } = claimed;
+  return line(parentId === undefined ? { runId, records, head } : { runId, parentId, records, head });
+}
+
+/** Field by field, since a reader compares the very bytes. */
+export function recordLine(record: ExportedRecord): string {
+  const { seq, ordinal, stepId, phase, incarnation, valueDigest, events, hash } = record;
+  return line({ seq, ordinal, stepId, phase, incarnation, valueDigest, events, hash });
+}
+
+export function endLine(lines: number, sha256: string): string {
+  return line({ lines, sha256 });
+}
+
+function line(of: object): string {
+  return `${JSON.stringify(of)}\n`;
+}

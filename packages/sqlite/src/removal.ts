@@ -1,0 +1,107 @@
+import type { DatabaseSync } from "node:sqlite";
+import type { Blobs } from "./blobs.ts";
+import { integer, textOrNone } from "./cells.ts";
+import { isBusy } from "./faults.ts";
+import type { Owners } from "./owners.ts";
+import { SEQ_SPACE } from "./schema.ts";
+
+/** Everything that takes runs out of the store. Nothing is left of a call that fails, but what it did in an earlier transaction. */
+export interface Remover {
+  /** Removes finished trees that nobody alive owns, in one transaction. Returns their ids. */
+  remove(rootIds: readonly string[]): readonly string[];
+  /** Removes those of the blobs that no row names any more. */
+  removeUnnamed(digests: readonly string[]): void;
+  /** Gives space back to the disk where much is free and nobody is at work. */
+  shrink(): void;
+}
+
+/** Made when something is removed first: where nothing ever is, no commit has to keep them up. */
+const INDEXES = `
+CREATE INDEX IF NOT EXISTS records_by_value_blob ON records (value_blob) WHERE value_blob IS NOT NULL;
+CREATE INDEX IF NOT EXISTS records_by_events_blob ON records (events_blob) WHERE events_blob IS NOT NULL;
+CREATE INDEX IF NOT EXISTS runs_by_end_blob ON runs (end_blob) WHERE end_blob IS NOT NULL;
+CREATE INDEX IF NOT EXISTS runs_by_input_blob ON runs (input_blob) WHERE input_blob IS NOT NULL;
+`;
+
+const NAMED = `
+SELECT EXISTS (SELECT 1 FROM records WHERE value_blob = :digest) OR EXISTS (SELECT 1 FROM records WHERE events_blob = :digest)
+  OR EXISTS (SELECT 1 FROM runs WHERE end_blob = :digest) OR EXISTS (SELECT 1 FROM runs WHERE input_blob = :digest) AS named`;
+
+/** Free pages that are worth copying all others. */
+const MANY_PAGES = 256;
+const MANY_OF_ALL = 0.25;
+
+export function createRemover(db: DatabaseSync, blobs: Blobs, owners: Owners): Remover {
+  const transact = <T>(work: () => T): T => {
+    db.exec("BEGIN IMMEDIATE");
+    try {
+      const result = work();
+      db.exec("COMMIT");
+      return result;
+    } catch (thrown) {
+      if (db.isTransaction) db.exec("ROLLBACK");
+      throw thrown;
+    }
+  };
+  /** What is removed is overwritten: a file that is copied later holds nothing of it. */
+  const wiping = <T>(work: () => T): T => {
+    db.exec("PRAGMA secure_delete = ON");
+    try {
+      return work();
+    } finally {
+      db.exec("PRAGMA secure_delete = OFF");
+    }
+  };
+  const pragma = (name: string): number => integer(db.prepare(`PRAGMA ${name}`).get() ?? {}, name);
+
+  return {
+    remove(rootIds) {
+      const rootOf = db.prepare(
+        "SELECT r.no, t.owner FROM runs r JOIN trees t ON t.root_no = r.no WHERE r.run_id = ? AND NOT EXISTS (SELECT 1 FROM runs WHERE root_no = r.no AND end_status IS NULL)",
+      );
+      // Children first, which name their root.
+      const runsOf = db.prepare("SELECT no FROM runs WHERE root_no = ? ORDER BY no DESC");
+      const dropRecords = db.prepare("DELETE FROM records WHERE place >= ? AND place < ?");
+      const dropTree = db.prepare("DELETE FROM trees WHERE root_no = ?");
+      const drops = ["chains WHERE run_no", "requests WHERE run_no", "signals WHERE run_no", "runs WHERE no"].map(
+        (from) => db.prepare(`DELETE FROM ${from} = ?`),
+      );
+      const removeTree = (rootId: string): boolean => {
+        const root = rootOf.get(rootId);
+        if (root === undefined) return false;
+        const owner = textOrNone(root, "owner");
+        if (owner !== undefined && owners.isLive(owner)) return false;
+        const rootNo = integer(root, "no");
+        const all = runsOf.all(rootNo).map((row) => integer(row, "no"));
+        dropTree.run(rootNo);
+        for (const no of all) {
+          dropRecords.run(no * SEQ_SPACE, (no + 1) * SEQ_SPACE);
+          for (const drop of drops) drop.run(no);
+        }
+        return true;
+      };
+      return wiping(() => transact(() => rootIds.filter(removeTree)));
+    },
+
+    removeUnnamed(digests) {
+      // The rows that named them are gone for good by now: a blob never goes before its row.
+      transact(() => {
+        db.exec(INDEXES);
+        const named = db.prepare(NAMED);
+        blobs.remove(digests.filter((digest) => integer(named.get({ digest }) ?? {}, "named") === 0));
+      });
+    },
+
+    shrink() {
+      const free = pragma("freelist_count");
+      const much = free >= MANY_PAGES && free >= pragma("page_count") * MANY_OF_ALL;
+      try {
+        // Writers wait for as long as it takes; what is free is used by later runs all the same.
+        if (much && !owners.anyLive()) db.exec("VACUUM");
+        db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+      } catch (thrown) {
+        if (!isBusy(thrown)) throw thrown;
+      }
+    },
+  };
+}
