@@ -82,6 +82,10 @@ test("case counts only where a capital letter was typed", () => {
   expect(shown(press(searched, ["ctrl+r", { type: "LEXER" }, "tab"]).state)).toBe("|");
 });
 
+test.each(["down", "ctrl+s"])("%s at the newest match stays there", (key) => {
+  expect(shown(press(searched, ["ctrl+r", { type: "quit" }, key, "enter"]).state)).toBe("|quit");
+});
+
 test.each(["escape", "ctrl+g", "ctrl+c"])("%s gives the search up and leaves the draft as it was", (key) => {
   const { state, handled } = press(searched, [{ type: "draft" }, "left", "ctrl+r", { type: "fix" }, key]);
   expect(shown(state)).toBe("draf|t");

@@ -69,7 +69,8 @@ export function searchedOn(history: History, search: Search, direction: -1 | 1):
 }
 
 function find(entries: readonly string[], query: string, from: number, direction: -1 | 1): number | undefined {
-  for (let at = Math.min(from, entries.length - 1); at >= 0 && at < entries.length; at += direction)
+  const first = direction === -1 ? Math.min(from, entries.length - 1) : from;
+  for (let at = first; at >= 0 && at < entries.length; at += direction)
     if (matchIn(entries[at] ?? "", query) !== undefined) return at;
   return undefined;
 }
