@@ -9,6 +9,7 @@ import { resumeOfSteps } from "./resume.ts";
 import { bytesOnDisk, rawCommits, sqliteStages } from "./sqlite.ts";
 import { bare, memoryPipelines, memoryStages } from "./stages.ts";
 import { headlessStart, versionStart } from "./start.ts";
+import { firstPaint, streamingApp } from "./terminal.ts";
 import { bareTransitions, tableTransitions } from "./transition.ts";
 
 /** What a child process can be asked to do, by name. */
@@ -35,4 +36,6 @@ export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promis
   ["resume", resumeOfSteps],
   ["version", versionStart],
   ["headless", headlessStart],
+  ["streaming-app", streamingApp],
+  ["first-paint", firstPaint],
 ]);

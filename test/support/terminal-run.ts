@@ -32,8 +32,9 @@ export interface AppPlace extends TerminalPlace {
   ): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }>;
   /** The only run of the store. */
   runId(): Promise<string>;
-  /** What the journal says happened in the only run and below it. */
-  events(): Promise<readonly JsonObject[]>;
+  runIds(): Promise<readonly string[]>;
+  /** What the journal says happened in a run and below it; in the only one when none is named. */
+  events(run?: string): Promise<readonly JsonObject[]>;
 }
 
 export function appPlace(): AppPlace {
@@ -54,16 +55,20 @@ export function appPlace(): AppPlace {
   };
   const objects = (value: Json | undefined): readonly JsonObject[] =>
     Array.isArray(value) ? value.filter((one) => isJsonObject(one)) : [];
-  const runId: AppPlace["runId"] = async () => {
+  const runIds = async (): Promise<readonly string[]> => {
     const { runs } = await json("runs", "--output-format", "json");
-    const [run, ...others] = objects(runs);
+    return objects(runs).map((run) => String(run.runId));
+  };
+  const runId = async (): Promise<string> => {
+    const [run = "", ...others] = await runIds();
     expect(others).toEqual([]);
-    return String(run?.runId);
+    return run;
   };
   return {
     ...place,
     elsewhere,
     runId,
+    runIds,
     script: (stages) => writeFileSync(file, JSON.stringify({ stages })),
     write(path, text) {
       const whole = join(place.workspace, path);
@@ -76,8 +81,8 @@ export function appPlace(): AppPlace {
       await app.waitFor("/ for commands");
       return app;
     },
-    async events() {
-      const { events } = await json("audit", await runId(), "--json");
+    async events(run) {
+      const { events } = await json("audit", run ?? (await runId()), "--json");
       return objects(events);
     },
   };

@@ -26,6 +26,7 @@ export interface TerminalEnd {
 export interface TerminalProcess {
   readonly pid: number;
   readonly ended: Promise<TerminalEnd>;
+  hasEnded(): boolean;
   /** Waits until it has ended. Fails with a picture of the screen when it goes on. */
   end(): Promise<TerminalEnd>;
   readonly bytes: TerminalBytes;
@@ -150,6 +151,7 @@ export function startTerminal(file: string, args: readonly string[], options: Te
   return {
     pid: pty.pid,
     ended,
+    hasEnded: () => end !== undefined,
     async end() {
       await until("the end", () => end !== undefined);
       return await ended;
