@@ -126,3 +126,22 @@ test("a cancel finds a run finished that ended by itself in the last moment", as
   });
   expect(await createHost(late, { clock }).cancel("r1", "enough", "me")).toBe("finished");
 });
+
+test("whoever watches a host is not told after leaving, and not of its close", async () => {
+  const host = createHost(createJournalMemory().connect(), { clock });
+  const told: string[] = [];
+  let leave = (): void => undefined;
+  host.onChange(() => {
+    told.push("first");
+    leave();
+  });
+  leave = host.onChange(() => told.push("second"));
+  await endOf(await start(host, async () => completed()));
+  await turns();
+  const before = told.length;
+  expect(before).toBeGreaterThan(0);
+  expect(told).not.toContain("second");
+  await host.close();
+  await turns();
+  expect(told).toHaveLength(before);
+});
