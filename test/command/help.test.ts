@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { desk, printed, textAt } from "../support/command.ts";
 
-const COMMANDS = ["run", "demo", "runs", "show", "resume", "answer", "cancel", "audit", "doctor"];
+const COMMANDS = ["run", "demo", "runs", "show", "resume", "answer", "cancel", "audit", "report", "doctor"];
 
 describe("help", () => {
   test("every command has a help with a description, its options and examples, on stdout and exit 0", async () => {

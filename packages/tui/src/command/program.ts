@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { formatIn } from "../headless/format.ts";
 import type { CommandContext } from "../work/context.ts";
@@ -9,10 +8,12 @@ import { addCancel } from "./cancel.ts";
 import { addDemo } from "./demo.ts";
 import { addDoctor } from "./doctor.ts";
 import { EXIT_CODES, examples, withBareWait } from "./options.ts";
+import { addReport } from "./report.ts";
 import { addResume } from "./resume.ts";
 import { addRun } from "./run.ts";
 import { addRuns } from "./runs.ts";
 import { addShow } from "./show.ts";
+import { ownVersion } from "./version.ts";
 
 /** Understands the arguments and does what they say. Never rejects: every failure is told and has an exit code. */
 export async function runCommand(args: readonly string[], context: CommandContext): Promise<number> {
@@ -56,16 +57,20 @@ function createProgram(context: Parameters<typeof addRun>[1]): Command {
         "sluice audit <run> --verify",
       ) + EXIT_CODES,
     );
-  for (const add of [addRun, addDemo, addRuns, addShow, addResume, addAnswer, addCancel, addAudit, addDoctor])
+  for (const add of [
+    addRun,
+    addDemo,
+    addRuns,
+    addShow,
+    addResume,
+    addAnswer,
+    addCancel,
+    addAudit,
+    addReport,
+    addDoctor,
+  ])
     add(program, context);
   return withApp(program, context);
-}
-
-function ownVersion(): string {
-  const { version }: { readonly version: string } = JSON.parse(
-    readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
-  );
-  return version;
 }
 
 async function usageError({ message }: CommanderError, program: Command, args: readonly string[]): Promise<Error> {

@@ -81,7 +81,7 @@ function outcomeOf({ state, ms, facts, tool }: CallView): Line {
 }
 
 /** The argument that tells one call of a tool from the next. */
-function tellingArgument({ tool, input }: CallView): Line {
+export function tellingArgument({ tool, input }: CallView): Line {
   const text = (key: string): string | undefined => {
     const value = field(input, key);
     return typeof value === "string" ? value : undefined;
@@ -175,7 +175,7 @@ function reasonRows({ state }: CallView, reason: string, width: number): readonl
 }
 
 /** Why it asks or came to nothing: what the gate said, else what the model was told. */
-function reasonOf({ state, why, output }: CallView): string {
+export function reasonOf({ state, why, output }: CallView): string {
   if (state === "ok" || state === "proposed" || state === "running") return "";
   if (why !== undefined && why !== "") return why;
   const words = [field(output, "code"), field(output, "message") ?? field(output, "reason")];

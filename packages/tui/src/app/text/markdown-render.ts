@@ -19,7 +19,7 @@ const MOST_CODE_ROWS = 40;
 
 /** Blocks of Markdown as rows of at most `width` columns. What the parser could choke on is shown as it is. */
 export function sourceLines(source: string, width: number): readonly Line[] {
-  const tokens = TOO_DEEP.test(source) ? undefined : parsed(source);
+  const tokens = parsedBlocks(source);
   const lines = tokens === undefined ? plainLines(source, width) : blocks(tokens, width, 0);
   return lines.map((line) => cut(line, width));
 }
@@ -41,7 +41,9 @@ export function codeLines(text: string, width: number): readonly Line[] {
   );
 }
 
-function parsed(source: string): readonly Token[] | undefined {
+/** The blocks of a Markdown text in bounded time; undefined for what the parser could choke on, which is shown as it is. */
+export function parsedBlocks(source: string): readonly Token[] | undefined {
+  if (TOO_DEEP.test(source)) return undefined;
   try {
     const lexer = new Lexer({ gfm: true });
     const tokens = lexer.blockTokens(source, []);

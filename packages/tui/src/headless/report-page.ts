@@ -1,0 +1,143 @@
+import { type FileHandle, open, rm } from "node:fs/promises";
+import { resolve } from "node:path";
+import {
+  messageOf,
+  type RunHost,
+  type RunJournal,
+  type RunSummary,
+  SluiceError,
+  type SluiceEvent,
+  systemClock,
+  verifyJournal,
+} from "@sluice/core";
+import { RecordReader } from "../app/runs/record-reader.ts";
+import { createRunReducer } from "../app/runs/reduce.ts";
+import { commandLine, type Place } from "../project/place.ts";
+import type { ReportFacts } from "../report/facts.ts";
+import { reportPage } from "../report/page.ts";
+import { count, oneLine } from "../words.ts";
+import type { CommandContext } from "../work/context.ts";
+import { requireRun, withStore } from "../work/lookup.ts";
+import { EXIT } from "./exit-code.ts";
+import type { CommonFlags } from "./flags.ts";
+import { write } from "./output.ts";
+import { projectsHere } from "./projects-here.ts";
+
+export interface ReportRequest {
+  readonly runId: string;
+  readonly flags: CommonFlags & {
+    /** A file, or `-` for stdout; `<run>.html` when it is not named. */
+    readonly output?: string;
+    readonly force?: boolean;
+  };
+  /** Of Sluice. */
+  readonly version: string;
+}
+
+/** `sluice report`: a run as one HTML page, written where nothing is lost by it. */
+export async function report({ runId, flags, version }: ReportRequest, context: CommandContext): Promise<number> {
+  const { terminal, here, env } = context;
+  const { output = `${runId}.html`, force = false, outputFormat } = flags;
+  const toStdout = output === "-";
+  if (toStdout && outputFormat !== "text")
+    throw new SluiceError("Validation", "usage", "-o - writes the page to stdout, where no other output has a place");
+  const place = await projectsHere(flags, context).place();
+  const facts = await withStore(place, (host) =>
+    factsOf(host, { runId, place, version, line: (words) => commandLine(words, place, here, env) }),
+  );
+  const page = reportPage(facts);
+  const { faults, head } = facts.chain;
+  const path = resolve(here, output);
+  if (toStdout) terminal.out(page);
+  else {
+    await writePage(path, page, force);
+    const bytes = Buffer.byteLength(page);
+    write(outputFormat, terminal, {
+      json: { runId, file: path, bytes, head, verified: faults.length === 0 },
+      text: () => [`The report of run ${oneLine(runId)} is in ${oneLine(path, 1_000)} (${sizeOf(bytes)})`],
+    });
+  }
+  if (faults.length === 0) return EXIT.completed;
+  terminal.err(`sluice: the record of run ${oneLine(runId)} is not as it was written: the report says where\n`);
+  return EXIT.failed;
+}
+
+interface Wanted {
+  readonly runId: string;
+  readonly place: Place;
+  readonly version: string;
+  line(words: readonly string[]): string;
+}
+
+/** Everything a report says, read at one moment: also of a run that goes on meanwhile. */
+async function factsOf(host: RunHost, { runId, place, version, line }: Wanted): Promise<ReportFacts> {
+  const run = await requireRun(host, place, runId);
+  const journals = await host.journal(runId);
+  const faults: { runId: string; fault: string }[] = [];
+  const events: SluiceEvent[] = [];
+  const reducer = createRunReducer(runId);
+  const reader = new RecordReader({
+    host: snapshotOf(journals, run),
+    runId,
+    onRecord: (record) => {
+      events.push(...record.events);
+      reducer.record(record);
+    },
+    onError: (thrown) => faults.push({ runId, fault: `a record cannot be read: ${messageOf(thrown)}` }),
+  });
+  await reader.read();
+  if (run.end === undefined) {
+    reducer.requests(await host.requests(runId));
+    reducer.atWork(run.status !== "suspended");
+  }
+  const audited = verifyJournal(journals);
+  const { head, records } = audited;
+  return {
+    view: reducer.view(),
+    events,
+    chain: {
+      head,
+      records,
+      journals: journals.length,
+      faults: [...audited.faults, ...faults],
+      verify: line(["audit", runId, "--verify", "--head", head]),
+    },
+    madeAt: systemClock.now(),
+    version,
+  };
+}
+
+/** Journals as they were read, as a host gives them. */
+function snapshotOf(journals: readonly RunJournal[], run: RunSummary): Pick<RunHost, "records" | "get"> {
+  const byId = new Map(journals.map((journal) => [journal.runId, journal]));
+  const end = byId.get(run.runId)?.end;
+  return {
+    records: async (runId, from = 0) => (byId.get(runId)?.records ?? []).filter(({ seq }) => seq >= from),
+    get: async () => (end === undefined ? run : { ...run, end }),
+  };
+}
+
+/** Only its owner reads it, and nothing is overwritten unless that is wanted. */
+async function writePage(path: string, page: string, force: boolean): Promise<void> {
+  let file: FileHandle;
+  try {
+    file = await open(path, force ? "w" : "wx", 0o600);
+  } catch (cause) {
+    const isThere = cause instanceof Error && "code" in cause && cause.code === "EEXIST";
+    const why = isThere ? "is there already; --force replaces it" : `cannot be written: ${messageOf(cause)}`;
+    throw new SluiceError("Validation", "usage", `${path} ${why}`, { cause });
+  }
+  try {
+    await file.writeFile(page);
+  } catch (thrown) {
+    // Half a page would be taken for the whole.
+    await rm(path, { force: true });
+    throw thrown;
+  } finally {
+    await file.close();
+  }
+}
+
+function sizeOf(bytes: number): string {
+  return bytes < 1_000_000 ? `${Math.ceil(bytes / 1_000)} kB` : count(Math.ceil(bytes / 100_000) / 10, "MB", "MB");
+}

@@ -1,0 +1,79 @@
+import { field, isJsonObject, type Json } from "@sluice/core";
+import type { CallView } from "../app/runs/run-view.ts";
+import { reasonOf, tellingArgument } from "../app/text/call-card.ts";
+import { milliseconds } from "../words.ts";
+import { changeOf, changeTable } from "./change.ts";
+import { lineMarkup } from "./lines.ts";
+import { html, type Markup, NOTHING } from "./markup.ts";
+import { exactLines, shortText, textBlock } from "./texts.ts";
+import { value } from "./values.ts";
+
+interface Mark {
+  readonly sign: string;
+  readonly word: string;
+  readonly tone: "good" | "bad" | "notice" | "faint";
+}
+
+export const CALL_MARKS: Readonly<Record<CallView["state"], Mark>> = {
+  proposed: { sign: "○", word: "not decided", tone: "faint" },
+  asking: { sign: "◆", word: "waits for an answer", tone: "notice" },
+  running: { sign: "▶", word: "has not ended", tone: "notice" },
+  ok: { sign: "✔", word: "done", tone: "good" },
+  error: { sign: "✖", word: "failed", tone: "bad" },
+  refused: { sign: "⊘", word: "refused", tone: "bad" },
+  abandoned: { sign: "⊘", word: "abandoned", tone: "notice" },
+  outcome_unknown: { sign: "✖", word: "outcome unknown", tone: "bad" },
+};
+
+/** UTF-16 units of arguments, of a result, and of a command. */
+const LONGEST_INPUT = 8_000;
+const LONGEST_OUTPUT = 8_000;
+const LONGEST_NAME = 80;
+const LONGEST_REASON = 2_000;
+
+/** A call folded to one line: what was called, how it went, for how long; inside its arguments, why, and its result. */
+export function callMarkup(call: CallView, executionKey: string): Markup {
+  const { sign, word, tone } = CALL_MARKS[call.state];
+  const reason = reasonOf(call);
+  const change = changeOf(call.tool, call.input, call.output);
+  // What was changed is what most readers look for.
+  const open = change !== undefined && call.state === "ok" ? html` open` : NOTHING;
+  const took = call.ms === undefined ? NOTHING : html` <span class="faint">${milliseconds(call.ms)}</span>`;
+  return html`<details class="call" data-call="${executionKey} ${call.attempt} ${call.callId}"${open}>
+<summary><span class="${tone}">${sign}</span> <b>${shortText(call.tool, LONGEST_NAME)}</b> <code>${lineMarkup(tellingArgument(call))}</code> <span class="${tone}">${word}</span>${exitOf(call)}${took}</summary>
+${reason === "" ? NOTHING : html`<p class="${tone}"><span class="label">why</span> ${shortText(reason, LONGEST_REASON)}</p>`}
+${change === undefined ? given(call) : changeTable(change)}
+${result(call)}
+</details>
+`;
+}
+
+function exitOf({ facts }: CallView): Markup {
+  const exit = facts?.exitCode;
+  return typeof exit === "number" && exit !== 0 ? html` <span class="bad">exit ${exit}</span>` : NOTHING;
+}
+
+function given({ tool, input }: CallView): Markup {
+  if (input === undefined) return html`<p class="notice">its arguments could not be read</p>`;
+  const command = field(input, "command");
+  if (tool === "Bash" && isJsonObject(input) && typeof command === "string") {
+    const { command: _, ...others } = input;
+    const more = Object.keys(others).length === 0 ? NOTHING : value(others, LONGEST_INPUT);
+    return html`<p class="label">command</p>${textBlock(command, LONGEST_INPUT, exactLines)}${more}`;
+  }
+  return html`<p class="label">arguments</p>${value(input, LONGEST_INPUT)}`;
+}
+
+function result({ output, state }: CallView): Markup {
+  if (output === undefined || output === null) return NOTHING;
+  return html`<p class="label">${state === "ok" ? "result" : "what the model read"}</p>${resultOf(output)}`;
+}
+
+function resultOf(output: Json): Markup {
+  if (typeof output === "string") return textBlock(output, LONGEST_OUTPUT);
+  if (!isJsonObject(output)) return value(output, LONGEST_OUTPUT);
+  // What a command printed is text, beside what is said of it.
+  const { output: printed, ...rest } = output;
+  if (typeof printed !== "string" || printed === "") return value(output, LONGEST_OUTPUT);
+  return html`${Object.keys(rest).length === 0 ? NOTHING : value(rest, LONGEST_OUTPUT)}${textBlock(printed, LONGEST_OUTPUT)}`;
+}

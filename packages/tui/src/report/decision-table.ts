@@ -1,0 +1,85 @@
+import { argsSummary } from "@sluice/core";
+import { executionKey } from "../app/runs/execution-book.ts";
+import type { RunView } from "../app/runs/run-view.ts";
+import { count, milliseconds, moment } from "../words.ts";
+import { type Decision, decisionsIn } from "./decisions.ts";
+import type { ReportFacts } from "./facts.ts";
+import { exact, html, type Markup, NOTHING } from "./markup.ts";
+import { table } from "./tables.ts";
+import { shortText } from "./texts.ts";
+
+const MOST_ROWS = 300;
+const LONGEST = 1_000;
+
+const OUTCOMES: Readonly<Record<Decision["outcome"], readonly [sign: string, word: string, tone: string]>> = {
+  approved: ["✔", "approved", "good"],
+  answered: ["✔", "answered", "good"],
+  denied: ["✖", "denied", "bad"],
+  deferred: ["⊘", "deferred", "notice"],
+  refused: ["✖", "refused", "bad"],
+  expired: ["⊘", "expired", "notice"],
+  open: ["◆", "waits for an answer", "notice"],
+  nobody: ["⊘", "nobody was there", "bad"],
+};
+
+/** Grants, denials and questions: what was asked, who decided what, when and why, and the digest it was decided for. */
+export function decisionsMarkup(
+  { events, view }: Pick<ReportFacts, "events" | "view">,
+  anchors: ReadonlyMap<string, string>,
+): Markup {
+  const { decisions, passed } = decisionsIn(events);
+  const counts = [...passed].map(([by, times]) => `${count(times, "call")} by ${by}`);
+  const said = counts.length === 0 ? "No call was approved." : `Approved: ${counts.join(", ")}.`;
+  if (decisions.length === 0) return html`<p>${said} Nothing was put to people, nothing was refused.</p>`;
+  const summaries = summariesOf(view);
+  const rows = decisions.slice(0, MOST_ROWS).map((decision) => rowOf(withSummary(decision, summaries), anchors));
+  return html`<p>${said} What needed a person or was refused:</p>${table(
+    {
+      caption: "Grants, denials and questions",
+      head: ["when (UTC)", "where", "what", "decision", "who", "why", "digest"],
+    },
+    rows,
+    decisions.length,
+  )}`;
+}
+
+/** The calls of a run in one line each, of their arguments without secrets. */
+function summariesOf({ executions }: RunView): ReadonlyMap<string, string> {
+  const summaries = new Map<string, string>();
+  for (const { key, items } of executions)
+    for (const item of items)
+      if (item.kind === "call" && item.input !== undefined)
+        summaries.set(JSON.stringify([key, item.attempt, item.callId]), argsSummary(item.tool, item.input));
+  return summaries;
+}
+
+/** A summary that an event holds was made of all of the arguments: what stands under the name of a secret is still in it. */
+function withSummary(decision: Decision, summaries: ReadonlyMap<string, string>): Decision {
+  const { kind, runId, executionId, attempt, callId, what } = decision;
+  if (kind === "question") return decision;
+  const known = summaries.get(JSON.stringify([executionKey(runId, executionId), attempt, callId]));
+  return { ...decision, what: known ?? what };
+}
+
+function rowOf(decision: Decision, anchors: ReadonlyMap<string, string>): readonly Markup[] {
+  const { kind, runId, executionId, attempt, callId, what, because, askedAt, at, outcome, by, why, digest, used } =
+    decision;
+  const [sign, word, tone] = OUTCOMES[outcome];
+  const when = at ?? askedAt ?? 0;
+  const waited =
+    askedAt === undefined || at === undefined
+      ? NOTHING
+      : html` <span class="faint">after ${milliseconds(at - askedAt)}</span>`;
+  const anchor = anchors.get(executionKey(runId, executionId)) ?? "";
+  const unused =
+    outcome === "approved" && kind === "call" && !used ? html` <span class="notice">not used</span>` : NOTHING;
+  return [
+    html`${moment(when)}${waited}`,
+    html`<a href="#${anchor}">${exact(executionId)}</a> <span class="faint">${attempt > 1 ? `attempt ${attempt} ` : ""}${callId}</span>`,
+    html`<code>${shortText(what, LONGEST)}</code>${because === "" ? NOTHING : html`<br><span class="faint">${shortText(because, LONGEST)}</span>`}`,
+    html`<span class="${tone}">${sign} ${word}</span>${unused}`,
+    exact(by),
+    shortText(why, LONGEST),
+    html`<code class="digest">${digest}</code>`,
+  ];
+}

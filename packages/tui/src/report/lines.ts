@@ -1,0 +1,20 @@
+import type { Line, Style } from "../app/text/line.ts";
+import { html, joined, type Markup } from "./markup.ts";
+
+const CLASSES: Partial<Readonly<Record<Style, string>>> = {
+  dim: "faint",
+  good: "good",
+  bad: "bad",
+  notice: "notice",
+  unseen: "unseen",
+};
+
+/** A row of the terminal's as HTML, its meanings as classes. */
+export function lineMarkup(line: Line): Markup {
+  return joined(
+    line.map(({ text, style = "plain" }) => {
+      const name = CLASSES[style];
+      return name === undefined ? html`${text}` : html`<span class="${name}">${text}</span>`;
+    }),
+  );
+}

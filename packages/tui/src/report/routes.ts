@@ -1,0 +1,42 @@
+import { field, type Json, type SluiceEvent } from "@sluice/core";
+import { executionKey } from "../app/runs/execution-book.ts";
+import { decisionIn } from "../audit-trail.ts";
+import { textAt } from "../fields.ts";
+import { moment } from "../words.ts";
+import { exact, html, type Markup } from "./markup.ts";
+import { table } from "./tables.ts";
+import { shortText } from "./texts.ts";
+
+const MOST_ROWS = 300;
+const LONGEST = 1_000;
+
+/** Every route: where it led, and by what. */
+export function routesMarkup(events: readonly SluiceEvent[], anchors: ReadonlyMap<string, string>): Markup {
+  const routes = events
+    .filter(({ type }) => type === "route.decided" || type === "route.rejected")
+    .toSorted((a, b) => a.at - b.at);
+  if (routes.length === 0) return html`<p>No route was decided.</p>`;
+  const rows = routes.slice(0, MOST_ROWS).map((event) => {
+    const { at, runId, executionId = "", data } = event;
+    const { by, why } = decisionIn(event);
+    const anchor = anchors.get(executionKey(runId, executionId));
+    const from = exact(executionId || textAt(data, "from"));
+    return [
+      html`${moment(at)}`,
+      anchor === undefined ? from : html`<a href="#${anchor}">${from}</a>`,
+      event.type === "route.rejected" ? html`<span class="bad">✖ rejected</span>` : exact(leadsTo(data)),
+      exact(by),
+      shortText(why, LONGEST),
+    ];
+  });
+  return table({ caption: "Routes", head: ["when (UTC)", "from", "to", "decided by", "why"] }, rows, routes.length);
+}
+
+function leadsTo(data: Json): string {
+  const to = field(data, "to");
+  const names = Array.isArray(to) ? to.filter((one) => typeof one === "string") : typeof to === "string" ? [to] : [];
+  const choice = textAt(data, "choice");
+  if (choice === "to") return names.join(", ");
+  if (choice === "fanOut") return `${names.join(" ∥ ")} side by side, then ${textAt(data, "join")}`;
+  return choice === "done" ? "the run is done" : choice === "fail" ? "the run fails" : "the run is cancelled";
+}
