@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs";
+import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { type Clock, systemClock } from "@sluice/core";
@@ -85,6 +85,27 @@ test("what cannot be done with a key is said, and ends nothing", () => {
   expect(said.join("\n")).toContain("it cannot be searched");
 });
 
+test("a folder that is gone by then keeps nobody from leaving, and what ran can be resumed", async () => {
+  const place = desk();
+  const gone = join(place.folder, "..", "gone");
+  mkdirSync(gone);
+  const app = new App({
+    flags: { cwd: place.folder, model: place.script({ plan: [WRITES] }) },
+    context: contextAt(place.folder, {}, gone),
+    clock: systemClock,
+    size: { width: 80, height: 24 },
+    terminal: { append: () => undefined, alert: () => undefined, lend: (work) => work() },
+  });
+  app.submit("/run codeReview anything");
+  await until(app, () => app.state().desk.open !== undefined);
+  const runId = app.state().view?.runId ?? "";
+  rmSync(gone, { recursive: true });
+  app.quit();
+  const { exitCode, lines } = await app.quitted;
+  expect(exitCode).toBe(0);
+  expect(lines.join("\n")).toContain(`run ${runId} is suspended`);
+});
+
 test("--trust was said of the code as it was: after /reload what was changed since is asked about", async () => {
   const place = desk();
   place.write("sluice.config.js", "export default {};\n");
@@ -143,7 +164,7 @@ function engineAt(folder: string, flags: RunFlags): { readonly engine: Engine; r
   return { engine, asked };
 }
 
-function contextAt(folder: string, more: Readonly<Record<string, string>> = {}) {
+function contextAt(folder: string, more: Readonly<Record<string, string>> = {}, here = folder) {
   const home = join(folder, "..", "home");
   mkdirSync(home, { recursive: true });
   const terminal = {
@@ -159,5 +180,5 @@ function contextAt(folder: string, more: Readonly<Record<string, string>> = {}) 
   };
   // Not the Ollama that may run on this machine: nobody listens here.
   const env = { HOME: home, PATH: process.env.PATH ?? "", OLLAMA_HOST: "http://127.0.0.1:9", ...more };
-  return { env, here: folder, terminal };
+  return { env, here, terminal };
 }

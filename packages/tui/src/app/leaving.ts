@@ -1,7 +1,7 @@
 import { messageOf } from "@sluice/core";
 import type { CommandContext } from "../work/context.ts";
 import type { Quitted } from "./app-state.ts";
-import { type Engine, resumeLine } from "./engine.ts";
+import { type Engine, type KnownRun, resumeLine } from "./engine.ts";
 import type { WatchedRuns } from "./watched.ts";
 
 /** A second Ctrl-C within this time quits. */
@@ -72,6 +72,15 @@ export class Leaving {
     }
     over();
     runs.close();
-    this.#resolve({ exitCode, lines: working.map((run) => resumeLine(run, context)) });
+    this.#resolve({ exitCode, lines: working.map((run) => this.#farewell(run, context)) });
+  }
+
+  /** The folder somebody stands in may be gone by now; the run is suspended all the same. */
+  #farewell(run: KnownRun, context: CommandContext): string {
+    try {
+      return resumeLine(run, context);
+    } catch (thrown) {
+      return `run ${run.runId} is suspended (${messageOf(thrown)})`;
+    }
   }
 }
