@@ -117,7 +117,10 @@ async function window(
 /** From the start of a process to the first frame that can be typed in, beside a Node that only says a word. */
 export async function firstPaint(_options: WorkloadOptions): Promise<Workload> {
   const home = scratch();
-  const shown = async (args: readonly string[], text: string): Promise<number> => {
+  const shown = async (
+    args: readonly string[],
+    text: string,
+  ): Promise<{ readonly ms: number; readonly cpuMs: number }> => {
     const started = performance.now();
     const terminal = startTerminal(process.execPath, args, {
       columns: 120,
@@ -126,16 +129,16 @@ export async function firstPaint(_options: WorkloadOptions): Promise<Workload> {
       env: environment(home),
     });
     await terminal.waitFor(text);
-    const took = performance.now() - started;
+    const took = { ms: performance.now() - started, cpuMs: cpuOf(terminal.pid) };
     terminal.close();
     return took;
   };
   return {
     warmUps: 1,
     slice: async () => {
-      const bareMs = await shown(["-e", "console.log('ready'); setTimeout(() => {}, 10_000)"], "ready");
-      const paintMs = await shown([command, "--model", "scripted:none.json"], "/ for commands");
-      return { units: 1, facts: { bareMs, paintMs } };
+      const bare = await shown(["-e", "console.log('ready'); setTimeout(() => {}, 10_000)"], "ready");
+      const paint = await shown([command, "--model", "scripted:none.json"], "/ for commands");
+      return { units: 1, facts: { bareMs: bare.ms, paintMs: paint.ms, paintCpuMs: paint.cpuMs } };
     },
   };
 }

@@ -9,6 +9,7 @@ import {
   PLANNED,
   pause,
   REVIEWED,
+  sayYes,
   submit,
   turnToCard,
 } from "../support/terminal-run.ts";
@@ -104,6 +105,19 @@ test("a card shows what cannot be seen, and text in it cannot pass for the card'
   expectTame(app);
   await choose(app, "Deny", "down");
   await app.waitFor("run completed");
+  await leave(app);
+});
+
+test("names of files that a person is asked to trust, and what they throw, do nothing to the terminal", async () => {
+  const place = appPlace();
+  place.write(`.sluice/pipelines/${ESC}]0;x\x07\u202eevil.ts`, "");
+  place.write(".sluice/pipelines/mine.ts", `throw new Error(${JSON.stringify(`${NASTY}\n${FORGED}`)});`);
+  const app = await place.open();
+  await submit(app, "/run mine anything");
+  await sayYes(app, "Trust these files");
+  await app.waitFor((screen) => screen.includes("right to left"), "what was thrown");
+  expectTame(app);
+  expect(app.lines().filter((line) => line.startsWith("\u258c"))).toEqual([]);
   await leave(app);
 });
 
