@@ -12,7 +12,7 @@ describe("the order of the machine's word", () => {
     const state = { mode: "yolo", allow: compileEnvelope(["Foo"]), workspace } as const;
     const verdict = decide(propose("Foo"), compileEnvelope(["Foo"]), state);
     expect(word(verdict)).toBe("unknown_tool");
-    expect(verdict).toMatchObject({ reason: "no live tool has this name" });
+    expect(verdict).toEqual({ kind: "refused", cause: "unknown_tool", reason: "no live tool has this name" });
   });
 
   test("arguments that could not be read are invalid input, and nobody is asked", () => {
