@@ -51,6 +51,15 @@ function row(width: number, wide: boolean): string {
   return text === "" ? "" : `\x1b[7m${text}\x1b[27m`;
 }
 
+/** The terminal leaves the second row of this frame whole, and breaks those above and below. */
+const ONE_ROW_UNBROKEN = {
+  size: { columns: 60, rows: 10 },
+  lines: Array.from({ length: 12 }, () => 5),
+  frame: [1, 1, 1, 0.1],
+  wide: false,
+  rest: null,
+};
+
 test("after any sizes no row of a frame is left, and each line stands there once", async () => {
   await fc.assert(
     fc.asyncProperty(size, fc.array(step, { minLength: 1, maxLength: 8 }), async (first, steps) => {
@@ -98,6 +107,6 @@ test("after any sizes no row of a frame is left, and each line stands there once
         Array.from({ length: count }, (_, at) => at),
       );
     }),
-    { numRuns: 80 },
+    { numRuns: 80, examples: [[{ columns: 100, rows: 10 }, [ONE_ROW_UNBROKEN, ONE_ROW_UNBROKEN]]] },
   );
 });
