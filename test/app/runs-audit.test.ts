@@ -72,7 +72,7 @@ test("a filter leaves what is asked for: a stage, a tool, a verdict, decisions, 
   const all = timeline(events);
   const lint = timeline(events, { stage: "lint" });
   expect(lint.length).toBeGreaterThan(0);
-  expect(lint).toEqual(all.filter(({ stateId }) => stateId === "lint"));
+  expect(lint).toEqual(all.filter(({ stage }) => stage === "lint"));
   expect(timeline(events, { tool: "change" }).every(({ tool }) => tool === "change")).toBe(true);
   const refused = timeline(events, { verdict: "refused", tool: "change" });
   expect(refused.map(({ type }) => type)).toEqual(["call.decided", "call.decided", "call.decided"]);

@@ -54,6 +54,13 @@ export function positiveInteger(text: string): number {
   return number;
 }
 
+export function wholeNumber(text: string): number {
+  const number = Number(text);
+  if (text.trim() === "" || !Number.isSafeInteger(number) || number < 0)
+    throw new InvalidArgumentError("It is a whole number from 0.");
+  return number;
+}
+
 /** The beginning of a SHA-256, in lower case. */
 export function digestDigits(text: string): string {
   if (!/^[0-9a-f]{6,64}$/i.test(text))
@@ -66,11 +73,15 @@ const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/;
 
 /** True for a bare --wait, which `withBareWait` writes as `--wait=`; else milliseconds. */
 function waitTime(text: string): true | number {
-  if (text === "") return true;
+  return text === "" ? true : duration(text);
+}
+
+/** A time in milliseconds. */
+export function duration(text: string): number {
   const [, amount = "", unit = ""] = DURATION.exec(text) ?? [];
   const ms = Math.round(Number(amount) * (UNITS[unit] ?? 0));
   if (ms > 0 && Number.isSafeInteger(ms)) return ms;
-  throw new InvalidArgumentError("It is a time such as 45s, 30m or 2h.");
+  throw new InvalidArgumentError("It is a time such as 45s, 30m, 2h or 7d.");
 }
 
 /** A bare --wait takes the next word only when that is a duration: else the pipeline's name would be taken for one. */

@@ -7,7 +7,9 @@ import { addAudit } from "./audit.ts";
 import { addCancel } from "./cancel.ts";
 import { addDemo } from "./demo.ts";
 import { addDoctor } from "./doctor.ts";
+import { addExport } from "./export.ts";
 import { EXIT_CODES, examples, withBareWait } from "./options.ts";
+import { addPrune } from "./prune.ts";
 import { addReport } from "./report.ts";
 import { addResume } from "./resume.ts";
 import { addRun } from "./run.ts";
@@ -67,6 +69,8 @@ function createProgram(context: Parameters<typeof addRun>[1]): Command {
     addCancel,
     addAudit,
     addReport,
+    addExport,
+    addPrune,
     addDoctor,
   ])
     add(program, context);

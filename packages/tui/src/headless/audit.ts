@@ -1,13 +1,20 @@
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
 import {
+  type AuditFault,
   type AuditReport,
+  isJsonObject,
+  isSluiceError,
   messageOf,
-  type RunJournal,
   readEvents,
+  readExport,
   SluiceError,
   type SluiceEvent,
+  verifyExport,
   verifyJournal,
 } from "@sluice/core";
-import { detailOf, inForkOrder } from "../audit-trail.ts";
+import { type AuditFacets, facetsOf, hasFacets } from "../audit-filter.ts";
+import { decisionIn, detailOf, inForkOrder } from "../audit-trail.ts";
 import { count, oneLine } from "../words.ts";
 import type { CommandContext } from "../work/context.ts";
 import { requireRun, withStore } from "../work/lookup.ts";
@@ -17,31 +24,31 @@ import { write } from "./output.ts";
 import { projectsHere } from "./projects-here.ts";
 
 export interface AuditRequest {
-  readonly runId: string;
-  readonly flags: CommonFlags & { readonly verify?: boolean; readonly json?: boolean; readonly head?: string };
+  /** A run's id, or the path of an export. */
+  readonly of: string;
+  readonly flags: CommonFlags &
+    AuditFacets & { readonly verify?: boolean; readonly json?: boolean; readonly head?: string };
 }
 
-/** `sluice audit`: the journal of a run and its children, and whether it is what was written. */
-export async function audit({ runId, flags }: AuditRequest, context: CommandContext): Promise<number> {
+/** `sluice audit`: the journal of a run and its children, in the store or in an export, and whether it is what was written. */
+export async function audit({ of, flags }: AuditRequest, context: CommandContext): Promise<number> {
   const { terminal } = context;
-  if (flags.head !== undefined && !/^[0-9a-f]{64}$/.test(flags.head)) {
+  const { head } = flags;
+  if (head !== undefined && !/^[0-9a-f]{64}$/.test(head)) {
     throw new SluiceError(
       "Validation",
       "head_invalid",
-      `${flags.head} is no head: 64 hexadecimal digits, as sluice show and sluice audit print them`,
+      `${head} is no head: 64 hexadecimal digits, as sluice show and sluice audit print them`,
     );
   }
-  const place = await projectsHere(flags, context).place();
-  const journals = await withStore(place, async (host) => {
-    await requireRun(host, place, runId);
-    return await host.journal(runId);
-  });
-  const verify = flags.verify === true || flags.head !== undefined;
+  const audited = isPath(of) ? await auditFile(of, head, context) : await auditRun(of, flags, context);
+  const { runId, report, journals, unreadable } = audited;
+  const verify = flags.verify === true || head !== undefined;
   const read = journals.map(readJournal);
-  const report = verifyJournal(journals, flags.head);
   // What cannot be read cannot be shown: that is never passed over, verified or not.
-  const faults = [...(verify ? report.faults : []), ...read.flatMap(({ fault }) => fault)];
-  const events = inForkOrder(read);
+  const faults = [...(verify ? report.faults : unreadable), ...read.flatMap(({ fault }) => fault)];
+  const all = inForkOrder(read);
+  const events = all.filter(({ event }) => hasFacets(facetsOf(event), flags));
   write(flags.json === true ? "json" : flags.outputFormat, terminal, {
     json: {
       runId,
@@ -52,76 +59,126 @@ export async function audit({ runId, flags }: AuditRequest, context: CommandCont
     },
     items: { key: "events", each: events.map(({ event }) => ({ ...event })) },
     text: () => [
-      ...events.map(({ event, depth }) => eventLine(event, depth, events[0]?.event.at ?? 0)),
+      ...events.map(({ event, depth }) => eventLine(event, depth, all[0]?.event.at ?? 0)),
       "",
-      ...summaryLines(
-        report,
-        verify,
-        faults.map(({ runId: of, fault }) => `${of}: ${fault}`),
-        journals,
-      ),
+      ...(events.length === all.length ? [] : [`${events.length} of ${count(all.length, "event")} shown`]),
+      ...summaryLines(audited, verify, faults),
     ],
   });
   return faults.length === 0 ? EXIT.completed : EXIT.failed;
+}
+
+/** A journal as far as an audit shows it. */
+interface AuditedJournal {
+  readonly runId: string;
+  readonly records: readonly { readonly seq: number; readonly events: string }[];
+}
+interface Audited {
+  readonly runId: string;
+  readonly journals: readonly AuditedJournal[];
+  readonly report: AuditReport;
+  /** What could not even be read. */
+  readonly unreadable: readonly AuditFault[];
+  /** Lines about the whole. */
+  readonly notes: readonly string[];
+}
+
+/** By how it is written, not by what is there: a file of the workspace must not stand in for a run. */
+function isPath(of: string): boolean {
+  return of.endsWith(".jsonl") || /^(?:\.{0,2}[/\\]|[A-Za-z]:[/\\])/.test(of);
+}
+
+async function auditRun(runId: string, flags: AuditRequest["flags"], context: CommandContext): Promise<Audited> {
+  const place = await projectsHere(flags, context).place();
+  return await withStore(place, async (host) => {
+    try {
+      const { status, end } = await requireRun(host, place, runId);
+      const journals = await host.journal(runId);
+      const notes = [end === undefined ? "the run has no end yet" : `the run is ${status}`];
+      return { runId, journals, report: verifyJournal(journals, flags.head), unreadable: [], notes };
+    } catch (thrown) {
+      if (!DAMAGE.some((code) => isSluiceError(thrown, code))) throw thrown;
+      const unreadable = [{ runId, fault: messageOf(thrown) }];
+      return { runId, journals: [], report: { faults: unreadable, records: 0, head: "" }, unreadable, notes: [] };
+    }
+  });
+}
+
+/** Something beside the rows, or in one, that is not what was written and cannot even be read: an audit is there to say so. */
+const DAMAGE = ["blob_damaged", "blob_missing", "journal_damaged"];
+
+async function auditFile(path: string, head: string | undefined, { here }: CommandContext): Promise<Audited> {
+  const file = resolve(here, path);
+  let bytes: Buffer;
+  try {
+    bytes = await readFile(file);
+  } catch (cause) {
+    throw new SluiceError("Validation", "usage", `${file} cannot be read: ${messageOf(cause)}`, { cause });
+  }
+  const read = readExport(bytes);
+  const report = verifyExport(read, head);
+  const notes = ["an export: events as they were recorded, values left out"];
+  if (report.unnamed.length > 0) notes.push(`nothing here binds these to the head: ${report.unnamed.join(", ")}`);
+  return { runId: read.runId, journals: read.journals, report, unreadable: read.faults, notes };
 }
 
 interface ReadJournal {
   readonly runId: string;
   readonly events: readonly SluiceEvent[];
   /** Records whose events cannot be read any more. */
-  readonly fault: readonly { readonly runId: string; readonly fault: string }[];
+  readonly fault: readonly AuditFault[];
 }
 
-function readJournal(journal: RunJournal): ReadJournal {
+function readJournal({ runId, records }: AuditedJournal): ReadJournal {
   const events: SluiceEvent[] = [];
-  const fault: { runId: string; fault: string }[] = [];
-  for (const record of journal.records) {
+  const fault: AuditFault[] = [];
+  for (const record of records) {
     try {
-      events.push(...readEvents(journal.runId, record));
+      const own = readEvents(runId, record);
+      // A file may say anything and still have the right hashes.
+      if (!own.every(isEvent)) throw new SluiceError("Host", "journal_damaged", "they are no events");
+      events.push(...own);
     } catch (thrown) {
-      fault.push({
-        runId: journal.runId,
-        fault: `the events of record ${record.seq} cannot be read: ${messageOf(thrown)}`,
-      });
+      fault.push({ runId, fault: `the events of record ${record.seq} cannot be read: ${messageOf(thrown)}` });
     }
   }
-  return { runId: journal.runId, events, fault };
+  return { runId, events, fault };
+}
+
+function isEvent({ at, type, executionId = "", data }: SluiceEvent): boolean {
+  return Number.isFinite(at) && typeof type === "string" && typeof executionId === "string" && isJsonObject(data);
 }
 
 const SEQ = 7;
 const TYPE = 20;
 const WHO = 14;
 
-/** Record, seconds since the start, who, what, and the data as it stands. */
-function eventLine(
-  { id, runId, at, type, executionId = "", attempt, data }: SluiceEvent,
-  depth: number,
-  startedAt: number,
-): string {
+/** Record, seconds since the start, who, what, the data as it stands, and who decided and why. */
+function eventLine(event: SluiceEvent, depth: number, startedAt: number): string {
+  const { id, runId, at, type, executionId = "", attempt, data } = event;
   const seq = id.slice(runId.length + 1);
   const seconds = `+${((at - startedAt) / 1_000).toFixed(3)}`;
   const who = attempt === undefined || attempt === 1 ? executionId : `${executionId}/a${attempt}`;
   const child = depth > 0 && type === "run.started" ? ` ${runId}` : "";
-  const line = `${oneLine(seq).padEnd(SEQ)} ${seconds.padStart(9)}  ${"  ".repeat(depth)}${oneLine(type).padEnd(TYPE)} ${oneLine(who, 60).padEnd(WHO)}${oneLine(child)} ${detailOf(data)}`;
+  const { by, why } = decisionIn(event);
+  const decided = [by, why].filter((part) => part !== "").join(": ");
+  const said = `${detailOf(data)}${decided === "" ? "" : ` — ${decided}`}`;
+  const line = `${oneLine(seq).padEnd(SEQ)} ${seconds.padStart(9)}  ${"  ".repeat(depth)}${oneLine(type).padEnd(TYPE)} ${oneLine(who, 60).padEnd(WHO)}${oneLine(child)} ${said}`;
   return line.trimEnd();
 }
 
 function summaryLines(
-  report: AuditReport,
+  { report, journals, notes }: Audited,
   verified: boolean,
-  faults: readonly string[],
-  journals: readonly RunJournal[],
+  faults: readonly AuditFault[],
 ): readonly string[] {
-  const children = journals.length - 1;
-  const of = `${count(report.records, "record")}${children > 0 ? ` in ${count(journals.length, "journal")}` : ""}`;
-  const lines = [`${of}, head ${report.head}`];
-  const first = journals[0]?.end;
-  lines.push(first === undefined ? "the run has no end yet" : `the run is ${first.status}`);
+  const of = `${count(report.records, "record")}${journals.length > 1 ? ` in ${count(journals.length, "journal")}` : ""}`;
+  const lines = [`${of}, head ${oneLine(report.head)}`, ...notes.map((note) => oneLine(note, 1_000))];
   if (!verified && faults.length === 0) return [...lines, "not verified; --verify checks every record's hash"];
   if (faults.length === 0) return [...lines, "verified: every record is as it was written"];
   return [
     ...lines,
     `NOT as it was written, ${count(faults.length, "fault")}:`,
-    ...faults.map((fault) => `  ${oneLine(fault, 1_000)}`),
+    ...faults.map(({ runId, fault }) => `  ${oneLine(`${runId}: ${fault}`, 1_000)}`),
   ];
 }

@@ -18,11 +18,12 @@ export async function runs({ flags }: RunsRequest, context: CommandContext): Pro
   const { terminal } = context;
   const place = await projectsHere(flags, context).place();
   let listed: readonly JsonObject[] = [];
-  let more = 0;
+  let more = false;
   try {
     listed = await withStore(place, async (host) => {
-      const all = await host.list();
-      more = Math.max(0, all.length - flags.limit);
+      // One more than is shown says whether there are others.
+      const all = await host.list({ limit: flags.limit + 1 });
+      more = all.length > flags.limit;
       return await Promise.all(all.slice(0, flags.limit).map((run) => listedRun(host, run)));
     });
   } catch (thrown) {
@@ -42,7 +43,7 @@ export async function runs({ flags }: RunsRequest, context: CommandContext): Pro
       return [
         terminal.paint("out", "strong", head),
         ...painted,
-        ...(more === 0 ? [] : [`and ${more} older; --limit shows more`]),
+        ...(more ? ["there are older ones; --limit shows more"] : []),
       ];
     },
   });

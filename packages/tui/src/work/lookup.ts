@@ -18,13 +18,16 @@ export async function withStore<T>(place: Place, look: (host: RunHost) => Promis
   }
 }
 
+/** Runs that a mistyped id is compared with: the newest. */
+const MOST_NAMES = 1_000;
+
 /** A whole run. Throws Session `run_unknown` or `run_is_child`. */
 export async function requireRun(host: RunHost, place: Place, runId: string): Promise<RunSummary> {
   const known = await host.get(runId);
   if (known === undefined) {
     const close = didYouMean(
       runId,
-      (await host.list()).map((run) => run.runId),
+      (await host.list({ limit: MOST_NAMES })).map((run) => run.runId),
     );
     const hint = close === undefined ? "" : ` Did you mean ${close}?`;
     throw new SluiceError(

@@ -1,4 +1,5 @@
 import type { SluiceEvent } from "@sluice/core";
+import { stateOf } from "../../audit-filter.ts";
 import { textAt } from "../../fields.ts";
 import type { Saying } from "../../narrator.ts";
 import { oneLine } from "../../words.ts";
@@ -50,11 +51,6 @@ export function note(text: string, tone: Tone): BoundaryItem {
 /** What was said, in one line. */
 export function lineOf({ who, what, more }: Saying): string {
   return `${who} ${what} ${more}`.trimEnd();
-}
-
-export function stateOf(executionId: string): { readonly stateId: string; readonly visit: number } {
-  const [, stateId = executionId, visit = "1"] = /^(.*)#(\d{1,9})$/s.exec(executionId) ?? [];
-  return { stateId, visit: Number(visit) };
 }
 
 function attemptOf({ executionId = "", attempt = 1 }: SluiceEvent): BoundaryItem {

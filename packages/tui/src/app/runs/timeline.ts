@@ -1,11 +1,10 @@
 import type { SluiceEvent } from "@sluice/core";
+import { type AuditFacets, facetsOf, hasFacets, type Verdict } from "../../audit-filter.ts";
 import { decisionIn, inForkOrder } from "../../audit-trail.ts";
-import { textAt } from "../../fields.ts";
 import { createNarrator } from "../../narrator.ts";
 import { cleanInline } from "../text/clean.ts";
 import type { Line, Style } from "../text/line.ts";
 import { cut } from "../text/width.ts";
-import { stateOf } from "./boundaries.ts";
 import { executionKey } from "./execution-book.ts";
 import { nameOf, span } from "./marks.ts";
 
@@ -18,7 +17,7 @@ export interface TimelineRow {
   readonly depth: number;
   /** The execution it belongs to, to jump to; absent for what happened to a run. */
   readonly key?: string;
-  readonly stateId?: string;
+  readonly stage?: string;
   readonly tool?: string;
   readonly who: string;
   readonly what: string;
@@ -30,14 +29,7 @@ export interface TimelineRow {
   readonly style: Style;
 }
 
-/** What a boundary says of a proposal, an answer or a result. */
-export type Verdict = "approved" | "refused";
-
-export interface TimelineFilter {
-  /** A state's id. */
-  readonly stage?: string;
-  readonly tool?: string;
-  readonly verdict?: Verdict;
+export interface TimelineFilter extends AuditFacets {
   /** Words that a row's text or its type holds, all of them; upper and lower case are the same. */
   readonly text?: string;
   /** Only where something was decided: proposals, answers, gates, routes, limits. */
@@ -92,19 +84,17 @@ function rowOf(
   depth: number,
   said: ReturnType<ReturnType<typeof createNarrator>["say"]>,
 ): TimelineRow {
-  const { id, at, type, runId, executionId, data } = event;
+  const { id, at, type, runId, executionId } = event;
   const { by, why } = decisionIn(event);
-  const tool = textAt(data, "tool") || textAt(data.body, "tool");
-  const verdict = verdictIn(event);
+  const { stage, tool, verdict } = facetsOf(event);
   return {
     id,
     at,
     type,
     depth,
-    ...(executionId === undefined
-      ? {}
-      : { key: executionKey(runId, executionId), stateId: stateOf(executionId).stateId }),
-    ...(tool === "" ? {} : { tool }),
+    ...(executionId === undefined ? {} : { key: executionKey(runId, executionId) }),
+    ...(stage === undefined ? {} : { stage }),
+    ...(tool === undefined ? {} : { tool }),
     who: nameOf(executionId ?? "run"),
     what: cleanInline(said?.what ?? type),
     more: cleanInline(said?.more ?? ""),
@@ -115,32 +105,9 @@ function rowOf(
   };
 }
 
-function verdictIn({ type, data }: SluiceEvent): Verdict | undefined {
-  switch (type) {
-    case "call.decided":
-      return textAt(data, "verdict") === "refused" ? "refused" : "approved";
-    case "grant.answered":
-    case "request.answered": {
-      const answer = textAt(data, "answer");
-      return answer === "approve" || answer === "value" ? "approved" : "refused";
-    }
-    case "completion.accepted":
-      return "approved";
-    case "completion.rejected":
-    case "route.rejected":
-    case "hook.vetoed":
-    case "grant.expired":
-    case "request.expired":
-      return "refused";
-    default:
-      return undefined;
-  }
-}
-
-function isWanted(row: TimelineRow, { stage, tool, verdict, text = "", decisions = false }: TimelineFilter): boolean {
-  if (stage !== undefined && row.stateId !== stage) return false;
-  if (tool !== undefined && row.tool !== tool) return false;
-  if (verdict !== undefined && row.verdict !== verdict) return false;
+function isWanted(row: TimelineRow, filter: TimelineFilter): boolean {
+  const { text = "", decisions = false } = filter;
+  if (!hasFacets(row, filter)) return false;
   if (decisions && row.by === "") return false;
   const words = text
     .toLowerCase()

@@ -1,0 +1,56 @@
+import { join } from "node:path";
+import { Readable, Writable } from "node:stream";
+import { runCommand } from "../../packages/tui/src/command/program.ts";
+import type { Terminal } from "../../packages/tui/src/terminal.ts";
+import { type Desk, desk, type Ended, finishes, PIPELINES, printed, textAt } from "./command.ts";
+
+/** What a command does is run in this process, where starting another one would prove nothing. */
+export interface DeskHere extends Omit<Desk, "sluice" | "start"> {
+  sluice(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<Ended>;
+}
+
+export function deskHere(): DeskHere {
+  const { folder, store, write, script } = desk();
+  const home = join(folder, "..", "home");
+  const surroundings = { HOME: home, XDG_STATE_HOME: join(home, "state"), OLLAMA_HOST: "http://127.0.0.1:9" };
+  return {
+    folder,
+    store,
+    write,
+    script,
+    sluice: async (args, env = {}) => {
+      const said = { stdout: "", stderr: "" };
+      const terminal: Terminal = {
+        out: (text) => {
+          said.stdout += text;
+        },
+        err: (text) => {
+          said.stderr += text;
+        },
+        paint: (_stream, _tone, text) => text,
+        interactive: false,
+        columns: undefined,
+        input: Readable.from([]),
+        prompts: new Writable({ write: (_chunk, _encoding, done) => done() }),
+        facts: () => ({
+          stdin: false,
+          stdout: false,
+          stderr: false,
+          columns: undefined,
+          rows: undefined,
+          colourBits: 1,
+        }),
+        flush: async () => undefined,
+      };
+      const code = await runCommand(args, { env: { ...surroundings, ...env }, here: folder, terminal });
+      return { code, ...said };
+    },
+  };
+}
+
+/** A run with a fan-out of two, finished, in the store of the desk. */
+export async function forkedRun(here: DeskHere, task = "x"): Promise<string> {
+  const model = here.script({ start: [finishes()], left: [finishes()], right: [finishes()], join: [finishes("end")] });
+  const ended = await here.sluice(["run", `${PIPELINES}#forked`, task, "--model", model, "--output-format", "json"]);
+  return textAt(printed(ended), "runId");
+}
