@@ -141,9 +141,8 @@ export class App implements Steering {
   }
 
   resize(size: FrameSize): void {
-    if (size.width === this.#size.width && size.height === this.#size.height) return;
     this.#size = size;
-    this.#pulse.soon();
+    this.#pulse.now();
   }
 
   /** What a frame showed: a card counts as seen only when it was drawn, which it is not while another program has the terminal. */

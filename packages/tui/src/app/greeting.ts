@@ -1,15 +1,12 @@
-import { systemClock } from "@sluice/core";
-import { chooseModel } from "@sluice/stages";
-import type { CommandContext } from "../work/context.ts";
-import type { Engine } from "./engine.ts";
+import { ownVersion } from "../command/version.ts";
 import { cleanInline } from "./text/clean.ts";
 import type { Line } from "./text/line.ts";
 
 /** What stands at the top when the app opens: where it works, and what can be typed. */
-export function greeting(version: string, folder: string): readonly Line[] {
+export function greeting(folder: string): readonly Line[] {
   return [
     [
-      { text: `Sluice ${version}`, style: "strong" },
+      { text: `Sluice ${ownVersion()}`, style: "strong" },
       { text: `  ${cleanInline(folder)}`, style: "dim" },
     ],
     [
@@ -19,38 +16,6 @@ export function greeting(version: string, folder: string): readonly Line[] {
       { text: " tells the rest, " },
       { text: "Ctrl-D", style: "accent" },
       { text: " quits" },
-    ],
-  ];
-}
-
-/** Where no model can be found: how to set a key, and what can be done without one. Undefined where there is one. */
-export async function modelHelp(engine: Engine, { env }: CommandContext): Promise<readonly Line[] | undefined> {
-  const { flags } = engine;
-  const { config } = await engine.project();
-  if ((flags.model ?? config?.settings.model) !== undefined) return undefined;
-  const chosen = await chooseModel({
-    configured: undefined,
-    ...(config?.settings.defaultModels === undefined ? {} : { defaultModels: config.settings.defaultModels }),
-    baseUrls: config?.settings.baseUrls ?? {},
-    env,
-    clock: systemClock,
-  });
-  if (chosen !== undefined) return undefined;
-  return [
-    [],
-    [{ text: "No model yet: no provider's key is set, and no Ollama answers.", style: "notice" }],
-    [{ text: "Set a key and start again, such as " }, { text: "export ANTHROPIC_API_KEY=…", style: "code" }],
-    [
-      { text: "or name a model for later runs: " },
-      { text: "/model openai-compatible/<model>", style: "accent" },
-      { text: ", " },
-      { text: "/model ollama/<model>", style: "accent" },
-    ],
-    [{ text: "sluice doctor", style: "code" }, { text: " says what else is missing." }],
-    [
-      { text: "Without one: " },
-      { text: "/demo", style: "accent" },
-      { text: " runs codeReview on a sample repository, offline, with a scripted model." },
     ],
   ];
 }

@@ -14,6 +14,7 @@ import { cut, wrap } from "../text/width.ts";
 import { Transcripts } from "../transcripts.ts";
 import { topOf, type Viewer } from "../viewer.ts";
 import { chosenOf } from "../watched.ts";
+import { PLACEHOLDER } from "./first-frame.ts";
 import { type Frame, type FrameSize, type Part, stack } from "./frame.ts";
 
 /** A frame, and what of it the app has to know once it is drawn. */
@@ -214,9 +215,7 @@ function viewerFoot({ search, selectable, rows, hint }: Viewer): Line {
 function composerPart(state: AppState, hidden: boolean): Part {
   const { composer, size, view, viewer } = state;
   const placeholder =
-    view !== undefined && view.endedAt === undefined
-      ? "a message for the next turn, or / for commands"
-      : "/run codeReview <task>, or / for commands";
+    view !== undefined && view.endedAt === undefined ? "a message for the next turn, or / for commands" : PLACEHOLDER;
   const made = (room: number): ReturnType<typeof render> =>
     render(composer, { width: size.width, maxRows: room, placeholder });
   return {

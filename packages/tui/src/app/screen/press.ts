@@ -1,6 +1,8 @@
 import type { Key as InkKey } from "ink";
 import type { Key } from "../keys.ts";
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is parted
+const CONTROLS = /([\u0001-\u0009\u000b\u000c\u000e-\u001a])/;
 const NONE = { text: "", ctrl: false, alt: false, shift: false } as const;
 
 /**
@@ -9,11 +11,15 @@ const NONE = { text: "", ctrl: false, alt: false, shift: false } as const;
  * the Enter key.
  */
 export function keysOf(input: string, ink: InkKey): readonly Key[] {
+  // Several keys that were read together, such as two Tabs: each by itself.
+  const parts = input.length > 1 ? input.split(CONTROLS).filter((part) => part !== "") : [];
+  if (parts.length > 1 && !/[\r\n]/.test(input)) return parts.flatMap((part) => keysOf(part, plainKey(part, ink)));
   if (ink.eventType === "release") return [];
   const held = { ctrl: ink.ctrl, alt: ink.meta && !ink.escape, shift: ink.shift };
   const named = nameOf(ink);
   if (named !== undefined) return [{ name: named, text: "", ...held }];
   if (input === "") return [];
+  if (ink.ctrl && input < " ") return [{ name: "text", text: letterOf(input), ...held }];
   if (ink.ctrl || held.alt) return [{ name: "text", text: input, ...held }];
   // Enter sends a carriage return; a line feed by itself is Ctrl+J.
   if (input === "\n") return [{ ...NONE, name: "text", text: "j", ctrl: true }];
@@ -24,6 +30,18 @@ export function keysOf(input: string, ink: InkKey): readonly Key[] {
     return text === "" ? [enter] : [{ ...NONE, name: "text", text }, enter];
   }
   return [{ ...NONE, name: /[\r\n]/.test(input) ? "paste" : "text", text: input }];
+}
+
+/** The letter that is pressed with Ctrl for a control character. */
+function letterOf(control: string): string {
+  return String.fromCharCode(control.charCodeAt(0) + 96);
+}
+
+/** What Ink would have said of a single control character. */
+function plainKey(part: string, ink: InkKey): InkKey {
+  const code = part.charCodeAt(0);
+  if (part.length > 1 || code > 26 || code === 0) return { ...ink, tab: false, ctrl: false, meta: false };
+  return { ...ink, tab: code === 9, ctrl: code !== 9, meta: false };
 }
 
 function nameOf(ink: InkKey): Key["name"] | undefined {

@@ -14,10 +14,10 @@ export interface ScreenProps {
 /** Draws rows and hands keys on. It holds no logic of runs: what is shown, and what a key does, is decided elsewhere. */
 export function Screen({ surface, onSuspend }: ScreenProps): ReactNode {
   const rows = useSyncExternalStore(surface.subscribe, surface.rows);
-  const { columns, rows: height } = useWindowSize();
+  // A new size draws a new frame, also where no row changed.
+  useWindowSize();
   const { suspendTerminal } = useApp();
   useEffect(() => onSuspend(suspendTerminal), [onSuspend, suspendTerminal]);
-  useEffect(() => surface.resize({ width: columns, height }), [surface, columns, height]);
   useInput((input, key) => {
     for (const one of keysOf(input, key)) surface.key(one);
   });

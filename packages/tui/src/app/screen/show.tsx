@@ -1,23 +1,17 @@
-import { readFileSync } from "node:fs";
 import { type Clock, messageOf, visible } from "@sluice/core";
 import { render } from "ink";
 import type { CommandContext } from "../../work/context.ts";
 import { App } from "../app.ts";
 import type { AppFlags } from "../flags.ts";
-import { greeting, modelHelp } from "../greeting.ts";
+import { greeting } from "../greeting.ts";
+import { modelHelp } from "../model-help.ts";
 import type { Line } from "../text/line.ts";
-import { createPalette, type Palette, paint } from "../text/paint.ts";
+import { createPalette } from "../text/paint.ts";
+import { type FirstFrame, type Surroundings, written } from "./first-frame.ts";
 import { createPlainLines } from "./plain.ts";
 import { Screen, type SuspendTerminal } from "./screen.tsx";
 import { catchStrayOutput, OwnOutput } from "./stray-output.ts";
 import { createSurface } from "./surface.ts";
-import { createTerminalStream } from "./terminal-stream.ts";
-
-export interface Surroundings {
-  readonly clock: Clock;
-  readonly stdin: NodeJS.ReadStream;
-  readonly stdout: NodeJS.WriteStream;
-}
 
 /** The app on a terminal. */
 interface Showing {
@@ -33,12 +27,18 @@ const BELL = "\u0007";
 const BELL_MS = 2_000;
 
 /** Shows the app until it is quit, and leaves the terminal as it was. Returns the exit code. */
-export async function showApp(flags: AppFlags, context: CommandContext, around: Surroundings): Promise<number> {
-  const { app, end } = flags.screenReader === true ? inLines(flags, context, around) : drawn(flags, context, around);
+export async function showApp(
+  flags: AppFlags,
+  context: CommandContext,
+  around: Surroundings,
+  first?: FirstFrame,
+): Promise<number> {
+  const { app, end } = first === undefined ? inLines(flags, context, around) : drawn(flags, context, around, first);
   const stops = SIGNAL_NAMES.map((signal) => ({ signal, stop: () => app.stopped(SIGNALS[signal]) }));
   for (const { signal, stop } of stops) process.on(signal, stop);
   process.on("exit", end);
-  app.welcome(greeting(ownVersion(), context.here));
+  // Above a first frame it stands in the scrollback already.
+  if (first === undefined || flags.fullscreen === true) app.welcome(greeting(context.here));
   void app.perform(async () => {
     await app.open();
     const help = await modelHelp(app.engine, context);
@@ -60,17 +60,14 @@ export async function showApp(flags: AppFlags, context: CommandContext, around: 
 }
 
 /** Frames over the native scrollback, or on a screen of its own. */
-function drawn(flags: AppFlags, context: CommandContext, { clock, stdin, stdout }: Surroundings): Showing {
-  const palette = createPalette({ colour: hasColour(context.env) });
+function drawn(
+  flags: AppFlags,
+  context: CommandContext,
+  { clock, stdin, stdout }: Surroundings,
+  { stream, palette, lost }: FirstFrame,
+): Showing {
   const own = new OwnOutput(stdout);
   let suspend: SuspendTerminal | undefined;
-  const stream = createTerminalStream(stdout, {
-    stdin,
-    clock,
-    fullscreen: flags.fullscreen === true,
-    // Nobody sees anything any more: what runs is suspended, and can be taken up elsewhere.
-    onLost: () => app.quit(SIGNALS.SIGHUP),
-  });
   const app = new App({
     flags,
     context,
@@ -90,6 +87,12 @@ function drawn(flags: AppFlags, context: CommandContext, { clock, stdin, stdout 
     },
   });
   const release = catchStrayOutput([stdout, process.stderr], (text) => app.say(text, "notice"));
+  // Nobody sees anything any more: what runs is suspended, and can be taken up elsewhere.
+  const onLost = (): void => app.quit(SIGNALS.SIGHUP);
+  if (lost.aborted) onLost();
+  else lost.addEventListener("abort", onLost, { once: true });
+  // Before Ink hears of it, so that its first frame of a new size is one of that size.
+  stream.on("resize", () => app.resize({ width: stream.columns, height: stream.rows }));
   const surface = createSurface(app, { palette, setCursor: (cell) => stream.setCursor(cell) });
   const onSuspend = (given: SuspendTerminal): void => {
     suspend = given;
@@ -152,10 +155,6 @@ function bellOf(output: NodeJS.WritableStream, clock: Clock): () => void {
   };
 }
 
-function written(lines: readonly Line[], palette: Palette): string {
-  return lines.map((line) => `${paint(line, palette)}\n`).join("");
-}
-
 async function lent<T>(suspend: SuspendTerminal, work: () => Promise<T>): Promise<T> {
   const suspension = await suspend();
   try {
@@ -163,17 +162,4 @@ async function lent<T>(suspend: SuspendTerminal, work: () => Promise<T>): Promis
   } finally {
     await suspension.resume();
   }
-}
-
-/** NO_COLOR counts when it is set to anything; Ink does not look at it. */
-function hasColour({ NO_COLOR, FORCE_COLOR, TERM }: CommandContext["env"]): boolean {
-  if (NO_COLOR !== undefined && NO_COLOR !== "") return false;
-  return FORCE_COLOR !== "0" && TERM !== "dumb";
-}
-
-function ownVersion(): string {
-  const { version }: { readonly version: string } = JSON.parse(
-    readFileSync(new URL("../../../package.json", import.meta.url), "utf8"),
-  );
-  return version;
 }

@@ -4,7 +4,7 @@ import type { Key } from "../keys.ts";
 import { spanOf } from "../text/clean.ts";
 import { type Palette, paint } from "../text/paint.ts";
 import { cut } from "../text/width.ts";
-import type { Frame, FrameSize } from "./frame.ts";
+import type { Frame } from "./frame.ts";
 import { Draughtsman, type Drawing } from "./parts.ts";
 
 /** What the screen draws, as text that is ready to be written, and where keys go. */
@@ -12,7 +12,6 @@ export interface Surface {
   subscribe(listener: () => void): () => void;
   /** The same array until something changes. */
   rows(): readonly string[];
-  resize(size: FrameSize): void;
   key(key: Key): void;
 }
 
@@ -57,7 +56,6 @@ export function createSurface(app: App, { palette, setCursor }: SurfaceOptions):
       return () => listeners.delete(listener);
     },
     rows: () => rows,
-    resize: (size) => app.resize(size),
     key: (key) => {
       try {
         app.key(key);
