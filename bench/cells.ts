@@ -190,6 +190,37 @@ export const cells: readonly Cell[] = [
     },
   },
   {
+    name: "verify",
+    about: "the chain of ten thousand records, in a journal and in an export",
+    workloads: ["bare-hashes", "verify-journal", "verify-export"],
+    rounds: 7,
+    judge: (rounds) => {
+      const inAll = (name: string): number => median((rounds.get(name) ?? []).map(({ cpuMs }) => cpuMs));
+      return [
+        ...overBare(rounds, "bare-hashes", "verify-journal", "record", 3),
+        { what: "a journal of ten thousand", value: inAll("verify-journal"), unit: "ms" },
+        { what: "an export of ten thousand", value: inAll("verify-export"), unit: "ms" },
+        { what: "an export / bare hashes", value: inAll("verify-export") / inAll("bare-hashes"), unit: "x", atMost: 8 },
+      ];
+    },
+  },
+  {
+    name: "list",
+    about: "the thirty newest runs of a store with a thousand and of one with a hundred thousand",
+    workloads: ["list-of-1000", "list-of-100000"],
+    rounds: 5,
+    judge: (rounds) => {
+      const [few = Number.NaN, many = Number.NaN] = ["list-of-1000", "list-of-100000"].map((name) =>
+        medianCost(rounds, name),
+      );
+      return [
+        { what: "of a thousand", value: few, unit: "µs/list" },
+        { what: "of a hundred thousand", value: many, unit: "µs/list" },
+        { what: "of a hundred thousand / of a thousand", value: many / few, unit: "x", atMost: 2 },
+      ];
+    },
+  },
+  {
     name: "start",
     about: "processes that start and end, in CPU time",
     workloads: ["version", "headless"],

@@ -4,6 +4,7 @@ import { bareFanOut, fanOutOfThousand, fanOutOnVirtualClock } from "./fan-out.ts
 import { heapOfFinishedRuns } from "./heap.ts";
 
 import { heapOfRunsInFlight } from "./in-flight.ts";
+import { listOf } from "./list.ts";
 import { listenersLeft, longRun } from "./long-run.ts";
 import { resumeOfSteps } from "./resume.ts";
 import { bytesOnDisk, rawCommits, sqliteStages } from "./sqlite.ts";
@@ -11,6 +12,7 @@ import { bare, memoryPipelines, memoryStages } from "./stages.ts";
 import { headlessStart, versionStart } from "./start.ts";
 import { firstPaint, streamingApp } from "./terminal.ts";
 import { bareTransitions, tableTransitions } from "./transition.ts";
+import { bareHashes, verifiedExport, verifiedJournal } from "./verify.ts";
 
 /** What a child process can be asked to do, by name. */
 export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promise<Workload>> = new Map([
@@ -34,6 +36,11 @@ export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promis
   ["transitions", tableTransitions],
   ["bytes-on-disk", bytesOnDisk],
   ["resume", resumeOfSteps],
+  ["bare-hashes", bareHashes],
+  ["verify-journal", verifiedJournal],
+  ["verify-export", verifiedExport],
+  ["list-of-1000", listOf(1_000)],
+  ["list-of-100000", listOf(100_000)],
   ["version", versionStart],
   ["headless", headlessStart],
   ["streaming-app", streamingApp],
