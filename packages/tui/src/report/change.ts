@@ -93,7 +93,8 @@ interface Row {
   readonly kind: Run["kind"] | "gap";
   readonly old?: number;
   readonly now?: number;
-  readonly segments: readonly Segment[];
+  /** Made only for a row that is shown. */
+  readonly segments: () => readonly Segment[];
 }
 
 function* rowsOf(runs: readonly Run[], old: readonly string[], now: readonly string[]): Generator<Row> {
@@ -107,17 +108,19 @@ function* rowsOf(runs: readonly Run[], old: readonly string[], now: readonly str
     const hidden = lines - head - (index < runs.length - 1 ? CONTEXT : 0);
     for (let at = 0; at < lines; at += 1) {
       if (kind === "same" && hidden > 1 && at === head) {
-        yield { kind: "gap", segments: [{ text: `${count(hidden, "line")} the same`, changed: false }] };
+        yield { kind: "gap", segments: () => [{ text: `${count(hidden, "line")} the same`, changed: false }] };
         at += hidden - 1;
         continue;
       }
-      const marked = kind === "removed" ? marks?.old(at) : kind === "added" ? marks?.now(at) : undefined;
-      const line = kind === "added" ? now[newAt + at] : old[oldAt + at];
+      const found = marks;
+      const text = (kind === "added" ? now[newAt + at] : old[oldAt + at]) ?? "";
+      const marked = (): readonly Segment[] | undefined =>
+        kind === "removed" ? found?.old(at) : kind === "added" ? found?.now(at) : undefined;
       yield {
         kind,
         ...(kind === "added" ? {} : { old: oldAt + at + 1 }),
         ...(kind === "removed" ? {} : { now: newAt + at + 1 }),
-        segments: marked ?? [{ text: line ?? "", changed: false }],
+        segments: () => marked() ?? [{ text, changed: false }],
       };
     }
   }
@@ -126,7 +129,7 @@ function* rowsOf(runs: readonly Run[], old: readonly string[], now: readonly str
 const SIGNS = { same: " ", removed: "−", added: "+" } as const;
 
 function rowMarkup({ kind, old, now, segments }: Row, offset: number): Markup {
-  const line = segmentsMarkup(segments, kind);
+  const line = segmentsMarkup(segments(), kind);
   if (kind === "gap") return html`<tr class="gap"><td colspan="4">⋯ ${line}</td></tr>`;
   const number = (at: number | undefined): Markup => html`<td class="n">${at === undefined ? "" : at + offset}</td>`;
   return html`<tr class="${kind}">${number(old)}${number(now)}<td class="sign">${SIGNS[kind]}</td><td class="line">${line}</td></tr>`;

@@ -1,10 +1,10 @@
 import { argsSummary } from "@sluice/core";
 import { executionKey } from "../app/runs/execution-book.ts";
-import type { RunView } from "../app/runs/run-view.ts";
+import type { CallView, RunView } from "../app/runs/run-view.ts";
 import { count, milliseconds, moment } from "../words.ts";
 import { type Decision, decisionsIn } from "./decisions.ts";
 import type { ReportFacts } from "./facts.ts";
-import { exact, html, type Markup, NOTHING } from "./markup.ts";
+import { exact, html, linkTo, type Markup, NOTHING } from "./markup.ts";
 import { table } from "./tables.ts";
 import { shortText } from "./texts.ts";
 
@@ -31,8 +31,9 @@ export function decisionsMarkup(
   const counts = [...passed].map(([by, times]) => `${count(times, "call")} by ${by}`);
   const said = counts.length === 0 ? "No call was approved." : `Approved: ${counts.join(", ")}.`;
   if (decisions.length === 0) return html`<p>${said} Nothing was put to people, nothing was refused.</p>`;
-  const summaries = summariesOf(view);
-  const rows = decisions.slice(0, MOST_ROWS).map((decision) => rowOf(withSummary(decision, summaries), anchors));
+  const shown = decisions.slice(0, MOST_ROWS);
+  const calls = callsOf(shown, view);
+  const rows = shown.map((decision) => rowOf(withSummary(decision, calls), anchors));
   return html`<p>${said} What needed a person or was refused:</p>${table(
     {
       caption: "Grants, denials and questions",
@@ -43,22 +44,32 @@ export function decisionsMarkup(
   )}`;
 }
 
-/** The calls of a run in one line each, of their arguments without secrets. */
-function summariesOf({ executions }: RunView): ReadonlyMap<string, string> {
-  const summaries = new Map<string, string>();
-  for (const { key, items } of executions)
-    for (const item of items)
-      if (item.kind === "call" && item.input !== undefined)
-        summaries.set(JSON.stringify([key, item.attempt, item.callId]), argsSummary(item.tool, item.input));
-  return summaries;
+/** The calls that were decided upon, by their execution, attempt and id. */
+function callsOf(decisions: readonly Decision[], { executions }: RunView): ReadonlyMap<string, CallView> {
+  const wanted = new Set(decisions.filter(({ kind }) => kind === "call").map(callKey));
+  const calls = new Map<string, CallView>();
+  for (const { runId, executionId, items } of executions)
+    for (const item of items) {
+      if (item.kind !== "call") continue;
+      const key = callKey({ runId, executionId, attempt: item.attempt, callId: item.callId });
+      if (wanted.has(key)) calls.set(key, item);
+    }
+  return calls;
+}
+
+function callKey({
+  runId,
+  executionId,
+  attempt,
+  callId,
+}: Pick<Decision, "runId" | "executionId" | "attempt" | "callId">): string {
+  return JSON.stringify([executionKey(runId, executionId), attempt, callId]);
 }
 
 /** A summary that an event holds was made of all of the arguments: what stands under the name of a secret is still in it. */
-function withSummary(decision: Decision, summaries: ReadonlyMap<string, string>): Decision {
-  const { kind, runId, executionId, attempt, callId, what } = decision;
-  if (kind === "question") return decision;
-  const known = summaries.get(JSON.stringify([executionKey(runId, executionId), attempt, callId]));
-  return { ...decision, what: known ?? what };
+function withSummary(decision: Decision, calls: ReadonlyMap<string, CallView>): Decision {
+  const call = decision.kind === "call" ? calls.get(callKey(decision)) : undefined;
+  return call?.input === undefined ? decision : { ...decision, what: argsSummary(call.tool, call.input) };
 }
 
 function rowOf(decision: Decision, anchors: ReadonlyMap<string, string>): readonly Markup[] {
@@ -70,12 +81,12 @@ function rowOf(decision: Decision, anchors: ReadonlyMap<string, string>): readon
     askedAt === undefined || at === undefined
       ? NOTHING
       : html` <span class="faint">after ${milliseconds(at - askedAt)}</span>`;
-  const anchor = anchors.get(executionKey(runId, executionId)) ?? "";
+  const anchor = anchors.get(executionKey(runId, executionId));
   const unused =
     outcome === "approved" && kind === "call" && !used ? html` <span class="notice">not used</span>` : NOTHING;
   return [
     html`${moment(when)}${waited}`,
-    html`<a href="#${anchor}">${exact(executionId)}</a> <span class="faint">${attempt > 1 ? `attempt ${attempt} ` : ""}${callId}</span>`,
+    html`${linkTo(anchor, exact(executionId))} <span class="faint">${attempt > 1 ? `attempt ${attempt} ` : ""}${callId}</span>`,
     html`<code>${shortText(what, LONGEST)}</code>${because === "" ? NOTHING : html`<br><span class="faint">${shortText(because, LONGEST)}</span>`}`,
     html`<span class="${tone}">${sign} ${word}</span>${unused}`,
     exact(by),

@@ -1,5 +1,6 @@
 import type { Hop, RunView } from "../app/runs/run-view.ts";
 import { type Station, type Stop, stationsOf } from "../app/runs/stations.ts";
+import { headOf } from "../app/text/clean.ts";
 
 /** Where a run ended: what its last route chose. */
 export type Ending = "done" | "fail" | "cancel";
@@ -27,6 +28,7 @@ export interface GraphPlan {
 const MOST_BESIDE = 4;
 /** States beyond which nobody reads a picture. */
 const MOST_STATES = 80;
+const LONGEST_NAME = 100;
 
 /** The pipeline with the path a run took, in the order its states were declared, the first one first. */
 export function planOf(view: RunView): GraphPlan {
@@ -56,10 +58,11 @@ export function planOf(view: RunView): GraphPlan {
 export function pathWords(path: RunView["path"], rootId: string): readonly string[] {
   return path
     .filter(({ runId }) => runId === rootId)
-    .map(({ from, choice, to, join }) => {
-      if (choice === "to") return `${from} → ${to.join(", ")}`;
-      if (choice === "fanOut") return `${from} → ${to.join(" ∥ ")} side by side, then ${join ?? "?"}`;
-      return `${from} → ${ENDS[choice]}`;
+    .map(({ from, choice, to, join = "?" }) => {
+      const names = to.slice(0, MOST_STATES).map(short);
+      if (choice === "to") return `${short(from)} → ${names.join(", ")}`;
+      if (choice === "fanOut") return `${short(from)} → ${names.join(" ∥ ")} side by side, then ${short(join)}`;
+      return `${short(from)} → ${ENDS[choice]}`;
     });
 }
 
@@ -68,6 +71,10 @@ export const ENDS: Readonly<Record<Ending, string>> = {
   fail: "the run fails",
   cancel: "the run is cancelled",
 };
+
+function short(name: string): string {
+  return headOf(name, LONGEST_NAME);
+}
 
 /** No state's id can begin so. */
 function endId(ending: Ending): string {

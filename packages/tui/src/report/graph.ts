@@ -1,6 +1,7 @@
 import { isUnfinished } from "../app/runs/marks.ts";
 import type { RunView } from "../app/runs/run-view.ts";
-import { cut, widthOf } from "../app/text/width.ts";
+import { headOf } from "../app/text/clean.ts";
+import { cut } from "../app/text/width.ts";
 import { count } from "../words.ts";
 import { type Box, type Line, layoutOf } from "./graph-layout.ts";
 import { ENDS, type Ending, pathWords, planOf } from "./graph-plan.ts";
@@ -99,8 +100,7 @@ function endMarkup({ x, y, width, height }: Box, ending: Ending): Markup {
 }
 
 function shortName(name: string): string {
-  if (widthOf(name) <= NAME_COLUMNS) return name;
-  return cut([{ text: name }], NAME_COLUMNS)
+  return cut([{ text: headOf(name, NAME_COLUMNS * 4) }], NAME_COLUMNS)
     .map(({ text }) => text)
     .join("");
 }

@@ -34,12 +34,20 @@ export function joined(parts: readonly Markup[], between: Markup = NOTHING): Mar
 
 /** One line of text as it will be acted on, with everything unseen marked: what could be typed as well is told from the real one. */
 export function exact(text: string): Markup {
-  if (PLAIN.test(text)) return html`${text}`;
-  return joined(
-    revealed(text).map((span) =>
-      span.style === "unseen" ? html`<i class="unseen">${span.text}</i>` : html`${span.text}`,
-    ),
+  if (text.length <= LONGEST && PLAIN.test(text)) return made(escaped(text));
+  const spans = revealed(text, "plain", LONGEST).map(({ text: shown, style }) =>
+    style === "unseen" ? `<i class="unseen">${escaped(shown)}</i>` : escaped(shown),
   );
+  return made(spans.join(""));
+}
+
+/** UTF-16 units of a line, and of a text that is put in by itself, such as a name: nothing makes a page large by itself. */
+const LONGEST = 4_000;
+const LONGEST_NAME = 1_000;
+
+/** A way to a place in the page, where it is there. */
+export function linkTo(anchor: string | undefined, shown: Markup): Markup {
+  return anchor === undefined ? shown : html`<a href="#${anchor}">${shown}</a>`;
 }
 
 /** The HTML itself. */
@@ -73,10 +81,14 @@ function markupOf(part: Part): string {
   if (part === undefined) return "";
   if (typeof part === "number") return String(part);
   if (typeof part !== "string") return isMarkup(part) ? part[MADE] : part.map(textOf).join("");
-  const shown = PLAIN.test(part)
-    ? part
-    : revealed(part)
-        .map(({ text }) => text)
-        .join("");
-  return shown.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
+  if (part.length <= LONGEST_NAME && PLAIN.test(part)) return escaped(part);
+  return escaped(
+    revealed(part, "plain", LONGEST_NAME)
+      .map(({ text }) => text)
+      .join(""),
+  );
+}
+
+function escaped(text: string): string {
+  return text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
 }

@@ -8,7 +8,7 @@ import { html, type Markup, textOf } from "./markup.ts";
 import { routesMarkup } from "./routes.ts";
 import { timesOf } from "./spans.ts";
 import { capsMarkup, spendingMarkup } from "./spending-tables.ts";
-import { stagesMarkup } from "./stages.ts";
+import { shownStages, stagesMarkup } from "./stages.ts";
 import { STYLE } from "./style.ts";
 import { timelineMarkup } from "./timeline.ts";
 
@@ -19,8 +19,9 @@ import { timelineMarkup } from "./timeline.ts";
 export function reportPage(facts: ReportFacts): string {
   const { view, events, chain, madeAt, version } = facts;
   const times = timesOf(events, view.endedAt ?? view.startedAt);
-  const byKey = new Map(view.executions.map(({ key }, at) => [key, `s${at + 1}`]));
-  const byState = new Map(view.executions.map(({ stateId, key }) => [stateId, byKey.get(key) ?? ""]));
+  const shown = shownStages(view.executions);
+  const byKey = new Map(shown.map(({ key }, at) => [key, `s${at + 1}`]));
+  const byState = new Map(shown.map(({ stateId, key }) => [stateId, byKey.get(key) ?? ""]));
   const sections: readonly (readonly [id: string, title: string, body: Markup])[] = [
     ["result", view.error === undefined ? "Result" : "Error", resultMarkup(view)],
     ["path", "Path", graphMarkup(view, byState)],

@@ -3,7 +3,7 @@ import { executionKey } from "../app/runs/execution-book.ts";
 import { decisionIn } from "../audit-trail.ts";
 import { textAt } from "../fields.ts";
 import { moment } from "../words.ts";
-import { exact, html, type Markup } from "./markup.ts";
+import { exact, html, linkTo, type Markup } from "./markup.ts";
 import { table } from "./tables.ts";
 import { shortText } from "./texts.ts";
 
@@ -23,7 +23,7 @@ export function routesMarkup(events: readonly SluiceEvent[], anchors: ReadonlyMa
     const from = exact(executionId || textAt(data, "from"));
     return [
       html`${moment(at)}`,
-      anchor === undefined ? from : html`<a href="#${anchor}">${from}</a>`,
+      linkTo(anchor, from),
       event.type === "route.rejected" ? html`<span class="bad">✖ rejected</span>` : exact(leadsTo(data)),
       exact(by),
       shortText(why, LONGEST),

@@ -2,7 +2,7 @@ import { addUsage, type Usage } from "@sluice/core";
 import { moneyOf } from "../app/runs/marks.ts";
 import type { ExecutionView, RunView } from "../app/runs/run-view.ts";
 import { count, milliseconds } from "../words.ts";
-import { exact, html, type Markup, NOTHING } from "./markup.ts";
+import { exact, html, linkTo, type Markup, NOTHING } from "./markup.ts";
 import { statusMark } from "./status.ts";
 import { table } from "./tables.ts";
 import { shortText } from "./texts.ts";
@@ -36,7 +36,7 @@ function stageRow(execution: ExecutionView, end: number, anchors: ReadonlyMap<st
   const { key, executionId, status, attempt, turns, turnCap, usage, startedAt, endedAt } = execution;
   const { sign, word, tone } = statusMark(status);
   return [
-    html`<a href="#${anchors.get(key) ?? ""}">${exact(executionId)}</a>`,
+    linkTo(anchors.get(key), exact(executionId)),
     html`<span class="${tone}">${sign} ${word}</span>`,
     html`${attempt}`,
     html`${turns}${turnCap === undefined ? "" : ` (cap ${turnCap})`}`,

@@ -16,13 +16,16 @@ const LAST_STAGES = 60;
 const MOST_OPEN = 12;
 const LONGEST_FAULT = 2_000;
 
+/** The executions that have a section: of very many the first and the last. */
+export function shownStages(executions: readonly ExecutionView[]): readonly ExecutionView[] {
+  if (executions.length <= MOST_STAGES) return executions;
+  return [...executions.slice(0, MOST_STAGES - LAST_STAGES), ...executions.slice(-LAST_STAGES)];
+}
+
 /** Every execution of a state with its transcript. What one leaves of its share others may take. */
 export function stagesMarkup({ executions }: RunView, times: Times, anchors: ReadonlyMap<string, string>): Markup {
   if (executions.length === 0) return html`<p>No stage was entered.</p>`;
-  const isLong = executions.length > MOST_STAGES;
-  const shown = isLong
-    ? [...executions.slice(0, MOST_STAGES - LAST_STAGES), ...executions.slice(-LAST_STAGES)]
-    : executions;
+  const shown = shownStages(executions);
   let room = MOST_TEXT;
   const sections = shown.map((execution, at) => {
     const share = Math.max(LEAST_TEXT, Math.floor(room / (shown.length - at)));
@@ -31,7 +34,7 @@ export function stagesMarkup({ executions }: RunView, times: Times, anchors: Rea
     room = Math.max(0, room - section.length);
     return section;
   });
-  if (!isLong) return html`${sections}`;
+  if (shown.length === executions.length) return html`${sections}`;
   const note = html`<p>${cutNote(`${count(executions.length - shown.length, "stage")}, to keep the page small: the record has them`)}</p>\n`;
   return html`${sections.slice(0, -LAST_STAGES)}${note}${sections.slice(-LAST_STAGES)}`;
 }

@@ -7,13 +7,14 @@ const ESC = "\u001b";
 const COLOUR = `${ESC}\\[[\\d;:]{0,64}m`;
 const COLOURS = new RegExp(COLOUR, "g");
 const EMOJI = /(\p{RGI_Emoji})/v;
-const ASCII = /^[\n\x20-\x7e]*$/;
-/** UTF-16 units of one line that are laid out. */
+/** UTF-16 units of one line. */
 const LONGEST_LINE = 4_000;
 /** Lines of one text: the first and the last of a longer one. */
 const MOST_LINES = 400;
 const HEAD_LINES = 280;
 const TAIL_LINES = 119;
+/** UTF-16 units whose lines are counted. */
+const MOST_COUNTED = 1_000_000;
 
 /** Lines of text that somebody decided upon or that ran: everything unseen is marked. */
 export function exactLines(text: string): Markup {
@@ -55,11 +56,6 @@ function printedLine(line: string): Markup {
 }
 
 function linesOf(text: string, line: (text: string) => Markup): Markup {
-  if (ASCII.test(text))
-    return joined(
-      text.split("\n").map((one) => html`${one}`),
-      BREAK,
-    );
   const lines = text.split("\n").map((one) => {
     const shown = headOf(one, LONGEST_LINE);
     const left = one.length - shown.length;
@@ -84,7 +80,8 @@ function cutMiddle(
     .slice(-TAIL_LINES)
     .join("\n");
   const middle = text.slice(head.length, text.length - tail.length);
-  const lines = lineEnds(middle);
+  // To count the lines of what nobody is shown costs as much as to show it.
+  const lines = middle.length > MOST_COUNTED ? 0 : lineEnds(middle);
   return { head, tail, left: lines > 1 ? count(lines - 1, "line") : count(middle.length, "character") };
 }
 

@@ -1,6 +1,6 @@
 import type { ExecutionView, RunView } from "../app/runs/run-view.ts";
 import { count, milliseconds } from "../words.ts";
-import { exact, html, type Markup, NOTHING } from "./markup.ts";
+import { exact, html, linkTo, type Markup, NOTHING } from "./markup.ts";
 import type { Span, Times } from "./spans.ts";
 import { statusMark } from "./status.ts";
 import { cutNote } from "./texts.ts";
@@ -38,7 +38,7 @@ interface Lane {
   readonly anchor: string | undefined;
 }
 
-function laneMarkup(execution: ExecutionView, { spans, scale, end, anchor = "" }: Lane): Markup {
+function laneMarkup(execution: ExecutionView, { spans, scale, end, anchor }: Lane): Markup {
   const { executionId, startedAt, endedAt, fork, status } = execution;
   const { sign, word, tone } = statusMark(status);
   const to = endedAt ?? end;
@@ -51,7 +51,7 @@ function laneMarkup(execution: ExecutionView, { spans, scale, end, anchor = "" }
     return ms === 0 ? [] : [`${SUM_WORDS[kind]} ${milliseconds(ms)}`];
   });
   const told = `${word}, from ${milliseconds(startedAt - scale.moment(0))} on, ${milliseconds(to - startedAt)}${sums.length === 0 ? "" : `: ${sums.join(", ")}`}`;
-  return html`<div class="lane${beside}"><div class="who"><a href="#${anchor}"><span class="${tone}">${sign}</span> ${exact(executionId)}</a> <span class="faint">${fork === undefined ? "" : "side by side · "}${milliseconds(to - startedAt)}</span></div>
+  return html`<div class="lane${beside}"><div class="who">${linkTo(anchor, html`<span class="${tone}">${sign}</span> ${exact(executionId)}`)} <span class="faint">${fork === undefined ? "" : "side by side · "}${milliseconds(to - startedAt)}</span></div>
 <svg viewBox="0 0 ${WIDTH} 28" preserveAspectRatio="none" role="img" aria-label="${executionId}: ${told}"><title>${executionId}: ${told}</title>
 <path class="grid" d="M250 0V28M500 0V28M750 0V28"/>${bar("stage", x1, x2, 1, 26, `${executionId}: ${told}`)}${barsOf(spans, scale, x1)}${scale.cut.map((one) => bar("gap", scale.at(one.from), scale.at(one.to), 0, 28, `${milliseconds(one.to - one.from)} without work, drawn shorter`))}</svg></div>
 `;

@@ -1,0 +1,228 @@
+import { type Json, type SluiceEvent, visible } from "@sluice/core";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { GrowingList } from "../../packages/tui/src/app/runs/grown.ts";
+import type { CallView, RunView, TranscriptItem } from "../../packages/tui/src/app/runs/run-view.ts";
+import { hugeTexts, nastyText } from "../support/nasty-text.ts";
+import { elementsIn, sectionIn, textIn } from "../support/page-parts.ts";
+import { execution, runView } from "../support/random-views.ts";
+import { pageOf, soundPage } from "../support/report-kit.ts";
+
+/** What somebody would write who wants the page to be theirs. */
+const attacks = [
+  "</script><script>alert(1)</script>",
+  "<img src=x onerror=alert(1)>",
+  "</style><style>body{display:none}</style>",
+  '"><svg onload=alert(1)>',
+  "' autofocus onfocus='alert(1)",
+  "[click](javascript:alert(1))",
+  "[click](https://evil.example/?q=1)",
+  "![x](https://evil.example/x.png)",
+  "<https://evil.example/>",
+  "https://evil.example/",
+  "<!-- ",
+  "-->",
+  "<![CDATA[",
+  "&lt;script&gt;&#60;b&#x3e;&amp;lt;",
+  "</details></section></main>",
+  "<meta http-equiv=refresh content='0;url=https://evil.example/'>",
+  "<base href=https://evil.example/>",
+  "```html\n<script>\n```",
+  "| a | <b> |\n| - | - |\n| <i> | </td> |",
+  "> - 1. <x>",
+  "\u202egnp.exe\u202c",
+  "url(https://evil.example/)",
+  "javascript:alert(1)",
+  "$" + "{alert(1)}",
+  "\u0000<\u0000script>",
+];
+const hostile: fc.Arbitrary<string> = fc
+  .array(fc.oneof(fc.constantFrom(...attacks), nastyText(12)), { minLength: 1, maxLength: 4 })
+  .map((parts) => parts.join(""));
+
+function listOf<T>(items: readonly T[]) {
+  const list = new GrowingList<T>();
+  for (const item of items) list.push(item);
+  return list.view();
+}
+
+function call(text: string, more: Partial<CallView> = {}): CallView {
+  return {
+    kind: "call",
+    attempt: 1,
+    turn: 1,
+    callId: text,
+    tool: text,
+    input: { [text]: text },
+    state: "ok",
+    output: text,
+    ...more,
+  };
+}
+
+/** A run in which everything somebody else wrote is this text. */
+function viewWith(text: string): RunView {
+  const place = { runId: "r1", executionId: "plan#1", attempt: 1, turn: 1 };
+  const items: readonly TranscriptItem[] = [
+    { kind: "text", text, ...place },
+    { kind: "reasoning", text, ...place },
+    { kind: "message", by: text, text, ...place },
+    { kind: "boundary", rank: "attempt", text, tone: "plain" },
+    { kind: "boundary", rank: "note", text, tone: "bad" },
+    call(text),
+    call(text, { state: "refused", why: text, output: { code: text, message: text } }),
+    call(text, { tool: "Bash", input: { command: text, [`${text}x`]: [text] }, output: { output: text, exitCode: 1 } }),
+    call(text, { tool: "Edit", input: { file_path: text, old_string: text, new_string: `${text}!` } }),
+    call(text, { tool: "Write", input: { file_path: text, content: text } }),
+    call(text, { tool: "Read", input: { file_path: text }, facts: { exitCode: text } }),
+  ];
+  const own = execution(text, {
+    items: listOf(items),
+    fault: text,
+    tools: [text],
+    status: "failed",
+    fork: { runId: "r1", fork: "fan-1", join: text },
+  });
+  return runView({
+    pipeline: text,
+    task: text,
+    mode: text,
+    cwd: text,
+    models: [text],
+    states: [{ id: text, kind: text, targets: [text, "x"] }],
+    executions: [own],
+    path: [{ runId: "r1", from: text, choice: "to", to: [text] }],
+    forks: [{ runId: "r1", fork: "fan-1", siblings: [text, "y"], join: text, joined: true }],
+    caps: [{ limit: text, message: text, reached: true }],
+    requests: [{ runId: "r1", requestId: text, kind: "askUser", digest: text, body: { question: text }, openedAt: 0 }],
+    output: { [text]: text },
+    status: "completed",
+  });
+}
+
+function eventsWith(text: string): readonly SluiceEvent[] {
+  const event = (type: SluiceEvent["type"], at: number, data: { readonly [key: string]: Json }): SluiceEvent => ({
+    id: `r1/${at}/0`,
+    runId: "r1",
+    executionId: `${text}#1`,
+    attempt: 1,
+    at,
+    type,
+    data,
+  });
+  return [
+    event("run.started", 0, { input: { task: text, more: text } }),
+    event("turn.started", 1, { turn: 1, try: 1, model: text }),
+    event("call.decided", 2, {
+      callId: text,
+      tool: text,
+      args: text,
+      argsDigest: text,
+      verdict: "refused",
+      cause: text,
+      result: { reason: text },
+    }),
+    event("grant.requested", 3, {
+      requestId: text,
+      digest: text,
+      body: { tool: text, argsSummary: text, why: text, proposalId: text },
+    }),
+    event("grant.answered", 4, { requestId: text, callId: text, answer: "deny", by: text, reason: text }),
+    event("request.opened", 5, { requestId: `${text}?`, kind: "askUser", digest: text, body: { question: text } }),
+    event("route.decided", 6, { from: text, choice: "to", to: text, reason: text, why: { by: text } }),
+    event("route.rejected", 7, { from: text, reason: text }),
+    event("call.finished", 8, { callId: text, tool: text, outcome: text, ms: 3 }),
+  ];
+}
+
+test("whatever models, tools and people wrote, the page has only its own elements, and nothing unseen is in it", () => {
+  fc.assert(
+    fc.property(hostile, (text) => {
+      const page = pageOf(viewWith(text), eventsWith(text), { faults: [{ runId: text, fault: text }], verify: text });
+      soundPage(page);
+      expect(page.isWellFormed()).toBe(true);
+      const shown = page.replaceAll("\t", "");
+      expect(visible(shown) === shown).toBe(true);
+    }),
+    { numRuns: 150 },
+  );
+});
+
+test.each(attacks)("%j is read as it was written", (text) => {
+  const root = soundPage(pageOf(viewWith(text), eventsWith(text)));
+  const written = visible(text) === text && !text.includes("\n") ? text : "";
+  for (const id of ["stages", "result", "decisions", "limits", "routes"])
+    expect(textIn(sectionIn(root, id))).toContain(written);
+});
+
+test("hidden characters are told from the same letters typed", () => {
+  const root = soundPage(pageOf(viewWith("a\u202eb"), eventsWith("a·U+202Eb")));
+  const marked = elementsIn(root).filter(({ attributes }) => attributes.get("class") === "unseen");
+  expect(marked.length).toBeGreaterThan(10);
+  expect(new Set(marked.map(textIn))).toEqual(new Set(["·U+202E"]));
+  expect(textIn(sectionIn(root, "decisions"))).toContain("a·U+202Eb");
+  expect(
+    elementsIn(sectionIn(root, "decisions")).filter(({ attributes }) => attributes.get("class") === "unseen"),
+  ).toEqual([]);
+});
+
+test("colours of what a command printed are dropped, an emoji stays whole", () => {
+  const printed = "\u001b[31mred\u001b[0m 👩‍👩‍👧 ❤️ \u001b[2J";
+  const view = runView({
+    executions: [
+      execution("a", { items: listOf([call("x", { tool: "Bash", input: { command: "c" }, output: printed })]) }),
+    ],
+  });
+  const text = textIn(sectionIn(soundPage(pageOf(view)), "stages"));
+  expect(text).toContain("red 👩‍👩‍👧 ❤️ ·U+001B[2J");
+});
+
+test.each(hugeTexts)(
+  "a million and more of %s in each place make a page of at most 2 MB that says what it left out",
+  (name, whole) => {
+    const text = name === "words" ? whole : whole.slice(0, 1_500_000);
+    const page = pageOf(viewWith(text), eventsWith(text));
+    soundPage(page);
+    expect(page.length).toBeLessThan(2_000_000);
+    expect(page).toContain("left out");
+  },
+);
+
+test("a run of 6,000 turns makes a page of a few MB, with the beginning and the end of it", () => {
+  const items = Array.from({ length: 6_000 }, (_, at): readonly TranscriptItem[] => {
+    const turn = at + 1;
+    const place = { runId: "r1", executionId: "work#1", attempt: 1, turn };
+    return [
+      { kind: "text", text: `This is turn ${turn}.`, ...place },
+      call(`t${turn}.c0`, { tool: "Read", turn, input: { file_path: "a.ts" }, output: "line\n".repeat(300) }),
+    ];
+  }).flat();
+  const view = runView({
+    status: "completed",
+    executions: [execution("work", { turns: 6_000, items: listOf(items) })],
+  });
+  const page = pageOf(view);
+  expect(page.length).toBeLessThan(5_000_000);
+  const text = textIn(sectionIn(soundPage(page), "stages"));
+  expect(text).toContain("This is turn 1.");
+  expect(text).toContain("This is turn 6000.");
+  expect(text).toMatch(/… [\d,]+ turns, [\d,]+ calls, [\d,]+ other entries of this stage, to keep the page small/);
+});
+
+test("a run of 2,000 stages makes a page of a few MB that counts those it left out", () => {
+  const executions = Array.from({ length: 2_000 }, (_, at) =>
+    execution("work", {
+      visit: at + 1,
+      startedAt: at,
+      endedAt: at + 1,
+      items: listOf([call("c", { output: "x".repeat(50_000) })]),
+    }),
+  );
+  const page = pageOf(runView({ status: "completed", executions, endedAt: 2_000 }));
+  expect(page.length).toBeLessThan(5_000_000);
+  const root = soundPage(page);
+  expect(textIn(sectionIn(root, "stages"))).toContain(
+    "… 1,700 stages, to keep the page small: the record has them left out …",
+  );
+  expect(textIn(sectionIn(root, "stages"))).toContain("work#2000");
+});
