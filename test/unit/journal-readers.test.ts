@@ -1,14 +1,16 @@
+import { getEventListeners } from "node:events";
 import {
   createHost,
   createJournalMemory,
   type EventDraft,
   isSluiceError,
+  type JournalStore,
   type RunHost,
   type StepRunner,
 } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { handClock } from "../support/hand-clock.ts";
-import { completed, endOf, eventsOf, start, turns, waiting } from "../support/journal.ts";
+import { changed, completed, endOf, eventsOf, start, turns, waiting } from "../support/journal.ts";
 
 const opens: EventDraft = {
   type: "request.opened",
@@ -115,4 +117,67 @@ describe("events after one that was seen", () => {
       await host.close();
     },
   );
+});
+
+describe("a follower of a tree that took long to look over", () => {
+  /** Every look takes 10 ms, after which it rests. */
+  async function following() {
+    const clock = handClock();
+    const store = createJournalMemory().connect();
+    const runs: JournalStore["runs"] = (rootId) => {
+      clock.turn(10);
+      return store.runs(rootId);
+    };
+    const host = createHost(changed(store, { runs }), { clock });
+    const task = await start(host, async (steps) => {
+      for (let n = 0; n < 9; n += 1) await steps.waitForSignal("go");
+      return completed();
+    });
+    const over = new AbortController();
+    const heard: string[] = [];
+    const follow = async (): Promise<void> => {
+      for await (const { id } of host.events("r1", { follow: true, children: true, signal: over.signal }))
+        heard.push(id);
+    };
+    const done = follow();
+    await turns();
+    const go = async (): Promise<void> => {
+      await host.signal("r1", { name: "go", payload: null, by: "me" });
+      await turns();
+    };
+    const listening = (): number => getEventListeners(over.signal, "abort").length;
+    return { clock, host, task, over, done, go, listening };
+  }
+
+  test("rests nine times as long before it looks again, and leaves nothing at the signal", async () => {
+    const { clock, task, over, done, go, listening } = await following();
+    const idle = listening();
+    const armed = clock.waiting();
+    await go();
+    expect([clock.waiting(), listening()]).toEqual([armed + 1, idle + 1]);
+    clock.turn(89);
+    await turns();
+    expect(clock.waiting()).toBe(armed + 1);
+    clock.turn(1);
+    await turns();
+    expect([clock.waiting(), listening()]).toEqual([armed, idle]);
+    over.abort();
+    await done;
+    await task.suspend("interrupted");
+  });
+
+  test("ends when it is told to, resting or about to, and leaves no timer", async () => {
+    const resting = await following();
+    const armed = resting.clock.waiting();
+    await resting.go();
+    resting.over.abort();
+    await resting.done;
+    expect(resting.clock.waiting()).toBe(armed);
+    await resting.task.suspend("interrupted");
+    const waitingOnly = await following();
+    waitingOnly.over.abort();
+    await waitingOnly.done;
+    expect(waitingOnly.listening()).toBe(0);
+    await waitingOnly.task.suspend("interrupted");
+  });
 });

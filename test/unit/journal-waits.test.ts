@@ -360,4 +360,21 @@ describe("a step's function", () => {
     );
     expect(await stateOf(Promise.resolve(done))).toBe("ownership_lost");
   });
+
+  test("that cancels its own run before it returns is told by its signal", async () => {
+    const { run, control } = atWork();
+    const done = callStep(
+      run,
+      ({ signal }) => {
+        control.cancel(cancelled);
+        return new Promise<string>((resolve) =>
+          signal.addEventListener("abort", () => resolve("told"), { once: true }),
+        );
+      },
+      0,
+      undefined,
+    );
+    expect(await stateOf(Promise.resolve(done))).toBe("done");
+    expect(await done).toEqual({ value: "told", events: [] });
+  });
 });
