@@ -13,17 +13,22 @@ async function idsIn(here: DeskHere): Promise<readonly unknown[]> {
 test("prune removes finished runs by count, says first what would go, and leaves nothing of them in the store", async () => {
   const here = deskHere();
   const word = "unmistakable-in-the-file";
-  const old = await forkedRun(here, `${word} ${"long ".repeat(60_000)}`);
+  const older = await forkedRun(here, "long ".repeat(60_000));
+  const old = await forkedRun(here, word);
   const recent = await forkedRun(here);
   const blobs = (): readonly string[] => readdirSync(join(here.store, "blobs"));
   expect(blobs().length).toBeGreaterThan(0);
 
   const dry = await here.sluice(["prune", "--keep", "1", "--dry-run", "--output-format", "json"]);
-  expect(printed(dry)).toMatchObject({ dryRun: true, runs: [{ runId: old, status: "completed", journals: 3 }] });
-  expect(await idsIn(here)).toEqual([recent, old]);
+  expect(printed(dry)).toMatchObject({
+    dryRun: true,
+    runs: [{ runId: older, status: "completed", journals: 3 }, { runId: old }],
+  });
+  expect(await idsIn(here)).toEqual([recent, old, older]);
+  expect(readFileSync(join(here.store, "journal.db")).includes(word)).toBe(true);
 
   const { code, stdout } = await here.sluice(["prune", "--keep", "1"]);
-  expect([code, stdout]).toEqual([0, expect.stringMatching(/1 run with \d+ records removed/)]);
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/2 runs with \d+ records removed/)]);
   expect(await idsIn(here)).toEqual([recent]);
   expect(blobs()).toEqual([]);
   for (const name of ["journal.db", "journal.db-wal"]) {

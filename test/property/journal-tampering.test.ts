@@ -186,6 +186,13 @@ describe("an export", () => {
       expect(verified(Buffer.concat([file, Buffer.from(more)])).faults).not.toEqual([]);
   });
 
+  test("tells of bytes that are no text, where they read as the sign that is there anyway", () => {
+    const at = file.indexOf("\ufffd");
+    const bytes = Buffer.concat([file.subarray(0, at), Buffer.from([0xff]), file.subarray(at + 3)]);
+    expect(bytes.toString()).toBe(file.toString());
+    expect(verified(bytes).faults).not.toEqual([]);
+  });
+
   test("that is no export is told to be none, whatever it is", () => {
     for (const text of [
       "",
