@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { isSluiceError } from "../base/errors.ts";
 import type { Json, JsonObject } from "../base/json.ts";
 import type { EventDraft, SluiceEvent } from "../journal/events.ts";
+import { exportLines } from "../journal/export.ts";
+import { readExport } from "../journal/read-export.ts";
 import type {
   ChildRun,
   EventQuery,
@@ -16,6 +18,7 @@ import type {
   StepRunner,
 } from "../journal/seam.ts";
 import { verifyJournal } from "../journal/verify.ts";
+import { verifyExport } from "../journal/verify-export.ts";
 import type { HandClock } from "./hand-clock.ts";
 import type { ConformanceHost } from "./harness.ts";
 
@@ -137,11 +140,14 @@ export async function eventsOf(host: RunHost, runId = "r1", query: EventQuery = 
   return events;
 }
 
-/** Every record is as it was written, and every row and parent agrees. */
+/** Every record is as it was written, every row and parent agrees, and so it is with an export. */
 export async function expectWhole(host: RunHost, runId = "r1"): Promise<void> {
   const journals = await host.journal(runId);
   assert.notEqual(journals.length, 0);
-  assert.deepEqual(verifyJournal(journals).faults, []);
+  const { faults, head } = verifyJournal(journals);
+  assert.deepEqual(faults, []);
+  const exported = Buffer.from([...exportLines(journals)].join(""));
+  assert.deepEqual(verifyExport(readExport(exported), head).faults, []);
 }
 
 /** Waits until a look at the host says so. */
