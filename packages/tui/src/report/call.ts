@@ -14,7 +14,7 @@ interface Mark {
   readonly tone: "good" | "bad" | "notice" | "faint";
 }
 
-export const CALL_MARKS: Readonly<Record<CallView["state"], Mark>> = {
+const CALL_MARKS: Readonly<Record<CallView["state"], Mark>> = {
   proposed: { sign: "○", word: "not decided", tone: "faint" },
   asking: { sign: "◆", word: "waits for an answer", tone: "notice" },
   running: { sign: "▶", word: "has not ended", tone: "notice" },

@@ -13,7 +13,7 @@ export interface ReportFacts {
   readonly version: string;
 }
 
-export interface ChainFacts {
+interface ChainFacts {
   /** Of all journals. */
   readonly records: number;
   readonly journals: number;

@@ -24,7 +24,7 @@ export interface GraphLayout {
   readonly lines: readonly Line[];
 }
 
-const BOX_WIDTH = 176;
+const BOX_WIDTH = 188;
 const BOX_HEIGHT = 56;
 const BESIDE = 20;
 const BELOW = 52;

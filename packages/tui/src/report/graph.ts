@@ -9,8 +9,9 @@ import { html, type Markup, NOTHING } from "./markup.ts";
 import { statusMark } from "./status.ts";
 import { cutNote } from "./texts.ts";
 
-/** Columns of a name in its box. */
+/** Columns of a name in its box, and of what is said below it. */
 const NAME_COLUMNS = 18;
+const FACT_COLUMNS = 27;
 /** Steps of the way that are told in words. */
 const MOST_STEPS = 200;
 
@@ -67,7 +68,7 @@ function boxMarkup(box: Box, anchors: ReadonlyMap<string, string>): Markup {
     ...(place.isFirst && visits < 2 ? ["first"] : []),
   ];
   const [x, first, second] = [box.x + 14, box.y + 24, box.y + 43];
-  const content = html`<title>${id}: ${facts.join(", ")}</title>${shape(box, status)}<text x="${x}" y="${first}" class="name">${sign} ${shortName(id)}</text><text x="${x}" y="${second}" class="fact">${facts.slice(0, 3).join(" · ")}</text>`;
+  const content = html`<title>${id}: ${facts.join(", ")}</title>${shape(box, status)}<text x="${x}" y="${first}" class="name">${sign} ${shortened(id, NAME_COLUMNS)}</text><text x="${x}" y="${second}" class="fact">${shortened(facts.join(" · "), FACT_COLUMNS)}</text>`;
   const anchor = anchors.get(id);
   return anchor === undefined
     ? html`<g class="box ${status}">${content}</g>\n`
@@ -95,12 +96,12 @@ function shape({ x, y, width, height }: Box, status: string): Markup {
 
 function endMarkup({ x, y, width, height }: Box, ending: Ending): Markup {
   const sign = ending === "done" ? "✔" : ending === "fail" ? "✖" : "⊘";
-  const middle = y + height / 2;
-  return html`<g class="box end ${ending}"><rect x="${x + 8}" y="${y + 10}" width="${width - 16}" height="${height - 20}" rx="18"/><text x="${x + width / 2}" y="${middle + 5}" text-anchor="middle" class="name">${sign} ${ENDS[ending]}</text></g>\n`;
+  const tall = height - 20;
+  return html`<g class="box end ${ending}"><rect x="${x + 8}" y="${y}" width="${width - 16}" height="${tall}" rx="18"/><text x="${x + width / 2}" y="${y + tall / 2 + 5}" text-anchor="middle" class="name">${sign} ${ENDS[ending]}</text></g>\n`;
 }
 
-function shortName(name: string): string {
-  return cut([{ text: headOf(name, NAME_COLUMNS * 4) }], NAME_COLUMNS)
-    .map(({ text }) => text)
+function shortened(text: string, columns: number): string {
+  return cut([{ text: headOf(text, columns * 4) }], columns)
+    .map((span) => span.text)
     .join("");
 }

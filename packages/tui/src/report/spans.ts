@@ -14,7 +14,7 @@ export interface Span {
 }
 
 /** What one turn of an attempt came to. */
-export interface TurnFacts {
+interface TurnFacts {
   readonly model: string;
   readonly from: number;
   readonly to?: number;
