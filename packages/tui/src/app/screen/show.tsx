@@ -34,8 +34,8 @@ export async function showApp(
   first?: FirstFrame,
 ): Promise<number> {
   const { app, end } = first === undefined ? inLines(flags, context, around) : drawn(flags, context, around, first);
-  const stops = SIGNAL_NAMES.map((signal) => ({ signal, stop: () => app.stopped(SIGNALS[signal]) }));
-  for (const { signal, stop } of stops) process.on(signal, stop);
+  // Until the process is gone: one more Ctrl-C while it ends must not change its exit code.
+  for (const signal of SIGNAL_NAMES) process.on(signal, () => app.stopped(SIGNALS[signal]));
   process.on("exit", end);
   // Above a first frame it stands in the scrollback already.
   if (first === undefined || flags.fullscreen === true) app.welcome(greeting(context.here));
@@ -54,7 +54,6 @@ export async function showApp(
     context.terminal.err(`sluice: ${messageOf(thrown)}\n`);
     return 1;
   } finally {
-    for (const { signal, stop } of stops) process.off(signal, stop);
     process.off("exit", end);
   }
 }
