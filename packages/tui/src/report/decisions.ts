@@ -1,4 +1,4 @@
-import { field, type SluiceEvent } from "@sluice/core";
+import { argsSummary, field, type Json, type SluiceEvent } from "@sluice/core";
 import { decisionIn } from "../audit-trail.ts";
 import { numberAt, textAt } from "../fields.ts";
 
@@ -83,7 +83,7 @@ class DecisionBook {
       executionId,
       attempt,
       callId,
-      what: isCall ? textAt(body, "argsSummary") : textAt(body, "question") || textAt(data, "kind"),
+      what: isCall ? summaryOf(body) : textAt(body, "question") || textAt(data, "kind"),
       because: isCall ? textAt(body, "why") : "",
       askedAt: at,
       outcome: "open",
@@ -123,7 +123,8 @@ class DecisionBook {
       executionId,
       attempt,
       callId,
-      what: textAt(data, "args") || textAt(data, "tool"),
+      // Its arguments are in the transcript, without secrets; in one line with them they would be looked at as text only.
+      what: textAt(data, "tool"),
       because: textAt(data, "cause") || textAt(field(data, "result"), "code"),
       at,
       outcome: "refused",
@@ -138,6 +139,11 @@ class DecisionBook {
     const known = at === undefined ? undefined : this.#all[at];
     if (at !== undefined && known !== undefined) this.#all[at] = { ...known, ...change };
   }
+}
+
+/** Made anew of the arguments as the event has them: what stands under the name of a secret is replaced there. */
+function summaryOf(body: Json | undefined): string {
+  return argsSummary(textAt(body, "tool"), field(body, "input") ?? null);
 }
 
 function outcomeOf(answer: string): Decision["outcome"] {
