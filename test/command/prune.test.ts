@@ -61,3 +61,18 @@ test("prune makes no store where there is none", async () => {
   expect((await here.sluice(["prune", "--keep", "1"])).code).toBe(4);
   expect(readdirSync(here.folder)).toEqual([]);
 });
+
+test("a run whose end cannot be read stays, and keeps no other from going", async () => {
+  const here = deskHere();
+  const gone = await forkedRun(here);
+  const damaged = await forkedRun(here);
+  const db = new DatabaseSync(join(here.store, "journal.db"));
+  db.prepare("UPDATE runs SET end_value = '{' WHERE run_id = ?").run(damaged);
+  db.close();
+  const { code, stdout } = await here.sluice(["prune", "--keep", "0", "--output-format", "json"]);
+  expect([code, at(JSON.parse(stdout), "runs", 0, "runId"), at(JSON.parse(stdout), "runs", 1)]).toEqual([
+    0,
+    gone,
+    undefined,
+  ]);
+});

@@ -78,8 +78,8 @@ test("siblings and tools named like secrets stand in the events as they are, and
     {
       fork: "fan-1",
       outcomes: [
-        { name: "cookie", status: "completed" },
-        { name: "secret", status: "completed" },
+        { name: "cookie", status: "completed", head: expect.stringMatching(/^[0-9a-f]{64}$/) },
+        { name: "secret", status: "completed", head: expect.stringMatching(/^[0-9a-f]{64}$/) },
       ],
     },
   ]);

@@ -89,13 +89,11 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
     if (row.end_status === null) return run;
     const status = word(row, "end_status", ["completed", "failed", "cancelled"]);
     const of = `the end of run ${runId}`;
-    const end: RunEnd = {
+    const end = (): RunEnd => ({
       status,
-      get value() {
-        return readAs(of, () => JSON.parse(whole(row, "end_value", "end_blob", of)));
-      },
-    };
-    return Object.defineProperty(run, "end", { value: end, enumerable: true });
+      value: readAs(of, () => JSON.parse(whole(row, "end_value", "end_blob", of))),
+    });
+    return Object.defineProperty(run, "end", { get: end, enumerable: true });
   };
 
   return {

@@ -58,7 +58,15 @@ function isProtectedName(name: string): boolean {
 
 /** How the command is called: by name, by file, by package with or without a version. */
 const OURSELVES = /(?:^|[/\\])sluice(?:\.[a-z0-9]+)?(?:@[^/\\]*)?$|^@sluice\/tui(?:@.*)?$/;
-const VERBS: ReadonlySet<string> = new Set(["answer", "cancel", "resume", "prune", "export", "--trust", "--adopt-store"]);
+const VERBS: ReadonlySet<string> = new Set([
+  "answer",
+  "cancel",
+  "resume",
+  "prune",
+  "export",
+  "--trust",
+  "--adopt-store",
+]);
 /** Options whose value is a program, as `npx -c` and `node -e` have them. */
 const PROGRAM_OPTIONS: ReadonlySet<string> = new Set([
   "-c",

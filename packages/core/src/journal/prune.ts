@@ -1,6 +1,6 @@
 import { isSluiceError, SluiceError } from "../base/errors.ts";
 import { readEvents } from "./chain.ts";
-import type { PrunedRun, PruneQuery } from "./seam.ts";
+import type { PrunedRun, PruneQuery, RunEnd } from "./seam.ts";
 import type { JournalStore, RunRow } from "./store.ts";
 
 /** Roots that are removed together: a store that is in use is held up for no longer than these take. */
@@ -13,14 +13,12 @@ export async function pruneRuns(store: JournalStore, query: PruneQuery): Promise
   const going: PrunedRun[] = [];
   let finished = 0;
   for (const row of await store.runs()) {
-    const { status } = row.end ?? {};
-    if (status === undefined) continue;
+    const end = await endOf(store, row);
+    if (end === undefined) continue;
     finished += 1;
-    if (finished <= keep || row.owner?.live === true) continue;
-    // What began later than that cannot have ended before it.
-    if (endedBefore !== undefined && row.createdAt >= endedBefore) continue;
-    const endedAt = await endOf(store, row);
-    if (endedAt === undefined || (endedBefore !== undefined && endedAt >= endedBefore)) continue;
+    if (finished <= keep || end === "unreadable" || row.owner?.live === true) continue;
+    const { status, endedAt } = end;
+    if (endedBefore !== undefined && endedAt >= endedBefore) continue;
     const tree = await store.runs(row.runId);
     const records = tree.reduce((sum, each) => sum + each.records, 0);
     going.push({ runId: row.runId, status, createdAt: row.createdAt, endedAt, journals: tree.length, records });
@@ -43,14 +41,20 @@ function check({ endedBefore, keep }: PruneQuery): void {
   throw new SluiceError("Validation", "prune_query", `this says not which runs may go: ${mend}`);
 }
 
-/** When a run ended, by its last record. Undefined where that cannot be read: such a run stays, to be looked at. */
-async function endOf(store: JournalStore, { runId, records }: RunRow): Promise<number | undefined> {
-  const [last] = await store.records(runId, records - 1);
-  if (last === undefined) return undefined;
+/** How and when a run ended. One whose end cannot be read stays, to be looked at. */
+async function endOf(
+  store: JournalStore,
+  row: RunRow,
+): Promise<{ readonly status: RunEnd["status"]; readonly endedAt: number } | "unreadable" | undefined> {
   try {
-    return readEvents(runId, last).at(-1)?.at;
+    if (row.end === undefined) return undefined;
+    const [last] = await store.records(row.runId, row.records - 1);
+    const endedAt = last === undefined ? undefined : readEvents(row.runId, last).at(-1)?.at;
+    return endedAt === undefined ? "unreadable" : { status: row.end.status, endedAt };
   } catch (thrown) {
-    if (isSluiceError(thrown, "journal_damaged")) return undefined;
+    if (UNREADABLE.some((code) => isSluiceError(thrown, code))) return "unreadable";
     throw thrown;
   }
 }
+
+const UNREADABLE = ["journal_damaged", "blob_damaged", "blob_missing"];
