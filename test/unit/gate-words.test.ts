@@ -147,7 +147,13 @@ describe("what a person is shown", () => {
 
   test("a grant is asked for with the whole identity of the proposal and the reason it is needed", () => {
     const proposal = propose("Edit", { path: "a" });
-    const asked = { proposal, input: { path: "a" }, why: "not\u001b in the envelope", subjects: [] };
+    const asked = {
+      proposal,
+      input: { path: "a" },
+      summary: 'Edit(path: "a")',
+      why: "not\u001b in the envelope",
+      subjects: [],
+    };
     expect(grantBody(asked)).toEqual({
       executionId: "plan#1",
       attempt: 1,
@@ -164,7 +170,7 @@ describe("what a person is shown", () => {
     const path = { kind: "path", real: "/work/src/a.ts", access: "write" } as const;
     const subjects = [path, { ...path, access: "read" } as const, path, { kind: "host", host: "a.example" } as const];
     const proposal = propose("Edit", { path: "a" });
-    expect(grantBody({ proposal, input: { path: "a" }, why: "", subjects }).touches).toEqual([
+    expect(grantBody({ proposal, input: { path: "a" }, summary: "", why: "", subjects }).touches).toEqual([
       { access: "write", path: "/work/src/a.ts" },
       { access: "read", path: "/work/src/a.ts" },
     ]);
@@ -172,7 +178,7 @@ describe("what a person is shown", () => {
 
   test("arguments that a tool's schema filled in stand beside those that were digested", () => {
     const proposal = propose("Edit", { path: "a", all: true });
-    const asked = { proposal, why: "", subjects: [] };
+    const asked = { proposal, summary: "", why: "", subjects: [] };
     const filled = grantBody({ ...asked, input: { path: "a", all: true, times: 1 } });
     expect(filled.input).toEqual({ path: "a", all: true, times: 1 });
     expect(digestOf(filled.proposed ?? null)).toBe(filled.argsDigest);

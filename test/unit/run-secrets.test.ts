@@ -403,3 +403,47 @@ describe("streamed text", () => {
     expect(JSON.stringify([...tries])).not.toContain(key.slice(0, 6));
   });
 });
+
+test("an argument that only its name gives away stands in no event, not in the one line about its call either", async () => {
+  const word = "tulip-42-window";
+  const turns: readonly ScriptedTurn[] = [
+    { calls: [{ tool: "Echo", input: { text: "x", password: word } }] },
+    { calls: [{ tool: "Outside", input: { nested: { apiKey: word } } }] },
+    { calls: [{ tool: "finish", input: { summary: "done" } }] },
+  ];
+  const asked: Json[] = [];
+  const live = session({
+    model: talker(({ turn }) => turns[turn] ?? {}),
+    interactors: [
+      {
+        name: "me",
+        answer: async ({ body }) => {
+          asked.push(body);
+          return { kind: "approve" };
+        },
+      },
+    ],
+    tools: [tool("Echo"), tool("Outside")],
+  });
+  const state = stage({
+    prompt: "Work.",
+    allowedTools: ["Echo"],
+    completionTool: "finish",
+    completionSchema: z.object({ summary: z.string() }),
+    turnCap: 9,
+  });
+  const pipe = pipeline({
+    id: "p",
+    input,
+    stages: { one: state },
+    initial: "one",
+    next: { one: ({ output }) => done(output) },
+  });
+  const handle = live.start(pipe, task);
+  expect((await handle).status).toBe("completed");
+  const events = await eventsOf(live.host, handle.runId);
+  expect(JSON.stringify(events)).not.toContain(word);
+  expect(events.filter(({ type }) => type === "call.decided")).toHaveLength(2);
+  // Whoever answers decides about what would run, and is shown it.
+  expect(JSON.stringify(asked)).toContain(word);
+});

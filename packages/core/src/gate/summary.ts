@@ -50,6 +50,8 @@ export interface AskedCall {
   readonly proposal: Proposal;
   /** What would run: the arguments as the tool's schema accepted them. */
   readonly input: Json;
+  /** The call in one line, as `argsSummary` makes it of arguments that may stand in an event. */
+  readonly summary: string;
   /** What put it outside. */
   readonly why: string;
   readonly subjects: readonly Subject[];
@@ -59,7 +61,7 @@ export interface AskedCall {
  * What a person is asked about a call outside its envelope. `input` is what would run; `proposed` is there where that is not
  * what the digest was taken of, so that whoever shows it can compare; `touches` are the paths it was judged by, after links.
  */
-export function grantBody({ proposal, input, why, subjects }: AskedCall): JsonObject {
+export function grantBody({ proposal, input, summary, why, subjects }: AskedCall): JsonObject {
   const { executionId, attempt, id, tool, argsDigest } = proposal;
   const filled = proposal.input !== undefined && !isDeepStrictEqual(input, proposal.input);
   const touches = pathsOf(subjects);
@@ -70,7 +72,7 @@ export function grantBody({ proposal, input, why, subjects }: AskedCall): JsonOb
     tool,
     input,
     ...(filled ? { proposed: proposal.input } : {}),
-    argsSummary: argsSummary(tool, input),
+    argsSummary: summary,
     argsDigest,
     ...(touches.length === 0 ? {} : { touches }),
     why: visible(why),

@@ -15,6 +15,7 @@ import type { ApprovedBy, Proposal } from "../gate/grants.ts";
 import { type NamedGuard, runGuardHooks } from "../gate/hooks.ts";
 import { argsSummary, grantBody } from "../gate/summary.ts";
 import type { BoundCall, CallWork, Tool } from "../gate/tool.ts";
+import { redactJson } from "../journal/redact.ts";
 import type { StepCall } from "../journal/seam.ts";
 import type { CallsOf, Group, Proposed } from "./calls.ts";
 import { cleaned } from "./clean.ts";
@@ -77,7 +78,7 @@ export function createJudge(of: CallsOf): Judge {
     if (proposal === undefined || judged.verdict.kind === "ask") return judged;
     // Reasons come from tools and hooks, too.
     const verdict = cleaned(judged.verdict, deps.secrets);
-    const what = { callId: id, tool, argsDigest: proposal.argsDigest, args: argsSummary(tool, proposal.input ?? null) };
+    const what = { callId: id, tool, argsDigest: proposal.argsDigest, args: summaryOf(tool, proposal.input) };
     const cause = verdict.kind === "refused" && verdict.cause !== undefined ? { cause: verdict.cause } : {};
     const how =
       verdict.kind === "approved"
@@ -209,7 +210,7 @@ export function createJudge(of: CallsOf): Judge {
     const { id, tool, argsDigest } = proposal;
     const requestId = grants.request(proposal);
     const input = bound.get(id)?.input ?? proposal.input ?? null;
-    const body = grantBody({ proposal, input, why, subjects });
+    const body = grantBody({ proposal, input, summary: summaryOf(tool, input), why, subjects });
     step.event(journal.event("grant.requested", { requestId, kind: "grantStageTool", digest: argsDigest, body }));
     if (deps.people.reachable()) return { id, tool, subjects, verdict: { kind: "ask", body } };
     grants.answer(requestId, { approve: false, digest: argsDigest });
@@ -260,4 +261,9 @@ export function createJudge(of: CallsOf): Judge {
 
 function refusal(cause: DenialCause, tool: string, reason: string, wayOut: WayOut): CallVerdict {
   return { kind: "refused", cause, output: denial(cause, tool, reason, wayOut) };
+}
+
+/** In one line a secret has no key any more by which it could be known: it goes before. */
+function summaryOf(tool: string, input: Json | undefined): string {
+  return argsSummary(tool, redactJson(input ?? null));
 }
