@@ -1,8 +1,8 @@
 import type { Key as InkKey } from "ink";
 import type { Key } from "../keys.ts";
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is parted
-const CONTROLS = /([\u0001-\u0009\u000b\u000c\u000e-\u001a])/;
+/** Control characters but for line breaks. */
+const CONTROLS = /([^\P{Cc}\r\n])/u;
 const NONE = { text: "", ctrl: false, alt: false, shift: false } as const;
 
 /**
