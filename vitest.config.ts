@@ -9,6 +9,9 @@ const folders = readdirSync(new URL("test", import.meta.url), { withFileTypes: t
 // Tests run the sources, without a build; what starts the command itself runs the built one.
 const conditions = ["@sluice/source", "module", "node", "import", "default"];
 
+/** The folders whose files share what they have loaded. */
+const shared = new Set(["attack", "unit", "wire", "conformance", "property", "app", "facts"]);
+
 export default defineConfig({
   test: {
     pool: "forks",
@@ -22,8 +25,8 @@ export default defineConfig({
         include: [`test/${folder}/**/*.test.ts`],
         exclude: ["**/node_modules/**", "**/fixtures/**"],
         environment: "node",
-        // Attacks leave nothing behind for the next file; loading everything anew for each would cost more than they do.
-        isolate: folder !== "attack",
+        // Tests leave nothing behind for the next file, and loading everything anew for each would cost more than they do.
+        isolate: !shared.has(folder),
         // Only for what hangs: a machine under load takes many times as long for everything.
         testTimeout: 120_000,
         hookTimeout: 120_000,
