@@ -23,7 +23,7 @@ const ARM_MS = 400;
 const QUIET_MS = 250;
 
 /** The question with the key worked in; undefined once it is answered. */
-export function updateQuestion(question: Question, key: Key, now: number): Question | undefined {
+function updateQuestion(question: Question, key: Key, now: number): Question | undefined {
   // Whoever types means the line that is typed in: what follows, such as the Enter at its end, does too.
   if (isTyped(key)) return { ...question, chosen: 0, since: now };
   if (now - question.since < ARM_MS) return { ...question, since: key.name === "escape" ? question.since : now };

@@ -1,4 +1,3 @@
-import { type FileHandle, open, rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import {
   messageOf,
@@ -21,6 +20,7 @@ import { requireRun, withStore } from "../work/lookup.ts";
 import { EXIT } from "./exit-code.ts";
 import type { CommonFlags } from "./flags.ts";
 import { write } from "./output.ts";
+import { writeWhole } from "./output-file.ts";
 import { projectsHere } from "./projects-here.ts";
 
 export interface ReportRequest {
@@ -50,8 +50,7 @@ export async function report({ runId, flags, version }: ReportRequest, context: 
   const path = resolve(here, output);
   if (toStdout) terminal.out(page);
   else {
-    await writePage(path, page, force);
-    const bytes = Buffer.byteLength(page);
+    const bytes = writeWhole(path, [page], force);
     write(outputFormat, terminal, {
       json: { runId, file: path, bytes, head, verified: faults.length === 0 },
       text: () => [`The report of run ${oneLine(runId)} is in ${oneLine(path, 1_000)} (${sizeOf(bytes)})`],
@@ -115,27 +114,6 @@ function snapshotOf(journals: readonly RunJournal[], run: RunSummary): Pick<RunH
     records: async (runId, from = 0) => (byId.get(runId)?.records ?? []).filter(({ seq }) => seq >= from),
     get: async () => (end === undefined ? run : { ...run, end }),
   };
-}
-
-/** Only its owner reads it, and nothing is overwritten unless that is wanted. */
-async function writePage(path: string, page: string, force: boolean): Promise<void> {
-  let file: FileHandle;
-  try {
-    file = await open(path, force ? "w" : "wx", 0o600);
-  } catch (cause) {
-    const isThere = cause instanceof Error && "code" in cause && cause.code === "EEXIST";
-    const why = isThere ? "is there already; --force replaces it" : `cannot be written: ${messageOf(cause)}`;
-    throw new SluiceError("Validation", "usage", `${path} ${why}`, { cause });
-  }
-  try {
-    await file.writeFile(page);
-  } catch (thrown) {
-    // Half a page would be taken for the whole.
-    await rm(path, { force: true });
-    throw thrown;
-  } finally {
-    await file.close();
-  }
 }
 
 function sizeOf(bytes: number): string {

@@ -3,6 +3,7 @@ import type { Token, Tokens } from "marked";
 import { headOf } from "../app/text/clean.ts";
 import { MarkdownBlocks, type Piece } from "../app/text/markdown-blocks.ts";
 import { parsedBlocks } from "../app/text/markdown-render.ts";
+import { decoded, isOf } from "../app/text/markdown-tokens.ts";
 import { count } from "../words.ts";
 import { html, joined, type Markup, NOTHING, verbatim } from "./markup.ts";
 import { cutNote, printedLines } from "./texts.ts";
@@ -119,40 +120,4 @@ function link({ href, text }: Tokens.Link, shown: Markup): Markup {
 
 function target(href: string): Markup {
   return href === "" ? NOTHING : html` <span class="faint">(${printedLines(href)})</span>`;
-}
-
-/** Marked leaves entities in text as they were written. */
-function decoded(text: string): string {
-  return text.replaceAll(/&(?:amp|lt|gt|quot|#39);/g, (entity) => ENTITIES[entity] ?? entity);
-}
-
-const ENTITIES: Readonly<Record<string, string>> = {
-  "&amp;": "&",
-  "&lt;": "<",
-  "&gt;": ">",
-  "&quot;": '"',
-  "&#39;": "'",
-};
-
-/** The parser's own types let every name stand for a token of an extension, so that comparing names alone tells nothing. */
-function isOf<T extends keyof TokenKinds>(token: Token, type: T): token is TokenKinds[T] {
-  return token.type === type;
-}
-
-interface TokenKinds {
-  readonly heading: Tokens.Heading;
-  readonly paragraph: Tokens.Paragraph;
-  readonly text: Tokens.Text;
-  readonly code: Tokens.Code;
-  readonly blockquote: Tokens.Blockquote;
-  readonly list: Tokens.List;
-  readonly table: Tokens.Table;
-  readonly strong: Tokens.Strong;
-  readonly em: Tokens.Em;
-  readonly del: Tokens.Del;
-  readonly codespan: Tokens.Codespan;
-  readonly br: Tokens.Br;
-  readonly link: Tokens.Link;
-  readonly image: Tokens.Image;
-  readonly escape: Tokens.Escape;
 }

@@ -18,7 +18,7 @@ const TRAILING = /[.,;:!?)\]}>'"`]+$/;
 const LONGEST = 4_096;
 
 /** Files named in a text outside of what is folded: what was pasted at length names none. */
-export function mentionsIn(piece: Piece): readonly Mention[] {
+function mentionsIn(piece: Piece): readonly Mention[] {
   return typedParts(piece).flatMap(({ start, end }) => mentionsOf(piece.text.slice(start, end), start));
 }
 

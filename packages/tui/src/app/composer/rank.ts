@@ -10,7 +10,7 @@ export function holdsInOrder(text: string, query: string): boolean {
  * How well a name fits what was typed of it, the lower the better: the name itself, its beginning, the beginning of a word
  * in it, any part of it, its letters in order. Undefined where it does not fit. Case does not count.
  */
-export function fitOf(name: string, query: string): number | undefined {
+function fitOf(name: string, query: string): number | undefined {
   const text = name.toLowerCase();
   const typed = query.toLowerCase();
   if (text === typed) return 0;

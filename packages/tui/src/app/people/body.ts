@@ -68,7 +68,7 @@ function restLines(rest: JsonObject, word: string, width: number): readonly Line
   return Object.keys(rest).length === 0 ? [] : [...sentence(`${word}:`, width, "dim"), ...jsonLines(rest, width)];
 }
 
-export function jsonLines(value: Json, width: number): readonly Line[] {
+function jsonLines(value: Json, width: number): readonly Line[] {
   return verbatim(JSON.stringify(value, null, 2), width);
 }
 

@@ -10,7 +10,7 @@ const GOES_ON: Span = { text: "┆ ", style: "dim" };
 const EDGE_SPACE = "␣";
 
 /** Columns that a bar takes. */
-export const BAR_COLUMNS = 2;
+const BAR_COLUMNS = 2;
 
 /**
  * A text exactly as it is, in rows of at most `width` columns behind a bar: broken anywhere, nothing dropped, everything

@@ -150,15 +150,14 @@ function questionPart(question: Question, { width, height }: FrameSize): Part {
 
 function railPart({ size, now, focus }: AppState, view: NonNullable<AppState["view"]>): Part {
   const chosen = chosenOf(view, focus?.chosen)?.key;
-  const lines = rail(view, { width: size.width, maxRows: RAIL_ROWS, now, ...(chosen === undefined ? {} : { chosen }) });
+  const drawn = (maxRows: number): readonly Line[] =>
+    rail(view, { width: size.width, maxRows, now, ...(chosen === undefined ? {} : { chosen }) });
+  const lines = drawn(RAIL_ROWS);
   return {
     name: "rail",
     least: 1,
     most: lines.length,
-    lines: (room) =>
-      room >= lines.length
-        ? lines
-        : rail(view, { width: size.width, maxRows: room, now, ...(chosen === undefined ? {} : { chosen }) }),
+    lines: (room) => (room >= lines.length ? lines : drawn(room)),
   };
 }
 
@@ -216,12 +215,14 @@ function composerPart(state: AppState, hidden: boolean): Part {
   const { composer, size, view, viewer } = state;
   const placeholder =
     view !== undefined && view.endedAt === undefined ? "a message for the next turn, or / for commands" : PLACEHOLDER;
+  const whole = render(composer, { width: size.width, maxRows: COMPOSER_ROWS, placeholder });
+  // Laid out anew only where there is less room than it would like.
   const made = (room: number): ReturnType<typeof render> =>
-    render(composer, { width: size.width, maxRows: room, placeholder });
+    room >= whole.lines.length ? whole : render(composer, { width: size.width, maxRows: room, placeholder });
   return {
     name: "composer",
     least: 1,
-    most: Math.min(COMPOSER_ROWS, Math.max(1, made(COMPOSER_ROWS).lines.length)),
+    most: Math.max(1, whole.lines.length),
     lines: (room) => made(room).lines,
     cursor: (room) => (hidden || viewer !== undefined || state.question !== undefined ? undefined : made(room).cursor),
   };

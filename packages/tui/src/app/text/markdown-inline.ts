@@ -1,17 +1,10 @@
 import type { Token, Tokens } from "marked";
 import { clean, cleanInline } from "./clean.ts";
 import type { Line, Span, Style } from "./line.ts";
+import { decoded, isOf } from "./markdown-tokens.ts";
 
 /** Emphasis inside emphasis beyond which the source is shown. */
 const DEEPEST = 8;
-const ENTITIES: Readonly<Record<string, string>> = {
-  "&amp;": "&",
-  "&lt;": "<",
-  "&gt;": ">",
-  "&quot;": '"',
-  "&#39;": "'",
-  "&nbsp;": " ",
-};
 
 /** Parsed inline Markdown as lines, one for each line of the source. */
 export function inlineLines(tokens: readonly Token[] | undefined, style: Style): readonly Line[] {
@@ -59,12 +52,6 @@ function target(href: string): readonly Span[] {
   return href === "" ? [] : [{ text: ` (${cleanInline(href)})`, style: "dim" }];
 }
 
-function decoded(text: string): string {
-  return text.includes("&")
-    ? text.replaceAll(/&(?:amp|lt|gt|quot|#39|nbsp);/g, (entity) => ENTITIES[entity] ?? entity)
-    : text;
-}
-
 function splitLines(spans: readonly Span[]): readonly Line[] {
   const lines: Span[][] = [[]];
   for (const span of spans) {
@@ -74,21 +61,4 @@ function splitLines(spans: readonly Span[]): readonly Line[] {
     }
   }
   return lines;
-}
-
-/** The parser's own types let every name stand for a token of an extension, so that comparing names alone tells nothing. */
-function isOf<T extends keyof TokenKinds>(token: Token, type: T): token is TokenKinds[T] {
-  return token.type === type;
-}
-
-interface TokenKinds {
-  readonly strong: Tokens.Strong;
-  readonly em: Tokens.Em;
-  readonly del: Tokens.Del;
-  readonly codespan: Tokens.Codespan;
-  readonly br: Tokens.Br;
-  readonly link: Tokens.Link;
-  readonly image: Tokens.Image;
-  readonly escape: Tokens.Escape;
-  readonly text: Tokens.Text;
 }

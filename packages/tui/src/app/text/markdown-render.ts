@@ -3,6 +3,7 @@ import { cleanInline } from "./clean.ts";
 import type { Line, Span, Style } from "./line.ts";
 import { inlineLines, textLines } from "./markdown-inline.ts";
 import { tableLines } from "./markdown-table.ts";
+import { isOf } from "./markdown-tokens.ts";
 import { cut, pad, widthOf, wrap } from "./width.ts";
 
 /** Quotes and lists inside each other beyond which the source is shown. */
@@ -126,18 +127,4 @@ function itemLines(item: Tokens.ListItem, width: number, depth: number): readonl
 
 function bulletOf(depth: number): string {
   return ["•", "◦", "▪"][depth % 3] ?? "•";
-}
-
-function isOf<T extends keyof TokenKinds>(token: Token, type: T): token is TokenKinds[T] {
-  return token.type === type;
-}
-
-interface TokenKinds {
-  readonly heading: Tokens.Heading;
-  readonly paragraph: Tokens.Paragraph;
-  readonly text: Tokens.Text;
-  readonly code: Tokens.Code;
-  readonly blockquote: Tokens.Blockquote;
-  readonly list: Tokens.List;
-  readonly table: Tokens.Table;
 }
