@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { App } from "../../packages/tui/src/app/app.ts";
 import { createEngine, type Engine } from "../../packages/tui/src/app/engine.ts";
 import { createSurface } from "../../packages/tui/src/app/screen/surface.ts";
-import { createPalette } from "../../packages/tui/src/app/text/paint.ts";
+import { createPalette } from "../../packages/tui/src/text/paint.ts";
 import type { RunFlags } from "../../packages/tui/src/work/run-flags.ts";
 import { desk } from "../support/command.ts";
 import { ctrl, key } from "../support/desk.ts";

@@ -10,7 +10,7 @@ import {
 import type { Editor } from "../../packages/tui/src/app/composer/editor.ts";
 import { render } from "../../packages/tui/src/app/composer/render.ts";
 import type { Key } from "../../packages/tui/src/app/keys.ts";
-import { widthOf } from "../../packages/tui/src/app/text/width.ts";
+import { widthOf } from "../../packages/tui/src/text/width.ts";
 import { context, keyOf, pasteOf } from "../support/composer.ts";
 
 const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" });

@@ -4,8 +4,8 @@ import { describe, expect, test } from "vitest";
 import { bodyLines, type CardFacts } from "../../packages/tui/src/app/people/body.ts";
 import { bodyWidth, cardLines, parkedLine } from "../../packages/tui/src/app/people/card.ts";
 import type { FileNow } from "../../packages/tui/src/app/people/change.ts";
-import type { Line } from "../../packages/tui/src/app/text/line.ts";
-import { widthOf } from "../../packages/tui/src/app/text/width.ts";
+import type { Line } from "../../packages/tui/src/text/line.ts";
+import { widthOf } from "../../packages/tui/src/text/width.ts";
 import { deskOf, grant, key, question, type TestDesk, typed } from "../support/desk.ts";
 
 const text = (lines: readonly Line[]): string => lines.map(row).join("\n");

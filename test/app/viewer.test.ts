@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Key } from "../../packages/tui/src/app/keys.ts";
-import type { Line } from "../../packages/tui/src/app/text/line.ts";
 import { createViewer, fixedRows, topOf, updateViewer, type Viewer } from "../../packages/tui/src/app/viewer.ts";
+import type { Line } from "../../packages/tui/src/text/line.ts";
 
 const size = { width: 20, height: 5 };
 

@@ -81,6 +81,23 @@ describe("a folder of core imports only those below it", () => {
   });
 });
 
+describe("a room of the command imports only those below it", () => {
+  test.each([
+    ["headless", "app"],
+    ["work", "headless"],
+    ["runs", "app"],
+    ["text", "runs"],
+    ["project", "work"],
+    ["unheard-of", "text"],
+  ])("%s may not import %s", (folder, target) => {
+    expect(breachesIn(`packages/tui/src/${folder}/a.ts`, `import "../${target}/b.ts";`)).not.toEqual([]);
+  });
+
+  test("what lies beside the rooms is for all of them", () => {
+    expect(breachesIn("packages/tui/src/text/a.ts", 'import "../words.ts";')).toEqual([]);
+  });
+});
+
 test.each([
   'import { a } from "../gate/b.ts";',
   'import type { A } from "../gate/b.ts";',
@@ -114,7 +131,7 @@ describe("modules are known only where they belong", () => {
     ["packages/core/src/journal/a.ts", "fast-check"],
     ["packages/sqlite/src/host.ts", "zod"],
     ["packages/tui/src/app/app.ts", "ink"],
-    ["packages/tui/src/app/runs/rail.ts", "react"],
+    ["packages/tui/src/runs/rail.ts", "react"],
   ])("%s may not import %s", (path, specifier) => {
     expect(breachesIn(path, `import "${specifier}";`)).not.toEqual([]);
   });

@@ -22,6 +22,23 @@ const coreDirection: Readonly<Record<string, readonly string[]>> = {
   testing: ["journal", "base"],
 };
 
+/** The same for the command's rooms. Files that lie beside the folders, such as words.ts, are for all of them. */
+const tuiDirection: Readonly<Record<string, readonly string[]>> = {
+  project: [],
+  text: [],
+  runs: ["text"],
+  report: ["runs", "text"],
+  work: ["project"],
+  headless: ["work", "project", "report", "runs"],
+  app: ["work", "project", "runs", "text"],
+  command: ["app", "headless", "work"],
+};
+
+const folderDirection: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  core: coreDirection,
+  tui: tuiDirection,
+};
+
 /** The files that may hand on what others define: each is an entry of its package. */
 const entries = new Set([
   "packages/core/src/index.ts",
@@ -58,7 +75,8 @@ export function breachesOf(file: SourceFile, manifests: Manifests): readonly str
   const breach = (text: string): void => void breaches.push(`${file.path}: ${text}`);
 
   if (packageDirection[packageName] === undefined) breach(`the package ${packageName} has no import rule`);
-  if (packageName === "core" && folder !== undefined && coreDirection[folder] === undefined) {
+  const directions = folderDirection[packageName];
+  if (directions !== undefined && folder !== undefined && directions[folder] === undefined) {
     breach(`the folder ${folder} has no import rule`);
   }
   if (packageName === "core" && folder === undefined && !entries.has(file.path)) {
@@ -85,10 +103,12 @@ function relativeFault(path: string, packageName: string, folder: string | undef
   const source = `packages/${packageName}/src/`;
   if (!target.startsWith(source)) return "it leaves the package's src; import the package by its name";
   if (entries.has(target)) return "an entry imports the inside, never the other way";
-  if (packageName !== "core" || folder === undefined) return undefined;
-  const [targetFolder = ""] = target.slice(source.length).split("/");
-  if (targetFolder === folder || coreDirection[folder]?.includes(targetFolder)) return undefined;
-  return `${folder} may import ${list(coreDirection[folder] ?? [])}`;
+  const directions = folderDirection[packageName];
+  if (directions === undefined || folder === undefined) return undefined;
+  const [targetFolder = "", ...inside] = target.slice(source.length).split("/");
+  // Beside the folders of core there are entries only, which are refused above.
+  if (inside.length === 0 || targetFolder === folder || directions[folder]?.includes(targetFolder)) return undefined;
+  return `${folder} may import ${list(directions[folder] ?? [])}`;
 }
 
 function externalFault(path: string, packageName: string, specifier: string, manifests: Manifests) {

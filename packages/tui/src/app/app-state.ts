@@ -1,12 +1,12 @@
 import type { Clock } from "@sluice/core";
+import type { RunView } from "../runs/run-view.ts";
+import type { Line } from "../text/line.ts";
 import type { CommandContext } from "../work/context.ts";
 import type { Composer } from "./composer/composer.ts";
 import type { AppFlags } from "./flags.ts";
 import type { Desk } from "./people/desk.ts";
 import type { Question } from "./question.ts";
-import type { RunView } from "./runs/run-view.ts";
 import type { FrameSize } from "./screen/frame.ts";
-import type { Line } from "./text/line.ts";
 import type { Viewer } from "./viewer.ts";
 import type { Watched } from "./watched.ts";
 

@@ -1,4 +1,6 @@
 import { type Answer, isSluiceError, messageOf, SluiceError } from "@sluice/core";
+import type { RunView } from "../runs/run-view.ts";
+import type { Line } from "../text/line.ts";
 import { rootOf } from "../work/lookup.ts";
 import type { AppOptions, AppState, Quitted } from "./app-state.ts";
 import { cancelQuestion, trustQuestion } from "./asking.ts";
@@ -15,11 +17,9 @@ import { DeskKeeper } from "./people/keeper.ts";
 import type { NamedCard } from "./people/names.ts";
 import { Pulse } from "./pulse.ts";
 import { type Question, Questions } from "./question.ts";
-import type { RunView } from "./runs/run-view.ts";
 import type { FrameSize } from "./screen/frame.ts";
 import { Scroll } from "./scroll.ts";
 import { commandIn, talk } from "./talk.ts";
-import type { Line } from "./text/line.ts";
 import type { Viewer } from "./viewer.ts";
 import { choicesOf, chosenOf, WatchedRuns } from "./watched.ts";
 

@@ -1,7 +1,7 @@
+import { nameOf } from "../runs/marks.ts";
+import { clean } from "../text/clean.ts";
+import type { Line } from "../text/line.ts";
 import type { Question } from "./question.ts";
-import { nameOf } from "./runs/marks.ts";
-import { clean } from "./text/clean.ts";
-import type { Line } from "./text/line.ts";
 
 type Asked = Omit<Question, "chosen" | "since">;
 

@@ -1,6 +1,6 @@
-import { ownVersion } from "../command/version.ts";
-import { cleanInline } from "./text/clean.ts";
-import type { Line } from "./text/line.ts";
+import { cleanInline } from "../text/clean.ts";
+import type { Line } from "../text/line.ts";
+import { ownVersion } from "../version.ts";
 
 /** What stands at the top when the app opens: where it works, and what can be typed. */
 export function greeting(folder: string): readonly Line[] {

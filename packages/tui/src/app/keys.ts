@@ -23,6 +23,11 @@ export interface Key {
   readonly shift: boolean;
 }
 
+/** How long something that asks stands, and how long nobody types, before a key can be meant for it, in milliseconds. */
+export const ARM_MS = 400;
+/** A key that answers comes after so long without any: what is pasted, repeated or typed ahead comes sooner. */
+export const QUIET_MS = 250;
+
 /** Whether it is Ctrl and this letter. */
 export function isChord({ name, text, ctrl, alt }: Key, letter: string): boolean {
   return name === "text" && ctrl && !alt && text.toLowerCase() === letter;

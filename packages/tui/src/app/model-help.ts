@@ -1,8 +1,8 @@
 import { systemClock } from "@sluice/core";
 import { chooseModel } from "@sluice/stages";
+import type { Line } from "../text/line.ts";
 import type { CommandContext } from "../work/context.ts";
 import type { Engine } from "./engine.ts";
-import type { Line } from "./text/line.ts";
 
 /** Where no model can be found: how to set a key, and what can be done without one. Undefined where there is one. */
 export async function modelHelp(engine: Engine, { env }: CommandContext): Promise<readonly Line[] | undefined> {

@@ -1,7 +1,7 @@
+import { clean, headOf } from "../text/clean.ts";
+import type { Line, Span, Style } from "../text/line.ts";
+import { wrap } from "../text/width.ts";
 import type { NoticeTone } from "./commands/command.ts";
-import { clean, headOf } from "./text/clean.ts";
-import type { Line, Span, Style } from "./text/line.ts";
-import { wrap } from "./text/width.ts";
 
 const MARKS: Readonly<Record<NoticeTone, { readonly mark: string; readonly style: Style }>> = {
   plain: { mark: "· ", style: "dim" },

@@ -1,5 +1,5 @@
+import type { RunView } from "../runs/run-view.ts";
 import { isChord, type Key } from "./keys.ts";
-import type { RunView } from "./runs/run-view.ts";
 import type { FrameSize } from "./screen/frame.ts";
 import { Transcripts } from "./transcripts.ts";
 import { updateViewer, type Viewer } from "./viewer.ts";

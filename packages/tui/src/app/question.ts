@@ -1,7 +1,7 @@
-import type { Key } from "./keys.ts";
-import { fold } from "./text/fold.ts";
-import type { Line } from "./text/line.ts";
-import { cut, wrap } from "./text/width.ts";
+import { fold } from "../text/fold.ts";
+import type { Line } from "../text/line.ts";
+import { cut, wrap } from "../text/width.ts";
+import { ARM_MS, type Key, QUIET_MS } from "./keys.ts";
 
 /** Something the app itself asks, such as whether to cancel a run. Its first choice is the safe one, and stands at the start. */
 export interface Question {
@@ -16,11 +16,6 @@ export interface Question {
   /** Called with the place of the choice; Esc is the first. */
   readonly answer: (choice: number) => void;
 }
-
-/** A key pressed sooner after it appeared was meant for what stood there before. */
-const ARM_MS = 400;
-/** A choice that does something is taken by an Enter of its own, not by one that was typed along with the arrow. */
-const QUIET_MS = 250;
 
 /** The question with the key worked in; undefined once it is answered. */
 function updateQuestion(question: Question, key: Key, now: number): Question | undefined {

@@ -1,11 +1,11 @@
+import { logLines } from "../runs/log.ts";
+import { spanOf } from "../text/clean.ts";
+import { moreLine } from "../text/fold.ts";
+import type { Line } from "../text/line.ts";
+import { wrap } from "../text/width.ts";
 import type { AppTerminal } from "./app-state.ts";
 import type { NoticeTone } from "./commands/command.ts";
 import { noticeLines, promptLines } from "./notices.ts";
-import { logLines } from "./runs/log.ts";
-import { spanOf } from "./text/clean.ts";
-import { moreLine } from "./text/fold.ts";
-import type { Line } from "./text/line.ts";
-import { wrap } from "./text/width.ts";
 import type { Viewer } from "./viewer.ts";
 import type { Watched } from "./watched.ts";
 

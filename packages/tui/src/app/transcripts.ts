@@ -1,6 +1,6 @@
-import { nameOf } from "./runs/marks.ts";
-import type { ExecutionView, RunView } from "./runs/run-view.ts";
-import { createTranscriptWindow, type TranscriptWindow } from "./runs/transcript-window.ts";
+import { nameOf } from "../runs/marks.ts";
+import type { ExecutionView, RunView } from "../runs/run-view.ts";
+import { createTranscriptWindow, type TranscriptWindow } from "../runs/transcript-window.ts";
 import { createViewer, type Viewer } from "./viewer.ts";
 
 /** Executions whose layout is kept: switching back and forth costs nothing. */

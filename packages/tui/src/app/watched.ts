@@ -1,7 +1,7 @@
 import type { Clock } from "@sluice/core";
+import type { RunView } from "../runs/run-view.ts";
+import { type RunWatch, watchRun } from "../runs/watch.ts";
 import type { KnownRun } from "./engine.ts";
-import type { RunView } from "./runs/run-view.ts";
-import { type RunWatch, watchRun } from "./runs/watch.ts";
 
 /** A run that is followed, and what of it is looked at. */
 export interface Watched {

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { formatIn } from "../headless/format.ts";
+import { ownVersion } from "../version.ts";
 import type { CommandContext } from "../work/context.ts";
 import { addAnswer } from "./answer.ts";
 import { withApp } from "./app.ts";
@@ -15,7 +16,6 @@ import { addResume } from "./resume.ts";
 import { addRun } from "./run.ts";
 import { addRuns } from "./runs.ts";
 import { addShow } from "./show.ts";
-import { ownVersion } from "./version.ts";
 
 /** Understands the arguments and does what they say. Never rejects: every failure is told and has an exit code. */
 export async function runCommand(args: readonly string[], context: CommandContext): Promise<number> {

@@ -1,8 +1,8 @@
 import type { Command } from "commander";
 import type { ReportRequest } from "../headless/report-page.ts";
+import { ownVersion } from "../version.ts";
 import type { CommandRun } from "./context.ts";
 import { examples, withCommonOptions } from "./options.ts";
-import { ownVersion } from "./version.ts";
 
 export function addReport(program: Command, context: CommandRun): void {
   withCommonOptions(program.command("report"))

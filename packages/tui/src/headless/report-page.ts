@@ -9,11 +9,11 @@ import {
   systemClock,
   verifyJournal,
 } from "@sluice/core";
-import { RecordReader } from "../app/runs/record-reader.ts";
-import { createRunReducer } from "../app/runs/reduce.ts";
 import { commandLine, type Place } from "../project/place.ts";
 import type { ReportFacts } from "../report/facts.ts";
 import { reportPage } from "../report/page.ts";
+import { RecordReader } from "../runs/record-reader.ts";
+import { createRunReducer } from "../runs/reduce.ts";
 import { count, oneLine } from "../words.ts";
 import type { CommandContext } from "../work/context.ts";
 import { requireRun, withStore } from "../work/lookup.ts";

@@ -1,6 +1,6 @@
 import { field, isJsonObject, type Json } from "@sluice/core";
-import type { CallView } from "../app/runs/run-view.ts";
-import { reasonOf, tellingArgument } from "../app/text/call-card.ts";
+import { reasonOf, tellingArgument } from "../runs/call-card.ts";
+import type { CallView } from "../runs/run-view.ts";
 import { milliseconds } from "../words.ts";
 import { changeOf, changeTable } from "./change.ts";
 import { lineMarkup } from "./lines.ts";

@@ -1,7 +1,7 @@
 import { field, type Json } from "@sluice/core";
-import { headOf } from "../app/text/clean.ts";
-import { compareLines, type Run, type Segment, type WordMarks, wordMarks } from "../app/text/diff-compare.ts";
 import { textAt } from "../fields.ts";
+import { headOf } from "../text/clean.ts";
+import { compareLines, type Run, type Segment, type WordMarks, wordMarks } from "../text/diff-compare.ts";
 import { count } from "../words.ts";
 import { exact, html, joined, type Markup, NOTHING } from "./markup.ts";
 import { cutNote } from "./texts.ts";

@@ -1,6 +1,6 @@
 import { argsSummary } from "@sluice/core";
-import { executionKey } from "../app/runs/execution-book.ts";
-import type { CallView, RunView } from "../app/runs/run-view.ts";
+import { executionKey } from "../runs/execution-book.ts";
+import type { CallView, RunView } from "../runs/run-view.ts";
 import { count, milliseconds, moment } from "../words.ts";
 import { type Decision, decisionsIn } from "./decisions.ts";
 import type { ReportFacts } from "./facts.ts";

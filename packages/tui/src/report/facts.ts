@@ -1,5 +1,5 @@
 import type { AuditFault, SluiceEvent } from "@sluice/core";
-import type { RunView } from "../app/runs/run-view.ts";
+import type { RunView } from "../runs/run-view.ts";
 
 /** All that a report is made of: nothing else is read, so that the same facts make the same page. */
 export interface ReportFacts {

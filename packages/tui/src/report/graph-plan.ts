@@ -1,6 +1,6 @@
-import type { Hop, RunView } from "../app/runs/run-view.ts";
-import { type Station, type Stop, stationsOf } from "../app/runs/stations.ts";
-import { headOf } from "../app/text/clean.ts";
+import type { Hop, RunView } from "../runs/run-view.ts";
+import { type Station, type Stop, stationsOf } from "../runs/stations.ts";
+import { headOf } from "../text/clean.ts";
 
 /** Where a run ended: what its last route chose. */
 export type Ending = "done" | "fail" | "cancel";

@@ -1,7 +1,7 @@
-import { isUnfinished } from "../app/runs/marks.ts";
-import type { RunView } from "../app/runs/run-view.ts";
-import { headOf } from "../app/text/clean.ts";
-import { cut } from "../app/text/width.ts";
+import { isUnfinished } from "../runs/marks.ts";
+import type { RunView } from "../runs/run-view.ts";
+import { headOf } from "../text/clean.ts";
+import { cut } from "../text/width.ts";
 import { count } from "../words.ts";
 import { type Box, type Line, layoutOf } from "./graph-layout.ts";
 import { ENDS, type Ending, pathWords, planOf } from "./graph-plan.ts";

@@ -1,7 +1,7 @@
 import { argsSummary, field, type Json, redactJson, type SluiceEvent } from "@sluice/core";
-import { moneyOf } from "../app/runs/marks.ts";
-import type { RunView } from "../app/runs/run-view.ts";
 import { textAt } from "../fields.ts";
+import { moneyOf } from "../runs/marks.ts";
+import type { RunView } from "../runs/run-view.ts";
 import { count, milliseconds, moment } from "../words.ts";
 import { callsIn, peopleIn } from "./decisions.ts";
 import type { ReportFacts } from "./facts.ts";

@@ -1,4 +1,4 @@
-import type { Line, Style } from "../app/text/line.ts";
+import type { Line, Style } from "../text/line.ts";
 import { html, joined, type Markup } from "./markup.ts";
 
 const CLASSES: Partial<Readonly<Record<Style, string>>> = {

@@ -1,4 +1,4 @@
-import { revealed } from "../app/text/clean.ts";
+import { revealed } from "../text/clean.ts";
 
 const MADE: unique symbol = Symbol("HTML that was made here");
 

@@ -1,9 +1,9 @@
 import { replaceUnseen } from "@sluice/core";
 import type { Token, Tokens } from "marked";
-import { headOf } from "../app/text/clean.ts";
-import { MarkdownBlocks, type Piece } from "../app/text/markdown-blocks.ts";
-import { parsedBlocks } from "../app/text/markdown-render.ts";
-import { decoded, isOf } from "../app/text/markdown-tokens.ts";
+import { headOf } from "../text/clean.ts";
+import { MarkdownBlocks, type Piece } from "../text/markdown-blocks.ts";
+import { parsedBlocks } from "../text/markdown-render.ts";
+import { decoded, isOf } from "../text/markdown-tokens.ts";
 import { count } from "../words.ts";
 import { html, joined, type Markup, NOTHING, verbatim } from "./markup.ts";
 import { cutNote, printedLines } from "./texts.ts";

@@ -1,7 +1,7 @@
 import { field, type Json, type SluiceEvent } from "@sluice/core";
-import { executionKey } from "../app/runs/execution-book.ts";
 import { decisionIn } from "../audit-trail.ts";
 import { textAt } from "../fields.ts";
+import { executionKey } from "../runs/execution-book.ts";
 import { moment } from "../words.ts";
 import { exact, html, linkTo, type Markup } from "./markup.ts";
 import { table } from "./tables.ts";

@@ -1,6 +1,6 @@
 import { field, type SluiceEvent, type Usage } from "@sluice/core";
-import { executionKey } from "../app/runs/execution-book.ts";
 import { numberAt, textAt, usageAt } from "../fields.ts";
+import { executionKey } from "../runs/execution-book.ts";
 
 /** A stretch of time in which something went on. */
 export interface Span {

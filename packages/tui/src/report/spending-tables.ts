@@ -1,6 +1,6 @@
 import { addUsage, type Usage } from "@sluice/core";
-import { moneyOf } from "../app/runs/marks.ts";
-import type { ExecutionView, RunView } from "../app/runs/run-view.ts";
+import { moneyOf } from "../runs/marks.ts";
+import type { ExecutionView, RunView } from "../runs/run-view.ts";
 import { count, milliseconds } from "../words.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup.ts";
 import { statusMark } from "./status.ts";

@@ -1,4 +1,4 @@
-import type { ExecutionView, RunView } from "../app/runs/run-view.ts";
+import type { ExecutionView, RunView } from "../runs/run-view.ts";
 import { count, milliseconds, moment, spending } from "../words.ts";
 import { exact, html, type Markup, NOTHING } from "./markup.ts";
 import type { Times } from "./spans.ts";

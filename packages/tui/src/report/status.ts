@@ -1,5 +1,5 @@
-import { markOf } from "../app/runs/marks.ts";
-import type { ExecutionStatus, RunView } from "../app/runs/run-view.ts";
+import { markOf } from "../runs/marks.ts";
+import type { ExecutionStatus, RunView } from "../runs/run-view.ts";
 
 export interface StatusMark {
   readonly sign: string;

@@ -1,4 +1,4 @@
-import { headOf, tailOf } from "../app/text/clean.ts";
+import { headOf, tailOf } from "../text/clean.ts";
 import { count } from "../words.ts";
 import { exact, html, joined, type Markup, NOTHING, references, verbatim } from "./markup.ts";
 

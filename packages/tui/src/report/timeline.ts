@@ -1,4 +1,4 @@
-import type { ExecutionView, RunView } from "../app/runs/run-view.ts";
+import type { ExecutionView, RunView } from "../runs/run-view.ts";
 import { count, milliseconds } from "../words.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup.ts";
 import type { Span, Times } from "./spans.ts";

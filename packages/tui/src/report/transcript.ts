@@ -1,4 +1,4 @@
-import type { BoundaryItem, ExecutionView, TranscriptItem } from "../app/runs/run-view.ts";
+import type { BoundaryItem, ExecutionView, TranscriptItem } from "../runs/run-view.ts";
 import { count, milliseconds, spending } from "../words.ts";
 import { callMarkup } from "./call.ts";
 import { exact, html, joined, type Markup, NOTHING } from "./markup.ts";

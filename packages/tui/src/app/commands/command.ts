@@ -1,10 +1,10 @@
 import type { Answer } from "@sluice/core";
+import type { RunView } from "../../runs/run-view.ts";
 import type { CommandSpec } from "../composer/completion.ts";
 import type { Engine, KnownRun } from "../engine.ts";
 import type { DeskCard } from "../people/desk.ts";
 import type { NamedCard } from "../people/names.ts";
 import type { Question } from "../question.ts";
-import type { RunView } from "../runs/run-view.ts";
 import type { Viewer } from "../viewer.ts";
 
 /** A slash command. It works while runs are at work: the state machine gates tools, never the person. */

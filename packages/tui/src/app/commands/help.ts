@@ -1,4 +1,4 @@
-import type { Line } from "../text/line.ts";
+import type { Line } from "../../text/line.ts";
 import { createViewer, fixedRows } from "../viewer.ts";
 import type { Command } from "./command.ts";
 

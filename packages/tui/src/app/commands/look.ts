@@ -1,16 +1,17 @@
 import { SluiceError } from "@sluice/core";
 import type { Verdict } from "../../audit-filter.ts";
 import { textAt } from "../../fields.ts";
+import { costLines } from "../../runs/cost.ts";
+import { graph as graphLines } from "../../runs/graph.ts";
+import type { RunView } from "../../runs/run-view.ts";
+import { type TimelineFilter, type TimelineRow, timeline, timelineLine } from "../../runs/timeline.ts";
+import { cleanInline, spanOf } from "../../text/clean.ts";
+import { editDiff } from "../../text/diff.ts";
+import type { Line, Style } from "../../text/line.ts";
+import type { Rows } from "../../text/rows.ts";
 import { moment, oneLine } from "../../words.ts";
 import { eventsOf, startedWith } from "../../work/lookup.ts";
-import { costLines } from "../runs/cost.ts";
-import { graph as graphLines } from "../runs/graph.ts";
-import type { RunView } from "../runs/run-view.ts";
-import { type TimelineFilter, type TimelineRow, timeline, timelineLine } from "../runs/timeline.ts";
-import { cleanInline, spanOf } from "../text/clean.ts";
-import { editDiff } from "../text/diff.ts";
-import type { Line, Style } from "../text/line.ts";
-import { createViewer, fixedRows, type Rows } from "../viewer.ts";
+import { createViewer, fixedRows } from "../viewer.ts";
 import type { Command, Steering } from "./command.ts";
 
 /** Runs that are listed; each is looked into for what it was started with. */

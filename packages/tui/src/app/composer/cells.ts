@@ -1,6 +1,6 @@
-import { cleanInline, headOf, revealed, tailOf } from "../text/clean.ts";
-import type { Line, Span, Style } from "../text/line.ts";
-import { cut, widthOf } from "../text/width.ts";
+import { cleanInline, headOf, revealed, tailOf } from "../../text/clean.ts";
+import type { Line, Span, Style } from "../../text/line.ts";
+import { cut, widthOf } from "../../text/width.ts";
 import { graphemesOf } from "./buffer.ts";
 
 /** One unit of a text as it stands on the screen. */

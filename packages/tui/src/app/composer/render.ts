@@ -1,6 +1,6 @@
-import { spanOf } from "../text/clean.ts";
-import type { Line, Span, Style } from "../text/line.ts";
-import { cut, widthOf } from "../text/width.ts";
+import { spanOf } from "../../text/clean.ts";
+import type { Line, Span, Style } from "../../text/line.ts";
+import { cut, widthOf } from "../../text/width.ts";
 import { endOf, lineOf } from "./cells.ts";
 import { type Composer, hasMargin, textColumns } from "./composer.ts";
 import { editorOf } from "./editor.ts";

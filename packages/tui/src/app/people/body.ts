@@ -1,7 +1,7 @@
 import { field, isJsonObject, type Json, type JsonObject, type OpenRequest } from "@sluice/core";
 import { textAt } from "../../fields.ts";
+import type { Line } from "../../text/line.ts";
 import { count, moment } from "../../words.ts";
-import type { Line } from "../text/line.ts";
 import { changeLines, type FileNow } from "./change.ts";
 import type { DeskCard } from "./desk.ts";
 import { MOST_SHOWN, sizeOf } from "./exact.ts";

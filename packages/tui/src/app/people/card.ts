@@ -1,9 +1,9 @@
 import type { Json } from "@sluice/core";
+import { cleanInline, revealed } from "../../text/clean.ts";
+import type { Line, Span, Style } from "../../text/line.ts";
+import { cut, wrap } from "../../text/width.ts";
 import { lineOf } from "../composer/cells.ts";
 import { layOut } from "../composer/layout.ts";
-import { cleanInline, revealed } from "../text/clean.ts";
-import type { Line, Span, Style } from "../text/line.ts";
-import { cut, wrap } from "../text/width.ts";
 import {
   type Desk,
   type DeskCard,

@@ -1,7 +1,7 @@
 import type { Answer, OpenRequest, SignalOutcome } from "@sluice/core";
+import { cleanInline } from "../../text/clean.ts";
 import { type Editor, EMPTY_EDITOR } from "../composer/editor.ts";
-import type { Key } from "../keys.ts";
-import { cleanInline } from "../text/clean.ts";
+import { ARM_MS, type Key } from "../keys.ts";
 import type { Form } from "./form.ts";
 
 /** One open request and how it can be answered. */
@@ -98,9 +98,6 @@ export interface DeskUpdate {
   /** What became of a card, for the log. */
   readonly told?: string;
 }
-
-/** How long a card stands, and how long nobody types, before it can be focused. */
-export const ARM_MS = 400;
 
 export function createDesk(): Desk {
   return { cards: [], open: undefined, lastKeyAt: undefined, bereft: false, answered: [] };

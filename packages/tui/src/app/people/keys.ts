@@ -1,8 +1,7 @@
 import type { Answer } from "@sluice/core";
 import { typedValue } from "../../work/answering.ts";
-import type { Key } from "../keys.ts";
+import { ARM_MS, type Key, QUIET_MS } from "../keys.ts";
 import {
-  ARM_MS,
   bringUp,
   type Desk,
   type DeskCard,
@@ -15,8 +14,6 @@ import {
 } from "./desk.ts";
 import { writeKey } from "./field.ts";
 
-/** A key that answers comes after so long without any: what is pasted, repeated or typed ahead comes sooner. */
-export const QUIET_MS = 250;
 /** The same for Enter behind words that were typed: what is pasted without being called so comes sooner. */
 const PASTE_MS = 50;
 

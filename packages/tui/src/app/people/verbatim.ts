@@ -1,6 +1,6 @@
-import { cleanInline, headOf, revealed, tailOf } from "../text/clean.ts";
-import type { Line, Span, Style } from "../text/line.ts";
-import { fitting, widthOf, wrap } from "../text/width.ts";
+import { cleanInline, headOf, revealed, tailOf } from "../../text/clean.ts";
+import type { Line, Span, Style } from "../../text/line.ts";
+import { fitting, widthOf, wrap } from "../../text/width.ts";
 
 /** Behind a bar stands what somebody else wrote; nothing of ours begins with one. */
 export const BAR: Span = { text: "│ ", style: "dim" };

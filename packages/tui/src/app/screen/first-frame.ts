@@ -1,11 +1,11 @@
 import type { Clock } from "@sluice/core";
+import type { Line } from "../../text/line.ts";
+import { createPalette, type Palette, paint } from "../../text/paint.ts";
 import type { CommandContext } from "../../work/context.ts";
 import { createComposer } from "../composer/composer.ts";
 import { render } from "../composer/render.ts";
 import type { AppFlags } from "../flags.ts";
 import { greeting } from "../greeting.ts";
-import type { Line } from "../text/line.ts";
-import { createPalette, type Palette, paint } from "../text/paint.ts";
 import { createTerminalStream, type TerminalStream } from "./terminal-stream.ts";
 
 export interface Surroundings {

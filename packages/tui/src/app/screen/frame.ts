@@ -1,4 +1,4 @@
-import type { Line } from "../text/line.ts";
+import type { Line } from "../../text/line.ts";
 
 /** What is drawn now: rows from top to bottom, and where the cursor stands. */
 export interface Frame {

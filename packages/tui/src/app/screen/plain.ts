@@ -1,12 +1,12 @@
 import { clearLine, createInterface, cursorTo, type Interface } from "node:readline";
 import type { Clock } from "@sluice/core";
+import { cleanInline } from "../../text/clean.ts";
+import type { Line } from "../../text/line.ts";
 import type { App } from "../app.ts";
 import { CardBodies } from "../people/bodies.ts";
 import { KIND_NAMES } from "../people/desk.ts";
 import type { NamedCard } from "../people/names.ts";
 import type { Question } from "../question.ts";
-import { cleanInline } from "../text/clean.ts";
-import type { Line } from "../text/line.ts";
 
 export interface PlainOptions {
   readonly input: NodeJS.ReadableStream;

@@ -1,12 +1,12 @@
 import { type Clock, messageOf, visible } from "@sluice/core";
 import { render } from "ink";
+import type { Line } from "../../text/line.ts";
+import { createPalette } from "../../text/paint.ts";
 import type { CommandContext } from "../../work/context.ts";
 import { App } from "../app.ts";
 import type { AppFlags } from "../flags.ts";
 import { greeting } from "../greeting.ts";
 import { modelHelp } from "../model-help.ts";
-import type { Line } from "../text/line.ts";
-import { createPalette } from "../text/paint.ts";
 import { type FirstFrame, type Surroundings, written } from "./first-frame.ts";
 import { createPlainLines } from "./plain.ts";
 import { Screen, type SuspendTerminal } from "./screen.tsx";

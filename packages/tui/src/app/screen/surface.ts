@@ -1,9 +1,9 @@
 import { messageOf } from "@sluice/core";
+import { spanOf } from "../../text/clean.ts";
+import { type Palette, paint } from "../../text/paint.ts";
+import { cut } from "../../text/width.ts";
 import type { App } from "../app.ts";
 import type { Key } from "../keys.ts";
-import { spanOf } from "../text/clean.ts";
-import { type Palette, paint } from "../text/paint.ts";
-import { cut } from "../text/width.ts";
 import type { Frame } from "./frame.ts";
 import { Draughtsman, type Drawing } from "./parts.ts";
 

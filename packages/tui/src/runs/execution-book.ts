@@ -1,8 +1,8 @@
 import { addUsage, field, type LiveChunk, type SluiceEvent, type Usage } from "@sluice/core";
 import type { TranscriptEntry } from "@sluice/stages";
-import { stateOf } from "../../audit-filter.ts";
-import { numberAt, textAt, usageAt } from "../../fields.ts";
-import type { Saying } from "../../narrator.ts";
+import { stateOf } from "../audit-filter.ts";
+import { numberAt, textAt, usageAt } from "../fields.ts";
+import type { Saying } from "../narrator.ts";
 import { boundaryOf, note } from "./boundaries.ts";
 import { CallBook, isFinal } from "./call-book.ts";
 import { GrowingList } from "./grown.ts";

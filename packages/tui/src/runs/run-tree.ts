@@ -1,5 +1,5 @@
 import { field, type Json, type SluiceEvent } from "@sluice/core";
-import { numberAt, textAt } from "../../fields.ts";
+import { numberAt, textAt } from "../fields.ts";
 import type { ExecutionView, ForkView, Hop, RunView, StateView } from "./run-view.ts";
 
 type Fork = NonNullable<ExecutionView["fork"]>;

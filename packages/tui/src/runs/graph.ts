@@ -1,6 +1,6 @@
-import { count } from "../../words.ts";
 import type { Line, Span, Style } from "../text/line.ts";
 import { cut, pad } from "../text/width.ts";
+import { count } from "../words.ts";
 import { isUnfinished, markOf, nameOf, span } from "./marks.ts";
 import type { Hop, RunView } from "./run-view.ts";
 import { type Station, type Stop, stationsOf } from "./stations.ts";

@@ -1,8 +1,8 @@
 import { addUsage, type Usage } from "@sluice/core";
-import { count, spending } from "../../words.ts";
 import { cleanInline, headOf } from "../text/clean.ts";
 import type { Line, Style } from "../text/line.ts";
 import { cut, pad, widthOf } from "../text/width.ts";
+import { count, spending } from "../words.ts";
 import { elapsed, isUnfinished, markOf, moneyOf, nameOf, shortCount, span } from "./marks.ts";
 import type { CapView, ExecutionView, RunView } from "./run-view.ts";
 

@@ -1,9 +1,9 @@
-import { callCard } from "../text/call-card.ts";
 import { clean, headOf, spanOf } from "../text/clean.ts";
 import { fold } from "../text/fold.ts";
 import type { Line, Style } from "../text/line.ts";
 import { markdown } from "../text/markdown.ts";
 import { cut, widthOf, wrap } from "../text/width.ts";
+import { callCard } from "./call-card.ts";
 import { nameOf, span } from "./marks.ts";
 import type { BoundaryItem, TranscriptItem } from "./run-view.ts";
 

@@ -1,8 +1,8 @@
 import type { SluiceEvent } from "@sluice/core";
-import { stateOf } from "../../audit-filter.ts";
-import { textAt } from "../../fields.ts";
-import type { Saying } from "../../narrator.ts";
-import { oneLine } from "../../words.ts";
+import { stateOf } from "../audit-filter.ts";
+import { textAt } from "../fields.ts";
+import type { Saying } from "../narrator.ts";
+import { oneLine } from "../words.ts";
 import type { BoundaryItem, Tone } from "./run-view.ts";
 
 /** What a transcript says of its execution's events; calls have items of their own. */

@@ -1,5 +1,5 @@
 import { field, type Json, type RunEnd, readOutcome, redactJson, redactText, type SluiceEvent } from "@sluice/core";
-import { textAt } from "../../fields.ts";
+import { textAt } from "../fields.ts";
 import { executionKey } from "./execution-book.ts";
 import type { CapView, RunEndItem, RunView } from "./run-view.ts";
 

@@ -1,6 +1,6 @@
 import type { Line } from "../text/line.ts";
+import type { Rows } from "../text/rows.ts";
 import { cut } from "../text/width.ts";
-import type { Rows } from "../viewer.ts";
 import { LiveRows } from "./live-rows.ts";
 import { span } from "./marks.ts";
 import type { ExecutionView, TranscriptItem } from "./run-view.ts";

@@ -1,5 +1,5 @@
 import { field, isJsonObject, type OpenRequest, type SluiceEvent } from "@sluice/core";
-import { textAt } from "../../fields.ts";
+import { textAt } from "../fields.ts";
 
 type Place = Pick<OpenRequest, "runId" | "requestId">;
 

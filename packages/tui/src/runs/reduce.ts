@@ -8,8 +8,8 @@ import {
   type Usage,
 } from "@sluice/core";
 import type { TranscriptEntry } from "@sluice/stages";
-import { textAt } from "../../fields.ts";
-import { createNarrator } from "../../narrator.ts";
+import { textAt } from "../fields.ts";
+import { createNarrator } from "../narrator.ts";
 import { lineOf, runBoundaryOf } from "./boundaries.ts";
 import { type Around, ExecutionBook, executionKey } from "./execution-book.ts";
 import { GrowingList } from "./grown.ts";

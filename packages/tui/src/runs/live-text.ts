@@ -1,5 +1,5 @@
 import { field, type Json, redactText } from "@sluice/core";
-import { numberAt, textAt } from "../../fields.ts";
+import { numberAt, textAt } from "../fields.ts";
 import type { LiveView } from "./run-view.ts";
 
 /** More than a screen shows of what streams: the whole of it stands in the transcript when the turn is over. */

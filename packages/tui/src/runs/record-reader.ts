@@ -8,7 +8,7 @@ import {
   type SluiceEvent,
 } from "@sluice/core";
 import { transcriptEntries } from "@sluice/stages";
-import { textAt } from "../../fields.ts";
+import { textAt } from "../fields.ts";
 import type { ReadRecord } from "./reduce.ts";
 
 type Journals = Pick<RunHost, "records" | "get">;

@@ -1,11 +1,11 @@
 import { field, isJsonObject, type Json, type JsonObject } from "@sluice/core";
-import type { CallView } from "../runs/run-view.ts";
-import { clean, headOf, revealed, spanOf, tailOf } from "./clean.ts";
-import { editDiff } from "./diff.ts";
-import { jsonRows, jsonWord } from "./json-rows.ts";
-import type { Line, Span, Style } from "./line.ts";
-import { textRows } from "./text-rows.ts";
-import { cut, widthOf, wrap } from "./width.ts";
+import { clean, headOf, revealed, spanOf, tailOf } from "../text/clean.ts";
+import { editDiff } from "../text/diff.ts";
+import { jsonRows, jsonWord } from "../text/json-rows.ts";
+import type { Line, Span, Style } from "../text/line.ts";
+import { textRows } from "../text/text-rows.ts";
+import { cut, widthOf, wrap } from "../text/width.ts";
+import type { CallView } from "./run-view.ts";
 
 export interface CallCardOptions {
   /** Columns; no row is wider. */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { field, type Json, type SluiceEvent } from "@sluice/core";
 import type { TranscriptEntry } from "@sluice/stages";
-import { numberAt, textAt } from "../../fields.ts";
+import { numberAt, textAt } from "../fields.ts";
 import type { GrowingList } from "./grown.ts";
 import type { CallView, TranscriptItem } from "./run-view.ts";
 

@@ -1,7 +1,7 @@
 import type { SluiceEvent } from "@sluice/core";
-import { type AuditFacets, facetsOf, hasFacets, type Verdict } from "../../audit-filter.ts";
-import { decisionIn, inForkOrder } from "../../audit-trail.ts";
-import { createNarrator } from "../../narrator.ts";
+import { type AuditFacets, facetsOf, hasFacets, type Verdict } from "../audit-filter.ts";
+import { decisionIn, inForkOrder } from "../audit-trail.ts";
+import { createNarrator } from "../narrator.ts";
 import { cleanInline } from "../text/clean.ts";
 import type { Line, Style } from "../text/line.ts";
 import { cut } from "../text/width.ts";
