@@ -12,6 +12,9 @@ const conditions = ["@sluice/source", "module", "node", "import", "default"];
 /** The folders whose files share what they have loaded. */
 const shared = new Set(["attack", "unit", "wire", "conformance", "property", "app", "facts"]);
 
+/** The folders that hold property tests. */
+const withProperties = new Set(["app", "conformance", "house", "property", "terminal", "unit"]);
+
 export default defineConfig({
   test: {
     pool: "forks",
@@ -25,6 +28,7 @@ export default defineConfig({
         include: [`test/${folder}/**/*.test.ts`],
         exclude: ["**/node_modules/**", "**/fixtures/**"],
         environment: "node",
+        setupFiles: withProperties.has(folder) ? ["test/support/property-seed.ts"] : [],
         // Tests leave nothing behind for the next file, and loading everything anew for each would cost more than they do.
         isolate: !shared.has(folder),
         // Only for what hangs: a machine under load takes many times as long for everything.

@@ -31,12 +31,13 @@ const part = like({
   output: like({ type: fc.constantFrom("text", "error-json"), value: anything }),
 });
 const ran = like({ ok: fc.boolean(), output: anything });
+const turn = like({
+  reply: like({ content: some(part), calls: some(like({ index: fc.nat(3), tool: words, inputError: anything })) }),
+  completions: some(like({ index: fc.nat(3), ok: fc.boolean(), output: anything, issues: some(anything) })),
+  messages: some(like({ by: words, text: words })),
+});
 const tree = fc.oneof(
-  like({
-    reply: like({ content: some(part), calls: some(like({ index: fc.nat(3), tool: words, inputError: anything })) }),
-    completions: some(like({ index: fc.nat(3), ok: fc.boolean(), output: anything, issues: some(anything) })),
-    messages: some(like({ by: words, text: words })),
-  }),
+  turn,
   some(like({ id, verdict: like({ kind: fc.constantFrom("refused", "approved"), output: anything }) })),
   some(ran),
   like({ kind: words, ran }),
@@ -59,16 +60,23 @@ const stepId = fc.oneof(
   },
   fc.string(),
 );
-const record: fc.Arbitrary<JournalRecord> = fc.record({
-  seq: fc.nat(),
-  ordinal: fc.nat(),
-  stepId,
-  phase: fc.constantFrom("done", "done", "done", "open", "life"),
-  incarnation: fc.constant("x"),
-  value: text,
-  events: text,
-  hash: fc.constant(""),
-});
+function recordOf(
+  id: fc.Arbitrary<string>,
+  phase: fc.Arbitrary<JournalRecord["phase"]>,
+  value: fc.Arbitrary<string>,
+): fc.Arbitrary<JournalRecord> {
+  const place = { seq: fc.nat(), ordinal: fc.nat(), incarnation: fc.constant("x"), hash: fc.constant("") };
+  return fc.record({ ...place, stepId: id, phase, value, events: text });
+}
+const record = fc.oneof(
+  recordOf(stepId, fc.constantFrom("done", "done", "done", "open", "life"), text),
+  // What a model said, where it belongs.
+  recordOf(
+    fc.constant("one#1/a1/turn/3/model"),
+    fc.constant("done"),
+    turn.map((value) => JSON.stringify(value)),
+  ),
+);
 
 function isSound(entry: TranscriptEntry): boolean {
   switch (entry.kind) {
