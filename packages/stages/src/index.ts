@@ -10,7 +10,8 @@ export {
   type ModelChoice,
 } from "./models/default-model.ts";
 export type { ResolvedModel, TurnPosition } from "./models/model.ts";
-export { type ModelFacts, type ModelPrice, modelFacts, type PriceOption, type TokenPrices } from "./models/prices.ts";
+export type { ModelFacts, ModelPrice, TokenPrices } from "./models/model-facts.ts";
+export { modelFacts, type PriceOption } from "./models/prices.ts";
 export {
   type RecordedTraffic,
   type RecordModelOptions,

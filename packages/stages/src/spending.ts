@@ -7,7 +7,7 @@ import {
   SluiceError,
   type Spending,
 } from "@sluice/core";
-import type { ModelFacts } from "./models/prices.ts";
+import type { ModelFacts } from "./models/model-facts.ts";
 
 /** What a run and its children spent, by their journals. */
 export type RecordedSpending = Required<Spending> & {

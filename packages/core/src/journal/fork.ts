@@ -1,13 +1,8 @@
 import { SluiceError } from "../base/errors.ts";
-import { field, parseJson } from "../base/json.ts";
+import { childRunId, forkKeys } from "./children.ts";
 import type { ChildTask, RunAtWork } from "./run-at-work.ts";
 import type { ChildRun, ForkOptions, JournalRecord, RunEnd, Settled } from "./seam.ts";
 import type { RunRow } from "./store.ts";
-
-/** The id of a child's run. A key holds no slash, so that an id names one child only. */
-export function childRunId(parentId: string, stepId: string, key: string): string {
-  return `${parentId}/${stepId}/${key}`;
-}
 
 /** Refuses a fork that could not be replayed: before anything of it is written, or when it is not the recorded one. */
 export function checkFork(
@@ -31,14 +26,6 @@ export function checkFork(
     "journal_mismatch",
     `run ${runId}: fork ${stepId} is recorded with the children ${JSON.stringify(recorded)}, but the program asked for ${JSON.stringify(keys)}`,
   );
-}
-
-/** The keys in a fork's open record; undefined for another step's. */
-export function forkKeys({ phase, value }: JournalRecord): readonly string[] | undefined {
-  if (phase !== "open" || !value.startsWith('{"fork":[')) return undefined;
-  const read = parseJson(value);
-  const keys = read.ok ? field(read.value, "fork") : undefined;
-  return Array.isArray(keys) ? keys.filter((key) => typeof key === "string") : undefined;
 }
 
 /** The row of a child, if it was started. Ids may be put together in two ways: a run of another parent is not this one. */

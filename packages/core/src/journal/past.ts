@@ -1,6 +1,6 @@
 import { SluiceError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
-import { forkKeys } from "./fork.ts";
+import { forkKeys } from "./children.ts";
 import { isEnd } from "./life.ts";
 import type { JournalRecord, StepCall } from "./seam.ts";
 import type { JournalStore, RunRow } from "./store.ts";

@@ -1,6 +1,6 @@
 import { field, type Json, parseJson } from "../base/json.ts";
+import { childRunId } from "./children.ts";
 import type { ExportedJournal, ExportedRecord } from "./export.ts";
-import { childRunId } from "./fork.ts";
 import { isEnd } from "./life.ts";
 import type { RunExport } from "./read-export.ts";
 import { checkDigested } from "./verify.ts";

@@ -1,6 +1,6 @@
 import { field, isJsonObject, type Json, parseJson } from "../base/json.ts";
 import { digestOf, GENESIS, hashDigested } from "./chain.ts";
-import { childRunId, forkKeys } from "./fork.ts";
+import { childRunId, forkKeys } from "./children.ts";
 import { isEnd, LIFE } from "./life.ts";
 import type { JournalRecord, RunJournal } from "./seam.ts";
 import { type AuditReport, type CheckedJournal, type ChildLink, checkTree } from "./verify-tree.ts";

@@ -16,7 +16,8 @@ import {
 } from "@sluice/core";
 import { FILTERED } from "../models/failure.ts";
 import type { ResolvedModel } from "../models/model.ts";
-import { type ModelFacts, modelFacts } from "../models/prices.ts";
+import type { ModelFacts } from "../models/model-facts.ts";
+import { modelFacts } from "../models/prices.ts";
 import { checkCompletions } from "./completions.ts";
 import { contract, firstMessage, nudge, systemMessages } from "./contract.ts";
 import type { CompletionCheck, Reply, TurnCall } from "./kept-reply.ts";

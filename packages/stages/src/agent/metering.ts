@@ -1,5 +1,6 @@
 import type { Spending, Usage } from "@sluice/core";
-import { costOf, type ModelFacts, mostOf } from "../models/prices.ts";
+import type { ModelFacts } from "../models/model-facts.ts";
+import { costOf, mostOf } from "../models/prices.ts";
 import type { ModelFailure, ModelUsage } from "../models/reply.ts";
 
 /** Asked of the provider where a cap needs a maximum to set aside and the stage names none. */

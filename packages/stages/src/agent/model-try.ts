@@ -2,7 +2,7 @@ import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import type { ActScope, AgentSpec, LimitHit, Limits, ReceivedSignal, StepCall, Worked } from "@sluice/core";
 import { type Message, readMessages, saidByPeople, takesMessages } from "../messages.ts";
 import type { ResolvedModel } from "../models/model.ts";
-import type { ModelFacts } from "../models/prices.ts";
+import type { ModelFacts } from "../models/model-facts.ts";
 import type { ModelFailure } from "../models/reply.ts";
 import { cleanReply } from "./clean-reply.ts";
 import { checkCompletions } from "./completions.ts";

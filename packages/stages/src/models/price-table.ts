@@ -1,4 +1,4 @@
-import type { ModelFacts, TokenPrices } from "./prices.ts";
+import type { ModelFacts, TokenPrices } from "./model-facts.ts";
 
 // List prices of the providers' own APIs at their standard tier, in US dollars per million tokens, read on 2026-11-21. Prices
 // change: `prices` of a session wins. Where two sources disagreed, and where a lower price ends on a day, the dearer stands
