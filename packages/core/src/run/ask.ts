@@ -1,8 +1,8 @@
 import { field, type Json } from "../base/json.ts";
 import type { DenialCause } from "../gate/denial.ts";
 import type { OpenRequest, ReceivedSignal } from "../journal/seam.ts";
-import type { CallsOf, Proposed } from "./calls.ts";
 import type { Judge, Judged } from "./judge.ts";
+import type { CallsOf, Proposed } from "./proposed.ts";
 
 /** An answer from the journal: what, by whom, about which digest. */
 export interface JournaledAnswer {

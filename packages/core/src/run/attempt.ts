@@ -1,8 +1,7 @@
 import type { Json } from "../base/json.ts";
 import type { StageContext } from "../definition/types.ts";
-import type { Denied } from "./calls.ts";
 import { stageContext } from "./context.ts";
-import type { Execution } from "./execution.ts";
+import type { Denied, Execution } from "./execution.ts";
 import { ExecutionLimits, type Limits } from "./limits.ts";
 import { Place } from "./place.ts";
 import { AttemptJournal } from "./scoped-steps.ts";

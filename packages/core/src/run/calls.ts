@@ -3,53 +3,17 @@ import { sha256 } from "../base/canonical.ts";
 import { SluiceError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import type { StageContext } from "../definition/types.ts";
-import type { DenialCause } from "../gate/denial.ts";
 import type { ToolEffect } from "../gate/facts.ts";
-import { createGrants, type Grants, type Proposal } from "../gate/grants.ts";
+import { createGrants, type Proposal } from "../gate/grants.ts";
 import { askGrants } from "./ask.ts";
 import type { Attempt } from "./attempt.ts";
-import type { Execution } from "./execution.ts";
-import type { CallOutcome, CallRequest, Offer } from "./executor.ts";
+import type { CallOutcome, CallRequest } from "./executor.ts";
 import { createJudge, type Judge, type Judged } from "./judge.ts";
-import type { Limits } from "./limits.ts";
 import { cancelReason } from "./over.ts";
-import type { Place } from "./place.ts";
+import type { CallsOf, Group, Proposed } from "./proposed.ts";
 import { askQuestion } from "./question.ts";
 import { createRepeats } from "./repeats.ts";
 import { type Ran, type Runnable, runCall } from "./run-call.ts";
-import type { AttemptJournal } from "./scoped-steps.ts";
-
-/** A call that was refused, for the run's account. */
-export type Denied = {
-  readonly executionId: string;
-  readonly attempt: number;
-  readonly callId: string;
-  readonly tool: string;
-  readonly cause: DenialCause;
-};
-
-/** What the calls of one attempt share. */
-export interface CallsOf {
-  readonly execution: Execution;
-  readonly journal: AttemptJournal;
-  readonly ctx: StageContext;
-  readonly offer: Offer;
-  readonly place: Place;
-  readonly limits: Limits;
-  readonly completionTool: string;
-  readonly grants: Grants;
-  /** What results left for later calls of this attempt, such as the hashes of files that were read. */
-  readonly notes: Record<string, Json>;
-  proposalOf(id: string): Proposal | undefined;
-}
-export interface Proposed {
-  readonly proposal: Proposal;
-  readonly request: CallRequest;
-  /** How often this very call has come in a row. */
-  readonly times: number;
-}
-/** Neighbouring reads are judged and run together; anything else is alone, after what came before it has run. */
-export type Group = readonly Proposed[];
 
 /** On suspension a writing call may finish: the alternative is an outcome nobody knows. */
 const WRITE_GRACE_MS = 5_000;

@@ -17,9 +17,9 @@ import { argsSummary, grantBody } from "../gate/summary.ts";
 import type { BoundCall, CallWork, Tool } from "../gate/tool.ts";
 import { redactJson } from "../journal/redact.ts";
 import type { StepCall } from "../journal/seam.ts";
-import type { CallsOf, Group, Proposed } from "./calls.ts";
 import { cleaned } from "./clean.ts";
 import { cancelReason, orAborted } from "./over.ts";
+import type { CallsOf, Group, Proposed } from "./proposed.ts";
 import { REPEATED, STUCK } from "./repeats.ts";
 import { type Runnable, toolCall } from "./run-call.ts";
 

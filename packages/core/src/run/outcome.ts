@@ -2,7 +2,7 @@ import { isJsonObject, type Json } from "../base/json.ts";
 import type { StageResult, Usage } from "../definition/types.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { ProgramEnd, RunEnd } from "../journal/seam.ts";
-import type { Denied } from "./calls.ts";
+import type { Denied } from "./execution.ts";
 import { NO_USAGE } from "./usage.ts";
 
 /** What a run adds up on its way. */

@@ -5,7 +5,7 @@ import { compileSchema } from "../definition/schema.ts";
 import { visible } from "../gate/summary.ts";
 import type { OpenRequest, StepCall } from "../journal/seam.ts";
 import { awaitAnswer, type JournaledAnswer, readAnswer } from "./ask.ts";
-import type { CallsOf } from "./calls.ts";
+import type { CallsOf } from "./proposed.ts";
 import type { Ran, Runnable } from "./run-call.ts";
 
 /** What a question step opened, recorded: the request, or why nobody is asked. */
