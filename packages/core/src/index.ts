@@ -68,7 +68,9 @@ export { type ExportedJournal, type ExportedRecord, exportLines } from "./journa
 export { createHost, type HostOptions } from "./journal/host.ts";
 export { createJournalMemory, type JournalMemory, type JournalMemoryOptions } from "./journal/memory-store.ts";
 export { type RunExport, readExport } from "./journal/read-export.ts";
-export { createSecretFilter, REDACTION_MARKER, redactJson, redactText, type SecretFilter } from "./journal/redact.ts";
+export { redactJson } from "./journal/redact.ts";
+export { redactText } from "./journal/redact-text.ts";
+export { createSecretFilter, REDACTION_MARKER, type SecretFilter } from "./journal/secret-filter.ts";
 export type * from "./journal/seam.ts";
 export type * from "./journal/store.ts";
 export { type CheckedChain, checkChain, verifyJournal } from "./journal/verify.ts";

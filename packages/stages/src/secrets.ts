@@ -1,4 +1,5 @@
 import { createSecretFilter, type SecretFilter } from "@sluice/core";
+import { secretForms } from "./secret-forms.ts";
 
 /** Variables that hold keys by what they are called, whoever set them. */
 const KEY_VARIABLE =
@@ -56,7 +57,7 @@ export function sessionSecrets(
     const holdsOne = !NEVER_SECRET.has(name) && secrets.some((secret) => value.includes(secret));
     if (passed.includes(name) || !(secretNames.has(name) || holdsOne)) childEnv[name] = value;
   }
-  return { filter: createSecretFilter(hidden), known: hidden, childEnv: Object.freeze(childEnv) };
+  return { filter: createSecretFilter(secretForms(hidden)), known: hidden, childEnv: Object.freeze(childEnv) };
 }
 
 /** The secrets of a session: split anew only when the environment changed, or what models and servers are called with. */

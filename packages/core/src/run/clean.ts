@@ -1,5 +1,5 @@
 import type { Json } from "../base/json.ts";
-import type { SecretFilter } from "../journal/redact.ts";
+import type { SecretFilter } from "../journal/secret-filter.ts";
 
 /** A value of ours with known secret values replaced in its texts: what user code returns or throws may hold them. */
 export function cleaned<T extends Json>(value: T, secrets: SecretFilter): T {

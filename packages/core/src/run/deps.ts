@@ -4,8 +4,8 @@ import type { SecurityMode } from "../gate/decide.ts";
 import type { Envelope } from "../gate/envelope.ts";
 import type { Workspace } from "../gate/facts.ts";
 import type { Tool } from "../gate/tool.ts";
-import type { SecretFilter } from "../journal/redact.ts";
 import type { OpenRequest } from "../journal/seam.ts";
+import type { SecretFilter } from "../journal/secret-filter.ts";
 import type { StateExecutor } from "./executor.ts";
 import type { Slots } from "./slots.ts";
 

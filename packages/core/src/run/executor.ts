@@ -3,8 +3,8 @@ import type { StateSpec } from "../definition/spec.ts";
 import type { FailureCode, StageContext, Usage } from "../definition/types.ts";
 import type { ToolEffect } from "../gate/facts.ts";
 import type { EventDraft } from "../journal/events.ts";
-import type { SecretFilter } from "../journal/redact.ts";
 import type { StepCall, StepOptions } from "../journal/seam.ts";
+import type { SecretFilter } from "../journal/secret-filter.ts";
 import type { Limits } from "./limits.ts";
 
 /** Runs states of one kind between their gate and their assert. Found by kind in a table; users may add to it. */

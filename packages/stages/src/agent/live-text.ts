@@ -1,6 +1,6 @@
 import type { SecretFilter } from "@sluice/core";
 
-/** Streamed text with secrets taken out: as much is held back as the longest secret could still be growing in. */
+/** Streamed text with secrets taken out: the end is held back where a secret may have begun. */
 export class LiveText {
   readonly #secrets: SecretFilter;
   readonly #show: (text: string) => void;
@@ -17,9 +17,7 @@ export class LiveText {
     this.#held += delta;
     // Held back as a whole while nobody listens: whoever comes later hears it from the beginning.
     if (!this.#heard()) return;
-    const { length } = this.#held;
-    const { longest } = this.#secrets;
-    this.#release(longest === 0 ? length : cutBefore(this.#held, length - (longest - 1), this.#secrets));
+    this.#release(cutBefore(this.#held, this.#held.length - this.#secrets.begun(this.#held), this.#secrets));
   }
 
   /** The text is complete: what was held back is shown. */

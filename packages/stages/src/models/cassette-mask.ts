@@ -1,6 +1,7 @@
 import { realpathSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { isJsonObject, type Json, parseJson, REDACTION_MARKER } from "@sluice/core";
+import { secretForms } from "../secret-forms.ts";
 import { begunSecret } from "../secrets.ts";
 import type { TrafficPlace } from "./traffic.ts";
 
@@ -35,13 +36,13 @@ const PATH_END = String.raw`(?![\w-]|\.\w)`;
 const PATH_START = String.raw`(?<![\w.-])`;
 
 export function createMask(around: Surroundings): Mask {
-  const secrets = secretForms(around.secrets);
+  const secrets = secretForms(new Map([...around.secrets].filter(([value]) => value.length >= SHORTEST_SECRET)));
   const places = placesOf(around);
   const tokens = new Map(places.map(({ value, place }) => [value, `${TOKEN_START}${place}}}`]));
   const rules: readonly Rule[] = [
     {
       pattern: alternation([...secrets.keys()].map(literally)),
-      with: (found) => secrets.get(found) ?? REDACTION_MARKER,
+      with: (found) => `${REDACTION_MARKER}${secrets.get(found) ?? ""}]`,
     },
     { pattern: alternation(places.map(({ pattern }) => pattern)), with: (found) => tokens.get(found) ?? found },
   ];
@@ -107,28 +108,6 @@ function replacedAcross(pieces: readonly string[], rule: Rule): readonly string[
     start = end;
     return result;
   });
-}
-
-/** A secret as it is, and as it stands in JSON, URLs, base64 and hex. */
-function secretForms(secrets: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
-  const forms = new Map<string, string>();
-  for (const [value, name] of [...secrets].sort(([a], [b]) => b.length - a.length)) {
-    if (value.length < SHORTEST_SECRET) continue;
-    const bytes = Buffer.from(value);
-    const hex = bytes.toString("hex");
-    const written = [value, JSON.stringify(value).slice(1, -1), encodeURIComponent(value.toWellFormed()), hex];
-    for (const form of [...written, hex.toUpperCase(), ...[0, 1, 2].flatMap((before) => base64Of(bytes, before))])
-      if (!forms.has(form)) forms.set(form, `${REDACTION_MARKER}${name}]`);
-  }
-  return forms;
-}
-
-/** What is the same in base64 whatever stands around the bytes, when so many bytes modulo three stand before them. */
-function base64Of(bytes: Buffer, before: number): readonly string[] {
-  const first = Math.ceil((8 * before) / 6);
-  const end = Math.floor((8 * (before + bytes.length)) / 6);
-  const shifted = Buffer.concat([Buffer.alloc(before), bytes]);
-  return [shifted.toString("base64").slice(first, end), shifted.toString("base64url").slice(first, end)];
 }
 
 /** Longest first: the workspace lies in the home folder or in the temporary one as a rule. */

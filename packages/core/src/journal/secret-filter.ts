@@ -1,0 +1,62 @@
+import { isJsonObject, type Json } from "../base/json.ts";
+
+/** What stands where a secret stood. Tools refuse to write it back into files. */
+export const REDACTION_MARKER = "[redacted:";
+
+/** Shorter values are found in ordinary text. */
+const SHORTEST = 6;
+
+export interface SecretFilter {
+  text(text: string): string;
+  /** The value itself when it holds none. */
+  json(value: Json): Json;
+  /** How many characters at the end of a text may be the beginning of a secret: so much of a stream is held back. */
+  begun(text: string): number;
+}
+
+/** Replaces known secret values, longest first, wherever they occur in a text; `secrets` has each value's name. */
+export function createSecretFilter(secrets: ReadonlyMap<string, string>): SecretFilter {
+  const known = [...secrets].filter(([value]) => value.length >= SHORTEST).sort((a, b) => b[0].length - a[0].length);
+  const clean = (text: string): string => {
+    let result = text;
+    for (const [value, name] of known)
+      if (result.includes(value)) result = result.replaceAll(value, `${REDACTION_MARKER}${name}]`);
+    return result;
+  };
+  const byStart = Map.groupBy(
+    known.map(([value]) => value),
+    (value) => value.charAt(0),
+  );
+  const longest = known[0]?.[0].length ?? 0;
+  return {
+    text: clean,
+    json: (value) => (known.length > 0 && holdsAny(value, clean) ? cleanJson(value, clean) : value),
+    begun: (text) => {
+      for (let at = Math.max(0, text.length - longest + 1); at < text.length; at += 1) {
+        const end = text.slice(at);
+        const begins = (value: string): boolean => value.length > end.length && value.startsWith(end);
+        if (byStart.get(end.charAt(0))?.some(begins) === true) return end.length;
+      }
+      return 0;
+    },
+  };
+}
+
+/** Nearly nothing holds a secret, and what holds none need not be copied. */
+function holdsAny(value: Json, clean: (text: string) => string): boolean {
+  if (typeof value === "string") return clean(value) !== value;
+  if (typeof value !== "object" || value === null) return false;
+  if (!isJsonObject(value)) return value.some((member) => holdsAny(member, clean));
+  for (const key in value) {
+    const member = value[key];
+    if (clean(key) !== key || (member !== undefined && holdsAny(member, clean))) return true;
+  }
+  return false;
+}
+
+function cleanJson(value: Json, clean: (text: string) => string): Json {
+  if (typeof value === "string") return clean(value);
+  if (typeof value !== "object" || value === null) return value;
+  if (!isJsonObject(value)) return value.map((member) => cleanJson(member, clean));
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [clean(key), cleanJson(member, clean)]));
+}

@@ -1,0 +1,29 @@
+/**
+ * Every way in which known secrets are looked for, with the name of each: as they are, as they stand in JSON and in URLs, in
+ * base64 at any place of a longer text, and in hex. A basic authorization is base64; a log of bytes is hex.
+ */
+export function secretForms(secrets: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
+  const forms = new Map<string, string>();
+  // A longer secret may hold a shorter one, and has its name where both are written the same.
+  for (const [value, name] of [...secrets].sort(([a], [b]) => b.length - a.length)) {
+    for (const form of formsOf(value)) if (!forms.has(form)) forms.set(form, name);
+  }
+  return forms;
+}
+
+function formsOf(value: string): readonly string[] {
+  const bytes = Buffer.from(value);
+  const hex = bytes.toString("hex");
+  const inUrl = encodeURIComponent(value.toWellFormed());
+  const lower = inUrl.replaceAll(/%[0-9A-F]{2}/g, (code) => code.toLowerCase());
+  const written = [value, JSON.stringify(value).slice(1, -1), inUrl, lower, hex, hex.toUpperCase()];
+  return [...written, ...[0, 1, 2].flatMap((before) => base64Of(bytes, before))];
+}
+
+/** What is the same in base64 whatever stands around the bytes, when so many bytes modulo three stand before them. */
+function base64Of(bytes: Buffer, before: number): readonly string[] {
+  const first = Math.ceil((8 * before) / 6);
+  const end = Math.floor((8 * (before + bytes.length)) / 6);
+  const shifted = Buffer.concat([Buffer.alloc(before), bytes]);
+  return [shifted.toString("base64").slice(first, end), shifted.toString("base64url").slice(first, end)];
+}
