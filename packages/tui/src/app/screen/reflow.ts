@@ -92,5 +92,6 @@ export function afterResize(
     if (row - cursor.row !== moved) moved += added(rows[row] ?? "");
   }
   const above = cursor.row + moved;
+  // What would begin above the screen has been scrolled away; what is left begins on its first row.
   return { above, top: Math.max(0, at - (lost - dropped) + won - above) };
 }
