@@ -7,6 +7,8 @@ export interface StepCall {
   readonly signal: AbortSignal;
   /** The open record of this step, ours or an earlier process's: compare its incarnation with the runner's. */
   readonly opened?: { readonly incarnation: string; readonly intent?: Json };
+  /** In a replay alone: what this very step was recorded with. What it would read from the world comes from here. */
+  readonly recorded?: RecordedOutcome;
   /** Gathers an event for the step's done record. */
   event(draft: EventDraft): void;
   /** The signals that the step may take: those that have come by now and were not taken yet, in order. None without `takes`. */
@@ -22,6 +24,16 @@ export interface StepOptions {
   readonly graceMs?: number;
   /** Lets the step take signals of a name, without waiting, in its own record: what a crash keeps from it was not taken. */
   readonly takes?: SignalsTaken;
+  /**
+   * Whether the step is a decision, so that a replay runs its function anew and compares. A step without it reads the world or acts
+   * on it: a replay hands back what is recorded, and its function is never called.
+   */
+  readonly decides?: (recorded: RecordedOutcome) => boolean;
+}
+/** What a step's record holds: the JSON text of its value, and its events. */
+export interface RecordedOutcome {
+  readonly value: string;
+  readonly events: readonly SluiceEvent[];
 }
 export interface SignalsTaken {
   readonly name: string;
@@ -213,13 +225,18 @@ export interface PrunedRun {
   readonly records: number;
 }
 
+export interface ResumeRunOptions {
+  /** What `run.resumed` says beside the incarnation. */
+  readonly said?: JsonObject;
+}
+
 /** Everything one can do with runs, from the process that owns them or from another. */
 export interface RunHost {
   /** The folder on this disk that holds the journals, if any: tools neither read nor write it. */
   readonly folder?: string;
   start(run: NewRun): Promise<RunTask>;
   /** Takes up a run that has no live owner. Refused with `run_owned`, `run_finished` or `run_unknown`. */
-  resume(runId: string, program: RunProgram): Promise<RunTask>;
+  resume(runId: string, program: RunProgram, options?: ResumeRunOptions): Promise<RunTask>;
   signal(runId: string, message: SignalMessage): Promise<SignalOutcome>;
   /** Asks the live owner, or takes the run over and finishes it and its children as cancelled, without running its code. */
   cancel(runId: string, reason: string, by: string): Promise<"requested" | "cancelled" | "finished" | "unknown">;

@@ -1,7 +1,8 @@
 import { field, type Json } from "../base/json.ts";
 import type { DenialCause } from "../gate/denial.ts";
-import type { OpenRequest, ReceivedSignal } from "../journal/seam.ts";
-import type { Judge, Judged } from "./judge.ts";
+import type { OpenRequest, ReceivedSignal, StepCall } from "../journal/seam.ts";
+import type { Judge } from "./judge.ts";
+import { type Judged, judgesAnew } from "./judged.ts";
 import type { CallsOf, Proposed } from "./proposed.ts";
 
 /** An answer from the journal: what, by whom, about which digest. */
@@ -79,7 +80,7 @@ export async function askGrants(
     // The journal takes one answer: one that was for something else closes the request all the same.
     if (!minted) grants.answer(requestId, { approve: false, digest: proposed.proposal.argsDigest });
   }
-  const settled = await journal.run(`${at}/settle`, async (step): Promise<Judged[]> => {
+  const settle = async (step: StepCall): Promise<Judged[]> => {
     const last: Judged[] = [];
     for (const { proposed, one, requestId } of asked) {
       const received = answers.get(requestId);
@@ -103,7 +104,8 @@ export async function askGrants(
       else last.push(judge.refuse(one, causeOf(answer), denialReason(answer), step));
     }
     return last;
-  });
+  };
+  const settled = await journal.run(`${at}/settle`, settle, { decides: judgesAnew });
   const byId = new Map(settled.map((one) => [one.id, one]));
   return judged.map((one) => byId.get(one.id) ?? one);
 }

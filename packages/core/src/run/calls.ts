@@ -5,16 +5,20 @@ import type { Json } from "../base/json.ts";
 import type { StageContext } from "../definition/types.ts";
 import type { ToolEffect } from "../gate/facts.ts";
 import { createGrants, type Proposal } from "../gate/grants.ts";
+import type { StepOptions } from "../journal/seam.ts";
 import { askGrants } from "./ask.ts";
 import type { Attempt } from "./attempt.ts";
 import type { CallOutcome, CallRequest } from "./executor.ts";
-import { createJudge, type Judge, type Judged } from "./judge.ts";
+import { createJudge, type Judge } from "./judge.ts";
+import { type Judged, judgesAnew, NOT_RUN } from "./judged.ts";
 import { cancelReason } from "./over.ts";
 import type { CallsOf, Group, Proposed } from "./proposed.ts";
 import { askQuestion } from "./question.ts";
 import { createRepeats } from "./repeats.ts";
 import { type Ran, type Runnable, runCall } from "./run-call.ts";
 
+/** Made once: every group is judged in such a step. */
+const JUDGED: StepOptions = { decides: judgesAnew };
 /** On suspension a writing call may finish: the alternative is an outcome nobody knows. */
 const WRITE_GRACE_MS = 5_000;
 
@@ -95,7 +99,7 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
 }
 
 function notRun(id: string, tool: string): CallOutcome {
-  return { id, tool, ok: false, output: { code: "call_not_run", message: "the stage was ended before this call" } };
+  return { id, tool, ok: false, output: { code: NOT_RUN, message: "the stage was ended before this call" } };
 }
 
 interface Settled {
@@ -104,7 +108,7 @@ interface Settled {
 }
 
 async function settleGroup(of: CallsOf, judge: Judge, at: string, group: Group): Promise<readonly Settled[]> {
-  const first = await of.journal.run(`${at}/judge`, (step) => judge.decide(group, step));
+  const first = await of.journal.run(`${at}/judge`, (step) => judge.decide(group, step), JUDGED);
   const judged = first.some(({ verdict }) => verdict.kind === "ask")
     ? await askGrants(of, judge, at, group, first)
     : first;

@@ -1,6 +1,7 @@
 import { isJson, type Json, jsonFault } from "../base/json.ts";
 import { ownJson } from "../base/own-json.ts";
 import type { GateAnswer, StageContext } from "../definition/types.ts";
+import type { StepCall } from "../journal/seam.ts";
 import type { Attempt } from "./attempt.ts";
 import { cleaned } from "./clean.ts";
 import type { Execution } from "./execution.ts";
@@ -8,6 +9,7 @@ import type { ActOutcome } from "./executor.ts";
 import { cancelReason } from "./over.ts";
 import { LEFT, leftGate } from "./phase-data.ts";
 import { createPhases, type PhaseHook, type Reading, readGateAnswer } from "./phases.ts";
+import { entersAnew, recordedEntry } from "./recorded-phases.ts";
 import { NO_USAGE } from "./usage.ts";
 import type { Asked, Unanswered } from "./user-code.ts";
 
@@ -21,13 +23,14 @@ export type Entered = { readonly at: number } & (
 export function enter(attempt: Attempt): Promise<Entered> {
   const { execution, journal, number, feedback } = attempt;
   const { state, executor, deps, offer, visit } = execution;
-  return journal.run("enter", async (call): Promise<Entered> => {
-    const at = deps.clock.now();
+  const entering = async (call: StepCall): Promise<Entered> => {
+    const before = recordedEntry(call);
+    const at = before?.at ?? deps.clock.now();
     const phases = createPhases(attempt, call);
     phases.note("attempt.started", { attempt: number, visit, ...(feedback === undefined ? {} : { feedback }) });
 
     const setUp = await phases.through<Json>("stage.setup", {
-      ask: state.setup && (() => state.setup?.(attempt.contextWith(null))),
+      ask: state.setup && (() => (before === undefined ? state.setup?.(attempt.contextWith(null)) : before.setup)),
       read: (value) => readOwn(value, "setup"),
       otherwise: null,
       say: () => execution.leftSetup,
@@ -43,10 +46,11 @@ export function enter(attempt: Attempt): Promise<Entered> {
       say: () => LEFT,
     });
     if (rendered.kind !== "answered") return { kind: "out", at, why: cleaned(rendered, deps.secrets) };
-    const gate = await phases.through("stage.gate", gateHook(execution, ctx));
+    const gate = await phases.through("stage.gate", gateHook(execution, ctx, before?.gate));
     if (gate.kind !== "answered") return { kind: "out", at, why: cleaned(gate, deps.secrets) };
     return { kind: "ready", at, setup, init: deps.secrets.json(rendered.value), gate: gate.value };
-  });
+  };
+  return journal.run("enter", entering, { decides: entersAnew(state.setup !== undefined) });
 }
 
 /** A gate that asks for later is asked again after a durable wait, up to the attempts the state has. */
@@ -87,9 +91,9 @@ export function outOf(why: Unanswered): ActOutcome {
   return { ...spent, status: "failed", code, message, ...(limit === undefined ? {} : { detail: { limit } }) };
 }
 
-function gateHook({ state }: Execution, ctx: StageContext): PhaseHook<GateAnswer> {
+function gateHook({ state }: Execution, ctx: StageContext, before?: GateAnswer): PhaseHook<GateAnswer> {
   return {
-    ask: state.checkGate && (() => state.checkGate?.(ctx)),
+    ask: state.checkGate && (() => before ?? state.checkGate?.(ctx)),
     read: readGateAnswer,
     otherwise: "proceed",
     say: leftGate,

@@ -2,7 +2,7 @@ import { deepFreeze, field, type Json, type JsonObject } from "../base/json.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import type { Failed, SiblingOutcome, StageResult } from "../definition/types.ts";
 import type { EventDraft } from "../journal/events.ts";
-import type { ChildRun, Settled, StepRunner } from "../journal/seam.ts";
+import type { ChildRun, Settled, StepCall, StepRunner } from "../journal/seam.ts";
 import type { ResolvedChoice } from "../routing/choice.ts";
 import { decideNext, type NextDecision } from "../routing/next.ts";
 import { cleaned } from "./clean.ts";
@@ -11,6 +11,7 @@ import type { Execution, ExecutionEnd } from "./execution.ts";
 import { routeEvents } from "./leave.ts";
 import { cancelReason, orAborted } from "./over.ts";
 import { ENTERED, leftNext } from "./phase-data.ts";
+import { routesAnew } from "./recorded-phases.ts";
 
 export type ForkChoice = Extract<ResolvedChoice, { readonly kind: "fanOut" }>;
 
@@ -114,7 +115,7 @@ export async function routeFailedFork(
     detail: { fork: fork.id, failed: [...failed] },
   };
   const ctx = stageContext({ ...run, fork: forked.outcomes }, execution, attempts, null);
-  const next = await steps.run(`${fork.id}/failed`, async (call): Promise<NextDecision> => {
+  const routed = async (call: StepCall): Promise<NextDecision> => {
     const event = (type: EventDraft["type"], data: JsonObject): EventDraft => ({
       type,
       executionId,
@@ -131,7 +132,8 @@ export async function routeFailedFork(
     for (const draft of routeEvents({ event }, stateId, choice)) call.event(draft);
     call.event(event("stage.next", leftNext(choice.choice.kind)));
     return choice;
-  });
+  };
+  const next = await steps.run(`${fork.id}/failed`, routed, { decides: routesAnew });
   return { result, next };
 }
 

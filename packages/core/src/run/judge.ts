@@ -1,4 +1,4 @@
-import { type Json, type JsonObject, jsonFault } from "../base/json.ts";
+import { type Json, jsonFault } from "../base/json.ts";
 import { ownCopy } from "../base/own-json.ts";
 import { decide, type LiveTool } from "../gate/decide.ts";
 import {
@@ -18,28 +18,11 @@ import type { BoundCall, CallWork, Tool } from "../gate/tool.ts";
 import { redactJson } from "../journal/redact.ts";
 import type { StepCall } from "../journal/seam.ts";
 import { cleaned } from "./clean.ts";
+import { type CallVerdict, isUnasked, type Judged, limitOfWorld, NOT_RUN, recordedVerdict } from "./judged.ts";
 import { cancelReason, orAborted } from "./over.ts";
 import type { CallsOf, Group, Proposed } from "./proposed.ts";
 import { REPEATED, STUCK } from "./repeats.ts";
 import { type Runnable, toolCall } from "./run-call.ts";
-
-// Types, not interfaces: these are recorded, and only types count as JSON to the compiler.
-
-type CallVerdict =
-  | { readonly kind: "approved"; readonly by: ApprovedBy }
-  /** A person has to grant it; `body` is what they are asked, the same in every process. */
-  | { readonly kind: "ask"; readonly body: JsonObject }
-  | { readonly kind: "refused"; readonly output: Json; readonly cause?: DenialCause; readonly stuck?: true };
-/** What was decided about one call; recorded before anything follows from it, and read back on resume. */
-export type Judged = {
-  readonly id: string;
-  readonly tool: string;
-  readonly verdict: CallVerdict;
-  /** What it was judged to touch: also after a restart it may open nothing else. */
-  readonly subjects: readonly Subject[];
-  /** What the tool prepared for recovery. */
-  readonly intent?: Json;
-};
 
 export interface Judge {
   readonly mayWrite: boolean;
@@ -88,12 +71,13 @@ export function createJudge(of: CallsOf): Judge {
     return { ...judged, verdict };
   };
 
-  const bind = async (tool: Tool, proposal: Proposal): Promise<LiveTool> => {
+  const bind = async (tool: Tool, proposal: Proposal, before?: Judged): Promise<LiveTool> => {
     const facts = { effect: tool.effect, builtin: deps.builtins.has(tool.name) };
     if (proposal.input === undefined) return facts;
     const result = await tool.bind(proposal.input);
     if (!result.ok) return { ...facts, bound: result };
     bound.set(proposal.id, result.call);
+    if (before !== undefined) return { ...facts, bound: { ok: true, subjects: before.subjects } };
     // They are recorded: a tool's facts that are not JSON are facts nobody can rely on.
     const own = ownCopy(result.call.subjects(deps.workspace));
     if (own.ok) return { ...facts, bound: { ok: true, subjects: own.value.map(withoutSecrets) } };
@@ -128,9 +112,10 @@ export function createJudge(of: CallsOf): Judge {
     if (vetoed !== undefined) {
       const reason = deps.secrets.text(vetoed.reason);
       step.event(journal.event("hook.vetoed", { callId: id, tool, hook: vetoed.hook, reason }));
-      return { id, tool, subjects: [], verdict: refusal("hook", tool, vetoed.reason, wayOut) };
+      return { id, tool, subjects, verdict: refusal("hook", tool, vetoed.reason, wayOut) };
     }
-    const intent = await prepare(proposal, by, subjects);
+    const before = recordedVerdict(step, id, tool);
+    const intent = before === undefined ? await prepare(proposal, by, subjects) : before.intent;
     return { id, tool, subjects, verdict: { kind: "approved", by }, ...(intent === undefined ? {} : { intent }) };
   };
 
@@ -169,7 +154,13 @@ export function createJudge(of: CallsOf): Judge {
 
   const judgeOne = async ({ proposal, request, times }: Proposed, step: StepCall): Promise<Judged> => {
     const { id, tool: name } = proposal;
-    const refused = (verdict: CallVerdict): Judged => ({ id, tool: name, subjects: [], verdict });
+    const before = recordedVerdict(step, id, name);
+    const refused = (verdict: CallVerdict, subjects: readonly Subject[] = []): Judged => ({
+      id,
+      tool: name,
+      subjects,
+      verdict,
+    });
     if (times >= REPEATED) {
       return refused({
         kind: "refused",
@@ -178,10 +169,10 @@ export function createJudge(of: CallsOf): Judge {
       });
     }
     if (request.inputFault?.code === "truncated_call") return refused({ kind: "refused", output: truncatedCall(name) });
-    const late = limits.late();
-    if (late !== undefined) return refused(refusal("limit", name, late.message, wayOut));
+    const late = before === undefined ? limits.late()?.message : limitOfWorld(before);
+    if (late !== undefined) return refused(refusal("limit", name, late, wayOut), before?.subjects);
     const tool = deps.tools.get(name);
-    const live = tool === undefined ? undefined : await bind(tool, proposal);
+    const live = tool === undefined ? undefined : await bind(tool, proposal, before);
     const { workspace, mode, allow, protectedPaths } = deps;
     const verdict = decide(proposal, envelope, {
       workspace,
@@ -201,7 +192,7 @@ export function createJudge(of: CallsOf): Judge {
           return refused({ kind: "refused", output: unknownTool(name, deps.tools.keys(), wayOut) });
         if (verdict.cause === "invalid_tool_input")
           return refused({ kind: "refused", output: invalidToolInput(name, verdict.issues) });
-        return refused(refusal(verdict.cause, name, verdict.reason, wayOut));
+        return refused(refusal(verdict.cause, name, verdict.reason, wayOut), subjects);
     }
   };
 
@@ -212,16 +203,18 @@ export function createJudge(of: CallsOf): Judge {
     const input = bound.get(id)?.input ?? proposal.input ?? null;
     const body = grantBody({ proposal, input, summary: summaryOf(tool, input), why, subjects });
     step.event(journal.event("grant.requested", { requestId, kind: "grantStageTool", digest: argsDigest, body }));
-    if (deps.people.reachable()) return { id, tool, subjects, verdict: { kind: "ask", body } };
+    const before = recordedVerdict(step, id, tool);
+    const reachable = before === undefined ? deps.people.reachable() : !isUnasked(before);
+    if (reachable) return { id, tool, subjects, verdict: { kind: "ask", body } };
     grants.answer(requestId, { approve: false, digest: argsDigest });
     const answered = { requestId, callId: id, answer: "none", cause: "no_interactor", by: "headless" };
     step.event(journal.event("grant.answered", answered));
     const verdict = refusal("no_interactor", tool, `nobody is there to grant it: ${why}`, wayOut);
-    return { id, tool, subjects: [], verdict };
+    return { id, tool, subjects, verdict };
   };
 
   const cancelled = ({ id, tool }: Pick<Judged, "id" | "tool">, step: StepCall): Judged => {
-    const output = { code: "call_not_run", message: "the run was cancelled before this call was decided" };
+    const output = { code: NOT_RUN, message: "the run was cancelled before this call was decided" };
     return decided({ id, tool, subjects: [], verdict: { kind: "refused", output } }, step);
   };
 

@@ -2,15 +2,17 @@ import { messageOf } from "../base/errors.ts";
 import { deepFreeze, type Json, type JsonObject, jsonFault } from "../base/json.ts";
 import type { AssertAnswer, Completed, Failed, StageContext, StageResult, Usage } from "../definition/types.ts";
 import type { EventDraft } from "../journal/events.ts";
+import type { StepCall } from "../journal/seam.ts";
 import { decideNext, type NextDecision } from "../routing/next.ts";
 import type { Attempt } from "./attempt.ts";
 import { cleaned } from "./clean.ts";
 import type { Execution } from "./execution.ts";
 import type { ActOutcome } from "./executor.ts";
-import type { Limits } from "./limits.ts";
+import type { LimitHit, Limits } from "./limits.ts";
 import { cancelReason, orAborted } from "./over.ts";
 import { ENTERED, finishedAs, leftAssert, leftNext, leftWith } from "./phase-data.ts";
 import { createPhases, type Phases, readAssertAnswer } from "./phases.ts";
+import { type LeaveBefore, leavesAnew, recordedLeave } from "./recorded-phases.ts";
 import type { AttemptJournal } from "./scoped-steps.ts";
 
 /** What the leave step decided. */
@@ -30,6 +32,8 @@ interface Leaving {
   readonly limits: Limits;
   readonly ctx: StageContext;
   readonly phases: Phases;
+  /** In a replay: what the clock, the caps and the exit hook said. */
+  readonly before: LeaveBefore | undefined;
   readonly base: Pick<Failed, "executionId" | "attempts" | "turns" | "usage" | "ms">;
 }
 
@@ -46,11 +50,12 @@ export function leave(
 ): Promise<Left> {
   const { execution, executionId, journal, limits, number } = attempt;
   const { deps } = execution;
-  return journal.run("leave", async (call): Promise<Left> => {
+  const decide = async (call: StepCall): Promise<Left> => {
     const { turns, usage, startedAt } = counted;
-    const base = { executionId, attempts: number, turns, usage, ms: deps.clock.now() - startedAt };
+    const before = recordedLeave(call);
+    const base = { executionId, attempts: number, turns, usage, ms: before?.ms ?? deps.clock.now() - startedAt };
     const phases = createPhases(attempt, call);
-    const leaving: Leaving = { execution, limits, ctx, phases, base };
+    const leaving: Leaving = { execution, limits, ctx, phases, before, base };
     const asserted = await assertOn(leaving, withinCaps(leaving, resultOf(leaving, outcome)), attemptsLeft);
     if ("retry" in asserted) {
       const feedback = deps.secrets.text(asserted.retry);
@@ -64,7 +69,8 @@ export function leave(
     for (const draft of routeEvents(journal, execution.stateId, next)) call.event(draft);
     phases.note("stage.next", leftNext(next.choice.kind));
     return { kind: "left", result, next };
-  });
+  };
+  return journal.run("leave", decide, { decides: leavesAnew });
 }
 
 function resultOf({ execution, base }: Leaving, outcome: ActOutcome | "skipped"): StageResult<Json> {
@@ -88,8 +94,10 @@ function resultOf({ execution, base }: Leaving, outcome: ActOutcome | "skipped")
 }
 
 /** A cap that was passed is a failure also where the work came to its end. */
-function withinCaps({ limits, base, phases }: Leaving, result: StageResult<Json>): StageResult<Json> {
-  const hit = result.status === "completed" ? (limits.late() ?? limits.overspent()) : undefined;
+function withinCaps({ limits, base, phases, before }: Leaving, result: StageResult<Json>): StageResult<Json> {
+  const passed = (): LimitHit | undefined =>
+    before === undefined ? (limits.late() ?? limits.overspent()) : before.hit;
+  const hit = result.status === "completed" ? passed() : undefined;
   if (hit === undefined) return result;
   const { code, limit, message, detail } = hit;
   phases.note("limit.reached", { limit, message, ...detail });
@@ -151,7 +159,8 @@ async function exitWith(leaving: Leaving, result: StageResult<Json>): Promise<St
   return ended;
 }
 
-async function runExit({ execution, ctx }: Leaving, result: StageResult<Json>): Promise<string | undefined> {
+async function runExit({ execution, ctx, before }: Leaving, result: StageResult<Json>): Promise<string | undefined> {
+  if (before !== undefined) return before.exitFault;
   const { state, deps } = execution;
   let disarm: (() => void) | undefined;
   try {

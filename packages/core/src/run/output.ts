@@ -3,7 +3,7 @@ import { isJson, isObject, type Json } from "../base/json.ts";
 import type { CompiledSchema, Issue, StateSpec } from "../definition/spec.ts";
 import type { ActOutcome } from "./executor.ts";
 import { isAmount } from "./limits.ts";
-import type { AttemptJournal } from "./scoped-steps.ts";
+import { type AttemptJournal, DECIDES } from "./scoped-steps.ts";
 import { NO_USAGE } from "./usage.ts";
 
 type Checked = { readonly ok: true; readonly output: Json } | { readonly ok: false; readonly why: string };
@@ -20,7 +20,7 @@ export async function checkedOutput(
   const outcome = readOutcome(kind, acted);
   if (schema === undefined || outcome.status !== "completed") return outcome;
   const { turns, usage, output } = outcome;
-  const checked = await journal.run("output", () => check(schema, output));
+  const checked = await journal.run("output", () => check(schema, output), DECIDES);
   if (checked.ok) return { status: "completed", output: checked.output, turns, usage };
   return { status: "failed", code: "schema", message: `the output does not fit: ${checked.why}`, turns, usage };
 }

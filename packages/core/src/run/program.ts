@@ -15,6 +15,7 @@ import type { RunMeter } from "./limits.ts";
 import { offerTools } from "./offer.ts";
 import { endOf, type RunAccount } from "./outcome.ts";
 import { cancelReason } from "./over.ts";
+import { DECIDES } from "./scoped-steps.ts";
 import { addUsage, NO_USAGE } from "./usage.ts";
 
 /** What is the same in every run of a pipeline in one session, by state. */
@@ -111,6 +112,7 @@ async function initialInput(
   const reading = await steps.run(
     "initial",
     (): Promise<ChoiceReading> => resolveChoice({ kind: "to", state: spec.initial, input: runInput }, spec, null),
+    DECIDES,
   );
   if (!reading.ok) return reading;
   return reading.choice.kind === "to"

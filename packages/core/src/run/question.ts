@@ -7,6 +7,7 @@ import type { OpenRequest, StepCall } from "../journal/seam.ts";
 import { awaitAnswer, type JournaledAnswer, readAnswer } from "./ask.ts";
 import type { CallsOf } from "./proposed.ts";
 import type { Ran, Runnable } from "./run-call.ts";
+import { DECIDES } from "./scoped-steps.ts";
 
 /** What a question step opened, recorded: the request, or why nobody is asked. */
 type Opened =
@@ -50,7 +51,7 @@ export async function askQuestion(of: CallsOf, at: string, runnable: Runnable): 
   const { at: openedAt, digest, body } = opened;
   const request: OpenRequest = { requestId, runId: steps.runId, kind: "askUser", digest, body, openedAt };
   const received = await awaitAnswer(of, request);
-  return await journal.run(`${at}/answer`, async (step): Promise<Ran> => {
+  const answered = async (step: StepCall): Promise<Ran> => {
     if (received === undefined) {
       step.event(journal.event("request.expired", { requestId, cause: "cancelled" }));
       return finished(none("cancelled", "the run was cancelled while this waited for an answer"), step);
@@ -61,7 +62,8 @@ export async function askQuestion(of: CallsOf, at: string, runnable: Runnable): 
     step.event(journal.event("request.answered", reason === undefined ? said : { ...said, reason }));
     const ran = await resultOf(answer, opened);
     return finished({ ...ran, ms: Math.max(0, received.at - openedAt) }, step);
-  });
+  };
+  return await journal.run(`${at}/answer`, answered, DECIDES);
 }
 
 async function bodyOf({ proposal, tool }: Runnable): Promise<JsonObject> {

@@ -3,6 +3,9 @@ import type { EventDraft, EventType } from "../journal/events.ts";
 import type { StepCall, StepOptions, StepRunner } from "../journal/seam.ts";
 import type { ScopedSteps } from "./executor.ts";
 
+/** Of a step that only decides: a replay makes it anew, whatever was recorded. */
+export const DECIDES: StepOptions = { decides: () => true };
+
 /** Steps and events of one attempt. */
 export class AttemptJournal implements ScopedSteps {
   readonly #steps: StepRunner;

@@ -1,0 +1,58 @@
+import { SluiceError } from "../base/errors.ts";
+import { readEvents } from "./chain.ts";
+import { LIFE } from "./life.ts";
+import type { RecordedStep } from "./past.ts";
+import type { JournalRecord, RunEnd, RunJournal } from "./seam.ts";
+
+/** One recorded run as a replay reads it: its steps in order, and how it began and ended. */
+export interface Tape {
+  readonly runId: string;
+  readonly start: JournalRecord;
+  readonly steps: readonly RecordedStep[];
+  /** The end that its own program came to; undefined where it has none, or was closed from outside. */
+  readonly end: JournalRecord | undefined;
+  /** The last record: where what is missing would stand. */
+  readonly last: JournalRecord;
+  readonly status: RunEnd["status"] | "unfinished";
+  /** Why somebody ended the run, where that is recorded. */
+  readonly cancelled: string | undefined;
+}
+
+/** Throws Host `journal_damaged` for records that no run leaves. */
+export function readTape({ runId, records, end }: RunJournal): Tape {
+  const steps: RecordedStep[] = [];
+  for (const record of records) {
+    const { phase, ordinal, stepId } = record;
+    if (phase === "life") continue;
+    const known = steps[ordinal];
+    if (ordinal > steps.length || ordinal < 0 || (known !== undefined && known.stepId !== stepId)) throw damaged(runId);
+    steps[ordinal] = { stepId, ...known, [phase]: record };
+  }
+  const [start] = records;
+  const last = records.at(-1);
+  if (start === undefined || last === undefined || start.stepId !== LIFE.start) throw damaged(runId);
+  const cancel = records.find(({ phase, stepId }) => phase === "life" && stepId === LIFE.cancel);
+  return {
+    runId,
+    start,
+    steps,
+    last,
+    end: last.phase === "life" && last.stepId === LIFE.end ? last : undefined,
+    status: end?.status ?? "unfinished",
+    cancelled: cancel === undefined ? undefined : reasonIn(cancel),
+  };
+}
+
+function reasonIn({ value }: JournalRecord): string {
+  const { reason }: { readonly reason?: unknown } = JSON.parse(value);
+  return typeof reason === "string" ? reason : "cancelled";
+}
+
+/** When a record was written, by its first event; undefined for one without. */
+export function timeOf(runId: string, record: JournalRecord): number | undefined {
+  return readEvents(runId, record)[0]?.at;
+}
+
+function damaged(runId: string): SluiceError {
+  return new SluiceError("Host", "journal_damaged", `the journal of run ${runId} is none that a run leaves; verify it`);
+}
