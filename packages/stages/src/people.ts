@@ -3,6 +3,7 @@ import {
   createRequestQueue,
   type InteractionFault,
   type Interactor,
+  isSluiceError,
   type Json,
   type OpenRequest,
   type People,
@@ -25,12 +26,14 @@ export interface PeopleOptions {
   readonly onFault: (fault: InteractionFault) => void;
   /** A request was left open: nobody here has an answer. */
   readonly onLeftOpen: (request: OpenRequest) => void;
+  /** The store did not take an answer. Nobody is asked again, so that the run would wait for ever. */
+  readonly onUnkept: (request: OpenRequest) => void;
   readonly onSettled: (runId: string, requestId: string) => void;
 }
 
 /** The session's queue of requests, with answers sent the way every other process sends them. */
 export function createPeople(options: PeopleOptions): SessionPeople {
-  const { signal, interactors, wait, clock, onFault, onLeftOpen, onSettled } = options;
+  const { signal, interactors, wait, clock, onFault, onLeftOpen, onUnkept, onSettled } = options;
   let attached = interactors.length;
   const offered = new Map<string, { readonly request: OpenRequest; readonly later: NodeJS.Immediate }>();
   const queue = createRequestQueue({
@@ -39,9 +42,15 @@ export function createPeople(options: PeopleOptions): SessionPeople {
     whenNobody: () => (wait ? "wait" : "answer"),
     onLeftOpen: (request) => onLeftOpen(request),
     onFault,
-    submit: (request, resolution, by) => {
-      const payload: Json = { ...resolution, digest: request.digest };
-      return signal(request.runId, { name: `request/${request.requestId}`, payload, digest: request.digest, by });
+    submit: async (request, resolution, by) => {
+      const { runId, requestId, digest } = request;
+      const payload: Json = { ...resolution, digest };
+      try {
+        return await signal(runId, { name: `request/${requestId}`, payload, digest, by });
+      } catch (thrown) {
+        if (!isSluiceError(thrown) || thrown.class !== "Validation") onUnkept(request);
+        throw thrown;
+      }
     },
     ...(options.requestTimeoutMs === undefined ? {} : { timeoutMs: options.requestTimeoutMs }),
   });

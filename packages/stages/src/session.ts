@@ -23,6 +23,7 @@ import {
   type RunTask,
   SluiceError,
   type StateExecutor,
+  type SuspendReason,
   systemClock,
 } from "@sluice/core";
 import { agentExecutor } from "./agent/executor.ts";
@@ -109,6 +110,10 @@ export function createSession(options: SessionOptions): Session {
   const prepared = new WeakMap<PipelineSpec, { readonly live: LiveTools; readonly states: PreparedStates }>();
 
   const rootOf = (runId: string): string => runId.split("/", 1)[0] ?? runId;
+  const suspend = (runId: string, reason: SuspendReason): void => {
+    const task = works.tasks.get(rootOf(runId));
+    task?.suspend(reason).catch(() => undefined); // the run's own result tells
+  };
   const people = createPeople({
     signal: (runId, message) => hostNow().signal(runId, message),
     clock,
@@ -117,12 +122,11 @@ export function createSession(options: SessionOptions): Session {
     onFault: options.onFault ?? (() => undefined),
     onLeftOpen: (request: OpenRequest) => {
       if (typeof options.wait !== "number") return;
-      const suspend = (): void => {
-        const task = works.tasks.get(rootOf(request.runId));
-        task?.suspend("waiting").catch(() => undefined); // the run's own result tells
-      };
-      leftOpen.set(JSON.stringify([request.runId, request.requestId]), clock.after(options.wait, suspend));
+      const { runId, requestId } = request;
+      const disarm = clock.after(options.wait, () => suspend(runId, "waiting"));
+      leftOpen.set(JSON.stringify([runId, requestId]), disarm);
     },
+    onUnkept: ({ runId }) => suspend(runId, "interrupted"),
     onSettled: (runId, requestId) => {
       const key = JSON.stringify([runId, requestId]);
       leftOpen.get(key)?.();

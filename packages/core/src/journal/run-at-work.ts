@@ -39,3 +39,17 @@ export interface ChildTask {
 export interface EndedChild {
   readonly ended: Settled;
 }
+
+/** What a journal does not take stops the whole tree at once: no sibling may begin anything after it. */
+export function orStop<T>(tree: Pick<TreeOfRun, "stop">, write: () => Promise<T> | T): Promise<T> | T {
+  const stop = (thrown: unknown): never => {
+    tree.stop(thrown);
+    throw thrown;
+  };
+  try {
+    const written = write();
+    return written instanceof Promise ? written.catch(stop) : written;
+  } catch (thrown) {
+    return stop(thrown);
+  }
+}

@@ -4,7 +4,7 @@ import type { EventDraft } from "./events.ts";
 import { checkFork, runFork } from "./fork.ts";
 import { type RecordedStep, readOpened } from "./past.ts";
 import { jsonText, recorded } from "./recorded.ts";
-import type { RunAtWork } from "./run-at-work.ts";
+import { orStop, type RunAtWork } from "./run-at-work.ts";
 import type {
   ChildRun,
   ForkOptions,
@@ -281,8 +281,8 @@ export class ProgramRunner implements StepRunner, Inbox {
   }
 
   #append(record: RecordDraft): Promise<void> | void {
-    const { store, at, clock } = this.#run;
-    return appendRecord(store, at, record, clock);
+    const { store, at, clock, tree } = this.#run;
+    return orStop(tree, () => appendRecord(store, at, record, clock));
   }
 
   /** Why the run was cancelled, when that was before its past was replayed. */

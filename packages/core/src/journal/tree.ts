@@ -8,7 +8,7 @@ import { childRow } from "./fork.ts";
 import { LIFE, NO_ORDINAL } from "./life.ts";
 import { NO_PAST, type Past, type TakenUp, takeUp } from "./past.ts";
 import { recorded } from "./recorded.ts";
-import type { ChildTask, EndedChild, RunAtWork, TreeOfRun } from "./run-at-work.ts";
+import { type ChildTask, type EndedChild, orStop, type RunAtWork, type TreeOfRun } from "./run-at-work.ts";
 import type { ChildRun, LiveChunk, NewRun, ProgramEnd, RunEnd, RunProgram, Settled } from "./seam.ts";
 import { ProgramRunner } from "./step-runner.ts";
 import type { JournalStore } from "./store.ts";
@@ -172,7 +172,7 @@ export class Tree implements TreeOfRun {
     const { text, value: end } = recorded<RunEnd>({ status, value }, `the end of ${at.runId}`);
     await this.#noteCancel(at);
     const record = { ordinal: NO_ORDINAL, stepId: LIFE.end, phase: "life" as const, value: text, events };
-    await appendRecord(store, at, { ...record, end }, clock);
+    await orStop(this, () => appendRecord(store, at, { ...record, end }, clock));
     return { ...end, records: at.seq, head: at.head };
   }
 
@@ -185,7 +185,8 @@ export class Tree implements TreeOfRun {
       const start = startOf(childId, incarnation);
       const commit = draftCommit(start, startRecord(input.text, child.events), clock);
       const ids = { runId: childId, rootId: this.rootId, parentId: parent.at.runId };
-      await store.create({ ...ids, createdAt: clock.now(), input: input.value }, { ...commit, epoch });
+      const seed = { ...ids, createdAt: clock.now(), input: input.value };
+      await orStop(this, () => store.create(seed, { ...commit, epoch }));
       const at: RunPosition = { ...start, epoch, seq: 1, head: commit.record.hash };
       return { at, past: NO_PAST, input: input.value, forked: false };
     }
