@@ -36,10 +36,9 @@ const signal = new AbortController().signal;
 test("a workspace's files are those that git does not ignore, without the store, links not followed", async () => {
   execFileSync("git", ["init", "-q", root]);
   write(".gitignore", "dist/\n*.log\n");
-  for (const path of ["src/a.ts", "dist/out.js", "note.log", "node_modules/x/index.js", ".sluice/store/runs.db"])
-    write(path);
+  for (const path of ["src/a.ts", "dist/out.js", "note.log", "node_modules/x/index.js", "kept/runs.db"]) write(path);
   symlinkSync("/etc", join(root, "outside"));
-  const listing = await workspaceListing(root, join(root, ".sluice/store"))(signal);
+  const listing = await workspaceListing(root, async () => join(root, "kept"))(signal);
   expect(listing.files).toEqual([".gitignore", "outside", "src/a.ts"]);
 });
 

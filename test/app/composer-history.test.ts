@@ -137,7 +137,7 @@ test("damage costs the damaged lines only, also the cut-off last one", () => {
 
 test("what looks like a secret is not written, nor what is known to be one", () => {
   appendHistory(env(), "use sk-abcdefghijklmnopqrstuvwxyz123456");
-  appendHistory(env(), "use hunter22", (text) => text.replaceAll("hunter22", "***"));
+  appendHistory({ ...env(), CASTLE_TOKEN: "K3y-0f-the-c4stle" }, "use K3y-0f-the-c4stle");
   appendHistory(env(), "   ");
   appendHistory(env(), "x".repeat(40_000));
   expect(readHistory(env()).entries).toEqual([]);

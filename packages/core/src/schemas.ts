@@ -40,6 +40,8 @@ const data = {
     models: z.array(z.string()).optional(),
     mode: z.enum(["ask", "allowlist", "yolo"]).optional(),
     cwd: z.string().optional(),
+    /** Names of variables that the session was told are secret. */
+    secrets: z.array(z.string()).optional(),
     tools: z.array(z.looseObject({ name: z.string(), digest })).optional(),
     journalVersion: z.int().optional(),
     /** The states in declared order, and where they may lead as far as the pipeline says. */

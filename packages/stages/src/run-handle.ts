@@ -10,6 +10,7 @@ import {
   type SuspendReason,
   type Usage,
 } from "@sluice/core";
+import type { SaidSafely } from "./known-secrets.ts";
 
 /** A call that was refused. */
 export interface DeniedCall {
@@ -50,6 +51,7 @@ export interface RunHandle<O> extends PromiseLike<RunResult<O>> {
 export interface RunHere {
   readonly host: () => RunHost;
   readonly runId: string;
+  readonly said: SaidSafely;
   /** Rejects when it could not start. */
   readonly started: Promise<RunTask>;
 }
@@ -71,7 +73,7 @@ export async function runResult<O>(
   return { ...nothing(runId), status: "suspended", reason: settled.suspended, waitingFor };
 }
 
-export function runHandle<O>({ host, runId, started }: RunHere, result: Promise<RunResult<O>>): RunHandle<O> {
+export function runHandle<O>({ host, runId, said, started }: RunHere, result: Promise<RunResult<O>>): RunHandle<O> {
   const over = new AbortController();
   const end = (): void => over.abort("over");
   // The handle may be used for its events alone; whoever awaits it still sees the rejection.
@@ -103,7 +105,7 @@ export function runHandle<O>({ host, runId, started }: RunHere, result: Promise<
     },
     cancel: async (reason) => {
       await started;
-      await host().cancel(runId, reason, "api");
+      await host().cancel(runId, said.text(reason), "api");
       await result;
     },
     suspend: async () => {

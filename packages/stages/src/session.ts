@@ -27,6 +27,7 @@ import {
   systemClock,
 } from "@sluice/core";
 import { agentExecutor } from "./agent/executor.ts";
+import { saidSafely } from "./known-secrets.ts";
 import type { ResolvedModel } from "./models/model.ts";
 import { modelFacts } from "./models/prices.ts";
 import { noModel, sessionModels } from "./models/session-models.ts";
@@ -115,11 +116,11 @@ export function createSession(options: SessionOptions): Session {
     task?.suspend(reason).catch(() => undefined); // the run's own result tells
   };
   const people = createPeople({
-    signal: (runId, message) => hostNow().signal(runId, message),
+    signal: (runId, message) => hostNow().signal(runId, said.signal(message)),
     clock,
     interactors: options.interactors ?? [],
     wait: options.wait !== undefined && options.wait !== false,
-    onFault: options.onFault ?? (() => undefined),
+    onFault: (fault) => options.onFault?.({ ...fault, message: said.text(fault.message) }),
     onLeftOpen: (request: OpenRequest) => {
       if (typeof options.wait !== "number") return;
       const { runId, requestId } = request;
@@ -136,6 +137,7 @@ export function createSession(options: SessionOptions): Session {
   });
 
   const secretValues = new Map<string, string>();
+  const said = saidSafely(secretValues);
   const models = sessionModels(options, { root, env, clock, secrets: secretValues });
   const secretsOf = rememberedSecrets(env, { named: options.secrets ?? [], passed: options.passEnv ?? [] });
   const allow = [...(options.allow ?? [])];
@@ -235,6 +237,7 @@ export function createSession(options: SessionOptions): Session {
       model,
       mode,
       allow,
+      secrets: [...(options.secrets ?? [])],
       cwd: root,
       tools: [...deps.tools.values()].map(({ name, schemaDigest }) => ({ name, digest: schemaDigest })),
       journalVersion: JOURNAL_VERSION,
@@ -267,6 +270,7 @@ export function createSession(options: SessionOptions): Session {
   const begin = (runId: string, start: () => Promise<RunTask>): RunHere => ({
     host: hostNow,
     runId,
+    said,
     started: works.closing() ? Promise.reject(sessionClosed()) : start(),
   });
   const handle = <O>(run: RunHere): RunHandle<O> => runHandle(run, runResult<O>(run, works.tasks));

@@ -1,4 +1,5 @@
 import { type Answer, isSluiceError, messageOf, SluiceError } from "@sluice/core";
+import { withoutSecrets } from "../project/secrets.ts";
 import type { RunView } from "../runs/run-view.ts";
 import type { Line } from "../text/line.ts";
 import { rootOf } from "../work/lookup.ts";
@@ -50,7 +51,8 @@ export class App implements Steering {
     this.#options = options;
     this.#size = size;
     this.here = context.here;
-    this.#scroll = new Scroll(options.terminal, flags.fullscreen !== true, () => this.#size.width);
+    const width = (): number => this.#size.width;
+    this.#scroll = new Scroll(options.terminal, flags.fullscreen !== true, width, withoutSecrets(context.env).text);
     this.commands = isPlain(flags) ? PLAIN_COMMANDS : COMMANDS;
     this.#pulse = new Pulse(clock, () => this.#runs.all().some(({ watch }) => watch.view().status === "running"));
     // Everything that is said aside is said here, in whatever room of the command it was found out.
@@ -69,6 +71,7 @@ export class App implements Steering {
     this.#keeper = new DeskKeeper({
       now: () => this.now(),
       hostOf: (runId) => this.#runs.get(rootOf(runId))?.run.host,
+      secretsToward: (runId, host) => this.engine.secretsToward(runId, host),
       told: (text) => this.say(text, "notice"),
       changed: () => this.#pulse.soon(),
     });
@@ -88,9 +91,10 @@ export class App implements Steering {
       env: context.env,
       clock,
       root: this.here,
+      store: async () => (await this.engine.store())?.place.store,
       commands: this.commands,
       choices: (kind) => this.#choices.of(kind),
-      width: () => this.#size.width,
+      width,
       submit: (text) => this.submit(text),
       lend: (work) => this.#lend(work),
       told: (text) => this.say(text, "notice"),
@@ -111,10 +115,7 @@ export class App implements Steering {
       viewer: this.#overlay.viewer,
       focus,
       view: focus?.watch.view(),
-      others: this.#runs
-        .all()
-        .filter((one) => one !== focus)
-        .map(({ watch }) => watch.view()),
+      others: this.#runs.others().map(({ watch }) => watch.view()),
       welcome: this.#scroll.welcome,
       notices: this.#scroll.notices,
       size: this.#size,

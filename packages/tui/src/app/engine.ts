@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { type JsonObject, type RunHost, type RunSummary, SluiceError } from "@sluice/core";
+import { type JsonObject, type RunHost, type RunSummary, type SecretFilter, SluiceError } from "@sluice/core";
 import type { RunHandle, Session } from "@sluice/stages";
 import { commandLine, type Place, placeOf, storeOpener, workspaceOf } from "../project/place.ts";
 import type { CommandContext } from "../work/context.ts";
@@ -9,6 +9,7 @@ import { type AskTrust, createProjects, type Project, type Projects } from "../w
 import { planResume, readRun, refuseAdoptedFile, workspaceOfRun } from "../work/resume-plan.ts";
 import type { RunFlags } from "../work/run-flags.ts";
 import { planRun, type RunPlan } from "../work/run-plan.ts";
+import { secretsToward } from "../work/said.ts";
 
 /** A run the app knows, and the open store that holds it. */
 export interface KnownRun {
@@ -42,6 +43,8 @@ export interface Engine {
   resume(runId: string): Promise<KnownRun>;
   /** A run of the store, whoever works on it, by its id or by what only its id begins with. Throws Session `run_unknown`. */
   find(runId: string): Promise<KnownRun>;
+  /** What is taken out of words to a run. */
+  secretsToward(runId: string, host: RunHost): Promise<SecretFilter>;
   /** The store of the workspace; undefined where there is none yet. */
   store(): Promise<OpenStore | undefined>;
   /** The runs of the store, newest first, all or so many; none where there is no store. */
@@ -171,6 +174,7 @@ export function createEngine({ flags: given, context, askTrust, say }: EngineOpt
       if (store === undefined || found === undefined || more.length > 0) throw unknownRun(runId, fitting.length > 1);
       return { runId: found.runId, ...store };
     },
+    secretsToward: (runId, host) => secretsToward(host, runId, context.env),
     store: openStore,
     list: async (most) => (await (await openStore())?.host.list(most === undefined ? {} : { limit: most })) ?? [],
     close: async () => {

@@ -20,6 +20,8 @@ export interface InputOptions {
   readonly clock: Clock;
   /** The workspace whose files `@` offers. */
   readonly root: string;
+  /** The folder of the run store, whose files it does not offer; undefined where there is none yet. */
+  readonly store: () => Promise<string | undefined>;
   readonly commands: readonly CommandSpec[];
   /** What a command's argument may be. */
   readonly choices: (kind: string) => readonly Choice[];
@@ -40,7 +42,7 @@ export class Input {
 
   constructor(options: InputOptions) {
     this.#options = options;
-    this.#files = createFileFinder({ list: workspaceListing(options.root) });
+    this.#files = createFileFinder({ list: workspaceListing(options.root, options.store) });
     const { entries, fault } = readHistory(options.env);
     this.#composer = createComposer(entries);
     if (fault !== undefined) options.told(fault);

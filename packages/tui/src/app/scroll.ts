@@ -19,13 +19,20 @@ export class Scroll {
   readonly #terminal: Pick<AppTerminal, "append">;
   readonly #hasScrollback: boolean;
   readonly #width: () => number;
+  readonly #withoutSecrets: (text: string) => string;
   #notices: readonly Line[] = [];
   #welcome: readonly Line[] = [];
 
-  constructor(terminal: Pick<AppTerminal, "append">, hasScrollback: boolean, width: () => number) {
+  constructor(
+    terminal: Pick<AppTerminal, "append">,
+    hasScrollback: boolean,
+    width: () => number,
+    withoutSecrets: (text: string) => string,
+  ) {
     this.#terminal = terminal;
     this.#hasScrollback = hasScrollback;
     this.#width = width;
+    this.#withoutSecrets = withoutSecrets;
   }
 
   get notices(): readonly Line[] {
@@ -43,14 +50,14 @@ export class Scroll {
   }
 
   say(text: string, tone: NoticeTone): void {
-    const lines = noticeLines(text, tone, this.#width());
+    const lines = noticeLines(this.#withoutSecrets(text), tone, this.#width());
     this.#append(lines);
     if (!this.#hasScrollback) this.#notices = [...this.#notices, ...lines].slice(-KEPT_NOTICES);
   }
 
   /** What was submitted; what was said before has been read. */
   echo(text: string): void {
-    this.#append([[], ...promptLines(text, this.#width())]);
+    this.#append([[], ...promptLines(this.#withoutSecrets(text), this.#width())]);
     this.#notices = [];
   }
 

@@ -32,7 +32,8 @@ async function say(text: string, app: Steering, focus: Watched | undefined): Pro
   const view = focus?.watch.view();
   if (focus !== undefined && view !== undefined && view.endedAt === undefined) {
     const to = chosenOf(view, focus.chosen)?.runId ?? focus.run.runId;
-    await sendMessage(focus.run.host, to, text, whoAmI());
+    const secrets = await app.engine.secretsToward(to, focus.run.host);
+    await sendMessage(focus.run.host, to, secrets.text(text), secrets.text(whoAmI()));
     app.say("sent: it is read before the next turn", "good");
     return;
   }

@@ -35,6 +35,12 @@ export class WatchedRuns {
     return [...this.#runs.values()];
   }
 
+  /** Those that are not looked at. */
+  others(): readonly Watched[] {
+    const { focus } = this;
+    return this.all().filter((one) => one !== focus);
+  }
+
   /** Those that work in this process. */
   working(): readonly Watched[] {
     return this.all().filter(({ run, watch }) => run.handle !== undefined && watch.view().endedAt === undefined);

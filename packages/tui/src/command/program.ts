@@ -31,7 +31,7 @@ export async function runCommand(args: readonly string[], context: CommandContex
     if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0;
     const { reportFailure } = await import("../headless/failure.ts");
     const failure = thrown instanceof CommanderError ? await usageError(thrown, program, args) : thrown;
-    return reportFailure(failure, formatIn(args), context.terminal);
+    return reportFailure(failure, formatIn(args), context);
   }
 }
 

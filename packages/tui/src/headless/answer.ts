@@ -5,16 +5,18 @@ import {
   type OpenRequest,
   type RunHost,
   type RunSummary,
+  redactJson,
   type SignalOutcome,
   SluiceError,
   visible,
 } from "@sluice/core";
-import { readSettings, refuseInsideRun } from "../project/environment.ts";
+import { type Environment, readSettings, refuseInsideRun } from "../project/environment.ts";
 import { whoAmI } from "../project/person.ts";
 import { commandLine, storeOpener } from "../project/place.ts";
 import { pastOf, refusalOf, sendAnswer, shortDigest, type TypedAnswer, typedValue } from "../work/answering.ts";
 import type { CommandContext } from "../work/context.ts";
 import { requireRun, withStore } from "../work/lookup.ts";
+import { secretsToward } from "../work/said.ts";
 import { EXIT } from "./exit-code.ts";
 import type { WorkFlags } from "./flags.ts";
 import { write } from "./output.ts";
@@ -55,7 +57,7 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
     throw new SluiceError("Validation", "answer_invalid", `this does not answer ${requestId}: ${typed.fault}`);
 
   const host = (await storeOpener(place, { adopt: flags.adoptStore === true }))();
-  const { outcome, run } = await send(host, runId, request, typed.answer);
+  const { outcome, run } = await send(host, runId, request, typed.answer, env);
   if (outcome !== "accepted")
     return refused(refusalOf(outcome, requestId), { runId, requestId, outcome }, given, context);
 
@@ -77,7 +79,7 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
     json: {
       runId,
       requestId,
-      answer: { ...typed.answer },
+      answer: redactJson({ ...typed.answer }),
       outcome,
       owner: run?.owner ?? null,
       ...(waits ? { resume: resumeLine } : {}),
@@ -127,9 +129,11 @@ async function send(
   runId: string,
   request: OpenRequest,
   given: Answer,
+  env: Environment,
 ): Promise<{ outcome: SignalOutcome; run: RunSummary | undefined }> {
   try {
-    const outcome = await sendAnswer(host, request, given, whoAmI());
+    const secrets = await secretsToward(host, runId, env);
+    const outcome = await sendAnswer(host, request, given, whoAmI(), secrets);
     return { outcome, run: await host.get(runId) };
   } finally {
     await host.close();

@@ -4,6 +4,7 @@ import { whoAmI } from "../project/person.ts";
 import { storeOpener } from "../project/place.ts";
 import type { CommandContext } from "../work/context.ts";
 import { requireRun, withStore } from "../work/lookup.ts";
+import { secretsToward } from "../work/said.ts";
 import { EXIT } from "./exit-code.ts";
 import type { CommonFlags } from "./flags.ts";
 import { write } from "./output.ts";
@@ -26,7 +27,9 @@ export async function cancel({ runId, flags }: CancelRequest, context: CommandCo
   const host = (await storeOpener(place, { adopt: flags.adoptStore === true }))();
   try {
     const by = whoAmI();
-    const asked = await host.cancel(runId, flags.reason ?? `cancelled by ${by}`, by);
+    const secrets = await secretsToward(host, runId, env);
+    const reason = secrets.text(flags.reason ?? `cancelled by ${by}`);
+    const asked = await host.cancel(runId, reason, secrets.text(by));
     // A live owner ends its own; what a killed one left at work nobody else would end.
     if (asked === "cancelled") {
       const { endProcessesOf } = await import("@sluice/stages");

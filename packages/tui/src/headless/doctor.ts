@@ -1,5 +1,4 @@
-import { createSecretFilter, type JsonObject, redactText, systemClock, visible } from "@sluice/core";
-import { MODEL_PROVIDERS } from "@sluice/stages";
+import { type JsonObject, systemClock, visible } from "@sluice/core";
 import type { Check } from "../project/checks/check.ts";
 import { checkMachine } from "../project/checks/machine.ts";
 import { checkMcpServers } from "../project/checks/mcp.ts";
@@ -8,8 +7,9 @@ import { checkProject } from "../project/checks/project.ts";
 import { checkStore } from "../project/checks/store.ts";
 import { checkTerminal } from "../project/checks/terminal.ts";
 import { findCode } from "../project/code.ts";
-import { type Environment, readSettings } from "../project/environment.ts";
+import { readSettings } from "../project/environment.ts";
 import { placeOf, workspaceOf } from "../project/place.ts";
+import { withoutSecrets } from "../project/secrets.ts";
 import { createTrust } from "../project/trust.ts";
 import type { Terminal, Tone } from "../terminal.ts";
 import type { CommandContext } from "../work/context.ts";
@@ -46,7 +46,8 @@ async function examine(flags: CommonFlags, { terminal, env, here }: CommandConte
     ...(await checkMcpServers({ settings, workspace, env })),
     ...checkTerminal(terminal.facts(), env),
   ];
-  const clean = cleanerOf(env);
+  // No key leaves, however it came into a message.
+  const clean = withoutSecrets(env).text;
   const checks = found.map((check) => ({
     ...check,
     message: clean(check.message),
@@ -59,19 +60,6 @@ async function examine(flags: CommonFlags, { terminal, env, here }: CommandConte
     text: () => [...linesOf(checks, terminal), "", verdict(blocked, terminal)],
   });
   return blocked.length === 0 ? EXIT.completed : EXIT.environment;
-}
-
-/** No key leaves, however it came into a message. */
-function cleanerOf(env: Environment): (text: string) => string {
-  const names = MODEL_PROVIDERS.flatMap(({ variables }) => variables.map(({ name }) => name));
-  const keys = names
-    .filter((name) => name.endsWith("KEY"))
-    .flatMap((name) => {
-      const value = env[name]?.trim() ?? "";
-      return value === "" ? [] : [[value, name] as const];
-    });
-  const filter = createSecretFilter(new Map(keys));
-  return (text) => redactText(filter.text(text));
 }
 
 const STATUS = 7;

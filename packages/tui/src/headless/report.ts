@@ -6,9 +6,11 @@ import {
   messageOf,
   type OpenRequest,
   redactJson,
+  redactText,
   type Usage,
 } from "@sluice/core";
 import type { RunResult } from "@sluice/stages";
+import { type Cleaner, LOOKS } from "../project/secrets.ts";
 import type { Account } from "./account.ts";
 
 /** What `--output-format json` prints about a run, and `stream-json` in its last line. */
@@ -42,14 +44,14 @@ export function reportOf(result: RunResult<unknown>, account: Account, resume: s
   const { runId, status } = result;
   const told = result.stages.length > 0;
   const rest = told
-    ? { stages: result.stages.map(asJson), denied: result.denied.map(asJson), usage: { ...result.usage } }
+    ? { stages: result.stages.map(asShown), denied: result.denied.map(asShown), usage: { ...result.usage } }
     : spentSoFar(account);
   switch (status) {
     case "completed":
-      return { runId, status, output: asJson(result.output), error: null, ...rest };
+      return { runId, status, output: asShown(result.output), error: null, ...rest };
     case "failed":
     case "cancelled":
-      return { runId, status, output: null, error: { ...result.error }, ...rest };
+      return { runId, status, output: null, error: shownError(result.error), ...rest };
     case "suspended": {
       const suspended = { reason: result.reason, requests: result.waitingFor.map(asRequest), resume };
       return { runId, status, output: null, error: null, ...rest, suspended };
@@ -58,15 +60,15 @@ export function reportOf(result: RunResult<unknown>, account: Account, resume: s
 }
 
 /** An error before a run began. */
-export function reportOfError(thrown: unknown): RunReport {
-  const error = errorOf(thrown);
+export function reportOfError(thrown: unknown, clean: Cleaner): RunReport {
+  const error = errorOf(thrown, clean);
   return { runId: null, status: "failed", output: null, error, stages: [], denied: [], usage: NO_USAGE };
 }
 
 /** A run whose journal failed: it stops here and can be resumed. */
 export function reportOfFault(thrown: unknown, runId: string, account: Account, resume: string): RunReport {
   const suspended = { reason: "interrupted", requests: [], resume };
-  return { runId, status: "suspended", output: null, error: errorOf(thrown), ...spentSoFar(account), suspended };
+  return { runId, status: "suspended", output: null, error: errorOf(thrown, LOOKS), ...spentSoFar(account), suspended };
 }
 
 function spentSoFar({ stages, denied, usage }: Account): Pick<RunReport, "stages" | "denied" | "usage"> {
@@ -77,10 +79,21 @@ function spentSoFar({ stages, denied, usage }: Account): Pick<RunReport, "stages
   };
 }
 
-function errorOf(thrown: unknown): ReportedError {
-  if (!isSluiceError(thrown)) return { code: "unexpected", message: messageOf(thrown) };
-  const { code, message, detail } = thrown;
-  return { class: thrown.class, code, message, ...(detail === undefined ? {} : { detail }) };
+function errorOf(thrown: unknown, clean: Cleaner): ReportedError {
+  const message = clean.text(messageOf(thrown));
+  if (!isSluiceError(thrown)) return { code: "unexpected", message };
+  const { code, detail } = thrown;
+  return {
+    class: thrown.class,
+    code,
+    message,
+    ...(detail === undefined ? {} : { detail: clean.json(asJson(detail)) }),
+  };
+}
+
+/** An error as a run recorded it. */
+export function shownError({ code, message }: ReportedError): { readonly code: string; readonly message: string } {
+  return { code, message: redactText(message) };
 }
 
 /** For output that ends in logs: redacted like the events, where the request itself is not. */
@@ -88,8 +101,13 @@ export function asRequest({ requestId, runId, kind, digest, body, openedAt }: Op
   return { requestId, runId, kind, digest, body: redactJson(body), openedAt };
 }
 
+/** What a run or a stage returned, as it is printed: output ends in logs. A program that needs it whole calls the session. */
+export function asShown(value: unknown): Json {
+  return redactJson(asJson(value));
+}
+
 /** The JSON of a value whose type the compiler does not know to be JSON. */
-export function asJson(value: unknown): Json {
+function asJson(value: unknown): Json {
   const copy: unknown = JSON.parse(JSON.stringify(value ?? null));
   return isJson(copy) ? copy : null;
 }

@@ -19,7 +19,7 @@ import { EXIT } from "./exit-code.ts";
 import type { CommonFlags } from "./flags.ts";
 import { write } from "./output.ts";
 import { projectsHere } from "./projects-here.ts";
-import { asRequest } from "./report.ts";
+import { asRequest, asShown, shownError } from "./report.ts";
 import { requestCard } from "./request-card.ts";
 import { toneOf } from "./runs.ts";
 
@@ -36,7 +36,7 @@ interface Shown {
   readonly account: Account;
   readonly requests: readonly OpenRequest[];
   /** Only of a run that ended. */
-  readonly outcome?: RunOutcome;
+  readonly outcome?: ShownOutcome;
 }
 
 /** `sluice show`: one run, as far as it got. */
@@ -60,7 +60,16 @@ async function look(host: RunHost, place: Place, runId: string): Promise<Shown> 
   const account = accountant.account();
   const requests = run.end === undefined ? await host.requests(runId) : [];
   const facts = { run, started, account, requests };
-  return run.end === undefined ? facts : { ...facts, outcome: readOutcome(run.end) };
+  return run.end === undefined ? facts : { ...facts, outcome: shownOutcome(readOutcome(run.end)) };
+}
+
+type ShownOutcome = Pick<RunOutcome, "output" | "error">;
+
+function shownOutcome({ output, error }: RunOutcome): ShownOutcome {
+  return {
+    ...(output === undefined ? {} : { output: asShown(output) }),
+    ...(error === undefined ? {} : { error: shownError(error) }),
+  };
 }
 
 type Line = (words: readonly string[]) => string;

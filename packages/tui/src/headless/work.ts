@@ -1,4 +1,12 @@
-import { type JsonObject, type OpenRequest, type RunHost, type SluiceEvent, systemClock, visible } from "@sluice/core";
+import {
+  type JsonObject,
+  type OpenRequest,
+  type RunHost,
+  redactText,
+  type SluiceEvent,
+  systemClock,
+  visible,
+} from "@sluice/core";
 import { commandLine, type Place, storeOpener } from "../project/place.ts";
 import { answerWords } from "../work/answering.ts";
 import type { CommandContext } from "../work/context.ts";
@@ -38,7 +46,7 @@ export async function work(
   const interactors = isInteractive(flags, context) ? [lineInteractor(promptOf(context), terminal.prompts)] : [];
   const store = host ?? (await storeOpener(place, { adopt: flags.adoptStore === true }));
   const onFault = ({ by, message }: { readonly by: string; readonly message: string }): void =>
-    terminal.err(`sluice: ${visible(`${by}: ${message}`)}\n`);
+    terminal.err(`sluice: ${visible(redactText(`${by}: ${message}`))}\n`);
   const people = { interactors, wait: wait ?? false, onFault };
   const { session, traffic } = openSession({ plan, place, flags, store, people }, context);
   try {

@@ -6,6 +6,7 @@ import {
   type PersonRequest,
   parseJson,
   type RunHost,
+  type SecretFilter,
   type SignalOutcome,
 } from "@sluice/core";
 import { rootOf } from "./lookup.ts";
@@ -44,14 +45,31 @@ export function typedValue(request: PersonRequest, text: string): TypedAnswer {
   return { ok: false, fault };
 }
 
-/** Answers a request, whoever owns its run. The digest of what was looked at goes with it: an answer never covers anything else. */
+/**
+ * Answers a request, whoever owns its run. The digest of what was looked at goes with it: an answer never covers anything else.
+ * What `secrets` knows is not in what is sent.
+ */
 export async function sendAnswer(
   host: RunHost,
   { runId, requestId, digest }: OpenRequest,
   answer: Answer,
   by: string,
+  secrets: SecretFilter,
 ): Promise<SignalOutcome> {
-  return await host.signal(runId, { name: `request/${requestId}`, payload: { ...answer, digest }, digest, by });
+  const payload = { ...withoutSecrets(answer, secrets), digest };
+  return await host.signal(runId, { name: `request/${requestId}`, payload, digest, by: secrets.text(by) });
+}
+
+function withoutSecrets(answer: Answer, secrets: SecretFilter): Answer {
+  switch (answer.kind) {
+    case "value":
+      return { kind: "value", value: secrets.json(answer.value) };
+    case "deny":
+      return answer.reason === undefined ? answer : { kind: "deny", reason: secrets.text(answer.reason) };
+    case "approve":
+    case "defer":
+      return answer;
+  }
 }
 
 /** What an accepted answer did, as a word. */

@@ -66,10 +66,11 @@ export function createFileFinder({ list, staleMs = STALE_MS }: FileFinderOptions
 }
 
 /** The listing of the workspace at `root` (absolute, links resolved), without what git ignores and the run store. */
-export function workspaceListing(root: string, store?: string): FileFinderOptions["list"] {
+export function workspaceListing(root: string, storeNow: () => Promise<string | undefined>): FileFinderOptions["list"] {
   return async (signal) => {
     // Slow to load, and not needed to show the prompt.
     const { workspaceFiles } = await import("@sluice/stages");
+    const store = await storeNow();
     return await workspaceFiles({ root, ...(store === undefined ? {} : { store }) }, { most: MOST_FILES, signal });
   };
 }

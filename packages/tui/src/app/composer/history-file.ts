@@ -14,8 +14,9 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { messageOf, parseJson, redactText } from "@sluice/core";
+import { messageOf, parseJson } from "@sluice/core";
 import type { Environment } from "../../project/environment.ts";
+import { withoutSecrets } from "../../project/secrets.ts";
 import { stateFolder } from "../../project/trust.ts";
 import { MOST_ENTRIES } from "./history.ts";
 
@@ -49,15 +50,11 @@ export function readHistory(env: Environment): ReadHistory {
 }
 
 /**
- * Adds an entry, unless it is very long or `redact` would change it: what looks like a secret is not written. Sessions at
- * the same time add to the same file. Returns why it could not be kept, if so.
+ * Adds an entry, unless it is very long or holds a secret, known or by its looks: such a one is not written. Sessions at the
+ * same time add to the same file. Returns why it could not be kept, if so.
  */
-export function appendHistory(
-  env: Environment,
-  text: string,
-  redact: (text: string) => string = (secret) => secret,
-): string | undefined {
-  if (text.trim() === "" || text.length > LONGEST_ENTRY || redact(redactText(text)) !== text) return undefined;
+export function appendHistory(env: Environment, text: string): string | undefined {
+  if (text.trim() === "" || text.length > LONGEST_ENTRY || withoutSecrets(env).text(text) !== text) return undefined;
   try {
     const file = historyFile(env);
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });

@@ -1,4 +1,4 @@
-import { type Answer, messageOf, type RunHost, SluiceError } from "@sluice/core";
+import { type Answer, messageOf, type RunHost, type SecretFilter, SluiceError } from "@sluice/core";
 import { whoAmI } from "../../project/person.ts";
 import { sendAnswer } from "../../work/answering.ts";
 import type { Key } from "../keys.ts";
@@ -18,6 +18,7 @@ export interface KeeperOptions {
   readonly now: () => number;
   /** The store of a run that is followed. */
   readonly hostOf: (runId: string) => RunHost | undefined;
+  readonly secretsToward: (runId: string, host: RunHost) => Promise<SecretFilter>;
   /** What became of a card. */
   readonly told: (text: string) => void;
   readonly changed: () => void;
@@ -69,7 +70,8 @@ export class DeskKeeper {
     try {
       const host = this.#options.hostOf(request.runId);
       if (host === undefined) throw new SluiceError("Session", "run_unknown", "its run is not followed any more");
-      const outcome = await sendAnswer(host, request, answer, whoAmI());
+      const secrets = await this.#options.secretsToward(request.runId, host);
+      const outcome = await sendAnswer(host, request, answer, whoAmI(), secrets);
       this.do({ kind: "sent", key, answer, outcome });
     } catch (thrown) {
       this.do({ kind: "failed", key, message: messageOf(thrown) });
