@@ -7,7 +7,7 @@ const folders = readdirSync(new URL("test", import.meta.url), { withFileTypes: t
   .map((entry) => entry.name);
 
 // Tests run the sources, without a build; what starts the command itself runs the built one.
-const conditions = ["@sluice/source", "module", "node", "import", "default"];
+const conditions = ["@sluice/source", "node", "import", "default"];
 
 /** The folders whose files share what they have loaded. */
 const shared = new Set(["attack", "unit", "wire", "conformance", "property", "app", "facts"]);

@@ -41,6 +41,19 @@ export { fixTests } from "./pipelines/fix-tests.ts";
 export { type DeniedCall, finished, type RunHandle, type RunResult } from "./run-handle.ts";
 export { type ConfigSource, type FileDigest, JOURNAL_VERSION, type PipelineSource, startOf } from "./run-start.ts";
 export { createSession, type ResumeOptions, type Session, type StartOptions } from "./session.ts";
+export type {
+  Activity,
+  AttemptPlace,
+  ModelCallEnd,
+  ModelTokens,
+  ObservedModelCall,
+  ObservedRun,
+  ObservedToolCall,
+  RunTelemetry,
+  StayEnd,
+  Telemetry,
+  TelemetryFault,
+} from "./telemetry/telemetry.ts";
 export { builtinTools } from "./tools/builtin.ts";
 export { carriedRipgrep } from "./tools/grep-ripgrep.ts";
 export {

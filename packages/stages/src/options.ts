@@ -12,6 +12,7 @@ import type { ResolvedModel } from "./models/model.ts";
 import type { PriceOption } from "./models/prices.ts";
 import type { ModelObject } from "./models/registry.ts";
 import type { ModelTraffic } from "./models/traffic.ts";
+import type { Telemetry, TelemetryFault } from "./telemetry/telemetry.ts";
 import type { McpServers } from "./tools/mcp/config.ts";
 import type { McpFault } from "./tools/mcp/servers.ts";
 
@@ -70,7 +71,12 @@ export interface SessionOptions {
   readonly prices?: Readonly<Record<string, PriceOption>>;
   /** Records or replays what all models are asked and answer: `recordTraffic(file)`, `replayTraffic(file)`. */
   readonly traffic?: ModelTraffic;
+  /** Follows runs as they work, such as `openTelemetry()` of `@sluice/stages/opentelemetry`. */
+  readonly telemetry?: Telemetry;
   readonly clock?: Clock;
-  /** Hears of failures that a run survives: an interactor that crashed, a late answer, a tool of an MCP server that cannot be offered. */
-  readonly onFault?: (fault: InteractionFault | McpFault) => void;
+  /**
+   * Hears of failures that a run survives: an interactor that crashed, a late answer, a tool of an MCP server that cannot be
+   * offered, telemetry that throws.
+   */
+  readonly onFault?: (fault: InteractionFault | McpFault | TelemetryFault) => void;
 }

@@ -48,6 +48,7 @@ import { rememberedSecrets } from "./secrets.ts";
 import { sessionTools } from "./session-tools.ts";
 import { sessionClosed, sessionStore, sessionWorks } from "./session-works.ts";
 import { recordedSpending, refuseUnpriced, refuseUnpricedPast } from "./spending.ts";
+import { watchRuns } from "./telemetry/watched-runs.ts";
 import { endSurvivors } from "./tools/process.ts";
 
 export interface StartOptions {
@@ -102,11 +103,16 @@ export function createSession(options: SessionOptions): Session {
   const atWork = { count: 0, started: 0 };
   const modelOf = new WeakMap<AgentSpec, ResolvedModel>();
   const factsOf = modelFacts(options.prices);
-  const agent = agentExecutor((spec) => {
-    const model = modelOf.get(spec);
-    if (model === undefined) throw noModel();
-    return model;
-  }, factsOf);
+  const watched = watchRuns(options.telemetry, clock, (fault) => options.onFault?.(fault));
+  const agent = agentExecutor(
+    (spec) => {
+      const model = modelOf.get(spec);
+      if (model === undefined) throw noModel();
+      return model;
+    },
+    factsOf,
+    watched.call,
+  );
   const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
   const prepared = new WeakMap<PipelineSpec, { readonly live: LiveTools; readonly states: PreparedStates }>();
 
@@ -159,6 +165,7 @@ export function createSession(options: SessionOptions): Session {
       atWork,
       endSurvivors,
       ...(options.onCall === undefined ? {} : { onCall: options.onCall }),
+      ...watched.deps,
     };
     return same;
   };
@@ -245,7 +252,7 @@ export function createSession(options: SessionOptions): Session {
       input: clean,
     };
     const meter = createRunMeter(spec.limits, clock, { tokens: 0, workedMs: 0 });
-    const program = pipelineProgram(spec, deps, meter, states);
+    const program = watched.program(pipelineProgram(spec, deps, meter, states), spec, false);
     return await works.add(() =>
       hostNow().start({ runId, input: clean, events: [{ type: "run.started", data }], program }),
     );
@@ -263,7 +270,7 @@ export function createSession(options: SessionOptions): Session {
     const spent = recordedSpending(journals);
     refuseUnpricedPast(spec, runId, spent);
     const meter = createRunMeter(spec.limits, clock, spent);
-    const program = pipelineProgram(spec, deps, meter, states);
+    const program = watched.program(pipelineProgram(spec, deps, meter, states), spec, true);
     return await works.add(() => host.resume(runId, program));
   };
 

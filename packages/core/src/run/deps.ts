@@ -2,7 +2,7 @@ import type { Clock } from "../base/clock.ts";
 import type { GuardHook } from "../definition/types.ts";
 import type { SecurityMode } from "../gate/decide.ts";
 import type { Envelope } from "../gate/envelope.ts";
-import type { Workspace } from "../gate/facts.ts";
+import type { ToolCall, ToolResult, Workspace } from "../gate/facts.ts";
 import type { Tool } from "../gate/tool.ts";
 import type { OpenRequest } from "../journal/seam.ts";
 import type { SecretFilter } from "../journal/secret-filter.ts";
@@ -35,7 +35,12 @@ export interface RunDeps {
   readonly atWork: { count: number; started: number };
   /** Ends processes that outlived the run that started them; called before a writing call is recovered. */
   endSurvivors?(idempotencyKey: string): Promise<void>;
+  /** Puts the work of every approved call into somebody's context, such as a trace's. */
+  readonly around?: CallAround;
 }
+
+/** Runs the work of an approved call: begins it once and at once, and returns what it returns. */
+export type CallAround = (call: ToolCall, tool: string, work: () => Promise<ToolResult>) => Promise<ToolResult>;
 
 /** The way to people, as runs see it: requests go in, answers come back as signals. */
 export interface People {

@@ -122,7 +122,9 @@ async function act(runnable: Runnable, call: ToolCall, deps: RunDeps, step: Call
   if (work === undefined) return failed("call_refused", "the permit for this call is void; it was not run");
   deps.atWork.count += 1;
   deps.atWork.started += 1;
-  const done = work.execute(call).finally(() => {
+  const execute = (): Promise<ToolResult> => work.execute(call);
+  const begun = deps.around === undefined ? execute() : deps.around(call, runnable.tool.name, execute);
+  const done = begun.finally(() => {
     deps.atWork.count -= 1;
   });
   try {

@@ -22,6 +22,7 @@ import { checkCompletions } from "./completions.ts";
 import { contract, firstMessage, nudge, systemMessages } from "./contract.ts";
 import type { CompletionCheck, Reply, TurnCall } from "./kept-reply.ts";
 import { NO_USAGE, nearWindow } from "./metering.ts";
+import type { ModelCaller } from "./model-call.ts";
 import { ModelTurn, type TurnAnswer } from "./model-turn.ts";
 import { callId, Transcript } from "./transcript.ts";
 
@@ -29,11 +30,12 @@ import { callId, Transcript } from "./transcript.ts";
 export function agentExecutor(
   modelOf: (agent: AgentSpec) => ResolvedModel,
   factsOf: (modelId: string) => ModelFacts = modelFacts(),
+  caller?: ModelCaller,
 ): StateExecutor {
   const known = new WeakMap<ResolvedModel, Asked>();
   const asked = (agent: AgentSpec): Asked => {
     const model = modelOf(agent);
-    const before = known.get(model) ?? { model, facts: factsOf(model.pricedAs ?? model.id) };
+    const before = known.get(model) ?? { model, facts: factsOf(model.pricedAs ?? model.id), caller };
     known.set(model, before);
     return before;
   };
@@ -83,6 +85,7 @@ interface Prepared {
 interface Asked {
   readonly model: ResolvedModel;
   readonly facts: ModelFacts;
+  readonly caller: ModelCaller | undefined;
 }
 
 /** What an attempt knows from turn to turn. */
@@ -98,8 +101,9 @@ interface Talk {
   onlyInvalid: boolean;
 }
 
-async function act(init: Json, scope: ActScope, prepared: Prepared, { model, facts }: Asked): Promise<ActOutcome> {
+async function act(init: Json, scope: ActScope, prepared: Prepared, asked: Asked): Promise<ActOutcome> {
   const { agent } = prepared;
+  const { facts } = asked;
   // Bytes are worth measuring only where something is set aside by them.
   const sizeOf = scope.limits.capped ? Buffer.byteLength : lengthOf;
   const transcript = new Transcript(textOf(init, "system"), textOf(init, "first"), prepared.toolsSize, sizeOf);
@@ -107,9 +111,9 @@ async function act(init: Json, scope: ActScope, prepared: Prepared, { model, fac
   for (let turn = 1; turn <= agent.turnCap; turn += 1) {
     if (scope.signal.aborted) return cancelled(talk, turn - 1);
     const tools = turn === agent.turnCap ? prepared.last : prepared.tools;
-    const asked = new ModelTurn(scope, { turn, agent, model, facts, transcript, tools });
+    const request = new ModelTurn(scope, { turn, agent, ...asked, transcript, tools });
     let answer: TurnAnswer | undefined;
-    while (answer === undefined) answer = await asked.take(await asked.ask());
+    while (answer === undefined) answer = await request.take(await request.ask());
     const ended = await takeAnswer(talk, turn, answer);
     if (ended !== undefined) return ended;
   }
@@ -196,7 +200,9 @@ async function readLast(
   agent: AgentSpec,
 ): Promise<readonly CompletionCheck[]> {
   if (!reply.calls.some((call) => call.tool === agent.completionTool)) return [];
-  return await scope.steps.run(`turn/${turn}/completion`, () => checkCompletions(reply, agent));
+  return await scope.steps.run(`turn/${turn}/completion`, () => checkCompletions(reply, agent), {
+    decides: () => true,
+  });
 }
 
 type Failure = {

@@ -34,6 +34,22 @@ export type ModelOutcome =
   | Extract<ModelReply, { readonly ok: true }>
   | (Extract<ModelReply, { readonly ok: false }> & { readonly begun: boolean });
 
+/** Which call of which run this is, for whoever follows runs. */
+export interface ModelPlace {
+  readonly runId: string;
+  readonly executionId: string;
+  readonly attempt: number;
+  readonly turn: number;
+  /** Counted from 1 over the tries of the turn. */
+  readonly try: number;
+  /** As records call it. */
+  readonly model: string;
+  /** Takes known secrets out of what the provider said. */
+  readonly clean: (text: string) => string;
+}
+/** Makes a model call in somebody's context; it comes to what `callModel` comes to. */
+export type ModelCaller = (request: ModelRequest, place: ModelPlace) => Promise<ModelOutcome>;
+
 /**
  * Makes one model call and returns one value, failures included. Nothing is retried here. When the signal aborts it
  * returns at once, even if the provider ignores it.

@@ -18,7 +18,7 @@ import {
   spentOnFailure,
   usageOfCall,
 } from "./metering.ts";
-import { callModel, type ModelOutcome, type ModelRequest } from "./model-call.ts";
+import { callModel, type ModelCaller, type ModelOutcome, type ModelRequest } from "./model-call.ts";
 import type { Transcript } from "./transcript.ts";
 
 export const MAX_TRIES = 4;
@@ -33,6 +33,8 @@ export interface TurnRequest {
   readonly facts: ModelFacts;
   readonly transcript: Transcript;
   readonly tools: readonly LanguageModelV4FunctionTool[];
+  /** Who makes the call, where somebody follows it. */
+  readonly caller: ModelCaller | undefined;
 }
 
 /** What a model step records; `lost` is a call whose process did not live to record what came of it. */
@@ -111,13 +113,22 @@ async function tryModel(scope: ActScope, begun: Trial, call: StepCall): Promise<
   };
   let outcome: ModelOutcome | undefined;
   try {
-    outcome = await limits.timed(call.signal, (signal) => callModel(modelRequest(scope, trial, signal, onText)));
+    outcome = await limits.timed(call.signal, (signal) =>
+      asked(scope, trial, modelRequest(scope, trial, signal, onText)),
+    );
     const record = outcome.ok ? await replyRecord(scope, trial, outcome) : failureRecord(scope, trial, outcome, call);
     return trial.messages.length === 0 ? record : { ...record, messages: trial.messages };
   } finally {
     if (live !== undefined) endLive(live, outcome);
     if (reserved !== undefined) settle(reserved, trial, outcome);
   }
+}
+
+function asked({ ctx, executionId, secrets }: ActScope, trial: Trial, request: ModelRequest): Promise<ModelOutcome> {
+  const { turn, model, caller } = trial.request;
+  if (caller === undefined) return callModel(request);
+  const { runId, attempt } = ctx;
+  return caller(request, { runId, executionId, attempt, turn, try: trial.step, model: model.id, clean: secrets.text });
 }
 
 type Reserved = Extract<ReturnType<Limits["reserve"]>, { readonly ok: true }>;

@@ -25,18 +25,20 @@ export class ModelTurn implements TurnRequest {
   readonly facts: ModelFacts;
   readonly transcript: Transcript;
   readonly tools: readonly LanguageModelV4FunctionTool[];
+  readonly caller: TurnRequest["caller"];
   readonly #scope: ActScope;
   #usage = NO_USAGE;
   #steps = 0;
   #failures = 0;
 
-  constructor(scope: ActScope, { turn, agent, model, facts, transcript, tools }: TurnRequest) {
+  constructor(scope: ActScope, { turn, agent, model, facts, transcript, tools, caller }: TurnRequest) {
     this.turn = turn;
     this.agent = agent;
     this.model = model;
     this.facts = facts;
     this.transcript = transcript;
     this.tools = tools;
+    this.caller = caller;
     this.#scope = scope;
   }
 

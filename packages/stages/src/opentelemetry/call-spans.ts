@@ -1,0 +1,105 @@
+import type { Attributes } from "@opentelemetry/api";
+import { type EventDraft, field } from "@sluice/core";
+import type { Activity, ObservedToolCall } from "../telemetry/telemetry.ts";
+import { clean, spanName } from "./names.ts";
+import type { OpenSpan } from "./open-span.ts";
+
+/** Outcomes of a call that are errors of it, and what they are called as such. */
+const ERRORS: Readonly<Record<string, string>> = {
+  error: "tool_error",
+  abandoned: "abandoned",
+  outcome_unknown: "outcome_unknown",
+};
+
+interface OpenCall {
+  readonly span: OpenSpan;
+  readonly turn: OpenSpan;
+  /** When its work ended; that is recorded later. */
+  workedUntil: number | undefined;
+}
+
+/** The tool calls of one attempt: a span each, whether it was run, refused or recovered. */
+export class CallSpans {
+  readonly #shared: Attributes;
+  /** The span of the turn that asked for a call. */
+  readonly #turnOf: (callId: string, at: number) => OpenSpan;
+  /** By call id. */
+  readonly #open = new Map<string, OpenCall>();
+  /** Who approved a call that has not begun. */
+  readonly #approvedBy = new Map<string, string>();
+
+  constructor(shared: Attributes, turnOf: (callId: string, at: number) => OpenSpan) {
+    this.#shared = shared;
+    this.#turnOf = turnOf;
+  }
+
+  /** An approved call is at work. */
+  work({ callId, tool, at }: ObservedToolCall): Activity<undefined> {
+    const call = this.#begin(callId, tool, at);
+    return {
+      within: (work) => call.span.within(work),
+      ended: (_end, endedAt) => {
+        call.workedUntil = endedAt;
+      },
+    };
+  }
+
+  /** What the record says of a call. A refused one is no error: the gate did what it is there for. */
+  recorded({ type, data }: EventDraft, at: number): void {
+    const { callId, tool } = data;
+    if (typeof callId !== "string" || typeof tool !== "string") return;
+    if (type === "call.started") this.#begin(callId, tool, at);
+    if (type === "call.decided") this.#decided(callId, tool, data, at);
+    if (type === "call.finished") this.#finished(this.#begin(callId, tool, at), data, at);
+    if (type === "call.finished" || data.verdict === "refused") this.#open.delete(callId);
+  }
+
+  /** The attempt works here no more: what is not finished has no outcome. */
+  close(at: number): void {
+    for (const { span } of this.#open.values()) span.end(at);
+    this.#open.clear();
+    this.#approvedBy.clear();
+  }
+
+  #begin(callId: string, tool: string, at: number): OpenCall {
+    const known = this.#open.get(callId);
+    if (known !== undefined) return known;
+    const by = this.#approvedBy.get(callId);
+    this.#approvedBy.delete(callId);
+    const turn = this.#turnOf(callId, at);
+    const attributes = {
+      ...this.#shared,
+      "gen_ai.operation.name": "execute_tool",
+      "gen_ai.tool.name": clean(tool),
+      "gen_ai.tool.type": "function",
+      "gen_ai.tool.call.id": clean(callId),
+      ...(by === undefined ? {} : { "sluice.call.verdict": "approved", "sluice.call.approved_by": by }),
+    };
+    const span = turn.open({ name: spanName("execute_tool", tool), attributes, at });
+    const call: OpenCall = { span, turn, workedUntil: undefined };
+    this.#open.set(callId, call);
+    return call;
+  }
+
+  #decided(callId: string, tool: string, data: EventDraft["data"], at: number): void {
+    if (data.verdict === "approved") {
+      if (typeof data.by === "string") this.#approvedBy.set(callId, data.by);
+      return;
+    }
+    const { span, turn } = this.#begin(callId, tool, at);
+    const cause = data.cause ?? field(data.result ?? null, "code");
+    span.set("sluice.call.verdict", "refused");
+    if (typeof cause === "string") span.set("sluice.call.cause", clean(cause));
+    span.end(at);
+    turn.reach(at);
+  }
+
+  #finished({ span, turn, workedUntil }: OpenCall, { outcome }: EventDraft["data"], at: number): void {
+    const error = typeof outcome === "string" ? ERRORS[outcome] : undefined;
+    if (typeof outcome === "string") span.set("sluice.call.outcome", clean(outcome));
+    if (error !== undefined) span.fail(error);
+    const until = workedUntil ?? at;
+    span.end(until);
+    turn.reach(until);
+  }
+}

@@ -1,0 +1,228 @@
+import type { Attributes, Context, Tracer } from "@opentelemetry/api";
+import { type EventDraft, field } from "@sluice/core";
+import type {
+  Activity,
+  AttemptPlace,
+  ModelCallEnd,
+  ObservedModelCall,
+  ObservedRun,
+  ObservedToolCall,
+  RunTelemetry,
+  StayEnd,
+} from "../telemetry/telemetry.ts";
+import { CallSpans } from "./call-spans.ts";
+import { endModelSpan, modelSpan } from "./model-span.ts";
+import { clean, spanName } from "./names.ts";
+import { type NewSpan, OpenSpan } from "./open-span.ts";
+import { RequestSpans } from "./request-spans.ts";
+import { spanEvent } from "./span-events.ts";
+
+/** What the spans of a run and its siblings have in common. */
+export interface RunOfSpans {
+  /** Of the run itself, siblings included. */
+  readonly root: OpenSpan;
+  /** The id of the run, never a sibling's. */
+  readonly conversation: string;
+  readonly kinds: ObservedRun["kinds"];
+}
+
+type RunEnded = (end: StayEnd, at: number) => void;
+
+interface OpenAttempt extends AttemptPlace {
+  readonly span: OpenSpan;
+  readonly calls: CallSpans;
+  readonly shared: Attributes;
+  turn: OpenTurn | undefined;
+}
+interface OpenTurn {
+  readonly number: number;
+  readonly span: OpenSpan;
+  /** Why its last call of the model came to nothing. */
+  failure: string | undefined;
+}
+
+/**
+ * One run as spans: an attempt of a stage below the run, turns below that, and what a turn does below it. One state of a run is
+ * at work at a time.
+ */
+export class RunSpans implements RunTelemetry {
+  readonly #run: RunOfSpans;
+  readonly #runId: string;
+  /** Called when all its spans have ended; the run's own is for whoever opened it. */
+  readonly #onEnd: RunEnded;
+  #attempt: OpenAttempt | undefined;
+  readonly #requests: RequestSpans;
+  readonly #models = new Set<OpenSpan>();
+
+  constructor(run: RunOfSpans, runId: string, onEnd: RunEnded) {
+    this.#run = run;
+    this.#runId = runId;
+    this.#onEnd = onEnd;
+    this.#requests = new RequestSpans({ "gen_ai.conversation.id": run.conversation });
+  }
+
+  sibling(runId: string): RunTelemetry {
+    return new RunSpans(this.#run, runId, () => undefined);
+  }
+
+  attempt({ executionId, attempt }: AttemptPlace, at: number): void {
+    const now = this.#attempt;
+    if (now?.executionId === executionId && now.attempt === attempt) return;
+    this.#closeAttempt(at);
+    const stage = executionId.slice(0, executionId.lastIndexOf("#"));
+    const agent = this.#run.kinds.get(stage) === "agent";
+    const shared = {
+      "gen_ai.conversation.id": this.#run.conversation,
+      ...(agent ? { "gen_ai.agent.name": stage } : {}),
+    };
+    const span = this.#run.root.open({
+      name: spanName(agent ? "invoke_agent" : "state", stage),
+      attributes: {
+        ...shared,
+        ...(agent ? { "gen_ai.operation.name": "invoke_agent" } : {}),
+        "sluice.run.id": this.#runId,
+        "sluice.execution.id": executionId,
+        "sluice.attempt": attempt,
+      },
+      at,
+    });
+    const calls = new CallSpans(shared, (callId, begunAt) => this.#turnOf(callId, begunAt));
+    this.#attempt = { executionId, attempt, span, calls, shared, turn: undefined };
+  }
+
+  recorded(events: readonly EventDraft[], at: number): void {
+    let over = false;
+    for (const event of events) {
+      const { type } = event;
+      this.#attempt?.calls.recorded(event, at);
+      this.#requests.recorded(event, this.#innermost(), at);
+      const told = spanEvent(event);
+      if (told !== undefined) this.#innermost(type).event(told.name, told.attributes, at);
+      if (type === "turn.finished") this.#closeTurn(event.data);
+      if (type === "run.finished") this.#finishRun(event.data);
+      if (type === "attempt.finished") {
+        this.#finishAttempt(event.data);
+        over = true;
+      }
+    }
+    // What an attempt records with its end, such as its route, is told before that.
+    if (over) this.#closeAttempt(at);
+  }
+
+  within(work: () => void): void {
+    this.#innermost().within(work);
+  }
+
+  model(call: ObservedModelCall): Activity<ModelCallEnd> {
+    const { executionId, attempt, at } = call;
+    this.attempt({ executionId, attempt }, at);
+    const turn = this.#turn(call.turn, at);
+    const span = (turn?.span ?? this.#innermost()).open(modelSpan(call, this.#attempt?.shared ?? {}));
+    this.#models.add(span);
+    return {
+      within: (work) => span.within(work),
+      ended: (end, endedAt) => {
+        // The run stopped here before.
+        if (!this.#models.delete(span)) return;
+        endModelSpan(span, end);
+        span.end(endedAt);
+        turn?.span.reach(endedAt);
+        if (turn !== undefined) turn.failure = end.ok || end.aborted ? undefined : end.code;
+      },
+    };
+  }
+
+  tool(call: ObservedToolCall): Activity<undefined> {
+    const { executionId, attempt, at } = call;
+    this.attempt({ executionId, attempt }, at);
+    const calls = this.#attempt?.calls;
+    if (calls === undefined) throw new TypeError("a call begins in an attempt");
+    return calls.work(call);
+  }
+
+  ended(end: StayEnd, at: number): void {
+    for (const span of this.#models) span.end(at);
+    this.#models.clear();
+    this.#requests.close(at);
+    this.#attempt?.span.set("sluice.attempt.outcome", end.status);
+    this.#closeAttempt(at);
+    this.#onEnd(end, at);
+  }
+
+  /** The span that what happens now belongs to. A route is the stage's, whatever turn came before it. */
+  #innermost(type?: EventDraft["type"]): OpenSpan {
+    const now = this.#attempt;
+    if (now === undefined) return this.#run.root;
+    return (type?.startsWith("route.") === true ? undefined : now.turn?.span) ?? now.span;
+  }
+
+  #turn(number: number, at: number): OpenTurn | undefined {
+    const now = this.#attempt;
+    if (now === undefined || now.turn?.number === number) return now?.turn;
+    this.#closeTurn();
+    const attributes = { ...now.shared, "sluice.turn": number };
+    now.turn = { number, span: now.span.open({ name: "turn", attributes, at }), failure: undefined };
+    return now.turn;
+  }
+
+  /** The turn that asked for a call: also one whose answer an earlier process heard. Other kinds of state have no turns of a model. */
+  #turnOf(callId: string, at: number): OpenSpan {
+    const [, number] = /^t(\d+)\./.exec(callId) ?? [];
+    const turn =
+      number !== undefined && this.#attempt?.shared["gen_ai.agent.name"] !== undefined ? Number(number) : undefined;
+    return (turn === undefined ? undefined : this.#turn(turn, at)?.span) ?? this.#innermost();
+  }
+
+  #closeTurn(finished?: EventDraft["data"]): void {
+    const now = this.#attempt;
+    const turn = now?.turn;
+    if (now === undefined || turn === undefined) return;
+    now.turn = undefined;
+    if (typeof finished?.finishReason === "string") turn.span.set("sluice.finish_reason", clean(finished.finishReason));
+    if (typeof finished?.calls === "number") turn.span.set("sluice.calls", finished.calls);
+    if (turn.failure !== undefined) turn.span.fail(turn.failure);
+    // Told with a later record: it ended with the last thing it did.
+    turn.span.end(turn.span.latest);
+    now.span.reach(turn.span.latest);
+  }
+
+  /** Of the whole run, as its record counts it; a sibling's end says nothing of that. */
+  #finishRun({ denied, usage }: EventDraft["data"]): void {
+    const costUsd = field(usage ?? null, "costUsd");
+    if (typeof denied === "number") this.#run.root.set("sluice.denied", denied);
+    if (typeof costUsd === "number") this.#run.root.set("sluice.cost_usd", costUsd);
+  }
+
+  #finishAttempt({ outcome, code }: EventDraft["data"]): void {
+    if (typeof outcome !== "string") return;
+    this.#attempt?.span.set("sluice.attempt.outcome", clean(outcome));
+    if (outcome === "failed") this.#attempt?.span.fail(typeof code === "string" ? clean(code) : "_OTHER");
+  }
+
+  #closeAttempt(at: number): void {
+    const now = this.#attempt;
+    if (now === undefined) return;
+    now.calls.close(at);
+    this.#closeTurn();
+    this.#attempt = undefined;
+    now.span.end(at);
+    this.#run.root.reach(at);
+  }
+}
+
+/** The span of a run itself. */
+export function runSpan(
+  tracer: Tracer,
+  parent: Context,
+  { runId, pipeline, resumed, at }: ObservedRun,
+  links: NonNullable<NewSpan["links"]>,
+): OpenSpan {
+  const attributes = {
+    "gen_ai.operation.name": "invoke_workflow",
+    "gen_ai.workflow.name": pipeline,
+    "gen_ai.conversation.id": runId,
+    "sluice.run.id": runId,
+    ...(resumed ? { "sluice.run.resumed": true } : {}),
+  };
+  return new OpenSpan(tracer, parent, { name: spanName("invoke_workflow", pipeline), attributes, at, links });
+}

@@ -1,0 +1,193 @@
+import {
+  type CallAround,
+  type Clock,
+  field,
+  isSluiceError,
+  type PipelineSpec,
+  type ProgramEnd,
+  type RunProgram,
+  type StepRunner,
+} from "@sluice/core";
+import { callModel, type ModelCaller, type ModelOutcome } from "../agent/model-call.ts";
+import { type Guarded, guarded } from "./guarded.ts";
+import type {
+  Activity,
+  ModelCallEnd,
+  ObservedModelCall,
+  RunTelemetry,
+  StayEnd,
+  Telemetry,
+  TelemetryFault,
+} from "./telemetry.ts";
+import { redacted, WatchedSteps } from "./watched-steps.ts";
+
+/** What a session puts around its runs and calls so that telemetry hears of them. */
+export interface WatchedRuns {
+  program(program: RunProgram, spec: PipelineSpec, resumed: boolean): RunProgram;
+  /** Makes model calls; `callModel` when omitted. */
+  readonly call?: ModelCaller;
+  /** For the runs' dependencies. */
+  readonly deps: { readonly around?: CallAround };
+}
+
+/** Nobody follows: then nothing is put around anything. */
+const UNWATCHED: WatchedRuns = { program: (program) => program, deps: {} };
+
+export function watchRuns(
+  telemetry: Telemetry | undefined,
+  clock: Clock,
+  onFault: (fault: TelemetryFault) => void,
+): WatchedRuns {
+  if (telemetry === undefined) return UNWATCHED;
+  const guard = guarded(onFault);
+  /** Runs at work, siblings too. */
+  const runs = new Map<string, RunTelemetry>();
+
+  const program: WatchedRuns["program"] = (inner, spec, resumed) => {
+    const kinds = new Map([...spec.states].map(([id, { kind }]) => [id, kind]));
+    const beginning = (runId: string): RunTelemetry | undefined => {
+      if (!runId.includes("/"))
+        return guard.ask(() => telemetry.run({ runId, pipeline: spec.id, kinds, resumed, at: clock.now() }));
+      const parent = runs.get(parentOf(runId));
+      return parent && guard.ask(() => parent.sibling(runId));
+    };
+    return async (steps, input) => {
+      const { runId } = steps;
+      const run = beginning(runId);
+      if (run === undefined) return await inner(steps, input);
+      runs.set(runId, run);
+      const watch = new RunWatch(run, clock, guard);
+      try {
+        const end = await inner(watch.over(steps), input);
+        watch.ended(end);
+        return end;
+      } catch (thrown) {
+        watch.stopped(thrown);
+        throw thrown;
+      } finally {
+        runs.delete(runId);
+      }
+    };
+  };
+
+  /** Does the work of an activity, and says how it ended. */
+  const during = async <T, E>(activity: Activity<E>, work: () => Promise<T>, endOf: (value: T) => E, thrown: E) => {
+    let end = thrown;
+    try {
+      const value = await guard.within((begin) => activity.within(begin), work);
+      end = endOf(value);
+      return value;
+    } finally {
+      guard.ask(() => activity.ended(end, clock.now()));
+    }
+  };
+
+  const call: ModelCaller = async (request, place) => {
+    const run = runs.get(place.runId);
+    const activity = run && guard.ask(() => run.model(modelCall(request, place, clock.now())));
+    if (activity === undefined) return await callModel(request);
+    const end = (outcome: ModelOutcome): ModelCallEnd => modelCallEnd(outcome, place.clean);
+    return await during(activity, () => callModel(request), end, LOST);
+  };
+
+  const around: CallAround = async ({ runId, executionId, attempt, proposalId: callId }, tool, work) => {
+    const run = runs.get(runId);
+    const activity = run && guard.ask(() => run.tool({ executionId, attempt, callId, tool, at: clock.now() }));
+    if (activity === undefined) return await work();
+    return await during(activity, work, () => undefined, undefined);
+  };
+
+  return { program, call, deps: { around } };
+}
+
+/** A call whose outcome nobody heard, since a listener threw. */
+const LOST: ModelCallEnd = { ok: false, code: "model_call_failed", aborted: false };
+
+/** One run, as telemetry hears of it. */
+class RunWatch {
+  readonly #run: RunTelemetry;
+  readonly #clock: Clock;
+  readonly #guard: Guarded;
+
+  constructor(run: RunTelemetry, clock: Clock, guard: Guarded) {
+    this.#run = run;
+    this.#clock = clock;
+    this.#guard = guard;
+  }
+
+  over(steps: StepRunner): StepRunner {
+    const run = this.#run;
+    const guard = this.#guard;
+    const now = (): number => this.#clock.now();
+    return new WatchedSteps(steps, {
+      attempt: (place) => guard.ask(() => run.attempt(place, now())),
+      recorded: (events) => guard.ask(() => run.recorded(events, now())),
+      within: (work) => guard.within((begin) => run.within(begin), work),
+    });
+  }
+
+  ended({ status, events }: ProgramEnd): void {
+    const finished = events.find(({ type }) => type === "run.finished");
+    const code = field(field(finished?.data ?? null, "error"), "code");
+    this.#guard.ask(() => this.#run.recorded(events.map(redacted), this.#clock.now()));
+    this.#end(typeof code === "string" ? { status, code } : { status });
+  }
+
+  stopped(thrown: unknown): void {
+    this.#end(stoppedBy(thrown));
+  }
+
+  #end(end: StayEnd): void {
+    this.#guard.ask(() => this.#run.ended(end, this.#clock.now()));
+  }
+}
+
+function stoppedBy(thrown: unknown): StayEnd {
+  if (isSluiceError(thrown, "run_stopped")) return { status: "suspended" };
+  if (isSluiceError(thrown) && thrown.class === "Cancellation") return { status: "cancelled" };
+  return { status: "stopped", code: isSluiceError(thrown) ? thrown.code : "run_faulted" };
+}
+
+/** A sibling's id is its parent's, the fork's step and its own key. */
+function parentOf(runId: string): string {
+  return runId.split("/").slice(0, -2).join("/");
+}
+
+function modelCall(
+  { temperature, maxOutputTokens }: Parameters<ModelCaller>[0],
+  { executionId, attempt, turn, try: number, model }: Parameters<ModelCaller>[1],
+  at: number,
+): ObservedModelCall {
+  return {
+    executionId,
+    attempt,
+    turn,
+    try: number,
+    model,
+    at,
+    ...(temperature === undefined ? {} : { temperature }),
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+  };
+}
+
+function modelCallEnd(outcome: ModelOutcome, clean: (text: string) => string): ModelCallEnd {
+  if (!outcome.ok) {
+    const { code, kind, status } = outcome.error;
+    return { ok: false, code, aborted: kind === "aborted", ...(status === undefined ? {} : { status }) };
+  }
+  const { finishReason, usage, response } = outcome;
+  const tokens = {
+    input: usage.inputTokens,
+    output: usage.outputTokens,
+    cacheRead: usage.cacheReadTokens,
+    cacheWrite: usage.cacheWriteTokens,
+    reasoning: usage.reasoningTokens,
+  };
+  return {
+    ok: true,
+    finishReason,
+    usage: usage.known ? tokens : undefined,
+    ...(response?.id === undefined ? {} : { responseId: clean(response.id) }),
+    ...(response?.model === undefined ? {} : { responseModel: clean(response.model) }),
+  };
+}

@@ -1,0 +1,143 @@
+import {
+  type ChildRun,
+  type EventDraft,
+  type ForkOptions,
+  isJsonObject,
+  type Json,
+  type ReceivedSignal,
+  redactJson,
+  type Settled,
+  type StepCall,
+  type StepOptions,
+  type StepRunner,
+  type WaitOptions,
+} from "@sluice/core";
+import type { AttemptPlace } from "./telemetry.ts";
+
+/** What hears of the steps of one run that are done here, not of those that are read back. */
+export interface StepWatch {
+  attempt(place: AttemptPlace): void;
+  recorded(events: readonly EventDraft[]): void;
+  within<T>(work: () => T): T;
+}
+
+/** The steps of a run with somebody who watches: nothing else about them is different. */
+export class WatchedSteps implements StepRunner {
+  readonly #steps: StepRunner;
+  readonly #watch: StepWatch;
+
+  constructor(steps: StepRunner, watch: StepWatch) {
+    this.#steps = steps;
+    this.#watch = watch;
+  }
+
+  get runId(): string {
+    return this.#steps.runId;
+  }
+
+  get incarnation(): string {
+    return this.#steps.incarnation;
+  }
+
+  get signal(): AbortSignal {
+    return this.#steps.signal;
+  }
+
+  run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options: StepOptions = {}): Promise<T> {
+    const watch = this.#watch;
+    let gathered: EventDraft[] | undefined;
+    const watched = (call: StepCall): Promise<T> | T => {
+      const place = placeOf(stepId);
+      if (place !== undefined) watch.attempt(place);
+      // What an earlier process announced was told there.
+      if (options.open !== undefined && call.opened?.incarnation === this.incarnation) this.#told(options.open.events);
+      const events: EventDraft[] = [];
+      gathered = events;
+      return watch.within(() => fn(heard(call, events)));
+    };
+    return this.#afterwards(this.#steps.run(stepId, watched, options), () => gathered);
+  }
+
+  fork(
+    stepId: string,
+    children: readonly ChildRun[],
+    options: ForkOptions,
+  ): Promise<Readonly<Record<string, Settled>>> {
+    let joined: readonly EventDraft[] | undefined;
+    const watched: ForkOptions = {
+      ...options,
+      joined: (ends) => {
+        joined = options.joined(ends);
+        return joined;
+      },
+    };
+    return this.#afterwards(this.#steps.fork(stepId, children, watched), () => joined);
+  }
+
+  now(stepId: string): Promise<number> {
+    return this.#steps.now(stepId);
+  }
+
+  sleepUntil(stepId: string, epochMs: number): Promise<void> {
+    return this.#steps.sleepUntil(stepId, epochMs);
+  }
+
+  waitForSignal(name: string, options?: WaitOptions): Promise<ReceivedSignal | undefined> {
+    return this.#steps.waitForSignal(name, options);
+  }
+
+  takeSignals(stepId: string, name: string): Promise<readonly ReceivedSignal[]> {
+    return this.#steps.takeSignals(stepId, name);
+  }
+
+  emit(channel: string, chunk: Json): void {
+    this.#steps.emit(channel, chunk);
+  }
+
+  heard(): boolean {
+    return this.#steps.heard();
+  }
+
+  /** Tells what a step recorded, before anything follows from it. */
+  #afterwards<T>(step: Promise<T>, events: () => readonly EventDraft[] | undefined): Promise<T> {
+    const told = step.then((value) => {
+      this.#told(events() ?? []);
+      return value;
+    });
+    // Whoever asked for the step still sees the rejection; one who does not look must not bring the process down.
+    told.catch(() => undefined);
+    return told;
+  }
+
+  #told(events: readonly EventDraft[]): void {
+    if (events.length > 0) this.#watch.recorded(events.map(redacted));
+  }
+}
+
+/** A step's call whose events are heard; all else about it is as it was. */
+function heard(call: StepCall, events: EventDraft[]): StepCall {
+  const event: StepCall["event"] = (draft) => {
+    call.event(draft);
+    events.push(draft);
+  };
+  return new Proxy(call, {
+    get: (target, name) => {
+      if (name === "event") return event;
+      const member: unknown = Reflect.get(target, name);
+      return typeof member === "function" ? member.bind(target) : member;
+    },
+  });
+}
+
+const IN_ATTEMPT = /^([A-Za-z][A-Za-z0-9_-]*#\d+)\/a(\d+)\//;
+
+function placeOf(stepId: string): AttemptPlace | undefined {
+  const [, executionId, attempt] = IN_ATTEMPT.exec(stepId) ?? [];
+  return executionId === undefined ? undefined : { executionId, attempt: Number(attempt) };
+}
+
+/** As the journal keeps it. */
+export function redacted(draft: EventDraft): EventDraft {
+  const data = redactJson(draft.data);
+  return { ...draft, data: isJsonObject(data) ? data : {} };
+}
