@@ -89,7 +89,7 @@ async function resumed(
   runId: string,
   calls: readonly Call[],
   life: Life = {},
-  options: { acceptChanges?: boolean } = {},
+  options: { allowChanged?: boolean } = {},
 ) {
   const next = process(here, calls, life);
   const result: RunResult<string> = await next.resume(pipelineOf(life.allowedTools ?? ["Read"]), runId, options);
@@ -151,7 +151,7 @@ test("a wider envelope: never lets a recorded run go on unasked, nor turns its v
   await answer(here, runId, "deny");
   const wide = { allowedTools: ["Read", "Write"] } as const;
   await expect(resumed(here, runId, [], wide)).rejects.toMatchObject({ code: "pipeline_changed" });
-  const { denied } = await resumed(here, runId, [write("new.txt"), write("two.txt")], wide, { acceptChanges: true });
+  const { denied } = await resumed(here, runId, [write("new.txt"), write("two.txt")], wide, { allowChanged: true });
   expect(denied).toEqual(["denied"]);
   expect(() => here.text("new.txt")).toThrow();
 });

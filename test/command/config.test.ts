@@ -359,7 +359,7 @@ describe("a run", () => {
     const other = await resumed("--trust");
     expect(refusal(other)).toEqual([2, "config_changed"]);
     expect(textAt(printed(other), "error", "message")).toContain(file);
-    expect(printed(await resumed("--accept-changes"))).toMatchObject({
+    expect(printed(await resumed("--allow-changed"))).toMatchObject({
       status: "completed",
       output: "ours",
       denied: [{ cause: "no_interactor" }, { tool: "Write", cause: "limit" }],

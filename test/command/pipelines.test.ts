@@ -119,8 +119,40 @@ describe("sluice resume finds the pipeline again", () => {
     );
     const other = await here.sluice(["resume", runId, "--trust", "--output-format", "json"]);
     expect([other.code, textAt(printed(other), "error", "code")]).toEqual([2, "pipeline_changed"]);
-    const accepted = await here.sluice(["resume", runId, "--trust", "--accept-changes", "--output-format", "json"]);
+    expect(other.stderr).toContain("  state work: allowedTools was Read, is Read, Grep\n");
+    expect(other.stderr).toContain(`  file ${file} was changed (what its functions do is not compared)\n`);
+    // Trust in the file is another question than whether the run may go on with it.
+    here.write("p.ts", readFileSync(file, "utf8").replace("\n", "\n\n"));
+    const untrusted = await here.sluice(["resume", runId, "--allow-changed", "--output-format", "json"]);
+    expect(textAt(printed(untrusted), "error", "code")).toBe("pipeline_untrusted");
+    const accepted = await here.sluice(["resume", runId, "--trust", "--allow-changed", "--output-format", "json"]);
     expect(printed(accepted)).toMatchObject({ status: "completed" });
+    const audit = await here.sluice(["audit", runId]);
+    expect(audit.stdout).toMatch(/run\.resumed .* — .+: state work: allowedTools was Read, is Read, Grep; file /);
+  });
+
+  test("with answer --resume --allow-changed, and the run may not write what the changed one is made of", async () => {
+    const here = desk();
+    const file = here.write("p.ts", source);
+    const edit = { calls: [{ tool: "Write", input: { file_path: "helper.ts", content: "export {};" } }] };
+    const model = here.script({ work: [writes, edit, finishes()] });
+    const start = ["run", `${file}#single`, "x", "--model", model, "--wait=1ms", "--output-format", "json"];
+    const begun = printed(await here.sluice(start));
+    const runId = textAt(begun, "runId");
+    here.write("helper.ts", "export const tools = ['Read', 'Write'];");
+    const changed = source
+      .replace(
+        'allowedTools: ["Read"] });\n/** One stage that may read',
+        "allowedTools: tools });\n/** One stage that may read",
+      )
+      .replace(/^/, 'import { tools } from "./helper.ts";\n');
+    here.write("p.ts", changed);
+    const answer = ["answer", runId, "t1.c0", "deny", "--resume", "--output-format", "json", "--trust", "--headless"];
+    const refused = await here.sluice(answer);
+    expect(textAt(printed(refused), "error", "code")).toBe("pipeline_changed");
+    const resumed = await here.sluice(["resume", runId, "--trust", "--allow-changed", "--output-format", "json"]);
+    expect(printed(resumed)).toMatchObject({ status: "completed", denied: [{ cause: "denied" }, { cause: "limit" }] });
+    expect(readFileSync(join(here.folder, "helper.ts"), "utf8")).toContain("Read");
   });
 
   test("in the project through the same trust", async () => {

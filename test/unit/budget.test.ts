@@ -418,7 +418,7 @@ describe("when a run is resumed", () => {
     await eventually(() => model.asked.length === 2);
     await handle.suspend();
     const there = session({ model, tools, prices, clock, store: second });
-    const resumed = there.resume(one(state(), { maxCostUsd: 5 }), handle.runId, { acceptChanges: true });
+    const resumed = there.resume(one(state(), { maxCostUsd: 5 }), handle.runId, { allowChanged: true });
     await expect(resumed).rejects.toMatchObject({ code: "price_unknown", detail: { models: ["billed/model"] } });
   });
 });

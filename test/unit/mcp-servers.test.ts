@@ -243,7 +243,7 @@ describe("what a session knows of its tools holds", () => {
       code: "tools_changed",
       message: expect.stringContaining("mcp__bad__act is another"),
     });
-    const accepted = after.live.resume(calling, run.runId, { acceptChanges: true });
+    const accepted = after.live.resume(calling, run.runId, { allowChanged: true });
     await quiet();
     clock.turn(20_000);
     expect((await accepted).status).toBe("completed");

@@ -26,6 +26,8 @@ export { checkPipeline, checkSession } from "./definition/check.ts";
 export { cancel, done, fail, fanOut, route, to } from "./definition/choices.ts";
 export { state } from "./definition/custom-state.ts";
 export { type PipelineShape, pipelineShape, type StateShape } from "./definition/graph.ts";
+export { partChanges } from "./definition/part-changes.ts";
+export { type PartsOf, type PipelineParts, pipelineParts } from "./definition/parts.ts";
 export { matchesArgv, matchesName, matchesPath, parsePattern, type ToolPattern } from "./definition/patterns.ts";
 export { pipeline } from "./definition/pipeline.ts";
 export { compileSchema, withJsonSchema } from "./definition/schema.ts";

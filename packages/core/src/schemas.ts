@@ -15,6 +15,9 @@ const phase = z.looseObject({ phase: z.enum(["entered", "left"]) });
 const call = { callId: z.string(), tool: z.string() };
 const digest = z.string().regex(/^[0-9a-f]{64}$/);
 const files = z.array(z.looseObject({ file: z.string(), digest }));
+/** What a pipeline is made of: a state's id (empty for the pipeline), and names with a short value or a digest. */
+const parts = z.array(z.looseObject({ of: z.string(), facts: z.array(z.tuple([z.string(), z.string()])) }));
+const tools = z.array(z.looseObject({ name: z.string(), digest }));
 const request = {
   requestId: z.string(),
   kind: z.enum(["grantStageTool", "approveTransition", "askUser", "humanState"]),
@@ -37,12 +40,13 @@ const data = {
       })
       .optional(),
     fingerprint: digest.optional(),
+    parts: parts.optional(),
     models: z.array(z.string()).optional(),
     mode: z.enum(["ask", "allowlist", "yolo"]).optional(),
     cwd: z.string().optional(),
     /** Names of variables that the session was told are secret. */
     secrets: z.array(z.string()).optional(),
-    tools: z.array(z.looseObject({ name: z.string(), digest })).optional(),
+    tools: tools.optional(),
     journalVersion: z.int().optional(),
     /** The states in declared order, and where they may lead as far as the pipeline says. */
     shape: z
@@ -59,9 +63,32 @@ const data = {
       })
       .optional(),
     input: z.unknown().optional(),
+    /** The run begins with the past of another, up to where that entered an execution; `head` is of the last record it has of it. */
+    forkedFrom: z.looseObject({ runId: z.string(), execution: z.string(), head: digest }).optional(),
+  }),
+  /** Ends the past that is another run's: so many records of its journal, and so many whole journals of its siblings. */
+  "run.forked": z.looseObject({
+    of: z.string(),
+    execution: z.string(),
+    head: digest,
+    records: z.int(),
+    journals: z.int(),
+    changed: z.looseObject({ by: z.string().optional(), what: z.array(z.string()) }).optional(),
   }),
   "run.suspended": z.looseObject({ reason: z.enum(["waiting", "interrupted"]) }),
-  "run.resumed": z.looseObject({ incarnation: z.string() }),
+  "run.resumed": z.looseObject({
+    incarnation: z.string(),
+    /** The run goes on with another pipeline: what is other, who allowed it where that had to be, and what the pipeline is now. */
+    changed: z
+      .looseObject({
+        by: z.string().optional(),
+        what: z.array(z.string()),
+        fingerprint: digest,
+        parts,
+        tools,
+      })
+      .optional(),
+  }),
   "run.finished": z.looseObject({
     status: z.enum(["completed", "failed", "cancelled"]),
     usage: usage.optional(),

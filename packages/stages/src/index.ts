@@ -35,12 +35,13 @@ export { loadScript, parseScript, type Script, type ScriptedTurn } from "./model
 export { scriptedModel } from "./models/scripted.ts";
 export type { ModelTraffic, TrafficPlace, WantedModel } from "./models/traffic.ts";
 export type { SessionOptions } from "./options.ts";
+export type { AllowedChanges, ChangeOptions } from "./pipeline-changes.ts";
 export { bundledPipelines } from "./pipelines/bundled.ts";
 export { codeReview } from "./pipelines/code-review.ts";
 export { fixTests } from "./pipelines/fix-tests.ts";
 export { type DeniedCall, finished, type RunHandle, type RunResult } from "./run-handle.ts";
 export { type ConfigSource, type FileDigest, JOURNAL_VERSION, type PipelineSource, startOf } from "./run-start.ts";
-export { createSession, type ResumeOptions, type Session, type StartOptions } from "./session.ts";
+export { createSession, type Session, type StartOptions } from "./session.ts";
 export type {
   Activity,
   AttemptPlace,

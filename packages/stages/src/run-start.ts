@@ -1,12 +1,11 @@
 import { randomUUID } from "node:crypto";
 import {
-  compileEnvelope,
   field,
   type Json,
   type PipelineSpec,
   problemsError,
-  type RunDeps,
   type RunHost,
+  type RunJournal,
   SluiceError,
   type SluiceEvent,
 } from "@sluice/core";
@@ -47,20 +46,21 @@ export function newRunId(): string {
   return `r${Array.from({ length: 10 }, (_, at) => pick(at)).join("")}`;
 }
 
+/** The journals of a run and its children. Throws Session `run_unknown`. */
+export async function journalsOf(host: RunHost, runId: string): Promise<readonly RunJournal[]> {
+  const journals = await host.journal(runId);
+  if (journals.length > 0) return journals;
+  throw new SluiceError("Session", "run_unknown", `there is no run ${runId} in this store`);
+}
+
 /** What `run.started` says, from any process. */
 export async function startOf(host: RunHost, runId: string): Promise<SluiceEvent> {
   for await (const event of host.events(runId)) if (event.type === "run.started") return event;
   throw new SluiceError("Host", "journal_damaged", `run ${runId} has no run.started event`);
 }
 
-/** Whether this session may go on with a run that was started with what `run.started` says; throws what is other. */
-export function refuseOther(
-  spec: PipelineSpec,
-  runId: string,
-  { data }: SluiceEvent,
-  here: { readonly root: string; readonly mode: string },
-  acceptChanges: boolean,
-): void {
+/** Whether a run that began with what `run.started` says can be read with this pipeline; throws why not. */
+export function refuseOtherRun(spec: PipelineSpec, runId: string, { data }: SluiceEvent): void {
   const version = field(data, "journalVersion");
   if (version !== JOURNAL_VERSION) {
     throw new SluiceError(
@@ -77,13 +77,14 @@ export function refuseOther(
       `run ${runId} is a run of ${shown(pipeline)}, not of ${spec.id}`,
     );
   }
-  if (field(data, "fingerprint") !== spec.fingerprint && !acceptChanges) {
-    throw new SluiceError(
-      "Validation",
-      "pipeline_changed",
-      `pipeline ${spec.id} was changed since run ${runId} started (states, routes, envelopes, schemas or prompts); bring the old one back, or accept the changes when resuming`,
-    );
-  }
+}
+
+/** A run goes on where it was started, and in its mode; throws what is other here. */
+export function refuseOtherPlace(
+  runId: string,
+  { data }: SluiceEvent,
+  here: { readonly root: string; readonly mode: string },
+): void {
   if (field(data, "cwd") !== here.root) {
     throw new SluiceError(
       "Validation",
@@ -98,46 +99,6 @@ export function refuseOther(
       `run ${runId} was started in mode ${shown(field(data, "mode"))}, this session is in mode ${here.mode}; a run keeps its mode`,
     );
   }
-}
-
-/**
- * Whether the tools that the pipeline's stages may call are those that the run was started with; throws which are not. Those
- * that come with Sluice are left out: they change with its version only, and what they did is read back.
- */
-export function refuseOtherTools(
-  spec: PipelineSpec,
-  runId: string,
-  { data }: SluiceEvent,
-  { tools, builtins }: Pick<RunDeps, "tools" | "builtins">,
-  acceptChanges: boolean,
-): void {
-  if (acceptChanges) return;
-  const recorded = field(data, "tools");
-  const matters = (name: string): boolean => !builtins.has(name) && mayCall(spec, name);
-  const changed = Array.isArray(recorded)
-    ? recorded.flatMap((was: Json) => {
-        const name = shown(field(was, "name"));
-        if (!matters(name)) return [];
-        const tool = tools.get(name);
-        if (tool === undefined) return [`${name} is gone`];
-        return tool.schemaDigest === field(was, "digest") ? [] : [`${name} is another`];
-      })
-    : // What cannot be compared is not taken to be the same.
-      [...tools.keys()].filter(matters).map((name) => `${name} was not recorded`);
-  if (changed.length === 0) return;
-  throw new SluiceError(
-    "Validation",
-    "tools_changed",
-    `tools of run ${runId} were changed since it started: ${changed.join(", ")}; bring the old ones back, or accept the changes when resuming`,
-    { detail: { tools: changed } },
-  );
-}
-
-function mayCall({ states }: PipelineSpec, tool: string): boolean {
-  return [...states.values()].some(({ allowedTools }) => {
-    const envelope = compileEnvelope(allowedTools);
-    return envelope === undefined || envelope.rulesFor(tool).length > 0;
-  });
 }
 
 /** The input as the pipeline and its initial state accept it. Throws Validation `input_invalid`. */

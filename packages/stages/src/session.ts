@@ -33,15 +33,17 @@ import { modelFacts } from "./models/prices.ts";
 import { noModel, sessionModels } from "./models/session-models.ts";
 import type { SessionOptions } from "./options.ts";
 import { createPeople } from "./people.ts";
+import { type ChangeOptions, comparePipeline, pipelineFacts } from "./pipeline-changes.ts";
 import { linkedPaths, ownCode, serverFiles } from "./protected.ts";
 import { type RunHandle, type RunHere, type RunResult, runHandle, runResult } from "./run-handle.ts";
 import {
   checkedInput,
   JOURNAL_VERSION,
+  journalsOf,
   newRunId,
   type PipelineSource,
-  refuseOther,
-  refuseOtherTools,
+  refuseOtherPlace,
+  refuseOtherRun,
   startOf,
 } from "./run-start.ts";
 import { rememberedSecrets } from "./secrets.ts";
@@ -55,18 +57,13 @@ export interface StartOptions {
   /** `programmatic` when omitted: such a run is resumed with `session.resume(pipeline, runId)` only. */
   readonly source?: PipelineSource;
 }
-export interface ResumeOptions {
-  /** Goes on although the pipeline is not quite the one the run was started with. */
-  readonly acceptChanges?: boolean;
-}
-
 /** One process's interactors, security mode, live tools, models and store. Runs start in it. */
 export interface Session {
   readonly host: RunHost;
   start<I, O>(pipeline: Pipeline<I, O>, input: NoInfer<I>, options?: StartOptions): RunHandle<O>;
   run<I, O>(pipeline: Pipeline<I, O>, input: NoInfer<I>): Promise<RunResult<O>>;
   /** Takes up a run that no process owns any more: finished steps are read back, not repeated. */
-  resume<I, O>(pipeline: Pipeline<I, O>, runId: string, options?: ResumeOptions): RunHandle<O>;
+  resume<I, O>(pipeline: Pipeline<I, O>, runId: string, options?: ChangeOptions): RunHandle<O>;
   /** Lets somebody join who can answer requests. Returns how to leave. */
   attach(interactor: Interactor): () => void;
   /**
@@ -147,7 +144,6 @@ export function createSession(options: SessionOptions): Session {
   const models = sessionModels(options, { root, env, clock, secrets: secretValues });
   const secretsOf = rememberedSecrets(env, { named: options.secrets ?? [], passed: options.passEnv ?? [] });
   const allow = [...(options.allow ?? [])];
-
   let same: SameForAll | undefined;
   /** Made by the first run, since nothing is opened before it. */
   const sameForAll = (): SameForAll => {
@@ -238,15 +234,13 @@ export function createSession(options: SessionOptions): Session {
     const clean = deps.secrets.json(accepted);
     const data: JsonObject = {
       pipeline: spec.id,
-      source,
-      fingerprint: spec.fingerprint,
+      ...pipelineFacts(spec, source, deps),
       models,
       model,
       mode,
       allow,
       secrets: [...(options.secrets ?? [])],
       cwd: root,
-      tools: [...deps.tools.values()].map(({ name, schemaDigest }) => ({ name, digest: schemaDigest })),
       journalVersion: JOURNAL_VERSION,
       shape: shapeOf(spec),
       input: clean,
@@ -258,20 +252,22 @@ export function createSession(options: SessionOptions): Session {
     );
   };
 
-  const takeUp = async <I, O>({ spec }: Pipeline<I, O>, runId: string, acceptChanges: boolean): Promise<RunTask> => {
+  const takeUp = async <I, O>({ spec }: Pipeline<I, O>, runId: string, options: ChangeOptions): Promise<RunTask> => {
     const host = hostNow();
-    const journals = await host.journal(runId);
-    if (journals.length === 0)
-      throw new SluiceError("Session", "run_unknown", `there is no run ${runId} in this store`);
+    const journals = await journalsOf(host, runId);
     const started = await startOf(host, runId);
-    refuseOther(spec, runId, started, { root, mode }, acceptChanges);
+    refuseOtherRun(spec, runId, started);
+    refuseOtherPlace(runId, started, { root, mode });
+    const compare = comparePipeline(spec, runId, journals, options);
     const { deps, states } = await prepare(spec, runId);
-    refuseOtherTools(spec, runId, started, deps, acceptChanges);
+    const changes = compare(deps);
     const spent = recordedSpending(journals);
     refuseUnpricedPast(spec, runId, spent);
     const meter = createRunMeter(spec.limits, clock, spent);
     const program = watched.program(pipelineProgram(spec, deps, meter, states), spec, true);
-    return await works.add(() => host.resume(runId, program));
+    const said =
+      changes === undefined ? {} : { said: { changed: { ...changes, ...pipelineFacts(spec, options.source, deps) } } };
+    return await works.add(() => host.resume(runId, program, said));
   };
 
   const begin = (runId: string, start: () => Promise<RunTask>): RunHere => ({
@@ -305,8 +301,7 @@ export function createSession(options: SessionOptions): Session {
         works.tasks,
       );
     },
-    resume: (pipeline, runId, { acceptChanges = false } = {}) =>
-      handle(begin(runId, () => takeUp(pipeline, runId, acceptChanges))),
+    resume: (pipeline, runId, options = {}) => handle(begin(runId, () => takeUp(pipeline, runId, options))),
     attach: people.attach,
     close: () => (closed ??= shutDown()),
   };

@@ -1,5 +1,5 @@
 import { field, type Json, type JsonObject, type SluiceEvent } from "@sluice/core";
-import { numberAt, textAt, usageAt } from "./fields.ts";
+import { forkedFrom, numberAt, textAt, usageAt } from "./fields.ts";
 import { count, milliseconds, oneLine, spending } from "./words.ts";
 
 /** The events of one run, in its own order. */
@@ -85,6 +85,13 @@ export function decisionIn({ type, data }: SluiceEvent): Decision {
       return made(`the limit ${text("limit")}`, text("message"));
     case "model.retried":
       return made("", text("message"));
+    case "run.resumed":
+    case "run.forked": {
+      const changed = field(data, "changed");
+      return changed === undefined
+        ? NO_DECISION
+        : made(textAt(changed, "by"), textsIn(field(changed, "what")).join("; "));
+    }
     case "run.finished":
       return made("", textAt(field(data, "error"), "message") || text("reason"));
     default:
@@ -118,8 +125,20 @@ export function auditWords({ type, data, attempt }: SluiceEvent): readonly [what
   const text = (key: string): string => textAt(data, key);
   const { phase, ...rest } = data;
   switch (type) {
-    case "run.started":
-      return ["started", text("state") === "" ? text("pipeline") : `sibling ${text("state")}`];
+    case "run.started": {
+      const from = forkedFrom(data);
+      return [
+        "started",
+        text("state") === "" ? [text("pipeline"), from].filter(Boolean).join(", ") : `sibling ${text("state")}`,
+      ];
+    }
+    case "run.resumed":
+      return [
+        "resumed",
+        field(data, "changed") === undefined ? text("incarnation") : `with a changed pipeline, ${text("incarnation")}`,
+      ];
+    case "run.forked":
+      return ["forked", `what stands above is the past of ${text("of")} before ${text("execution")}`];
     case "run.finished":
       return ["finished", text("status")];
     case "attempt.started":
@@ -166,6 +185,10 @@ function issuesOf(data: Json): string {
   const issues = field(data, "issues");
   if (!Array.isArray(issues)) return "";
   return issues.map((issue: Json) => `${textAt(issue, "path")}: ${textAt(issue, "message")}`).join("; ");
+}
+
+function textsIn(value: Json | undefined): readonly string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
 }
 
 function plainText(value: Json | undefined): string {

@@ -21,3 +21,9 @@ export function numberAt(value: Json | undefined, key: string): number {
   const member = field(value, key);
   return typeof member === "number" ? member : 0;
 }
+
+/** Where a run's past comes from, in words, by its `run.started`; '' for a run that began by itself. */
+export function forkedFrom(started: Json | undefined): string {
+  const from = field(started, "forkedFrom");
+  return from === undefined ? "" : `forked from ${textAt(from, "runId")} before ${textAt(from, "execution")}`;
+}

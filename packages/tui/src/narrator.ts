@@ -1,6 +1,6 @@
 import { addUsage, field, type Json, type SluiceEvent, type Usage } from "@sluice/core";
 import { auditWords } from "./audit-trail.ts";
-import { numberAt, textAt, usageAt } from "./fields.ts";
+import { forkedFrom, numberAt, textAt, usageAt } from "./fields.ts";
 import type { Tone } from "./terminal.ts";
 import { count, milliseconds, oneLine, spending } from "./words.ts";
 
@@ -89,7 +89,13 @@ function saying({ type, data, attempt }: SluiceEvent): Said | undefined {
     case "run.started":
       return field(data, "parent") === undefined ? ["started", startedWith(data)] : undefined;
     case "run.resumed":
-      return ["resumed", ""];
+      return ["resumed", changesIn(data)];
+    case "run.forked":
+      return [
+        "goes on",
+        `from here by itself; the past is that of ${text("of")} before ${text("execution")}`,
+        "notice",
+      ];
     case "run.suspended":
       return ["suspended", text("reason") === "waiting" ? "waits for an answer" : "", "notice"];
     case "attempt.started":
@@ -138,8 +144,15 @@ function saying({ type, data, attempt }: SluiceEvent): Said | undefined {
 
 function startedWith(data: Json): string {
   const models = listOf(field(data, "models"));
-  const parts = [textAt(data, "pipeline"), models, `mode ${textAt(data, "mode")}`, textAt(data, "cwd")];
+  const from = forkedFrom(data);
+  const parts = [textAt(data, "pipeline"), models, `mode ${textAt(data, "mode")}`, textAt(data, "cwd"), from];
   return parts.filter((part) => part !== "").join(" · ");
+}
+
+/** What is other in the pipeline that a run goes on with. */
+function changesIn(data: Json): string {
+  const changed = listOf(field(field(data, "changed"), "what"), "; ");
+  return changed === "" ? "" : `with a changed pipeline: ${changed}`;
 }
 
 function toolsOf(data: Json): string {
@@ -194,6 +207,6 @@ function outcomesOf(value: Json | undefined): string {
   return value.map((sibling: Json) => `${textAt(sibling, "name")} ${textAt(sibling, "status")}`).join(", ");
 }
 
-function listOf(value: Json | undefined): string {
-  return Array.isArray(value) ? value.filter((item) => typeof item === "string").join(", ") : "";
+function listOf(value: Json | undefined, between = ", "): string {
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string").join(between) : "";
 }

@@ -3,6 +3,7 @@ import type { JsonObject } from "../base/json.ts";
 /** Every boundary of a run that is written down. */
 export const EVENT_TYPES = [
   "run.started",
+  "run.forked",
   "run.suspended",
   "run.resumed",
   "run.finished",

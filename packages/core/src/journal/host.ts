@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "../base/clock.ts";
 import { messageOf, SluiceError } from "../base/errors.ts";
-import { deepFreeze, type Json } from "../base/json.ts";
+import { deepFreeze, type Json, type JsonObject } from "../base/json.ts";
 import { createChanges, OneAtATime, type Report } from "./changes.ts";
 import { followEvents } from "./follow.ts";
 import { LIFE, NO_ORDINAL } from "./life.ts";
@@ -83,7 +83,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     }
   };
   /** Makes this host the owner of a run that has none, and goes on where its journal ends. */
-  const takeOver = async (runId: string, program: RunProgram): Promise<RunTask> => {
+  const takeOver = async (runId: string, program: RunProgram, said: JsonObject): Promise<RunTask> => {
     const epoch = await store.claim(runId);
     try {
       // As it stands now that nobody else can change it.
@@ -95,7 +95,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
         await store.release(runId);
         return endedTask(runId, end);
       }
-      const events = [{ type: "run.resumed" as const, data: { incarnation: at.incarnation } }];
+      const events = [{ type: "run.resumed" as const, data: { ...said, incarnation: at.incarnation } }];
       const record = { ordinal: NO_ORDINAL, stepId: LIFE.resume, phase: "life" as const, value: "", events };
       await appendRecord(store, at, record, clock);
       return begin(at, taken, program);
@@ -132,10 +132,10 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     ...(store.folder === undefined ? {} : { folder: store.folder }),
 
     start: (run) => beforeClose(() => take(run.runId, runExists, () => create(run))),
-    resume: (runId, program) =>
+    resume: (runId, program, { said = {} } = {}) =>
       beforeClose(async () => {
         refuseEnded(runId, await store.run(runId));
-        return await take(runId, ownedHere, () => takeOver(runId, program));
+        return await take(runId, ownedHere, () => takeOver(runId, program, said));
       }),
 
     async signal(runId, message) {

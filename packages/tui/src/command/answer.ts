@@ -1,7 +1,7 @@
 import { Argument, type Command } from "commander";
 import type { AnswerRequest } from "../headless/answer.ts";
 import type { CommandRun } from "./context.ts";
-import { digestDigits, EXIT_CODES, examples, withWorkOptions } from "./options.ts";
+import { ALLOW_CHANGED, ALLOW_CHANGED_HELP, digestDigits, EXIT_CODES, examples, withWorkOptions } from "./options.ts";
 
 export function addAnswer(program: Command, context: CommandRun): void {
   withWorkOptions(program.command("answer"))
@@ -20,6 +20,7 @@ export function addAnswer(program: Command, context: CommandRun): void {
       digestDigits,
     )
     .option("--resume", "go on with the run here, if nobody else does")
+    .option(ALLOW_CHANGED, ALLOW_CHANGED_HELP)
     .addHelpText(
       "after",
       examples(

@@ -44,6 +44,11 @@ export function withWorkOptions(command: Command): Command {
     .option("--no-config", "leave sluice.config.* of this folder alone");
 }
 
+/** Of the commands that go on with a run. */
+export const ALLOW_CHANGED = "--allow-changed";
+export const ALLOW_CHANGED_HELP =
+  "go on although the pipeline, its config or its tools are not what the run was started with";
+
 export function collect(value: string, before: readonly string[] | undefined): readonly string[] {
   return [...(before ?? []), value];
 }

@@ -1,19 +1,16 @@
 import type { Command } from "commander";
 import type { ResumeRequest } from "../headless/resume.ts";
 import type { CommandRun } from "./context.ts";
-import { EXIT_CODES, examples, withWorkOptions } from "./options.ts";
+import { ALLOW_CHANGED, ALLOW_CHANGED_HELP, EXIT_CODES, examples, withWorkOptions } from "./options.ts";
 
 export function addResume(program: Command, context: CommandRun): void {
   withWorkOptions(program.command("resume"))
     .summary("go on with a run that was stopped")
     .description(
-      "Goes on with a run that no process works on any more, where it was: model calls and tool calls that are finished are read from the journal, never repeated. Workspace, mode and model are those the run was started with, unless given here. The pipeline is found again by its name or file; a file that changed since is loaded only with --trust. A run that a program started is resumed by that program.",
+      "Goes on with a run that no process works on any more, where it was: model calls and tool calls that are finished are read from the journal, never repeated. Workspace, mode and model are those the run was started with, unless given here. The pipeline is found again by its name or file; a file that changed since is loaded only with --trust. A pipeline that changed (states, routes, envelopes, schemas, prompts, hooks) is refused with a list of what is other, unless --allow-changed: then what is recorded stays as it is, and the run goes on with the new one. A run that a program started is resumed by that program.",
     )
     .argument("<run>", "the run's id")
-    .option(
-      "--accept-changes",
-      "go on although the pipeline's states, routes, envelopes, schemas or prompts were changed",
-    )
+    .option(ALLOW_CHANGED, ALLOW_CHANGED_HELP)
     .addHelpText(
       "after",
       examples(

@@ -33,6 +33,8 @@ export interface AnswerRequest {
     /** The beginning of the digest of what was looked at, in lower case. */
     readonly digest?: string;
     readonly resume?: boolean;
+    /** With `resume`: also with a pipeline that changed. */
+    readonly allowChanged?: boolean;
   };
 }
 

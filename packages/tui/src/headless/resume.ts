@@ -10,7 +10,7 @@ import { work } from "./work.ts";
 
 export interface ResumeRequest {
   readonly runId: string;
-  readonly flags: WorkFlags & { readonly acceptChanges?: boolean };
+  readonly flags: WorkFlags & { readonly allowChanged?: boolean };
 }
 
 /** `sluice resume`: the run goes on as it was started; what is given here wins. */

@@ -27,7 +27,7 @@ export interface EarlierRun {
   readonly runId: string;
   readonly config: ConfigSource | undefined;
   /** Goes on although the config was changed. */
-  readonly acceptChanges: boolean;
+  readonly allowChanged: boolean;
 }
 
 type Flags = Pick<RunFlags, "cwd" | "store" | "trust" | "config" | "mode">;
@@ -95,7 +95,7 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
       if (folder.state().kind === "changed") await folder.requireTrust();
       return projectOf(folder, undefined, notTrusted(folder));
     },
-    async reopen(root, { runId, config: recorded, acceptChanges }) {
+    async reopen(root, { runId, config: recorded, allowChanged }) {
       const folder = folderAt(root);
       const [config] = folder.code.configs;
       if (recorded === undefined) {
@@ -105,11 +105,11 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
       if (config !== undefined) await folder.requireTrust();
       const loaded = await folder.config();
       const changed = changesOf(recorded, loaded);
-      if (changed.length > 0 && !acceptChanges)
+      if (changed.length > 0 && !allowChanged)
         throw new SluiceError(
           "Validation",
           "config_changed",
-          `the config that run ${runId} was started with is not what it was (${changed.join(", ")}); bring it back, or resume with --accept-changes`,
+          `the config that run ${runId} was started with is not what it was (${changed.join(", ")}); bring it back, or resume with --allow-changed`,
         );
       return projectOf(folder, loaded);
     },

@@ -12,6 +12,7 @@ import {
 import type { ConfigSource, FileDigest, PipelineSource } from "@sluice/stages";
 import { textAt } from "../fields.ts";
 import { modelFor } from "../project/model.ts";
+import { whoAmI } from "../project/person.ts";
 import { findAgain } from "../project/pipelines.ts";
 import { type Place, workspaceOf } from "../project/place.ts";
 import { eventsOf, requireRun, startedWith } from "./lookup.ts";
@@ -21,7 +22,7 @@ import type { RunPlan, Standpoint } from "./run-plan.ts";
 
 export interface ResumeWish {
   readonly runId: string;
-  readonly flags: RunFlags & { readonly acceptChanges?: boolean };
+  readonly flags: RunFlags & { readonly allowChanged?: boolean };
 }
 
 /** What the journal of a run says that can be taken up. */
@@ -71,11 +72,11 @@ export async function planResume(
   { projects, cwd }: { readonly projects: Projects; readonly cwd: string },
   { env, here }: Standpoint,
 ): Promise<RunPlan> {
-  const acceptChanges = flags.acceptChanges === true;
+  const allowChanged = flags.allowChanged === true;
   const source = sourceOf(data);
   const recordedConfig = "config" in source ? source.config : undefined;
-  const project = await projects.reopen(cwd, { runId, config: recordedConfig, acceptChanges });
-  const { name, pipeline, code } = await findAgain(source, runId, project);
+  const project = await projects.reopen(cwd, { runId, config: recordedConfig, allowChanged });
+  const { name, pipeline, source: found, code } = await findAgain(source, runId, project);
   const recorded = textAt(data, "model");
   const named = flags.model ?? (recorded === "" ? undefined : recorded);
   const model = await modelFor(pipeline.spec, {
@@ -94,7 +95,7 @@ export async function planResume(
     allow: flags.allow ?? textsAt(data, "allow"),
     config: project.config,
     resumed: true,
-    begin: (session) => session.resume(pipeline, runId, { acceptChanges }),
+    begin: (session) => session.resume(pipeline, runId, { allowChanged, by: whoAmI(), source: found }),
   };
 }
 

@@ -1,0 +1,277 @@
+import {
+  done,
+  type Pipeline,
+  pipeline,
+  type RetryPolicy,
+  route,
+  type StateLimits,
+  stage,
+  state,
+  to,
+} from "@sluice/core";
+import { scriptedModel } from "@sluice/stages";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { dataOf, eventsOf, session, tool, twoHosts } from "../support/run-kit.ts";
+
+const finish = (tool: string, input: object) => ({ calls: [{ tool, input: JSON.parse(JSON.stringify(input)) }] });
+/** The second turn of `execute` asks a person, so that a run stops there with a past behind it. */
+const model = scriptedModel({
+  stages: {
+    plan: [finish("submit_plan", { steps: ["one"] })],
+    execute: [finish("Own", {}), finish("submit_work", { text: "done", risk: 1 })],
+    review: [finish("submit_review", { text: "good" })],
+  },
+});
+
+const planSchema = z.object({ steps: z.array(z.string()).min(1) });
+const textSchema = z.object({ text: z.string() });
+interface Stage {
+  readonly prompt?: string;
+  readonly allowedTools?: readonly string[];
+  readonly turnCap?: number;
+  readonly retryPolicy?: RetryPolicy;
+  readonly limits?: StateLimits;
+}
+
+function plan(more: Stage = {}) {
+  const usual = { prompt: "Plan.", allowedTools: [], turnCap: 3, ...more };
+  return stage({ ...usual, completionTool: "submit_plan", completionSchema: planSchema });
+}
+function execute(more: Stage = {}, completionSchema: z.ZodType<object> = textSchema) {
+  return stage({
+    prompt: "Do it.",
+    allowedTools: [],
+    turnCap: 4,
+    ...more,
+    completionTool: "submit_work",
+    completionSchema,
+  });
+}
+
+/** The pipeline that runs are started with here. */
+function first(): Pipeline<{ task: string }, unknown> {
+  return pipeline({
+    id: "changing",
+    input: z.object({ task: z.string() }),
+    stages: { plan: plan(), execute: execute() },
+    initial: "plan",
+    next: { plan: route(["execute"], () => to("execute")), execute: () => done("first") },
+  });
+}
+
+/** A run of it that waits for a grant in `execute`, left by its process; and how another process looks at it. */
+async function left() {
+  const { clock, first: one, second: other } = twoHosts();
+  const tools = [tool("Own")];
+  const before = session({ clock, store: one, model, tools, wait: true });
+  const handle = before.start(first(), { task: "x" });
+  for (;;) if ((await one.requests(handle.runId).catch(() => [])).length > 0) break;
+  await handle.suspend();
+  await before.close();
+  await one.close();
+  const after = session({ clock, store: other, model, tools });
+  return { runId: handle.runId, after, host: other };
+}
+
+async function refusal(made: { readonly then: PromiseLike<unknown>["then"] }): Promise<unknown> {
+  return await made.then(
+    () => "it went on",
+    (thrown: unknown) => thrown,
+  );
+}
+
+function second(): Pipeline<{ task: string; why?: string | undefined }, unknown> {
+  const wider = z.object({ text: z.string().max(9), risk: z.number() });
+  const review = stage({
+    prompt: "Review.",
+    allowedTools: [],
+    completionTool: "submit_review",
+    completionSchema: textSchema,
+    turnCap: 1,
+  });
+  return pipeline({
+    id: "changing",
+    input: z.object({ task: z.string(), why: z.string().optional() }),
+    stages: {
+      plan: plan({ prompt: "Plan well." }),
+      execute: execute(
+        { allowedTools: ["Read"], turnCap: 6, retryPolicy: { maxAttempts: 2 }, limits: { maxTokens: 9_000 } },
+        wider,
+      ),
+      review,
+    },
+    initial: "plan",
+    next: {
+      plan: route(["execute", "review"], () => to("execute")),
+      execute: () => to("review"),
+      review: ({ output }) => done(output.text),
+    },
+  });
+}
+
+test("a changed pipeline is refused with a list of everything that is other", async () => {
+  const { runId, after } = await left();
+  expect(await refusal(after.resume(second(), runId))).toMatchObject({
+    code: "pipeline_changed",
+    detail: {
+      changes: [
+        "the pipeline: input $.why is new (string, optional)",
+        "state plan: prompt was changed",
+        "state plan: route when completed was execute, is execute, review",
+        'state execute: completionSchema $.text was string, is string {"maxLength":9}',
+        "state execute: turnCap was 4, is 6",
+        "state execute: allowedTools was empty, is Read",
+        "state execute: completionSchema $.risk is new (number)",
+        "state execute: retryPolicy maxAttempts is new (2)",
+        "state execute: limits maxTokens is new (9000)",
+        "state review is new",
+      ],
+    },
+  });
+});
+
+test("one that is allowed goes on with the new pipeline over the recorded past, and the record says who allowed what", async () => {
+  const { runId, after, host } = await left();
+  const result = await after.resume(second(), runId, { allowChanged: true, by: "ann" });
+  expect(result).toMatchObject({ status: "completed", output: "good" });
+  const events = await eventsOf(host, runId);
+  expect(dataOf(events, "run.resumed")).toMatchObject([
+    {
+      changed: {
+        by: "ann",
+        what: expect.arrayContaining(["state review is new"]),
+        fingerprint: second().spec.fingerprint,
+      },
+    },
+  ]);
+  expect(dataOf(events, "turn.started").length).toBe(4);
+});
+
+test("what was allowed once need not be allowed again, as far as the run went on with it; the old one does", async () => {
+  const { clock, first: one, second: other } = twoHosts();
+  const tools = [tool("Own")];
+  const begun = session({ clock, store: one, model, tools, wait: true });
+  const run = begun.start(first(), { task: "x" });
+  for (;;) if ((await one.requests(run.runId).catch(() => [])).length > 0) break;
+  await run.suspend();
+
+  // It asks for the same again, and is stopped before anything is recorded: the run is still the first one's.
+  const unused = begun.resume(second(), run.runId, { allowChanged: true });
+  for (;;) if (dataOf(await eventsOf(one, run.runId), "run.resumed").length > 0) break;
+  await unused.suspend();
+  expect(await refusal(begun.resume(second(), run.runId))).toMatchObject({ code: "pipeline_changed" });
+
+  await one.signal(run.runId, { name: "request/execute#1/a1/t1.c0", payload: { kind: "deny" }, by: "ann" });
+  const waiting = scriptedModel({ stages: { execute: [finish("Own", {}), finish("Own", { again: true })] } });
+  const used = session({ clock, store: one, model: waiting, tools, wait: true });
+  const going = used.resume(second(), run.runId, { allowChanged: true });
+  for (;;) if ((await one.requests(run.runId)).some(({ requestId }) => requestId.endsWith("t2.c0"))) break;
+  await going.suspend();
+  await one.close();
+
+  const after = session({ clock, store: other, model, tools });
+  expect(await refusal(after.resume(first(), run.runId))).toMatchObject({ code: "pipeline_changed" });
+  const rest = scriptedModel({
+    stages: {
+      execute: [{}, {}, finish("submit_work", { text: "ok", risk: 1 })],
+      review: [finish("submit_review", { text: "good" })],
+    },
+  });
+  const last = session({ clock, store: other, model: rest, tools });
+  expect(await last.resume(second(), run.runId)).toMatchObject({ status: "completed", output: "good" });
+});
+
+test("a run that was in a state which is gone, or whose steps are others now, is refused and goes on with the old one", async () => {
+  const { runId, after, host } = await left();
+  const gone = pipeline({
+    id: "changing",
+    input: z.object({ task: z.string() }),
+    stages: { execute: execute() },
+    initial: "execute",
+    next: { execute: () => done("without a plan") },
+  });
+  const records = async () => (await host.records(runId)).length;
+  const before = await records();
+  expect(await refusal(after.resume(gone, runId, { allowChanged: true }))).toMatchObject({ code: "state_unknown" });
+  expect(await records()).toBe(before);
+
+  // The same states, another one first: the journal has other steps.
+  const turned = pipeline({
+    id: "changing",
+    input: z.object({ task: z.string() }),
+    stages: { plan: plan(), execute: execute() },
+    initial: "execute",
+    next: { execute: () => to("plan"), plan: () => done("turned") },
+  });
+  expect(await refusal(after.resume(turned, runId, { allowChanged: true }))).toMatchObject({
+    code: "journal_mismatch",
+  });
+  expect(await after.resume(first(), runId)).toMatchObject({ status: "completed", output: "first" });
+});
+
+test("hooks that appeared or vanished, kinds and the pipeline's own settings are told", async () => {
+  const { runId, after } = await left();
+  const other = pipeline({
+    id: "changing",
+    input: z.object({ task: z.string() }),
+    stages: {
+      plan: stage({
+        prompt: () => "Plan.",
+        allowedTools: [],
+        turnCap: 3,
+        completionTool: "submit_plan",
+        completionSchema: planSchema,
+        assert: () => "ok",
+      }),
+      execute: state({ kind: "robot", options: { arm: 1 }, output: { type: "object" } }),
+    },
+    initial: "plan",
+    context: { seen: 0 },
+    limits: { maxHops: 7 },
+    onCall: () => undefined,
+    next: {
+      plan: route(["execute"], () => to("execute")),
+      execute: { completed: () => done("x"), failed: () => done("y") },
+    },
+  });
+  const thrown = await refusal(after.resume(other, runId));
+  expect(thrown).toMatchObject({
+    detail: {
+      changes: expect.arrayContaining([
+        "the pipeline: context is new",
+        "the pipeline: limits maxHops is new (7)",
+        "the pipeline: hook onCall is new",
+        "state plan: prompt was changed",
+        "state plan: hook assert is new",
+        "state execute: kind was agent, is robot",
+        "state execute: completionTool is gone",
+        "state execute: options is new",
+        "state execute: route when failed is new (anywhere)",
+      ]),
+    },
+  });
+});
+
+test("a run whose record has no parts is refused in one line, and what is recorded of a large pipeline is bounded", async () => {
+  const states = Object.fromEntries(Array.from({ length: 300 }, (_, at) => [`s${at}`, plan()]));
+  const large = pipeline({
+    id: "large",
+    input: z.object({}),
+    stages: { s0: plan(), ...states },
+    initial: "s0",
+    next: { s0: () => done(null) },
+  });
+  const { parts } = await startedWith(large, {});
+  expect(JSON.stringify(parts).length).toBeLessThan(25_000);
+  const small = (await startedWith(first(), { task: "x" })).parts;
+  expect(JSON.stringify(small).length).toBeLessThan(1_500);
+});
+
+async function startedWith<I>(of: Pipeline<I, unknown>, input: NoInfer<I>) {
+  const { clock, first: host } = twoHosts();
+  const here = session({ clock, store: host, model, tools: [tool("Own")] });
+  const handle = here.start(of, input);
+  await handle;
+  return dataOf(await eventsOf(host, handle.runId), "run.started")[0] ?? {};
+}
