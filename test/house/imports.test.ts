@@ -122,6 +122,10 @@ describe("modules are known only where they belong", () => {
     ["packages/core/src/run/loop.ts", "ai"],
     ["packages/tui/src/command/run.ts", "@ai-sdk/anthropic"],
     ["packages/tui/src/command/run.ts", "node:sqlite"],
+    ["packages/stages/src/telemetry/telemetry.ts", "@opentelemetry/api"],
+    ["packages/stages/src/opentelemetry.ts", "@opentelemetry/api"],
+    ["packages/stages/src/opentelemetry/a.ts", "@opentelemetry/sdk-trace-base"],
+    ["packages/core/src/run/a.ts", "@opentelemetry/api"],
     ["packages/core/src/journal/a.ts", "node:sqlite"],
     ["packages/core/src/journal/a.ts", "node:fs"],
     ["packages/core/src/journal/a.ts", "fs"],
@@ -139,12 +143,21 @@ describe("modules are known only where they belong", () => {
   test.each([
     ["packages/stages/src/models/anthropic.ts", "@ai-sdk/anthropic"],
     ["packages/stages/src/agent/turn.ts", "ai"],
+    ["packages/stages/src/opentelemetry/a.ts", "@opentelemetry/api"],
     ["packages/sqlite/src/host.ts", "node:sqlite"],
     ["packages/tui/src/app/screen/screen.tsx", "ink"],
     ["packages/core/src/gate/digest.ts", "node:crypto"],
     ["packages/core/src/definition/schema.ts", "zod/v4"],
   ])("%s may import %s", (path, specifier) => {
     expect(breachesIn(path, `import "${specifier}";`)).toEqual([]);
+  });
+
+  test("what needs OpenTelemetry comes in by its own entry, and by no other", () => {
+    const room = 'from "./opentelemetry/opentelemetry.ts";';
+    const byEntry = `export { openTelemetry } ${room}`;
+    expect(breachesIn("packages/stages/src/opentelemetry.ts", byEntry)).toEqual([]);
+    expect(breachesIn("packages/stages/src/index.ts", byEntry)).not.toEqual([]);
+    expect(breachesIn("packages/stages/src/session.ts", `import { openTelemetry } ${room}`)).not.toEqual([]);
   });
 
   test("core imports nothing by a computed name", () => {

@@ -46,6 +46,7 @@ const entries = new Set([
   "packages/core/src/testing.ts",
   "packages/stages/src/index.ts",
   "packages/stages/src/testing.ts",
+  "packages/stages/src/opentelemetry.ts",
   "packages/sqlite/src/index.ts",
   "packages/tui/src/index.ts",
 ]);
@@ -56,10 +57,17 @@ const confined: readonly { readonly module: RegExp; readonly only: readonly stri
     module: /^(ai|@ai-sdk\/.*)$/,
     only: ["packages/stages/src/models/", "packages/stages/src/tools/mcp/", "packages/stages/src/agent/"],
   },
+  // A peer that most do without: nothing that they load may ask for it.
+  { module: /^@opentelemetry\//, only: ["packages/stages/src/opentelemetry/"] },
   { module: /^node:sqlite$/, only: ["packages/sqlite/src/"] },
   // What the screen shows and what keys do is decided without them, and tested without a screen.
   { module: /^(ink|react)(\/.*)?$/, only: ["packages/tui/src/app/screen/"] },
 ];
+
+/** Rooms that only their own entry may bring in: what they import is not there for everybody. */
+const ownEntryOnly: Readonly<Record<string, string>> = {
+  "packages/stages/src/opentelemetry/": "packages/stages/src/opentelemetry.ts",
+};
 
 /** Core decides; files, processes and the network are for those above it. */
 const outsideOfCore = /^node:(fs|child_process|cluster|dgram|http|http2|https|net|tls|worker_threads)(\/.*)?$/;
@@ -103,6 +111,8 @@ function relativeFault(path: string, packageName: string, folder: string | undef
   const source = `packages/${packageName}/src/`;
   if (!target.startsWith(source)) return "it leaves the package's src; import the package by its name";
   if (entries.has(target)) return "an entry imports the inside, never the other way";
+  const apart = Object.entries(ownEntryOnly).find(([room]) => target.startsWith(room) && !path.startsWith(room));
+  if (apart !== undefined && apart[1] !== path) return `only ${apart[1]} may`;
   const directions = folderDirection[packageName];
   if (directions === undefined || folder === undefined) return undefined;
   const [targetFolder = "", ...inside] = target.slice(source.length).split("/");
