@@ -51,13 +51,16 @@ interface StartOptions {
   readonly cwd?: string;
   /** `before:3` kills the process with SIGKILL just before its third commit, `after:3` just after it. */
   readonly dieAt?: string;
+  /** The program, with its arguments, that starts the command and watches it: a tracer. */
+  readonly under?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
 }
 
 let places = 0;
 
-export function createPlace(modelUrl: string): Place {
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), "sluice-crash-")));
+/** In the folder, which goes with the test: in a temporary one when omitted. */
+export function createPlace(modelUrl: string, within = tmpdir()): Place {
+  const folder = realpathSync(mkdtempSync(join(within, "sluice-crash-")));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   const workspace = join(folder, "workspace");
   mkdirSync(workspace);
@@ -72,10 +75,11 @@ export function createPlace(modelUrl: string): Place {
     // Dozens of processes load the same modules.
     NODE_COMPILE_CACHE: COMPILED,
   };
-  const start: Place["start"] = (args, { cwd = workspace, dieAt, env: more = {} } = {}) => {
+  const start: Place["start"] = (args, { cwd = workspace, dieAt, under = [], env: more = {} } = {}) => {
     const preload = dieAt === undefined ? [] : [`--import=${join(FIXTURES, "die-at.mjs")}`];
     const dies = dieAt === undefined ? {} : { DIE_AT: dieAt };
-    return startProcess([...preload, COMMAND, ...args], cwd, { ...env, ...dies, ...more });
+    const words = [...under, process.execPath, ...preload, COMMAND, ...args];
+    return startProcess(words, cwd, { ...env, ...dies, ...more });
   };
   const store = join(workspace, ".sluice", "store");
   return {
@@ -101,8 +105,9 @@ export function pipelineFile(name: string): string {
   return join(FIXTURES, name);
 }
 
-function startProcess(args: readonly string[], cwd: string, env: Readonly<Record<string, string>>): Running {
-  const child = spawn(process.execPath, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
+function startProcess(words: readonly string[], cwd: string, env: Readonly<Record<string, string>>): Running {
+  const [file = process.execPath, ...args] = words;
+  const child = spawn(file, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
   const events: JsonObject[] = [];
   const watchers = new Set<() => void>();
   let stdout = "";

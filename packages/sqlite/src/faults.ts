@@ -38,6 +38,12 @@ export function isUnopenable(thrown: unknown): boolean {
   return code === READONLY || code === CANTOPEN;
 }
 
+/** Whether SQLite or the file system failed, as they say it or as the store does. */
+export function isStoreFault(thrown: unknown): boolean {
+  const told = storeFault(thrown, "");
+  return told instanceof SluiceError && told.class === "Host";
+}
+
 /** An error of SQLite or the file system as a Host error that says what to do; anything else as it is. */
 export function storeFault(thrown: unknown, path: string): unknown {
   if (thrown instanceof SluiceError || !(thrown instanceof Error)) return thrown;

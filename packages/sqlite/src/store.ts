@@ -2,7 +2,7 @@ import { type Clock, createHost, type JournalStore, type RunHost, systemClock } 
 import { backUp } from "./backup.ts";
 import { createBlobs } from "./blobs.ts";
 import { whenFree } from "./busy.ts";
-import { storeError, storeFault } from "./faults.ts";
+import { isStoreFault, storeError, storeFault } from "./faults.ts";
 import { type OpeningOptions, type OpenJournal, openForReading, openForWriting } from "./opening.ts";
 import { createOwners } from "./owners.ts";
 import { createReader } from "./reader.ts";
@@ -126,6 +126,9 @@ function assemble({ db, folder }: OpenJournal, clock: Clock, readOnly: boolean):
       try {
         if (owners.isLive(owners.id)) await whenFree(clock, folder.journal, () => writer.releaseAll());
         if (!readOnly) db.exec("PRAGMA wal_checkpoint(PASSIVE)");
+      } catch (thrown) {
+        // A disk that fails now takes nothing away: whose lock is gone owns nothing, and the log is read as it is.
+        if (!isStoreFault(thrown)) throw thrown;
       } finally {
         db.close();
         owners.close();

@@ -93,7 +93,7 @@ export class HostTask implements RunTask, ChangeListener, Looker {
     this.settled.catch(ignore);
     this.#host.changes.drop(this);
     this.#over = true;
-    const closed = await this.#letGo("end" in outcome);
+    const closed = await this.#letGo(outcome);
     if ("fault" in outcome) throw outcome.fault;
     return closed === undefined ? outcome : { end: closed };
   }
@@ -129,31 +129,32 @@ export class HostTask implements RunTask, ChangeListener, Looker {
     }
   }
 
-  async #letGo(ended: boolean): Promise<RunEnd | undefined> {
+  async #letGo(outcome: TaskEnd | Fault): Promise<RunEnd | undefined> {
     const held = this.#tree.held();
-    if (held === undefined) return await this.#release(ended);
+    if (held === undefined) return await this.#release(outcome);
     let disarm: (() => void) | undefined;
     const moment = new Promise<undefined>((resolve) => {
       disarm = this.#host.clock.after(MOMENT_MS, () => resolve(undefined));
     });
     const released = held.then(() => {
       disarm?.();
-      return this.#release(ended);
+      return this.#release(outcome);
     });
     return await Promise.race([released, moment]);
   }
 
   /** Gives the run up. Whoever asked for its end meanwhile was told that its owner would see to it. */
-  async #release(ended: boolean): Promise<RunEnd | undefined> {
+  async #release(outcome: TaskEnd | Fault): Promise<RunEnd | undefined> {
     const { store, clock, report, incarnation, onReleased } = this.#host;
     const rootId = this.runId;
     try {
       await store.release(rootId);
-      if (ended || (await store.run(rootId))?.cancel === undefined) return undefined;
+      if ("end" in outcome || (await store.run(rootId))?.cancel === undefined) return undefined;
       return await closeOwnerless({ store, clock, rootId, incarnation });
     } catch (thrown) {
-      // The run is what its journal says; the lock goes with the process, and is gone when the store was closed.
-      if (!isSluiceError(thrown, "store_closed")) report(thrown);
+      // The run is what its journal says; the lock goes with the process, and is gone when the store was closed. Of a disk
+      // that fails the run's own fault tells.
+      if (!("fault" in outcome) && !isSluiceError(thrown, "store_closed")) report(thrown);
       return undefined;
     } finally {
       onReleased(rootId);
