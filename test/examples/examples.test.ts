@@ -1,8 +1,11 @@
-import { spawnSync } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
 
 const root = join(import.meta.dirname, "../..");
 const sample = join(root, "packages/tui/sample");
@@ -63,6 +66,34 @@ test("a custom tool writes inside its scope, and is denied outside of it", () =>
     status: 0,
     stdout: "completed denied: SetVersion (no_interactor)\napp: 1.1.0\nlib: 1.0.0\n",
   });
+});
+
+test("a run's spans arrive at a collector, by the protocol that every collector speaks", async () => {
+  const bodies: string[] = [];
+  const collector = createServer((request, response) => {
+    request.setEncoding("utf8").on("data", (chunk: string) => bodies.push(chunk));
+    request.on("end", () => response.writeHead(200, { "content-type": "application/json" }).end("{}"));
+  });
+  await new Promise<void>((resolve) => collector.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void collector.close());
+  const address = z.object({ port: z.number() }).parse(collector.address());
+  const env = {
+    PATH: process.env.PATH,
+    HOME: scratch(),
+    OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${address.port}`,
+  };
+  const { stdout } = await promisify(execFile)(process.execPath, [join(root, "examples/telemetry.ts")], { env });
+  expect(stdout).toMatch(/^completed run \w+$/m);
+  const sent = [...bodies.join("").matchAll(/"name":"(\w+ ?\w*)"/g)].map(([, name]) => name);
+  expect(sent).toEqual(
+    expect.arrayContaining([
+      "invoke_workflow counting",
+      "invoke_agent count",
+      "turn",
+      "chat scripted",
+      "execute_tool Glob",
+    ]),
+  );
 });
 
 test("two tools of an MCP server copy a file, and a third is denied", () => {
