@@ -70,10 +70,12 @@ export { type ExportedJournal, type ExportedRecord, exportLines } from "./journa
 export { createHost, type HostOptions } from "./journal/host.ts";
 export { createJournalMemory, type JournalMemory, type JournalMemoryOptions } from "./journal/memory-store.ts";
 export { type RunExport, readExport } from "./journal/read-export.ts";
+export type { DifferentPart, RecordDifference } from "./journal/record-difference.ts";
 export { redactJson } from "./journal/redact.ts";
 export { redactText } from "./journal/redact-text.ts";
-export { createSecretFilter, REDACTION_MARKER, type SecretFilter } from "./journal/secret-filter.ts";
+export type { Replayed } from "./journal/replay.ts";
 export type * from "./journal/seam.ts";
+export { createSecretFilter, REDACTION_MARKER, type SecretFilter } from "./journal/secret-filter.ts";
 export type * from "./journal/store.ts";
 export { type CheckedChain, checkChain, verifyJournal } from "./journal/verify.ts";
 export { type ExportReport, verifyExport } from "./journal/verify-export.ts";
@@ -92,5 +94,7 @@ export {
 } from "./run/limits.ts";
 export { type RunOutcome, readOutcome } from "./run/outcome.ts";
 export { type PreparedStates, pipelineProgram, prepareStates } from "./run/program.ts";
+export { type ReplayClock, type ReplayDeps, replayClock, replayPipeline } from "./run/replay.ts";
+export { replayTools } from "./run/replay-tools.ts";
 export { createSlots, type Slots } from "./run/slots.ts";
 export { addUsage } from "./run/usage.ts";

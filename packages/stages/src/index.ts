@@ -39,6 +39,8 @@ export type { AllowedChanges, ChangeOptions } from "./pipeline-changes.ts";
 export { bundledPipelines } from "./pipelines/bundled.ts";
 export { codeReview } from "./pipelines/code-review.ts";
 export { fixTests } from "./pipelines/fix-tests.ts";
+export type { RecordPlace } from "./replay-place.ts";
+export { type ReplayRunOptions, type RunDivergence, type RunReplay, replayRun } from "./replay-run.ts";
 export { type DeniedCall, finished, type RunHandle, type RunResult } from "./run-handle.ts";
 export { type ConfigSource, type FileDigest, JOURNAL_VERSION, type PipelineSource, startOf } from "./run-start.ts";
 export { createSession, type Session, type StartOptions } from "./session.ts";

@@ -76,13 +76,19 @@ export class ReplayRunner implements StepRunner {
       // What the program made of the end of its tape is no end of the run.
       if (this.#over === undefined) this.#ended(end);
     } catch (thrown) {
-      if (this.#over === undefined) this.#threw(this.#tape.steps[this.#next - 1]?.stepId ?? "", thrown);
+      // Where the record of an unfinished run ends, nobody knows what came next.
+      if (this.#over === undefined && !this.#atEnd) this.#threw(this.#tape.steps[this.#next - 1]?.stepId ?? "", thrown);
     }
     return this.#found;
   }
 
   get runId(): string {
     return this.#tape.runId;
+  }
+
+  /** Whether all that is recorded was replayed, of a run that came to no end of its own. */
+  get #atEnd(): boolean {
+    return this.#tape.end === undefined && this.#next >= this.#tape.steps.length;
   }
 
   get incarnation(): string {
@@ -193,8 +199,8 @@ export class ReplayRunner implements StepRunner {
       throw this.#threw(stepId, new SluiceError("Host", "step_overlap", message));
     }
     const known = this.#tape.steps[this.#next];
-    const { end, last } = this.#tape;
-    if (known === undefined && end === undefined) throw this.#stop();
+    const { last } = this.#tape;
+    if (this.#atEnd) throw this.#stop();
     const record = known?.open ?? known?.done ?? last;
     if (known?.stepId !== stepId) {
       const recorded = known?.stepId;

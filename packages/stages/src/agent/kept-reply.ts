@@ -74,7 +74,7 @@ function isOurCall(part: AssistantPart): part is CallPart {
 }
 
 /** The checks of a reply as they are recorded beside it. */
-export function keepChecks(checks: readonly CompletionCheck[], { calls }: Pick<Whole, "calls">): readonly KeptCheck[] {
+export function keepChecks(checks: readonly CompletionCheck[], { calls }: Pick<Reply, "calls">): readonly KeptCheck[] {
   return checks.map((check) => {
     const input = check.ok ? calls.find(({ index }) => index === check.index)?.input : undefined;
     return check.ok && input !== undefined && sameJson(check.output, input) ? { index: check.index, ok: true } : check;

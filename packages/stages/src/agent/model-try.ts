@@ -19,6 +19,7 @@ import {
   usageOfCall,
 } from "./metering.ts";
 import { callModel, type ModelCaller, type ModelOutcome, type ModelRequest } from "./model-call.ts";
+import { answeredAnew, answersAnew } from "./recorded-try.ts";
 import type { Transcript } from "./transcript.ts";
 
 export const MAX_TRIES = 4;
@@ -77,7 +78,9 @@ export function modelStep(scope: ActScope, stepId: string, trial: Trial): Promis
   const data = { turn: request.turn, try: step, model: request.model.id, workedMs: limits.worked().runMs };
   const events = [{ type: "turn.started", executionId, attempt: ctx.attempt, data } as const];
   const open = reserve === undefined ? { events } : { events, intent: reserve };
-  return steps.run(stepId, (call) => tryModel(scope, trial, call), { open, takes: takesMessages });
+  const ask = (call: StepCall): Promise<Recorded> =>
+    call.recorded === undefined ? tryModel(scope, trial, call) : answeredAnew(call.recorded, request.agent, call);
+  return steps.run(stepId, ask, { open, takes: takesMessages, decides: answersAnew });
 }
 
 /** The try with what people said since the call before: it needs a larger prompt. */
