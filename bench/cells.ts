@@ -35,6 +35,23 @@ export const cells: readonly Cell[] = [
     judge: (rounds) => overBare(rounds, "bare", "pipelines", "stage"),
   },
   {
+    name: "telemetry",
+    about: "the same stages as spans, with no SDK registered",
+    workloads: ["stages", "traced-stages"],
+    rounds: 7,
+    judge: (rounds) => {
+      const plain = rounds.get("stages") ?? [];
+      const ratios = (rounds.get("traced-stages") ?? []).map(
+        (slice, round) => cpuPerUnit(slice) / costOf(plain[round]),
+      );
+      return [
+        { what: "without telemetry", value: medianCost(rounds, "stages"), unit: "µs/stage" },
+        { what: "with it", value: medianCost(rounds, "traced-stages"), unit: "µs/stage" },
+        { what: "with / without", value: median(ratios), unit: "x" },
+      ];
+    },
+  },
+  {
     name: "sqlite",
     about: "one-turn stages in one run, journal on disk",
     workloads: ["bare", "stages", "sqlite", "raw-commits"],

@@ -8,7 +8,7 @@ import { listOf } from "./list.ts";
 import { listenersLeft, longRun } from "./long-run.ts";
 import { resumeOfSteps } from "./resume.ts";
 import { bytesOnDisk, rawCommits, sqliteStages } from "./sqlite.ts";
-import { bare, memoryPipelines, memoryStages } from "./stages.ts";
+import { bare, memoryPipelines, memoryStages, tracedStages } from "./stages.ts";
 import { headlessStart, versionStart } from "./start.ts";
 import { firstPaint, streamingApp } from "./terminal.ts";
 import { bareTransitions, tableTransitions } from "./transition.ts";
@@ -18,6 +18,7 @@ import { bareHashes, verifiedExport, verifiedJournal } from "./verify.ts";
 export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promise<Workload>> = new Map([
   ["bare", bare],
   ["stages", memoryStages],
+  ["traced-stages", tracedStages],
   ["pipelines", memoryPipelines],
   ["sqlite", sqliteStages],
   ["raw-commits", rawCommits],

@@ -1,4 +1,6 @@
 import { done, pipeline, stage, to } from "@sluice/core";
+import type { SessionOptions } from "@sluice/stages";
+import { openTelemetry } from "@sluice/stages/opentelemetry";
 import { z } from "zod";
 import { bareLoop } from "../bare.ts";
 import type { Workload, WorkloadOptions } from "../measure.ts";
@@ -43,10 +45,16 @@ export async function bare({ quick }: WorkloadOptions): Promise<Workload> {
   };
 }
 
-export async function memoryStages({ quick }: WorkloadOptions): Promise<Workload> {
+export const memoryStages = (options: WorkloadOptions): Promise<Workload> => stagesWith(options, {});
+
+/** With spans that nobody collects: no SDK is registered. */
+export const tracedStages = (options: WorkloadOptions): Promise<Workload> =>
+  stagesWith(options, { telemetry: openTelemetry() });
+
+async function stagesWith({ quick }: WorkloadOptions, options: Pick<SessionOptions, "telemetry">): Promise<Workload> {
   const units = quick ? 200 : 1000;
   const looped = loopOf(units);
-  const session = benchSession(scratch(), { model: reviewModel(), store: shortMemory() });
+  const session = benchSession(scratch(), { model: reviewModel(), store: shortMemory(), ...options });
   return {
     warmUps: quick ? 1 : 20,
     slice: async () => {

@@ -235,6 +235,9 @@ describe("a run as spans", () => {
       "sluice.model.retried",
       "overloaded",
     ]);
+    expect(
+      seen.named("chat claude-sonnet-4-5").map(({ attributes }) => attributes["http.response.status_code"]),
+    ).toEqual([529, undefined]);
     // The session's clock, which is that of the record.
     expect(turn?.startTime).toEqual([1_700_000_000, 0]);
     expect(turn?.duration).toEqual([(waits[0] ?? 0) / 1_000, 0]);

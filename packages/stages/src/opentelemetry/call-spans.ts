@@ -45,7 +45,10 @@ export class CallSpans {
   }
 
   /** What the record says of a call. A refused one is no error: the gate did what it is there for. */
-  recorded({ type, data }: EventDraft, at: number): void {
+  recorded(event: EventDraft, at: number): void {
+    const { type } = event;
+    if (!type.startsWith("call.")) return;
+    const { data } = event;
     const { callId, tool } = data;
     if (typeof callId !== "string" || typeof tool !== "string") return;
     if (type === "call.started") this.#begin(callId, tool, at);

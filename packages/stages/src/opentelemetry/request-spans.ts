@@ -22,7 +22,10 @@ export class RequestSpans {
   }
 
   /** `below` is the span of whoever asks. */
-  recorded({ type, data }: EventDraft, below: OpenSpan, at: number): void {
+  recorded(event: EventDraft, below: OpenSpan, at: number): void {
+    const { type } = event;
+    if (!type.startsWith("grant.") && !type.startsWith("request.")) return;
+    const { data } = event;
     const { requestId } = data;
     if (typeof requestId !== "string") return;
     if (type === "grant.requested" || type === "request.opened") this.#asked(requestId, data, below, at);
@@ -33,7 +36,7 @@ export class RequestSpans {
     this.#open.delete(requestId);
     // Opened by an earlier process, whose span it was.
     if (asked === undefined) {
-      below.event(`sluice.${type}`, { "sluice.request_id": clean(requestId), "sluice.request.answer": said }, at);
+      below.event(`sluice.${type}`, { "sluice.request.id": clean(requestId), "sluice.request.answer": said }, at);
       return;
     }
     asked.set("sluice.request.answer", said);

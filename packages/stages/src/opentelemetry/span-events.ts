@@ -3,29 +3,30 @@ import type { EventDraft, EventType, Json } from "@sluice/core";
 import { clean } from "./names.ts";
 
 /** Events that are told as events of the span they happened in, and what of their data is told: never what somebody wrote. */
-const TOLD: Partial<Record<EventType, readonly string[]>> = {
-  "model.retried": ["turn", "try", "code", "waitMs"],
-  "message.received": ["turn"],
-  "hook.vetoed": ["callId", "tool", "hook"],
-  "grant.consumed": ["requestId", "callId"],
-  "completion.accepted": ["turn", "callId"],
-  "completion.rejected": ["turn", "callId", "code"],
-  "route.decided": ["from", "choice", "to", "join"],
-  "route.rejected": ["from"],
-  "fork.joined": ["fork"],
-  "limit.near": ["limit", "used", "max"],
-  "limit.reached": ["limit", "used", "max"],
+const TOLD: Partial<Record<EventType, Readonly<Record<string, string>>>> = {
+  "model.retried": { turn: "sluice.turn", try: "sluice.try", code: "sluice.code", waitMs: "sluice.wait_ms" },
+  "message.received": { turn: "sluice.turn" },
+  "hook.vetoed": { callId: "gen_ai.tool.call.id", tool: "gen_ai.tool.name", hook: "sluice.hook" },
+  "grant.consumed": { requestId: "sluice.request.id", callId: "gen_ai.tool.call.id" },
+  "completion.accepted": { callId: "gen_ai.tool.call.id" },
+  "completion.rejected": { callId: "gen_ai.tool.call.id", code: "sluice.code" },
+  "route.decided": { from: "sluice.from", choice: "sluice.choice", to: "sluice.to", join: "sluice.join" },
+  "route.rejected": { from: "sluice.from" },
+  "fork.joined": { fork: "sluice.fork" },
+  "limit.near": { limit: "sluice.limit", used: "sluice.used", max: "sluice.max" },
+  "limit.reached": { limit: "sluice.limit", used: "sluice.used", max: "sluice.max" },
 };
 
 /** What an event says on a span; undefined for those that are not told there. */
-export function spanEvent({ type, data }: EventDraft): { name: string; attributes: Attributes } | undefined {
+export function spanEvent(event: EventDraft): { name: string; attributes: Attributes } | undefined {
+  const { type } = event;
   const told = TOLD[type];
   if (told === undefined) return undefined;
+  const { data } = event;
   const attributes: Attributes = {};
-  for (const field of told) {
+  for (const [field, name] of Object.entries(told)) {
     const value = attributeOf(data[field]);
-    if (value !== undefined)
-      attributes[`sluice.${field.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}`] = value;
+    if (value !== undefined) attributes[name] = value;
   }
   return { name: `sluice.${type}`, attributes };
 }

@@ -4,6 +4,7 @@ import {
   type ForkOptions,
   isJsonObject,
   type Json,
+  type JsonObject,
   type ReceivedSignal,
   redactJson,
   type Settled,
@@ -136,8 +137,17 @@ function placeOf(stepId: string): AttemptPlace | undefined {
   return executionId === undefined ? undefined : { executionId, attempt: Number(attempt) };
 }
 
-/** As the journal keeps it. */
+/** As the journal keeps it. Secrets are replaced when somebody looks at the data: most events are only counted. */
 export function redacted(draft: EventDraft): EventDraft {
-  const data = redactJson(draft.data);
-  return { ...draft, data: isJsonObject(data) ? data : {} };
+  let data: JsonObject | undefined;
+  return {
+    type: draft.type,
+    ...(draft.executionId === undefined ? {} : { executionId: draft.executionId }),
+    ...(draft.attempt === undefined ? {} : { attempt: draft.attempt }),
+    get data() {
+      const clean = data ?? redactJson(draft.data);
+      data = isJsonObject(clean) ? clean : {};
+      return data;
+    },
+  };
 }
