@@ -11,40 +11,39 @@ export interface DeskHere extends Omit<Desk, "sluice" | "start"> {
 
 export function deskHere(): DeskHere {
   const { folder, store, write, script } = desk();
+  return { folder, store, write, script, sluice: sluiceHere(folder) };
+}
+
+/** The command in a folder of a desk, in this process. */
+export function sluiceHere(folder: string): DeskHere["sluice"] {
   const home = join(folder, "..", "home");
   const surroundings = { HOME: home, XDG_STATE_HOME: join(home, "state"), OLLAMA_HOST: "http://127.0.0.1:9" };
-  return {
-    folder,
-    store,
-    write,
-    script,
-    sluice: async (args, env = {}) => {
-      const said = { stdout: "", stderr: "" };
-      const terminal: Terminal = {
-        out: (text) => {
-          said.stdout += text;
-        },
-        err: (text) => {
-          said.stderr += text;
-        },
-        paint: (_stream, _tone, text) => text,
-        interactive: false,
+  return async (args, env = {}) => {
+    const said = { stdout: "", stderr: "" };
+    const terminal: Terminal = {
+      out: (text) => {
+        said.stdout += text;
+      },
+      err: (text) => {
+        said.stderr += text;
+      },
+      paint: (_stream, _tone, text) => text,
+      interactive: false,
+      columns: undefined,
+      input: Readable.from([]),
+      prompts: new Writable({ write: (_chunk, _encoding, done) => done() }),
+      facts: () => ({
+        stdin: false,
+        stdout: false,
+        stderr: false,
         columns: undefined,
-        input: Readable.from([]),
-        prompts: new Writable({ write: (_chunk, _encoding, done) => done() }),
-        facts: () => ({
-          stdin: false,
-          stdout: false,
-          stderr: false,
-          columns: undefined,
-          rows: undefined,
-          colourBits: 1,
-        }),
-        flush: async () => undefined,
-      };
-      const code = await runCommand(args, { env: { ...surroundings, ...env }, here: folder, terminal });
-      return { code, ...said };
-    },
+        rows: undefined,
+        colourBits: 1,
+      }),
+      flush: async () => undefined,
+    };
+    const code = await runCommand(args, { env: { ...surroundings, ...env }, here: folder, terminal });
+    return { code, ...said };
   };
 }
 

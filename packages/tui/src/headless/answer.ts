@@ -6,6 +6,7 @@ import {
   type RunHost,
   type RunSummary,
   redactJson,
+  type SecretFilter,
   type SignalOutcome,
   SluiceError,
   visible,
@@ -59,7 +60,7 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
     throw new SluiceError("Validation", "answer_invalid", `this does not answer ${requestId}: ${typed.fault}`);
 
   const host = (await storeOpener(place, { adopt: flags.adoptStore === true }))();
-  const { outcome, run } = await send(host, runId, request, typed.answer, env);
+  const { outcome, run, secrets } = await send(host, runId, request, typed.answer, env);
   if (outcome !== "accepted")
     return refused(refusalOf(outcome, requestId), { runId, requestId, outcome }, given, context);
 
@@ -81,7 +82,7 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
     json: {
       runId,
       requestId,
-      answer: redactJson({ ...typed.answer }),
+      answer: redactJson(secrets.json({ ...typed.answer })),
       outcome,
       owner: run?.owner ?? null,
       ...(waits ? { resume: resumeLine } : {}),
@@ -132,11 +133,11 @@ async function send(
   request: OpenRequest,
   given: Answer,
   env: Environment,
-): Promise<{ outcome: SignalOutcome; run: RunSummary | undefined }> {
+): Promise<{ outcome: SignalOutcome; run: RunSummary | undefined; secrets: SecretFilter }> {
   try {
     const secrets = await secretsToward(host, runId, env);
     const outcome = await sendAnswer(host, request, given, whoAmI(), secrets);
-    return { outcome, run: await host.get(runId) };
+    return { outcome, run: await host.get(runId), secrets };
   } finally {
     await host.close();
   }

@@ -1,0 +1,345 @@
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { secretForms } from "../../packages/stages/src/secret-forms.ts";
+import { startAnthropicServer } from "../support/anthropic-server.ts";
+import { COMPATIBLE_CHAT, startChatServer } from "../support/chat-server.ts";
+import { type Desk, desk, type Ended, PIPELINES, printed, textAt } from "../support/command.ts";
+import { sluiceHere } from "../support/command-here.ts";
+import { startHttpServer } from "../support/mcp-http.ts";
+import { bytesOf, leaks, type Plants, plants, type Sink } from "../support/planted.ts";
+import { plantProject } from "../support/planted-project.ts";
+import type { ServerReply } from "../support/sse-server.ts";
+
+/** Where a secret stands; each place has secrets of its own. */
+const PLACES = [
+  // what a run is started with
+  ...["task", "input-value", "provider-key", "other-key", "proxy-url", "database-url"],
+  // what providers answer
+  ...["provider-limit", "provider-page", "provider-stream", "provider-header", "provider-refusal", "redirect"],
+  // what models say
+  ...["text", "reasoning", "completion", "invalid-completion", "second-completion", "last-completion"],
+  // what models ask for
+  ...["argument", "argument-key", "tool-name", "call-id", "broken-arguments", "write-content", "edit-old", "edit-new"],
+  ...[
+    "bash-header",
+    "bash-login",
+    "bash-query",
+    "bash-variable",
+    "glob-path",
+    "grep-pattern",
+    "question",
+    "refused-call",
+  ],
+  // what tools return
+  ...["env-file", "private-key", "grep-result", "bash-stdout", "bash-stderr", "bash-exit", "encoded"],
+  ...["blob-head", "blob-middle", "blob-tail", "tool-output", "result-key", "tool-facts", "tool-throws", "tool-cause"],
+  // MCP servers
+  ...["mcp-output", "mcp-failure", "mcp-error", "mcp-stderr", "mcp-page", "mcp-argument", "mcp-env"],
+  ...["mcp-query", "mcp-header", "mcp-other-header"],
+  // the project's code
+  ...[
+    "setup",
+    "prompt",
+    "retry-feedback",
+    "exit-hook",
+    "hook-throws",
+    "route-input",
+    "context",
+    "output",
+    "output-key",
+  ],
+  ...["fail-reason", "config-throws"],
+  // what people say
+  ...["deny-reason", "answer", "cancel-reason"],
+] as const;
+
+/** Secrets that the session knows from other places than a variable of their own, and what they are called. */
+const ELSEWHERE = {
+  "provider-key": "ANTHROPIC_API_KEY",
+  "other-key": "OPENAI_COMPATIBLE_API_KEY",
+  "proxy-url": "HTTPS_PROXY",
+  "database-url": "DATABASE_URL",
+  "mcp-argument": "--api-key of near",
+  "mcp-env": "SERVICE_API_KEY of near",
+  "mcp-query": "access of far",
+  "mcp-header": "Authorization of far",
+  "mcp-other-header": "x-note of far",
+} as const;
+/** What is read and not kept, so that there is nothing to be marked. */
+const NOT_KEPT = ["provider-page", "provider-header", "redirect", "reasoning", "tool-cause"];
+/** What runs leave that fail, are cancelled, or cannot begin. */
+const OF_FAILURES = ["provider-refusal", "exit-hook", "fail-reason", "config-throws", "cancel-reason"];
+
+const json = ["--output-format", "json"];
+
+/** A secret with characters that JSON and URLs escape, and that no pattern knows. */
+const PHRASE = 'open "sesame" \\ now/please+1';
+
+interface World {
+  readonly here: Desk;
+  readonly planted: Plants;
+  readonly env: Readonly<Record<string, string>>;
+  readonly sinks: Sink[];
+  sink(name: string, ended: Ended): Ended;
+}
+
+async function world(): Promise<World> {
+  const planted = plants(PLACES, ELSEWHERE);
+  const here = desk();
+  // Answers that a server over HTTP should not give, with a page that says too much.
+  const far = await startHttpServer(({ message }, response) => {
+    if (message.method !== "tools/list") return false;
+    response.writeHead(500, { "content-type": "text/html" }).end(`<p>${planted.at("mcp-page")}</p>`);
+    return true;
+  });
+  plantProject(here, planted, far.url);
+  const { known: proxy } = planted.one("proxy-url");
+  const { known: database } = planted.one("database-url");
+  const env = {
+    ...planted.env,
+    DEPLOY_PHRASE: PHRASE,
+    HTTPS_PROXY: `http://me:${proxy}@127.0.0.1:9`,
+    DATABASE_URL: `postgres://me:${database}@127.0.0.1:9/db`,
+    ANTHROPIC_API_KEY: planted.one("provider-key").known,
+    OPENAI_COMPATIBLE_API_KEY: planted.one("other-key").known,
+  };
+  const sinks: Sink[] = [];
+  return {
+    here,
+    planted,
+    env,
+    sinks,
+    sink: (name, ended) => {
+      sinks.push({ name: `${name}, stdout`, text: ended.stdout }, { name: `${name}, stderr`, text: ended.stderr });
+      return ended;
+    },
+  };
+}
+
+function expectNoLeak({ planted, sinks }: Pick<World, "planted" | "sinks">): void {
+  const phrase = [...secretForms(new Map([[PHRASE, ""]])).keys()].map((form) => [form, "the named variable"] as const);
+  const named = ["setup", "route", "context", "output", "result", "facts", "argument", "input"];
+  const words = named.map((name) => [`tulip-${name}-window`, `${name} (by its key)`] as const);
+  const found = leaks(planted.all, sinks, { known: new Map(phrase), looks: new Map(words) });
+  expect(found, found.join("\n")).toEqual([]);
+}
+
+/** The places whose known secret left no mark anywhere: there was nothing to be found of them. */
+function unmarked({ planted, sinks }: World): readonly string[] {
+  const whole = sinks.map(({ text }) => text).join("\n");
+  return planted.all.filter(({ name }) => !whole.includes(`[redacted:${name}]`)).map(({ place }) => place);
+}
+
+/** What the model says, turn by turn, after three refusals by the provider. */
+function replies({ at, one }: Plants): readonly ServerReply[] {
+  const both = (place: string): string => at(place);
+  const { known: key } = one("provider-key");
+  const bash = (command: string) => ({ name: "Bash", input: { command } });
+  const finish = (place: string) => ({ name: "finish", input: { text: both(place) } });
+  const again = {
+    "retry-after": "0",
+    "set-cookie": `sid=${both("provider-header")}`,
+    "x-request-id": both("provider-header"),
+  };
+  const echo = JSON.stringify({
+    type: "error",
+    error: { type: "rate_limit_error", message: `limit for ${both("provider-limit")}, x-api-key: ${key}` },
+    headers: { "x-api-key": key },
+  });
+  return [
+    {
+      text: `I was about to say ${both("provider-stream")}`,
+      events: (events) => [
+        ...events.slice(0, 4),
+        `event: content_block_delta\ndata: {"type":"${both("provider-stream")}\n\n`,
+      ],
+    },
+    { status: 429, rawBody: echo, headers: again },
+    { status: 503, rawBody: `<h1>no</h1><p>x-api-key: ${key}</p>${both("provider-page")}`, headers: again },
+    {
+      reasoning: `hm, ${both("reasoning")}`,
+      text: `It is ${both("text")}, ${PHRASE}, ${Object.keys(ELSEWHERE).map(both).join(", ")}.`,
+      calls: [
+        { name: "Read", input: { file_path: ".env" } },
+        { name: "Read", input: { file_path: "key.pem" } },
+        { name: "Read", input: { file_path: "edited.txt" } },
+        { name: "Grep", input: { pattern: "needle", output_mode: "content" } },
+        { name: "Grep", input: { pattern: both("grep-pattern") } },
+        { name: "Glob", input: { pattern: "src/*.ts" } },
+        {
+          name: "Broken",
+          input: { text: both("argument"), password: "tulip-argument-window", [both("argument-key")]: [PHRASE] },
+        },
+        { name: "Speaks", input: {}, id: `toolu_${one("call-id").known}_${one("call-id").looks}` },
+        { name: one("tool-name").known, input: {} },
+        { name: one("tool-name").looks, input: {} },
+        { name: "Speaks", rawInput: `{"text":"${both("broken-arguments")}` },
+      ],
+    },
+    {
+      calls: [
+        bash(`true 'Authorization: Bearer ${one("bash-header").known}' 'x-api-key: ${one("bash-header").looks}'`),
+        bash(`true https://me:${one("bash-login").known}@h.example/ https://me:${one("bash-login").looks}@h.example/`),
+        bash(`true 'https://h.example/?token=${one("bash-query").known}&api_key=${one("bash-query").looks}'`),
+        bash(`true SOME_TOKEN=${one("bash-variable").known} OTHER_TOKEN=${one("bash-variable").looks}`),
+        bash("cat stdout.txt encoded.txt; cat stderr.txt >&2"),
+        bash("cat exit.txt; exit 3"),
+        bash("cat big.txt"),
+        bash("env"),
+        { name: "Vetoed", input: {} },
+        { name: "Write", input: { file_path: "new.txt", content: both("write-content") } },
+        {
+          name: "Edit",
+          input: { file_path: "edited.txt", old_string: both("edit-old"), new_string: both("edit-new") },
+        },
+        ...["says", "fails", "breaks", "ends"].map((name) => ({ name: `mcp__near__${name}`, input: {} })),
+      ],
+    },
+    {
+      calls: [
+        { name: "Outside", input: { text: both("refused-call") } },
+        { name: "AskUser", input: { question: `Is it ${both("question")}?` } },
+        { name: "finish", input: { text: 1, [both("invalid-completion")]: both("invalid-completion") } },
+      ],
+    },
+    { calls: [finish("completion")] },
+    { calls: [finish("second-completion")] },
+    { calls: [finish("last-completion")] },
+  ];
+}
+
+test("no secret of a run is in what it leaves: events, export, report, output, errors, cassette; the known ones are in no byte of the store", async () => {
+  const all = await world();
+  const { here, planted, env, sinks, sink } = all;
+  const server = await startAnthropicServer(replies(planted));
+  onTestFinished(() => server.close());
+  const provider = { ...env, ANTHROPIC_BASE_URL: server.url };
+  const running = here.start(
+    ["run", "planned", `do ${planted.at("task")} with ${PHRASE}`]
+      .concat(["--input", `note=${planted.at("input-value")}`, "--input", "password=tulip-input-window"])
+      .concat(["--model", "anthropic/some-model", "--trust", "--wait", "--record", "calls.jsonl"])
+      .concat(["--output-format", "stream-json"]),
+    { env: provider },
+  );
+  const asked = /"type":"(?:grant.requested|request.opened)".*?"requestId":"([^"]+)"/g;
+  const answers = [
+    ["deny", "--reason", `not ${planted.at("deny-reason")} ${PHRASE}`],
+    ["--value", `it is ${planted.at("answer")}`],
+  ];
+  const runId = (await running.said("stdout", /"runId":"([^"]+)"/))[1] ?? "";
+  for (const [at, answer] of answers.entries()) {
+    const whole = new RegExp(`(?:${asked.source}[\\s\\S]*?){${at + 1}}`);
+    const requestId = (await running.said("stdout", whole))[1] ?? "";
+    sink("show of a run that waits", await here.sluice(["show", runId, ...json], { env }));
+    const format = at === 0 ? [] : ["--output-format", "json"];
+    sink(`answer ${at}`, await here.sluice(["answer", runId, requestId, ...answer, ...format], { env }));
+  }
+  const ended = sink("stream-json", await running.ended);
+  expect([ended.code, ended.stdout.split("\n").at(-2)]).toEqual([0, expect.any(String)]);
+  // What only reads is the same in this process.
+  const inside = sluiceHere(here.folder);
+
+  const look = async (...args: readonly string[]): Promise<Ended> => sink(args.join(" "), await inside(args, env));
+  await look("show", runId);
+  await look("show", runId, ...json);
+  await look("runs");
+  await look("runs", ...json);
+  await look("audit", runId, "--verify");
+  await look("audit", runId, ...json);
+  await look("report", runId, "-o", "run.html");
+  await look("export", runId, "-o", "run.jsonl");
+  await look("audit", "./run.jsonl", "--verify");
+  mkdirSync(join(here.folder, "kept"));
+  await look("export", "--all", "-o", "kept/store");
+  const file = (name: string): string => readFileSync(join(here.folder, name), "utf8");
+  sinks.push(
+    { name: "the report", text: file("run.html") },
+    { name: "the export", text: file("run.jsonl") },
+    // As the docs say, answers are whole there, since they are what is played.
+    { name: "the cassette", text: file("calls.jsonl"), keepsLooks: true },
+    // As the docs say, step values keep what tools returned.
+    { name: "the store", text: bytesOf(here.store), keepsLooks: true },
+    { name: "a copy of the store", text: bytesOf(join(here.folder, "kept/store")), keepsLooks: true },
+    {
+      name: "what the model was asked",
+      text: JSON.stringify(server.requests.map(({ body }) => body)),
+      keepsLooks: true,
+    },
+  );
+  // All of it happened: what is not planted cannot leak.
+  const events = ended.stdout;
+  for (const said of [
+    "grant.answered",
+    "request.answered",
+    "model.retried",
+    "completion.rejected",
+    "context.changed",
+    "hook.vetoed",
+  ])
+    expect(events).toContain(`"type":"${said}"`);
+  expect(server.requests).toHaveLength(9);
+  expectNoLeak(all);
+  expect(unmarked(all).toSorted()).toEqual([...NOT_KEPT, ...OF_FAILURES].toSorted());
+});
+
+test("no secret is in what runs leave that fail, are cancelled, or cannot begin", async () => {
+  const all = await world();
+  const { here, planted, env, sinks, sink } = all;
+  const { known: key } = planted.one("other-key");
+  const server = await startChatServer(
+    [
+      { text: `I have ${planted.at("text")}` },
+      {
+        status: 401,
+        rawBody: JSON.stringify({
+          error: { message: `no such key ${key}: ${planted.at("provider-refusal")}`, type: "auth" },
+        }),
+      },
+      {
+        status: 307,
+        rawBody: "",
+        headers: {
+          location: `http://127.0.0.1:9/?token=${planted.one("redirect").known}#${planted.one("redirect").looks}`,
+        },
+      },
+    ],
+    COMPATIBLE_CHAT,
+  );
+  onTestFinished(() => server.close());
+  const provider = { ...env, OPENAI_COMPATIBLE_BASE_URL: server.url };
+  const failing = ["run", "failing", `do ${planted.at("task")}`, "--model", "openai-compatible/some-model", "--trust"];
+  const refused = sink("text", await here.sluice(failing, { env: provider }));
+  expect([refused.code, refused.stdout]).toEqual([1, expect.stringContaining("HTTP 401")]);
+  const redirected = sink("json", await here.sluice([...failing, ...json], { env: provider }));
+  expect(textAt(printed(redirected), "error", "message")).toContain("redirect");
+  const runs = await readRuns(here, env);
+  expect(runs).toHaveLength(2);
+
+  const asks = { calls: [{ tool: "AskUser", input: { question: `Is it ${planted.at("question")}?` } }] };
+  const model = here.script({ asker: [asks] });
+  const asking = ["run", `${PIPELINES}#asking`, "ask", "--model", model, "--wait=1ms", ...json];
+  const waits = sink("suspended", await here.sluice(asking, { env }));
+  const runId = textAt(printed(waits), "runId");
+  const reason = `not ${planted.at("cancel-reason")} ${PHRASE}`;
+  sink("cancel", await here.sluice(["cancel", runId, "--reason", reason], { env }));
+  const inside = sluiceHere(here.folder);
+  for (const run of [...runs, runId]) {
+    sink(`show ${run}`, await inside(["show", run], env));
+    sink(`audit ${run}`, await inside(["audit", run, "--verify"], env));
+  }
+  sink("doctor", await inside(["doctor", ...json], env));
+
+  const code = `throw new Error(${JSON.stringify(`cannot read ${planted.at("config-throws")}`)})`;
+  here.write("sluice.config.ts", `${code};\nexport default {};\n`);
+  const broken = sink("a config that throws", await here.sluice([...failing, ...json], { env }));
+  expect(broken.stderr).toContain("cannot be loaded: cannot read");
+  sinks.push({ name: "the store", text: bytesOf(here.store), keepsLooks: true });
+  expectNoLeak(all);
+  expect(unmarked(all).filter((place) => OF_FAILURES.includes(place))).toEqual([]);
+});
+
+async function readRuns({ sluice }: Desk, env: World["env"]): Promise<readonly string[]> {
+  const { runs } = printed(await sluice(["runs", ...json], { env }));
+  return Array.isArray(runs) ? runs.map((_run, at) => textAt(runs, at, "runId")) : [];
+}
