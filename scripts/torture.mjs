@@ -1,0 +1,92 @@
+// `npm run torture [-- --seed n | --bugs [name…]]`: kills runs everywhere, or shows that a bug makes that fail.
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { become, environment, install, root } from "./setup.mjs";
+
+/** What the tortured processes load. */
+const packages = ["core", "stages", "sqlite"];
+/** A torture that takes longer with a bug counts as one that found nothing. */
+const bugTimeoutMs = 5 * 60_000;
+
+const node = install();
+const options = process.argv.slice(2);
+const nodeOptions = ["--conditions=@sluice/source", "--disable-warning=ExperimentalWarning"];
+if (options[0] === "--bugs") await tortureWithBugs(options.slice(1));
+else become(node, [...nodeOptions, join(root, "test/torture/main.ts"), ...options]);
+
+/** Puts one bug after the other into a copy of the sources; the shortened torture has to fail with each, and pass without. */
+async function tortureWithBugs(names) {
+  const { BUGS } = await import("../test/torture/bugs.ts");
+  const chosen = names.length === 0 ? BUGS : BUGS.filter(({ name }) => names.includes(name));
+  if (chosen.length === 0)
+    throw new Error(`there is no such bug; there are ${BUGS.map(({ name }) => name).join(", ")}`);
+  const copy = copySources();
+  try {
+    let missed = report({ name: "none", rule: "-" }, tortureIn(copy), true) ? 0 : 1;
+    for (const bug of chosen) {
+      const file = join(copy, "packages", bug.file);
+      const sound = readFileSync(file, "utf8");
+      writeFileSync(file, withBug(sound, bug));
+      if (!report(bug, tortureIn(copy), false)) missed += 1;
+      writeFileSync(file, sound);
+    }
+    process.stdout.write(`${chosen.length} bugs, ${missed === 0 ? "each found" : `${missed} FAILED`}\n`);
+    process.exitCode = missed === 0 ? 0 : 1;
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
+}
+
+function withBug(source, { name, file, changes }) {
+  return changes.reduce((text, [from, to]) => {
+    const pieces = text.split(from);
+    if (pieces.length !== 2)
+      throw new Error(`bug ${name}: its text stands ${pieces.length - 1} times in ${file}: ${from}`);
+    return pieces.join(to);
+  }, source);
+}
+
+/** The packages and the torture, so that a bug is nowhere else; what is installed is linked to. */
+function copySources() {
+  const copy = mkdtempSync(join(tmpdir(), "sluice-bugs-"));
+  const link = (from, to) => symlinkSync(from, to, "junction");
+  const linkAll = (from, to) => {
+    mkdirSync(to, { recursive: true });
+    for (const name of readdirSync(from)) if (name !== "@sluice") link(join(from, name), join(to, name));
+    mkdirSync(join(to, "@sluice"));
+    for (const name of packages) link(join(copy, "packages", name), join(to, "@sluice", name));
+  };
+  for (const name of packages) {
+    const from = join(root, "packages", name);
+    for (const part of ["src", "package.json"])
+      cpSync(join(from, part), join(copy, "packages", name, part), { recursive: true });
+    linkAll(join(from, "node_modules"), join(copy, "packages", name, "node_modules"));
+  }
+  linkAll(join(root, "node_modules"), join(copy, "node_modules"));
+  cpSync(join(root, "test/torture"), join(copy, "test/torture"), { recursive: true });
+  writeFileSync(join(copy, "package.json"), '{ "type": "module" }');
+  return copy;
+}
+
+function tortureIn(copy) {
+  const env = { ...environment(node), NODE_COMPILE_CACHE: join(copy, "compiled") };
+  const args = [...nodeOptions, join(copy, "test/torture/main.ts"), "--quick"];
+  return spawnSync(node, args, { encoding: "utf8", env, timeout: bugTimeoutMs, killSignal: "SIGKILL" });
+}
+
+/** Says what came of it; whether that is what it should be. */
+function report({ name, rule }, { status, stdout, stderr }, sound) {
+  const failure =
+    /^FAILED (.+)$/m.exec(stdout)?.[1] ??
+    stderr
+      .trim()
+      .split("\n")
+      .find((line) => /Error/.test(line)) ??
+    "nothing failed";
+  const good = sound ? status === 0 : status === 1;
+  const what = status === 0 ? "passed" : failure;
+  process.stdout.write(`${good ? "ok" : "FAIL"} rule ${rule} ${name}: ${what.slice(0, 300)}\n`);
+  return good;
+}

@@ -1,0 +1,199 @@
+/** A bug that is put into a copy of the sources: each text stands there once, and becomes the other. */
+export interface Bug {
+  readonly name: string;
+  /** The rule it breaks, by its number in README.md beside this. */
+  readonly rule: string;
+  readonly file: string;
+  readonly changes: readonly (readonly [text: string, instead: string])[];
+}
+
+const RUNNER = "core/src/journal/step-runner.ts";
+const RUN_CALL = "core/src/run/run-call.ts";
+const WRITER = "sqlite/src/writer.ts";
+
+export const BUGS: readonly Bug[] = [
+  {
+    name: "ordinals-unchecked",
+    rule: "2",
+    file: "core/src/journal/past.ts",
+    changes: [["if (known.stepId !== stepId) throw mismatch(ordinal, known.stepId, stepId);", ""]],
+  },
+  {
+    name: "judged-again",
+    rule: "2",
+    file: "core/src/run/calls.ts",
+    changes: [
+      [
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a text of the sources
+        "const first = await of.journal.run(`${at}/judge`, (step) => judge.decide(group, step), JUDGED);",
+        // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a text of the sources
+        "let mine = false; let first = await of.journal.run(`${at}/judge`, (step) => { mine = true; return judge.decide(group, step); }, JUDGED); if (!mine) first = await judge.decide(group, { event: () => undefined } as never);",
+      ],
+    ],
+  },
+  {
+    name: "changed-pipeline-goes-on",
+    rule: "9",
+    file: "stages/src/session.ts",
+    changes: [
+      [
+        "const compare = comparePipeline(spec, runId, journals, options);",
+        "const compare = comparePipeline(spec, runId, journals, { ...options, allowChanged: true });",
+      ],
+    ],
+  },
+  {
+    name: "sleep-recorded-before-it-is-slept",
+    rule: "3",
+    file: RUNNER,
+    changes: [
+      ["await waitFor(this.#run, { until: epochMs });", "mine = true;"],
+      [
+        "sleepUntil(stepId: string, epochMs: number): Promise<void> {\n    return this.#step",
+        "sleepUntil(stepId: string, epochMs: number): Promise<void> {\n    let mine = false;\n    const slept = () => (mine ? waitFor(this.#run, { until: epochMs }) : undefined);\n    const then = (done: Promise<void>) => done.then(slept);\n    return then(this.#step",
+      ],
+      ["events: noEvents,\n      hand: ignore,\n    });", "events: noEvents,\n      hand: ignore,\n    }));"],
+    ],
+  },
+  {
+    name: "call-recorded-before-it-acts",
+    rule: "3",
+    file: RUN_CALL,
+    changes: [
+      [
+        "=> work.execute(call);",
+        '=> (runnable.tool.name === "Post" ? (setImmediate(() => void work.execute(call)), Promise.resolve({ ok: true, output: "sent" })) : work.execute(call));',
+      ],
+    ],
+  },
+  {
+    name: "open-record-after-the-effect",
+    rule: "4",
+    file: RUNNER,
+    changes: [
+      [
+        "const opened = earlier === undefined ? step.open && (await this.#announce(ordinal, step)) : readOpened(earlier);",
+        "const opened = earlier === undefined ? undefined : readOpened(earlier);",
+      ],
+      [
+        "step.close?.();\n      const { text, value }",
+        "step.close?.();\n      if (earlier === undefined && step.open) await this.#announce(ordinal, step);\n      const { text, value }",
+      ],
+    ],
+  },
+  {
+    name: "call-of-another-process-made-again",
+    rule: "4",
+    file: RUN_CALL,
+    changes: [
+      [
+        "const earlier = step.opened !== undefined && step.opened.incarnation !== step.incarnation;",
+        "const earlier = false;",
+      ],
+    ],
+  },
+  {
+    name: "unknown-taken-for-done",
+    rule: "4",
+    file: RUN_CALL,
+    changes: [['if (answer === "unknown")', 'if (String(answer) === "never")']],
+  },
+  {
+    name: "survivors-left-alone",
+    rule: "4",
+    file: RUN_CALL,
+    changes: [["await deps.endSurvivors?.(call.idempotencyKey);", ""]],
+  },
+  {
+    name: "announcements-told-twice",
+    rule: "5",
+    file: RUNNER,
+    changes: [
+      [
+        'phase: "done", value: text, events: step.events(value) });',
+        'phase: "done", value: text, events: earlier === undefined ? step.events(value) : [...(step.open?.events ?? []), ...step.events(value)] });',
+      ],
+    ],
+  },
+  {
+    name: "append-without-the-fence",
+    rule: "6",
+    file: WRITER,
+    changes: [["AND t.epoch = ? AND t.owner = ?)", "AND (t.epoch = ? OR 1) AND (t.owner = ? OR 1))"]],
+  },
+  {
+    name: "early-answer-lost",
+    rule: "6",
+    file: RUNNER,
+    changes: [
+      [
+        "found ??= (await store.signals(this.runId, name))[this.#takenSoFar(name)];",
+        "found ??= (await store.signals(this.runId, name)).filter(({ at }) => at >= performance.timeOrigin)[this.#takenSoFar(name)];",
+      ],
+    ],
+  },
+  {
+    name: "two-answers-accepted",
+    rule: "6",
+    file: WRITER,
+    changes: [
+      ["addSignal.run(runNo, message.name, answers, received);", "addSignal.run(runNo, message.name, null, received);"],
+    ],
+  },
+  {
+    name: "message-taken-again",
+    rule: "6",
+    file: "core/src/journal/step-call.ts",
+    changes: [
+      [
+        "if (this.#takes !== undefined) this.#inbox.taken",
+        "if (this.#takes !== undefined && this.#call !== undefined) this.#inbox.taken",
+      ],
+    ],
+  },
+  {
+    name: "dead-owner-counts-as-live",
+    rule: "7",
+    file: "sqlite/src/owners.ts",
+    changes: [["return isLocked(file, 0) && isLocked(file, SECOND_LOOK_MS);", "return isThere(file);"]],
+  },
+  {
+    name: "blob-after-its-record",
+    rule: "8",
+    file: "sqlite/src/blobs.ts",
+    changes: [
+      ["      put();\n      const confirm", "      setImmediate(put);\n      const confirm"],
+      ["if (!existsSync(join(folder, digest))) put();", ""],
+    ],
+  },
+  {
+    name: "sibling-begins-anew",
+    rule: "1",
+    file: "core/src/journal/tree.ts",
+    changes: [
+      [
+        "return { at: { runId: childId, epoch, incarnation, seq, head }, ...taken };",
+        "return { at: { runId: childId, epoch, incarnation, seq, head }, ...taken, past: NO_PAST };",
+      ],
+    ],
+  },
+  {
+    name: "finished-sibling-taken-up-again",
+    rule: "1",
+    file: "core/src/journal/tree.ts",
+    changes: [
+      ["if (row.end !== undefined) return { ended: { ...row.end, records: row.records, head: row.head } };", ""],
+    ],
+  },
+  {
+    name: "join-before-a-siblings-end",
+    rule: "1",
+    file: "core/src/journal/fork.ts",
+    changes: [
+      [
+        "else works.push(work(child.key, opened));",
+        "else if (fresh) works.push(work(child.key, opened));\n      else void work(child.key, opened);",
+      ],
+    ],
+  },
+];

@@ -1,0 +1,80 @@
+// `npm run torture [-- --seed <n>] [--random <n>] [--case <n>] [--at <place>] [--quick]`: prints counts, and ends with 1 when a run was harmed.
+import { parseArgs } from "node:util";
+import { messageOf } from "@sluice/core";
+import { type Case, killedAt, openCampaign, randomCase, type Sum } from "./campaign.ts";
+import { shortForm } from "./short-form.ts";
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: "string", default: String(Math.floor(Math.random() * 1_000_000_000)) },
+    random: { type: "string", default: "500" },
+    case: { type: "string" },
+    at: { type: "string" },
+    quick: { type: "boolean", default: false },
+  },
+});
+const started = Date.now();
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
+
+await using campaign = await openCampaign(process.env.NODE_COMPILE_CACHE);
+const { references } = campaign;
+let failed = false;
+const told = (what: string, { cases, kills, processes, modelCalls, toolCalls, unknown, failures }: Sum): void => {
+  print(
+    `${what}: ${cases} runs, ${kills} kills, ${processes} processes, ${modelCalls} model calls, ${toolCalls} tool calls, ${unknown} cut off`,
+  );
+  for (const failure of failures) print(`FAILED ${failure}`);
+  failed ||= failures.length > 0;
+};
+const sweep = async (world: "pipeline" | "steps", labels: readonly string[]): Promise<void> => {
+  if (failed) return;
+  const { journals, points } = references[world];
+  const records = journals.reduce((sum, journal) => sum + journal.records.length, 0);
+  const what = `${world}: ${labels.length} of ${points.length} places around ${records} records`;
+  told(what, await campaign.run(killedAt(references[world], labels)));
+};
+
+if (values.at !== undefined) {
+  const world = references.pipeline.points.includes(values.at) ? "pipeline" : "steps";
+  await sweep(world, [values.at]);
+} else if (values.case !== undefined) {
+  told("one random run", await campaign.run([randomCase(references, Number(values.case))]));
+} else if (values.quick) {
+  await takenForDead();
+  if (!failed) told("the shortened form", await campaign.run(shortForm(references)));
+} else {
+  const seed = Number(values.seed);
+  print(`seed ${seed}`);
+  await takenForDead();
+  for (const world of ["steps", "pipeline"] as const) await sweep(world, references[world].points);
+  await randomly(seed, Number(values.random));
+}
+print(`${failed ? "FAILED" : "ok"} after ${((Date.now() - started) / 1000).toFixed(0)} s`);
+process.exitCode = failed ? 1 : 0;
+
+async function takenForDead(): Promise<void> {
+  try {
+    await campaign.zombie();
+    print("a process that was taken for dead: nothing of it was recorded");
+  } catch (thrown) {
+    print(`FAILED a process that was taken for dead: ${messageOf(thrown)}`);
+    failed = true;
+  }
+}
+
+/** So many runs that were really killed twice or three times. */
+async function randomly(seed: number, wanted: number): Promise<void> {
+  if (failed || wanted === 0) return;
+  const times = [0, 0, 0, 0];
+  const enough = (): boolean => (times[2] ?? 0) + (times[3] ?? 0) >= wanted;
+  function* cases(): Generator<Case> {
+    for (let at = 0; !enough(); at += 1) yield randomCase(references, seed + at);
+  }
+  const sum = await campaign.run(cases(), ({ kills }) => {
+    times[kills] = (times[kills] ?? 0) + 1;
+  });
+  told(
+    `random: ${times[2]} runs killed twice, ${times[3]} three times, ${(times[0] ?? 0) + (times[1] ?? 0)} over before that`,
+    sum,
+  );
+}

@@ -1,0 +1,117 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import type { OpenRequest, RunHost } from "@sluice/core";
+import { sqliteStore } from "@sluice/sqlite";
+import { sendMessage } from "@sluice/stages";
+import { WORLDS, type WorldName } from "./worlds.ts";
+
+/** Where one case happens, with the people who answer its run from a process that nobody kills. */
+export interface Place {
+  readonly world: WorldName;
+  readonly folder: string;
+  readonly host: RunHost;
+  /** Requests whose answer was accepted. */
+  readonly accepted: readonly string[];
+  /** What went wrong while people answered. */
+  readonly troubles: readonly string[];
+  runId(): Promise<string | undefined>;
+  file(name: string): string | undefined;
+  /** Files that are half of something. */
+  leftovers(): readonly string[];
+  close(): Promise<void>;
+}
+
+export function openPlace(world: WorldName, folder: string): Place {
+  const workspace = join(folder, "workspace");
+  mkdirSync(workspace, { recursive: true });
+  WORLDS[world].layOut(workspace);
+  const host = sqliteStore(join(folder, "store"));
+  const accepted: string[] = [];
+  const troubles: string[] = [];
+  let told = false;
+
+  const runId = async (): Promise<string | undefined> => (await host.list())[0]?.runId;
+  /** Once for each run: notes, then what its waits are for, the second of them early. */
+  const tell = async (): Promise<void> => {
+    const run = await runId();
+    if (told || run === undefined) return;
+    told = true;
+    for (const [name, payload] of [
+      ["note", "one"],
+      ["note", "two"],
+      ["go", "went"],
+      ["go", "went on"],
+    ] as const)
+      await host.signal(run, { name, payload, by: "ann" });
+  };
+  const answer = async (request: OpenRequest): Promise<void> => {
+    const { requestId, digest, kind, body } = request;
+    if (kind === "askUser" && !told) {
+      told = true;
+      await sendMessage(host, request.runId, "Keep it short.", "ann");
+    }
+    const payload =
+      kind === "askUser"
+        ? { kind: "value", value: "blue", digest }
+        : body.tool === "Bash"
+          ? { kind: "deny", reason: "not in this stage", digest }
+          : { kind: "approve", digest };
+    const send = (by: string) => host.signal(request.runId, { name: `request/${requestId}`, payload, digest, by });
+    if ((await send("ann")) !== "accepted") return;
+    accepted.push(requestId);
+    const second = await send("bob");
+    // The run may have gone on already, or be over.
+    if (second === "accepted") troubles.push(`a second answer to ${requestId} was ${second}`);
+  };
+  let looking = Promise.resolve();
+  const look = async (): Promise<void> => {
+    if (world === "steps") await tell();
+    for (const request of await host.requests()) await answer(request);
+  };
+  const stop = host.onChange(() => {
+    looking = looking.then(look).catch((thrown: unknown) => void troubles.push(String(thrown)));
+  });
+
+  return {
+    world,
+    folder,
+    host,
+    accepted,
+    troubles,
+    runId,
+    file: (name) => {
+      const path = join(workspace, name);
+      return existsSync(path) ? readFileSync(path, "utf8") : undefined;
+    },
+    leftovers: () => {
+      const names = [workspace, join(folder, "store", "blobs")].flatMap((at) =>
+        readdirSync(at, { recursive: true }).map(String),
+      );
+      return names.filter((name) => name.endsWith(".tmp"));
+    },
+    close: async () => {
+      stop();
+      await looking;
+      const run = await runId();
+      for (const pid of run === undefined ? [] : processesOf(run)) process.kill(pid, "SIGKILL");
+      await host.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Processes that were started for a run, as the system knows them. */
+export function processesOf(runId: string): readonly number[] {
+  if (process.platform !== "linux") return [];
+  return readdirSync("/proc").flatMap((name) => {
+    if (!/^\d+$/.test(name)) return [];
+    try {
+      const environment = readFileSync(`/proc/${name}/environ`, "latin1");
+      return `\0${environment}`.includes(`\0SLUICE_RUN=${runId}`) ? [Number(name)] : [];
+    } catch (thrown) {
+      // It ended meanwhile, or is another user's.
+      if (thrown instanceof Error && "code" in thrown) return [];
+      throw thrown;
+    }
+  });
+}

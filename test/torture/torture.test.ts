@@ -1,0 +1,31 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { BUGS } from "./bugs.ts";
+import { openCampaign } from "./campaign.ts";
+import { shortForm } from "./short-form.ts";
+
+const ROOT = join(import.meta.dirname, "..", "..");
+const COMPILED = join(ROOT, "node_modules", ".cache", "compiled");
+
+test("runs killed in the midst of their work, in their waits and around their commits end as if nobody had killed them", {
+  timeout: 240_000,
+}, async () => {
+  await using campaign = await openCampaign(COMPILED);
+  await campaign.zombie();
+  const cases = shortForm(campaign.references);
+  const sum = await campaign.run(cases);
+  expect(sum.failures).toEqual([]);
+  expect(sum.cases).toBe(cases.length);
+  expect(sum.kills).toBeGreaterThanOrEqual(cases.length);
+  // Some were killed in calls of which nobody can tell what became of them.
+  expect(sum.unknown).toBeGreaterThan(3);
+});
+
+test("every deliberate bug still fits the sources it is put into", () => {
+  const misfits = BUGS.flatMap(({ name, file, changes }) => {
+    const source = readFileSync(join(ROOT, "packages", file), "utf8");
+    return changes.filter(([text]) => source.split(text).length !== 2).map(([text]) => `${name}: ${text}`);
+  });
+  expect(misfits).toEqual([]);
+});
