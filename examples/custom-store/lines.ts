@@ -12,12 +12,14 @@ import {
   type RunEnd,
   type RunRow,
   SluiceError,
+  type WholeRun,
 } from "@sluice/core";
 
 type Cancel = NonNullable<RunRow["cancel"]>;
 /** Everything that can happen to a store, one a line. */
 type Change =
   | { readonly do: "create"; readonly run: NewRunRow; readonly owner: string; readonly commit: Part }
+  | { readonly do: "tree"; readonly runs: readonly WholeRun[] }
   | { readonly do: "append"; readonly runId: string; readonly commit: Part }
   | { readonly do: "own"; readonly rootId: string; readonly owner: string | null }
   | { readonly do: "signal"; readonly runId: string; readonly name: string; readonly received: ReceivedSignal }
@@ -65,6 +67,15 @@ export function openLineJournal(file: string): LineJournal {
         add(made, commit);
         break;
       }
+      case "tree":
+        for (const { row, records, end } of change.runs) {
+          const { runId, rootId } = row;
+          if (runId === rootId) trees.set(rootId, { owner: null, epoch: 1, runIds: [] });
+          trees.get(rootId)?.runIds.push(runId);
+          const whole: Run = { row, records: [...records], requests: new Map(), signals: new Map() };
+          runs.set(runId, end === undefined ? whole : { ...whole, end });
+        }
+        break;
       case "append":
         add(known(change.runId), change.commit);
         break;
@@ -163,6 +174,13 @@ export function openLineJournal(file: string): LineJournal {
           if (run.runId !== run.rootId) owned(run.rootId, epoch);
           commit({ do: "create", run, owner: ownerId, commit: part });
           return trees.get(run.rootId)?.epoch ?? 1;
+        },
+        createTree(whole) {
+          guard();
+          const taken = whole.find(({ row }) => runs.has(row.runId));
+          if (taken !== undefined)
+            throw new SluiceError("Host", "run_exists", `a run ${taken.row.runId} exists already`);
+          commit({ do: "tree", runs: whole });
         },
         claim(rootId) {
           guard();

@@ -82,6 +82,7 @@ export { type ExportReport, verifyExport } from "./journal/verify-export.ts";
 export type { AuditFault, AuditReport } from "./journal/verify-tree.ts";
 export type { ResolvedChoice } from "./routing/choice.ts";
 export { decideNext, type NextDecision } from "./routing/next.ts";
+export { type Boundary, boundariesOf, pastOf } from "./run/boundaries.ts";
 export type { CallAround, People, RunDeps } from "./run/deps.ts";
 export type * from "./run/executor.ts";
 export {

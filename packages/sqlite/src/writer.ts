@@ -1,5 +1,14 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { Commit, NewRunRow, SignalMessage, SignalOutcome, SluiceError } from "@sluice/core";
+import type {
+  Commit,
+  JournalRecord,
+  NewRunRow,
+  RunEnd,
+  SignalMessage,
+  SignalOutcome,
+  SluiceError,
+  WholeRun,
+} from "@sluice/core";
 import type { Blobs, Kept } from "./blobs.ts";
 import { integer, text, textOrNone } from "./cells.ts";
 import { storeError } from "./faults.ts";
@@ -9,17 +18,27 @@ import { SEQ_SPACE } from "./schema.ts";
 
 type FirstCommit = Omit<Commit, "epoch" | "runId"> & { readonly epoch?: number };
 
-/** A commit whose long texts are on the disk already. */
-interface Staged<C> {
-  readonly commit: C;
+/** A record whose long texts are on the disk already. */
+interface KeptRecord {
+  readonly record: JournalRecord;
   readonly value: Kept;
   readonly events: Kept;
+}
+interface Staged<C> extends KeptRecord {
+  readonly commit: C;
+  readonly end: Kept | undefined;
+}
+interface StagedRun {
+  readonly run: WholeRun;
+  readonly input: Kept;
+  readonly records: readonly KeptRecord[];
   readonly end: Kept | undefined;
 }
 
 /** Everything that changes the journal, each in one transaction. Rejected calls leave nothing behind. */
 export interface Writer {
   create(run: NewRunRow, commit: FirstCommit): () => number;
+  createTree(runs: readonly WholeRun[]): () => void;
   append(commit: Commit): () => void;
   claim(rootId: string): number;
   release(rootId: string): void;
@@ -40,7 +59,7 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
     "INSERT INTO runs (no, run_id, root_no, parent_id, created_at, input_blob, input) VALUES (?, ?, ?, ?, ?, ?, ?)",
   );
   const addTree = db.prepare("INSERT INTO trees (root_no, epoch, owner, label) VALUES (?, 1, ?, ?)");
-  const addChain = db.prepare("INSERT INTO chains (run_no, records, head) VALUES (?, 1, ?)");
+  const addChain = db.prepare("INSERT INTO chains (run_no, records, head) VALUES (?, ?, ?)");
   const numberOf = db.prepare("SELECT no FROM runs WHERE run_id = ?");
   // The fence: a commit moves the chain on only while its owner holds the tree at its epoch and nobody else wrote before.
   // RETURNING would tell the number as well, at a tenth of the whole commit's cost.
@@ -81,25 +100,28 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
     }
   };
 
-  const stage = <C extends FirstCommit | Commit>(commit: C): Staged<C> => {
-    const { record, end } = commit;
+  const keepRecord = (record: JournalRecord): KeptRecord => {
     if (record.seq >= SEQ_SPACE) {
       throw storeError("run_too_long", `a run holds at most ${SEQ_SPACE} records; go on in a new run`, {
         records: record.seq,
       });
     }
-    return {
-      commit,
-      value: blobs.keep(record.value),
-      events: blobs.keep(record.events),
-      end: end === undefined ? undefined : blobs.keep(JSON.stringify(end.value)),
-    };
+    return { record, value: blobs.keep(record.value), events: blobs.keep(record.events) };
+  };
+  const keepEnd = (end: RunEnd | undefined): Kept | undefined =>
+    end === undefined ? undefined : blobs.keep(JSON.stringify(end.value));
+  const stage = <C extends FirstCommit | Commit>(commit: C): Staged<C> => {
+    const { record, end } = commit;
+    return { commit, ...keepRecord(record), end: keepEnd(end) };
+  };
+  const stageRun = (run: WholeRun): StagedRun => {
+    const { row, records, end } = run;
+    const input = blobs.keep(JSON.stringify(row.input));
+    return { run, input, records: records.map(keepRecord), end: keepEnd(end) };
   };
 
-  /** What a record brings along, once the chain counts it. */
-  const add = (runNo: number, { commit, value, events, end }: Staged<FirstCommit | Commit>): void => {
-    const { record } = commit;
-    for (const kept of [value, events, end]) kept?.confirm?.();
+  const addKept = (runNo: number, { record, value, events }: KeptRecord): void => {
+    for (const kept of [value, events]) kept.confirm?.();
     addRecord.run(
       runNo * SEQ_SPACE + record.seq,
       record.ordinal,
@@ -112,6 +134,12 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
       value.text,
       events.text,
     );
+  };
+  /** What a record brings along, once the chain counts it. */
+  const add = (runNo: number, staged: Staged<FirstCommit | Commit>): void => {
+    const { commit, end } = staged;
+    end?.confirm?.();
+    addKept(runNo, staged);
     for (const { requestId, kind, digest, openedAt, body } of commit.opened) {
       openRequest.run(runNo, requestId, kind, digest, openedAt, JSON.stringify(body));
     }
@@ -160,11 +188,33 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
           input.confirm?.();
           addRun.run(no, run.runId, rootNo, run.parentId ?? null, run.createdAt, input.blob, input.text);
           if (isRoot) addTree.run(no, owners.id, owners.label);
-          addChain.run(no, commit.record.hash);
+          addChain.run(no, 1, commit.record.hash);
           add(no, staged);
           return epoch;
         });
       };
+    },
+
+    createTree(runs) {
+      const staged = runs.map((run) => stageRun(run));
+      return () =>
+        transact(() => {
+          const numbers = new Map<string, number>();
+          for (const { run, input, records, end } of staged) {
+            const { row, head } = run;
+            const { runId, rootId, parentId = null } = row;
+            if (find.get(runId) !== undefined)
+              throw storeError("run_exists", `a run ${runId} exists already`, { runId });
+            const no = integer(nextNo.get() ?? {}, "no");
+            numbers.set(runId, no);
+            for (const kept of [input, end]) kept?.confirm?.();
+            addRun.run(no, runId, numbers.get(rootId) ?? no, parentId, row.createdAt, input.blob, input.text);
+            if (runId === rootId) addTree.run(no, null, null);
+            addChain.run(no, records.length, head);
+            for (const one of records) addKept(no, one);
+            if (run.end !== undefined && end !== undefined) endRun.run(run.end.status, end.blob, end.text, no);
+          }
+        });
     },
 
     append(commit) {

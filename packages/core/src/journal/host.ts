@@ -2,6 +2,7 @@ import { type Clock, systemClock } from "../base/clock.ts";
 import { messageOf, SluiceError } from "../base/errors.ts";
 import { deepFreeze, type Json, type JsonObject } from "../base/json.ts";
 import { createChanges, OneAtATime, type Report } from "./changes.ts";
+import { copyRun } from "./copy.ts";
 import { followEvents } from "./follow.ts";
 import { LIFE, NO_ORDINAL } from "./life.ts";
 import { NO_PAST, type TakenUp, takeUp } from "./past.ts";
@@ -132,6 +133,14 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     ...(store.folder === undefined ? {} : { folder: store.folder }),
 
     start: (run) => beforeClose(() => take(run.runId, runExists, () => create(run))),
+    copy: (copy) =>
+      beforeClose(async () => {
+        refuseId(copy.runId);
+        const row = await store.run(copy.of);
+        if (row === undefined) throw unknownRun(copy.of);
+        refuseChild(row, "copy");
+        await take(copy.runId, runExists, () => copyRun({ store, clock, incarnation }, copy));
+      }),
     resume: (runId, program, { said = {} } = {}) =>
       beforeClose(async () => {
         refuseEnded(runId, await store.run(runId));

@@ -5,6 +5,8 @@ export const LIFE = {
   start: "start",
   resume: "resume",
   suspend: "suspend",
+  /** Ends the past that was copied from another run: what follows is the run's own. */
+  forked: "forked",
   /** Who asked for the run's end, when and why; just before that end. */
   cancel: "cancel",
   /** The program's own end. */

@@ -131,6 +131,21 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
           changed();
           return treeOf(rootId).epoch;
         },
+        createTree(whole) {
+          guard();
+          const taken = whole.find(({ row }) => runs.has(row.runId));
+          if (taken !== undefined)
+            throw new SluiceError("Host", "run_exists", `a run ${taken.row.runId} exists already`);
+          for (const { row, records, end } of whole) {
+            const { runId, rootId } = row;
+            if (runId === rootId) trees.set(rootId, { owner: undefined, epoch: 1, runIds: [runId] });
+            else treeOf(rootId).runIds.push(runId);
+            const run: MemoryRun = { seed: row, records: records.map((record) => Object.freeze({ ...record })) };
+            if (end !== undefined) run.end = deepFreeze(end);
+            runs.set(runId, run);
+          }
+          changed();
+        },
         claim(rootId) {
           guard();
           const tree = treeOf(rootId);

@@ -1,7 +1,7 @@
 import { SluiceError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import { forkKeys } from "./children.ts";
-import { isEnd } from "./life.ts";
+import { isEnd, LIFE } from "./life.ts";
 import type { JournalRecord, StepCall } from "./seam.ts";
 import type { JournalStore, RunRow } from "./store.ts";
 import { checkChain } from "./verify.ts";
@@ -11,6 +11,8 @@ export interface RecordedStep {
   readonly stepId: string;
   readonly open?: JournalRecord;
   readonly done?: JournalRecord;
+  /** Present for what was another run's: signals that it took were never sent to this one. */
+  readonly copied?: true;
 }
 
 /** The steps that earlier processes recorded. Emptied as they are replayed, so that a long run does not stay in memory twice. */
@@ -28,10 +30,12 @@ export const NO_PAST: Past = { left: false, take: () => undefined, finish: () =>
 
 function createPast(runId: string, records: readonly JournalRecord[]): Past {
   const steps = new Map<number, RecordedStep>();
-  for (const record of records) {
+  const own = records.findLastIndex(({ phase, stepId }) => phase === "life" && stepId === LIFE.forked);
+  for (const [index, record] of records.entries()) {
     if (record.phase === "life") continue;
     const { ordinal, stepId, phase } = record;
-    steps.set(ordinal, { stepId, ...steps.get(ordinal), [phase]: record });
+    const step: RecordedStep = { stepId, ...steps.get(ordinal), [phase]: record };
+    steps.set(ordinal, index < own ? { ...step, copied: true } : step);
   }
 
   const mismatch = (ordinal: number, recorded: string | undefined, asked: string | undefined): SluiceError => {

@@ -225,6 +225,21 @@ export interface PrunedRun {
   readonly records: number;
 }
 
+/** A new run that begins like another: the records before one of its own, and the children that they started. */
+export interface RunCopy {
+  readonly runId: string;
+  /** The run it begins like, in whatever state that is; it is only read. */
+  readonly of: string;
+  /** The seq of the first record of it that does not come along: no step but a fork may be open there. */
+  readonly before: number;
+  /** Keys of the children that begin anew, of a fork that is open there. Those that did not complete do so anyway. */
+  readonly again?: readonly string[];
+  /** Events of the new run's first record, which stands at the time of the other's. */
+  readonly started: readonly EventDraft[];
+  /** Events of the record that ends what was copied. */
+  readonly forked: readonly EventDraft[];
+}
+
 export interface ResumeRunOptions {
   /** What `run.resumed` says beside the incarnation. */
   readonly said?: JsonObject;
@@ -235,6 +250,12 @@ export interface RunHost {
   /** The folder on this disk that holds the journals, if any: tools neither read nor write it. */
   readonly folder?: string;
   start(run: NewRun): Promise<RunTask>;
+  /**
+   * Makes a new run of the beginning of another, that nobody owns yet: `resume` takes it up. All of it or nothing. What was
+   * sent to the other run does not come along, beyond what its records say. Refused with `run_unknown`, `run_is_child`,
+   * `run_exists`, `journal_damaged`, or `copy_place` where something is open.
+   */
+  copy(copy: RunCopy): Promise<void>;
   /** Takes up a run that has no live owner. Refused with `run_owned`, `run_finished` or `run_unknown`. */
   resume(runId: string, program: RunProgram, options?: ResumeRunOptions): Promise<RunTask>;
   signal(runId: string, message: SignalMessage): Promise<SignalOutcome>;

@@ -48,6 +48,8 @@ export class ProgramRunner implements StepRunner, Inbox {
   #taken: Map<string, number> | undefined;
   #forks: Set<string> | undefined;
   #nextOrdinal = 0;
+  /** Whether a step of another run is handed back: what it took never stood in this one's inbox. */
+  #copied = false;
   #open: AnyStep | undefined;
   /** What the program waits for while a step is open. */
   #settling: Promise<unknown> | undefined;
@@ -156,7 +158,7 @@ export class ProgramRunner implements StepRunner, Inbox {
   }
 
   taken(name: string, count: number): void {
-    if (count === 0) return;
+    if (count === 0 || this.#copied) return;
     this.#taken ??= new Map();
     this.#taken.set(name, this.#takenSoFar(name) + count);
   }
@@ -221,7 +223,9 @@ export class ProgramRunner implements StepRunner, Inbox {
       const { ordinal, known } = this.#enter(step);
       step.check?.(known?.open);
       if (known?.done !== undefined) {
+        this.#copied = known.copied === true;
         const replayed = step.hand(JSON.parse(known.done.value));
+        this.#copied = false;
         // A replayed step is open for a moment too: what overlaps on the first run must not pass on the second.
         return await Promise.resolve(replayed);
       }

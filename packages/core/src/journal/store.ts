@@ -38,6 +38,14 @@ export interface Commit {
   readonly end?: RunEnd;
 }
 
+/** A run that is added with all its records. */
+export interface WholeRun {
+  readonly row: NewRunRow;
+  readonly records: readonly JournalRecord[];
+  readonly head: string;
+  readonly end?: RunEnd;
+}
+
 /**
  * Where journals are kept; one instance is one owner (a process, or a host in it).
  * Methods may be synchronous or not. They throw SluiceError of class Host: nothing of a failed call is kept.
@@ -52,6 +60,8 @@ export interface JournalStore {
     run: NewRunRow,
     commit: Omit<Commit, "epoch" | "runId"> & { readonly epoch?: number },
   ): Promise<number> | number;
+  /** Adds a root that nobody owns and everything below it, parents first, in one go: all of it or nothing. `run_exists`. */
+  createTree(runs: readonly WholeRun[]): Promise<void> | void;
   /** Makes this instance the owner of a root. `run_owned` while another owner lives, `run_unknown`. Returns the new epoch. */
   claim(rootId: string): Promise<number> | number;
   /** Gives a root up, so that another owner can claim it at once. Not an error when it is not ours any more. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { auditFacts } from "./facts/audit.ts";
 import { cancelFacts } from "./facts/cancel.ts";
 import { closeFacts } from "./facts/close.ts";
+import { copyFacts } from "./facts/copies.ts";
 import { damageFacts } from "./facts/damage.ts";
 import { endFacts } from "./facts/ends.ts";
 import { eventFacts } from "./facts/events.ts";
@@ -50,6 +51,7 @@ const groups: readonly Facts[] = [
   forkFaultFacts,
   waitFacts,
   viewFacts,
+  copyFacts,
   pruneFacts,
   auditFacts,
   damageFacts,

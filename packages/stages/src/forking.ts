@@ -1,0 +1,76 @@
+import {
+  type Boundary,
+  boundariesOf,
+  didYouMean,
+  field,
+  type Json,
+  pastOf,
+  type RunJournal,
+  readEvents,
+  SluiceError,
+} from "@sluice/core";
+import type { ChangeOptions } from "./pipeline-changes.ts";
+
+/** Where a forked run leaves the one it comes from, and what is said where the pipeline is another by now. */
+export interface ForkRunOptions extends ChangeOptions {
+  /** The execution before which it begins, such as `review#1`: everything recorded before that is its past. */
+  readonly from: string;
+}
+
+/** Shown where an execution is not known; a long run has more. */
+const MOST_NAMES = 40;
+
+/** The boundary before an execution. Throws Validation `execution_unknown` with those there are. */
+export function boundaryBefore(journals: readonly RunJournal[], from: string): Boundary {
+  const all = boundariesOf(journals);
+  const found = all.find(({ executionId }) => executionId === from);
+  if (found !== undefined) return found;
+  const ids = all.map(({ executionId }) => executionId);
+  const runId = journals[0]?.runId ?? "";
+  const close = didYouMean(from, ids);
+  const more = ids.length > MOST_NAMES ? `, and ${ids.length - MOST_NAMES} more` : "";
+  const there =
+    ids.length === 0 ? "it has not entered a state yet" : `it has ${ids.slice(0, MOST_NAMES).join(", ")}${more}`;
+  const hint = close === undefined ? "" : ` Did you mean ${close}?`;
+  throw new SluiceError("Validation", "execution_unknown", `run ${runId} has no execution ${from}; ${there}.${hint}`, {
+    detail: { executions: ids },
+  });
+}
+
+/** What a run did to files behind a boundary, which no fork takes back. */
+export interface ChangedSince {
+  /** Paths in the workspace that Edit, Write and watched commands changed, in order of their names. */
+  readonly files: readonly string[];
+  /** Calls that may have changed anything: commands that were not watched, and tools that are not Sluice's. */
+  readonly unwatched: number;
+}
+
+/** Looks through everything that was recorded of a run and does not belong to the past of a fork. */
+export function changedSince(journals: readonly RunJournal[], boundary: Boundary): ChangedSince {
+  const past = new Map(pastOf(journals, boundary).map(({ runId, records }) => [runId, records.length]));
+  const files = new Set<string>();
+  let unwatched = 0;
+  for (const { runId, records } of journals) {
+    const writing = new Set<string>();
+    for (const record of records.slice(past.get(runId) ?? 0))
+      for (const { type, data, executionId, attempt } of readEvents(runId, record)) {
+        const call = JSON.stringify([executionId ?? "", attempt ?? 0, data.callId ?? ""]);
+        // A call that may write has its start in a record of its own, before it begins.
+        if (type === "call.started" && record.phase === "open") writing.add(call);
+        if (type !== "call.finished" || !writing.has(call)) continue;
+        const changed = filesIn(data.facts);
+        for (const file of changed ?? []) files.add(file);
+        if (changed === undefined) unwatched += 1;
+      }
+  }
+  return { files: [...files].sort(), unwatched };
+}
+
+/** Undefined where nothing says which. */
+function filesIn(facts: Json | undefined): readonly string[] | undefined {
+  const path = field(facts, "path");
+  if (typeof path === "string" && field(facts, "after") !== undefined) return [path];
+  const changed = field(facts, "changed");
+  if (!Array.isArray(changed) || field(facts, "compared") !== true) return undefined;
+  return changed.flatMap((file: Json) => (typeof file === "string" ? [file] : []));
+}
