@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
-import { type Clock, systemClock } from "@sluice/core";
+import { systemClock } from "@sluice/core";
 import { expect, onTestFinished, test } from "vitest";
 import { App } from "../../packages/tui/src/app/app.ts";
 import { createEngine, type Engine } from "../../packages/tui/src/app/engine.ts";
@@ -10,6 +10,7 @@ import { createPalette } from "../../packages/tui/src/text/paint.ts";
 import type { RunFlags } from "../../packages/tui/src/work/run-flags.ts";
 import { desk } from "../support/command.ts";
 import { ctrl, key } from "../support/desk.ts";
+import { skewedClock } from "../support/skewed-clock.ts";
 
 const WRITES = { calls: [{ tool: "Write", input: { file_path: "new.txt", content: "new\n" } }] };
 
@@ -38,7 +39,7 @@ test("a card that came up while an editor had the terminal is new to whoever com
     app.quit();
     await app.quitted;
   });
-  const surface = createSurface(app, { palette: createPalette({ colour: false }), setCursor: () => undefined });
+  const surface = createSurface(app, { palette: createPalette({ colour: false }), env: {}, setCursor: () => undefined });
   surface.key(ctrl("g"));
   app.submit("/run codeReview anything");
   await until(app, () => app.state().desk.open !== undefined);
@@ -71,7 +72,7 @@ test("what cannot be done with a key is said, and ends nothing", () => {
     app.quit();
     await app.quitted;
   });
-  const surface = createSurface(app, { palette: createPalette({ colour: false }), setCursor: () => undefined });
+  const surface = createSurface(app, { palette: createPalette({ colour: false }), env: {}, setCursor: () => undefined });
   const rows = {
     count: () => 1,
     slice: () => [[]],
@@ -124,18 +125,6 @@ test("nothing is begun once the app is being left", async () => {
   await engine.close();
   await expect(begun).rejects.toMatchObject({ code: "session_closed" });
 });
-
-/** Real timers; the time it tells can be put on. */
-function skewedClock(): Clock & { skip(ms: number): void } {
-  let skew = 0;
-  return {
-    now: () => systemClock.now() + skew,
-    after: (ms, fn) => systemClock.after(ms, fn),
-    skip: (ms) => {
-      skew += ms;
-    },
-  };
-}
 
 /** Waits for a frame after which something holds. */
 function until(app: App, holds: () => boolean): Promise<void> {

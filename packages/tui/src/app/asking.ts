@@ -27,6 +27,17 @@ export function cancelQuestion(runId: string, cancel: () => void): Asked {
   };
 }
 
+export function replaceQuestion(file: string, replace: () => void): Asked {
+  return {
+    title: "This file is there already. Replace it?",
+    lines: [[{ text: clean(file) }]],
+    choices: ["No, it stays", "Yes, replace it"],
+    answer: (choice) => {
+      if (choice === 1) replace();
+    },
+  };
+}
+
 export function startQuestion(pipeline: string, answer: (start: boolean) => void): Asked {
   return {
     title: `No run is at work. Start ${nameOf(pipeline)} with this task?`,

@@ -1,15 +1,15 @@
 import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
-import { exportLines, messageOf, SluiceError, verifyJournal } from "@sluice/core";
+import { exportLines, messageOf, SluiceError } from "@sluice/core";
 import { readSettings, refuseInsideRun } from "../project/environment.ts";
 import { type Place, realPath } from "../project/place.ts";
 import { count, oneLine } from "../words.ts";
 import type { CommandContext } from "../work/context.ts";
+import { chainOf, damagedText, exportName, writeExport, writtenText } from "../work/export-file.ts";
 import { requireRun, withStore } from "../work/lookup.ts";
 import { EXIT } from "./exit-code.ts";
 import type { CommonFlags } from "./flags.ts";
-import { write } from "./output.ts";
-import { writeWhole } from "./output-file.ts";
+import { isThere, write } from "./output.ts";
 import { projectsHere } from "./projects-here.ts";
 
 export interface ExportRequest {
@@ -35,31 +35,25 @@ async function exportOne(
   flags: ExportRequest["flags"],
   { terminal, here }: CommandContext,
 ): Promise<number> {
-  const { output = `${runId}.jsonl`, force = false, outputFormat } = flags;
+  const { output = exportName(runId), force = false, outputFormat } = flags;
   const toStdout = output === "-";
   if (toStdout && outputFormat !== "text") throw usage("-o - writes the export to stdout, where no other has a place");
-  const journals = await withStore(place, async (host) => {
+  const verified = await withStore(place, async (host) => {
     await requireRun(host, place, runId);
-    return await host.journal(runId);
-  });
-  const { faults, head, records } = verifyJournal(journals);
-  if (toStdout) for (const line of exportLines(journals)) terminal.out(line);
-  else {
+    if (toStdout) {
+      const journals = await host.journal(runId);
+      for (const line of exportLines(journals)) terminal.out(line);
+      return chainOf(journals).verified;
+    }
     const file = resolve(here, output);
-    const bytes = writeWhole(file, exportLines(journals), force);
-    write(outputFormat, terminal, {
-      json: { runId, file, bytes, records, journals: journals.length, head, verified: faults.length === 0 },
-      text: () => [
-        `${count(records, "record")} of run ${oneLine(runId)} are in ${oneLine(file, 1_000)}, without their values`,
-        `head ${head}`,
-      ],
-    });
-  }
-  if (faults.length === 0) return EXIT.completed;
+    const written = await writeExport(host, runId, { file, force });
+    if (written === undefined) throw isThere(file);
+    write(outputFormat, terminal, { json: { ...written }, text: () => [...writtenText(written)] });
+    return written.verified;
+  });
+  if (verified) return EXIT.completed;
   // What is left of a damaged record may be all there is to show.
-  terminal.err(
-    `sluice: the record of run ${oneLine(runId)} is not as it was written; sluice audit --verify says where\n`,
-  );
+  terminal.err(`sluice: ${damagedText(runId)}\n`);
   return EXIT.failed;
 }
 

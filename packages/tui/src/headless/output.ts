@@ -1,4 +1,4 @@
-import { type JsonObject, visibleJson } from "@sluice/core";
+import { type JsonObject, SluiceError, visibleJson } from "@sluice/core";
 import type { Terminal } from "../terminal.ts";
 import type { OutputFormat } from "./format.ts";
 
@@ -10,6 +10,11 @@ export interface Answered {
   readonly json: JsonObject;
   /** What `stream-json` prints a line each, before the result; the result then goes without them. */
   readonly items?: { readonly key: string; readonly each: readonly JsonObject[] };
+}
+
+/** What a command says that writes a file where one is already. */
+export function isThere(path: string): SluiceError {
+  return new SluiceError("Validation", "usage", `${path} is there already; --force replaces it`);
 }
 
 export function write(format: OutputFormat, terminal: Terminal, { text, json, items }: Answered): void {

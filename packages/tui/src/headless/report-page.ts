@@ -17,10 +17,10 @@ import { createRunReducer } from "../runs/reduce.ts";
 import { count, oneLine } from "../words.ts";
 import type { CommandContext } from "../work/context.ts";
 import { requireRun, withStore } from "../work/lookup.ts";
+import { writeWhole } from "../work/output-file.ts";
 import { EXIT } from "./exit-code.ts";
 import type { CommonFlags } from "./flags.ts";
-import { write } from "./output.ts";
-import { writeWhole } from "./output-file.ts";
+import { isThere, write } from "./output.ts";
 import { projectsHere } from "./projects-here.ts";
 
 export interface ReportRequest {
@@ -51,6 +51,7 @@ export async function report({ runId, flags, version }: ReportRequest, context: 
   if (toStdout) terminal.out(page);
   else {
     const bytes = writeWhole(path, [page], force);
+    if (bytes === undefined) throw isThere(path);
     write(outputFormat, terminal, {
       json: { runId, file: path, bytes, head, verified: faults.length === 0 },
       text: () => [`The report of run ${oneLine(runId)} is in ${oneLine(path, 1_000)} (${sizeOf(bytes)})`],

@@ -3,9 +3,9 @@ import { messageOf, SluiceError } from "@sluice/core";
 
 /**
  * Writes a whole file that only its owner reads, or none: what is there stays unless `force` is given, and until the new one is
- * complete. Returns its bytes. Throws Validation `usage`.
+ * complete. Returns its bytes; undefined when something is there and stays. Throws Validation `usage`.
  */
-export function writeWhole(path: string, parts: Iterable<string>, force: boolean): number {
+export function writeWhole(path: string, parts: Iterable<string>, force: boolean): number | undefined {
   const draft = `${path}.${process.pid}.tmp`;
   let bytes = 0;
   try {
@@ -16,16 +16,26 @@ export function writeWhole(path: string, parts: Iterable<string>, force: boolean
     } finally {
       closeSync(file);
     }
-    if (force) renameSync(draft, path);
-    // Unlike a rename, a link takes no file's place.
-    else linkSync(draft, path);
-    return bytes;
+    return putInPlace(draft, path, force) ? bytes : undefined;
   } catch (cause) {
-    const isThere = cause instanceof Error && "code" in cause && cause.code === "EEXIST";
-    const why = isThere ? "is there already; --force replaces it" : `cannot be written: ${messageOf(cause)}`;
-    throw new SluiceError("Validation", "usage", `${path} ${why}`, { cause });
+    throw new SluiceError("Validation", "usage", `${path} cannot be written: ${messageOf(cause)}`, { cause });
   } finally {
     rmSync(draft, { force: true });
+  }
+}
+
+function putInPlace(draft: string, path: string, force: boolean): boolean {
+  if (force) {
+    renameSync(draft, path);
+    return true;
+  }
+  try {
+    // Unlike a rename, a link takes no file's place.
+    linkSync(draft, path);
+    return true;
+  } catch (cause) {
+    if (cause instanceof Error && "code" in cause && cause.code === "EEXIST") return false;
+    throw cause;
   }
 }
 

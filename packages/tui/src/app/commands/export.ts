@@ -1,39 +1,31 @@
-import { open } from "node:fs/promises";
 import { resolve } from "node:path";
-import { SluiceError, visibleJson } from "@sluice/core";
-import type { Command } from "./command.ts";
+import { damagedText, exportName, writeExport, writtenText } from "../../work/export-file.ts";
+import { replaceQuestion } from "../asking.ts";
+import type { KnownRun } from "../engine.ts";
+import type { Command, Steering } from "./command.ts";
 
 export const exportRun: Command = {
   name: "export",
-  description: "write a run's events to a file, as --output-format stream-json prints them",
+  description: "write a run's record to a file that verifies by itself, as sluice export does",
   usage: "[run] [file]",
   takes: [{ kind: "run", optional: true }],
   run: async (words, app) => {
-    const [first = "", second] = words.split(/\s+/, 2);
-    const isFile = second === undefined && /[./\\]/.test(first);
-    const { runId, host } = await app.named(isFile ? "" : first);
-    const path = resolve(app.here, isFile ? first : (second ?? `${runId}.jsonl`));
-    let lines = 0;
-    const file = await openNew(path);
-    try {
-      for await (const event of host.events(runId, { children: true })) {
-        await file.write(`${visibleJson({ ...event })}\n`);
-        lines += 1;
-      }
-    } finally {
-      await file.close();
-    }
-    app.say(`${lines} events of run ${runId} are in ${path}`, "good");
+    const [, first = "", second = ""] = /^(\S*)\s*(.*)$/s.exec(words.trim()) ?? [];
+    // One word alone may be either.
+    const isFile = second === "" && /[./\\]/.test(first);
+    const run = await app.named(isFile ? "" : first);
+    const file = resolve(app.here, (isFile ? first : second) || exportName(run.runId));
+    if (await write(app, run, file, false)) return;
+    const replace = async (): Promise<void> => void (await write(app, run, file, true));
+    app.ask(replaceQuestion(file, () => void app.perform(replace)));
   },
 };
 
-/** Nothing is overwritten, and only its owner reads it. */
-async function openNew(path: string): Promise<Awaited<ReturnType<typeof open>>> {
-  try {
-    return await open(path, "wx", 0o600);
-  } catch (cause) {
-    const why =
-      cause instanceof Error && "code" in cause && cause.code === "EEXIST" ? "is there already" : String(cause);
-    throw new SluiceError("Validation", "usage", `${path} ${why}; name another file: /export <run> <file>`, { cause });
-  }
+/** Whether it was written: a file that is there stays, unless `force` is given. */
+async function write(app: Steering, { runId, host }: KnownRun, file: string, force: boolean): Promise<boolean> {
+  const written = await writeExport(host, runId, { file, force });
+  if (written === undefined) return false;
+  app.say(writtenText(written).join("\n"), "good");
+  if (!written.verified) app.say(damagedText(runId), "bad");
+  return true;
 }

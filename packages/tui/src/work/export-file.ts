@@ -1,0 +1,55 @@
+import { exportLines, type RunHost, type RunJournal, verifyJournal } from "@sluice/core";
+import { count, oneLine } from "../words.ts";
+import { writeWhole } from "./output-file.ts";
+
+/** An export as it was written. */
+export interface WrittenExport {
+  readonly runId: string;
+  readonly file: string;
+  readonly bytes: number;
+  readonly records: number;
+  /** Of the run and its siblings. */
+  readonly journals: number;
+  /** The end of the chain, by which the file is known again. */
+  readonly head: string;
+  /** Whether the record is as it was written. */
+  readonly verified: boolean;
+}
+
+/**
+ * Writes the record of a run and its siblings to a file that verifies by itself; all of it or nothing. Undefined when a file is
+ * there and stays, since `force` was not given. Throws Validation `usage` where it cannot be written.
+ */
+export async function writeExport(
+  host: Pick<RunHost, "journal">,
+  runId: string,
+  { file, force }: { readonly file: string; readonly force: boolean },
+): Promise<WrittenExport | undefined> {
+  const journals = await host.journal(runId);
+  const bytes = writeWhole(file, exportLines(journals), force);
+  if (bytes === undefined) return undefined;
+  const { records, head, verified } = chainOf(journals);
+  return { runId, file, bytes, records, journals: journals.length, head, verified };
+}
+
+export function chainOf(journals: readonly RunJournal[]): Pick<WrittenExport, "records" | "head" | "verified"> {
+  const { faults, head, records } = verifyJournal(journals);
+  return { records, head, verified: faults.length === 0 };
+}
+
+/** The file an export goes to when nobody names one. */
+export function exportName(runId: string): string {
+  return `${runId}.jsonl`;
+}
+
+export function writtenText({ runId, file, records, head }: WrittenExport): readonly string[] {
+  return [
+    `${count(records, "record")} of run ${oneLine(runId)} are in ${oneLine(file, 1_000)}, without their values`,
+    `head ${head}`,
+  ];
+}
+
+/** What is said of a record that is not as it was written. */
+export function damagedText(runId: string): string {
+  return `the record of run ${oneLine(runId)} is not as it was written; sluice audit --verify says where`;
+}
