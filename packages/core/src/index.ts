@@ -66,7 +66,7 @@ export {
 } from "./interaction/queue.ts";
 export { GENESIS, hashRecord, readEvents } from "./journal/chain.ts";
 export { EVENT_TYPES, type EventDraft, type EventType, type SluiceEvent } from "./journal/events.ts";
-export { type ExportedJournal, type ExportedRecord, exportLines } from "./journal/export.ts";
+export { type ExportedJournal, type ExportedRecord, type ExportOptions, exportLines } from "./journal/export.ts";
 export { createHost, type HostOptions } from "./journal/host.ts";
 export { createJournalMemory, type JournalMemory, type JournalMemoryOptions } from "./journal/memory-store.ts";
 export { type RunExport, readExport } from "./journal/read-export.ts";

@@ -8,8 +8,6 @@ import {
   type JsonObject,
   type Pipeline,
   type PipelineSpec,
-  partChanges,
-  pipelineParts,
   problemsError,
   type RecordDifference,
   type ReplayDeps,
@@ -31,6 +29,7 @@ import { agentExecutor } from "./agent/executor.ts";
 import type { ResolvedModel } from "./models/model.ts";
 import { modelFacts } from "./models/prices.ts";
 import type { SessionOptions } from "./options.ts";
+import { pipelineChanges, recordedPipeline } from "./pipeline-changes.ts";
 import { differenceLines } from "./replay-difference.ts";
 import { meaningOf, placeOf, type RecordPlace } from "./replay-place.ts";
 import { type PipelineSource, refuseOtherRun } from "./run-start.ts";
@@ -95,14 +94,9 @@ export async function replayRun<I, O>(
     records,
     decided,
     taken,
-    changes: changesIn(data, spec),
+    changes: pipelineChanges(recordedPipeline(recorded), spec, options.source).what,
     ...(difference === undefined ? {} : { divergence: divergenceOf(difference, recorded) }),
   };
-}
-
-function changesIn(data: JsonObject, spec: PipelineSpec): readonly string[] {
-  if (data.fingerprint === spec.fingerprint) return [];
-  return partChanges(data.parts, pipelineParts(spec)) ?? ["states, routes, envelopes, schemas or prompts"];
 }
 
 function refuseDamaged(recorded: readonly RunJournal[]): void {

@@ -1,4 +1,6 @@
 // `@sluice/stages/testing`: pipelines under test, with any test runner.
+export { type ReplayRunOptions, type RunDivergence, type RunReplay, replayRun } from "./replay-run.ts";
+export { readRun, writeRun } from "./testing/recorded-run.ts";
 export {
   type RecordedRun,
   type RecordedRunOptions,

@@ -18,11 +18,20 @@ export interface ExportedJournal {
   readonly claimed: { readonly records: number; readonly head: string };
 }
 
+export interface ExportOptions {
+  /** Writes the values too: what models said and tools returned. Such a file can be replayed, and is as private as the store. */
+  readonly values?: boolean;
+}
+
 /**
  * The lines of an export, each with its line break: a header, then each journal (the root's first) and its records, then the
- * digest of all lines before. Values stay at home: the file can be verified and read as an audit, and holds what events hold.
+ * digest of all lines before. Values stay at home unless they are asked for: the file can be verified and read as an audit, and
+ * holds what events hold.
  */
-export function* exportLines(journals: readonly RunJournal[]): Generator<string, void, undefined> {
+export function* exportLines(
+  journals: readonly RunJournal[],
+  { values = false }: ExportOptions = {},
+): Generator<string, void, undefined> {
   const digest = createHash("sha256");
   let lines = 0;
   const counted = (line: string): string => {
@@ -30,11 +39,13 @@ export function* exportLines(journals: readonly RunJournal[]): Generator<string,
     digest.update(line);
     return line;
   };
-  yield counted(headerLine(journals));
+  yield counted(headerLine(journals, values));
   for (const journal of journals) {
     yield counted(journalLine(journal));
     for (const { value, ...record } of journal.records) {
-      yield counted(recordLine({ ...record, valueDigest: digestOf(value) }));
+      yield counted(
+        values ? valuedLine({ ...record, value }) : recordLine({ ...record, valueDigest: digestOf(value) }),
+      );
     }
   }
   yield endLine(lines, digest.digest("hex"));
@@ -45,12 +56,13 @@ interface Counted {
   readonly claimed: ExportedJournal["claimed"];
 }
 
-export function headerLine(journals: readonly Counted[]): string {
+export function headerLine(journals: readonly Counted[], values: boolean): string {
   const [top] = journals;
   const records = journals.reduce((sum, { claimed }) => sum + claimed.records, 0);
   return line({
     sluice: "run",
     version: EXPORT_VERSION,
+    ...(values ? { values } : {}),
     runId: top?.runId ?? "",
     journals: journals.length,
     records,
@@ -67,6 +79,12 @@ export function journalLine({ runId, parentId, claimed }: Omit<ExportedJournal, 
 export function recordLine(record: ExportedRecord): string {
   const { seq, ordinal, stepId, phase, incarnation, valueDigest, events, hash } = record;
   return line({ seq, ordinal, stepId, phase, incarnation, valueDigest, events, hash });
+}
+
+/** The same of a record with its value. */
+export function valuedLine(record: JournalRecord): string {
+  const { seq, ordinal, stepId, phase, incarnation, value, events, hash } = record;
+  return line({ seq, ordinal, stepId, phase, incarnation, value, events, hash });
 }
 
 export function endLine(lines: number, sha256: string): string {

@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { hash } from "node:crypto";
 import { field, type Json, parseJson } from "../base/json.ts";
+import { digestOf } from "./chain.ts";
 import {
   EXPORT_VERSION,
   type ExportedJournal,
@@ -9,8 +10,10 @@ import {
   headerLine,
   journalLine,
   recordLine,
+  valuedLine,
 } from "./export.ts";
-import type { RecordPhase } from "./seam.ts";
+import { isEnd } from "./life.ts";
+import type { RecordPhase, RunEnd, RunJournal } from "./seam.ts";
 import type { AuditFault } from "./verify-tree.ts";
 
 /** What an export holds. */
@@ -19,10 +22,14 @@ export interface RunExport {
   readonly journals: readonly ExportedJournal[];
   /** Where the file is not what was written, its chains aside. */
   readonly faults: readonly AuditFault[];
+  /** The journals with their values, where the file holds them and is whole: what `RunHost.journal` gives. */
+  readonly recorded?: readonly RunJournal[];
 }
 
 interface Reading extends Omit<ExportedJournal, "records"> {
   readonly records: ExportedRecord[];
+  /** Of the records, in a file that holds them. */
+  readonly values: string[];
 }
 
 /**
@@ -37,8 +44,14 @@ export function readExport(file: Uint8Array): RunExport {
   const runId = textIn(known, "runId") ?? "";
   const journals: Reading[] = [];
   const faults: AuditFault[] = [];
+  const valued = field(known, "values") === true;
   const fault = (what: string): void => void faults.push({ runId: journals.at(-1)?.runId ?? runId, fault: what });
-  const done = (): RunExport => ({ runId, journals, faults });
+  const done = (): RunExport => ({
+    runId,
+    journals: journals.map(({ values: _values, ...journal }) => journal),
+    faults,
+    ...(valued && faults.length === 0 ? { recorded: journals.map(withValues) } : {}),
+  });
 
   const version = field(known, "version");
   if (textIn(known, "sluice") !== "run" || typeof version !== "number") {
@@ -56,13 +69,15 @@ export function readExport(file: Uint8Array): RunExport {
     if (field(read, "sha256") !== undefined) break;
     const journal = journalIn(read);
     if (journal !== undefined && journalLine(journal) === line) {
-      journals.push({ ...journal, records: [] });
+      journals.push({ ...journal, records: [], values: [] });
       continue;
     }
     const current = journals.at(-1);
-    const record = recordIn(read);
-    if (current !== undefined && record !== undefined && recordLine(record) === line) {
+    const value = valued ? textIn(read, "value") : undefined;
+    const record = recordIn(read, value);
+    if (current !== undefined && record !== undefined && lineOf(record, value) === line) {
       current.records.push(record);
+      if (value !== undefined) current.values.push(value);
       continue;
     }
     const where = current === undefined ? "" : `, where record ${current.records.length} should be,`;
@@ -71,7 +86,8 @@ export function readExport(file: Uint8Array): RunExport {
     return done();
   }
   if (at === lines.length) fault("the file was cut: its last line is missing");
-  else if (headerLine(journals) !== `${header}\n`) fault("the first line is not that of the journals in the file");
+  else if (headerLine(journals, valued) !== `${header}\n`)
+    fault("the first line is not that of the journals in the file");
   // Bytes that are no text read like the sign that stands for them.
   else if (!isUtf8(file) || !isWhole(lines, at))
     fault("the file is not as it was written: it has another digest than its last line says");
@@ -92,10 +108,38 @@ function journalIn(read: Json | undefined): Omit<ExportedJournal, "records"> | u
   return { runId, claimed: { records, head }, ...(parentId === undefined ? {} : { parentId }) };
 }
 
-function recordIn(read: Json | undefined): ExportedRecord | undefined {
+function lineOf(record: ExportedRecord, value: string | undefined): string {
+  if (value === undefined) return recordLine(record);
+  const { valueDigest: _digest, ...rest } = record;
+  return valuedLine({ ...rest, value });
+}
+
+/** A value that is no text was never written. */
+function digestIn(read: Json | undefined, value: string | undefined): string | undefined {
+  if (value === undefined) return textIn(read, "valueDigest");
+  return value.isWellFormed() ? digestOf(value) : undefined;
+}
+
+function withValues({ records, values, ...journal }: Reading): RunJournal {
+  const whole = records.map(({ valueDigest: _digest, ...record }, at) => ({ ...record, value: values[at] ?? "" }));
+  const last = whole.at(-1);
+  const end = last !== undefined && isEnd(last) ? endIn(last.value) : undefined;
+  return { ...journal, input: parsed(values[0] ?? "") ?? null, records: whole, ...(end === undefined ? {} : { end }) };
+}
+
+function endIn(value: string): RunEnd | undefined {
+  const read = parsed(value);
+  const status = END_STATUSES.find((known) => known === textIn(read, "status"));
+  const own = field(read, "value");
+  return status === undefined || own === undefined ? undefined : { status, value: own };
+}
+
+const END_STATUSES: readonly RunEnd["status"][] = ["completed", "failed", "cancelled"];
+
+function recordIn(read: Json | undefined, value: string | undefined): ExportedRecord | undefined {
   const [seq, ordinal, phase] = [numberIn(read, "seq"), numberIn(read, "ordinal"), phaseIn(read)];
   const [stepId, incarnation] = [textIn(read, "stepId"), textIn(read, "incarnation")];
-  const [valueDigest, events, hashed] = [textIn(read, "valueDigest"), textIn(read, "events"), textIn(read, "hash")];
+  const [valueDigest, events, hashed] = [digestIn(read, value), textIn(read, "events"), textIn(read, "hash")];
   if (seq === undefined || ordinal === undefined || phase === undefined || stepId === undefined) return undefined;
   if (incarnation === undefined || valueDigest === undefined || events === undefined || hashed === undefined)
     return undefined;

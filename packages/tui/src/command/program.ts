@@ -11,6 +11,7 @@ import { addDoctor } from "./doctor.ts";
 import { addExport } from "./export.ts";
 import { EXIT_CODES, examples, withBareWait } from "./options.ts";
 import { addPrune } from "./prune.ts";
+import { addReplay } from "./replay.ts";
 import { addReport } from "./report.ts";
 import { addResume } from "./resume.ts";
 import { addRun } from "./run.ts";
@@ -68,6 +69,7 @@ function createProgram(context: Parameters<typeof addRun>[1]): Command {
     addAnswer,
     addCancel,
     addAudit,
+    addReplay,
     addReport,
     addExport,
     addPrune,

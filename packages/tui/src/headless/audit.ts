@@ -1,5 +1,3 @@
-import { readFile } from "node:fs/promises";
-import { resolve } from "node:path";
 import {
   type AuditFault,
   type AuditReport,
@@ -7,7 +5,6 @@ import {
   isSluiceError,
   messageOf,
   readEvents,
-  readExport,
   SluiceError,
   type SluiceEvent,
   verifyExport,
@@ -19,6 +16,7 @@ import { count, oneLine } from "../words.ts";
 import type { CommandContext } from "../work/context.ts";
 import { requireRun, withStore } from "../work/lookup.ts";
 import { EXIT } from "./exit-code.ts";
+import { isExportPath, readExportFile } from "./export-reading.ts";
 import type { CommonFlags } from "./flags.ts";
 import { write } from "./output.ts";
 import { projectsHere } from "./projects-here.ts";
@@ -41,7 +39,7 @@ export async function audit({ of, flags }: AuditRequest, context: CommandContext
       `${head} is no head: 64 hexadecimal digits, as sluice show and sluice audit print them`,
     );
   }
-  const audited = isPath(of) ? await auditFile(of, head, context) : await auditRun(of, flags, context);
+  const audited = isExportPath(of) ? await auditFile(of, head, context) : await auditRun(of, flags, context);
   const { runId, report, journals, unreadable } = audited;
   const verify = flags.verify === true || head !== undefined;
   const read = journals.map(readJournal);
@@ -83,11 +81,6 @@ interface Audited {
   readonly notes: readonly string[];
 }
 
-/** By how it is written, not by what is there: a file of the workspace must not stand in for a run. */
-function isPath(of: string): boolean {
-  return of.endsWith(".jsonl") || /^(?:\.{0,2}[/\\]|[A-Za-z]:[/\\])/.test(of);
-}
-
 async function auditRun(runId: string, flags: AuditRequest["flags"], context: CommandContext): Promise<Audited> {
   const place = await projectsHere(flags, context).place();
   return await withStore(place, async (host) => {
@@ -108,16 +101,10 @@ async function auditRun(runId: string, flags: AuditRequest["flags"], context: Co
 const DAMAGE = ["blob_damaged", "blob_missing", "journal_damaged"];
 
 async function auditFile(path: string, head: string | undefined, { here }: CommandContext): Promise<Audited> {
-  const file = resolve(here, path);
-  let bytes: Buffer;
-  try {
-    bytes = await readFile(file);
-  } catch (cause) {
-    throw new SluiceError("Validation", "usage", `${file} cannot be read: ${messageOf(cause)}`, { cause });
-  }
-  const read = readExport(bytes);
+  const read = await readExportFile(path, here);
   const report = verifyExport(read, head);
-  const notes = ["an export: events as they were recorded, values left out"];
+  const left = read.recorded === undefined ? "values left out" : "with their values";
+  const notes = [`an export: events as they were recorded, ${left}`];
   if (report.unnamed.length > 0) notes.push(`nothing here binds these to the head: ${report.unnamed.join(", ")}`);
   return { runId: read.runId, journals: read.journals, report, unreadable: read.faults, notes };
 }

@@ -99,7 +99,8 @@ export async function planResume(
   };
 }
 
-function sourceOf(data: Json): PipelineSource {
+/** Where a run's pipeline came from, as `run.started` says. */
+export function sourceOf(data: Json): PipelineSource {
   const source = field(data, "source");
   const name = textAt(source, "name");
   const file = textAt(source, "file");

@@ -1,0 +1,18 @@
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { messageOf, type RunExport, readExport, SluiceError } from "@sluice/core";
+
+/** Whether a word names an export: by how it is written, not by what is there, since no file may stand in for a run. */
+export function isExportPath(of: string): boolean {
+  return of.endsWith(".jsonl") || /^(?:\.{0,2}[/\\]|[A-Za-z]:[/\\])/.test(of);
+}
+
+/** Reads an export, whatever it is. Throws Validation `usage` for a file that cannot be read. */
+export async function readExportFile(path: string, here: string): Promise<RunExport> {
+  const file = resolve(here, path);
+  try {
+    return readExport(await readFile(file));
+  } catch (cause) {
+    throw new SluiceError("Validation", "usage", `${file} cannot be read: ${messageOf(cause)}`, { cause });
+  }
+}

@@ -1,0 +1,64 @@
+import { existsSync } from "node:fs";
+import { type JsonObject, type RunJournal, readEvents, SluiceError } from "@sluice/core";
+import type { ReplayRunOptions } from "@sluice/stages";
+import { textAt } from "../fields.ts";
+import type { LoadedPipeline } from "../project/load.ts";
+import { findAgain } from "../project/pipelines.ts";
+import { type Place, workspaceOf } from "../project/place.ts";
+import type { Projects } from "./projects.ts";
+import { sourceOf } from "./resume-plan.ts";
+import type { RunFlags } from "./run-flags.ts";
+import type { Standpoint } from "./run-plan.ts";
+
+/** A replay that can begin. */
+export interface ReplayPlan {
+  readonly pipeline: LoadedPipeline;
+  readonly options: ReplayRunOptions;
+}
+
+/**
+ * Finds the pipeline of a recorded run again, as it is today and through the same trust as for a resume, with what the project's
+ * config has that decides. MCP servers of the config are not started: what they did is in the record.
+ */
+export async function planReplay(
+  journals: readonly RunJournal[],
+  { flags, projects, place }: { readonly flags: RunFlags; readonly projects: Projects; readonly place: Place },
+  { env, here }: Standpoint,
+): Promise<ReplayPlan> {
+  const { runId, data } = startIn(journals);
+  const source = sourceOf(data);
+  const config = "config" in source ? source.config : undefined;
+  const project = await projects.reopen(folderOf(data, flags, place, here), { runId, config, allowChanged: true });
+  const { pipeline, source: found } = await findAgain(source, runId, project);
+  const settings = project.config?.settings;
+  if (settings === undefined) return { pipeline, options: { env, source: found } };
+  const { tools, executors, onCall, secrets, passEnv, prices } = settings;
+  return {
+    pipeline,
+    options: {
+      env,
+      source: found,
+      tools,
+      executors,
+      secrets,
+      passEnv,
+      ...(prices === undefined ? {} : { prices }),
+      ...(onCall === undefined ? {} : { onCall }),
+    },
+  };
+}
+
+/** Where the run worked, when that is on this machine. */
+function folderOf(data: JsonObject, { cwd }: RunFlags, place: Place, here: string): string {
+  const recorded = textAt(data, "cwd");
+  return cwd === undefined && existsSync(recorded) ? workspaceOf({ cwd: recorded }, here) : place.cwd;
+}
+
+function startIn(journals: readonly RunJournal[]): { readonly runId: string; readonly data: JsonObject } {
+  const [root] = journals;
+  const [first] = root?.records ?? [];
+  const events = root === undefined || first === undefined ? [] : readEvents(root.runId, first);
+  const start = events.find(({ type }) => type === "run.started");
+  if (start !== undefined) return start;
+  throw new SluiceError("Host", "journal_damaged", "the record does not say how the run was started; verify it");
+}
