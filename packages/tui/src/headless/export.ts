@@ -14,7 +14,12 @@ import { projectsHere } from "./projects-here.ts";
 
 export interface ExportRequest {
   readonly runId: string | undefined;
-  readonly flags: CommonFlags & { readonly output?: string; readonly all?: boolean; readonly force?: boolean };
+  readonly flags: CommonFlags & {
+    readonly output?: string;
+    readonly all?: boolean;
+    readonly values?: boolean;
+    readonly force?: boolean;
+  };
 }
 
 /** `sluice export`: a run's record as a file that verifies by itself, or a copy of the whole store. */
@@ -22,9 +27,10 @@ export async function exportRun({ runId, flags }: ExportRequest, context: Comman
   // A copy of the store would show a run what the gate keeps it from.
   refuseInsideRun(readSettings(context.env), "export");
   const place = await projectsHere(flags, context).place();
-  const { all = false, output } = flags;
+  const { all = false, values = false, output } = flags;
   if (all === (runId !== undefined)) throw usage("name a run, or give --all for the whole store");
   if (runId !== undefined) return await exportOne(runId, place, flags, context);
+  if (values) throw usage("--all copies everything, values too; --values goes with a run");
   if (output === undefined || output === "-") throw usage("--all wants a folder for the copy: -o <folder>");
   return await exportAll(place, output, flags, context);
 }
@@ -35,18 +41,18 @@ async function exportOne(
   flags: ExportRequest["flags"],
   { terminal, here }: CommandContext,
 ): Promise<number> {
-  const { output = exportName(runId), force = false, outputFormat } = flags;
+  const { output = exportName(runId), values = false, force = false, outputFormat } = flags;
   const toStdout = output === "-";
   if (toStdout && outputFormat !== "text") throw usage("-o - writes the export to stdout, where no other has a place");
   const verified = await withStore(place, async (host) => {
     await requireRun(host, place, runId);
     if (toStdout) {
       const journals = await host.journal(runId);
-      for (const line of exportLines(journals)) terminal.out(line);
+      for (const line of exportLines(journals, { values })) terminal.out(line);
       return chainOf(journals).verified;
     }
     const file = resolve(here, output);
-    const written = await writeExport(host, runId, { file, force });
+    const written = await writeExport(host, runId, { file, force, values });
     if (written === undefined) throw isThere(file);
     write(outputFormat, terminal, { json: { ...written }, text: () => [...writtenText(written)] });
     return written.verified;

@@ -14,6 +14,14 @@ export interface WrittenExport {
   readonly head: string;
   /** Whether the record is as it was written. */
   readonly verified: boolean;
+  /** Whether it holds what models said and tools returned. */
+  readonly values: boolean;
+}
+export interface ExportWish {
+  readonly file: string;
+  readonly force: boolean;
+  /** Writes values too. */
+  readonly values?: boolean;
 }
 
 /**
@@ -23,13 +31,13 @@ export interface WrittenExport {
 export async function writeExport(
   host: Pick<RunHost, "journal">,
   runId: string,
-  { file, force }: { readonly file: string; readonly force: boolean },
+  { file, force, values = false }: ExportWish,
 ): Promise<WrittenExport | undefined> {
   const journals = await host.journal(runId);
-  const bytes = writeWhole(file, exportLines(journals), force);
+  const bytes = writeWhole(file, exportLines(journals, { values }), force);
   if (bytes === undefined) return undefined;
   const { records, head, verified } = chainOf(journals);
-  return { runId, file, bytes, records, journals: journals.length, head, verified };
+  return { runId, file, bytes, records, journals: journals.length, head, verified, values };
 }
 
 export function chainOf(journals: readonly RunJournal[]): Pick<WrittenExport, "records" | "head" | "verified"> {
@@ -42,9 +50,10 @@ export function exportName(runId: string): string {
   return `${runId}.jsonl`;
 }
 
-export function writtenText({ runId, file, records, head }: WrittenExport): readonly string[] {
+export function writtenText({ runId, file, records, head, values }: WrittenExport): readonly string[] {
   return [
-    `${count(records, "record")} of run ${oneLine(runId)} are in ${oneLine(file, 1_000)}, without their values`,
+    `${count(records, "record")} of run ${oneLine(runId)} are in ${oneLine(file, 1_000)}, ${values ? "with" : "without"} their values`,
+    ...(values ? ["it holds what models said and tools returned: look at it before you share it"] : []),
     `head ${head}`,
   ];
 }
