@@ -178,16 +178,20 @@ export const cells: readonly Cell[] = [
   },
   {
     name: "disk",
-    about: "what a stage leaves on disk",
-    workloads: ["bytes-on-disk"],
+    about: "what a stage leaves on disk, in runs of a thousand and of ten thousand records",
+    workloads: ["disk-of-1000", "disk-of-10000"],
     rounds: 1,
     judge: (rounds) => {
-      const bytes = fact(rounds, "bytes-on-disk", "bytes");
-      const texts = fact(rounds, "bytes-on-disk", "texts");
+      const texts = fact(rounds, "disk-of-10000", "texts");
+      const [few = Number.NaN, many = Number.NaN] = ["disk-of-1000", "disk-of-10000"].map((name) =>
+        fact(rounds, name, "bytes"),
+      );
       return [
         { what: "what its records say", value: texts, unit: "bytes/stage" },
-        { what: "the store", value: bytes, unit: "bytes/stage" },
-        { what: "the store / what its records say", value: bytes / texts, unit: "x", atMost: 1.8 },
+        { what: "the store, after a thousand records", value: few, unit: "bytes/stage" },
+        { what: "the store, after ten thousand", value: many, unit: "bytes/stage" },
+        { what: "the store / what its records say", value: many / texts, unit: "x", atMost: 1.8 },
+        { what: "after ten thousand / after a thousand", value: many / few, unit: "x", atMost: 1.1 },
       ];
     },
   },
@@ -203,6 +207,7 @@ export const cells: readonly Cell[] = [
         { what: "the steps, done", value: fact(rounds, "resume", "workCpuMs"), unit: "ms" },
         { what: "the steps, read back", value: fact(rounds, "resume", "resumeCpuMs"), unit: "ms" },
         { what: "read back / done", value: median(ratio), unit: "x", atMost: 0.5 },
+        { what: "until new work starts", value: least(rounds, "resume", "newWorkMs"), unit: "ms", atMost: 100 },
       ];
     },
   },
@@ -236,6 +241,28 @@ export const cells: readonly Cell[] = [
         { what: "of a hundred thousand / of a thousand", value: many / few, unit: "x", atMost: 2 },
       ];
     },
+  },
+  {
+    name: "waiting",
+    about: "two thousand runs of one process that each wait for an answer, journal on disk",
+    workloads: ["waiting"],
+    rounds: 5,
+    judge: (rounds) => [
+      { what: "runs that wait", value: fact(rounds, "waiting", "runs"), unit: "" },
+      { what: "while nothing happens", value: fact(rounds, "waiting", "percent"), unit: "% of a core", atMost: 5 },
+      { what: "an answer to one of them", value: fact(rounds, "waiting", "answerMs"), unit: "ms of CPU" },
+    ],
+  },
+  {
+    name: "syncs",
+    about: "the commits of one-turn stages, with a sync each, with two of four riding along, and with none",
+    workloads: ["raw-commits", "raw-commits-riding", "raw-commits-unsynced"],
+    rounds: 9,
+    judge: (rounds) =>
+      ["raw-commits", "raw-commits-riding", "raw-commits-unsynced"].flatMap((name) => [
+        { what: `${name}, time`, value: fact(rounds, name, "wallUs"), unit: "µs/stage" },
+        { what: `${name}, CPU`, value: medianCost(rounds, name), unit: "µs/stage" },
+      ]),
   },
   {
     name: "start",

@@ -26,3 +26,9 @@ export function completed<O>(result: RunResult<O>): O {
   if (result.status === "completed") return result.output;
   throw new Error(`a run ended as ${result.status}: ${JSON.stringify(result)}`);
 }
+
+/** CPU time of this process so far, in milliseconds. */
+export function cpuNow(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+}

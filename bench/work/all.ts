@@ -7,12 +7,13 @@ import { heapOfRunsInFlight } from "./in-flight.ts";
 import { listOf } from "./list.ts";
 import { listenersLeft, longRun } from "./long-run.ts";
 import { resumeOfSteps } from "./resume.ts";
-import { bytesOnDisk, rawCommits, sqliteStages } from "./sqlite.ts";
+import { bytesOnDisk, rawCommits, ridingCommits, sqliteStages, unsyncedCommits } from "./sqlite.ts";
 import { bare, memoryPipelines, memoryStages, tracedStages } from "./stages.ts";
 import { headlessStart, versionStart } from "./start.ts";
 import { firstPaint, streamingApp } from "./terminal.ts";
 import { bareTransitions, tableTransitions } from "./transition.ts";
 import { bareHashes, verifiedExport, verifiedJournal } from "./verify.ts";
+import { waitingRuns } from "./waiting.ts";
 
 /** What a child process can be asked to do, by name. */
 export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promise<Workload>> = new Map([
@@ -21,7 +22,9 @@ export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promis
   ["traced-stages", tracedStages],
   ["pipelines", memoryPipelines],
   ["sqlite", sqliteStages],
-  ["raw-commits", rawCommits],
+  ["raw-commits", rawCommits()],
+  ["raw-commits-riding", ridingCommits],
+  ["raw-commits-unsynced", unsyncedCommits],
   ["bare-calls", bareCallsInOneTranscript],
   ["calls-200", callsInOneTranscript(200)],
   ["calls-1000", callsInOneTranscript(1000)],
@@ -35,7 +38,9 @@ export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promis
   ["in-flight", heapOfRunsInFlight],
   ["bare-transitions", bareTransitions],
   ["transitions", tableTransitions],
-  ["bytes-on-disk", bytesOnDisk],
+  ["disk-of-1000", bytesOnDisk(1_000)],
+  ["disk-of-10000", bytesOnDisk(10_000)],
+  ["waiting", waitingRuns],
   ["resume", resumeOfSteps],
   ["bare-hashes", bareHashes],
   ["verify-journal", verifiedJournal],

@@ -4,12 +4,12 @@ import { createSession } from "@sluice/stages";
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import { streamingModel } from "../model.ts";
 import { REVIEW_ANSWER, TASK } from "../review.ts";
-import { benchSession, completed, scratch } from "../session.ts";
-import { loopOf, reviewModel } from "./stages.ts";
+import { benchSession, completed, cpuNow, scratch } from "../session.ts";
+import { loopOf } from "./stages.ts";
 
 /**
  * A run that was left after three thousand recorded steps and is taken up by another session: what it costs to read them all
- * back, the chain checked, up to the model call it was at.
+ * back, the chain checked, up to the moment in which the model call it was at is made again.
  */
 export async function resumeOfSteps({ quick }: WorkloadOptions): Promise<Workload> {
   // A stage is three steps: enter, the model's turn, leave.
@@ -24,13 +24,21 @@ export async function resumeOfSteps({ quick }: WorkloadOptions): Promise<Workloa
       const looped = loopOf(stages + 1);
       const { runId, workCpuMs } = await leftAtWork(folder, store, looped, stages);
       const host = sqliteStore(store);
-      const session = benchSession(folder, { model: reviewModel(), store: host });
-      const before = cpuNow();
+      let asked = { cpu: Number.NaN, wall: Number.NaN };
+      const model = streamingModel(
+        () => REVIEW_ANSWER,
+        () => {
+          asked = { cpu: cpuNow(), wall: performance.now() };
+          return undefined;
+        },
+      );
+      const session = benchSession(folder, { model, store: host });
+      const [cpu, wall] = [cpuNow(), performance.now()];
       completed(await session.resume(looped, runId));
-      const resumeCpuMs = cpuNow() - before;
       await session.close();
       await host.close();
-      return { units: 3 * stages, facts: { workCpuMs, resumeCpuMs } };
+      const facts = { workCpuMs, resumeCpuMs: asked.cpu - cpu, newWorkMs: asked.wall - wall };
+      return { units: 3 * stages, facts };
     },
   };
 }
@@ -60,9 +68,4 @@ async function leftAtWork(folder: string, store: string, looped: ReturnType<type
   await session.close();
   await host.close();
   return { runId: run.runId, workCpuMs };
-}
-
-function cpuNow(): number {
-  const { user, system } = process.cpuUsage();
-  return (user + system) / 1000;
 }

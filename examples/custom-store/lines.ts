@@ -217,9 +217,9 @@ export function openLineJournal(file: string): LineJournal {
           const ids = rootId === undefined ? roots() : (trees.get(rootId)?.runIds ?? []);
           return ids.map((id) => rowOf(known(id)));
         },
-        records(runId, from) {
+        records(runId, from, limit) {
           guard();
-          return known(runId).records.slice(from);
+          return known(runId).records.slice(from, limit === undefined ? undefined : from + limit);
         },
         putSignal(runId, { name, payload, by, digest }, at) {
           guard();

@@ -16,7 +16,7 @@ export interface Reader {
   run(runId: string): RunRow | undefined;
   /** Roots, newest first, at most `limit`; or one tree in order of creation. */
   runs(rootId: string | undefined, limit: number | undefined): readonly RunRow[];
-  records(runId: string, from: number): readonly JournalRecord[];
+  records(runId: string, from: number, limit: number | undefined): readonly JournalRecord[];
   signals(runId: string, name: string): readonly ReceivedSignal[];
   requests(rootId: string | undefined): readonly OpenRequest[];
 }
@@ -45,7 +45,7 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
   );
   const runNo = db.prepare("SELECT no FROM runs WHERE run_id = ?");
   const records = db.prepare(
-    "SELECT place - :base AS seq, ordinal, step_id, phase, incarnation, hash, value_blob, events_blob, value, events FROM records WHERE place >= :base + :from AND place < :base + :space ORDER BY place",
+    "SELECT place - :base AS seq, ordinal, step_id, phase, incarnation, hash, value_blob, events_blob, value, events FROM records WHERE place >= :base + :from AND place < :base + :space ORDER BY place LIMIT :limit",
   );
   // One statement, since every model call looks: a run without any is one row of nothing.
   const signals = db.prepare(
@@ -62,9 +62,9 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
     return integer(row, "no");
   };
   /** A text of a row, from wherever it is kept. */
-  const whole = (row: Row, column: string, blobColumn: string, of: string): string => {
+  const whole = (row: Row, column: string, blobColumn: string, of: () => string): string => {
     const digest = textOrNone(row, blobColumn);
-    return digest === undefined ? text(row, column) : blobs.read(digest, of);
+    return digest === undefined ? text(row, column) : blobs.read(digest, of());
   };
   const toRun = (row: Row, live: (ownerId: string) => boolean): RunRow => {
     const runId = text(row, "run_id");
@@ -80,7 +80,7 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
       // Read when asked for: a look at a run, and at all its children, happens at every change, and these may be long.
       get input() {
         const of = `the input of run ${runId}`;
-        return readAs(of, () => JSON.parse(whole(row, "input", "input_blob", of)));
+        return readAs(of, () => JSON.parse(whole(row, "input", "input_blob", () => of)));
       },
       ...(parentId === undefined ? {} : { parentId }),
       ...(owner === undefined ? {} : { owner: { id: owner, label: text(row, "label"), live: live(owner) } }),
@@ -91,7 +91,7 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
     const of = `the end of run ${runId}`;
     const end = (): RunEnd => ({
       status,
-      value: readAs(of, () => JSON.parse(whole(row, "end_value", "end_blob", of))),
+      value: readAs(of, () => JSON.parse(whole(row, "end_value", "end_blob", () => of))),
     });
     return Object.defineProperty(run, "end", { get: end, enumerable: true });
   };
@@ -111,12 +111,12 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
       const rows = rootId === undefined ? roots.all(limit ?? NO_LIMIT) : tree.all(rootId);
       return rows.map((row) => toRun(row, live));
     },
-    records(runId, from) {
-      const rows = records.all({ base: numberOf(runId) * SEQ_SPACE, from, space: SEQ_SPACE });
+    records(runId, from, limit = NO_LIMIT) {
+      const rows = records.all({ base: numberOf(runId) * SEQ_SPACE, from, space: SEQ_SPACE, limit });
       return rows.map((row) => {
         const seq = integer(row, "seq");
         const stepId = text(row, "step_id");
-        const of = `record ${seq} (${stepId}) of run ${runId}`;
+        const of = (): string => `record ${seq} (${stepId}) of run ${runId}`;
         return {
           seq,
           ordinal: integer(row, "ordinal"),

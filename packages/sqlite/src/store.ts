@@ -98,7 +98,7 @@ function assemble({ db, folder }: OpenJournal, clock: Clock, readOnly: boolean):
     append: (commit) => writing(() => writer.append(commit)),
     run: (runId) => attempt(() => reader.run(runId)),
     runs: (rootId, limit) => attempt(() => reader.runs(rootId, limit)),
-    records: (runId, from) => attempt(() => reader.records(runId, from)),
+    records: (runId, from, limit) => attempt(() => reader.records(runId, from, limit)),
     putSignal: (runId, message, at) => writing(() => () => writer.putSignal(runId, message, at)),
     signals: (runId, name) => attempt(() => reader.signals(runId, name)),
     requestCancel: (runId, reason, by, at) => writing(() => () => writer.requestCancel(runId, reason, by, at)),

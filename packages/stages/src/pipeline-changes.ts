@@ -46,7 +46,8 @@ export function comparePipeline(
   const recorded = recordedPipeline(journals);
   const { what, refused } = pipelineChanges(recorded, spec, source);
   if (refused && !allowChanged) throw pipelineChanged(spec, runId, what);
-  refuseGone(spec, runId, journals);
+  // The same pipeline has the same states.
+  if (refused) refuseGone(spec, runId, journals);
   return (deps) => {
     const tools = toolChanges(recorded, spec, deps);
     if (tools.length > 0 && !allowChanged) throw toolsChanged(runId, tools);

@@ -49,7 +49,7 @@ import {
 import { rememberedSecrets } from "./secrets.ts";
 import { sessionTools } from "./session-tools.ts";
 import { sessionClosed, sessionStore, sessionWorks } from "./session-works.ts";
-import { recordedSpending, refuseUnpriced, refuseUnpricedPast } from "./spending.ts";
+import { isCapped, NOTHING_SPENT, recordedSpending, refuseUnpriced, refuseUnpricedPast } from "./spending.ts";
 import { watchRuns } from "./telemetry/watched-runs.ts";
 import { endSurvivors } from "./tools/process.ts";
 
@@ -261,7 +261,7 @@ export function createSession(options: SessionOptions): Session {
     const compare = comparePipeline(spec, runId, journals, options);
     const { deps, states } = await prepare(spec, runId);
     const changes = compare(deps);
-    const spent = recordedSpending(journals);
+    const spent = isCapped(spec.limits) ? recordedSpending(journals) : NOTHING_SPENT;
     refuseUnpricedPast(spec, runId, spent);
     const meter = createRunMeter(spec.limits, clock, spent);
     const program = watched.program(pipelineProgram(spec, deps, meter, states), spec, true);

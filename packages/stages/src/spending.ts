@@ -5,6 +5,7 @@ import {
   type PipelineSpec,
   type RunJournal,
   SluiceError,
+  type StateLimits,
   type Spending,
 } from "@sluice/core";
 import type { ModelFacts } from "./models/model-facts.ts";
@@ -15,6 +16,13 @@ export type RecordedSpending = Required<Spending> & {
   /** Models that were called without a known price. */
   readonly unpriced: readonly string[];
 };
+
+/** Of a run whose pipeline caps nothing, nobody asks: its journal need not be read for that. */
+export const NOTHING_SPENT: RecordedSpending = { tokens: 0, costUsd: 0, workedMs: 0, unpriced: [] };
+
+export function isCapped({ maxTokens, maxCostUsd, timeoutMs }: StateLimits): boolean {
+  return maxTokens !== undefined || maxCostUsd !== undefined || timeoutMs !== undefined;
+}
 
 const MODEL_STEP = /\/turn\/\d+\/model(?:\/\d+)?$/;
 

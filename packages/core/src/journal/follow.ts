@@ -7,6 +7,8 @@ import { rowsWithin, unknownRun } from "./reading.ts";
 import type { EventQuery } from "./seam.ts";
 import type { JournalStore, RunRow } from "./store.ts";
 
+/** Records that are read at once: who wants the first few events need not wait for a long run to be read. */
+const PAGE = 200;
 /** A look over a tree costs as much as it has runs: after one that took a while, this many times as long is waited. */
 const REST = 9;
 
@@ -37,13 +39,16 @@ export async function* followEvents(
       if (root === undefined) throw unknownRun(runId);
       const tookMs = clock.now() - startedAt;
       for (const row of rows) {
-        const next = seen.get(row.runId) ?? 0;
-        if (next >= row.records) continue;
-        for (const record of await store.records(row.runId, next)) {
-          seen.set(row.runId, record.seq + 1);
-          const events = readEvents(row.runId, record);
-          const known = from?.runId === row.runId && from.seq === record.seq ? from.index + 1 : 0;
-          yield* known === 0 ? events : events.slice(known);
+        for (let next = seen.get(row.runId) ?? 0; next < row.records; ) {
+          const page = await store.records(row.runId, next, PAGE);
+          if (page.length === 0) break;
+          for (const record of page) {
+            next = record.seq + 1;
+            seen.set(row.runId, next);
+            const events = readEvents(row.runId, record);
+            const known = from?.runId === row.runId && from.seq === record.seq ? from.index + 1 : 0;
+            yield* known === 0 ? events : events.slice(known);
+          }
         }
       }
       if (last || root.end !== undefined) return;

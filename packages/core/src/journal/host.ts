@@ -208,7 +208,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     list: ({ limit } = {}) => listRuns(store, limit),
     prune: (query) => pruneRuns(store, query),
     onChange: changes.watch,
-    records: (runId, from = 0) => readRecords(store, runId, from),
+    records: (runId, from = 0, limit) => readRecords(store, runId, from, limit),
     journal: (runId) => readJournal(store, runId),
     close: () => (closing ??= shutDown()),
   };

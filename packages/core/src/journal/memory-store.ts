@@ -188,9 +188,9 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
           const ids = rootId === undefined ? roots() : (trees.get(rootId)?.runIds ?? []);
           return ids.map((id) => view(runOf(id)));
         },
-        records: (runId, from) => {
+        records: (runId, from, limit) => {
           guard();
-          return runOf(runId).records.slice(from);
+          return runOf(runId).records.slice(from, limit === undefined ? undefined : from + limit);
         },
         putSignal(runId, message, at) {
           guard();

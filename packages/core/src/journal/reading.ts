@@ -66,8 +66,14 @@ function summarise(row: RunRow, requests: readonly OpenRequest[]): RunSummary {
 }
 
 /** The records of one run from a seq on. */
-export async function readRecords(store: JournalStore, runId: string, from: number): Promise<readonly JournalRecord[]> {
-  return await store.records(runId, from > 0 ? Math.ceil(from) : 0);
+export async function readRecords(
+  store: JournalStore,
+  runId: string,
+  from: number,
+  limit?: number,
+): Promise<readonly JournalRecord[]> {
+  const most = limit === undefined ? undefined : Math.max(0, Math.floor(limit));
+  return await store.records(runId, from > 0 ? Math.ceil(from) : 0, most);
 }
 
 /** How often a run that is at work is read again, until nothing was added meanwhile. */

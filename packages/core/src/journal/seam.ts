@@ -273,8 +273,8 @@ export interface RunHost {
   prune(query: PruneQuery): Promise<readonly PrunedRun[]>;
   /** Calls the listener after anything in the store may have changed. Returns the unsubscriber. */
   onChange(listener: () => void): () => void;
-  /** The records of one run, without its children's, from a seq on (0 when omitted): for whoever reads on as a run works. Rejects with `run_unknown`. */
-  records(runId: string, from?: number): Promise<readonly JournalRecord[]>;
+  /** The records of one run, without its children's, from a seq on (0 when omitted), all or at most so many: for whoever reads on as a run works. Rejects with `run_unknown`. */
+  records(runId: string, from?: number, limit?: number): Promise<readonly JournalRecord[]>;
   /** The raw journal, for audit and export. */
   journal(runId: string): Promise<readonly RunJournal[]>;
   /** Suspends what runs here and lets the store go, and with it what was held. Whoever waits for a run here is told. */

@@ -71,8 +71,8 @@ export interface JournalStore {
   run(runId: string): Promise<RunRow | undefined> | RunRow | undefined;
   /** Roots, newest first, at most `limit` of them; or one root and all its descendants, in order of creation. */
   runs(rootId?: string, limit?: number): Promise<readonly RunRow[]> | readonly RunRow[];
-  /** Records with seq >= from, in order. `run_unknown`. */
-  records(runId: string, from: number): Promise<readonly JournalRecord[]> | readonly JournalRecord[];
+  /** Records with seq >= from, in order: all, or at most `limit` of them. `run_unknown`. */
+  records(runId: string, from: number, limit?: number): Promise<readonly JournalRecord[]> | readonly JournalRecord[];
   /** Adds a signal. Answers compete: one unique row per open request, the first commit wins. */
   putSignal(runId: string, message: SignalMessage, at: number): Promise<SignalOutcome> | SignalOutcome;
   /** All signals of a name, in order of arrival. Nothing is ever taken out: the n-th wait reads the n-th. */

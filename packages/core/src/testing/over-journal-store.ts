@@ -118,9 +118,9 @@ async function faultyStore(journals: SharedJournals): Promise<FaultyStore> {
     run: (runId) => target.run(runId),
     runs: (rootId, limit) => target.runs(rootId, limit),
     remove: (rootIds) => target.remove(rootIds),
-    records: async (runId, from) => {
+    records: async (runId, from, limit) => {
       const records = await target.records(runId, 0);
-      return (change?.(runId, records) ?? records).slice(from);
+      return (change?.(runId, records) ?? records).slice(from, limit === undefined ? undefined : from + limit);
     },
     putSignal: (runId, message, at) => target.putSignal(runId, message, at),
     signals: (runId, name) => target.signals(runId, name),

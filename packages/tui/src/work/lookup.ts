@@ -3,6 +3,7 @@ import {
   type JsonObject,
   type RunHost,
   type RunSummary,
+  readEvents,
   SluiceError,
   type SluiceEvent,
 } from "@sluice/core";
@@ -52,7 +53,9 @@ export async function eventsOf(host: RunHost, runId: string): Promise<readonly S
 
 /** What `run.started` says. Throws Host `journal_damaged` when it is not there. */
 export async function startedWith(host: RunHost, runId: string): Promise<JsonObject> {
-  for await (const event of host.events(runId)) if (event.type === "run.started") return event.data;
+  // It stands in the first record, however long the run became.
+  for (const record of await host.records(runId, 0, 1))
+    for (const event of readEvents(runId, record)) if (event.type === "run.started") return event.data;
   throw new SluiceError("Host", "journal_damaged", `run ${runId} has no run.started event`);
 }
 

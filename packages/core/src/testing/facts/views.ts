@@ -191,6 +191,9 @@ export const viewFacts: Facts = {
         assert.deepEqual(await second.host.records(runId, from), records.slice(from));
       assert.deepEqual(await second.host.records(runId), records);
       assert.deepEqual(await second.host.records(runId, -1), records);
+      assert.deepEqual(await second.host.records(runId, 0, 1), records.slice(0, 1));
+      assert.deepEqual(await second.host.records(runId, 1, 2), records.slice(1, 3));
+      assert.deepEqual(await second.host.records(runId, 0, 0), []);
     }
     await rejects(second.host.records("r9"), "run_unknown", "Session");
     await rejects(second.host.records("r1/fan", 1), "run_unknown", "Session");
