@@ -101,6 +101,11 @@ describe("a run as spans", () => {
       "sluice.call.approved_by": "envelope",
       "sluice.call.outcome": "ok",
     });
+    expect(seen.named("turn")[0]?.attributes).toMatchObject({
+      "sluice.turn": 1,
+      "sluice.finish_reason": "tool-calls",
+      "sluice.calls": 3,
+    });
     const [asked] = seen.named("chat claude-sonnet-4-5");
     expect(asked?.kind).toBe(SpanKind.CLIENT);
     expect(asked?.attributes).toMatchObject({
@@ -211,6 +216,33 @@ describe("a run as spans", () => {
       "deny",
       "approve",
     ]);
+    expect(JSON.stringify(seen.spans().map(({ attributes, events }) => [attributes, events]))).not.toContain("SECRET");
+  });
+
+  test("a question to a person is a span beside the call that asks it", async () => {
+    const seen = traced();
+    const answer = async () => ({ kind: "value", value: "SECRET-OF-THE-ANSWER" }) as const;
+    const asks = pipeline({
+      id: "asks",
+      input,
+      stages: { work: worker("all", ["AskUser"]) },
+      initial: "work",
+      next: { work: ({ output }) => done(output) },
+    });
+    const call = { name: "AskUser", input: { question: "SECRET-OF-THE-QUESTION?" } };
+    const { live } = await wiredSession("anthropic", [{ calls: [call] }, ends], {
+      telemetry: openTelemetry(seen),
+      interactors: [{ name: "person", answer }],
+    });
+    await live.run(asks, task);
+    expect(seen.tree().slice(2, 6)).toEqual([
+      "    turn",
+      "      chat claude-sonnet-4-5",
+      "      execute_tool AskUser",
+      "      request askUser",
+    ]);
+    expect(seen.attributes("execute_tool AskUser")["sluice.call.outcome"]).toBe("ok");
+    expect(seen.attributes("request askUser")["sluice.request.answer"]).toBe("value");
     expect(JSON.stringify(seen.spans().map(({ attributes, events }) => [attributes, events]))).not.toContain("SECRET");
   });
 
