@@ -26,7 +26,7 @@ import {
   type SuspendReason,
   systemClock,
 } from "@sluice/core";
-import { agentExecutor } from "./agent/executor.ts";
+import { followedExecutor } from "./agent/executor.ts";
 import { saidSafely } from "./known-secrets.ts";
 import type { ResolvedModel } from "./models/model.ts";
 import { modelFacts } from "./models/prices.ts";
@@ -101,15 +101,12 @@ export function createSession(options: SessionOptions): Session {
   const modelOf = new WeakMap<AgentSpec, ResolvedModel>();
   const factsOf = modelFacts(options.prices);
   const watched = watchRuns(options.telemetry, clock, (fault) => options.onFault?.(fault));
-  const agent = agentExecutor(
-    (spec) => {
-      const model = modelOf.get(spec);
-      if (model === undefined) throw noModel();
-      return model;
-    },
-    factsOf,
-    watched.call,
-  );
+  const modelFor = (spec: AgentSpec): ResolvedModel => {
+    const model = modelOf.get(spec);
+    if (model === undefined) throw noModel();
+    return model;
+  };
+  const agent = followedExecutor({ modelOf: modelFor, factsOf, caller: watched.call });
   const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
   const prepared = new WeakMap<PipelineSpec, { readonly live: LiveTools; readonly states: PreparedStates }>();
 

@@ -30,8 +30,12 @@ import { callId, Transcript } from "./transcript.ts";
 export function agentExecutor(
   modelOf: (agent: AgentSpec) => ResolvedModel,
   factsOf: (modelId: string) => ModelFacts = modelFacts(),
-  caller?: ModelCaller,
 ): StateExecutor {
+  return followedExecutor({ modelOf, factsOf, caller: undefined });
+}
+
+/** The same with model calls that somebody follows. */
+export function followedExecutor({ modelOf, factsOf, caller }: Followed): StateExecutor {
   const known = new WeakMap<ResolvedModel, Asked>();
   const asked = (agent: AgentSpec): Asked => {
     const model = modelOf(agent);
@@ -67,6 +71,12 @@ export function agentExecutor(
       return act(init, scope, agent, asked(agent.agent));
     },
   };
+}
+
+interface Followed {
+  readonly modelOf: (agent: AgentSpec) => ResolvedModel;
+  readonly factsOf: (modelId: string) => ModelFacts;
+  readonly caller: ModelCaller | undefined;
 }
 
 /** What is the same each time a state is entered. */
