@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type Json, verifyJournal } from "@sluice/core";
 import { expect, test, vi } from "vitest";
@@ -69,15 +69,10 @@ async function expectVerified(place: Place): Promise<void> {
   expect(verifyJournal(await place.look((host) => host.journal(runId))).faults).toEqual([]);
 }
 
-test.each([
-  { stage: "submit_plan", turn: 1, within: "before its reply begins", atEvent: undefined },
-  { stage: "submit_diff", turn: 0, within: "in the middle of its stream", atEvent: 4 },
-  { stage: "submit_review", turn: 0, within: "before its reply begins", atEvent: undefined },
-])("a run killed in a model call of $stage, $within, makes that call again and no other", async (killed) => {
-  const { stage, turn, atEvent } = killed;
+test("a run killed in the middle of an answer makes that call again and no other, from any folder", async () => {
   await using model = await startLoopbackModel(CODE_REVIEW);
   const place = createPlace(model.url);
-  const held = model.hold(place.key, stage, turn, atEvent);
+  const held = model.hold(place.key, "submit_diff", 0, 4);
   const first = place.start(REVIEW);
   await held.reached;
   await first.kill();
@@ -89,9 +84,8 @@ test.each([
   const resumed = await place.run(["resume", run.runId, "--store", place.store, "--output-format", "json"], elsewhere);
   expect(resumed, resumed.stderr).toMatchObject({ code: 0 });
   expect(reportOf(resumed)).toMatchObject(REVIEWED);
-  const names = ["submit_plan 0", "submit_plan 1", "submit_diff 0", "submit_diff 1", "submit_review 0"];
-  const expected = names.flatMap((name) => (name === `${stage} ${turn}` ? [name, name] : [name]));
-  expect(namesOf(model.asked(place.key))).toEqual(expected);
+  const names = ["plan 0", "plan 1", "diff 0", "diff 0", "diff 1", "review 0"].map((name) => `submit_${name}`);
+  expect(namesOf(model.asked(place.key))).toEqual(names);
   expect(textOf(place, "wave.txt")).toBe("bye\n");
   expect(await place.run(["audit", run.runId, "--verify"])).toMatchObject({ code: 0 });
 });
@@ -161,28 +155,6 @@ test("a command that was running is not run again: its processes are ended, and 
   await expectVerified(place);
 });
 
-test.each(["before", "after"])(
-  "a file that was being written when its process died %s the rename is written once",
-  async (when) => {
-    await using model = await startLoopbackModel(
-      toolsTurns({ tool: "Write", file_path: "new/notes.txt", content: "whole\n" }),
-    );
-    const place = createPlace(model.url);
-    expect(await place.run(TOOLS, { dieAt: `${when}:1:rename` })).toMatchObject({ signal: "SIGKILL" });
-    const left = readdirSync(join(place.workspace, "new"));
-    expect(left).toEqual([when === "before" ? expect.stringMatching(/\.tmp$/) : "notes.txt"]);
-    const { runId } = await onlyRun(place);
-    const resumed = await place.run(["resume", runId, "--output-format", "json"]);
-    expect(resumed, resumed.stderr).toMatchObject({ code: 0 });
-    expect(readdirSync(join(place.workspace, "new"))).toEqual(["notes.txt"]);
-    expect(textOf(place, "new/notes.txt")).toBe("whole\n");
-    expect(namesOf(model.asked(place.key))).toEqual(["submit_work 0", "submit_work 1"]);
-    const said = model.asked(place.key).flatMap(lastResults);
-    expect(said).toEqual([expect.stringMatching(when === "before" ? /notes\.txt/ : /took effect before/)]);
-    await expectVerified(place);
-  },
-);
-
 /** A run of codeReview whose plan asks for a command outside its envelope, killed while it waits for the answer. */
 async function killedWaiting(model: LoopbackModel): Promise<{ place: Place; runId: string; requestId: string }> {
   const place = createPlace(model.url);
@@ -214,13 +186,10 @@ async function requestsIn(place: Place, runId: string): Promise<number> {
   return count;
 }
 
-test.each([
-  { answer: ["approve"], ran: "granted\n", told: /no output/ },
-  { answer: ["deny", "--reason", "not now"], ran: undefined, told: /"cause":"denied".*not now/ },
-])("a request answered $answer.0 while nobody works on the run is not asked again", async ({ answer, ran, told }) => {
+test("a request answered while nobody works on the run is not asked again", async () => {
   await using model = await startLoopbackModel(ASKING);
   const { place, runId, requestId } = await killedWaiting(model);
-  const answered = await place.run(["answer", runId, requestId, ...answer]);
+  const answered = await place.run(["answer", runId, requestId, "approve"]);
   expect(answered).toMatchObject({ code: 0, stdout: expect.stringMatching(/go on with: sluice resume/) });
   expect(await place.look((host) => host.requests(runId))).toEqual([]);
   expect(await onlyRun(place)).toMatchObject({ status: "suspended", suspended: "interrupted" });
@@ -229,10 +198,10 @@ test.each([
   // Killed once more when the answer is in use, and resumed without --wait: the answer stands.
   const held = model.hold(place.key, "submit_plan", 1);
   const second = place.start(["resume", runId]);
-  expect(lastResults(await held.reached)).toEqual([expect.stringMatching(told)]);
+  expect(lastResults(await held.reached)).toEqual([expect.stringContaining("(no output)")]);
   await second.kill();
   expect(await place.run(["resume", runId, "--output-format", "json"])).toMatchObject({ code: 0 });
-  expect(textOf(place, "granted.log")).toBe(ran);
+  expect(textOf(place, "granted.log")).toBe("granted\n");
   expect(await requestsIn(place, runId)).toBe(1);
   await expectVerified(place);
 });
@@ -259,80 +228,6 @@ test("a request that was open when its run was killed is denied when the run goe
   expect(reportOf(resumed)).toMatchObject({ status: "completed", denied: [{ tool: "Bash", cause: "no_interactor" }] });
   expect(textOf(place, "granted.log")).toBeUndefined();
   expect(await requestsIn(place, runId)).toBe(1);
-});
-
-test("a question answered while nobody works on the run is not asked again", async () => {
-  await using model = await startLoopbackModel(toolsTurns({ tool: "AskUser", question: "Which colour?" }));
-  const place = createPlace(model.url);
-  const first = place.start([...TOOLS, "--wait"]);
-  const { data } = await first.event(({ type }) => type === "request.opened");
-  await first.kill();
-  const { runId } = await onlyRun(place);
-  const { requestId } = Object(data);
-  expect(await place.run(["answer", runId, requestId, "--value", "blue"])).toMatchObject({ code: 0 });
-  expect(await place.run(["resume", runId])).toMatchObject({ code: 0 });
-  expect(namesOf(model.asked(place.key))).toEqual(["submit_work 0", "submit_work 1"]);
-  expect(model.asked(place.key).flatMap(lastResults)).toEqual([expect.stringContaining("blue")]);
-  await expectVerified(place);
-});
-
-test("a run killed while it waits to try its model again goes on with the next try", async () => {
-  await using model = await startLoopbackModel(toolsTurns());
-  const place = createPlace(model.url);
-  model.instead(place.key, "submit_work", 0, {
-    status: 529,
-    error: { type: "overloaded_error", message: "Overloaded" },
-  });
-  const first = place.start(TOOLS);
-  await first.event(({ type }) => type === "model.retried");
-  await first.kill();
-  expect(namesOf(model.asked(place.key))).toEqual(["submit_work 0"]);
-  const { runId } = await onlyRun(place);
-  const resumed = place.start(["resume", runId, "--output-format", "stream-json"]);
-  expect(await resumed.event(({ type }) => type === "turn.started")).toMatchObject({ data: { turn: 1, try: 2 } });
-  expect(await resumed.ended).toMatchObject({ code: 0 });
-  expect(namesOf(model.asked(place.key))).toEqual(["submit_work 0", "submit_work 0"]);
-  await expectVerified(place);
-});
-
-const FAN: Turns = {
-  submit_begin: [says("b", "submit_begin", { said: "go" })],
-  submit_lint: [
-    says("l0", "Bash", { command: "echo lint >> lint.log" }),
-    says("l1", "submit_lint", { said: "lint is clean" }),
-  ],
-  submit_test: [
-    says("t0", "Bash", { command: "echo test >> test.log" }),
-    says("t1", "submit_test", { said: "tests pass" }),
-  ],
-  submit_end: [says("e", "submit_end", { said: "both" })],
-};
-
-test("a run killed with one sibling finished and one at work goes on with the other alone", async () => {
-  await using model = await startLoopbackModel(FAN);
-  const place = createPlace(model.url);
-  const held = model.hold(place.key, "submit_test", 1);
-  const first = place.start(["run", `${pipelineFile("pipelines.ts")}#fan`, "go", "--output-format", "stream-json"]);
-  await first.event(({ type, runId }) => type === "run.finished" && String(runId).endsWith("/lint"));
-  await held.reached;
-  await first.kill();
-
-  const { runId } = await onlyRun(place);
-  const resumed = await place.run(["resume", runId, "--output-format", "json"]);
-  expect(resumed, resumed.stderr).toMatchObject({ code: 0 });
-  expect(reportOf(resumed)).toMatchObject({
-    status: "completed",
-    output: { said: "both" },
-    stages: ["begin#1", "lint#1", "test#1", "end#1"].map((executionId) => ({ executionId, status: "completed" })),
-  });
-  const asked = model.asked(place.key);
-  expect(namesOf(asked).toSorted()).toEqual(
-    ["begin 0", "end 0", "lint 0", "lint 1", "test 0", "test 1", "test 1"].map((name) => `submit_${name}`),
-  );
-  expect(JSON.stringify(asked.at(-1)?.body.system)).toContain("lint is clean and tests pass");
-  expect(textOf(place, "lint.log")).toBe("lint\n");
-  expect(textOf(place, "test.log")).toBe("test\n");
-  expect(await place.run(["audit", runId, "--verify"])).toMatchObject({ code: 0 });
 });
 
 function fail(): never {

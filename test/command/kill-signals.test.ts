@@ -159,44 +159,6 @@ test("a signal while a run waits for an answer leaves the request open for whoev
   expect(turnsOf(model, place)).toEqual(["submit_work 0", "submit_work 1"]);
 });
 
-test("a run that is killed three times, each time further on, ends as if it never was", async () => {
-  const command = "echo ran >> log.txt";
-  await using model = await startLoopbackModel({
-    submit_work: [says("w0", "Bash", { command }), says("w1", "Write", { file_path: "a.txt", content: "a\n" }), DONE],
-  });
-  const place = createPlace(model.url);
-  let runId = "";
-  for (const turn of [0, 1, 2]) {
-    const held = model.hold(place.key, "submit_work", turn);
-    const running = place.start(turn === 0 ? TOOLS : ["resume", runId, "--output-format", "json"]);
-    await held.reached;
-    await running.kill();
-    ({ runId } = await onlyRun(place));
-  }
-  const resumed = await place.run(["resume", runId, "--output-format", "json"]);
-  expect(resumed).toMatchObject({ code: 0 });
-  expect(reportOf(resumed)).toMatchObject({ status: "completed", output: { said: "done" }, stages: [{ turns: 3 }] });
-  expect(turnsOf(model, place)).toEqual([0, 0, 1, 1, 2, 2].map((turn) => `submit_work ${turn}`));
-  expect(textOf(place, "log.txt")).toBe("ran\n");
-  expect(textOf(place, "hooks.log")).toBe("exit completed\nnext\n");
-  expect(await place.run(["audit", runId, "--verify"])).toMatchObject({ code: 0 });
-});
-
-test("a process that dies while it takes a run up leaves it to the next one", async () => {
-  await using model = await startLoopbackModel({ submit_work: [DONE] });
-  const place = createPlace(model.url);
-  await killedIn(model, place);
-  const { runId } = await onlyRun(place);
-  // Its first commit claims the run, its second says that it goes on.
-  for (const dieAt of ["before:1", "after:1", "before:2", "after:2"]) {
-    expect(await place.run(["resume", runId], { dieAt })).toMatchObject({ signal: "SIGKILL" });
-    expect(await onlyRun(place)).toMatchObject({ status: "suspended", suspended: "interrupted" });
-  }
-  expect(await place.run(["resume", runId])).toMatchObject({ code: 0 });
-  expect(turnsOf(model, place)).toEqual(["submit_work 0", "submit_work 0"]);
-  expect(await place.run(["audit", runId, "--verify"])).toMatchObject({ code: 0 });
-});
-
 /** A run that was killed while both its siblings asked their models. */
 async function killedInFork(model: LoopbackModel): Promise<{ place: Place; runId: string }> {
   const place = createPlace(model.url);

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
-import { isJsonObject, type Json, type JsonObject, parseJson, type RunHost } from "@sluice/core";
+import { isJsonObject, type JsonObject, parseJson, type RunHost } from "@sluice/core";
 import { sqliteStore } from "@sluice/sqlite";
 import { onTestFinished } from "vitest";
 
@@ -180,15 +180,4 @@ export function reportOf({ stdout, stderr }: Ended): JsonObject {
   const parsed = parseJson(stdout);
   if (!parsed.ok || !isJsonObject(parsed.value)) throw new Error(`no report on stdout: ${stdout}\n${stderr}`);
   return parsed.value;
-}
-
-/** A report without what no two runs share: ids and times. */
-export function comparable(report: Json): Json {
-  if (Array.isArray(report)) return report.map(comparable);
-  if (!isJsonObject(report)) return report;
-  return Object.fromEntries(
-    Object.entries(report).flatMap(([key, value]) =>
-      key === "runId" || key === "ms" ? [] : [[key, comparable(value)]],
-    ),
-  );
 }

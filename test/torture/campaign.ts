@@ -99,6 +99,13 @@ export function killedAt({ world }: Reference, labels: readonly string[], here =
   });
 }
 
+/** Killed again and again while it is taken up. */
+export function killedTakingUp({ world, points }: Reference): Case {
+  const begun = points.find((label) => / begins$|^works main write/.test(label)) ?? "";
+  const labels = [begun, "before the claim", "after the claim", "before main life resume", "after main life resume"];
+  return { world, name: "killed while it is taken up", kills: labels.map((label) => ({ label })) };
+}
+
 /** Two or three kills anywhere in a run; one of five from outside, so that it does not hit a place that was thought of. */
 export function randomCase(references: Campaign["references"], seed: number): Case {
   const random = numbersFrom(seed);

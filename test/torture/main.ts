@@ -1,7 +1,7 @@
 // `npm run torture [-- --seed <n>] [--random <n>] [--case <n>] [--at <place>] [--quick]`: prints counts, and ends with 1 when a run was harmed.
 import { parseArgs } from "node:util";
 import { messageOf } from "@sluice/core";
-import { type Case, killedAt, openCampaign, randomCase, type Sum } from "./campaign.ts";
+import { type Case, killedAt, killedTakingUp, openCampaign, randomCase, type Sum } from "./campaign.ts";
 import { shortForm } from "./short-form.ts";
 
 const { values } = parseArgs({
@@ -46,7 +46,10 @@ if (values.at !== undefined) {
   const seed = Number(values.seed);
   print(`seed ${seed}`);
   await takenForDead();
-  for (const world of ["steps", "pipeline"] as const) await sweep(world, references[world].points);
+  for (const world of ["steps", "pipeline"] as const) {
+    await sweep(world, references[world].points);
+    if (!failed) told(`${world}: killed while it is taken up`, await campaign.run([killedTakingUp(references[world])]));
+  }
   await randomly(seed, Number(values.random));
 }
 print(`${failed ? "FAILED" : "ok"} after ${((Date.now() - started) / 1000).toFixed(0)} s`);

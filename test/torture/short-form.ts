@@ -1,9 +1,9 @@
-import { type Campaign, type Case, killedAt, randomCase } from "./campaign.ts";
+import { type Campaign, type Case, killedAt, killedTakingUp, randomCase } from "./campaign.ts";
 import type { Reference } from "./case.ts";
 
 /** Of the places around commits, one of so many. */
-const COMMITS_EACH = { pipeline: 13, steps: 29 };
-const RANDOM = 4;
+const COMMITS_EACH = { pipeline: 19, steps: 41 };
+const RANDOM = 3;
 
 /** One place in the middle of everything a run can be at work with or wait for. */
 const WITHIN = [
@@ -26,7 +26,8 @@ const WITHIN = [
 export function shortForm(references: Campaign["references"]): readonly Case[] {
   const { pipeline, steps } = references;
   const random = Array.from({ length: RANDOM }, (_, seed) => randomCase(references, seed));
-  return [...killedAt(pipeline, some(pipeline), true), ...killedAt(steps, some(steps), true), ...random];
+  const once = [pipeline, steps].flatMap((reference) => killedAt(reference, some(reference), true));
+  return [killedTakingUp(pipeline), ...once, ...random];
 }
 
 function some({ world, points }: Reference): readonly string[] {
