@@ -39,7 +39,11 @@ test("a card that came up while an editor had the terminal is new to whoever com
     app.quit();
     await app.quitted;
   });
-  const surface = createSurface(app, { palette: createPalette({ colour: false }), env: {}, setCursor: () => undefined });
+  const surface = createSurface(app, {
+    palette: createPalette({ colour: false }),
+    env: {},
+    setCursor: () => undefined,
+  });
   surface.key(ctrl("g"));
   app.submit("/run codeReview anything");
   await until(app, () => app.state().desk.open !== undefined);
@@ -72,7 +76,11 @@ test("what cannot be done with a key is said, and ends nothing", () => {
     app.quit();
     await app.quitted;
   });
-  const surface = createSurface(app, { palette: createPalette({ colour: false }), env: {}, setCursor: () => undefined });
+  const surface = createSurface(app, {
+    palette: createPalette({ colour: false }),
+    env: {},
+    setCursor: () => undefined,
+  });
   const rows = {
     count: () => 1,
     slice: () => [[]],

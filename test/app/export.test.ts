@@ -45,7 +45,11 @@ async function appOverRun() {
     });
   const saidSo = (text: string): Promise<void> => until(() => said.some((line) => line.includes(text)));
   const read = (name: string): string => readFileSync(join(place.folder, name), "utf8");
-  const surface = createSurface(app, { palette: createPalette({ colour: false }), env: {}, setCursor: () => undefined });
+  const surface = createSurface(app, {
+    palette: createPalette({ colour: false }),
+    env: {},
+    setCursor: () => undefined,
+  });
   /** A key that comes when nobody types any more. */
   const press = (name: Key["name"]): void => {
     clock.skip(5_000);

@@ -4,11 +4,13 @@ import { describe, expect, test } from "vitest";
 import { bodyLines, type CardFacts } from "../../packages/tui/src/app/people/body.ts";
 import { bodyWidth, cardLines, parkedLine } from "../../packages/tui/src/app/people/card.ts";
 import type { FileNow } from "../../packages/tui/src/app/people/change.ts";
+import { HIDES_NOTHING } from "../../packages/tui/src/app/people/file-lines.ts";
 import type { Line } from "../../packages/tui/src/text/line.ts";
 import { widthOf } from "../../packages/tui/src/text/width.ts";
 import { deskOf, grant, key, question, type TestDesk, typed } from "../support/desk.ts";
 
 const text = (lines: readonly Line[]): string => lines.map(row).join("\n");
+const holding = (now: string): FileNow => ({ kind: "text", text: now, hiding: HIDES_NOTHING });
 const row = (line: Line): string => line.map((span) => span.text).join("");
 
 function bodyOf(request: OpenRequest, facts: CardFacts = {}, width = 78, all = false): readonly Line[] {
@@ -112,12 +114,28 @@ describe("a card says", () => {
 
 describe("a change", () => {
   const lines = (...of: readonly string[]): string => `${of.join("\n")}\n`;
-  const file: FileNow = { kind: "text", text: lines("one", "two", "three", "four", "five", "six", "seven") };
+  const file: FileNow = holding(lines("one", "two", "three", "four", "five", "six", "seven"));
 
   test("by Edit is a diff against the file", () => {
     expect(edit("six", "6", file)).toContain(
       "│ src/a.ts\nIt changes one place:\n│ ⋯ 2 same\n│ 3   three\n│ 4   four\n│ 5   five\n│ 6 - six\n│ 6 + 6\n│ 7   seven",
     );
+  });
+
+  test("shows no secrets of the file beside it, and what it would write as it is", () => {
+    const key = ["-----BEGIN PRIVATE KEY-----", "MIIB", "-----END PRIVATE KEY-----"];
+    const sk = `sk-${"a1".repeat(10)}`;
+    const hiding = {
+      text: (one: string) => one.replaceAll("k7own", "[redacted:K]").replaceAll(sk, "[redacted:api-key]"),
+      known: (one: string) => one.replaceAll("k7own", "[redacted:K]"),
+    };
+    const now: FileNow = { kind: "text", text: lines(...key, `a ${sk}`, "x k7own old", "b"), hiding };
+    const shown = edit("old", `new ${sk}`, now);
+    expect(shown).toContain("│ 3   [redacted:private-key]\n│ 4   a [redacted:api-key]\n│ 5 - x [redacted:K] old\n");
+    expect(shown).toContain(`│ 5 + x [redacted:K] new ${sk}\n│ 6   b`);
+    const whole = text(bodyOf(grant({ file_path: "src/a.ts", content: `${sk}\n` }, { tool: "Write" }), { file: now }));
+    expect(whole).toContain(`+ ${sk}`);
+    expect(whole).not.toMatch(/MIIB|k7own|- .*sk-/);
   });
 
   test("of every place says how many there are", () => {
@@ -140,7 +158,7 @@ describe("a change", () => {
   });
 
   test("of more than a card shows is not compared: both texts stand there whole", () => {
-    const big: FileNow = { kind: "text", text: "e".repeat(150_000) };
+    const big: FileNow = holding("e".repeat(150_000));
     const every = edit("e", "f", big, { replace_all: true }, 200);
     expect(every).toContain(
       "everywhere in the file (not compared with the file: too much of it changes):\n│ - e\nwith:\n│ + f",
@@ -154,14 +172,14 @@ describe("a change", () => {
       text(bodyOf(grant({ file_path: "b", content }, { tool: "Write" }), now === undefined ? {} : { file: now }));
     expect(write(lines("one", "2"), file)).toContain("It replaces the whole file:\n│ 1   one\n│ 2 - two");
     expect(write("a\nb", { kind: "absent" })).toContain("A new file with:\n│ + a\n│ + b");
-    expect(write("one", { kind: "text", text: "one\n" })).toContain("The line break at the end goes.");
-    expect(write("one\n", { kind: "text", text: "one\n" })).toContain("what is in the file already");
+    expect(write("one", holding("one\n"))).toContain("The line break at the end goes.");
+    expect(write("one\n", holding("one\n"))).toContain("what is in the file already");
   });
 
   test("in a file of CR LF lines is compared without them, and a CR anywhere else is shown", () => {
-    const crlf: FileNow = { kind: "text", text: "one\r\ntwo\r\n" };
+    const crlf: FileNow = holding("one\r\ntwo\r\n");
     expect(edit("two\n", "2\n", crlf)).toContain("(its lines end in CR LF):\n│ 1   one\n│ 2 - two\n│ 2 + 2");
-    expect(edit("one", "1\r", { kind: "text", text: "one\n" })).toContain("+ 1·U+000D");
+    expect(edit("one", "1\r", holding("one\n"))).toContain("+ 1·U+000D");
   });
 
   test.each<JsonObject>([{ force: true }, { replace_all: "yes" }, { content: "x" }])(
@@ -258,7 +276,7 @@ describe("a card", () => {
 
   test("is never wider or taller than its place, at any size, whatever is asked; and holds nothing a terminal would act on", () => {
     const file = fc.option(
-      hostile.map((now): FileNow => ({ kind: "text", text: now })),
+      hostile.map((now): FileNow => holding(now)),
       { nil: undefined },
     );
     fc.assert(

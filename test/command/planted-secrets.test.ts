@@ -249,13 +249,17 @@ test("no secret of a run is in what it leaves: events, export, report, output, e
   await look("audit", runId, ...json);
   await look("report", runId, "-o", "run.html");
   await look("export", runId, "-o", "run.jsonl");
+  await look("export", runId, "--values", "-o", "values.jsonl");
   await look("audit", "./run.jsonl", "--verify");
+  await look("audit", "./values.jsonl", "--verify");
   mkdirSync(join(here.folder, "kept"));
   await look("export", "--all", "-o", "kept/store");
   const file = (name: string): string => readFileSync(join(here.folder, name), "utf8");
   sinks.push(
     { name: "the report", text: file("run.html") },
     { name: "the export", text: file("run.jsonl") },
+    // As the docs say, it holds what tools returned, as the store does.
+    { name: "the export with values", text: file("values.jsonl"), keepsLooks: true },
     // As the docs say, answers are whole there, since they are what is played.
     { name: "the cassette", text: file("calls.jsonl"), keepsLooks: true },
     // As the docs say, step values keep what tools returned.
@@ -279,6 +283,9 @@ test("no secret of a run is in what it leaves: events, export, report, output, e
   ])
     expect(events).toContain(`"type":"${said}"`);
   expect(server.requests).toHaveLength(9);
+  const kept = bytesOf(here.store);
+  for (const place of ["bash-stdout", "tool-output", "output", "answer", "mcp-output", "text"])
+    expect(kept).toContain(planted.one(place).looks);
   expectNoLeak(all);
   expect(unmarked(all).toSorted()).toEqual([...NOT_KEPT, ...OF_FAILURES].toSorted());
 });

@@ -34,13 +34,13 @@ export class RunHead {
   }
 
   start({ data, at }: SluiceEvent): void {
-    const models = field(data, "models");
     this.#view = {
       ...this.#view,
       status: "running",
       pipeline: textAt(data, "pipeline"),
       task: textAt(field(data, "input"), "task"),
-      models: Array.isArray(models) ? models.filter((model) => typeof model === "string") : [],
+      models: namesAt(data, "models"),
+      secrets: namesAt(data, "secrets"),
       mode: textAt(data, "mode"),
       cwd: textAt(data, "cwd"),
       startedAt: at,
@@ -87,6 +87,11 @@ export class RunHead {
     this.#view = { ...this.#view, ...told, status, endedAt: at };
     return { kind: "end", status, ...told };
   }
+}
+
+function namesAt(data: Json, key: string): readonly string[] {
+  const names = field(data, key);
+  return Array.isArray(names) ? names.filter((name) => typeof name === "string") : [];
 }
 
 function statusAt(data: Json): RunEnd["status"] {

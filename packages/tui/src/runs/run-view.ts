@@ -10,6 +10,8 @@ export interface RunView {
   readonly models: readonly string[];
   readonly mode: string;
   readonly cwd: string;
+  /** Names of variables that the session was told are secret. */
+  readonly secrets?: readonly string[];
   readonly status: RunStatus;
   /** Where the pipeline begins, as far as it is known. */
   readonly initial?: string;

@@ -1,23 +1,31 @@
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, sep } from "node:path";
-import { messageOf } from "@sluice/core";
+import { messageOf, redactText } from "@sluice/core";
+import { environmentSecrets } from "@sluice/stages";
 import { textAt } from "../../fields.ts";
+import type { Environment } from "../../project/environment.ts";
 import type { RunView } from "../../runs/run-view.ts";
 import type { Line } from "../../text/line.ts";
 import { bodyLines, type CardFacts } from "./body.ts";
 import type { FileNow } from "./change.ts";
 import { fileToRead } from "./change.ts";
 import type { DeskCard } from "./desk.ts";
+import type { Hiding } from "./file-lines.ts";
 
 /** Bytes of a file that a change is compared with. */
 const MOST_BYTES = 1_000_000;
 
 /** The texts of cards: what they tell of the world is read once, when a card first comes up, and kept until it goes. */
 export class CardBodies {
+  readonly #env: Environment;
   readonly #facts = new Map<string, CardFacts>();
   #last:
     | { readonly key: string; readonly width: number; readonly all: boolean; readonly lines: readonly Line[] }
     | undefined;
+
+  constructor(env: Environment) {
+    this.#env = env;
+  }
 
   lines(card: DeskCard, view: RunView | undefined, width: number, all: boolean): readonly Line[] {
     const { key } = card;
@@ -45,15 +53,20 @@ export class CardBodies {
     const facts: CardFacts = {
       ...(execution?.tools === undefined ? {} : { tools: execution.tools }),
       ...(execution?.turnCap === undefined ? {} : { turnCap: execution.turnCap }),
-      ...(path === undefined || view === undefined ? {} : { file: readNow(path, view.cwd) }),
+      ...(path === undefined || view === undefined ? {} : { file: readNow(path, view.cwd, hidingOf(this.#env, view)) }),
     };
     this.#facts.set(card.key, facts);
     return facts;
   }
 }
 
+function hidingOf(env: Environment, { secrets = [] }: RunView): Hiding {
+  const known = environmentSecrets(env, secrets);
+  return { known: known.text, text: (text) => redactText(known.text(text)) };
+}
+
 /** A file of the workspace as it is now. What lies elsewhere is not read only because a model named it. */
-function readNow(path: string, workspace: string): FileNow {
+function readNow(path: string, workspace: string, hiding: Hiding): FileNow {
   try {
     const root = realpathSync(workspace);
     const stat = statSync(path, { throwIfNoEntry: false });
@@ -62,7 +75,7 @@ function readNow(path: string, workspace: string): FileNow {
     if (stat === undefined) return { kind: "absent" };
     if (!stat.isFile()) return { kind: "unread", why: "it is no ordinary file" };
     if (stat.size > MOST_BYTES) return { kind: "unread", why: `it has ${stat.size} bytes` };
-    return { kind: "text", text: readFileSync(path, "utf8") };
+    return { kind: "text", text: readFileSync(path, "utf8"), hiding };
   } catch (thrown) {
     return { kind: "unread", why: messageOf(thrown) };
   }

@@ -3,11 +3,12 @@ import { textAt } from "../../fields.ts";
 import { compareLines, type Kind, type Segment, type WordMarks, wordMarks } from "../../text/diff-compare.ts";
 import type { Line, Style } from "../../text/line.ts";
 import { MOST_SHOWN } from "./exact.ts";
+import { type Hiding, shownLines } from "./file-lines.ts";
 import { BAR, exactRow, exactRows, sentence } from "./verbatim.ts";
 
 /** What is in a file now, as far as somebody may look. */
 export type FileNow =
-  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "text"; readonly text: string; readonly hiding: Hiding }
   | { readonly kind: "absent" }
   /** Why it is not compared. */
   | { readonly kind: "unread"; readonly why: string };
@@ -52,7 +53,7 @@ function writeLines(content: string, file: FileNow | undefined, width: number): 
     const { text, note } = inLf(file.text);
     const next = note === "" ? content : lf(content);
     if (text === next) return sentence("It would write what is in the file already.", width, "dim");
-    const rows = compared(text, next, width);
+    const rows = compared(text, next, width, file.hiding);
     if (rows !== undefined) return [...sentence(`It replaces the whole file${note}:`, width, "dim"), ...rows];
   }
   const why = file?.kind === "unread" ? file.why : file?.kind === "text" ? TOO_MUCH : undefined;
@@ -88,7 +89,7 @@ function editLines({ old, now, every }: Edit, file: FileNow | undefined, width: 
   if (text.length + times * (to.length - from.length) > LONGEST_AFTER)
     return plain(` (not compared with the file: ${TOO_MUCH})`);
   const said = every ? `It changes every place, ${times} now${note}:` : `It changes one place${note}:`;
-  const rows = compared(text, pieces.join(to), width);
+  const rows = compared(text, pieces.join(to), width, file.hiding);
   return rows === undefined
     ? plain(` (not compared with the file: ${TOO_MUCH})`)
     : [...sentence(said, width, "dim"), ...rows];
@@ -113,13 +114,14 @@ const LOOKS = {
 const TOO_MUCH = "too much of it changes";
 
 /**
- * Two texts line by line, nothing cut: what is the same and far from any change is told as a number of lines. Undefined where
- * that is more than a card shows.
+ * Two texts line by line, nothing cut: what is the same and far from any change is told as a number of lines. What the file
+ * holds is shown without secrets, what it would hold as it is. Undefined where that is more than a card shows.
  */
-function compared(before: string, after: string, width: number): readonly Line[] | undefined {
+function compared(before: string, after: string, width: number, hiding: Hiding): readonly Line[] | undefined {
   const old = linesOf(before);
   const now = linesOf(after);
   const { runs } = compareLines(old.lines, now.lines);
+  const oldLine = shownLines(old.lines, hiding);
   const digits = width < NUMBERED_FROM ? 0 : String(Math.max(old.lines.length, now.lines.length)).length;
   const rows: Line[] = [];
   let shown = 0;
@@ -139,10 +141,11 @@ function compared(before: string, after: string, width: number): readonly Line[]
         continue;
       }
       const [lines, from] = kind === "added" ? [now.lines, newAt] : [old.lines, oldAt];
-      const segments = (kind === "added" ? marks?.now(at) : kind === "removed" ? marks?.old(at) : undefined) ?? [
-        { text: lines[from + at] ?? "", changed: false },
-      ];
-      shown += (lines[from + at] ?? "").length;
+      const line = lines[from + at] ?? "";
+      const seen = kind === "added" ? hiding.known(line) : oldLine(from + at);
+      const marked = kind === "added" ? marks?.now(at) : kind === "removed" ? marks?.old(at) : undefined;
+      const segments = (seen === line ? marked : undefined) ?? [{ text: seen, changed: false }];
+      shown += line.length;
       if (shown > MOST_SHOWN) return undefined;
       rows.push(...diffRow(segments, kind, from + at + 1, digits, width));
     }

@@ -1,3 +1,4 @@
+import type { Environment } from "../../project/environment.ts";
 import { LiveRows } from "../../runs/live-rows.ts";
 import { markOf, moneyOf, nameOf, shortCount, tokensOf } from "../../runs/marks.ts";
 import { rail } from "../../runs/rail.ts";
@@ -32,9 +33,13 @@ const ORDER = ["composer", "status", "question", "card", "waiting", "notices", "
 
 /** Makes frames. Keeps what is costly to lay out; everything it shows is in the state it is given. */
 export class Draughtsman {
-  readonly #bodies = new CardBodies();
+  readonly #bodies: CardBodies;
   readonly #transcripts = new Transcripts();
   #live: { readonly key: string; readonly width: number; readonly rows: LiveRows } | undefined;
+
+  constructor(env: Environment) {
+    this.#bodies = new CardBodies(env);
+  }
 
   draw(state: AppState): Drawing {
     const { size, question, viewer, desk } = state;

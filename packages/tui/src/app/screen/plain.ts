@@ -1,5 +1,6 @@
 import { clearLine, createInterface, cursorTo, type Interface } from "node:readline";
 import type { Clock } from "@sluice/core";
+import type { Environment } from "../../project/environment.ts";
 import { cleanInline } from "../../text/clean.ts";
 import type { Line } from "../../text/line.ts";
 import type { App } from "../app.ts";
@@ -13,6 +14,7 @@ export interface PlainOptions {
   readonly output: NodeJS.WritableStream;
   readonly width: () => number;
   readonly clock: Clock;
+  readonly env: Environment;
 }
 
 /** Lines that are written above what is typed. */
@@ -28,7 +30,7 @@ const PASTE_MS = 50;
 const ANSWERS = /^\/(?:approve|answer)\b/;
 
 /** The app in lines: each is written once and stays, so that a screen reader reads it as it comes. */
-export function createPlainLines({ input, output, width, clock }: PlainOptions): PlainLines {
+export function createPlainLines({ input, output, width, clock, env }: PlainOptions): PlainLines {
   const lines = createInterface({ input, output, prompt: PROMPT, terminal: true, historySize: 0 });
   let keyAt: number | undefined;
   // Readline listens first: when it tells of a line, this is the key before its Enter.
@@ -44,19 +46,20 @@ export function createPlainLines({ input, output, width, clock }: PlainOptions):
       output.write(text);
       lines.prompt(true);
     },
-    serve: (app, print) => serve(app, lines, { print, width, isPasted }),
+    serve: (app, print) => serve(app, lines, { print, width, env, isPasted }),
   };
 }
 
 interface Served {
   readonly print: (lines: readonly Line[]) => void;
   readonly width: () => number;
+  readonly env: Environment;
   /** Whether the line that was just ended came too fast to be typed. */
   readonly isPasted: () => boolean;
 }
 
-function serve(app: App, lines: Interface, { print, width, isPasted }: Served): () => void {
-  const bodies = new CardBodies();
+function serve(app: App, lines: Interface, { print, width, env, isPasted }: Served): () => void {
+  const bodies = new CardBodies(env);
   const told = new Set<string>();
   let asked: Question | undefined;
   /** The line that is being typed was begun before the question came. */

@@ -92,7 +92,7 @@ function drawn(
   else lost.addEventListener("abort", onLost, { once: true });
   // Before Ink hears of it, so that its first frame of a new size is one of that size.
   stream.on("resize", () => app.resize({ width: stream.columns, height: stream.rows }));
-  const surface = createSurface(app, { palette, setCursor: (cell) => stream.setCursor(cell) });
+  const surface = createSurface(app, { palette, env: context.env, setCursor: (cell) => stream.setCursor(cell) });
   const onSuspend = (given: SuspendTerminal): void => {
     suspend = given;
   };
@@ -120,7 +120,7 @@ function inLines(flags: AppFlags, context: CommandContext, { clock, stdin, stdou
   const palette = createPalette({ colour: false });
   const width = (): number => stdout.columns || 80;
   const own = new OwnOutput(stdout);
-  const plain = createPlainLines({ input: stdin, output: own, width, clock });
+  const plain = createPlainLines({ input: stdin, output: own, width, clock, env: context.env });
   const print = (lines: readonly Line[]): void => plain.print(written(lines, palette));
   const app = new App({
     flags,

@@ -1,4 +1,5 @@
 import { messageOf } from "@sluice/core";
+import type { Environment } from "../../project/environment.ts";
 import { spanOf } from "../../text/clean.ts";
 import { type Palette, paint } from "../../text/paint.ts";
 import { cut } from "../../text/width.ts";
@@ -17,11 +18,12 @@ export interface Surface {
 
 export interface SurfaceOptions {
   readonly palette: Palette;
+  readonly env: Environment;
   readonly setCursor: (cell: Frame["cursor"]) => void;
 }
 
-export function createSurface(app: App, { palette, setCursor }: SurfaceOptions): Surface {
-  const draughtsman = new Draughtsman();
+export function createSurface(app: App, { palette, env, setCursor }: SurfaceOptions): Surface {
+  const draughtsman = new Draughtsman(env);
   const listeners = new Set<() => void>();
   let rows: readonly string[] = [];
   const show = (painted: readonly string[]): void => {
