@@ -1,5 +1,6 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { openSqliteStore } from "@sluice/sqlite";
 import { describe, expect, test } from "vitest";
 import { call, type Desk, desk, finishes, PIPELINES, printed, textAt, turn } from "../support/command.ts";
@@ -148,6 +149,18 @@ describe("a store that cannot be used is exit 4 and is left as it was", () => {
       join(closed, "store"),
     ]);
     expect(said).toMatchObject({ code: 4, error: "store_not_writable" });
+  });
+
+  test("because a newer Sluice wrote it", async () => {
+    const at = desk();
+    mkdirSync(join(at.folder, ".sluice"));
+    await openSqliteStore(at.store).close();
+    const db = new DatabaseSync(join(at.store, "journal.db"));
+    db.exec("PRAGMA user_version = 7");
+    db.close();
+    const said = await refused(at, ["run", single, "x", "--model", at.script({ work: [finishes()] })]);
+    expect(said).toMatchObject({ code: 4, error: "store_newer_version" });
+    expect(said.message).toMatch(/store version 7, this one knows \d+.*update Sluice/);
   });
 
   test("because it comes from another machine, until --adopt-store", async () => {

@@ -17,10 +17,11 @@ import {
 } from "@sluice/core";
 import { openSqliteStore } from "@sluice/sqlite";
 import { createSession, type ResolvedModel, type Session, scriptedModel } from "@sluice/stages";
-import { expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { FAULTS, type FaultKind, faultyDisk, type PlannedFault } from "../support/faulty-disk.ts";
 import { changed } from "../support/journal.ts";
+import { startBareDriver } from "../support/sqlite-process.ts";
 import { type TestWorkspace, tempFolder } from "../support/tools.ts";
 
 const said = z.object({ said: z.string() });
@@ -88,15 +89,21 @@ function world(): World {
   return { workspace, asked: [], shown: [], confirmed: [], faults: [], textOf };
 }
 
-function sessionIn({ workspace, asked, shown, confirmed, faults }: World, maxParallel: number): Session {
+function sessionIn(
+  { workspace, asked, shown, confirmed, faults }: World,
+  maxParallel: number,
+  onAsked: (name: string) => Promise<void> = async () => undefined,
+): Session {
   const scripted = scriptedModel(SCRIPT);
   const model: ResolvedModel = {
     ...scripted,
     at: (position) => {
       const at = scripted.at(position);
-      const counted: typeof at.doStream = (call) => {
-        asked.push(`${position.stage}/${position.turn}`);
-        return at.doStream(call);
+      const counted: typeof at.doStream = async (call) => {
+        const name = `${position.stage}/${position.turn}`;
+        asked.push(name);
+        await onAsked(name);
+        return await at.doStream(call);
       };
       return { ...at, doStream: counted };
     },
@@ -255,6 +262,44 @@ async function commitsOfWhole(): Promise<readonly number[]> {
   await live.close();
   return Array.from({ length: transactions }, (_, index) => index + 1);
 }
+
+describe("a lock that another process holds while a run is at work", () => {
+  /** A run whose last model call waits until the lock is held. */
+  async function locked() {
+    const outside = world();
+    const locker = await startBareDriver();
+    const reached = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    const live = sessionIn(outside, 1, async (name) => {
+      if (name !== "end/0") return;
+      reached.resolve();
+      await released.promise;
+    });
+    const run = live.start(work, { task: "go" });
+    await reached.promise;
+    await locker.do("lock", { folder: outside.workspace.path(".sluice/store") });
+    released.resolve();
+    onTestFinished(() => live.close());
+    return { outside, locker, live, run };
+  }
+
+  test("is waited for when it is short", async () => {
+    const { locker, run } = await locked();
+    await locker.do("unlock");
+    expect(await run).toMatchObject({ status: "completed" });
+  });
+
+  test("stops the run when it is long, which says so and goes on when it is gone", async () => {
+    const { outside, locker, live, run } = await locked();
+    const { code, mend } = FAULTS.locked;
+    await expect(run).rejects.toMatchObject({ class: "Host", code, message: expect.stringMatching(mend) });
+    await locker.do("unlock");
+    expect(await live.resume(work, run.runId)).toMatchObject({ status: "completed", output: "end ended" });
+    // What it had said was not kept.
+    expect(outside.asked.filter((name) => name === "end/0")).toHaveLength(2);
+    expect(verifyJournal(await live.host.journal(run.runId)).faults).toEqual([]);
+  });
+});
 
 /** A lock is tried again for long: it is the fault of few. */
 const KINDS: readonly FaultKind[] = ["write", "full", "fsync", "write", "full", "fsync", "full", "locked"];

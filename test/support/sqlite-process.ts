@@ -27,9 +27,10 @@ export async function startDriver(folder: string, options: JsonObject = {}): Pro
   return driver;
 }
 
-/** A driver that has not opened anything yet. */
-export async function startBareDriver(): Promise<Driver> {
-  const child = spawn(process.execPath, nodeArguments("driver.ts"), { stdio: ["pipe", "pipe", "inherit"] });
+/** A driver that has not opened anything yet; `under` starts it, as a program that gives it another view of the machine. */
+export async function startBareDriver(under: readonly string[] = []): Promise<Driver> {
+  const [file = process.execPath, ...words] = [...under, process.execPath, ...nodeArguments("driver.ts")];
+  const child = spawn(file, words, { stdio: ["pipe", "pipe", "inherit"] });
   const exited = once(child, "exit");
   await once(child, "spawn");
   const { pid } = child;
