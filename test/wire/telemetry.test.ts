@@ -5,6 +5,7 @@ import { openTelemetry } from "@sluice/stages/opentelemetry";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { handClock } from "../support/hand-clock.ts";
+import { TEST_KEY } from "../support/providers.ts";
 import { review, SCRIPT, usage } from "../support/review-run.ts";
 import { eventsOf, eventually, tool } from "../support/run-kit.ts";
 import { traced, withContexts } from "../support/spans.ts";
@@ -139,6 +140,20 @@ describe("a run as spans", () => {
     for (const said of ["SAID", "THOUGHT", "trim", "login", "auth.ts", "sk-test"]) expect(all).not.toContain(said);
   });
 
+  test("a key that a provider sends back as its own words is in no span", async () => {
+    const seen = traced();
+    const echo = (events: readonly string[]): readonly string[] =>
+      events.map((event) => event.replace(/"(id|model)":"[^"]+"/g, `"$1":"of ${TEST_KEY}"`));
+    const { live } = await wiredSession("anthropic", [{ ...ends, events: echo }], {
+      telemetry: openTelemetry(seen),
+      tools,
+    });
+    await live.run(one(), task);
+    const said = JSON.stringify(seen.spans().map(({ name, attributes }) => [name, attributes]));
+    expect(said).toContain("[redacted:ANTHROPIC_API_KEY]");
+    expect(said).not.toContain(TEST_KEY);
+  });
+
   test("siblings stand side by side below the run that forked", async () => {
     const seen = traced();
     const forks = pipeline({
@@ -165,6 +180,43 @@ describe("a run as spans", () => {
       "sluice.attempt.outcome": "completed",
     });
     expect(seen.open()).toBe(0);
+  });
+
+  test("a sibling that fails is an error, the one that is cancelled over it is none, and all have ended", async () => {
+    const seen = traced();
+    const forks = pipeline({
+      id: "forks",
+      input,
+      stages: { start: worker("START"), left: worker("LEFT"), right: worker("RIGHT"), join: worker("JOIN") },
+      initial: "start",
+      next: { start: () => fanOut(["left", "right"], { join: "join" }), join: ({ output }) => done(output) },
+    });
+    const hold = new Promise<void>((resolve) => onTestFinished(() => resolve()));
+    let heldOne: () => void = () => undefined;
+    const rightIsAsked = new Promise<void>((resolve) => {
+      heldOne = resolve;
+    });
+    const { live } = await wiredSession(
+      "anthropic",
+      ({ body }) => {
+        const said = JSON.stringify(body);
+        if (said.includes("RIGHT")) {
+          heldOne();
+          return { hold };
+        }
+        return said.includes("LEFT") ? rightIsAsked.then(() => ({ refuse: "request" })) : ends;
+      },
+      { telemetry: openTelemetry(seen), tools },
+    );
+    await live.run(forks, task);
+    expect(seen.open()).toBe(0);
+    expect(seen.tree().filter((line) => !/^ {4}/.test(line))).toEqual([
+      "invoke_workflow forks ! fork",
+      "  invoke_agent start",
+      "  invoke_agent left ! model",
+      "  invoke_agent right",
+    ]);
+    expect(seen.attributes("invoke_agent right")["sluice.attempt.outcome"]).toBe("cancelled");
   });
 
   test("a denied call is a span that says so, and no error; a person's answer is a span of its own", async () => {
