@@ -228,16 +228,18 @@ export const cells: readonly Cell[] = [
   },
   {
     name: "list",
-    about: "the thirty newest runs of a store with a thousand and of one with a hundred thousand",
-    workloads: ["list-of-1000", "list-of-100000"],
+    about:
+      "the thirty newest runs of a store with a thousand, with a hundred thousand, and with ten thousand records each",
+    workloads: ["list-of-1000", "list-of-100000", "list-of-long"],
     rounds: 5,
     judge: (rounds) => {
-      const [few = Number.NaN, many = Number.NaN] = ["list-of-1000", "list-of-100000"].map((name) =>
-        medianCost(rounds, name),
-      );
+      const names = ["list-of-1000", "list-of-100000", "list-of-long"];
+      const [few = Number.NaN, many = Number.NaN, long = Number.NaN] = names.map((name) => medianCost(rounds, name));
       return [
         { what: "of a thousand", value: few, unit: "µs/list" },
         { what: "of a hundred thousand", value: many, unit: "µs/list" },
+        { what: "of runs with ten thousand records", value: long, unit: "µs/list" },
+        { what: "of long runs / of short ones", value: long / few, unit: "x", atMost: 2 },
         { what: "of a hundred thousand / of a thousand", value: many / few, unit: "x", atMost: 2 },
       ];
     },

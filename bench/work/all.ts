@@ -47,6 +47,7 @@ export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promis
   ["verify-export", verifiedExport],
   ["list-of-1000", listOf(1_000)],
   ["list-of-100000", listOf(100_000)],
+  ["list-of-long", listOf(1_000, 10_000)],
   ["version", versionStart],
   ["headless", headlessStart],
   ["streaming-app", streamingApp],
