@@ -240,7 +240,7 @@ function watchListeners(): { readonly signals: Set<AbortSignal>; stop(): void } 
 }
 
 const made = new Map<string, ReturnType<typeof build>>();
-function pipelineOf({ shape, turnCap }: RandomStory) {
+export function pipelineOf({ shape, turnCap }: RandomStory) {
   const key = `${shape} ${turnCap}`;
   const known = made.get(key) ?? build(shape, turnCap);
   made.set(key, known);

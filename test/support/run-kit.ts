@@ -57,7 +57,7 @@ function workOf(state: StateSpec): Work {
   return Object.assign<Work, object>({ init: undefined, act: undefined }, options);
 }
 
-const workExecutor: StateExecutor = {
+export const workExecutor: StateExecutor = {
   kind: "work",
   init: (state, ctx, offer) => workOf(state).init?.(ctx, offer) ?? null,
   act: async (init, scope) => (await workOf(scope.state).act?.(scope, init)) ?? completed(null),
