@@ -1,7 +1,7 @@
 // What the command does on real disks: the system calls it makes for what it promised to keep, calls that fail, disks that fill.
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { field, type Json, readEvents, verifyJournal } from "@sluice/core";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { createPlace, type Ended, type Place, pipelineFile, reportOf } from "../support/command-process.ts";
@@ -174,5 +174,39 @@ describe.skipIf(!mayMount())("on a small disk (where one may be mounted)", () =>
     await expectResumed(place, runId, env);
     expect(textOf(place, "log.txt")).toBe("ran\n");
     expect(await outcomes(place)).toEqual(["outcome_unknown"]);
+  });
+});
+
+/** A user nobody logs in as. */
+const AS_NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+/** Whether rights may be dropped here, and who has none can read the program. */
+const canDrop =
+  process.getuid?.() === 0 && spawnSync("setpriv", [...AS_NOBODY.slice(1), process.execPath, "-v"]).status === 0;
+
+describe.skipIf(!canDrop)("for a user who may not write the store (where rights may be dropped)", () => {
+  test("a run is shown, but neither answered nor resumed; whoever may, does both", async () => {
+    const place = createPlace(NO_MODEL);
+    const asks = { name: "AskUser", input: { question: "Which colour?" } };
+    expect(await place.run([...scripted(place, [asks, finish]), "--wait=1ms"])).toMatchObject({ code: 3 });
+    const [request] = await place.look((host) => host.requests());
+    const { runId = "", requestId = "" } = request ?? {};
+    // Entered and read by all, written by its owner alone.
+    for (const folder of [dirname(place.workspace), place.workspace, place.store]) chmodSync(folder, 0o755);
+    chmodSync(join(place.store, "journal.db"), 0o644);
+    const refused = { code: "store_not_writable", message: expect.stringContaining("--store") };
+    for (const words of [
+      ["resume", runId],
+      ["answer", runId, requestId, "--value", "blue"],
+    ]) {
+      const ended = await place.run([...words, ...JSON_OUT], { under: AS_NOBODY });
+      expect(ended, ended.stderr).toMatchObject({ code: 4 });
+      expect(reportOf(ended)).toMatchObject({ error: refused });
+    }
+    const shown = await place.run(["show", runId, ...JSON_OUT], { under: AS_NOBODY });
+    expect(reportOf(shown)).toMatchObject({ status: "suspended", requests: [{ requestId }] });
+
+    const answered = await place.run(["answer", runId, requestId, "--value", "blue", "--resume", ...JSON_OUT]);
+    expect(answered, answered.stderr).toMatchObject({ code: 0 });
+    expect(reportOf(answered)).toMatchObject({ runId, status: "completed" });
   });
 });
