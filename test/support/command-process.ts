@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { isJsonObject, type JsonObject, parseJson, type RunHost } from "@sluice/core";
-import { sqliteStore } from "@sluice/sqlite";
 import { onTestFinished } from "vitest";
+import { lookAt } from "./look-at.ts";
 
 const COMMAND = join(import.meta.dirname, "..", "..", "packages", "tui", "bin", "sluice.js");
 const FIXTURES = join(import.meta.dirname, "..", "fixtures", "crash");
@@ -89,14 +89,7 @@ export function createPlace(modelUrl: string, within = tmpdir()): Place {
     env,
     start,
     run: (args, options) => start(args, options).ended,
-    async look(look) {
-      const host = sqliteStore(store, { readOnly: true });
-      try {
-        return await look(host);
-      } finally {
-        await host.close();
-      }
-    },
+    look: (look) => lookAt(store, look),
   };
 }
 

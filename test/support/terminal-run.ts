@@ -1,8 +1,9 @@
 import { execFile } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { isJsonObject, type Json, type JsonObject, parseJson } from "@sluice/core";
+import type { Json, JsonObject, SluiceEvent } from "@sluice/core";
 import { expect } from "vitest";
+import { lookAt } from "./look-at.ts";
 import type { TerminalProcess } from "./terminal.ts";
 import type { KeyName } from "./terminal-keys.ts";
 import { COMMAND, type OpenOptions, type TerminalPlace, terminalPlace } from "./terminal-kit.ts";
@@ -34,7 +35,7 @@ export interface AppPlace extends TerminalPlace {
   runId(): Promise<string>;
   runIds(): Promise<readonly string[]>;
   /** What the journal says happened in a run and below it; in the only one when none is named. */
-  events(run?: string): Promise<readonly JsonObject[]>;
+  events(run?: string): Promise<readonly SluiceEvent[]>;
 }
 
 export function appPlace(): AppPlace {
@@ -47,18 +48,10 @@ export function appPlace(): AppPlace {
         resolve({ code: error === null ? 0 : Number(error.code ?? 1), stdout, stderr }),
       );
     });
-  const json = async (...args: readonly string[]): Promise<JsonObject> => {
-    const { stdout, stderr } = await elsewhere(...args);
-    const parsed = parseJson(stdout);
-    if (!parsed.ok || !isJsonObject(parsed.value)) throw new Error(`sluice ${args.join(" ")}: ${stdout}${stderr}`);
-    return parsed.value;
-  };
-  const objects = (value: Json | undefined): readonly JsonObject[] =>
-    Array.isArray(value) ? value.filter((one) => isJsonObject(one)) : [];
-  const runIds = async (): Promise<readonly string[]> => {
-    const { runs } = await json("runs", "--output-format", "json");
-    return objects(runs).map((run) => String(run.runId));
-  };
+  // What the command says about a store is proven elsewhere, without a terminal.
+  const store = join(place.workspace, ".sluice", "store");
+  const runIds = (): Promise<readonly string[]> =>
+    lookAt(store, async (host) => (await host.list()).map((run) => run.runId));
   const runId = async (): Promise<string> => {
     const [run = "", ...others] = await runIds();
     expect(others).toEqual([]);
@@ -82,17 +75,19 @@ export function appPlace(): AppPlace {
       return app;
     },
     async events(run) {
-      const { events } = await json("audit", run ?? (await runId()), "--json");
-      return objects(events);
+      const id = run ?? (await runId());
+      return await lookAt(store, async (host) => {
+        const events: SluiceEvent[] = [];
+        for await (const event of host.events(id, { children: true })) events.push(event);
+        return events;
+      });
     },
   };
 }
 
 /** The data of the events of one type, in order. */
-export function dataOf(events: readonly JsonObject[], type: string): readonly JsonObject[] {
-  return events
-    .filter((event) => event.type === type)
-    .map(({ data }) => (data !== undefined && isJsonObject(data) ? data : {}));
+export function dataOf(events: readonly SluiceEvent[], type: SluiceEvent["type"]): readonly JsonObject[] {
+  return events.filter((event) => event.type === type).map(({ data }) => data);
 }
 
 /** What a person does between two keys. The app tells keys that are meant from others by the time between them. */
