@@ -47,6 +47,7 @@ import { eventSchema } from "@sluice/core/schemas";
 import { hostConformance } from "@sluice/core/testing";
 import { sqliteStore } from "@sluice/sqlite";
 import { createSession, scriptedModel, type RunResult, type SessionOptions } from "@sluice/stages";
+import { openTelemetry } from "@sluice/stages/opentelemetry";
 import { runScripted } from "@sluice/stages/testing";
 import { z } from "zod";
 
@@ -78,7 +79,7 @@ const model = scriptedModel({
     check: [{ calls: [{ tool: "submit_check", input: { fine: true } }] }],
   },
 });
-const options: SessionOptions = { model, store: () => sqliteStore("store") };
+const options: SessionOptions = { model, store: () => sqliteStore("store"), telemetry: openTelemetry() };
 const session = createSession(options);
 const running = session.start(notes, { task: "note it" });
 const events: SluiceEvent[] = [];
@@ -97,7 +98,7 @@ beforeAll(() => {
   for (const name of names) pnpm(["pack", "--pack-destination", folder], join(root, "packages", name));
   mkdirSync(project);
   const ours = Object.fromEntries(names.map((name) => [`@sluice/${name}`, `file:${tarball(name)}`]));
-  const dependencies = { ...ours, zod: "4.6.7" };
+  const dependencies = { ...ours, "@opentelemetry/api": "1.9.1", zod: "4.6.7" };
   const devDependencies = { typescript: "7.0.2", "@types/node": "22.20.5", ...olderNode };
   const settings = { name: "user", private: true, type: "module", dependencies, devDependencies };
   writeFileSync(join(project, "package.json"), JSON.stringify(settings));
