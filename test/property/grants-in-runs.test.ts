@@ -5,6 +5,7 @@ import {
   done,
   fanOut,
   field,
+  type GuardHook,
   type Interactor,
   type JournalStore,
   type Json,
@@ -17,11 +18,12 @@ import {
   to,
   verifyJournal,
 } from "@sluice/core";
+import { replayRun } from "@sluice/stages";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { type HandClock, handClock } from "../support/hand-clock.ts";
-import { completed, noModel, session, tool, work } from "../support/run-kit.ts";
+import { completed, noModel, session, tool, work, workExecutor } from "../support/run-kit.ts";
 
 const inputs: readonly Json[] = [
   {},
@@ -116,7 +118,7 @@ function counted(store: JournalStore, after: number | undefined, reached: () => 
   };
 }
 
-function pipelineOf({ states, fork }: Story, ran: Ran[]) {
+function pipelineOf({ states, fork }: Story) {
   const nodes = states.map(({ envelope, turns, retries }) =>
     work({
       ...(envelope === undefined ? {} : { allowedTools: envelope }),
@@ -132,7 +134,7 @@ function pipelineOf({ states, fork }: Story, ran: Ran[]) {
           );
           if (scope.signal.aborted) break;
         }
-        return completed(ran.length);
+        return completed(null);
       },
       assert: (_result, ctx) => (ctx.attempt <= retries ? { retry: "again" } : "ok"),
     }),
@@ -230,10 +232,12 @@ async function live(given: Story) {
   const answered: Answered[] = [];
   const decisions = [...given.here];
   const actions = [...given.elsewhere];
-  const pipe = pipelineOf(given, ran);
+  const pipe = pipelineOf(given);
   const tools = toolsOf(ran);
   const elsewhereHost = noted(createHost(memory.connect(), { clock }), answered);
   const withPeopleHere = given.people === "here" || given.people === "both";
+  const onCall: GuardHook = ({ argsDigest }) =>
+    given.vetoed !== "" && argsDigest.startsWith(given.vetoed) ? { veto: "no" } : undefined;
   let runId: string | undefined;
   let processes = 0;
   for (;;) {
@@ -254,8 +258,7 @@ async function live(given: Story) {
       wait: given.people === "elsewhere" || given.people === "both",
       interactors: withPeopleHere ? [personHere(decisions, clock)] : [],
       store: noted(createHost(store.store, { clock }), answered),
-      onCall: ({ argsDigest }) =>
-        given.vetoed !== "" && argsDigest.startsWith(given.vetoed) ? { veto: "no" } : undefined,
+      onCall,
     });
     const handle = runId === undefined ? process.start(pipe, {}) : process.resume(pipe, runId);
     runId = handle.runId;
@@ -277,7 +280,9 @@ async function live(given: Story) {
     const status = await ended;
     await own.close();
     if (status === "suspended" || status === "crashed") continue;
-    return { status, ran, answered, runId, processes, journals: await elsewhereHost.journal(runId) };
+    const journals = await elsewhereHost.journal(runId);
+    const replay = await replayRun(pipe, journals, { tools, onCall, executors: [workExecutor], env: {} });
+    return { status, ran, answered, runId, processes, journals, replay };
   }
 }
 
@@ -285,8 +290,10 @@ test("whatever is proposed, answered and interrupted: what runs was inside its e
   const seen = { envelope: 0, mode: 0, grant: 0, denied: 0, resumed: 0, refusedAnswers: 0 };
   await fc.assert(
     fc.asyncProperty(story, async (given) => {
-      const { status, ran, answered, runId, processes, journals } = await live(given);
+      const { status, ran, answered, runId, processes, journals, replay } = await live(given);
       expect(status).toBe("completed");
+      // The gate comes to the same verdicts over the record.
+      expect(replay.divergence?.message).toBeUndefined();
       if (processes > 1) seen.resumed += 1;
       const approvals = new Set<Answered>();
       const once = new Set<string>();
