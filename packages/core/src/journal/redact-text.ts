@@ -1,7 +1,15 @@
 import { REDACTION_MARKER } from "./secret-filter.ts";
 
-const SECRET_NAME =
-  /^(?:.*[-_.])?(?:password|passwd|passphrase|secret|token|api[-_]?key|access[-_]?key|private[-_]?key|clientsecret|authorization|cookie|credentials?)$/i;
+/** What the name of a secret ends in; where a word has two parts, `-`, `_` or nothing lies between them. */
+export const SECRET_WORDS: readonly string[] = [
+  ...["password", "passwd", "passphrase", "secret", "token", "api-key", "access-key", "private-key"],
+  ...["authorization", "cookie", "credential", "credentials"],
+];
+
+const SECRET_NAME = new RegExp(
+  `^(?:.*[-_.])?(?:${SECRET_WORDS.map((word) => word.replace("-", "[-_]?")).join("|")}|clientsecret)$`,
+  "i",
+);
 
 /** Where camel case begins another word. */
 const NEXT_WORD = /(?<=[a-z0-9])(?=[A-Z])/g;
@@ -29,19 +37,33 @@ export const SECRET_FORMS: readonly (readonly [name: string, pattern: RegExp])[]
 /** The end of a name that may be one of a secret; `namesSecret` decides. */
 const END = "(?:password|passwd|passphrase|secret|token|key|authorization|cookie|credentials?)";
 /** Ways in which a text gives a value a name: what stands before the value, with the name in it, and the value. */
-const NAMED: readonly RegExp[] = [
+const NAMED: readonly (readonly [way: string, source: string])[] = [
   // "name": "value", also in JSON that was written into JSON.
-  String.raw`(?<before>(?<quote>\\{0,8}["'])(?<name>[\w.-]{0,48}${END})\k<quote>\s{0,8}:\s{0,8}\k<quote>)(?<value>(?:(?!\k<quote>)[^\r\n])+)`,
+  [
+    "json",
+    String.raw`(?<before>(?<quote>\\{0,8}["'])(?<name>[\w.-]{0,48}${END})\k<quote>\s{0,8}:\s{0,8}\k<quote>)(?<value>(?:(?!\k<quote>)[^\r\n])+)`,
+  ],
   // Name: value, as headers are written. Names of one word stand so in code and prose, too, but for these two.
-  String.raw`(?<before>(?<![\w-])(?<name>authorization|cookie|[a-z][a-z0-9-]{0,40}-${END}):[ \t]{0,8})(?<value>[^\s"'${"`"}\\][^\r\n"'${"`"}\\]{7,})`,
+  [
+    "header",
+    String.raw`(?<before>(?<![\w-])(?<name>authorization|cookie|[a-z][a-z0-9-]{0,40}-${END}):[ \t]{0,8})(?<value>[^\s"'${"`"}\\][^\r\n"'${"`"}\\]{7,})`,
+  ],
   // ?name=value and &name=value
-  String.raw`(?<before>[?&;](?<name>[\w.-]{0,48}${END})=)(?<value>[^\s&;#"'<>${"`"}\\]{4,})`,
+  ["query", String.raw`(?<before>[?&;](?<name>[\w.-]{0,48}${END})=)(?<value>[^\s&;#"'<>${"`"}\\]{4,})`],
   // --name=value and --name value
-  String.raw`(?<before>(?<![\w-])--(?<name>[a-z0-9-]{0,48}${END})(?:=|[ \t]{1,4})["']?)(?<value>[^\s"'${"`"}$<-][^\s"'${"`"}\\]{3,})`,
-].map((source) => new RegExp(source, "gi"));
+  [
+    "flag",
+    String.raw`(?<before>(?<![\w-])--(?<name>[a-z0-9-]{0,48}${END})(?:=|[ \t]{1,4})["']?)(?<value>[^\s"'${"`"}$<-][^\s"'${"`"}\\]{3,})`,
+  ],
+];
 /** NAME=value and NAME: value, as in files of variables; what is taken from elsewhere is no secret. */
 const VARIABLE =
   /(?<before>(?<![\w-])(?<name>[A-Z][A-Z0-9_]{0,63})\s?[=:]\s?["']?)(?<value>(?!process\.|import\.|os\.)[^\s"'`$<(\\](?:(?<=["'].)[^\r\n"'\\]{5,}|[^\s"'`\\]{5,}))/g;
+/** Every way, and what finds it. */
+export const SECRET_WAYS: readonly (readonly [way: string, pattern: RegExp])[] = [
+  ...NAMED.map(([way, source]) => [way, new RegExp(source, "gi")] as const),
+  ["variable", VARIABLE],
+];
 
 /** One test that is true whenever any pattern or name could match: most texts end here. */
 const HINT =
@@ -56,7 +78,7 @@ export function redactText(text: string): string {
   if (!mayHoldSecret(text)) return text;
   let redacted = text;
   for (const [name, pattern] of SECRET_FORMS) redacted = redacted.replace(pattern, `${REDACTION_MARKER}${name}]`);
-  for (const pattern of [...NAMED, VARIABLE]) redacted = redacted.replace(pattern, withoutValue);
+  for (const [, pattern] of SECRET_WAYS) redacted = redacted.replace(pattern, withoutValue);
   return redacted;
 }
 
