@@ -12,7 +12,7 @@ import {
 import { scriptedModel } from "@sluice/stages";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { dataOf, eventsOf, session, tool, twoHosts } from "../support/run-kit.ts";
+import { dataOf, eventsOf, eventually, session, tool, twoHosts } from "../support/run-kit.ts";
 
 const finish = (tool: string, input: object) => ({ calls: [{ tool, input: JSON.parse(JSON.stringify(input)) }] });
 /** The second turn of `execute` asks a person, so that a run stops there with a past behind it. */
@@ -66,7 +66,7 @@ async function left() {
   const tools = [tool("Own")];
   const before = session({ clock, store: one, model, tools, wait: true });
   const handle = before.start(first(), { task: "x" });
-  for (;;) if ((await one.requests(handle.runId).catch(() => [])).length > 0) break;
+  await eventually(async () => (await one.requests(handle.runId).catch(() => [])).length > 0);
   await handle.suspend();
   await before.close();
   await one.close();
@@ -153,12 +153,12 @@ test("what was allowed once need not be allowed again, as far as the run went on
   const tools = [tool("Own")];
   const begun = session({ clock, store: one, model, tools, wait: true });
   const run = begun.start(first(), { task: "x" });
-  for (;;) if ((await one.requests(run.runId).catch(() => [])).length > 0) break;
+  await eventually(async () => (await one.requests(run.runId).catch(() => [])).length > 0);
   await run.suspend();
 
   // It asks for the same again, and is stopped before anything is recorded: the run is still the first one's.
   const unused = begun.resume(second(), run.runId, { allowChanged: true });
-  for (;;) if (dataOf(await eventsOf(one, run.runId), "run.resumed").length > 0) break;
+  await eventually(async () => dataOf(await eventsOf(one, run.runId), "run.resumed").length > 0);
   await unused.suspend();
   expect(await refusal(begun.resume(second(), run.runId))).toMatchObject({ code: "pipeline_changed" });
 
@@ -166,7 +166,7 @@ test("what was allowed once need not be allowed again, as far as the run went on
   const waiting = scriptedModel({ stages: { execute: [finish("Own", {}), finish("Own", { again: true })] } });
   const used = session({ clock, store: one, model: waiting, tools, wait: true });
   const going = used.resume(second(), run.runId, { allowChanged: true });
-  for (;;) if ((await one.requests(run.runId)).some(({ requestId }) => requestId.endsWith("t2.c0"))) break;
+  await eventually(async () => (await one.requests(run.runId)).some(({ requestId }) => requestId.endsWith("t2.c0")));
   await going.suspend();
   await one.close();
 

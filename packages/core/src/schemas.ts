@@ -66,13 +66,12 @@ const data = {
     /** The run begins with the past of another, up to where that entered an execution; `head` is of the last record it has of it. */
     forkedFrom: z.looseObject({ runId: z.string(), execution: z.string(), head: digest }).optional(),
   }),
-  /** Ends the past that is another run's: so many records of its journal, and so many whole journals of its siblings. */
+  /** Ends the past that is another run's, so many records of that; siblings that belong to it come along whole. */
   "run.forked": z.looseObject({
     of: z.string(),
     execution: z.string(),
     head: digest,
     records: z.int(),
-    journals: z.int(),
     changed: z.looseObject({ by: z.string().optional(), what: z.array(z.string()) }).optional(),
   }),
   "run.suspended": z.looseObject({ reason: z.enum(["waiting", "interrupted"]) }),

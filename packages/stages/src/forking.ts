@@ -4,12 +4,14 @@ import {
   didYouMean,
   field,
   type Json,
+  type JsonObject,
   pastOf,
+  type RunCopy,
   type RunJournal,
   readEvents,
   SluiceError,
 } from "@sluice/core";
-import type { ChangeOptions } from "./pipeline-changes.ts";
+import type { AllowedChanges, ChangeOptions } from "./pipeline-changes.ts";
 
 /** Where a forked run leaves the one it comes from, and what is said where the pipeline is another by now. */
 export interface ForkRunOptions extends ChangeOptions {
@@ -20,11 +22,14 @@ export interface ForkRunOptions extends ChangeOptions {
 /** Shown where an execution is not known; a long run has more. */
 const MOST_NAMES = 40;
 
-/** The boundary before an execution. Throws Validation `execution_unknown` with those there are. */
-export function boundaryBefore(journals: readonly RunJournal[], from: string): Boundary {
+/** The boundary before an execution, and what lies before it. Throws Validation `execution_unknown` with those there are. */
+export function boundaryBefore(
+  journals: readonly RunJournal[],
+  from: string,
+): { readonly boundary: Boundary; readonly past: readonly RunJournal[] } {
   const all = boundariesOf(journals);
   const found = all.find(({ executionId }) => executionId === from);
-  if (found !== undefined) return found;
+  if (found !== undefined) return { boundary: found, past: pastOf(journals, found) };
   const ids = all.map(({ executionId }) => executionId);
   const runId = journals[0]?.runId ?? "";
   const close = didYouMean(from, ids);
@@ -35,6 +40,24 @@ export function boundaryBefore(journals: readonly RunJournal[], from: string): B
   throw new SluiceError("Validation", "execution_unknown", `run ${runId} has no execution ${from}; ${there}.${hint}`, {
     detail: { executions: ids },
   });
+}
+
+/** A copy of a run up to a boundary, whose first record and whose last copied one say where that past is from. */
+export function forkedCopy(
+  started: JsonObject,
+  of: string,
+  { executionId, before, head, again }: Boundary,
+  changed: AllowedChanges | undefined,
+): Omit<RunCopy, "runId"> {
+  const forkedFrom = { runId: of, execution: executionId, head };
+  const forked = { of, execution: executionId, head, records: before, ...(changed === undefined ? {} : { changed }) };
+  return {
+    of,
+    before,
+    again,
+    started: [{ type: "run.started", data: { ...started, forkedFrom } }],
+    forked: [{ type: "run.forked", data: forked }],
+  };
 }
 
 /** What a run did to files behind a boundary, which no fork takes back. */
@@ -66,11 +89,14 @@ export function changedSince(journals: readonly RunJournal[], boundary: Boundary
   return { files: [...files].sort(), unwatched };
 }
 
+/** What a watched command did to each file, behind its name. */
+const HOW = / \((?:created|changed|removed)\)$/;
+
 /** Undefined where nothing says which. */
 function filesIn(facts: Json | undefined): readonly string[] | undefined {
   const path = field(facts, "path");
   if (typeof path === "string" && field(facts, "after") !== undefined) return [path];
   const changed = field(facts, "changed");
   if (!Array.isArray(changed) || field(facts, "compared") !== true) return undefined;
-  return changed.flatMap((file: Json) => (typeof file === "string" ? [file] : []));
+  return changed.flatMap((file: Json) => (typeof file === "string" ? [file.replace(HOW, "")] : []));
 }

@@ -60,19 +60,20 @@ export function comparePipeline(
 /** What a run says of its pipeline, in `run.started` and where it goes on with another: what later ones are compared with. */
 export function pipelineFacts(
   spec: PipelineSpec,
+  parts: PipelineParts,
   source: PipelineSource | undefined,
   { tools, secrets }: Pick<RunDeps, "tools" | "secrets">,
 ): JsonObject {
   return {
     ...(source === undefined ? {} : { source }),
     fingerprint: spec.fingerprint,
-    parts: secrets.json(partsOf(spec)),
+    parts: secrets.json(parts),
     tools: [...tools.values()].map(({ name, schemaDigest }) => ({ name, digest: schemaDigest })),
   };
 }
 
-/** As events keep them: what was redacted must not look changed. */
-function partsOf(spec: PipelineSpec): PipelineParts {
+/** A pipeline's parts as events keep them: what was redacted must not look changed. */
+export function partsInEvents(spec: PipelineSpec): PipelineParts {
   return pipelineParts(spec).map(({ of, facts }) => ({
     of,
     facts: facts.map(([name, value]) => [redactText(name), redactText(value)] as const),
@@ -90,10 +91,13 @@ export function recordedPipeline(journals: readonly RunJournal[]): JsonObject {
     for (const { phase, incarnation } of records)
       if (phase !== "life" || parentId !== undefined) worked.add(incarnation);
   let facts: JsonObject = {};
+  let started: JsonObject = {};
   for (const record of root?.records ?? []) {
     if (record.phase !== "life") continue;
     for (const { type, data } of readEvents(root?.runId ?? "", record)) {
-      if (type === "run.started") facts = data;
+      if (type === "run.started") facts = started = data;
+      // What another run went on with is in the past that was copied from it.
+      if (type === "run.forked") facts = started;
       const changed = type === "run.resumed" ? data.changed : undefined;
       if (isJsonObject(changed) && worked.has(record.incarnation)) facts = { ...facts, ...changed };
     }
@@ -113,7 +117,7 @@ export function pipelineChanges(
 }
 
 function changedParts(recorded: JsonObject, spec: PipelineSpec): readonly string[] {
-  const parts = partChanges(recorded.parts, partsOf(spec));
+  const parts = partChanges(recorded.parts, partsInEvents(spec));
   if (parts === undefined)
     return ["states, routes, envelopes, schemas or prompts (this run's record does not say which)"];
   return parts.length > 0 ? parts : ["something that this run's record does not tell apart"];

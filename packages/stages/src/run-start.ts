@@ -59,8 +59,9 @@ export async function startOf(host: RunHost, runId: string): Promise<SluiceEvent
   throw new SluiceError("Host", "journal_damaged", `run ${runId} has no run.started event`);
 }
 
-/** Whether a run that began with what `run.started` says can be read with this pipeline; throws why not. */
-export function refuseOtherRun(spec: PipelineSpec, runId: string, { data }: SluiceEvent): void {
+/** Whether a run that began with what `run.started` says can be read with this pipeline; throws why not, else returns it. */
+export function refuseOtherRun(spec: PipelineSpec, runId: string, started: SluiceEvent): SluiceEvent {
+  const { data } = started;
   const version = field(data, "journalVersion");
   if (version !== JOURNAL_VERSION) {
     throw new SluiceError(
@@ -77,6 +78,7 @@ export function refuseOtherRun(spec: PipelineSpec, runId: string, { data }: Slui
       `run ${runId} is a run of ${shown(pipeline)}, not of ${spec.id}`,
     );
   }
+  return started;
 }
 
 /** A run goes on where it was started, and in its mode; throws what is other here. */

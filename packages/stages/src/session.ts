@@ -2,22 +2,18 @@ import { realpathSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import {
   type AgentSpec,
-  checkSession,
   compileEnvelope,
   createRunMeter,
   createSlots,
   type Interactor,
+  type Json,
   type JsonObject,
   messageOf,
   type OpenRequest,
   type Pipeline,
-  type PipelineShape,
   type PipelineSpec,
   type PreparedStates,
   pipelineProgram,
-  pipelineShape,
-  prepareStates,
-  problemsError,
   type RunDeps,
   type RunHost,
   type RunTask,
@@ -27,6 +23,8 @@ import {
   systemClock,
 } from "@sluice/core";
 import { followedExecutor } from "./agent/executor.ts";
+import { boundaryBefore, type ForkRunOptions, forkedCopy } from "./forking.ts";
+import { knownPipelines } from "./known-pipelines.ts";
 import { saidSafely } from "./known-secrets.ts";
 import type { ResolvedModel } from "./models/model.ts";
 import { modelFacts } from "./models/prices.ts";
@@ -64,6 +62,11 @@ export interface Session {
   run<I, O>(pipeline: Pipeline<I, O>, input: NoInfer<I>): Promise<RunResult<O>>;
   /** Takes up a run that no process owns any more: finished steps are read back, not repeated. */
   resume<I, O>(pipeline: Pipeline<I, O>, runId: string, options?: ChangeOptions): RunHandle<O>;
+  /**
+   * Makes a new run that begins with the recorded past of another, up to where that entered an execution, and goes on from there
+   * with this pipeline, this session's models, mode and folder. The other run may be in any state, and stays as it is; so do files.
+   */
+  fork<I, O>(pipeline: Pipeline<I, O>, runId: string, options: ForkRunOptions): RunHandle<O>;
   /** Lets somebody join who can answer requests. Returns how to leave. */
   attach(interactor: Interactor): () => void;
   /**
@@ -81,7 +84,6 @@ interface Prepared {
   readonly models: readonly string[];
 }
 
-type LiveTools = RunDeps["tools"];
 /** What all runs of a session have. */
 type SameForAll = Omit<RunDeps, "tools" | "env" | "secrets"> & Required<Pick<RunDeps, "protectedPaths">>;
 
@@ -108,7 +110,7 @@ export function createSession(options: SessionOptions): Session {
   };
   const agent = followedExecutor({ modelOf: modelFor, factsOf, caller: watched.call });
   const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
-  const prepared = new WeakMap<PipelineSpec, { readonly live: LiveTools; readonly states: PreparedStates }>();
+  const pipelines = knownPipelines(executors);
 
   const rootOf = (runId: string): string => runId.split("/", 1)[0] ?? runId;
   const suspend = (runId: string, reason: SuspendReason): void => {
@@ -179,25 +181,6 @@ export function createSession(options: SessionOptions): Session {
     return latest;
   };
 
-  /** A pipeline's states in this session; what keeps it from running here is the same every time, and told the first. */
-  const statesOf = (spec: PipelineSpec, live: LiveTools): PreparedStates => {
-    const before = prepared.get(spec);
-    if (before?.live === live) return before.states;
-    const problems = checkSession(spec, { tools: [...live.keys()], kinds: [...executors.keys()] });
-    if (problems.length > 0)
-      throw problemsError("session_invalid", `Pipeline ${spec.id} cannot run in this session:`, problems);
-    const states = prepareStates(spec, live);
-    prepared.set(spec, { live, states });
-    return states;
-  };
-
-  const shapes = new WeakMap<PipelineSpec, PipelineShape>();
-  const shapeOf = (spec: PipelineSpec): PipelineShape => {
-    const shape = shapes.get(spec) ?? pipelineShape(spec);
-    shapes.set(spec, shape);
-    return shape;
-  };
-
   /** Everything a run of this pipeline needs from the session, or what is missing. */
   const prepare = async (spec: PipelineSpec, runId: string): Promise<Prepared> => {
     const byState = new Map<AgentSpec, ResolvedModel>();
@@ -214,11 +197,31 @@ export function createSession(options: SessionOptions): Session {
     });
     for (const [value, name] of known) secretValues.set(value, name);
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter });
-    const states = statesOf(spec, live);
+    const states = pipelines.statesOf(spec, live);
     const deps = depsOf({ tools: live, env: childEnv, secrets: filter });
     const byDefault = [...byState].find(([agent]) => agent.model === undefined)?.[1].id ?? null;
     return { deps, states, model: byDefault, models: [...new Set([...byState.values()].map(({ id }) => id))] };
   };
+
+  /** What `run.started` says: all that resuming needs. */
+  const startedWith = (
+    spec: PipelineSpec,
+    source: PipelineSource,
+    { deps, model, models }: Omit<Prepared, "states">,
+    input: Json,
+  ): JsonObject => ({
+    pipeline: spec.id,
+    ...pipelineFacts(spec, pipelines.partsOf(spec), source, deps),
+    models,
+    model,
+    mode,
+    allow,
+    secrets: [...(options.secrets ?? [])],
+    cwd: root,
+    journalVersion: JOURNAL_VERSION,
+    shape: pipelines.shapeOf(spec),
+    input,
+  });
 
   const launch = async <I, O>(
     { spec }: Pipeline<I, O>,
@@ -229,19 +232,7 @@ export function createSession(options: SessionOptions): Session {
     const accepted = await checkedInput(spec, input);
     const { deps, states, model, models } = await prepare(spec, runId);
     const clean = deps.secrets.json(accepted);
-    const data: JsonObject = {
-      pipeline: spec.id,
-      ...pipelineFacts(spec, source, deps),
-      models,
-      model,
-      mode,
-      allow,
-      secrets: [...(options.secrets ?? [])],
-      cwd: root,
-      journalVersion: JOURNAL_VERSION,
-      shape: shapeOf(spec),
-      input: clean,
-    };
+    const data = startedWith(spec, source, { deps, model, models }, clean);
     const meter = createRunMeter(spec.limits, clock, { tokens: 0, workedMs: 0 });
     const program = watched.program(pipelineProgram(spec, deps, meter, states), spec, false);
     return await works.add(() =>
@@ -263,8 +254,38 @@ export function createSession(options: SessionOptions): Session {
     const meter = createRunMeter(spec.limits, clock, spent);
     const program = watched.program(pipelineProgram(spec, deps, meter, states), spec, true);
     const said =
-      changes === undefined ? {} : { said: { changed: { ...changes, ...pipelineFacts(spec, options.source, deps) } } };
+      changes === undefined
+        ? {}
+        : { said: { changed: { ...changes, ...pipelineFacts(spec, pipelines.partsOf(spec), options.source, deps) } } };
     return await works.add(() => host.resume(runId, program, said));
+  };
+
+  const branchOff = async <I, O>(
+    { spec }: Pipeline<I, O>,
+    of: string,
+    runId: string,
+    options: ForkRunOptions,
+  ): Promise<RunTask> => {
+    const host = hostNow();
+    const journals = await journalsOf(host, of);
+    const { data: was } = refuseOtherRun(spec, of, await startOf(host, of));
+    const { boundary, past } = boundaryBefore(journals, options.from);
+    const compare = comparePipeline(spec, of, past, options);
+    const { states, ...prepared } = await prepare(spec, runId);
+    const changed = compare(prepared.deps);
+    const spent = recordedSpending(past);
+    refuseUnpricedPast(spec, of, spent);
+    const program = pipelineProgram(spec, prepared.deps, createRunMeter(spec.limits, clock, spent), states);
+    const started = startedWith(
+      spec,
+      options.source ?? PROGRAMMATIC,
+      prepared,
+      prepared.deps.secrets.json(was.input ?? null),
+    );
+    return await works.add(async () => {
+      await host.copy({ ...forkedCopy(started, of, boundary, changed), runId });
+      return await host.resume(runId, watched.program(program, spec, true));
+    });
   };
 
   const begin = (runId: string, start: () => Promise<RunTask>): RunHere => ({
@@ -299,6 +320,10 @@ export function createSession(options: SessionOptions): Session {
       );
     },
     resume: (pipeline, runId, options = {}) => handle(begin(runId, () => takeUp(pipeline, runId, options))),
+    fork: (pipeline, of, options) => {
+      const runId = newRunId();
+      return handle(begin(runId, () => branchOff(pipeline, of, runId, options)));
+    },
     attach: people.attach,
     close: () => (closed ??= shutDown()),
   };
