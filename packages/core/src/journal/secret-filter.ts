@@ -3,6 +3,9 @@ import { isJsonObject, type Json } from "../base/json.ts";
 /** What stands where a secret stood. Tools refuse to write it back into files. */
 export const REDACTION_MARKER = "[redacted:";
 
+const SYNTAX = /[\\^$.*+?()[\]{}|/-]/g;
+/** A pattern that nothing fits. */
+const NEVER = "(?!)";
 /** Shorter values are found in ordinary text. */
 const SHORTEST = 6;
 
@@ -17,7 +20,10 @@ export interface SecretFilter {
 /** Replaces known secret values, longest first, wherever they occur in a text; `secrets` has each value's name. */
 export function createSecretFilter(secrets: ReadonlyMap<string, string>): SecretFilter {
   const known = [...secrets].filter(([value]) => value.length >= SHORTEST).sort((a, b) => b[0].length - a[0].length);
+  // Nearly no text holds one, and one look for all of them is done soonest.
+  const any = new RegExp(known.map(([value]) => value.replaceAll(SYNTAX, String.raw`\$&`)).join("|") || NEVER);
   const clean = (text: string): string => {
+    if (!any.test(text)) return text;
     let result = text;
     for (const [value, name] of known)
       if (result.includes(value)) result = result.replaceAll(value, `${REDACTION_MARKER}${name}]`);
