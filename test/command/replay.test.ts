@@ -106,10 +106,11 @@ describe("a pipeline that was changed", () => {
     const changed = async (from: string, to: string): Promise<Ended> => {
       expect(MINE).toContain(from);
       here.write("mine.ts", MINE.replace(from, to));
-      const untrusted = await here.sluice(["replay", runId]);
-      expect([untrusted.code, untrusted.stderr]).toEqual([2, expect.stringContaining("--trust")]);
       return await here.sluice(["replay", runId, "--trust", ...JSON_OUT]);
     };
+    here.write("mine.ts", `${MINE}\n`);
+    const untrusted = await here.sluice(["replay", runId]);
+    expect([untrusted.code, untrusted.stderr]).toEqual([2, expect.stringContaining("--trust")]);
     const prompt = printed(await changed('"Right."', '"To the right."'));
     expect(prompt).toMatchObject({
       identical: false,
