@@ -3,13 +3,18 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { openSqliteStore } from "@sluice/sqlite";
 import { describe, expect, test } from "vitest";
-import { call, type Desk, desk, finishes, PIPELINES, printed, textAt, turn } from "../support/command.ts";
+import { call, desk, finishes, PIPELINES, printed, textAt, turn } from "../support/command.ts";
+import { type DeskHere, deskHere, sluiceHere } from "../support/command-here.ts";
 
 const single = `${PIPELINES}#single`;
 
 /** One run tells both: people read stderr, programs the object on stdout. */
-async function refused(here: Desk, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-  const ended = await here.sluice([...args, "--output-format", "json"], { env });
+async function refused(
+  { sluice }: Pick<DeskHere, "sluice">,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+) {
+  const ended = await sluice([...args, "--output-format", "json"], env);
   const report = printed(ended);
   expect(report).toMatchObject({ runId: null, status: "failed", output: null, stages: [], denied: [] });
   const message = textAt(report, "error", "message");
@@ -24,10 +29,10 @@ test("as text, the message is on stderr and stdout is empty", async () => {
 });
 
 describe("nothing is written, and one message says what to mend, for", () => {
-  const noStore = (at: Desk): void => expect(readdirSync(at.folder)).toEqual([]);
+  const noStore = (at: DeskHere): void => expect(readdirSync(at.folder)).toEqual([]);
 
   test("an unknown pipeline: exit 2, with what was meant", async () => {
-    const at = desk();
+    const at = deskHere();
     const said = await refused(at, ["run", "codeRevew", "x"]);
     expect(said).toMatchObject({ code: 2, error: "pipeline_not_found" });
     expect(said.message).toContain("Did you mean codeReview?");
@@ -35,28 +40,28 @@ describe("nothing is written, and one message says what to mend, for", () => {
   });
 
   test("a file that is not there, or is no pipeline file: exit 2", async () => {
-    const at = desk();
+    const at = deskHere();
     expect(await refused(at, ["run", "./none.ts", "x"])).toMatchObject({ code: 2, error: "pipeline_not_found" });
     expect(await refused(at, ["run", "some/folder", "x"])).toMatchObject({ code: 2, error: "pipeline_not_found" });
     noStore(at);
   });
 
   test("a file with several pipelines of which none is named: exit 2, with their names", async () => {
-    const at = desk();
+    const at = deskHere();
     const said = await refused(at, ["run", PIPELINES, "x"]);
     expect(said).toMatchObject({ code: 2, error: "pipeline_not_found" });
     expect(said.message).toContain(single);
   });
 
   test("a task that is missing: exit 2", async () => {
-    const at = desk();
+    const at = deskHere();
     const said = await refused(at, ["run", "codeReview", "--model", "scripted:any.json"]);
     expect(said).toMatchObject({ code: 2, error: "task_missing" });
     noStore(at);
   });
 
   test("no model: exit 4, naming --model, SLUICE_MODEL and the variables of the providers", async () => {
-    const at = desk();
+    const at = deskHere();
     const said = await refused(at, ["run", "codeReview", "x"]);
     expect(said).toMatchObject({ code: 4, error: "no_model" });
     for (const word of ["--model", "SLUICE_MODEL", "ANTHROPIC_API_KEY", "OPENAI_COMPATIBLE_BASE_URL", "scripted:"]) {
@@ -66,7 +71,7 @@ describe("nothing is written, and one message says what to mend, for", () => {
   });
 
   test("an unknown provider and a model without one: exit 2, with what was meant", async () => {
-    const at = desk();
+    const at = deskHere();
     const [provider, bare] = [
       await refused(at, ["run", "codeReview", "x", "--model", "antropic/m"]),
       await refused(at, ["run", "codeReview", "x", "--model", "some-model"]),
@@ -78,7 +83,7 @@ describe("nothing is written, and one message says what to mend, for", () => {
   });
 
   test("a key that is missing: exit 4, naming its variable", async () => {
-    const at = desk();
+    const at = deskHere();
     const said = await refused(at, ["run", "codeReview", "x", "--model", "anthropic/m"]);
     expect(said).toMatchObject({ code: 4, error: "missing_key" });
     expect(said.message).toContain("ANTHROPIC_API_KEY");
@@ -86,14 +91,14 @@ describe("nothing is written, and one message says what to mend, for", () => {
   });
 
   test("a script that is not there: exit 2", async () => {
-    const at = desk();
+    const at = deskHere();
     const said = await refused(at, ["run", "codeReview", "x", "--model", "scripted:none.json"]);
     expect(said).toMatchObject({ code: 2, error: "script_not_found" });
     noStore(at);
   });
 
   test("a workspace that is not there: exit 4", async () => {
-    const at = desk();
+    const at = deskHere();
     expect(await refused(at, ["run", "codeReview", "x", "--cwd", "none"])).toMatchObject({
       code: 4,
       error: "workspace_missing",
@@ -101,7 +106,7 @@ describe("nothing is written, and one message says what to mend, for", () => {
   });
 
   test("a definition with five mistakes: exit 2, all five of them", async () => {
-    const at = desk();
+    const at = deskHere();
     const file = at.write(
       "five.ts",
       `import { pipeline, stage, to } from "@sluice/core";
@@ -118,8 +123,12 @@ describe("nothing is written, and one message says what to mend, for", () => {
   });
 
   test("a file that cannot be loaded: exit 2, naming it", async () => {
-    const at = desk();
-    const said = await refused(at, ["run", at.write("broken.ts", "export const x = ;"), "x"]);
+    const { sluice, write } = desk();
+    const said = await refused({ sluice: (args) => sluice(args) }, [
+      "run",
+      write("broken.ts", "export const x = ;"),
+      "x",
+    ]);
     expect(said).toMatchObject({ code: 2, error: "pipeline_load_failed" });
     expect(said.message).toContain("broken.ts");
   });
@@ -128,14 +137,14 @@ describe("nothing is written, and one message says what to mend, for", () => {
 describe("a store that cannot be used is exit 4 and is left as it was", () => {
   // Root may write anywhere, so the tests of the store itself drop their rights; a file in the folder's place stops everybody.
   test("because there is a file in its place", async () => {
-    const at = desk();
+    const at = deskHere();
     const file = at.write("store", "mine");
     const said = await refused(at, ["run", single, "x", "--model", at.script({ work: [finishes()] }), "--store", file]);
     expect(said).toMatchObject({ code: 4, error: "store_not_writable" });
   });
 
   test.skipIf(process.getuid?.() === 0)("because this user may not write there", async () => {
-    const at = desk();
+    const at = deskHere();
     const closed = join(at.folder, "closed");
     mkdirSync(closed);
     chmodSync(closed, 0o500);
@@ -152,7 +161,7 @@ describe("a store that cannot be used is exit 4 and is left as it was", () => {
   });
 
   test("because a newer Sluice wrote it", async () => {
-    const at = desk();
+    const at = deskHere();
     mkdirSync(join(at.folder, ".sluice"));
     await openSqliteStore(at.store).close();
     const db = new DatabaseSync(join(at.store, "journal.db"));
@@ -164,7 +173,7 @@ describe("a store that cannot be used is exit 4 and is left as it was", () => {
   });
 
   test("because it comes from another machine, until --adopt-store", async () => {
-    const at = desk();
+    const at = deskHere();
     mkdirSync(join(at.folder, ".sluice"));
     await openSqliteStore(at.store, { machineId: "another machine" }).close();
     const args = ["run", single, "x", "--model", at.script({ work: [finishes()] })];
@@ -177,7 +186,7 @@ describe("a store that cannot be used is exit 4 and is left as it was", () => {
 
 describe("runs that are not there, or not to be had", () => {
   test("a run id that is unknown, and a store that is missing: exit 4", async () => {
-    const at = desk();
+    const at = deskHere();
     expect(await refused(at, ["show", "r0"])).toMatchObject({ code: 4, error: "store_missing" });
     await at.sluice(["run", single, "x", "--model", at.script({ work: [finishes()] })]);
     for (const command of [
@@ -196,13 +205,13 @@ describe("runs that are not there, or not to be had", () => {
     const model = at.script({ work: [turn(call("Write", { file_path: "x", content: "" })), finishes()] });
     const running = at.start(["run", single, "x", "--model", model, "--wait"]);
     const [, runId = ""] = await running.said("stderr", /sluice answer (\S+)/);
-    const said = await refused(at, ["resume", runId]);
+    const said = await refused({ sluice: sluiceHere(at.folder) }, ["resume", runId]);
     expect(said).toMatchObject({ code: 4, error: "run_owned" });
     expect(said.message).toContain(`process ${running.child.pid}`);
   });
 
   test("a run that has ended cannot be resumed (exit 4) or cancelled (exit 1)", async () => {
-    const at = desk();
+    const at = deskHere();
     const model = at.script({ work: [finishes()] });
     const runId = textAt(
       printed(await at.sluice(["run", single, "x", "--model", model, "--output-format", "json"])),
@@ -215,7 +224,7 @@ describe("runs that are not there, or not to be had", () => {
   });
 
   test("in a process that a run started, answer, cancel and resume refuse: exit 2", async () => {
-    const at = desk();
+    const at = deskHere();
     for (const args of [
       ["answer", "r0", "x", "approve"],
       ["cancel", "r0"],

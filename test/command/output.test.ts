@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { visible } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { at, call, desk, finishes, lines, PIPELINES, printed, textAt, turn } from "../support/command.ts";
+import { deskHere } from "../support/command-here.ts";
 
 const single = `${PIPELINES}#single`;
 const writesOutside = turn(call("Write", { file_path: "x.txt", content: "x" }));
@@ -66,14 +67,10 @@ describe("each outcome in each format", () => {
   test.each(outcomes)(
     "$name: exit $code",
     async ({ pipeline, stages, flags = [], code, status, error, denied = 0 }) => {
-      const { sluice, script } = desk();
+      const { sluice, script } = deskHere();
       const args = ["run", ...flags, pipeline, "the", "task", "--model", script(stages)];
-      const formats = ["text", "json", "stream-json"];
-      const [text, json, stream] = await Promise.all(
-        formats.map((format) => sluice([...args, "--output-format", format, "--store", `store-${format}`])),
-      );
-      if (text === undefined || json === undefined || stream === undefined)
-        throw new Error("three formats, three results");
+      const as = (format: string) => sluice([...args, "--output-format", format, "--store", `store-${format}`]);
+      const [text, json, stream] = [await as("text"), await as("json"), await as("stream-json")];
       expect([text.code, json.code, stream.code]).toEqual([code, code, code]);
 
       expect(text.stdout).toMatch(new RegExp(`^${status} r[a-z0-9]+$`, "m"));
@@ -205,7 +202,7 @@ describe("input", () => {
     [["--input", "task=other"], "given twice"],
     [["--input", 'times:="three"'], "$.times"],
   ])("%j is refused and leaves nothing behind", async (flags, why) => {
-    const { sluice, script, store } = desk();
+    const { sluice, script, store } = deskHere();
     const { code, stderr } = await sluice(["run", single, "x", "--model", script({ work: [finishes()] }), ...flags]);
     expect(code).toBe(2);
     expect(stderr).toContain(why);
