@@ -3,6 +3,9 @@ export interface Bug {
   readonly name: string;
   /** The rule it breaks, by its number in README.md beside this. */
   readonly rule: string;
+  /** Where it shows: after a kill at a place, or where a process was taken for dead. */
+  readonly shows: "zombie" | { readonly at: string; readonly changed?: true };
+  /** Below packages/. */
   readonly file: string;
   readonly changes: readonly (readonly [text: string, instead: string])[];
 }
@@ -14,12 +17,14 @@ const WRITER = "sqlite/src/writer.ts";
 export const BUGS: readonly Bug[] = [
   {
     name: "ordinals-unchecked",
+    shows: { at: "works main/fan/b/fan/b write", changed: true },
     rule: "2",
     file: "core/src/journal/past.ts",
     changes: [["if (known.stepId !== stepId) throw mismatch(ordinal, known.stepId, stepId);", ""]],
   },
   {
     name: "judged-again",
+    shows: { at: "Ledger acted" },
     rule: "2",
     file: "core/src/run/calls.ts",
     changes: [
@@ -33,6 +38,7 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "changed-pipeline-goes-on",
+    shows: { at: "Long works", changed: true },
     rule: "9",
     file: "stages/src/session.ts",
     changes: [
@@ -44,6 +50,7 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "sleep-recorded-before-it-is-slept",
+    shows: { at: "sleeps main draft#1/a1/gate/1/now" },
     rule: "3",
     file: RUNNER,
     changes: [
@@ -57,6 +64,7 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "call-recorded-before-it-acts",
+    shows: { at: "after main/fan-1/docs done docs#1/a1/turn/1/1/call" },
     rule: "3",
     file: RUN_CALL,
     changes: [
@@ -68,6 +76,7 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "open-record-after-the-effect",
+    shows: { at: "Post acted" },
     rule: "4",
     file: RUNNER,
     changes: [
@@ -83,6 +92,7 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "call-of-another-process-made-again",
+    shows: { at: "Post acted" },
     rule: "4",
     file: RUN_CALL,
     changes: [
@@ -94,18 +104,21 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "unknown-taken-for-done",
+    shows: { at: "Post acted" },
     rule: "4",
     file: RUN_CALL,
     changes: [['if (answer === "unknown")', 'if (String(answer) === "never")']],
   },
   {
     name: "survivors-left-alone",
+    shows: { at: "the command of lint.log works" },
     rule: "4",
     file: RUN_CALL,
     changes: [["await deps.endSurvivors?.(call.idempotencyKey);", ""]],
   },
   {
     name: "announcements-told-twice",
+    shows: { at: "Post acted" },
     rule: "5",
     file: RUNNER,
     changes: [
@@ -117,12 +130,14 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "append-without-the-fence",
+    shows: "zombie",
     rule: "6",
     file: WRITER,
     changes: [["AND t.epoch = ? AND t.owner = ?)", "AND (t.epoch = ? OR 1) AND (t.owner = ? OR 1))"]],
   },
   {
     name: "early-answer-lost",
+    shows: { at: "waits main request/plan#1/a1/t2.c1" },
     rule: "6",
     file: RUNNER,
     changes: [
@@ -134,6 +149,7 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "two-answers-accepted",
+    shows: { at: "Long works" },
     rule: "6",
     file: WRITER,
     changes: [
@@ -142,6 +158,7 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "message-taken-again",
+    shows: { at: "prompt wrap#1/a1 enter" },
     rule: "6",
     file: "core/src/journal/step-call.ts",
     changes: [
@@ -153,12 +170,14 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "dead-owner-counts-as-live",
+    shows: { at: "Post acted" },
     rule: "7",
     file: "sqlite/src/owners.ts",
     changes: [["return isLocked(file, 0) && isLocked(file, SECOND_LOOK_MS);", "return isThere(file);"]],
   },
   {
     name: "blob-after-its-record",
+    shows: { at: "after main done long" },
     rule: "8",
     file: "sqlite/src/blobs.ts",
     changes: [
@@ -168,6 +187,7 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "sibling-begins-anew",
+    shows: { at: "Post acted" },
     rule: "1",
     file: "core/src/journal/tree.ts",
     changes: [
@@ -179,6 +199,7 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "finished-sibling-taken-up-again",
+    shows: { at: "before main done fan-1" },
     rule: "1",
     file: "core/src/journal/tree.ts",
     changes: [
@@ -187,6 +208,7 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "join-before-a-siblings-end",
+    shows: { at: "Post acted" },
     rule: "1",
     file: "core/src/journal/fork.ts",
     changes: [

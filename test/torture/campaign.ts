@@ -88,12 +88,12 @@ async function runAll(
 }
 
 /** A kill at each of these places. */
-export function killedAt({ world }: Reference, labels: readonly string[], here = false): readonly Case[] {
+export function killedAt({ world }: Reference, labels: readonly string[], more: CaseOptions = {}): readonly Case[] {
   return labels.map((label, at) => {
     const options = {
-      ...(here ? { here } : {}),
       ...(label.startsWith("sleeps main draft") && label.includes("gate") ? { napMs: LONG_NAP_MS } : {}),
-      ...(at % CHANGED_EACH === CHANGED_EACH - 1 ? { changed: true } : {}),
+      ...(at % CHANGED_EACH === 3 ? { changed: true } : {}),
+      ...more,
     };
     return { world, name: `killed at "${label}"`, kills: [{ label }], options };
   });

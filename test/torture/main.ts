@@ -1,8 +1,10 @@
-// `npm run torture [-- --seed <n>] [--random <n>] [--case <n>] [--at <place>] [--quick]`: prints counts, and ends with 1 when a run was harmed.
+// What `npm run torture` starts; see README.md beside this. Prints counts, and ends with 1 when a run was harmed.
 import { parseArgs } from "node:util";
 import { messageOf } from "@sluice/core";
-import { type Case, killedAt, killedTakingUp, openCampaign, randomCase, type Sum } from "./campaign.ts";
+import { type Campaign, type Case, killedAt, killedTakingUp, openCampaign, randomCase, type Sum } from "./campaign.ts";
+import type { CaseOptions } from "./case.ts";
 import { shortForm } from "./short-form.ts";
+import type { WorldName } from "./worlds.ts";
 
 const { values } = parseArgs({
   options: {
@@ -10,15 +12,17 @@ const { values } = parseArgs({
     random: { type: "string", default: "500" },
     case: { type: "string" },
     at: { type: "string" },
+    changed: { type: "boolean", default: false },
+    zombie: { type: "boolean", default: false },
     quick: { type: "boolean", default: false },
   },
 });
 const started = Date.now();
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
-await using campaign = await openCampaign(process.env.NODE_COMPILE_CACHE);
-const { references } = campaign;
 let failed = false;
+await using campaign = await begun();
+const { references } = campaign;
 const told = (what: string, { cases, kills, processes, modelCalls, toolCalls, unknown, failures }: Sum): void => {
   print(
     `${what}: ${cases} runs, ${kills} kills, ${processes} processes, ${modelCalls} model calls, ${toolCalls} tool calls, ${unknown} cut off`,
@@ -26,17 +30,19 @@ const told = (what: string, { cases, kills, processes, modelCalls, toolCalls, un
   for (const failure of failures) print(`FAILED ${failure}`);
   failed ||= failures.length > 0;
 };
-const sweep = async (world: "pipeline" | "steps", labels: readonly string[]): Promise<void> => {
+const sweep = async (world: WorldName, labels: readonly string[], options?: CaseOptions): Promise<void> => {
   if (failed) return;
   const { journals, points } = references[world];
   const records = journals.reduce((sum, journal) => sum + journal.records.length, 0);
   const what = `${world}: ${labels.length} of ${points.length} places around ${records} records`;
-  told(what, await campaign.run(killedAt(references[world], labels)));
+  told(what, await campaign.run(killedAt(references[world], labels, options)));
 };
 
 if (values.at !== undefined) {
   const world = references.pipeline.points.includes(values.at) ? "pipeline" : "steps";
-  await sweep(world, [values.at]);
+  await sweep(world, [values.at], values.changed ? { changed: true } : {});
+} else if (values.zombie) {
+  await takenForDead();
 } else if (values.case !== undefined) {
   told("one random run", await campaign.run([randomCase(references, Number(values.case))]));
 } else if (values.quick) {
@@ -54,6 +60,16 @@ if (values.at !== undefined) {
 }
 print(`${failed ? "FAILED" : "ok"} after ${((Date.now() - started) / 1000).toFixed(0)} s`);
 process.exitCode = failed ? 1 : 0;
+
+/** What fails where nobody was killed fails all the more. */
+async function begun(): Promise<Campaign> {
+  try {
+    return await openCampaign(process.env.NODE_COMPILE_CACHE);
+  } catch (thrown) {
+    print(`FAILED undisturbed: ${messageOf(thrown)}`);
+    process.exit(1);
+  }
+}
 
 async function takenForDead(): Promise<void> {
   try {

@@ -115,7 +115,8 @@ export function openPipelineWorld({ folder, points, napMs = NAP_MS, changed = fa
   const workspace = join(folder, "workspace");
   const real = openSqliteStore(join(folder, "store"));
   const { store, clock } = watched(real, points, (runId, { phase, stepId }) => {
-    if (phase === "open" && runId.endsWith("/lint") && stepId.endsWith("/call")) letGoOn(workspace, "lint.log", points);
+    if (phase === "done" && runId.endsWith("/lint") && stepId.endsWith("/judge"))
+      letGoOn(workspace, "lint.log", points);
   });
   const onCall: GuardHook = ({ executionId, attempt, proposalId }, ctx) => {
     const call = `${executionId}/a${attempt} ${proposalId}`;

@@ -92,22 +92,31 @@ export function openPlace(world: WorldName, folder: string): Place {
     close: async () => {
       stop();
       await looking;
-      const run = await runId();
-      for (const pid of run === undefined ? [] : processesOf(run)) process.kill(pid, "SIGKILL");
+      // Runs of `steps` start no processes, and their id is no name of their own.
+      const run = world === "pipeline" ? await runId() : undefined;
+      for (const { pid } of run === undefined ? [] : processesOf(run)) process.kill(pid, "SIGKILL");
       await host.close();
       rmSync(folder, { recursive: true, force: true });
     },
   };
 }
 
-/** Processes that were started for a run, as the system knows them. */
-export function processesOf(runId: string): readonly number[] {
+interface StartedProcess {
+  readonly pid: number;
+  readonly what: string;
+}
+
+/** Processes that were started for a run of `pipeline`, as the system knows them. */
+export function processesOf(runId: string): readonly StartedProcess[] {
   if (process.platform !== "linux") return [];
+  const marks = ["\0", "/"].map((end) => `\0SLUICE_RUN=${runId}${end}`);
   return readdirSync("/proc").flatMap((name) => {
     if (!/^\d+$/.test(name)) return [];
     try {
       const environment = readFileSync(`/proc/${name}/environ`, "latin1");
-      return `\0${environment}`.includes(`\0SLUICE_RUN=${runId}`) ? [Number(name)] : [];
+      if (!marks.some((mark) => `\0${environment}`.includes(mark))) return [];
+      const what = readFileSync(`/proc/${name}/cmdline`, "utf8") + readFileSync(`/proc/${name}/stat`, "utf8");
+      return [{ pid: Number(name), what }];
     } catch (thrown) {
       // It ended meanwhile, or is another user's.
       if (thrown instanceof Error && "code" in thrown) return [];

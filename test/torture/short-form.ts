@@ -19,6 +19,9 @@ const WITHIN = [
   /^(?:before|after) rename [23] /,
   /^waits /,
   /^the command /,
+  /^after main done long$/,
+  /^after main\/fan-1\/docs done docs#1\/a1\/turn\/1\/1\/call$/,
+  /^before main done fan-1$/,
   /^works main\/fan\/b\/fan\/b (?:read|write)/,
 ];
 
@@ -26,7 +29,7 @@ const WITHIN = [
 export function shortForm(references: Campaign["references"]): readonly Case[] {
   const { pipeline, steps } = references;
   const random = Array.from({ length: RANDOM }, (_, seed) => randomCase(references, seed));
-  const once = [pipeline, steps].flatMap((reference) => killedAt(reference, some(reference), true));
+  const once = [steps, pipeline].flatMap((reference) => killedAt(reference, some(reference), { here: true }));
   return [killedTakingUp(pipeline), ...once, ...random];
 }
 

@@ -9,7 +9,7 @@ import { placeOf } from "./watched-store.ts";
 export const LINT_COMMAND = "echo began >> lint.log; until [ -e go ]; do sleep 0.02; done; echo ended >> lint.log";
 
 /** The fact that a call's end is recorded. */
-export function finishedCall(runId: string, executionId: string, attempt: number, callId: string): string {
+function finishedCall(runId: string, executionId: string, attempt: number, callId: string): string {
   return `call.finished ${placeOf(runId)} ${executionId}/a${attempt} ${callId}`;
 }
 

@@ -16,6 +16,10 @@ test("runs killed in the midst of their work, in their waits and around their co
   const cases = shortForm(campaign.references);
   const sum = await campaign.run(cases);
   expect(sum.failures).toEqual([]);
+  // Each deliberate bug shows at one of these.
+  const names = new Set(cases.map(({ name }) => name));
+  const elsewhere = BUGS.filter(({ shows }) => shows !== "zombie" && !names.has(`killed at "${shows.at}"`));
+  expect(elsewhere.map(({ name }) => name)).toEqual([]);
   expect(sum.cases).toBe(cases.length);
   expect(sum.kills).toBeGreaterThanOrEqual(cases.length);
   // Some were killed in calls of which nobody can tell what became of them.
