@@ -1,18 +1,11 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
-import { at, type Desk, desk, finishes, lines, PIPELINES, printed, textAt } from "../support/command.ts";
-
-async function forkedRun(here: Desk): Promise<string> {
-  const model = here.script({ start: [finishes()], left: [finishes()], right: [finishes()], join: [finishes("end")] });
-  return textAt(
-    printed(await here.sluice(["run", `${PIPELINES}#forked`, "x", "--model", model, "--output-format", "json"])),
-    "runId",
-  );
-}
+import { at, lines, printed, textAt } from "../support/command.ts";
+import { deskHere, forkedRun } from "../support/command-here.ts";
 
 test("audit lists every event in order, children indented behind their fork, and --verify finds them as they were written", async () => {
-  const here = desk();
+  const here = deskHere();
   const runId = await forkedRun(here);
   const { code, stdout } = await here.sluice(["audit", runId, "--verify"]);
   expect(code).toBe(0);
@@ -32,7 +25,7 @@ test("audit lists every event in order, children indented behind their fork, and
 });
 
 test("--json is one document with the head, the events and what was verified", async () => {
-  const here = desk();
+  const here = deskHere();
   const runId = await forkedRun(here);
   const [plain, verified, stream, show] = await Promise.all([
     here.sluice(["audit", runId, "--json"]),
@@ -52,7 +45,7 @@ test("--json is one document with the head, the events and what was verified", a
 });
 
 test("a head that was kept elsewhere is compared: the same is exit 0, another exit 1, and no head exit 2", async () => {
-  const here = desk();
+  const here = deskHere();
   const runId = await forkedRun(here);
   const head = textAt(printed(await here.sluice(["show", runId, "--output-format", "json"])), "head");
   expect((await here.sluice(["audit", runId, "--head", head])).code).toBe(0);
@@ -70,7 +63,7 @@ test.each([
   ["a value that was changed", "UPDATE records SET value = replace(value, 'done', 'fine') WHERE value LIKE '%done%'"],
   ["a record that was removed", "DELETE FROM records WHERE step_id = 'start#1/a1/enter'"],
 ])("--verify finds %s: exit 1, naming the record", async (_name, change) => {
-  const here = desk();
+  const here = deskHere();
   const runId = await forkedRun(here);
   const db = new DatabaseSync(join(here.store, "journal.db"));
   const { changes } = db.prepare(change).run();
@@ -82,7 +75,7 @@ test.each([
 });
 
 test("a task that was forged in the run's row is shown by nothing and found by --verify", async () => {
-  const here = desk();
+  const here = deskHere();
   const runId = await forkedRun(here);
   const db = new DatabaseSync(join(here.store, "journal.db"));
   db.prepare("UPDATE runs SET input = ? WHERE run_id = ?").run('{"task":"forged"}', runId);
