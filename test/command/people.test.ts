@@ -14,6 +14,7 @@ import {
   textAt,
   turn,
 } from "../support/command.ts";
+import { type DeskHere, sluiceHere } from "../support/command-here.ts";
 
 const single = `${PIPELINES}#single`;
 const JSON_OUT = ["--output-format", "json"];
@@ -27,8 +28,14 @@ interface Waiting {
   /** The line that answers what it waits for. */
   readonly announced: string;
 }
+/** A desk at which runs work in processes of their own, and this one is another. */
+function deskOfTwo(): Pick<Desk, "folder" | "script" | "start"> & Pick<DeskHere, "sluice"> {
+  const { folder, script, start } = desk();
+  return { folder, script, start, sluice: sluiceHere(folder) };
+}
+
 /** Starts a run that waits, and returns its id once a request is open. */
-async function waiting(of: Desk, model: string, pipeline = single): Promise<Waiting> {
+async function waiting(of: Pick<Desk, "start">, model: string, pipeline = single): Promise<Waiting> {
   const running = of.start(["run", pipeline, "x", "--model", model, "--wait", "--output-format", "json"]);
   const [announced = "", runId = ""] = await running.said("stderr", /sluice answer (\S+).*(?=\n)/);
   return { runId, running, announced };
@@ -36,7 +43,7 @@ async function waiting(of: Desk, model: string, pipeline = single): Promise<Wait
 
 describe("a run that waits, seen from another process", () => {
   test("is listed as running, shown with its open request and the line that answers it, and goes on when that is run", async () => {
-    const here = desk();
+    const here = deskOfTwo();
     const { runId, running, announced } = await waiting(here, here.script(writesThenEnds));
     const [runs, show, shown] = await Promise.all([
       here.sluice(["runs"]),
@@ -74,7 +81,7 @@ describe("a run that waits, seen from another process", () => {
   });
 
   test("denied with a reason, the call does not run and the reason is in the result's journal", async () => {
-    const here = desk();
+    const here = deskOfTwo();
     const { runId, running } = await waiting(here, here.script(writesThenEnds));
     expect((await here.sluice(["answer", runId, "work#1/a1/t1.c0", "deny", "--reason", "not today"])).code).toBe(0);
     const ended = await running.ended;
@@ -84,14 +91,14 @@ describe("a run that waits, seen from another process", () => {
   });
 
   test("deferred, it goes on without the call", async () => {
-    const here = desk();
+    const here = deskOfTwo();
     const { runId, running } = await waiting(here, here.script(writesThenEnds));
     expect((await here.sluice(["answer", runId, "t1.c0", "defer"])).stdout).toContain("deferred");
     expect(printed(await running.ended).denied).toMatchObject([{ cause: "deferred" }]);
   });
 
   test("cancelled, it ends there as cancelled, exit 1", async () => {
-    const here = desk();
+    const here = deskOfTwo();
     const { runId, running } = await waiting(here, here.script(writesThenEnds));
     const cancel = await here.sluice(["cancel", runId, "--reason", "wrong branch"]);
     expect([cancel.code, cancel.stdout]).toEqual([0, `run ${runId} is cancelled\n`]);
@@ -103,7 +110,7 @@ describe("a run that waits, seen from another process", () => {
   });
 
   test("a question takes a value that fits it, and nothing else", async () => {
-    const here = desk();
+    const here = deskOfTwo();
     const question = call("AskUser", { question: "Which colour?", options: ["red", "blue"] });
     const { runId, running } = await waiting(here, here.script({ asker: [turn(question), finishes()] }), asking);
     const [approve, green] = [
@@ -124,7 +131,7 @@ describe("a run that waits, seen from another process", () => {
 
 describe("sluice answer", () => {
   test("takes an ending of the request's id that fits only one, and says what is open otherwise", async () => {
-    const here = desk();
+    const here = deskOfTwo();
     const script = { left: [turn(writes("l.txt")), finishes()], right: [turn(writes("r.txt")), finishes()] };
     const running = here.start([
       "run",

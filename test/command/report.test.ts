@@ -2,20 +2,13 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
-import { type Desk, desk, finishes, PIPELINES, printed, textAt } from "../support/command.ts";
+import { desk, printed, textAt } from "../support/command.ts";
+import { deskHere, forkedRun } from "../support/command-here.ts";
 import { elementsIn, sectionIn, textIn, valuesOf } from "../support/page-parts.ts";
 import { soundPage } from "../support/report-kit.ts";
 
-async function forkedRun(here: Desk): Promise<string> {
-  const model = here.script({ start: [finishes()], left: [finishes()], right: [finishes()], join: [finishes("end")] });
-  return textAt(
-    printed(await here.sluice(["run", `${PIPELINES}#forked`, "x", "--model", model, "--output-format", "json"])),
-    "runId",
-  );
-}
-
 test("report writes one page with every stage and the journal's head, for its owner's eyes only", async () => {
-  const here = desk();
+  const here = deskHere();
   const runId = await forkedRun(here);
   const { code, stdout, stderr } = await here.sluice(["report", runId, "-o", "run.html"]);
   expect([code, stderr]).toEqual([0, ""]);
@@ -37,7 +30,7 @@ test("report writes one page with every stage and the journal's head, for its ow
 });
 
 test("a file that is there is not overwritten without --force; - is stdout and nothing else; no -o is the run's id", async () => {
-  const here = desk();
+  const here = deskHere();
   const runId = await forkedRun(here);
   here.write("run.html", "mine");
   const refused = await here.sluice(["report", runId, "-o", "run.html"]);
@@ -65,7 +58,7 @@ test("a file that is there is not overwritten without --force; - is stdout and n
 });
 
 test("a run that is not there and a folder that is not there are exit codes of their own, and leave no file", async () => {
-  const here = desk();
+  const here = deskHere();
   const runId = await forkedRun(here);
   const [unknown, nowhere] = await Promise.all([
     here.sluice(["report", "r000000000", "-o", "run.html"]),
@@ -76,7 +69,7 @@ test("a run that is not there and a folder that is not there are exit codes of t
 });
 
 test("a record that was changed afterwards is told on the page and by exit 1", async () => {
-  const here = desk();
+  const here = deskHere();
   const runId = await forkedRun(here);
   const db = new DatabaseSync(join(here.store, "journal.db"));
   db.prepare("UPDATE records SET value = replace(value, 'done', 'fine') WHERE value LIKE '%done%'").run();
