@@ -65,6 +65,7 @@ const VERBS: ReadonlySet<string> = new Set([
   "prune",
   "export",
   "replay",
+  "fork",
   "--trust",
   "--adopt-store",
 ]);
@@ -79,7 +80,7 @@ const PROGRAM_OPTIONS: ReadonlySet<string> = new Set([
   "--print",
   "--split-string",
 ]);
-const VERB_IN_PROGRAM = /\bsluice\b.*(?:\b(?:answer|cancel|resume|prune|replay)\b|--(?:trust|adopt-store)\b)/s;
+const VERB_IN_PROGRAM = /\bsluice\b.*(?:\b(?:answer|cancel|resume|prune|replay|fork)\b|--(?:trust|adopt-store)\b)/s;
 
 /**
  * Nobody approves himself. A command that only reads cannot start another, so its words are just words; any other may hand
@@ -96,7 +97,7 @@ function commandLimit({ argv, dynamic, readOnly }: CommandSubject): string | und
     (word, index) => PROGRAM_OPTIONS.has(argv[index - 1] ?? "") && VERB_IN_PROGRAM.test(word),
   );
   if (verb === -1 && !inProgram) return undefined;
-  return "sluice answer, cancel, resume, prune, export, replay, --trust and --adopt-store are for people: no run may answer, steer or trust itself";
+  return "sluice answer, cancel, resume, prune, export, replay, fork, --trust and --adopt-store are for people: no run may answer, steer or trust itself";
 }
 
 function isVerb(word: string, dynamic: boolean | undefined): boolean {

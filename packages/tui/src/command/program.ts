@@ -9,6 +9,7 @@ import { addCancel } from "./cancel.ts";
 import { addDemo } from "./demo.ts";
 import { addDoctor } from "./doctor.ts";
 import { addExport } from "./export.ts";
+import { addFork } from "./fork.ts";
 import { EXIT_CODES, examples, withBareWait } from "./options.ts";
 import { addPrune } from "./prune.ts";
 import { addReplay } from "./replay.ts";
@@ -66,6 +67,7 @@ function createProgram(context: Parameters<typeof addRun>[1]): Command {
     addRuns,
     addShow,
     addResume,
+    addFork,
     addAnswer,
     addCancel,
     addAudit,

@@ -79,6 +79,7 @@ async function show(
     reporter.past(event);
   }
   let began = false;
+  const isInherited = forkedPast();
   const reading = (async (): Promise<void> => {
     for await (const event of handle.events) {
       // A run that is refused waits for nobody.
@@ -86,6 +87,10 @@ async function show(
       began = true;
       if (known.has(event.id)) continue;
       accountant.add(event);
+      if (isInherited(event)) {
+        reporter.past(event);
+        continue;
+      }
       reporter.event(event);
       if (waits) announceNew(event, options);
     }
@@ -102,6 +107,19 @@ async function show(
     if (!began) throw thrown;
     return { thrown };
   }
+}
+
+/** Tells the events that a forked run has from another: its own before the fork, and its siblings' of before that. */
+function forkedPast(): (event: SluiceEvent) => boolean {
+  let inherits = false;
+  let forkedAt: number | undefined;
+  return ({ type, runId, at, data }) => {
+    if (runId.includes("/")) return forkedAt !== undefined && at < forkedAt;
+    if (type === "run.started") inherits = data.forkedFrom !== undefined;
+    else if (type === "run.forked" && inherits) forkedAt = at;
+    else return inherits && forkedAt === undefined;
+    return false;
+  };
 }
 
 function announceNew({ type, data, runId }: SluiceEvent, options: FollowOptions): void {

@@ -1,9 +1,17 @@
+import type { JsonObject } from "@sluice/core";
 import { readSettings, refuseInsideRun } from "../project/environment.ts";
 import { type Place, storeOpener } from "../project/place.ts";
 import type { CommandContext } from "../work/context.ts";
 import { withStore } from "../work/lookup.ts";
 import type { Projects } from "../work/projects.ts";
-import { planResume, readRun, refuseAdoptedFile, workspaceOfRun } from "../work/resume-plan.ts";
+import {
+  planResume,
+  type ResumeWish,
+  type RunSoFar,
+  readRun,
+  refuseAdoptedFile,
+  workspaceOfRun,
+} from "../work/resume-plan.ts";
 import type { WorkFlags } from "./flags.ts";
 import { projectsHere } from "./projects-here.ts";
 import { work } from "./work.ts";
@@ -19,20 +27,36 @@ export async function resume(
   context: CommandContext,
   projects: Projects = projectsHere(flags, context),
 ): Promise<number> {
-  const { env, here } = context;
-  refuseInsideRun(readSettings(env), "resume");
+  refuseInsideRun(readSettings(context.env), "resume");
   const at = await projects.place();
   const soFar = await withStore(at, (host) => readRun(host, at, runId));
-  const cwd = workspaceOfRun(soFar, flags, at, here);
+  return await goOn({ runId, flags }, soFar, { at, projects }, context);
+}
+
+/** Goes on with a recorded run, or with a fork of it: where it worked, as it was started, under the trust it needs. */
+export async function goOn(
+  { runId, flags, from }: ResumeRequest & Pick<ResumeWish, "from">,
+  soFar: RunSoFar,
+  { at, projects }: { readonly at: Place; readonly projects: Projects },
+  context: CommandContext,
+  beside?: JsonObject,
+): Promise<number> {
+  const cwd = workspaceOfRun(soFar, flags, at, context.here);
   const place: Place = { ...at, cwd, usualStore: at.usualStore && cwd === at.cwd };
   // Before the store is adopted: afterwards it is as good as any.
   refuseAdoptedFile(soFar, flags);
   // The store says which file to load, so it has to be this machine's own before anything is loaded.
   const host = (await storeOpener(at, { adopt: flags.adoptStore === true }))();
   try {
-    const plan = await planResume({ runId, flags }, soFar, { projects, cwd }, context);
+    const plan = await planResume(
+      { runId, flags, ...(from === undefined ? {} : { from }) },
+      soFar,
+      { projects, cwd },
+      context,
+    );
     const { past, open } = soFar;
-    const { exitCode } = await work({ place, flags, plan, host, past, open }, context);
+    const more = beside === undefined ? {} : { beside };
+    const { exitCode } = await work({ place, flags, plan, host, past, open, ...more }, context);
     return exitCode;
   } finally {
     await host.close();

@@ -1,5 +1,5 @@
 import { field, isSluiceError, type JsonObject, messageOf, type RunHost, type RunSummary } from "@sluice/core";
-import { textAt } from "../fields.ts";
+import { forkedFrom, textAt } from "../fields.ts";
 import type { Tone } from "../terminal.ts";
 import { moment, oneLine, table } from "../words.ts";
 import type { CommandContext } from "../work/context.ts";
@@ -69,8 +69,9 @@ async function listedRun(host: RunHost, run: RunSummary): Promise<JsonObject> {
 /** One journal that cannot be read must not hide the others. */
 async function startOf(host: RunHost, runId: string): Promise<JsonObject> {
   try {
-    const { pipeline, input } = await startedWith(host, runId);
+    const { pipeline, input, forkedFrom: from } = await startedWith(host, runId);
     return {
+      ...(from === undefined ? {} : { forkedFrom: from }),
       pipeline: typeof pipeline === "string" ? pipeline : "",
       task: input === undefined ? "" : textAt(input, "task"),
     };
@@ -82,13 +83,14 @@ async function startOf(host: RunHost, runId: string): Promise<JsonObject> {
 function rowOf(run: JsonObject): readonly string[] {
   const waits = Number(field(run, "openRequests")) > 0 ? " (waits for an answer)" : "";
   const task = oneLine(textAt(run, "task"), 60);
+  const past = forkedFrom(run) === "" ? "" : ` (${oneLine(forkedFrom(run))})`;
   const createdAt = field(run, "createdAt");
   return [
     oneLine(textAt(run, "runId")),
     textAt(run, "status"),
     moment(typeof createdAt === "number" ? createdAt : 0),
     oneLine(textAt(run, "fault") === "" ? textAt(run, "pipeline") : "(unreadable)", 40),
-    `${task}${waits}`,
+    `${task}${past}${waits}`,
   ];
 }
 

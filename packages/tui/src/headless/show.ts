@@ -8,7 +8,7 @@ import {
   readOutcome,
   visible,
 } from "@sluice/core";
-import { textAt } from "../fields.ts";
+import { forkedFrom, textAt } from "../fields.ts";
 import { commandLine, type Place } from "../project/place.ts";
 import { indented, milliseconds, moment, oneLine, spending, table } from "../words.ts";
 import { answerWords } from "../work/answering.ts";
@@ -89,6 +89,7 @@ function jsonOf({ run, started, account, requests, outcome }: Shown, line: Line)
     mode: textAt(started, "mode"),
     cwd: textAt(started, "cwd"),
     createdAt: run.createdAt,
+    ...(started.forkedFrom === undefined ? {} : { forkedFrom: started.forkedFrom }),
     output: outcome?.output ?? null,
     error: outcome?.error ?? null,
     stages: account.stages,
@@ -115,6 +116,7 @@ function textOf(
     ["mode", oneLine(textAt(started, "mode"))],
     ["workspace", oneLine(textAt(started, "cwd"), 1_000)],
     ["started", moment(run.createdAt)],
+    ...(forkedFrom(started) === "" ? [] : [["past", oneLine(forkedFrom(started))]]),
     ...(run.owner === undefined ? [] : [["at work in", oneLine(run.owner)]]),
     ["usage", spending(account.usage)],
     ["journal", `${run.records} records, head ${run.head}`],

@@ -1,5 +1,5 @@
 import { argsSummary, field, type Json, redactJson, type SluiceEvent } from "@sluice/core";
-import { textAt } from "../fields.ts";
+import { forkedFrom, textAt } from "../fields.ts";
 import { moneyOf } from "../runs/marks.ts";
 import type { RunView } from "../runs/run-view.ts";
 import { count, milliseconds, moment } from "../words.ts";
@@ -35,6 +35,7 @@ export function headMarkup({ view, events, chain, madeAt }: ReportFacts, end: nu
   const facts: readonly (readonly [string, Markup])[] = [
     ["run", html`<code>${runId}</code>`],
     ["started", html`${moment(startedAt)}`],
+    ...pastFacts(events),
     endedAt === undefined
       ? ["as of", html`${moment(madeAt)}, ${count(chain.records, "record")}`]
       : ["ended", html`${moment(endedAt)}`],
@@ -50,6 +51,13 @@ ${task === "" ? NOTHING : html`<div class="task">${taskMarkup(task)}</div>\n`}${
 <dl class="facts">${facts.map(([name, fact]) => html`<div><dt>${name}</dt><dd>${fact}</dd></div>`)}</dl>
 </header>
 `;
+}
+
+/** Where the past of a forked run comes from: what stands before its fork happened in another run. */
+function pastFacts(events: readonly SluiceEvent[]): readonly (readonly [string, Markup])[] {
+  const started = events.find(({ type, data }) => type === "run.started" && field(data, "parent") === undefined);
+  const past = forkedFrom(started?.data);
+  return past === "" ? [] : [["past", exact(past)]];
 }
 
 function taskMarkup(task: string): Markup {

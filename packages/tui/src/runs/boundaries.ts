@@ -22,6 +22,7 @@ const TOLD: ReadonlySet<string> = new Set([
 /** What happens to a run as a whole. */
 const RUN_TOLD: ReadonlySet<string> = new Set([
   "run.started",
+  "run.forked",
   "run.resumed",
   "run.suspended",
   "fork.started",

@@ -23,6 +23,8 @@ import type { RunPlan, Standpoint } from "./run-plan.ts";
 export interface ResumeWish {
   readonly runId: string;
   readonly flags: RunFlags & { readonly allowChanged?: boolean };
+  /** Goes on in a new run, with the past before this execution. */
+  readonly from?: string;
 }
 
 /** What the journal of a run says that can be taken up. */
@@ -67,7 +69,7 @@ export function refuseAdoptedFile({ data }: RunSoFar, flags: RunFlags): void {
 
 /** The run goes on as it was started; what the flags say wins. The store must be this machine's own: it says what to load. */
 export async function planResume(
-  { runId, flags }: ResumeWish,
+  { runId, flags, from }: ResumeWish,
   { data }: RunSoFar,
   { projects, cwd }: { readonly projects: Projects; readonly cwd: string },
   { env, here }: Standpoint,
@@ -77,6 +79,7 @@ export async function planResume(
   const recordedConfig = "config" in source ? source.config : undefined;
   const project = await projects.reopen(cwd, { runId, config: recordedConfig, allowChanged });
   const { name, pipeline, source: found, code } = await findAgain(source, runId, project);
+  const leave = { allowChanged, by: whoAmI(), source: found };
   const recorded = textAt(data, "model");
   const named = flags.model ?? (recorded === "" ? undefined : recorded);
   const model = await modelFor(pipeline.spec, {
@@ -94,8 +97,9 @@ export async function planResume(
     mode: flags.mode ?? modeOf(data),
     allow: flags.allow ?? textsAt(data, "allow"),
     config: project.config,
-    resumed: true,
-    begin: (session) => session.resume(pipeline, runId, { allowChanged, by: whoAmI(), source: found }),
+    resumed: from === undefined,
+    begin: (session) =>
+      from === undefined ? session.resume(pipeline, runId, leave) : session.fork(pipeline, runId, { ...leave, from }),
   };
 }
 

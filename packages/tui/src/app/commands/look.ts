@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
 import type { Verdict } from "../../audit-filter.ts";
-import { textAt } from "../../fields.ts";
+import { forkedFrom, textAt } from "../../fields.ts";
 import { costLines } from "../../runs/cost.ts";
 import { graph as graphLines } from "../../runs/graph.ts";
 import type { RunView } from "../../runs/run-view.ts";
@@ -32,11 +32,12 @@ export const runs: Command = {
       newest.slice(0, MOST_RUNS).map(async (run) => {
         // One journal that cannot be read must not hide the others.
         const told = await startedWith(store.host, run.runId).catch(() => undefined);
-        return { run, pipeline: textAt(told, "pipeline"), task: textAt(told?.input, "task") };
+        const past = forkedFrom(told);
+        return { run, pipeline: textAt(told, "pipeline"), task: textAt(told?.input, "task"), past };
       }),
     );
     const rows = fixedRows(() =>
-      listed.map(({ run, pipeline, task }): Line => {
+      listed.map(({ run, pipeline, task, past }): Line => {
         const why = run.suspended === "waiting" ? " (waits)" : "";
         const status = run.status === "running" ? `running in ${oneLine(run.owner ?? "?", 30)}` : `${run.status}${why}`;
         return [
@@ -45,6 +46,7 @@ export const runs: Command = {
           spanOf(` ${moment(run.createdAt)}  `, "dim"),
           spanOf(oneLine(pipeline === "" ? "(unreadable)" : pipeline, 24).padEnd(14)),
           spanOf(` ${oneLine(task, 120)}`),
+          ...(past === "" ? [] : [spanOf(` ${oneLine(past, 80)}`, "dim")]),
         ];
       }),
     );
