@@ -92,7 +92,7 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "call-of-another-process-made-again",
-    shows: { at: "Post acted" },
+    shows: { at: "after rename 1 a.txt" },
     rule: "4",
     file: RUN_CALL,
     changes: [
@@ -107,7 +107,12 @@ export const BUGS: readonly Bug[] = [
     shows: { at: "Post acted" },
     rule: "4",
     file: RUN_CALL,
-    changes: [['if (answer === "unknown")', 'if (String(answer) === "never")']],
+    changes: [
+      [
+        'if (tool.recover === undefined || intent === undefined) return "unknown";',
+        'if (tool.recover === undefined || intent === undefined) return "done";',
+      ],
+    ],
   },
   {
     name: "survivors-left-alone",

@@ -2,11 +2,12 @@ import assert from "node:assert/strict";
 import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
 import { type RunEnd, type RunJournal, verifyJournal } from "@sluice/core";
-import { checkEnd, checkSteps } from "./checks.ts";
+import { checkEnd, checkOutput, checkSteps } from "./checks.ts";
 import { type CallFact, factsOf, unfinishedCalls } from "./journal-facts.ts";
 import { openPlace, type Place } from "./place.ts";
 import { type Death, NO_POINTS } from "./points.ts";
 import { type Deed, type Lived, startLife } from "./process.ts";
+import { same } from "./same.ts";
 import { WORLDS, type WorldName } from "./worlds.ts";
 
 /** A run that nobody disturbed. */
@@ -68,6 +69,7 @@ export async function undisturbed(world: WorldName, ground: Ground): Promise<Ref
     const { runId, end, journals } = await endOf(place);
     const { points, deeds } = lived;
     const reference = { world, points, deeds, end, journals, accepted: [...place.accepted] };
+    checkOutput(end, WORLDS[world].output);
     checkSteps([lived], [new Set()]);
     checkEnd(reference, { place, runId, lives: [lived], unfinished: [], options: {} }, reference);
     return reference;
@@ -93,7 +95,7 @@ export async function torture(
   const look = async (): Promise<readonly RunJournal[]> => {
     const runId = await place.runId();
     const journals = runId === undefined ? [] : await place.host.journal(runId);
-    if (journals.length > 0) assert.deepEqual(verifyJournal(journals).faults, []);
+    if (journals.length > 0) same(verifyJournal(journals).faults, [], "the chain is broken");
     return journals;
   };
   try {
@@ -177,7 +179,7 @@ async function refusesAnother(place: Place, { cache }: Ground): Promise<void> {
   if (runId === undefined || (await place.host.get(runId))?.end !== undefined) return;
   const lived = await startLife({ world, folder, runId, changed: true }, cache).over;
   assert.equal(lived.refused, world === "steps" ? "journal_mismatch" : "pipeline_changed", "a changed program went on");
-  assert.deepEqual(lived.deeds, [], "a changed program did something");
+  same(lived.deeds, [], "a changed program did something");
 }
 
 export async function endOf({

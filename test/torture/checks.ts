@@ -6,6 +6,7 @@ import type { Reference, Seen } from "./case.ts";
 import { finishedCalls, happenings } from "./journal-facts.ts";
 import { processesOf } from "./place.ts";
 import type { Lived } from "./process.ts";
+import { same } from "./same.ts";
 
 /** What a case left behind. */
 interface Left extends Pick<Reference, "accepted"> {
@@ -22,26 +23,26 @@ export function checkSteps(lives: readonly Lived[], known: readonly ReadonlySet<
     const names = deeds.map(({ deed }) => deed);
     assert.equal(new Set(names).size, names.length, `done twice in one process: ${names.join(", ")}`);
     const again = deeds.filter(({ recorded }) => known[at]?.has(recorded)).map(({ deed }) => deed);
-    assert.deepEqual(again, [], "done again although it was recorded");
+    same(again, [], "done again although it was recorded");
   }
 }
 
 /** The run ended as if nobody had disturbed it, but for calls of which nobody can tell. */
 export function checkEnd(reference: Reference, seen: Seen, left: Left): void {
   const { place, runId, lives, unfinished } = seen;
-  assert.deepEqual(place.troubles, []);
-  assert.deepEqual(verifyJournal(left.journals).faults, []);
-  if (place.world === "pipeline") assert.deepEqual(processesOf(runId), [], "processes of the run are left");
-  assert.deepEqual(readdirSync(join(place.folder, "store", "owners")), [], "owners are left");
-  assert.deepEqual(place.leftovers(), [], "half-written files are left");
+  same(place.troubles, [], "people had trouble");
+  same(verifyJournal(left.journals).faults, [], "the chain is broken");
+  if (place.world === "pipeline") same(processesOf(runId), [], "processes of the run are left");
+  same(readdirSync(join(place.folder, "store", "owners")), [], "owners are left");
+  same(place.leftovers(), [], "half-written files are left");
 
   const unknown = unfinished.filter(({ tool }) => CANNOT_TELL.has(tool));
   const lost = new Set(unknown.map(({ tool }) => tool));
   checkCalls(reference, seen, left);
-  assert.deepEqual(outcomeOf(left.end), withUnknown(outcomeOf(reference.end), lost), "another end");
-  assert.deepEqual(left.accepted.toSorted(), reference.accepted.toSorted(), "other answers");
+  same(outcomeOf(left.end), withUnknown(outcomeOf(reference.end), lost), "another end");
+  same(left.accepted.toSorted(), reference.accepted.toSorted(), "other answers");
   // Nothing is told twice and nothing is left out, whatever the run went through.
-  assert.deepEqual(left.journals.flatMap(happenings), reference.journals.flatMap(happenings));
+  same(left.journals.flatMap(happenings), reference.journals.flatMap(happenings), "other events");
   checkDeeds(reference, lives, lost);
   if (place.world === "pipeline") checkEffects(seen, lost);
   if (seen.options.napMs !== undefined) checkNap(left.journals, seen.options.napMs);
@@ -51,11 +52,7 @@ export function checkEnd(reference: Reference, seen: Seen, left: Left): void {
 function checkCalls(reference: Reference, { unfinished }: Seen, { journals }: Left): void {
   const calls = finishedCalls(journals);
   const expected = finishedCalls(reference.journals);
-  assert.deepEqual(
-    calls.map(({ callId }) => callId).toSorted(),
-    expected.map(({ callId }) => callId).toSorted(),
-    "other calls",
-  );
+  same(calls.map(({ callId }) => callId).toSorted(), expected.map(({ callId }) => callId).toSorted(), "other calls");
   const begun = new Set(unfinished.map(({ callId }) => callId));
   for (const { tool, callId, outcome } of calls) {
     const was = expected.find((call) => call.callId === callId)?.outcome;
@@ -73,30 +70,28 @@ function checkDeeds(reference: Reference, lives: readonly Lived[], lost: Readonl
     .map(({ deed }) => deed)
     // Who was answered before anybody was asked is not asked; a call that is given up may not have begun.
     .filter((deed) => !done.has(deed) && !deed.startsWith("asked about ") && !lost.has(deed.split(" ", 1)[0] ?? ""));
-  assert.deepEqual(missing, [], "never done");
+  same(missing, [], "never done");
   for (const { deed, prompt } of deeds) {
-    const same = reference.deeds.find((one) => one.deed === deed);
+    const usual = reference.deeds.find((one) => one.deed === deed);
     if (deed.startsWith("asked about ")) continue;
-    assert.ok(same !== undefined, `an undisturbed run never does this: ${deed}`);
-    const words = prompt?.map((part, at) => (/ (?:recovered|unknown)$/.test(part) ? same.prompt?.[at] : part));
-    assert.deepEqual(words, same.prompt, `${deed} was asked with other words`);
+    assert.ok(usual !== undefined, `an undisturbed run never does this: ${deed}`);
+    const words = prompt?.map((part, at) => (/ (?:recovered|unknown)$/.test(part) ? usual.prompt?.[at] : part));
+    same(words, usual.prompt, `${deed} was asked with other words`);
   }
 }
 
-const NOTES = "Two entries.\n";
-
 /** What is in the workspace at the end. */
 function checkEffects({ place }: Seen, lost: ReadonlySet<string>): void {
-  assert.equal(place.file("src/a.txt"), "hello, world\nentries\n- one\n- two\n");
-  assert.equal(place.file("src/b.txt"), "one, two\n");
-  assert.equal(place.file("notes.md"), NOTES);
-  assert.equal(place.file("denied.log"), undefined);
+  same(place.file("src/a.txt"), "hello, world\nentries\n- one\n- two\n", "another src/a.txt");
+  same(place.file("src/b.txt"), "one, two\n", "another src/b.txt");
+  same(place.file("notes.md"), "Two entries.\n", "other notes");
+  same(place.file("denied.log"), undefined, "what was denied ran");
   assert.match(place.file("ledger.txt") ?? "", /^[0-9a-f]{32}\n$/, "the entry is there once");
   const posts = place.file("posts.log");
   assert.ok(posts === "out\n" || (posts === undefined && lost.has("Post")), `sent: ${posts}`);
   const lint = place.file("lint.log") ?? "";
   if (lost.has("Bash")) assert.ok(["", "began\n", "began\nended\n"].includes(lint), lint);
-  else assert.equal(lint, "began\nended\n");
+  else same(lint, "began\nended\n", "another lint.log");
 }
 
 /** A sleep is as long as it was meant to be, whoever ends it. */
@@ -109,6 +104,11 @@ function checkNap(journals: readonly RunJournal[], napMs: number): void {
   const from = Number(before?.value);
   const until = Number(JSON.parse(after?.events ?? "[]")[0]?.at);
   assert.ok(until - from >= napMs, `it slept ${until - from} ms of ${napMs}`);
+}
+
+/** An undisturbed run comes to just this. */
+export function checkOutput(end: RunEnd, output: Json): void {
+  same(readOutcome(end).output ?? end.value, output, "an undisturbed run comes to something else");
 }
 
 function outcomeOf(end: RunEnd): Json {

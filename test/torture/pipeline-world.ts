@@ -6,6 +6,7 @@ import {
   done,
   fanOut,
   type GuardHook,
+  type Json,
   pipeline,
   type StageContext,
   stage,
@@ -30,6 +31,15 @@ export function layOut(workspace: string): void {
   mkdirSync(join(workspace, "src"), { recursive: true });
   for (const [name, text] of Object.entries(FILES)) writeFileSync(join(workspace, name), text);
 }
+
+/** What the model makes of its calls, as the run's output. */
+export const PIPELINE_OUTPUT: Json = {
+  plan: { results: ["Read ok", "Grep ok", "Long ok", "Edit ok", "Write ok", "Bash denied", "AskUser ok"] },
+  lint: { results: ["Bash ok"] },
+  test: { results: ["Read ok", "Edit ok"] },
+  docs: { results: ["Ledger ok", "Post ok"] },
+  wrap: { results: ["Read ok", "Edit ok", "Edit ok"] },
+};
 
 interface PipelineOptions {
   readonly points: Points;

@@ -94,11 +94,19 @@ export function openPlace(world: WorldName, folder: string): Place {
       await looking;
       // Runs of `steps` start no processes, and their id is no name of their own.
       const run = world === "pipeline" ? await runId() : undefined;
-      for (const { pid } of run === undefined ? [] : processesOf(run)) process.kill(pid, "SIGKILL");
+      for (const { pid } of run === undefined ? [] : processesOf(run)) endProcess(pid);
       await host.close();
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch (thrown) {
+    if (!(thrown instanceof Error && "code" in thrown && thrown.code === "ESRCH")) throw thrown;
+  }
 }
 
 interface StartedProcess {

@@ -16,7 +16,7 @@ const WITHIN = [
   /^next /,
   /^Long works/,
   /^(?:Post|Ledger) /,
-  /^(?:before|after) rename [23] /,
+  /^(?:before|after) rename [13] /,
   /^waits /,
   /^the command /,
   /^after main done long$/,

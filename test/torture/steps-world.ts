@@ -51,6 +51,19 @@ function torturedSteps(
   };
 }
 
+const INNERMOST = ["a", "b", "c"].map((key) => [3, `main/fan/b/fan/${key}`, "end"]);
+export const STEPS_OUTPUT: Json = [
+  1,
+  "main",
+  "went",
+  ["one", "two"],
+  [2, "main/fan/a", "end"],
+  [2, "main/fan/b", ...INNERMOST, "end"],
+  [2, "main/fan/c", "end"],
+  "went on",
+  "end",
+];
+
 const NAP_MS = 5;
 
 export function openStepsWorld({ folder, points, napMs = NAP_MS, changed = false }: WorldOptions): OpenedWorld {
