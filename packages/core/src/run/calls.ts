@@ -10,7 +10,7 @@ import { askGrants } from "./ask.ts";
 import type { Attempt } from "./attempt.ts";
 import type { CallOutcome, CallRequest } from "./executor.ts";
 import { createJudge, type Judge } from "./judge.ts";
-import { type Judged, judgesAnew, NOT_RUN } from "./judged.ts";
+import { type Judged, judgesAnew } from "./judged.ts";
 import { cancelReason } from "./over.ts";
 import type { CallsOf, Group, Proposed } from "./proposed.ts";
 import { askQuestion } from "./question.ts";
@@ -99,7 +99,7 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
 }
 
 function notRun(id: string, tool: string): CallOutcome {
-  return { id, tool, ok: false, output: { code: NOT_RUN, message: "the stage was ended before this call" } };
+  return { id, tool, ok: false, output: { code: "call_not_run", message: "the stage was ended before this call" } };
 }
 
 interface Settled {

@@ -18,7 +18,7 @@ import type { BoundCall, CallWork, Tool } from "../gate/tool.ts";
 import { redactJson } from "../journal/redact.ts";
 import type { StepCall } from "../journal/seam.ts";
 import { cleaned } from "./clean.ts";
-import { type CallVerdict, isUnasked, type Judged, limitOfWorld, NOT_RUN, recordedVerdict } from "./judged.ts";
+import { type CallVerdict, isUnasked, type Judged, limitOfWorld, recordedVerdict } from "./judged.ts";
 import { cancelReason, orAborted } from "./over.ts";
 import type { CallsOf, Group, Proposed } from "./proposed.ts";
 import { REPEATED, STUCK } from "./repeats.ts";
@@ -214,7 +214,7 @@ export function createJudge(of: CallsOf): Judge {
   };
 
   const cancelled = ({ id, tool }: Pick<Judged, "id" | "tool">, step: StepCall): Judged => {
-    const output = { code: NOT_RUN, message: "the run was cancelled before this call was decided" };
+    const output = { code: "call_not_run", message: "the run was cancelled before this call was decided" };
     return decided({ id, tool, subjects: [], verdict: { kind: "refused", output } }, step);
   };
 

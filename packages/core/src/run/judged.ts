@@ -22,9 +22,6 @@ export type Judged = {
   readonly intent?: Json;
 };
 
-/** What a model reads of a call that was not run because its stage ended first. */
-export const NOT_RUN = "call_not_run";
-
 const UNKNOWN: Pick<Judged, "verdict" | "subjects"> = { verdict: { kind: "approved", by: "envelope" }, subjects: [] };
 
 /** In a replay, what was decided about a call: nothing about the world where the record does not know it. Undefined otherwise. */
@@ -48,7 +45,7 @@ export function isUnasked({ verdict }: Judged): boolean {
 /** Verdicts are made anew in a replay, except where the run was cancelled over them. */
 export function judgesAnew(recorded: RecordedOutcome): boolean {
   return verdictsIn(recorded).every(
-    ({ verdict }) => verdict.kind !== "refused" || field(verdict.output, "code") !== NOT_RUN,
+    ({ verdict }) => verdict.kind !== "refused" || field(verdict.output, "code") !== "call_not_run",
   );
 }
 
