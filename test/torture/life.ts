@@ -1,7 +1,7 @@
 // One process's work on a run, which may end at any place: `node life.ts '{"world": "pipeline", "folder": …}'`.
 import { join } from "node:path";
 import { isSluiceError, messageOf } from "@sluice/core";
-import { type Death, deadlyPoints, renamesArePoints, say } from "./points.ts";
+import { type Death, deadlyPoints, filesArePoints, say } from "./points.ts";
 import { WORLDS, type WorldName } from "./worlds.ts";
 
 export interface LifePlan {
@@ -16,7 +16,7 @@ export interface LifePlan {
 
 const { world, folder, runId, death = {}, ...options }: LifePlan = JSON.parse(process.argv[2] ?? "");
 const points = deadlyPoints(death, join(folder, "store"));
-renamesArePoints(points);
+filesArePoints(points);
 const opened = WORLDS[world].open({ folder, points, ...options });
 try {
   say({ ended: await (runId === undefined ? opened.start() : opened.resume(runId)) });

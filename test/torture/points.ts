@@ -59,15 +59,24 @@ function loseLock(owners: string): void {
   }
 }
 
-/** Makes the renames that put a file in its place points, too. */
-export function renamesArePoints(points: Points): void {
-  const real = fs.rename;
-  let times = 0;
+/** Makes opening a file to read or write it a point, and the renames that put one in its place. */
+export function filesArePoints(points: Points): void {
+  const { open, rename } = fs;
+  const opened = new Map<string, number>();
+  let renamed = 0;
+  fs.open = async (path, flags, mode) => {
+    const handle = await open(path, flags, mode);
+    const file = basename(String(path)).replace(/^.*\.tmp$/, "a temporary file");
+    const times = (opened.get(file) ?? 0) + 1;
+    opened.set(file, times);
+    points.at(`opened ${file} ${times}`);
+    return handle;
+  };
   fs.rename = async (from, to) => {
-    times += 1;
-    const which = `rename ${times} ${basename(String(to))}`;
+    renamed += 1;
+    const which = `rename ${renamed} ${basename(String(to))}`;
     points.at(`before ${which}`);
-    await real(from, to);
+    await rename(from, to);
     points.at(`after ${which}`);
   };
   syncBuiltinESMExports();
