@@ -92,6 +92,16 @@ describe("a recorded run is replayed as it was recorded", () => {
     expect([cancelled.divergence?.message, cancelled.status]).toEqual([undefined, "cancelled"]);
   });
 
+  test("that was forked from another, at whatever boundary", async () => {
+    const { live, runId } = await play(SMOOTH);
+    for (const from of ["plan#1", "execute#1", "test#1", "lint#1", "review#1"]) {
+      const forked = live.fork(ship, runId, { from });
+      expect((await forked).status).toBe("completed");
+      const report = await replayRun(ship, await live.host.journal(forked.runId), OWN);
+      expect([from, report.divergence?.message, report.status]).toEqual([from, undefined, "completed"]);
+    }
+  });
+
   test("through several processes: a call that nobody knows the outcome of, a model call that was lost, a resume", async () => {
     const clock = handClock();
     const memory = createJournalMemory();
