@@ -1,9 +1,11 @@
 import { hash } from "node:crypto";
 import {
   closeSync,
-  copyFileSync,
+  constants,
   existsSync,
+  fstatSync,
   fsyncSync,
+  lstatSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -49,7 +51,7 @@ export function createBlobs(folder: string, ownerId: string): Blobs {
   const write = (digest: string, bytes: Buffer): void => {
     const file = join(folder, digest);
     // A blob that is there was synced before it got its name; one that was changed since is written anew.
-    if (!(existsSync(file) && hash("sha256", readFileSync(file)) === digest)) {
+    if (!(existsSync(file) && isText(readPlain(file), digest))) {
       const draft = join(folder, `${digest}.${ownerId}.tmp`);
       const handle = openSync(draft, "w", 0o600);
       try {
@@ -87,9 +89,9 @@ export function createBlobs(folder: string, ownerId: string): Blobs {
       const file = join(folder, digest);
       const detail = { path: file, of };
       if (!DIGEST.test(digest)) throw storeError("blob_damaged", `${of} names a blob by what is no digest`, { of });
-      let bytes: Buffer;
+      let bytes: Buffer | undefined;
       try {
-        bytes = readFileSync(file);
+        bytes = readPlain(file);
       } catch (thrown) {
         if (systemCode(thrown) !== "ENOENT") throw storeFault(thrown, file);
         throw storeError(
@@ -99,7 +101,7 @@ export function createBlobs(folder: string, ownerId: string): Blobs {
           thrown,
         );
       }
-      if (hash("sha256", bytes) !== digest) {
+      if (!isText(bytes, digest)) {
         throw storeError(
           "blob_damaged",
           `${of} is kept in ${file}, which was changed; put it back from a backup`,
@@ -127,18 +129,41 @@ export function createBlobs(folder: string, ownerId: string): Blobs {
       for (const name of blobs.names()) {
         const copy = join(target, name);
         if (existsSync(copy)) continue;
+        let bytes: Buffer | undefined;
         try {
-          copyFileSync(join(folder, name), copy);
+          bytes = readPlain(join(folder, name));
         } catch (thrown) {
           // Removed since its name was read, with the run that named it.
           if (systemCode(thrown) !== "ENOENT") throw thrown;
           continue;
         }
-        const handle = openSync(copy, "r+");
-        fsyncSync(handle);
-        closeSync(handle);
+        // An audit of the copy says that it is not there.
+        if (bytes === undefined) continue;
+        const handle = openSync(copy, "wx", 0o600);
+        try {
+          writeFileSync(handle, bytes);
+          fsyncSync(handle);
+        } finally {
+          closeSync(handle);
+        }
       }
     },
   };
   return blobs;
+}
+
+function isText(bytes: Buffer | undefined, digest: string): bytes is Buffer {
+  return bytes !== undefined && hash("sha256", bytes) === digest;
+}
+
+/** A store may come from anybody: what is no plain file, such as a device or a link out of it, is not read, and undefined. */
+function readPlain(file: string): Buffer | undefined {
+  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
+  if (!lstatSync(file).isFile()) return undefined;
+  const handle = openSync(file, O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0));
+  try {
+    return fstatSync(handle).isFile() ? readFileSync(handle) : undefined;
+  } finally {
+    closeSync(handle);
+  }
 }

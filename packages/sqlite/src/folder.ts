@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { notWritable, storeError, storeFault, systemCode } from "./faults.ts";
+import { damaged, notWritable, storeError, storeFault, systemCode } from "./faults.ts";
 import { sharedFilesystem } from "./filesystem.ts";
 
 /** The parts of a store's folder. */
@@ -86,7 +86,8 @@ export function makeFolder(folder: string): StoreFolder {
 export function findFolder(folder: string): StoreFolder {
   const wanted = resolve(folder);
   try {
-    statSync(join(wanted, JOURNAL));
+    // Another kind of file may keep whoever opens it for ever.
+    if (!statSync(join(wanted, JOURNAL)).isFile()) throw damaged(join(wanted, JOURNAL), "it is no plain file");
   } catch (thrown) {
     if (!["ENOENT", "ENOTDIR"].includes(systemCode(thrown) ?? "")) throw storeFault(thrown, wanted);
     throw storeError("store_missing", `there is no run store in ${wanted}; name another folder with --store`, {

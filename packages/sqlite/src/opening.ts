@@ -130,12 +130,25 @@ function checkFormat(db: DatabaseSync, folder: StoreFolder): void {
   const application = pragma(db, "application_id");
   if (application !== APPLICATION_ID) throw damaged(folder.journal, "it is another program's database");
   const version = pragma(db, "user_version");
-  if (version === STORE_VERSION) return;
-  throw storeError(
-    "store_newer_version",
-    `${folder.journal} was written by another Sluice (store version ${version}, this one knows ${STORE_VERSION}); update Sluice, or name another folder with --store`,
-    { path: folder.journal, version, known: STORE_VERSION },
-  );
+  if (version !== STORE_VERSION)
+    throw storeError(
+      "store_newer_version",
+      `${folder.journal} was written by another Sluice (store version ${version}, this one knows ${STORE_VERSION}); update Sluice, or name another folder with --store`,
+      { path: folder.journal, version, known: STORE_VERSION },
+    );
+  refuseStrangers(db, folder);
+}
+
+/** What would run by itself when rows are read or written: a store that somebody handed over may hold anything. */
+const STRANGERS = `
+SELECT s.type || ' ' || s.name AS stranger FROM sqlite_schema s
+WHERE s.type NOT IN ('table', 'index') OR s.sql LIKE 'CREATE VIRTUAL%'
+  OR EXISTS (SELECT 1 FROM pragma_table_xinfo(s.name) x WHERE x.hidden <> 0)
+LIMIT 1`;
+
+function refuseStrangers(db: DatabaseSync, folder: StoreFolder): void {
+  const row = db.prepare(STRANGERS).get();
+  if (row !== undefined) throw damaged(folder.journal, `it holds what no Sluice makes: ${text(row, "stranger")}`);
 }
 
 function checkMachine(db: DatabaseSync, folder: StoreFolder, digest: string, adopt: boolean): void {

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { SluiceError } from "../base/errors.ts";
-import { type JsonObject, parseJson } from "../base/json.ts";
+import { isObject, type JsonObject, parseJson } from "../base/json.ts";
 import { dataText } from "./event-data.ts";
 import { EVENT_TYPES, type EventDraft, type EventType, type SluiceEvent } from "./events.ts";
 import type { JournalRecord } from "./seam.ts";
@@ -80,15 +80,29 @@ interface StoredEvent {
   readonly data: JsonObject;
 }
 
+/** What a journal holds may come from anybody; data of another shape than its type says is for the schemas to tell. */
+function isStoredEvent(value: unknown): value is StoredEvent {
+  if (!isObject(value)) return false;
+  const { at, type, executionId, attempt, data } = value;
+  return (
+    typeof type === "string" &&
+    isObject(data) &&
+    !Array.isArray(data) &&
+    (at === undefined || typeof at === "number") &&
+    (executionId === undefined || executionId === null || typeof executionId === "string") &&
+    (attempt === undefined || attempt === null || typeof attempt === "number")
+  );
+}
+
 /** The events of a record, with the ids their place gives them. Throws `journal_damaged` for what was never written. */
 export function readEvents(runId: string, record: Pick<JournalRecord, "seq" | "events">): readonly SluiceEvent[] {
   if (record.events === "[]") return [];
   const read = parseJson(record.events);
-  if (!read.ok || !Array.isArray(read.value)) {
+  if (!read.ok || !Array.isArray(read.value) || !read.value.every(isStoredEvent)) {
     const message = `the events of record ${record.seq} of run ${runId} cannot be read; verify the journal`;
     throw new SluiceError("Host", "journal_damaged", message, { detail: { runId, seq: record.seq } });
   }
-  const stored: readonly StoredEvent[] = read.value;
+  const stored = read.value;
   const shared: { at: number; executionId: string | null; attempt: number | null } = {
     at: 0,
     executionId: null,

@@ -1,0 +1,112 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { type RunHost, readEvents } from "@sluice/core";
+import { openSqliteStore, sqliteStore } from "@sluice/sqlite";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { chainOf, plain, startRun } from "../support/sqlite-store.ts";
+
+// A store that somebody handed over: it may hold anything, and is only looked at.
+
+const DIGEST = "a".repeat(64);
+
+/** A store with one run of two records, changed by whoever handed it over. */
+async function handedOver(change: (folder: string, sql: (text: string) => void) => void): Promise<string> {
+  const folder = join(mkdtempSync(join(tmpdir(), "sluice-handed-")), "store");
+  onTestFinished(() => rmSync(join(folder, ".."), { recursive: true, force: true }));
+  const store = openSqliteStore(folder);
+  const next = chainOf("r1");
+  const epoch = await startRun(store, "r1", next);
+  await store.append(plain("r1", epoch, next()));
+  await store.close();
+  change(folder, (text) => {
+    const db = new DatabaseSync(join(folder, "journal.db"));
+    db.exec(text);
+    db.close();
+  });
+  return folder;
+}
+
+async function looking<T>(folder: string, look: (host: RunHost) => Promise<T>): Promise<T> {
+  const host = sqliteStore(folder, { readOnly: true });
+  try {
+    return await look(host);
+  } finally {
+    await host.close();
+  }
+}
+
+describe("a blob that is no plain file is not read, and the record that names it is damaged:", () => {
+  const kinds: readonly (readonly [string, (file: string) => void])[] = [
+    ["a device that never ends", (file) => symlinkSync("/dev/zero", file)],
+    ["a pipe that nobody writes to", (file) => void execFileSync("mkfifo", [file])],
+    ["a link to a file of the user's", (file) => symlinkSync(import.meta.filename, file)],
+  ];
+  test.skipIf(process.platform === "win32").each(kinds)("%s", async (_what, make) => {
+    const folder = await handedOver((at, sql) => {
+      make(join(at, "blobs", DIGEST));
+      sql(`UPDATE records SET value = NULL, value_blob = '${DIGEST}'`);
+    });
+    await expect(looking(folder, (host) => host.journal("r1"))).rejects.toMatchObject({ code: "blob_damaged" });
+    // Nor does it come into a copy.
+    const store = openSqliteStore(folder, { readOnly: true });
+    const copy = join(folder, "../copy");
+    store.backupTo(copy);
+    await store.close();
+    expect(existsSync(join(copy, "blobs", DIGEST))).toBe(false);
+    expect(existsSync(join(copy, "journal.db"))).toBe(true);
+  });
+});
+
+describe("what would work by itself when a store is opened is refused, and nothing is read:", () => {
+  const endless = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT n FROM c";
+  const strangers: readonly (readonly [string, string])[] = [
+    ["a trigger", "CREATE TRIGGER t AFTER INSERT ON signals BEGIN DELETE FROM requests; END"],
+    ["a view that never ends", `CREATE VIEW v AS ${endless}`],
+    ["a table that is a view", `ALTER TABLE records RENAME TO kept; CREATE VIEW records AS ${endless}`],
+    [
+      "a column that is computed",
+      "ALTER TABLE runs ADD COLUMN x TEXT GENERATED ALWAYS AS (printf('%.900000000c', 'x'))",
+    ],
+    ["a table of an extension", "CREATE VIRTUAL TABLE f USING fts5(x)"],
+  ];
+  test.each(strangers)("%s", async (_what, text) => {
+    const folder = await handedOver((_at, sql) => sql(text));
+    await expect(looking(folder, (host) => host.list())).rejects.toMatchObject({ code: "store_damaged" });
+    expect(() => openSqliteStore(folder)).toThrow(expect.objectContaining({ code: "store_damaged" }));
+  });
+
+  test.skipIf(process.platform === "win32")("a journal that is a pipe", async () => {
+    const folder = await handedOver((at) => {
+      rmSync(join(at, "journal.db"));
+      execFileSync("mkfifo", [join(at, "journal.db")]);
+    });
+    await expect(looking(folder, (host) => host.list())).rejects.toMatchObject({ code: "store_damaged" });
+  });
+});
+
+test("another store's blobs are not pruned through a link", async () => {
+  const folder = await handedOver((at) => {
+    rmSync(join(at, "blobs"), { recursive: true });
+    symlinkSync(mkdtempSync(join(at, "../others-")), join(at, "blobs"));
+    writeFileSync(join(at, "blobs", DIGEST), "theirs");
+  });
+  expect(() => openSqliteStore(folder)).toThrow(/is a link, which no run store holds/);
+  expect(existsSync(join(folder, "blobs", DIGEST))).toBe(true);
+});
+
+test.each([
+  ["[null]"],
+  ["[3]"],
+  ['[{"type":"run.started"}]'],
+  ['[{"type":"run.started","data":null}]'],
+  ['[{"type":"run.started","data":[]}]'],
+  ['[{"type":7,"data":{}}]'],
+  ['[{"type":"run.started","at":"x","data":{}}]'],
+  ['[{"type":"run.started","attempt":{},"data":{}}]'],
+  ['{"type":"run.started"}'],
+])("events of another shape are damage, not a mistake of the reader's: %s", (events) => {
+  expect(() => readEvents("r1", { seq: 0, events })).toThrow(expect.objectContaining({ code: "journal_damaged" }));
+});
