@@ -95,7 +95,7 @@ export {
 } from "./run/limits.ts";
 export { type RunOutcome, readOutcome } from "./run/outcome.ts";
 export { type PreparedStates, pipelineProgram, prepareStates } from "./run/program.ts";
-export { type ReplayClock, type ReplayDeps, replayClock, replayPipeline } from "./run/replay.ts";
+export { replayClock, replayPipeline } from "./run/replay.ts";
 export { replayTools } from "./run/replay-tools.ts";
 export { createSlots, type Slots } from "./run/slots.ts";
 export { addUsage } from "./run/usage.ts";

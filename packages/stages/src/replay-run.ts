@@ -10,7 +10,7 @@ import {
   type PipelineSpec,
   problemsError,
   type RecordDifference,
-  type ReplayDeps,
+  type RunDeps,
   type RunJournal,
   readEvents,
   redactJson,
@@ -81,9 +81,9 @@ export async function replayRun<I, O>(
 ): Promise<RunReplay> {
   refuseDamaged(recorded);
   const start = startOf(recorded);
-  const { runId, data } = start;
+  const { runId, data, at } = start;
   refuseOtherRun(spec, runId, start);
-  const deps = replayDeps(spec, recorded, { data, options });
+  const deps = replayDeps(spec, recorded, { data, at, options });
   const { status, decided, taken, difference } = await replayPipeline(spec, deps, recorded);
   const records = recorded.reduce((sum, journal) => sum + journal.records.length, 0);
   return {
@@ -122,10 +122,12 @@ function startOf(recorded: readonly RunJournal[]): SluiceEvent {
 interface Recording {
   /** What `run.started` says. */
   readonly data: JsonObject;
+  /** When it started, epoch milliseconds. */
+  readonly at: number;
   readonly options: ReplayRunOptions;
 }
 
-function replayDeps(spec: PipelineSpec, recorded: readonly RunJournal[], { data, options }: Recording): ReplayDeps {
+function replayDeps(spec: PipelineSpec, recorded: readonly RunJournal[], { data, at, options }: Recording): RunDeps {
   const env = options.env ?? process.env;
   const { named, passed } = { named: options.secrets ?? [], passed: options.passEnv ?? [] };
   const { filter } = sessionSecrets(env, { named, passed, values: [] });
@@ -140,7 +142,7 @@ function replayDeps(spec: PipelineSpec, recorded: readonly RunJournal[], { data,
   if (problems.length > 0)
     throw problemsError("session_invalid", `Pipeline ${spec.id} cannot be replayed with what is given:`, problems);
   return {
-    clock: replayClock(options.clock ?? systemClock),
+    clock: replayClock(options.clock ?? systemClock, at),
     executors,
     tools,
     mode: modeIn(data),

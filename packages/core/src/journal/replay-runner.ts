@@ -30,16 +30,12 @@ export interface ReplayTree {
   tapeOf(runId: string): Tape | undefined;
   /** Whether the run was told to end before what follows on its tape; see `ReplayRequest`. */
   readonly showsCancel: (next: NextOnTape) => boolean;
-  /** The time of the record that is replayed now. */
-  readonly onTime: (at: number) => void;
   /** Counts a step that was decided anew, or handed back. */
   readonly count: (how: "decided" | "taken") => void;
 }
 
-/** What follows a step on a tape: another step, or the run's own end. */
-export type NextOnTape =
-  | { readonly stepId: string; readonly outcome: RecordedOutcome }
-  | { readonly status: RunEnd["status"] };
+/** What follows on a tape: a step with the JSON text of its value, or the run's own end. */
+export type NextOnTape = { readonly stepId: string; readonly value: string } | { readonly status: RunEnd["status"] };
 
 /** One kind of step, as it is replayed. */
 interface ReplayedStep<T> {
@@ -322,8 +318,7 @@ export class ReplayRunner implements StepRunner {
     const shown =
       next === undefined
         ? end !== undefined && status !== "unfinished" && this.#tree.showsCancel({ status })
-        : next.done !== undefined &&
-          this.#tree.showsCancel({ stepId: next.stepId, outcome: this.#outcomeOf(next.done) });
+        : next.done !== undefined && this.#tree.showsCancel({ stepId: next.stepId, value: next.done.value });
     if (!shown) return;
     const reason = cancelled ?? "cancelled";
     this.#control.cancel(new SluiceError("Cancellation", "run_cancelled", reason));
@@ -335,7 +330,6 @@ export class ReplayRunner implements StepRunner {
 
   #timed(record: JournalRecord): void {
     this.#at = timeOf(this.runId, record) ?? this.#at;
-    this.#tree.onTime(this.#at);
   }
 }
 

@@ -10,8 +10,6 @@ export interface ReplayRequest {
   readonly program: RunProgram;
   /** Whether what follows on a run's tape shows that the run had been told to end: then it is told now. */
   readonly showsCancel: (next: NextOnTape) => boolean;
-  /** Hears the time of each record that is replayed, epoch milliseconds. */
-  readonly onTime?: (at: number) => void;
 }
 
 /** What a replay came to. */
@@ -30,7 +28,7 @@ export interface Replayed {
  * Runs a program again over what a run recorded: its decisions are made anew and compared, record by record, until the first that
  * is other; what read the world or acted on it is handed back. Nothing is written. Throws Host `journal_damaged`.
  */
-export async function replayJournals({ journals, program, showsCancel, onTime }: ReplayRequest): Promise<Replayed> {
+export async function replayJournals({ journals, program, showsCancel }: ReplayRequest): Promise<Replayed> {
   const tapes = new Map(journals.map((journal) => [journal.runId, readTape(journal)]));
   const [top] = journals.filter(({ parentId }) => parentId === undefined);
   const tape = top === undefined ? undefined : tapes.get(top.runId);
@@ -40,7 +38,6 @@ export async function replayJournals({ journals, program, showsCancel, onTime }:
     program,
     tapeOf: (runId) => tapes.get(runId),
     showsCancel,
-    onTime: onTime ?? (() => undefined),
     count: (how) => {
       counted[how] += 1;
     },

@@ -9,7 +9,7 @@ import type { ActOutcome } from "./executor.ts";
 import { cancelReason } from "./over.ts";
 import { LEFT, leftGate } from "./phase-data.ts";
 import { createPhases, type PhaseHook, type Reading, readGateAnswer } from "./phases.ts";
-import { entersAnew, recordedEntry } from "./recorded-phases.ts";
+import { entering, recordedEntry } from "./recorded-phases.ts";
 import { NO_USAGE } from "./usage.ts";
 import type { Asked, Unanswered } from "./user-code.ts";
 
@@ -23,7 +23,7 @@ export type Entered = { readonly at: number } & (
 export function enter(attempt: Attempt): Promise<Entered> {
   const { execution, journal, number, feedback } = attempt;
   const { state, executor, deps, offer, visit } = execution;
-  const entering = async (call: StepCall): Promise<Entered> => {
+  const decide = async (call: StepCall): Promise<Entered> => {
     const before = recordedEntry(call);
     const at = before?.at ?? deps.clock.now();
     const phases = createPhases(attempt, call);
@@ -50,7 +50,7 @@ export function enter(attempt: Attempt): Promise<Entered> {
     if (gate.kind !== "answered") return { kind: "out", at, why: cleaned(gate, deps.secrets) };
     return { kind: "ready", at, setup, init: deps.secrets.json(rendered.value), gate: gate.value };
   };
-  return journal.run("enter", entering, { decides: entersAnew(state.setup !== undefined) });
+  return journal.run("enter", decide, entering(state.setup !== undefined));
 }
 
 /** A gate that asks for later is asked again after a durable wait, up to the attempts the state has. */

@@ -12,7 +12,7 @@ import type { LimitHit, Limits } from "./limits.ts";
 import { cancelReason, orAborted } from "./over.ts";
 import { ENTERED, finishedAs, leftAssert, leftNext, leftWith } from "./phase-data.ts";
 import { createPhases, type Phases, readAssertAnswer } from "./phases.ts";
-import { type LeaveBefore, leavesAnew, recordedLeave } from "./recorded-phases.ts";
+import { LEAVING, type LeaveBefore, recordedLeave } from "./recorded-phases.ts";
 import type { AttemptJournal } from "./scoped-steps.ts";
 
 /** What the leave step decided. */
@@ -52,7 +52,7 @@ export function leave(
   const { deps } = execution;
   const decide = async (call: StepCall): Promise<Left> => {
     const { turns, usage, startedAt } = counted;
-    const before = recordedLeave(call);
+    const before = recordedLeave(call, startedAt);
     const base = { executionId, attempts: number, turns, usage, ms: before?.ms ?? deps.clock.now() - startedAt };
     const phases = createPhases(attempt, call);
     const leaving: Leaving = { execution, limits, ctx, phases, before, base };
@@ -70,7 +70,7 @@ export function leave(
     phases.note("stage.next", leftNext(next.choice.kind));
     return { kind: "left", result, next };
   };
-  return journal.run("leave", decide, { decides: leavesAnew });
+  return journal.run("leave", decide, LEAVING);
 }
 
 function resultOf({ execution, base }: Leaving, outcome: ActOutcome | "skipped"): StageResult<Json> {

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from "../base/json.ts";
-import type { RecordedOutcome, StepCall } from "../journal/seam.ts";
+import type { RecordedOutcome, StepCall, StepOptions } from "../journal/seam.ts";
 import type { NextDecision } from "../routing/next.ts";
 import type { Entered } from "./enter.ts";
 import type { Left } from "./leave.ts";
@@ -20,9 +20,14 @@ export function recordedEntry({ recorded }: StepCall): EntryBefore | undefined {
  * An entry that came to nothing is taken as it is, since what its hooks said is not known then; but a prompt that threw, with
  * nothing before it that reads the world, is asked again.
  */
-export function entersAnew(hasSetup: boolean): (recorded: RecordedOutcome) => boolean {
-  return hasSetup ? isReady : (recorded) => isReady(recorded) || lastPhase(recorded) === "stage.init";
+export function entering(hasSetup: boolean): StepOptions {
+  return hasSetup ? AFTER_SETUP : WITHOUT_SETUP;
 }
+
+const AFTER_SETUP: StepOptions = { decides: isReady };
+const WITHOUT_SETUP: StepOptions = {
+  decides: (recorded) => isReady(recorded) || lastPhase(recorded) === "stage.init",
+};
 
 function isReady(recorded: RecordedOutcome): boolean {
   return enteredIn(recorded).kind === "ready";
@@ -38,13 +43,13 @@ function enteredIn({ value }: RecordedOutcome): Entered {
 
 /** What the clock, the caps and the exit hook said when a stage was left. */
 export interface LeaveBefore {
-  /** Undefined for an attempt that was sent back: nothing recorded its time. */
-  readonly ms: number | undefined;
+  /** Since the execution began. */
+  readonly ms: number;
   readonly hit: LimitHit | undefined;
   readonly exitFault: string | undefined;
 }
 
-export function recordedLeave({ recorded }: StepCall): LeaveBefore | undefined {
+export function recordedLeave({ recorded }: StepCall, startedAt: number): LeaveBefore | undefined {
   if (recorded === undefined) return undefined;
   const left = leftIn(recorded);
   const { events } = recorded;
@@ -53,7 +58,8 @@ export function recordedLeave({ recorded }: StepCall): LeaveBefore | undefined {
     .slice(0, asserting === -1 ? undefined : asserting)
     .findLast(({ type, data }) => type === "limit.reached" && isCap(data));
   return {
-    ms: left.kind === "left" ? left.result.ms : undefined,
+    // Of an attempt that was sent back only its record's time is known.
+    ms: left.kind === "left" ? left.result.ms : (events[0]?.at ?? startedAt) - startedAt,
     hit: capped === undefined ? undefined : hitIn(capped.data),
     exitFault: faultOfExit(recorded, left),
   };
@@ -63,7 +69,7 @@ export function recordedLeave({ recorded }: StepCall): LeaveBefore | undefined {
  * Assert and the route are asked again, except where the run was cancelled over them, or a time cap passed while a hook was at work:
  * what it would have said is not known then.
  */
-export function leavesAnew(recorded: RecordedOutcome): boolean {
+function leavesAnew(recorded: RecordedOutcome): boolean {
   const left = leftIn(recorded);
   if (left.kind === "retry") return true;
   const asserting = recorded.events.findIndex(({ type }) => type === "stage.assert");
@@ -71,8 +77,10 @@ export function leavesAnew(recorded: RecordedOutcome): boolean {
   return left.result.status !== "cancelled" && !isCancelled(left.next) && !late;
 }
 
+export const LEAVING: StepOptions = { decides: leavesAnew };
+
 /** Routes return their cancels themselves: this one was made because the run was cancelled. */
-export function isCancelled(next: NextDecision | null): boolean {
+function isCancelled(next: NextDecision | null): boolean {
   return next?.by === "default" && next.choice.kind === "cancel";
 }
 
