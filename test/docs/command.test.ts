@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { blocksOf, codesIn, readPage, readPages, root, sectionOf, sluice, tableOf } from "./pages.ts";
 
 const page = readPage("docs/command.md");
-const WORKING = ["run", "resume", "answer"];
+const WORKING = ["run", "resume", "fork", "answer"];
 
 /** What the command itself says: how it is called, and the options it lists. */
 function helpOf(command: string): { readonly usage: string; readonly options: readonly string[] } {

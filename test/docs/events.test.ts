@@ -122,8 +122,13 @@ test("every event of runs in which everything happens fits the exported schemas,
   await until(second.events, "request.opened");
   await second.cancel("enough");
 
+  const forked = attended.fork(everything, full.runId, { from: "work#1" });
+  await until(forked.events, "run.forked");
+  await forked.cancel("enough");
+
   const events = [
     ...(await eventsOf(attended, full.runId)),
+    ...(await eventsOf(attended, forked.runId)),
     ...(await eventsOf(waiting, first.runId)),
     ...(await eventsOf(asking, second.runId)),
   ];

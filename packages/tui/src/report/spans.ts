@@ -47,11 +47,15 @@ class TimeBook {
   readonly #turns = new Map<string, TurnFacts>();
   /** What goes on now, by what ends it. */
   readonly #open = new Map<string, Open>();
+  /** When the run itself last said something. */
+  #last = 0;
 
   take(event: SluiceEvent): void {
     const { type, data, at, runId, executionId, attempt = 1 } = event;
     const key = executionKey(runId, executionId ?? "");
     const model = `model ${key}`;
+    const before = this.#last;
+    if (!runId.includes("/")) this.#last = at;
     switch (type) {
       case "turn.started":
         this.#close(model, at);
@@ -97,6 +101,9 @@ class TimeBook {
         break;
       case "run.suspended":
         this.#begin(`run ${runId}`, { kind: "suspended", from: at, label: "nobody was at work" });
+        break;
+      case "run.forked":
+        this.#begin(`run ${runId}`, { kind: "suspended", from: before, label: "the past of another run ends here" });
         break;
       case "run.resumed":
         this.#close(`run ${runId}`, at);
