@@ -85,19 +85,29 @@ function recordedCalls(journals: readonly RunJournal[]): RecordedCalls {
     for (const record of records) {
       const { phase, stepId } = record;
       if (phase === "open") announced.add(stepId);
-      if (phase !== "done") continue;
-      if (stepId.endsWith("/judge")) {
-        judged = JSON.parse(record.value);
+      const [, part] = CALL_STEP.exec(stepId) ?? [];
+      if (phase !== "done" || part === undefined) continue;
+      if (part === "judge") {
+        judged = verdictsIn(record);
         if (judged.length > 1) for (const { tool } of judged) effects.set(tool, "read");
         for (const [key, issues] of misfitsIn(runId, record, judged)) misfits.set(key, issues);
       }
       const [only] = judged;
       if (only === undefined) continue;
-      if (stepId.endsWith("/question")) effects.set(only.tool, "ask");
-      else if (stepId.endsWith("/call") && !announced.has(stepId)) effects.set(only.tool, "read");
+      if (part === "question") effects.set(only.tool, "ask");
+      else if (part === "call" && !announced.has(stepId)) effects.set(only.tool, "read");
     }
   }
   return { effects, misfits };
+}
+
+/** A step of the calls of a turn. */
+const CALL_STEP = /\/turn\/\d+\/\d+\/(judge|question|call)$/;
+
+/** An executor of somebody's own may call a step anything. */
+function verdictsIn({ value }: JournalRecord): readonly Judged[] {
+  const read = parseJson(value);
+  return read.ok && Array.isArray(read.value) ? JSON.parse(value) : [];
 }
 
 function misfitsIn(runId: string, record: JournalRecord, judged: readonly Judged[]) {
