@@ -6,6 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { type RunHost, readEvents } from "@sluice/core";
 import { openSqliteStore, sqliteStore } from "@sluice/sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { fileNameOf } from "../../packages/tui/src/work/output-file.ts";
 import { chainOf, plain, startRun } from "../support/sqlite-store.ts";
 
 // A store that somebody handed over: it may hold anything, and is only looked at.
@@ -110,3 +111,11 @@ test.each([
 ])("events of another shape are damage, not a mistake of the reader's: %s", (events) => {
   expect(() => readEvents("r1", { seq: 0, events })).toThrow(expect.objectContaining({ code: "journal_damaged" }));
 });
+
+test.each(["../r1", "/etc/x", "..", "a\u001b[2Jb\n", "r".repeat(400)])(
+  "a run that is called %j is written to a file here",
+  (runId) => {
+    for (const ending of ["jsonl", "html"]) expect(fileNameOf(runId, ending)).toMatch(/^[\w-]{1,100}\.\w+$/);
+    expect(fileNameOf("r7k2m9x4ab", "html")).toBe("r7k2m9x4ab.html");
+  },
+);

@@ -17,7 +17,7 @@ import { createRunReducer } from "../runs/reduce.ts";
 import { count, oneLine } from "../words.ts";
 import type { CommandContext } from "../work/context.ts";
 import { requireRun, withStore } from "../work/lookup.ts";
-import { writeWhole } from "../work/output-file.ts";
+import { fileNameOf, writeWhole } from "../work/output-file.ts";
 import { EXIT } from "./exit-code.ts";
 import type { CommonFlags } from "./flags.ts";
 import { isThere, write } from "./output.ts";
@@ -37,7 +37,7 @@ export interface ReportRequest {
 /** `sluice report`: a run as one HTML page, written where nothing is lost by it. */
 export async function report({ runId, flags, version }: ReportRequest, context: CommandContext): Promise<number> {
   const { terminal, here, env } = context;
-  const { output = `${runId}.html`, force = false, outputFormat } = flags;
+  const { output = fileNameOf(runId, "html"), force = false, outputFormat } = flags;
   const toStdout = output === "-";
   if (toStdout && outputFormat !== "text")
     throw new SluiceError("Validation", "usage", "-o - writes the page to stdout, where no other output has a place");

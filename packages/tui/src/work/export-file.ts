@@ -1,6 +1,6 @@
 import { exportLines, type RunHost, type RunJournal, verifyJournal } from "@sluice/core";
 import { count, oneLine } from "../words.ts";
-import { writeWhole } from "./output-file.ts";
+import { fileNameOf, writeWhole } from "./output-file.ts";
 
 /** An export as it was written. */
 export interface WrittenExport {
@@ -47,7 +47,7 @@ export function chainOf(journals: readonly RunJournal[]): Pick<WrittenExport, "r
 
 /** The file an export goes to when nobody names one. */
 export function exportName(runId: string): string {
-  return `${runId}.jsonl`;
+  return fileNameOf(runId, "jsonl");
 }
 
 export function writtenText({ runId, file, records, head, values }: WrittenExport): readonly string[] {

@@ -1,6 +1,13 @@
 import { closeSync, fsyncSync, linkSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { messageOf, SluiceError } from "@sluice/core";
 
+/** The file that something about a run goes to when nobody names one: in the folder one is in, whatever a store calls its runs. */
+export function fileNameOf(runId: string, ending: string): string {
+  return `${runId.replaceAll(/[^\w-]+/g, "_").slice(0, LONGEST_NAME)}.${ending}`;
+}
+
+const LONGEST_NAME = 100;
+
 /**
  * Writes a whole file that only its owner reads, or none: what is there stays unless `force` is given, and until the new one is
  * complete. Returns its bytes; undefined when something is there and stays. Throws Validation `usage`.
