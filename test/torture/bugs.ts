@@ -203,13 +203,11 @@ export const BUGS: readonly Bug[] = [
     ],
   },
   {
-    name: "finished-sibling-taken-up-again",
-    shows: { at: "before main done fan-1" },
+    name: "finished-sibling-forgotten",
     rule: "1",
-    file: "core/src/journal/tree.ts",
-    changes: [
-      ["if (row.end !== undefined) return { ended: { ...row.end, records: row.records, head: row.head } };", ""],
-    ],
+    shows: { at: "before main done fan-1" },
+    file: "core/src/journal/fork.ts",
+    changes: [["else onEnd(child.key, { ...known.end, records: known.records, head: known.head });", ""]],
   },
   {
     name: "join-before-a-siblings-end",

@@ -125,7 +125,8 @@ export function openPipelineWorld({ folder, points, napMs = NAP_MS, changed = fa
   const workspace = join(folder, "workspace");
   const real = openSqliteStore(join(folder, "store"));
   const { store, clock } = watched(real, points, (runId, { phase, stepId }) => {
-    if (phase === "done" && runId.endsWith("/lint") && stepId.endsWith("/judge"))
+    // Whoever takes the run up may find the call judged.
+    if (runId.endsWith("/lint") && /^(?:done .*\/judge|open .*\/call)$/.test(`${phase} ${stepId}`))
       letGoOn(workspace, "lint.log", points);
   });
   const onCall: GuardHook = ({ executionId, attempt, proposalId }, ctx) => {
