@@ -1,7 +1,10 @@
 import {
   createHost,
   createJournalMemory,
+  field,
+  isSluiceError,
   type JournalStore,
+  type Json,
   type RunHost,
   type RunJournal,
   SluiceError,
@@ -13,8 +16,9 @@ import { handClock } from "../support/hand-clock.ts";
 import { hostileWorld, pipelineOf } from "../support/hostile-world.ts";
 import { story as hostileStory } from "../support/random-streams.ts";
 import { tool, workExecutor } from "../support/run-kit.ts";
-import { ASKING, FAILING, SMOOTH, ship, TROUBLED } from "../support/run-scenes.ts";
+import { ASKING, FAILING, play, SMOOTH, ship, TROUBLED } from "../support/run-scenes.ts";
 import { answerAll, scripted } from "../support/run-views.ts";
+import { rehashed } from "../support/tampering.ts";
 
 const part = fc.constantFrom<Script["stages"]>(SMOOTH, ASKING, ASKING, TROUBLED, FAILING);
 const story = fc.record({
@@ -119,6 +123,48 @@ test("whatever a run went through, it is replayed as it was recorded, and no too
   for (const [way, times] of Object.entries(seen)) expect(times, way).toBeGreaterThan(2);
 }, 60_000);
 
+test("whatever a rewritten record says, its replay ends in a report", async () => {
+  const { live, runId } = await play(ASKING);
+  const [root, ...children] = await live.host.journal(runId);
+  if (root === undefined) throw new Error("no journal");
+  const steps = root.records.flatMap(({ seq, phase }) => (phase === "done" ? [seq] : []));
+  let other = 0;
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(...steps),
+      fc.array(fc.nat(9), { maxLength: 4 }),
+      fc.jsonValue(),
+      async (seq, way, junk) => {
+        const records = root.records.map((record) =>
+          record.seq === seq
+            ? { ...record, value: JSON.stringify(replaced(JSON.parse(record.value), way, junk)) }
+            : record,
+        );
+        const changed = [rehashed({ ...root, records }), ...children];
+        // A join that names other heads is no record of these siblings.
+        const report = await replayRun(ship, changed, { env: {} }).catch((thrown: unknown) => {
+          expect(isSluiceError(thrown, "journal_damaged")).toBe(true);
+          return undefined;
+        });
+        if (report?.identical === false) other += 1;
+      },
+    ),
+    { numRuns: 100 },
+  );
+  expect(other).toBeGreaterThan(20);
+});
+
+/** A value with something else at the end of a way into it. */
+function replaced(value: Json, [step, ...rest]: readonly number[], junk: unknown): Json {
+  const keys = typeof value === "object" && value !== null ? Object.keys(value) : [];
+  const key = step === undefined ? undefined : keys[step % keys.length];
+  if (key === undefined) return JSON.parse(JSON.stringify(junk));
+  const copy: Json = JSON.parse(JSON.stringify(value));
+  return JSON.parse(
+    JSON.stringify(Object.assign(copy ?? {}, { [key]: replaced(field(copy, key) ?? null, rest, junk) })),
+  );
+}
+
 test("whatever a model streams, its run is replayed as it was recorded", async () => {
   const seen = new Map<string, number>();
   const world = hostileWorld(2);
@@ -131,7 +177,7 @@ test("whatever a model streams, its run is replayed as it was recorded", async (
       expect(report.divergence?.message).toBeUndefined();
       expect(report.status).toBe(status);
     }),
-    { numRuns: 120 },
+    { numRuns: 80 },
   );
   for (const status of ["cancelled", "completed", "failed"]) expect(seen.get(status), status).toBeGreaterThan(5);
 }, 60_000);

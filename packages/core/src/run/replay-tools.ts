@@ -107,7 +107,12 @@ const CALL_STEP = /\/turn\/\d+\/\d+\/(judge|question|call)$/;
 /** An executor of somebody's own may call a step anything. */
 function verdictsIn({ value }: JournalRecord): readonly Judged[] {
   const read = parseJson(value);
-  return read.ok && Array.isArray(read.value) ? JSON.parse(value) : [];
+  return read.ok && Array.isArray(read.value) ? read.value.filter(isJudged) : [];
+}
+
+function isJudged(value: Json): value is Judged {
+  const [id, tool, verdict] = [field(value, "id"), field(value, "tool"), field(value, "verdict")];
+  return typeof id === "string" && typeof tool === "string" && field(verdict, "kind") !== undefined;
 }
 
 function misfitsIn(runId: string, record: JournalRecord, judged: readonly Judged[]) {
