@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { secretForms } from "../../packages/stages/src/secret-forms.ts";
 import { startAnthropicServer } from "../support/anthropic-server.ts";
 import { COMPATIBLE_CHAT, startChatServer } from "../support/chat-server.ts";
-import { type Desk, desk, type Ended, PIPELINES, printed, textAt } from "../support/command.ts";
+import { at, type Desk, desk, type Ended, PIPELINES, printed, textAt } from "../support/command.ts";
 import { sluiceHere } from "../support/command-here.ts";
 import { startHttpServer } from "../support/mcp-http.ts";
 import { bytesOf, leaks, type Plants, plants, type Sink } from "../support/planted.ts";
@@ -49,7 +49,7 @@ const PLACES = [
     "output",
     "output-key",
   ],
-  ...["fail-reason", "config-throws"],
+  ...["fail-reason", "config-throws", "crash"],
   // what people say
   ...["deny-reason", "answer", "cancel-reason"],
 ] as const;
@@ -69,7 +69,7 @@ const ELSEWHERE = {
 /** What is read and not kept, so that there is nothing to be marked. */
 const NOT_KEPT = ["provider-page", "provider-header", "redirect", "reasoning", "tool-cause"];
 /** What runs leave that fail, are cancelled, or cannot begin. */
-const OF_FAILURES = ["provider-refusal", "exit-hook", "fail-reason", "config-throws", "cancel-reason"];
+const OF_FAILURES = ["provider-refusal", "exit-hook", "fail-reason", "config-throws", "crash", "cancel-reason"];
 
 const json = ["--output-format", "json"];
 
@@ -247,8 +247,11 @@ test("no secret is in what runs leave that fail, are cancelled, or cannot begin"
   expect([refused.code, refused.stdout]).toEqual([1, expect.stringContaining("HTTP 401")]);
   const redirected = sink("json", await here.sluice([...failing, ...json], { env: provider }));
   expect(textAt(printed(redirected), "error", "message")).toContain("redirect");
+  const crashing = ["run", "crashing", "work", "--model", here.script({}), "--trust", ...json];
+  const crashed = sink("a crash", await here.sluice(crashing, { env }));
+  expect([crashed.code, at(printed(crashed), "error", "code")]).toEqual([1, "unexpected"]);
   const runs = await readRuns(here, env);
-  expect(runs).toHaveLength(2);
+  expect(runs).toHaveLength(3);
 
   const asks = { calls: [{ tool: "AskUser", input: { question: `Is it ${planted.at("question")}?` } }] };
   const model = here.script({ asker: [asks] });

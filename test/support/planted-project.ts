@@ -65,9 +65,13 @@ const failing = pipeline({
   initial: "only",
   next: { only: { completed: () => done(null), failed: ({ message }) => fail(\`\${message}; \${planted["fail-reason"]}\`) } },
 });
+const late = stage({ ...finish, prompt: "Work.", allowedTools: [], turnCap: 3, checkGate: () => new Promise(() => {}), setup: () => {
+  setTimeout(() => { throw new Error(planted["crash"]); }, 1);
+} });
+const crashing = pipeline({ id: "crashing", input: z.object({ task: z.string() }), stages: { late }, initial: "late", next: { late: () => done(null) } });
 const throwing = (name, effect, execute) => defineTool({ name, description: "A tool.", input: z.looseObject({}), effect, subjects: () => [], execute });
 export default defineConfig({
-  pipelines: { planned, failing },
+  pipelines: { planned, failing, crashing },
   secrets: ["DEPLOY_PHRASE"],
   tools: [
     throwing("Broken", "read", () => { throw new Error(planted["tool-throws"], { cause: new Error(planted["tool-cause"]) }); }),
