@@ -248,6 +248,34 @@ describe("what runs again, and what is taken from the record", () => {
     expect(divergence?.message).toContain("  - Time 1.\n  + Time 2.");
   });
 
+  test("a step of one's own is handed back, and called again where it says that it decides", async () => {
+    const called: string[] = [];
+    const step = (name: string) => () => {
+      called.push(name);
+      return name;
+    };
+    const pipe = pipeline({
+      id: "own",
+      input: z.object({}),
+      stages: {
+        a: work({
+          act: async ({ steps }) => {
+            await steps.run("acts", step("acts"));
+            return completed(await steps.run("decides", step("decides"), { decides: () => true }));
+          },
+        }),
+      },
+      initial: "a",
+      next: { a: () => done(null) },
+    });
+    const live = session({ model: noModel });
+    const { runId } = await live.run(pipe, {});
+    const journals = await live.host.journal(runId);
+    called.length = 0;
+    expect((await replayRun(pipe, journals, OWN)).identical).toBe(true);
+    expect(called).toEqual(["decides"]);
+  });
+
   test("a session's guard hook has to be given again; without it the verdict is another", async () => {
     const onCall = () => ({ veto: "not today" });
     const live = scripted({ one: [use("Push", { to: "a" }), finish()] }, { tools: tools(), onCall });
