@@ -11,6 +11,9 @@ export const anything = fc.anything({
   withTypedArray: true,
   withUnicodeString: true,
   withSparseArray: true,
+  // Thousands are made: most of the time would go into values that are larger, not odder.
+  maxDepth: 2,
+  maxKeys: 3,
 });
 /** Few ids, so that they collide; and things that are no ids at all. */
 export const id = fc.oneof(fc.constantFrom("0", "1", "call", "call_c1", "0_c1", "", "__proto__"), anything);
@@ -19,7 +22,8 @@ export const words = fc.oneof(
   fc.string({ unit: "binary" }),
   fc.constantFrom(" ", "\ud83d", "{", "{}", "[1]", '{"a":1}', "null", "1e999"),
 );
-const metadata = fc.option(fc.oneof(anything, fc.dictionary(fc.string(), fc.object())), { nil: undefined });
+const byProvider = fc.dictionary(fc.string(), fc.object({ maxDepth: 2, maxKeys: 2 }), { maxKeys: 3 });
+const metadata = fc.option(fc.oneof(anything, byProvider), { nil: undefined });
 
 /** Texts and reasoning, interleaved, unopened, unclosed. */
 export const block = fc.record({
