@@ -9,23 +9,29 @@ const reports = join(root, ".reports");
 const checkTimeoutMs = 10 * 60_000;
 
 /**
- * The test folders, those that are quick to fail first. What stands in one group runs together, so that two workers are
- * busy to its end; `attack` shares its modules between files. A folder that is not named here is in the last group.
+ * The test folders, those that are quick to fail first. What stands in one group runs together, so that its
+ * workers are busy to its end; `attack` shares its modules between files. A folder that is not named here is in the last group.
  */
 const groups = [
   { name: "rules", folders: ["house", "types", "unit", "property", "conformance", "wire"] },
   { name: "attack", folders: ["attack"] },
-  { name: "command", folders: ["facts", "app", "command", "terminal", "examples", "docs", "packages"], onBuild: true },
+  {
+    name: "command",
+    folders: ["facts", "app", "command", "terminal", "examples", "docs", "packages"],
+    onBuild: true,
+    // Much of it waits for processes, and for the pauses of somebody who types.
+    workers: 3,
+  },
 ];
 
 const checks = [
   { name: "types", run: () => runTool("typescript/bin/tsc", ["-b"]) },
   { name: "format", run: () => runTool("@biomejs/biome/bin/biome", ["check", "--error-on-warnings"]) },
   { name: "lint", run: () => runTool("oxlint/bin/oxlint", ["--type-aware", "--deny-warnings", "--format=unix"]) },
-  ...testGroups().map(({ name, folders, onBuild }) => ({
-    name: `tests ${name}`,
-    needs: onBuild ? "types" : undefined,
-    run: () => runTests(name, folders),
+  ...testGroups().map((group) => ({
+    name: `tests ${group.name}`,
+    needs: group.onBuild ? "types" : undefined,
+    run: () => runTests(group),
   })),
 ];
 
@@ -83,12 +89,13 @@ function hasTests(folder) {
     .some((file) => file.endsWith(".test.ts"));
 }
 
-function runTests(name, folders) {
+function runTests({ name, folders, workers }) {
   const reportFile = join(reports, `${name}.json`);
   rmSync(reportFile, { force: true });
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${reportFile}`];
   const projects = folders.flatMap((folder) => ["--project", folder]);
-  const result = runNode([tool("vitest/vitest.mjs"), "run", ...projects, ...reporters]);
+  const work = workers === undefined ? [] : [`--maxWorkers=${workers}`];
+  const result = runNode([tool("vitest/vitest.mjs"), "run", ...projects, ...work, ...reporters]);
   const counts = readCounts(reportFile);
   // An error outside every test and file fails the run with nothing else to count.
   const failures = result.ok ? counts.failed : Math.max(counts.failed, 1);
