@@ -99,6 +99,8 @@ test("a finished run is forked before any of its executions, siblings too, and c
     const events = await eventsOf(first.host, handle.runId);
     expect(events[0]).toMatchObject({ type: "run.started", data: { forkedFrom: { runId, execution: executionId } } });
     expect(dataOf(events, "run.forked")).toMatchObject([{ of: runId, execution: executionId }]);
+    // Siblings, also those that came along, say whose they are now.
+    expect(dataOf(events, "run.started").slice(1)).toMatchObject([{ parent: handle.runId }, { parent: handle.runId }]);
     await whole(first.host, handle.runId);
   }
   expect(await first.host.journal(runId)).toEqual(journals);
@@ -236,10 +238,14 @@ test("what the past spent counts against the caps of the fork", async () => {
       next: { plan: () => to("review"), review: ({ output }) => done(output.text) },
     });
   const first = process(here, script());
-  const { runId, usage } = await first.run(capped(1_000_000), { task: "x" });
+  const { runId, usage, stages } = await first.run(capped(1_000_000), { task: "x" });
   const spent = usage.inputTokens + usage.outputTokens;
   const forked = first.fork(capped(spent), runId, { from: "review#1", allowChanged: true });
   expect(await forked).toMatchObject({ status: "failed", error: { code: "budget" } });
+  const [plan] = stages;
+  const past = (plan?.usage.inputTokens ?? 0) + (plan?.usage.outputTokens ?? 0);
+  const reached = dataOf(await eventsOf(first.host, forked.runId), "limit.reached");
+  expect(reached).toMatchObject([{ used: past }]);
 });
 
 test("a message to the fork is heard, whatever the past heard", async () => {
@@ -265,4 +271,32 @@ test("a message to the fork is heard, whatever the past heard", async () => {
   await speak(waiting.host, fork.runId, "to the fork");
   expect((await fork).status).toBe("completed");
   expect(await heard(waiting.host, fork.runId)).toEqual(["to execute", "to the fork"]);
+});
+
+test("a fork of a run that went on with a changed pipeline is compared with what it began with itself", async () => {
+  const here = scene();
+  const asking = flow("Do review.", []);
+  const first = process(here, script(), { wait: true });
+  const begun = first.start(asking, { task: "x" });
+  await eventually(async () => (await first.host.requests(begun.runId).catch(() => [])).length > 0);
+  await begun.suspend();
+  const [request] = await first.host.requests(begun.runId);
+  const { requestId = "", digest = "" } = request ?? {};
+  const deny = { name: `request/${requestId}`, payload: { kind: "deny" }, digest, by: "ann" };
+  await first.host.signal(begun.runId, deny);
+  const second = flow("Review again.", []);
+  expect((await first.resume(second, begun.runId, { allowChanged: true })).status).toBe("completed");
+
+  // Before execute was changed nothing of this past was made with the second pipeline; behind it all was.
+  const early = await first
+    .fork(second, begun.runId, { from: "execute#1" })
+    .then(undefined, (thrown: unknown) => thrown);
+  expect(early).toMatchObject({ code: "pipeline_changed" });
+  expect((await first.fork(second, begun.runId, { from: "review#1" })).status).toBe("completed");
+
+  const third = flow("Review once more.", []);
+  const fork = await first.fork(third, begun.runId, { from: "review#1", allowChanged: true });
+  expect((await first.fork(third, fork.runId, { from: "review#1" })).status).toBe("completed");
+  const other = await first.fork(second, fork.runId, { from: "review#1" }).then(undefined, (thrown: unknown) => thrown);
+  expect(other).toMatchObject({ code: "pipeline_changed" });
 });

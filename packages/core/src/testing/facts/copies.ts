@@ -233,7 +233,11 @@ export const copyFacts: Facts = {
 
   "a place is refused where a step or a request is open, or that is beyond the run": async ({ connect }) => {
     const { host } = await connect();
-    const task = await start(host, async (steps) => completed((await ask(steps, "q"))?.payload ?? null));
+    const program: RunProgram = async (steps) => {
+      await steps.run("slow", () => null, { open: { events: [] } });
+      return completed((await ask(steps, "q"))?.payload ?? null);
+    };
+    const task = await start(host, program);
     await untilAsked(host);
     await host.signal("r1", { name: "request/q", payload: 1, by: "test" });
     await endOf(task);
@@ -244,7 +248,8 @@ export const copyFacts: Facts = {
       if (record !== "life start") {
         const asked = records.indexOf("open ask/q");
         const answered = records.indexOf("done answered/q");
-        const isOpen = index > asked && index <= answered;
+        const inStep = record === "done slow";
+        const isOpen = inStep || (index > asked && index <= answered);
         const copied = host.copy({ ...place(index), runId: `r2-${index}` });
         if (isOpen) await rejects(copied, "copy_place");
         else await copied;
