@@ -100,7 +100,7 @@ export async function torture(
   };
   try {
     for (const { outside, ...death } of kills) {
-      known.push(factsOf(await look()));
+      known.push(new Set([...factsOf(await look()), ...place.accepted]));
       const runId = await place.runId();
       if (runId !== undefined && (await place.host.get(runId))?.end !== undefined) break;
       const plan = { world, folder, death, ...nap, ...(runId === undefined ? {} : { runId }) };
@@ -112,7 +112,7 @@ export async function torture(
       await checkSuspended(place);
     }
     if (options.changed === true) await refusesAnother(place, ground);
-    known.push(factsOf(await look()));
+    known.push(new Set([...factsOf(await look()), ...place.accepted]));
     lives.push(await finish(place, ground, options));
     const { runId, end, journals } = await endOf(place);
     checkSteps(lives, known);

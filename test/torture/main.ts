@@ -7,9 +7,11 @@ import { shortForm } from "./short-form.ts";
 import type { WorldName } from "./worlds.ts";
 
 const { values } = parseArgs({
+  allowNegative: true,
   options: {
     seed: { type: "string", default: String(Math.floor(Math.random() * 1_000_000_000)) },
     random: { type: "string", default: "500" },
+    sweep: { type: "boolean", default: true },
     case: { type: "string" },
     at: { type: "string" },
     changed: { type: "boolean", default: false },
@@ -52,7 +54,7 @@ if (values.at !== undefined) {
   const seed = Number(values.seed);
   print(`seed ${seed}`);
   await takenForDead();
-  for (const world of ["steps", "pipeline"] as const) {
+  for (const world of values.sweep ? (["steps", "pipeline"] as const) : []) {
     await sweep(world, references[world].points);
     if (!failed) told(`${world}: killed while it is taken up`, await campaign.run([killedTakingUp(references[world])]));
   }
