@@ -8,7 +8,7 @@ import { readJournal, unknownRun } from "./reading.ts";
 import type { JournalRecord, RunCopy, RunEnd, RunJournal } from "./seam.ts";
 import type { JournalStore, WholeRun } from "./store.ts";
 import { verifyJournal } from "./verify.ts";
-import { startOf } from "./writer.ts";
+import { CLOSING, OPENING, startOf } from "./writer.ts";
 
 /** Where a copy is made. */
 export interface Copying {
@@ -108,13 +108,14 @@ class Copier {
       (record) => record.phase === "open" && !done.has(record.ordinal) && forkKeys(record) === undefined,
     );
     if (open !== undefined) throw this.#misplaced(`step ${open.stepId} is open there`);
-    const asked = new Set<string>();
+    const asked = new Set<Json>();
     for (const record of past)
       for (const { type, data } of readEvents(runId, record)) {
-        if (type === "grant.requested" || type === "request.opened") asked.add(String(data.requestId));
-        else if (CLOSING.has(type)) asked.delete(String(data.requestId));
+        const requestId = data.requestId ?? null;
+        if (OPENING.has(type)) asked.add(requestId);
+        else if (CLOSING.has(type)) asked.delete(requestId);
       }
-    for (const requestId of asked) throw this.#misplaced(`request ${requestId} is open there`);
+    for (const requestId of asked) throw this.#misplaced(`request ${JSON.stringify(requestId)} is open there`);
     return past;
   }
 
@@ -188,12 +189,6 @@ class Copier {
 
 /** Life records that name other runs: a child's parent, and the heads of what was closed below. */
 const NAMING: ReadonlySet<string> = new Set([LIFE.start, LIFE.closed]);
-const CLOSING: ReadonlySet<string> = new Set([
-  "grant.answered",
-  "grant.expired",
-  "request.answered",
-  "request.expired",
-]);
 
 function lifeRecord(seq: number, stepId: string, incarnation: string, events: string): UnhashedRecord {
   return { seq, ordinal: NO_ORDINAL, stepId, phase: "life", incarnation, value: "", events };

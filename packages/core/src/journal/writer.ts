@@ -107,8 +107,9 @@ function openedBy(runId: string, events: readonly EventDraft[], openedAt: number
   return opened;
 }
 
-const OPENING: ReadonlySet<string> = new Set(["grant.requested", "request.opened"]);
-const CLOSING: ReadonlySet<string> = new Set([
+/** Events that open a request, and those that close one. */
+export const OPENING: ReadonlySet<string> = new Set(["grant.requested", "request.opened"]);
+export const CLOSING: ReadonlySet<string> = new Set([
   "grant.answered",
   "grant.expired",
   "request.answered",
