@@ -1,28 +1,18 @@
 import { field, isJsonObject, type Json } from "@sluice/core";
-import { reasonOf, tellingArgument } from "../runs/call-card.ts";
+import { CALL_MARKS, type CallMark, reasonOf, tellingArgument } from "../runs/call-card.ts";
 import type { CallView } from "../runs/run-view.ts";
 import { milliseconds } from "../words.ts";
 import { changeOf, changeTable } from "./change.ts";
-import { lineMarkup } from "./lines.ts";
+import { classOf, lineMarkup } from "./lines.ts";
 import { html, type Markup, NOTHING } from "./markup.ts";
 import { exactLines, shortText, textBlock } from "./texts.ts";
 import { value } from "./values.ts";
 
-interface Mark {
-  readonly sign: string;
-  readonly word: string;
-  readonly tone: "good" | "bad" | "notice" | "faint";
-}
-
-const CALL_MARKS: Readonly<Record<CallView["state"], Mark>> = {
-  proposed: { sign: "○", word: "not decided", tone: "faint" },
-  asking: { sign: "◆", word: "waits for an answer", tone: "notice" },
-  running: { sign: "▶", word: "has not ended", tone: "notice" },
-  ok: { sign: "✔", word: "done", tone: "good" },
-  error: { sign: "✖", word: "failed", tone: "bad" },
-  refused: { sign: "⊘", word: "refused", tone: "bad" },
-  abandoned: { sign: "⊘", word: "abandoned", tone: "notice" },
-  outcome_unknown: { sign: "✖", word: "outcome unknown", tone: "bad" },
+/** Nobody who reads a page can wait for what had not ended when it was made. */
+const NOT_ENDED: Partial<Readonly<Record<CallView["state"], Pick<CallMark, "word" | "style">>>> = {
+  proposed: { word: "not decided", style: "dim" },
+  asking: { word: "waits for an answer", style: "notice" },
+  running: { word: "has not ended", style: "notice" },
 };
 
 /** UTF-16 units of arguments, of a result, and of a command. */
@@ -33,7 +23,8 @@ const LONGEST_REASON = 2_000;
 
 /** A call folded to one line: what was called, how it went, for how long; inside its arguments, why, and its result. */
 export function callMarkup(call: CallView, executionKey: string): Markup {
-  const { sign, word, tone } = CALL_MARKS[call.state];
+  const { sign, word, style } = { ...CALL_MARKS[call.state], ...NOT_ENDED[call.state] };
+  const tone = classOf(style);
   const reason = reasonOf(call);
   const change = changeOf(call.tool, call.input, call.output);
   // What was changed is what most readers look for.

@@ -9,12 +9,17 @@ const CLASSES: Partial<Readonly<Record<Style, string>>> = {
   unseen: "unseen",
 };
 
+/** The class that has the meaning of a style; nothing for those that need none. */
+export function classOf(style: Style): string {
+  return CLASSES[style] ?? "";
+}
+
 /** A row of the terminal's as HTML, its meanings as classes. */
 export function lineMarkup(line: Line): Markup {
   return joined(
     line.map(({ text, style = "plain" }) => {
-      const name = CLASSES[style];
-      return name === undefined ? html`${text}` : html`<span class="${name}">${text}</span>`;
+      const name = classOf(style);
+      return name === "" ? html`${text}` : html`<span class="${name}">${text}</span>`;
     }),
   );
 }

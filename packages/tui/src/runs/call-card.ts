@@ -25,13 +25,14 @@ const LONGEST_COMMAND = 20_000;
 const LEAST_ARGUMENT = 12;
 const INDENT: Span = { text: "  │ ", style: "dim" };
 
-interface Mark {
+/** How a call went, in a sign and in words. */
+export interface CallMark {
   readonly sign: string;
   readonly word: string;
   readonly style: Style;
 }
 
-const MARKS: Readonly<Record<CallView["state"], Mark>> = {
+export const CALL_MARKS: Readonly<Record<CallView["state"], CallMark>> = {
   proposed: { sign: "○", word: "proposed", style: "dim" },
   asking: { sign: "◆", word: "waits for you", style: "notice" },
   running: { sign: "▶", word: "running", style: "accent" },
@@ -54,7 +55,7 @@ export function callCard(call: CallView, options: CallCardOptions): readonly Lin
 }
 
 function headLine(call: CallView, width: number): Line {
-  const { sign, style } = MARKS[call.state];
+  const { sign, style } = CALL_MARKS[call.state];
   const name = spanOf(headOf(call.tool, LONGEST_NAME), "strong");
   const left: Line = [{ text: `${sign} `, style }, name];
   const outcome = outcomeOf(call);
@@ -65,7 +66,7 @@ function headLine(call: CallView, width: number): Line {
 }
 
 function outcomeOf({ state, ms, facts, tool }: CallView): Line {
-  const { word, style } = MARKS[state];
+  const { word, style } = CALL_MARKS[state];
   const said: Span[] = [{ text: "  " }, { text: word, style }];
   const number = (name: string): number | undefined => {
     const value = facts?.[name];
@@ -167,7 +168,7 @@ function commandRows(command: string, width: number, room: number): readonly Lin
 }
 
 function reasonRows({ state }: CallView, reason: string, width: number): readonly Line[] {
-  const { sign, style } = MARKS[state];
+  const { sign, style } = CALL_MARKS[state];
   const rows = clean(headOf(reason, LONGEST_WORD * 4))
     .split("\n")
     .flatMap((line) => wrap([{ text: line, style }], Math.max(2, width - 2), 6));
