@@ -175,7 +175,7 @@ export function openLineJournal(file: string): LineJournal {
           commit({ do: "create", run, owner: ownerId, commit: part });
           return trees.get(run.rootId)?.epoch ?? 1;
         },
-        createTree(whole) {
+        createWhole(whole) {
           guard();
           const taken = whole.find(({ row }) => runs.has(row.runId));
           if (taken !== undefined)

@@ -61,7 +61,7 @@ export function slowly(store: JournalStore): JournalStore {
   return {
     ownerId: store.ownerId,
     create: slow(store.create),
-    createTree: slow(store.createTree),
+    createWhole: slow(store.createWhole),
     claim: slow(store.claim),
     release: slow(store.release),
     append: slow(store.append),

@@ -91,7 +91,7 @@ function assemble({ db, folder }: OpenJournal, clock: Clock, readOnly: boolean):
     ownerId: owners.id,
     folder: folder.root,
     create: (run, commit) => writing(() => writer.create(run, commit)),
-    createTree: (runs) => writing(() => writer.createTree(runs)),
+    createWhole: (runs) => writing(() => writer.createWhole(runs)),
     claim: (rootId) => writing(() => () => writer.claim(rootId)),
     // After close nothing is this owner's any more.
     release: (rootId) => (closed ? undefined : writing(() => () => writer.release(rootId))),

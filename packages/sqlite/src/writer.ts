@@ -38,7 +38,7 @@ interface StagedRun {
 /** Everything that changes the journal, each in one transaction. Rejected calls leave nothing behind. */
 export interface Writer {
   create(run: NewRunRow, commit: FirstCommit): () => number;
-  createTree(runs: readonly WholeRun[]): () => void;
+  createWhole(runs: readonly WholeRun[]): () => void;
   append(commit: Commit): () => void;
   claim(rootId: string): number;
   release(rootId: string): void;
@@ -195,7 +195,7 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
       };
     },
 
-    createTree(runs) {
+    createWhole(runs) {
       const staged = runs.map((run) => stageRun(run));
       return () =>
         transact(() => {

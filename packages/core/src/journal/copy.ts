@@ -32,7 +32,7 @@ export async function copyRun({ store, clock, incarnation }: Copying, copy: RunC
     throw new SluiceError("Host", "journal_damaged", message, { detail: { runId: fault.runId } });
   }
   const now = clock.now();
-  await store.createTree(new Copier(journals, root, copy, { now, incarnation: incarnation() }).runs());
+  await store.createWhole(new Copier(journals, root, copy, { now, incarnation: incarnation() }).runs());
 }
 
 /**

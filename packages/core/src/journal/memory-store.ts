@@ -131,7 +131,7 @@ export function createJournalMemory(options: JournalMemoryOptions = {}): Journal
           changed();
           return treeOf(rootId).epoch;
         },
-        createTree(whole) {
+        createWhole(whole) {
           guard();
           const taken = whole.find(({ row }) => runs.has(row.runId));
           if (taken !== undefined)

@@ -61,7 +61,7 @@ export interface JournalStore {
     commit: Omit<Commit, "epoch" | "runId"> & { readonly epoch?: number },
   ): Promise<number> | number;
   /** Adds a root that nobody owns and everything below it, parents first, in one go: all of it or nothing. `run_exists`. */
-  createTree(runs: readonly WholeRun[]): Promise<void> | void;
+  createWhole(runs: readonly WholeRun[]): Promise<void> | void;
   /** Makes this instance the owner of a root. `run_owned` while another owner lives, `run_unknown`. Returns the new epoch. */
   claim(rootId: string): Promise<number> | number;
   /** Gives a root up, so that another owner can claim it at once. Not an error when it is not ours any more. */

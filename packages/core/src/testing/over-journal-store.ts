@@ -107,9 +107,9 @@ async function faultyStore(journals: SharedJournals): Promise<FaultyStore> {
         : written(run.runId, commit.record, () => target.create(run, commit)),
     append: (commit) =>
       decide === undefined ? target.append(commit) : written(commit.runId, commit.record, () => target.append(commit)),
-    createTree: async (runs) => {
+    createWhole: async (runs) => {
       const last = runs[0]?.records.at(-1);
-      const write = (): Promise<void> | void => target.createTree(runs);
+      const write = (): Promise<void> | void => target.createWhole(runs);
       if (last === undefined) await write();
       else await written(runs[0]?.row.runId ?? "", last, write);
     },
