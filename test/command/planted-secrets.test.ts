@@ -49,7 +49,7 @@ const PLACES = [
     "output",
     "output-key",
   ],
-  ...["fail-reason", "config-throws", "crash"],
+  ...["fail-reason", "config-throws", "crash", "tool-pattern", "allow-pattern"],
   // what people say
   ...["deny-reason", "answer", "cancel-reason"],
 ] as const;

@@ -41,7 +41,7 @@ const work = stage({
   ...finish,
   setup: () => ({ found: planted["setup"], password: "tulip-setup-window" }),
   prompt: ({ setup }) => \`Work with \${JSON.stringify(setup)} and \${planted["prompt"]}.\`,
-  allowedTools: ["Read", "Grep", "Glob", "Edit", "Write", "Bash", "Broken", "Vetoed", "Speaks", "AskUser", "mcp__*"],
+  allowedTools: ["Read", "Grep", "Glob", "Edit", "Write", "Bash", "Broken", "Vetoed", "Speaks", "AskUser", "mcp__*", \`Bash(deploy \${planted["tool-pattern"]} *)\`],
   turnCap: 12,
   retryPolicy: { maxAttempts: 2 },
   assert: (_result, ctx) => (ctx.attempt === 1 ? { retry: planted["retry-feedback"] } : "ok"),
@@ -73,6 +73,7 @@ const throwing = (name, effect, execute) => defineTool({ name, description: "A t
 export default defineConfig({
   pipelines: { planned, failing, crashing },
   secrets: ["DEPLOY_PHRASE"],
+  allow: [\`Bash(deploy \${planted["allow-pattern"]} *)\`],
   tools: [
     throwing("Broken", "read", () => { throw new Error(planted["tool-throws"], { cause: new Error(planted["tool-cause"]) }); }),
     throwing("Speaks", "read", async () => ({ ok: true, output: { text: planted["tool-output"], cookie: "tulip-result-window", [planted["result-key"]]: 1 }, facts: { seen: planted["tool-facts"], token: "tulip-facts-window" } })),

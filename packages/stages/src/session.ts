@@ -215,7 +215,7 @@ export function createSession(options: SessionOptions): Session {
     models,
     model,
     mode,
-    allow,
+    allow: deps.secrets.json(allow),
     secrets: [...(options.secrets ?? [])],
     cwd: root,
     journalVersion: JOURNAL_VERSION,

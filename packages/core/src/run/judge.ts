@@ -41,7 +41,8 @@ export function createJudge(of: CallsOf): Judge {
   const { deps, envelope, spec, state, steps } = execution;
   // The run's signal, not the step's: a signal of its own would cost a step that only judges more than its judging.
   const { signal } = steps;
-  const wayOut: WayOut = { allowedTools: offer.allowedTools ?? offer.tools.map((tool) => tool.name), completionTool };
+  const allowedTools = (offer.allowedTools ?? offer.tools.map((tool) => tool.name)).map(deps.secrets.text);
+  const wayOut: WayOut = { allowedTools, completionTool };
   const guards: NamedGuard[] = [];
   for (const [name, hook] of [
     ["session", deps.onCall],
@@ -186,13 +187,14 @@ export function createJudge(of: CallsOf): Judge {
       case "approved":
         return await approve(proposal, verdict.by, subjects, step);
       case "ask":
-        return announce(proposal, verdict.why, subjects, step);
+        // A pattern, which its author wrote, may hold one.
+        return announce(proposal, deps.secrets.text(verdict.why), subjects, step);
       case "refused":
         if (verdict.cause === "unknown_tool")
           return refused({ kind: "refused", output: unknownTool(name, deps.tools.keys(), wayOut) });
         if (verdict.cause === "invalid_tool_input")
           return refused({ kind: "refused", output: invalidToolInput(name, verdict.issues) });
-        return refused(refusal(verdict.cause, name, verdict.reason, wayOut), subjects);
+        return refused(refusal(verdict.cause, name, deps.secrets.text(verdict.reason), wayOut), subjects);
     }
   };
 

@@ -7,6 +7,7 @@ import { type LoadedConfig, loadConfig } from "../project/load-config.ts";
 import { createNamedFiles, type NamedFiles } from "../project/named-files.ts";
 import type { Finding } from "../project/pipelines.ts";
 import { type Place, placeOf, workspaceOf } from "../project/place.ts";
+import { withoutSecrets } from "../project/secrets.ts";
 import { createTrust, stateFolder, type TrustState } from "../project/trust.ts";
 import type { CommandContext } from "./context.ts";
 import type { RunFlags } from "./run-flags.ts";
@@ -40,7 +41,7 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
   const trust = createTrust(env);
   const trusted = flags.trust === true;
   const folders = new Map<string, Folder>();
-  const say = (text: string): void => terminal.err(`sluice: ${visible(text)}\n`);
+  const say = (text: string): void => terminal.err(`sluice: ${visible(withoutSecrets(env).text(text))}\n`);
   const files = createNamedFiles(stateFolder(env));
   const named: NamedFiles = {
     holds: files.holds,
