@@ -30,7 +30,7 @@ function changesOf(
   const [was, is] = [new Map(before), new Map(after)];
   return [...new Set([...was.keys(), ...is.keys()])].flatMap((name) => {
     const words = wordsOf(was.get(name), is.get(name));
-    return words === undefined ? [] : [`${where}: ${name} ${words}`];
+    return words === undefined ? [] : [`${where}: ${name.replace(/^out(?= |$)/, "completionSchema")} ${words}`];
   });
 }
 

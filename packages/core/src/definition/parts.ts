@@ -76,7 +76,7 @@ function agentFacts(agent: AgentSpec): readonly Fact[] {
     // A function's text is empty: what it returns is not known beforehand.
     ["prompt", promptText === "" ? "a function" : digest(promptText)],
     ["completionTool", short(completionTool)],
-    ...schemaFacts("completionSchema", completionSchema),
+    ...schemaFacts("out", completionSchema),
     ["turnCap", String(agent.turnCap)],
     ...(visibility === "allowed" ? [] : [["visibility", visibility] as const]),
     ...settings("", { model, temperature, maxOutputTokens }),
@@ -108,7 +108,7 @@ function settings(name: string, values: object | undefined): readonly Fact[] {
   return given.map(([key, value]): Fact => [name === "" ? key : `${name} ${key}`, short(String(value))]);
 }
 
-/** Each place of a schema with what it says about it. */
+/** Each place of a schema with what it says about it; names are short, since every run keeps them: `out` is a completion's. */
 function schemaFacts(name: string, { jsonSchema, digest: whole }: CompiledSchema<unknown>): readonly Fact[] {
   const places: Fact[] = [];
   const isSmall = addPlaces(places, name, "$", jsonSchema, true);
@@ -121,7 +121,9 @@ function addPlaces(places: Fact[], name: string, path: string, schema: JsonObjec
   const { $schema: _dialect, properties, items, required: named, type, ...rest } = schema;
   const more = Object.keys(rest).length === 0 ? "" : ` ${clipped(JSON.stringify(rest), rest)}`;
   const what = typeof type === "string" ? type : type === undefined ? "any" : JSON.stringify(type);
-  places.push([`${name} ${short(path)}`, `${short(what)}${required ? "" : ", optional"}${more}`]);
+  // That a schema is of an object goes without saying.
+  if (path !== "$" || what !== "object" || more !== "")
+    places.push([`${name} ${short(path)}`, `${short(what)}${required ? "" : ", optional"}${more}`]);
   const needed = new Set(Array.isArray(named) ? named : []);
   for (const [key, member] of Object.entries(isJsonObject(properties) ? properties : {})) {
     const inside = isJsonObject(member) ? member : { is: member };
