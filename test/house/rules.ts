@@ -69,6 +69,9 @@ const ownEntryOnly: Readonly<Record<string, string>> = {
   "packages/stages/src/opentelemetry/": "packages/stages/src/opentelemetry.ts",
 };
 
+/** Entries beside the main one, for sources that must not wait for all that the main one loads. */
+const lightEntries = new Set(["@sluice/stages/environment-secrets"]);
+
 /** Core decides; files, processes and the network are for those above it. */
 const outsideOfCore = /^node:(fs|child_process|cluster|dgram|http|http2|https|net|tls|worker_threads)(\/.*)?$/;
 
@@ -133,7 +136,7 @@ function externalFault(path: string, packageName: string, specifier: string, man
   if (name.startsWith("@sluice/")) {
     const allowed = packageDirection[packageName] ?? [];
     if (!allowed.includes(name.slice("@sluice/".length))) return `${packageName} may import ${list(allowed)}`;
-    if (specifier !== name) return "src imports a package by its main entry";
+    if (specifier !== name && !lightEntries.has(specifier)) return "src imports a package by its main entry";
   }
   return manifests[packageName]?.dependencies.includes(name) ? undefined : "not a dependency of the package";
 }

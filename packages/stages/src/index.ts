@@ -1,7 +1,6 @@
 export { agentExecutor } from "./agent/executor.ts";
 export { boundaryBefore, type ChangedSince, changedSince, type ForkRunOptions } from "./forking.ts";
 export { type HttpAddress, readHttpAddress } from "./http-address.ts";
-export { environmentSecrets } from "./known-secrets.ts";
 export { sendMessage } from "./messages.ts";
 export {
   type ChosenModel,

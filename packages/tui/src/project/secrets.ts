@@ -1,5 +1,5 @@
 import { type Json, redactJson, redactText } from "@sluice/core";
-import { environmentSecrets } from "@sluice/stages";
+import { environmentSecrets } from "@sluice/stages/environment-secrets";
 import type { Environment } from "./environment.ts";
 
 /** Takes secrets out of what people see or keep. */

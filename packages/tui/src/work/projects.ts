@@ -3,7 +3,7 @@ import { isSluiceError, SluiceError, visible } from "@sluice/core";
 import type { ConfigSource } from "@sluice/stages";
 import { type CodeDigests, digestCode, findCode, inLine, type ProjectCode } from "../project/code.ts";
 import { readSettings } from "../project/environment.ts";
-import { type LoadedConfig, loadConfig } from "../project/load-config.ts";
+import type { LoadedConfig } from "../project/load-config.ts";
 import { createNamedFiles, type NamedFiles } from "../project/named-files.ts";
 import type { Finding } from "../project/pipelines.ts";
 import { type Place, placeOf, workspaceOf } from "../project/place.ts";
@@ -191,10 +191,17 @@ function createFolder(code: ProjectCode, { trust, trusted, ask, say }: FolderOpt
       throw untrusted(root, state());
     },
     config: () => {
-      loaded ??= loadConfig(code, read());
+      loaded ??= load(code, read());
       return loaded;
     },
   };
+}
+
+/** Loaded when there is a config to read: who only looks at runs waits for none of what that takes. */
+async function load(code: ProjectCode, trusted: CodeDigests): Promise<LoadedConfig | undefined> {
+  if (code.configs.length === 0) return undefined;
+  const { loadConfig } = await import("../project/load-config.ts");
+  return await loadConfig(code, trusted);
 }
 
 function untrusted(root: string, state: TrustState): SluiceError {

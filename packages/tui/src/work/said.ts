@@ -1,5 +1,5 @@
 import { field, type RunHost, type SecretFilter } from "@sluice/core";
-import { environmentSecrets } from "@sluice/stages";
+import { environmentSecrets } from "@sluice/stages/environment-secrets";
 import type { Environment } from "../project/environment.ts";
 import { rootOf, startedWith } from "./lookup.ts";
 

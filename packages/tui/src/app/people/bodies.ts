@@ -1,7 +1,7 @@
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, sep } from "node:path";
 import { messageOf, redactText } from "@sluice/core";
-import { environmentSecrets } from "@sluice/stages";
+import { environmentSecrets } from "@sluice/stages/environment-secrets";
 import { textAt } from "../../fields.ts";
 import type { Environment } from "../../project/environment.ts";
 import type { RunView } from "../../runs/run-view.ts";
