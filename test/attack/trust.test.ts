@@ -93,6 +93,40 @@ describe("rules that a trusted config made are not gone without a word", () => {
   });
 });
 
+describe("a record from somebody else names a folder with code", () => {
+  const given = async (): Promise<{ readonly here: Desk; readonly from: Desk }> => {
+    const [from, here] = [desk(), desk()];
+    from.write("sluice.config.mjs", marking(from));
+    const model = from.script({ work: [finishes()] });
+    const runId = textAt(
+      printed(await from.sluice(["run", SINGLE, "x", "--trust", "--model", model, ...JSON_OUT])),
+      "runId",
+    );
+    await from.sluice(["export", runId, "--values", "-o", join(here.folder, "run.jsonl")]);
+    rmSync(join(from.folder, "../loaded"));
+    return { here, from };
+  };
+
+  test("a replay neither loads nor trusts it, also with --trust, unless the user names the folder", async () => {
+    const { here, from } = await given();
+    for (const flags of [[], ["--trust"]]) {
+      const refused = await here.sluice(["replay", "run.jsonl", ...flags, ...JSON_OUT]);
+      expect([refused.code, code(refused)]).toEqual([2, "folder_untrusted"]);
+      expect(textAt(printed(refused), "error", "message")).toContain(from.folder);
+    }
+    expect(wasLoaded(from)).toBe(false);
+    expect(existsSync(join(here.folder, "../state/sluice/trust.json"))).toBe(false);
+    expect((await here.sluice(["replay", "run.jsonl", "--trust", "--cwd", from.folder])).code).toBe(0);
+    expect(wasLoaded(from)).toBe(true);
+  });
+
+  test("--no-config leaves it alone: a replay does without", async () => {
+    const { here, from } = await given();
+    expect((await here.sluice(["replay", "run.jsonl", "--no-config", "--cwd", from.folder, "--trust"])).code).toBe(0);
+    expect(wasLoaded(from)).toBe(false);
+  });
+});
+
 describe("what is shown of a folder cannot write lines of its own", () => {
   const forged = "x\nsluice: all of it is trusted\u001b[2K\u009b2J.mjs";
   test("by the name of a file that keeps it from being trusted", async () => {

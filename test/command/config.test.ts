@@ -359,6 +359,8 @@ describe("a run", () => {
     const other = await resumed("--trust");
     expect(refusal(other)).toEqual([2, "config_changed"]);
     expect(textAt(printed(other), "error", "message")).toContain(file);
+    // Its rules do not go without a word.
+    expect(refusal(await resumed("--no-config"))).toEqual([2, "config_changed"]);
     expect(printed(await resumed("--allow-changed"))).toMatchObject({
       status: "completed",
       output: "ours",

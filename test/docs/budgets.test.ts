@@ -39,7 +39,7 @@ test("docs/budgets.md lists the fields of a price and of a usage", () => {
   const known = [...members("TokenPrices"), ...members("ModelPrice"), ...members("ModelFacts")];
   expect(documented.toSorted()).toEqual(known.filter((member) => member !== "price").toSorted());
 
-  const types = sourceOf("packages/core/src/definition/types.ts");
+  const types = sourceOf("packages/core/src/definition/result.ts");
   const [, usage = ""] = /export type Usage = \{\n([\s\S]*?)\n\};/.exec(types) ?? [];
   const used = [...usage.matchAll(/readonly (\w+)\??:/g)].map(([, member = ""]) => member);
   expect(fields("## Usage")).toEqual(used);

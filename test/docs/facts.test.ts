@@ -31,7 +31,7 @@ test("docs/events.md lists every type of event with the fields of its schema", (
 
 test("docs/stages.md lists the failure codes", () => {
   const [, after = ""] = readPage("docs/stages.md").text.split("<!-- the codes of FailureCode");
-  expect(firstCodes(after)).toEqual(unionIn("packages/core/src/definition/types.ts", "FailureCode"));
+  expect(firstCodes(after)).toEqual(unionIn("packages/core/src/definition/result.ts", "FailureCode"));
 });
 
 test("docs/gate-and-grants.md lists the causes of a denial", () => {

@@ -2,6 +2,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { circlesIn } from "./circles.ts";
 import { breachesOf, type Manifests } from "./rules.ts";
 import { parseSource, readSources, root } from "./sources.ts";
 
@@ -29,6 +30,23 @@ test("every source file keeps the import rules", () => {
   const sources = readSources();
   expect(sources.length).toBeGreaterThan(4);
   expect(sources.flatMap((file) => breachesOf(file, manifests))).toEqual([]);
+});
+
+describe("no source file leads back to itself by its imports", () => {
+  test("not in any package", () => {
+    expect(circlesIn(readSources())).toEqual([]);
+  });
+
+  test("a circle is told with its files, also one of types", () => {
+    const sources = [
+      parseSource("packages/core/src/a.ts", 'import type { B } from "./b/b.ts";'),
+      parseSource("packages/core/src/b/b.ts", 'import { c } from "./c.ts";'),
+      parseSource("packages/core/src/b/c.ts", 'export { a } from "../a.ts";'),
+      parseSource("packages/core/src/d.ts", 'import { a } from "./a.ts";'),
+    ];
+    const circle = ["packages/core/src/a.ts", "packages/core/src/b/b.ts", "packages/core/src/b/c.ts"];
+    expect(circlesIn(sources)).toEqual([circle]);
+  });
 });
 
 describe("a package imports only those below it", () => {

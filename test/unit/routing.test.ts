@@ -2,7 +2,7 @@ import { expect, test, vi } from "vitest";
 import { z } from "zod";
 import { done, fail, fanOut, route, to } from "../../packages/core/src/definition/choices.ts";
 import { type PipelineDefinition, readDefinition } from "../../packages/core/src/definition/read.ts";
-import type { StageResult } from "../../packages/core/src/definition/types.ts";
+import type { StageResult } from "../../packages/core/src/definition/result.ts";
 import { decideNext } from "../../packages/core/src/routing/next.ts";
 import { CONTEXT, completed, failed, focusedStage, plainStage, skipped } from "../support/definition.ts";
 

@@ -5,8 +5,8 @@ import {
   type PipelineSpec,
   type RunJournal,
   SluiceError,
-  type StateLimits,
   type Spending,
+  type StateLimits,
 } from "@sluice/core";
 import type { ModelFacts } from "./models/model-facts.ts";
 

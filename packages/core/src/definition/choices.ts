@@ -1,5 +1,5 @@
 import type { JsonObject } from "../base/json.ts";
-import type { Cancel, Done, Fail, FanOut, StageList, To } from "./types.ts";
+import type { Cancel, Done, Fail, FanOut, StageList, To } from "./choice.ts";
 
 /** Goes on in a state. Its input is checked against the state's `inputSchema`; `context` is merged into the run's. */
 export function to<const T extends string>(state: T): To<T>;

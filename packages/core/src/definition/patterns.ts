@@ -2,7 +2,7 @@ import { messageOf, SluiceError } from "../base/errors.ts";
 import { type CommandScope, readCommandScope } from "./command-scope.ts";
 import { compileGlob, type Glob } from "./glob.ts";
 import { type PathScope, readPathScope, type ScopeReading } from "./path-scope.ts";
-import type { AllowedTool } from "./types.ts";
+import type { AllowedTool } from "./state-rules.ts";
 
 /** One entry of allowedTools, compiled. Ask it through `matchesName`, `matchesPath` and `matchesArgv`. */
 export interface ToolPattern {

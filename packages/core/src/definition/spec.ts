@@ -1,22 +1,19 @@
 import type { Problem } from "../base/errors.ts";
 import type { Json, JsonObject } from "../base/json.ts";
+import type { AnyChoice } from "./choice.ts";
+import type { StageContext } from "./context.ts";
 import type { ToolPattern } from "./patterns.ts";
-import type { TemplatePath } from "./template.ts";
+import type { Completed, Failed, Skipped, StageResult } from "./result.ts";
 import type {
   AllowedTool,
-  AnyChoice,
   AssertAnswer,
-  Completed,
-  Failed,
   GateAnswer,
   GuardHook,
   RetryPolicy,
   RunLimits,
-  Skipped,
-  StageContext,
-  StageResult,
   StateLimits,
-} from "./types.ts";
+} from "./state-rules.ts";
+import type { TemplatePath } from "./template.ts";
 
 /** A schema after conversion: done once per definition, used at every check and every model call. */
 export interface CompiledSchema<T> {

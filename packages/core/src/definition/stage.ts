@@ -1,3 +1,4 @@
+import type { StageContext } from "./context.ts";
 import { idFault } from "./ids.ts";
 import { isCount } from "./limits.ts";
 import { matchesName } from "./patterns.ts";
@@ -5,7 +6,7 @@ import { createReport, type Report } from "./problems.ts";
 import type { AgentSpec, CompiledSchema } from "./spec.ts";
 import { type CommonOptions, readEnvelope, schemaAt, stateSpec } from "./state.ts";
 import { readTemplate } from "./template.ts";
-import type { AnyState, Schema, Stage, StageContext, StageOptions, State } from "./types.ts";
+import type { AnyState, Schema, Stage, StageOptions, State } from "./types.ts";
 
 /** StageOptions once the types of context and output are gone. */
 interface AgentOptions extends CommonOptions {

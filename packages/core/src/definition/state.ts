@@ -4,7 +4,8 @@ import { readPattern, type ToolPattern } from "./patterns.ts";
 import { createReport, type Report } from "./problems.ts";
 import { readSchema } from "./schema.ts";
 import type { CompiledSchema, StateSpec } from "./spec.ts";
-import type { AllowedTool, Schema } from "./types.ts";
+import type { AllowedTool } from "./state-rules.ts";
+import type { Schema } from "./types.ts";
 
 type Hooks = Pick<StateSpec, "onCall" | "setup" | "checkGate" | "assert" | "exit">;
 

@@ -1,5 +1,5 @@
 import { SluiceError } from "../base/errors.ts";
-import type { StageContext } from "./types.ts";
+import type { StageContext } from "./context.ts";
 
 /** A prompt's text, read once. */
 export interface CompiledTemplate {

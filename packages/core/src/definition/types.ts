@@ -1,5 +1,17 @@
 import type { Json, JsonObject } from "../base/json.ts";
+import type { Cancel, Done, Fail, FanOut, StageList, To } from "./choice.ts";
+import type { StageContext } from "./context.ts";
+import type { Completed, Failed, Skipped, StageResult } from "./result.ts";
 import type { PipelineSpec, StateSpec } from "./spec.ts";
+import type {
+  AllowedTool,
+  AssertAnswer,
+  GateAnswer,
+  GuardHook,
+  RetryPolicy,
+  RunLimits,
+  StateLimits,
+} from "./state-rules.ts";
 
 /** A Standard Schema (Zod 3, Zod 4, Valibot, ArkType, …), seen from the type it produces. */
 export interface StandardSchema<T> {
@@ -14,59 +26,6 @@ export interface JsonSchema {
 declare const PLAIN: unique symbol;
 /** Anything that can check a value and describe itself to a model. */
 export type Schema<T> = StandardSchema<T> | (JsonSchema & { readonly [PLAIN]?: T });
-
-/** What model calls used: tokens, and money where the price of the model is known. */
-export type Usage = {
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  /** US dollars of the calls with a known price. Absent when there was none. */
-  readonly costUsd?: number;
-  /** Calls whose price nobody knows: `costUsd` is without them. Absent for 0. */
-  readonly unpricedCalls?: number;
-  /**
-   * Calls that did not say what they used, such as answers cut off in the middle. Where a cap holds they count in the other
-   * fields with all that was set aside for them, else with nothing. Absent for 0.
-   */
-  readonly unmeteredCalls?: number;
-};
-
-/** Why a state failed. Routes and callers match on it. */
-export type FailureCode =
-  | "schema" // the only completions were invalid
-  | "turn_cap"
-  | "assert"
-  | "gate" // checkGate never said proceed
-  | "model"
-  | "context_overflow"
-  | "tool"
-  | "budget"
-  | "timeout"
-  | "hook"
-  | "fork";
-
-// Type aliases, not interfaces: results are journaled, and only an alias is Json to the compiler.
-type ResultBase = {
-  readonly executionId: string;
-  /** Attempts made, from 1. */
-  readonly attempts: number;
-  /** Model calls made, over all attempts. */
-  readonly turns: number;
-  readonly usage: Usage;
-  /** Milliseconds from entering to leaving the state, by the recorded clock, waits included. */
-  readonly ms: number;
-};
-export type Completed<O> = ResultBase & { readonly status: "completed"; readonly output: O };
-export type Failed = ResultBase & {
-  readonly status: "failed";
-  readonly code: FailureCode;
-  readonly message: string;
-  readonly detail?: Json;
-};
-export type Skipped = ResultBase & { readonly status: "skipped" };
-export type Paused = ResultBase & { readonly status: "paused"; readonly request: Json };
-export type Cancelled = ResultBase & { readonly status: "cancelled"; readonly reason: string };
-/** How one execution of a state ended. A value: nothing throws into routing. */
-export type StageResult<O> = Completed<O> | Failed | Skipped | Paused | Cancelled;
 
 // A state carries only what it gives and what it takes: two phantom members, nothing deeper, so that 60 stages still check fast.
 declare const OUT: unique symbol;
@@ -83,77 +42,6 @@ export type AnyState = State<unknown, never>;
 export type Out<S> = S extends { readonly [OUT]?: infer O } ? Exclude<O, undefined> : never;
 export type In<S> = S extends { readonly [IN]?: (input: infer I) => void } ? I : never;
 
-/** How one sibling of a fan-out ended; `ctx.fork` of the state that joins under `onFailure: "settle"`. */
-export type SiblingOutcome =
-  | { readonly status: "completed" | "skipped" }
-  | { readonly status: "failed" | "cancelled"; readonly code: string; readonly message: string };
-
-/** What a state, a hook or a route may read: frozen data. */
-export interface StageContext<Up = Readonly<Record<string, unknown>>, I = unknown, R = unknown> {
-  readonly runId: string;
-  /** The folder the run works in: absolute, links resolved. */
-  readonly workspace: string;
-  /** The run input's `task`, or ''. */
-  readonly task: string;
-  readonly run: { readonly input: R };
-  /** This state's own input, from whoever routed here. */
-  readonly input: I;
-  /** The last accepted output of each state passed on the way, and of joined siblings. Outputs, never transcripts. */
-  readonly upstream: Up;
-  /** The run's shared object; only a route changes it. */
-  readonly context: JsonObject;
-  /** What the `setup` hook returned. */
-  readonly setup: Json;
-  /** From 1. */
-  readonly attempt: number;
-  /** How often this state was entered in this run, from 1. */
-  readonly visit: number;
-  /** What `assert` said of the last attempt. */
-  readonly feedback?: string;
-  /** At a join: how each sibling ended. */
-  readonly fork?: Readonly<Record<string, SiblingOutcome>>;
-}
-
-/** An entry of allowedTools: a pattern, or a pattern that may match no live tool. */
-export type AllowedTool = string | { readonly tool: string; readonly optional: true };
-
-export interface RetryPolicy {
-  /** Attempts in all, from 1. 3 when omitted. */
-  readonly maxAttempts: number;
-}
-
-/** Caps of one state or one run. Reaching one is a failure, never a silent success. */
-export interface StateLimits {
-  /** Input plus output tokens. Failure code `budget`. */
-  readonly maxTokens?: number;
-  /** US dollars, by the prices the session knows; every model it covers needs one. Failure code `budget`. */
-  readonly maxCostUsd?: number;
-  /** Working time in milliseconds; waiting for people does not count. Failure code `timeout`. */
-  readonly timeoutMs?: number;
-}
-export interface RunLimits extends StateLimits {
-  /** Routed entries into one state. 10 when omitted. */
-  readonly maxVisits?: number;
-  /** Routes taken in one run. 10 times the number of states when omitted. */
-  readonly maxHops?: number;
-}
-
-/** What a state's owner may add to a call's verdict. A throw counts as a veto. */
-export type GuardHook = (call: GuardedCall, ctx: StageContext) => undefined | Veto | Promise<undefined | Veto>;
-export interface GuardedCall {
-  readonly tool: string;
-  readonly input: Json;
-  readonly executionId: string;
-  readonly attempt: number;
-  readonly proposalId: string;
-  readonly argsDigest: string;
-  /** What approved the call before the hooks were asked. */
-  readonly approvedBy: "envelope" | "grant" | "mode";
-}
-export interface Veto {
-  readonly veto: string;
-}
-
 /** What every kind of state may carry; core reads these, executors read their own fields beside them. */
 export interface StateCommon<Up, I, O> {
   readonly inputSchema?: Schema<I>;
@@ -169,9 +57,6 @@ export interface StateCommon<Up, I, O> {
   readonly retryPolicy?: RetryPolicy;
   readonly limits?: StateLimits;
 }
-export type GateAnswer = "proceed" | "skip" | { readonly retryAfterMs: number };
-export type AssertAnswer = "ok" | { readonly retry: string } | { readonly fail: string };
-
 type Reads<A> = { readonly [K in keyof A]?: Out<A[K]> };
 
 /** A stage as its author writes it. */
@@ -209,41 +94,6 @@ export interface Stage<O, I> extends State<O, I> {
   readonly kind: "agent";
 }
 
-// Choices: the target is a literal, the payload rides along, the pipeline checks both.
-export interface To<T extends string, I = undefined> {
-  readonly kind: "to";
-  readonly state: T;
-  readonly input: I;
-  /** Merged shallowly into `ctx.context` in the same commit as the decision. */
-  readonly context?: JsonObject;
-}
-export interface FanOut<T extends string, J extends string> {
-  readonly kind: "fanOut";
-  readonly siblings: readonly (T | To<T, unknown>)[];
-  readonly join: J;
-  /** The join's own input. */
-  readonly input?: unknown;
-  /** `cancel` (default): one failure cancels the rest and fails the fork; `settle`: all end, the join sees how in `ctx.fork`. */
-  readonly onFailure?: "cancel" | "settle";
-}
-export interface Done<O> {
-  readonly kind: "done";
-  readonly output: O;
-}
-export interface Fail {
-  readonly kind: "fail";
-  readonly reason: string;
-}
-export interface Cancel {
-  readonly kind: "cancel";
-  readonly reason: string;
-}
-/** A choice as a literal: [] = done with the state's own output, one sequential = to, two or more parallel = fanOut. */
-export interface StageList<T extends string> {
-  readonly stages: readonly T[];
-  readonly execution: "sequential" | "parallel";
-  readonly join?: T;
-}
 type AnyTo<S> = { [K in keyof S & string]: To<K, In<S[K]>> }[keyof S & string];
 export type Choice<S> =
   | AnyTo<S>
@@ -252,15 +102,6 @@ export type Choice<S> =
   | Fail
   | Cancel
   | StageList<keyof S & string>;
-/** A choice whose names are not checked by the compiler: what is left at run time. */
-export type AnyChoice =
-  | To<string, unknown>
-  | FanOut<string, string>
-  | Done<unknown>
-  | Fail
-  | Cancel
-  | StageList<string>;
-
 type Up<S> = { readonly [K in keyof S]?: Out<S[K]> };
 type Route<Res, S, R, C = Choice<S>> = (result: Res, ctx: StageContext<Up<S>, unknown, R>) => C;
 interface ByStatus<O, S, R> {

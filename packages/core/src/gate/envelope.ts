@@ -1,5 +1,5 @@
 import { matchesArgv, matchesName, matchesPath, parsePattern, type ToolPattern } from "../definition/patterns.ts";
-import type { AllowedTool } from "../definition/types.ts";
+import type { AllowedTool } from "../definition/state-rules.ts";
 import type { Subject, Workspace } from "./facts.ts";
 import { insideRoot } from "./place.ts";
 

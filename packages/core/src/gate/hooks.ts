@@ -1,6 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
-import type { GuardedCall, GuardHook, StageContext } from "../definition/types.ts";
+import type { StageContext } from "../definition/context.ts";
+import type { GuardedCall, GuardHook } from "../definition/state-rules.ts";
 
 /** A guard hook and whose it is, for the event and the denial: `session`, `pipeline`, `state`. */
 export interface NamedGuard {

@@ -4,7 +4,7 @@ import type { ControlListener } from "./control.ts";
 import type { EventDraft } from "./events.ts";
 import type { RunAtWork } from "./run-at-work.ts";
 import type { ReceivedSignal, StepCall, StepOptions } from "./seam.ts";
-import type { Step } from "./step-runner.ts";
+import type { Step } from "./step.ts";
 
 /** The code of the one stop that leaves a step its grace; any other means that what it does cannot be recorded any more. */
 export const SUSPENDED = "run_stopped";

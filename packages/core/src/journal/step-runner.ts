@@ -8,7 +8,6 @@ import { orStop, type RunAtWork } from "./run-at-work.ts";
 import type {
   ChildRun,
   ForkOptions,
-  JournalRecord,
   ProgramEnd,
   ReceivedSignal,
   RunEnd,
@@ -18,26 +17,10 @@ import type {
   StepRunner,
   WaitOptions,
 } from "./seam.ts";
+import type { Step } from "./step.ts";
 import { FunctionStep, type Inbox } from "./step-call.ts";
 import { waitFor } from "./waiting.ts";
 import { appendRecord, type RecordDraft } from "./writer.ts";
-
-/** One kind of step: how its value comes about, and what the program gets of it. */
-export interface Step<V, T> {
-  readonly stepId: string;
-  /** What an open record says before anything is done; without it there is none. Gone when it is written. */
-  open: StepOptions["open"];
-  /** Throws when this cannot be the recorded step; `known` is its open record, if there is one. */
-  check?(known: JournalRecord | undefined): void;
-  /** The value to record; not asked for on replay. `fresh` says that no earlier process began this step. */
-  make(opened: StepCall["opened"], fresh: boolean): Promise<V> | V;
-  /** Lets go of what `make` needed, however that ended. May be called again. */
-  close?(): void;
-  /** Events of the record that holds the value. */
-  events(value: V): readonly EventDraft[];
-  /** What the program gets of a recorded value, now and on replay. */
-  hand(value: V): T;
-}
 
 type AnyStep = Pick<Step<unknown, unknown>, "stepId" | "open">;
 

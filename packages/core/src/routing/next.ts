@@ -1,8 +1,9 @@
 import { messageOf } from "../base/errors.ts";
 import { isJson } from "../base/json.ts";
 import { declaredTargets } from "../definition/choices.ts";
+import type { StageContext } from "../definition/context.ts";
+import type { StageResult } from "../definition/result.ts";
 import type { PipelineSpec, RowSpec, StateRoutes } from "../definition/spec.ts";
-import type { StageContext, StageResult } from "../definition/types.ts";
 import { type ResolvedChoice, resolveChoice } from "./choice.ts";
 
 /** What comes next and who said so. JSON: it is journaled, and replay reads it instead of asking again. */

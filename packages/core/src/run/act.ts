@@ -1,6 +1,6 @@
 import { messageOf } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
-import type { StageContext } from "../definition/types.ts";
+import type { StageContext } from "../definition/context.ts";
 import type { Attempt } from "./attempt.ts";
 import { outOf } from "./enter.ts";
 import type { ActOutcome } from "./executor.ts";

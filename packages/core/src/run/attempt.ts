@@ -1,5 +1,5 @@
 import type { Json } from "../base/json.ts";
-import type { StageContext } from "../definition/types.ts";
+import type { StageContext } from "../definition/context.ts";
 import { stageContext } from "./context.ts";
 import type { Denied, Execution } from "./execution.ts";
 import { ExecutionLimits, type Limits } from "./limits.ts";

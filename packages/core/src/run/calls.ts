@@ -2,7 +2,7 @@ import PQueue from "p-queue";
 import { sha256 } from "../base/canonical.ts";
 import { SluiceError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
-import type { StageContext } from "../definition/types.ts";
+import type { StageContext } from "../definition/context.ts";
 import type { ToolEffect } from "../gate/facts.ts";
 import { createGrants, type Proposal } from "../gate/grants.ts";
 import type { StepOptions } from "../journal/seam.ts";

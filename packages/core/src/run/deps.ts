@@ -1,5 +1,5 @@
 import type { Clock } from "../base/clock.ts";
-import type { GuardHook } from "../definition/types.ts";
+import type { GuardHook } from "../definition/state-rules.ts";
 import type { SecurityMode } from "../gate/decide.ts";
 import type { Envelope } from "../gate/envelope.ts";
 import type { ToolCall, ToolResult, Workspace } from "../gate/facts.ts";

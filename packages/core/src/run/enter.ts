@@ -1,6 +1,7 @@
 import { isJson, type Json, jsonFault } from "../base/json.ts";
 import { ownJson } from "../base/own-json.ts";
-import type { GateAnswer, StageContext } from "../definition/types.ts";
+import type { StageContext } from "../definition/context.ts";
+import type { GateAnswer } from "../definition/state-rules.ts";
 import type { StepCall } from "../journal/seam.ts";
 import type { Attempt } from "./attempt.ts";
 import { cleaned } from "./clean.ts";
@@ -9,15 +10,9 @@ import type { ActOutcome } from "./executor.ts";
 import { cancelReason } from "./over.ts";
 import { LEFT, leftGate } from "./phase-data.ts";
 import { createPhases, type PhaseHook, type Reading, readGateAnswer } from "./phases.ts";
-import { entering, recordedEntry } from "./recorded-phases.ts";
+import { type Entered, entering, recordedEntry } from "./recorded-phases.ts";
 import { NO_USAGE } from "./usage.ts";
 import type { Asked, Unanswered } from "./user-code.ts";
-
-/** What the enter step found; recorded, so that hooks and prompts are not asked again on resume. */
-export type Entered = { readonly at: number } & (
-  | { readonly kind: "ready"; readonly setup: Json; readonly init: Json; readonly gate: GateAnswer }
-  | { readonly kind: "out"; readonly why: Unanswered }
-);
 
 /** Setup, Init and CheckGate, in one record: everything up to the first model call. */
 export function enter(attempt: Attempt): Promise<Entered> {

@@ -1,11 +1,12 @@
-import type { StageContext } from "../definition/types.ts";
+import type { StageContext } from "../definition/context.ts";
 import { Act } from "./act.ts";
 import { type Attempt, firstAttempt } from "./attempt.ts";
-import { type Entered, enter, outOf, passGate } from "./enter.ts";
+import { enter, outOf, passGate } from "./enter.ts";
 import type { Execution, ExecutionEnd } from "./execution.ts";
 import type { ActOutcome } from "./executor.ts";
 import { type Counted, leave } from "./leave.ts";
 import { cancelReason } from "./over.ts";
+import type { Entered } from "./recorded-phases.ts";
 import { addUsage, NO_USAGE } from "./usage.ts";
 
 /** Runs a state to its result: attempts of Setup, Init, CheckGate, Act, Assert; then Exit and Next, once. */

@@ -1,6 +1,6 @@
 import type { Json, JsonObject } from "../base/json.ts";
+import type { StageResult } from "../definition/result.ts";
 import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
-import type { StageResult } from "../definition/types.ts";
 import type { DenialCause } from "../gate/denial.ts";
 import type { Envelope } from "../gate/envelope.ts";
 import type { StepRunner } from "../journal/seam.ts";

@@ -1,6 +1,7 @@
 import type { Json, JsonObject } from "../base/json.ts";
+import type { StageContext } from "../definition/context.ts";
+import type { FailureCode, Usage } from "../definition/result.ts";
 import type { StateSpec } from "../definition/spec.ts";
-import type { FailureCode, StageContext, Usage } from "../definition/types.ts";
 import type { ToolEffect } from "../gate/facts.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { StepCall, StepOptions } from "../journal/seam.ts";

@@ -1,6 +1,7 @@
 import { deepFreeze, field, type Json, type JsonObject } from "../base/json.ts";
+import type { SiblingOutcome } from "../definition/context.ts";
+import type { Failed, StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
-import type { Failed, SiblingOutcome, StageResult } from "../definition/types.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { ChildRun, Settled, StepCall, StepRunner } from "../journal/seam.ts";
 import type { ResolvedChoice } from "../routing/choice.ts";

@@ -1,6 +1,8 @@
 import { messageOf } from "../base/errors.ts";
 import { deepFreeze, type Json, type JsonObject, jsonFault } from "../base/json.ts";
-import type { AssertAnswer, Completed, Failed, StageContext, StageResult, Usage } from "../definition/types.ts";
+import type { StageContext } from "../definition/context.ts";
+import type { Completed, Failed, StageResult, Usage } from "../definition/result.ts";
+import type { AssertAnswer } from "../definition/state-rules.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { StepCall } from "../journal/seam.ts";
 import { decideNext, type NextDecision } from "../routing/next.ts";
@@ -12,13 +14,8 @@ import type { LimitHit, Limits } from "./limits.ts";
 import { cancelReason, orAborted } from "./over.ts";
 import { ENTERED, finishedAs, leftAssert, leftNext, leftWith } from "./phase-data.ts";
 import { createPhases, type Phases, readAssertAnswer } from "./phases.ts";
-import { LEAVING, type LeaveBefore, recordedLeave } from "./recorded-phases.ts";
+import { LEAVING, type LeaveBefore, type Left, recordedLeave } from "./recorded-phases.ts";
 import type { AttemptJournal } from "./scoped-steps.ts";
-
-/** What the leave step decided. */
-export type Left =
-  | { readonly kind: "retry"; readonly feedback: string }
-  | { readonly kind: "left"; readonly result: StageResult<Json>; readonly next: NextDecision | null };
 
 /** What the loop counted so far. */
 export interface Counted {

@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { SluiceError } from "../base/errors.ts";
 import { nanoUsd, usdOf, usdText } from "../base/money.ts";
-import type { RunLimits, StateLimits } from "../definition/types.ts";
+import type { RunLimits, StateLimits } from "../definition/state-rules.ts";
 import { Stopwatch } from "./stopwatch.ts";
 
 /** What model calls used, or may use at most. */

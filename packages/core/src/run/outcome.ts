@@ -1,5 +1,5 @@
 import { isJsonObject, type Json } from "../base/json.ts";
-import type { StageResult, Usage } from "../definition/types.ts";
+import type { StageResult, Usage } from "../definition/result.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { ProgramEnd, RunEnd } from "../journal/seam.ts";
 import type { Denied } from "./execution.ts";

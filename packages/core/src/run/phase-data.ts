@@ -1,5 +1,6 @@
 import type { JsonObject } from "../base/json.ts";
-import type { AssertAnswer, GateAnswer, StageResult } from "../definition/types.ts";
+import type { StageResult } from "../definition/result.ts";
+import type { AssertAnswer, GateAnswer } from "../definition/state-rules.ts";
 import { sharedData } from "../journal/event-data.ts";
 import type { ResolvedChoice } from "../routing/choice.ts";
 

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../base/json.ts";
-import type { AssertAnswer, GateAnswer } from "../definition/types.ts";
+import type { AssertAnswer, GateAnswer } from "../definition/state-rules.ts";
 import type { EventType } from "../journal/events.ts";
 import type { StepCall } from "../journal/seam.ts";
 import type { Attempt } from "./attempt.ts";

@@ -1,7 +1,7 @@
 import { SluiceError } from "../base/errors.ts";
 import { field, isJsonObject, type Json } from "../base/json.ts";
+import type { StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
-import type { StageResult } from "../definition/types.ts";
 import { compileEnvelope, envelopeOf } from "../gate/envelope.ts";
 import { sharedData } from "../journal/event-data.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";

@@ -1,5 +1,5 @@
 import type { Json } from "../base/json.ts";
-import type { StageContext } from "../definition/types.ts";
+import type { StageContext } from "../definition/context.ts";
 import type { Grants, Proposal } from "../gate/grants.ts";
 import type { Execution } from "./execution.ts";
 import type { CallRequest, Offer } from "./executor.ts";

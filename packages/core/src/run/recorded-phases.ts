@@ -1,11 +1,23 @@
 import type { Json, JsonObject } from "../base/json.ts";
+import type { StageResult } from "../definition/result.ts";
+import type { GateAnswer } from "../definition/state-rules.ts";
 import type { RecordedOutcome, StepCall, StepOptions } from "../journal/seam.ts";
 import type { NextDecision } from "../routing/next.ts";
-import type { Entered } from "./enter.ts";
-import type { Left } from "./leave.ts";
 import type { LimitHit } from "./limits.ts";
+import type { Unanswered } from "./user-code.ts";
 
-// What the phases of a stage took from the world when they were recorded, for a replay of them.
+// What the phases of a stage record, and what a replay takes of it: what they had from the world.
+
+/** What the enter step found; recorded, so that hooks and prompts are not asked again on resume. */
+export type Entered = { readonly at: number } & (
+  | { readonly kind: "ready"; readonly setup: Json; readonly init: Json; readonly gate: GateAnswer }
+  | { readonly kind: "out"; readonly why: Unanswered }
+);
+
+/** What the leave step decided. */
+export type Left =
+  | { readonly kind: "retry"; readonly feedback: string }
+  | { readonly kind: "left"; readonly result: StageResult<Json>; readonly next: NextDecision | null };
 
 /** What hooks that read the world said when a state was entered. */
 export interface EntryBefore extends Pick<Extract<Entered, { readonly kind: "ready" }>, "at" | "setup" | "gate"> {}

@@ -4,9 +4,9 @@ import { type Replayed, replayJournals } from "../journal/replay.ts";
 import type { NextOnTape } from "../journal/replay-runner.ts";
 import type { RunJournal } from "../journal/seam.ts";
 import type { RunDeps } from "./deps.ts";
-import type { Left } from "./leave.ts";
 import { createRunMeter } from "./limits.ts";
 import { pipelineProgram } from "./program.ts";
+import type { Left } from "./recorded-phases.ts";
 
 /**
  * The clock of a replay. Its time stands still, since what time decided is in the record; its timers are real, so that code of the

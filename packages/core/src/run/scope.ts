@@ -1,7 +1,7 @@
 import { SluiceError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
+import type { StageContext } from "../definition/context.ts";
 import type { StateSpec } from "../definition/spec.ts";
-import type { StageContext } from "../definition/types.ts";
 import type { StepCall, StepOptions } from "../journal/seam.ts";
 import type { SecretFilter } from "../journal/secret-filter.ts";
 import type { Attempt } from "./attempt.ts";

@@ -1,5 +1,5 @@
 import { nanoUsd, usdOf } from "../base/money.ts";
-import type { Usage } from "../definition/types.ts";
+import type { Usage } from "../definition/result.ts";
 
 export const NO_USAGE: Usage = Object.freeze({ inputTokens: 0, outputTokens: 0 });
 

@@ -1,5 +1,5 @@
 import { isSluiceError, messageOf } from "../base/errors.ts";
-import type { FailureCode } from "../definition/types.ts";
+import type { FailureCode } from "../definition/result.ts";
 import type { Limits } from "./limits.ts";
 import { cancelReason, orAborted } from "./over.ts";
 

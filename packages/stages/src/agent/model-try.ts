@@ -1,12 +1,12 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
-import type { ActScope, AgentSpec, LimitHit, Limits, ReceivedSignal, StepCall, Worked } from "@sluice/core";
+import type { ActScope, AgentSpec, LimitHit, Limits, ReceivedSignal, StepCall } from "@sluice/core";
 import { type Message, readMessages, saidByPeople, takesMessages } from "../messages.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/model-facts.ts";
 import type { ModelFailure } from "../models/reply.ts";
 import { cleanReply } from "./clean-reply.ts";
 import { checkCompletions } from "./completions.ts";
-import { type KeptCheck, type KeptReply, keepChecks, keepReply } from "./kept-reply.ts";
+import { keepChecks, keepReply } from "./kept-reply.ts";
 import { LiveText } from "./live-text.ts";
 import {
   maxOutput,
@@ -19,7 +19,7 @@ import {
   usageOfCall,
 } from "./metering.ts";
 import { callModel, type ModelCaller, type ModelOutcome, type ModelRequest } from "./model-call.ts";
-import { answeredAnew, answersAnew } from "./recorded-try.ts";
+import { answeredAnew, answersAnew, type Recorded } from "./recorded-try.ts";
 import type { Transcript } from "./transcript.ts";
 
 export const MAX_TRIES = 4;
@@ -37,18 +37,6 @@ export interface TurnRequest {
   /** Who makes the call, where somebody follows it. */
   readonly caller: ModelCaller | undefined;
 }
-
-/** What a model step records; `lost` is a call whose process did not live to record what came of it. */
-export type Recorded = Spent & {
-  readonly worked: Worked;
-  /** What people had said by then: in the transcript from this call on, whatever came of it. */
-  readonly messages?: readonly Message[];
-} & (
-    | { readonly kind: "reply"; readonly reply: KeptReply; readonly completions: readonly KeptCheck[] }
-    | { readonly kind: "failed"; readonly error: ModelFailure }
-    | { readonly kind: "limit"; readonly hit: LimitHit }
-    | { readonly kind: "lost" }
-  );
 
 /** The most this turn can use, where a cap holds. */
 export function reserveOf(

@@ -6,7 +6,8 @@ import type { ModelFacts } from "../models/model-facts.ts";
 import type { ModelFailure } from "../models/reply.ts";
 import { type CompletionCheck, type Reply, readChecks, readReply } from "./kept-reply.ts";
 import { NO_USAGE, spendingOf, usageOfCall } from "./metering.ts";
-import { backoffMs, MAX_TRIES, mayRetry, modelStep, type Recorded, reserveOf, type TurnRequest } from "./model-try.ts";
+import { backoffMs, MAX_TRIES, mayRetry, modelStep, reserveOf, type TurnRequest } from "./model-try.ts";
+import type { Recorded } from "./recorded-try.ts";
 import type { Transcript } from "./transcript.ts";
 
 /** Of all tries of a turn. `completions` are read already when it made no other calls: in the same record as the reply. */

@@ -1,7 +1,21 @@
-import type { AgentSpec, RecordedOutcome, StepCall } from "@sluice/core";
+import type { AgentSpec, LimitHit, RecordedOutcome, StepCall, Worked } from "@sluice/core";
+import type { Message } from "../messages.ts";
+import type { ModelFailure } from "../models/reply.ts";
 import { checkCompletions } from "./completions.ts";
-import { keepChecks, readReply } from "./kept-reply.ts";
-import type { Recorded } from "./model-try.ts";
+import { type KeptCheck, type KeptReply, keepChecks, readReply } from "./kept-reply.ts";
+import type { Spent } from "./metering.ts";
+
+/** What a model step records; `lost` is a call whose process did not live to record what came of it. */
+export type Recorded = Spent & {
+  readonly worked: Worked;
+  /** What people had said by then: in the transcript from this call on, whatever came of it. */
+  readonly messages?: readonly Message[];
+} & (
+    | { readonly kind: "reply"; readonly reply: KeptReply; readonly completions: readonly KeptCheck[] }
+    | { readonly kind: "failed"; readonly error: ModelFailure }
+    | { readonly kind: "limit"; readonly hit: LimitHit }
+    | { readonly kind: "lost" }
+  );
 
 /** Of what a model's step recorded only a reply holds a decision: whether its completions fit. */
 export function answersAnew({ value }: RecordedOutcome): boolean {

@@ -3,7 +3,7 @@ import type { TelemetryFault } from "./telemetry.ts";
 
 /** Keeps what telemetry does apart from what runs do. */
 export interface Guarded {
-  /** What `ask` returns; undefined when it throws. */
+  /** What `ask` returns; undefined when it throws. A promise that rejects is told as well. */
   ask<T>(ask: () => T): T | undefined;
   /** What `work` returns or throws: it runs once, and at once, whatever `around` does with it. */
   within<T>(around: (work: () => void) => void, work: () => T): T;
@@ -11,15 +11,24 @@ export interface Guarded {
 
 export function guarded(onFault: (fault: TelemetryFault) => void): Guarded {
   let told = false;
+  const tell = (cause: unknown): void => {
+    // Once: what fails at one call fails at thousands.
+    if (told) return;
+    told = true;
+    try {
+      onFault({ by: "telemetry", message: `telemetry failed: ${messageOf(cause)}`, cause });
+    } catch (thrown) {
+      process.emitWarning(messageOf(thrown), "SluiceWarning");
+    }
+  };
   const ask = <T>(question: () => T): T | undefined => {
     try {
-      return question();
+      const answer = question();
+      // An async method is no mistake that may end the process.
+      if (answer instanceof Promise) answer.catch(tell);
+      return answer;
     } catch (cause) {
-      // Once: what fails at one call fails at thousands.
-      if (!told) {
-        told = true;
-        onFault({ by: "telemetry", message: `telemetry failed: ${messageOf(cause)}`, cause });
-      }
+      tell(cause);
       return undefined;
     }
   };

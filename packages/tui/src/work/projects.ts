@@ -103,8 +103,10 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
         const without = `run ${runId} was started without ${basename(config ?? "")}, and goes on without it`;
         return config === undefined ? projectOf(folder) : projectOf(folder, undefined, without);
       }
-      if (config !== undefined) await folder.requireTrust();
-      const loaded = await folder.config();
+      // Without it is another config, too: rules that a run was started with are not gone without a word.
+      const wanted = flags.config !== false;
+      if (config !== undefined && wanted) await folder.requireTrust();
+      const loaded = wanted ? await folder.config() : undefined;
       const changed = changesOf(recorded, loaded);
       if (changed.length > 0 && !allowChanged)
         throw new SluiceError(

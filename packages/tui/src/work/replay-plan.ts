@@ -2,9 +2,10 @@ import { existsSync } from "node:fs";
 import { type JsonObject, type RunJournal, readEvents, SluiceError } from "@sluice/core";
 import type { ReplayRunOptions } from "@sluice/stages";
 import { textAt } from "../fields.ts";
+import { findCode } from "../project/code.ts";
 import type { LoadedPipeline } from "../project/load.ts";
 import { findAgain } from "../project/pipelines.ts";
-import { type Place, workspaceOf } from "../project/place.ts";
+import { type Place, shellWord, workspaceOf } from "../project/place.ts";
 import type { Projects } from "./projects.ts";
 import { sourceOf } from "./resume-plan.ts";
 import type { RunFlags } from "./run-flags.ts";
@@ -48,10 +49,24 @@ export async function planReplay(
   };
 }
 
-/** Where the run worked, when that is on this machine. */
-function folderOf(data: JsonObject, { cwd }: RunFlags, place: Place, here: string): string {
+/** Where the run worked, when that is on this machine. Throws Validation `folder_untrusted`. */
+function folderOf(data: JsonObject, { cwd, trust }: RunFlags, place: Place, here: string): string {
   const recorded = textAt(data, "cwd");
-  return cwd === undefined && existsSync(recorded) ? workspaceOf({ cwd: recorded }, here) : place.cwd;
+  if (cwd !== undefined || !existsSync(recorded)) return place.cwd;
+  const folder = workspaceOf({ cwd: recorded }, here);
+  // A record may come from anywhere and name any folder: whose code --trust is about is for the user to say.
+  if (trust === true && folder !== place.cwd && holdsCode(folder))
+    throw new SluiceError(
+      "Validation",
+      "folder_untrusted",
+      `the record says that the run worked in ${folder}, and --trust is for the folder you are in, or name; look at the code of that one, then say --cwd ${shellWord(folder)} --trust`,
+    );
+  return folder;
+}
+
+function holdsCode(folder: string): boolean {
+  const { configs, pipelines } = findCode(folder);
+  return configs.length > 0 || pipelines.length > 0;
 }
 
 function startIn(journals: readonly RunJournal[]): { readonly runId: string; readonly data: JsonObject } {
