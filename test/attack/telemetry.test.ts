@@ -1,0 +1,59 @@
+import { done, pipeline, stage } from "@sluice/core";
+import { createSession, scriptedModel, type Telemetry } from "@sluice/stages";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { z } from "zod";
+
+const greet = stage({
+  prompt: "Greet.",
+  allowedTools: [],
+  completionTool: "submit",
+  completionSchema: z.object({ text: z.string() }),
+  turnCap: 1,
+});
+const greeting = pipeline({
+  id: "greeting",
+  input: z.object({}),
+  stages: { greet },
+  initial: "greet",
+  next: { greet: ({ output }) => done(output.text) },
+});
+const broken = (): unknown => Promise.reject(new Error("the tracer is broken"));
+/** Everything of it returns a promise, which the types allow, and nothing of it works. */
+const rejecting: Telemetry = {
+  run: () => ({
+    sibling: () => rejecting.run({ runId: "", pipeline: "", kinds: new Map(), resumed: false, at: 0 }),
+    attempt: broken,
+    recorded: broken,
+    within: broken,
+    model: () => ({ within: broken, ended: broken }),
+    tool: () => ({ within: broken, ended: broken }),
+    ended: broken,
+  }),
+};
+
+const run = async (telemetry: Telemetry, onFault: (fault: unknown) => void) => {
+  const model = scriptedModel({ stages: { greet: [{ calls: [{ tool: "submit", input: { text: "hi" } }] }] } });
+  const session = createSession({ model, telemetry, onFault });
+  onTestFinished(() => session.close());
+  return await session.run(greeting, {});
+};
+
+test("telemetry whose promises reject ends neither the run nor the process, and is told once", async () => {
+  const faults: unknown[] = [];
+  const result = await run(rejecting, (fault) => void faults.push(fault));
+  expect(result).toMatchObject({ status: "completed", output: "hi" });
+  expect(faults).toEqual([expect.objectContaining({ by: "telemetry", message: expect.stringContaining("broken") })]);
+});
+
+test("nor does a listener that throws when it is told of that", async () => {
+  const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => undefined);
+  onTestFinished(() => warned.mockRestore());
+  const thrower = (): never => {
+    throw new Error("the tracer is broken");
+  };
+  const result = await run({ run: thrower }, () => {
+    throw new Error("nobody listens");
+  });
+  expect(result.status).toBe("completed");
+  expect(warned).toHaveBeenCalledWith("nobody listens", "SluiceWarning");
+});
