@@ -273,9 +273,7 @@ export function createSession(options: SessionOptions): Session {
     const compare = comparePipeline(spec, of, past, options);
     const { states, ...prepared } = await prepare(spec, runId);
     const changed = compare(prepared.deps);
-    const spent = recordedSpending(past);
-    refuseUnpricedPast(spec, of, spent);
-    const program = pipelineProgram(spec, prepared.deps, createRunMeter(spec.limits, clock, spent), states);
+    refuseUnpricedPast(spec, of, recordedSpending(past));
     const started = startedWith(
       spec,
       options.source ?? PROGRAMMATIC,
@@ -284,6 +282,9 @@ export function createSession(options: SessionOptions): Session {
     );
     return await works.add(async () => {
       await host.copy({ ...forkedCopy(started, of, boundary, changed), runId });
+      // As it came along: a sibling of a run at work may have completed since it was read.
+      const spent = recordedSpending(await journalsOf(host, runId));
+      const program = pipelineProgram(spec, prepared.deps, createRunMeter(spec.limits, clock, spent), states);
       return await host.resume(runId, watched.program(program, spec, true));
     });
   };
