@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
@@ -396,6 +396,10 @@ describe("a run in a file", () => {
     await writeRun(file, journals);
     expect(statSync(file).mode & 0o777).toBe(0o600);
     expect(await readRun(file)).toEqual(journals);
+    // Also where others could read what stood there.
+    chmodSync(file, 0o644);
+    await writeRun(file, journals);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
     expect((await replayRun(ship, await readRun(file), { env: {} })).identical).toBe(true);
   });
 

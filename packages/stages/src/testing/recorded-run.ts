@@ -1,4 +1,4 @@
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { exportLines, type RunJournal, readExport, SluiceError, verifyExport } from "@sluice/core";
 import { pathOf } from "./workspace.ts";
@@ -23,9 +23,17 @@ export async function readRun(file: string | URL): Promise<readonly RunJournal[]
 }
 
 /**
- * Writes a recorded run to a file that only its owner can read, as `host.journal(runId)` gives it. It holds what models said and
+ * Writes a recorded run to a file that only its owner can read, in place of one that is there, as `host.journal(runId)` gives it. It holds what models said and
  * tools returned: look at it before you commit it.
  */
 export async function writeRun(file: string | URL, recorded: readonly RunJournal[]): Promise<void> {
-  await writeFile(resolve(pathOf(file)), [...exportLines(recorded, { values: true })].join(""), { mode: 0o600 });
+  const path = resolve(pathOf(file));
+  const draft = `${path}.${process.pid}.tmp`;
+  try {
+    // A mode is for a file that is made: what is there keeps its own.
+    await writeFile(draft, [...exportLines(recorded, { values: true })].join(""), { mode: 0o600, flag: "wx" });
+    await rename(draft, path);
+  } finally {
+    await rm(draft, { force: true });
+  }
 }
