@@ -149,8 +149,19 @@ describe("nobody approves himself", () => {
     [["node", "--eval", "run('sluice',\n'answer')"]],
     [["node", "--print", "run('sluice', 'run', 'p.ts', '--trust')"]],
     [["sh", "-c", "sluice run mine --adopt-store x"]],
+    [["npx", "-c", "sluice export r1 --values"]],
+    [["node", "-e", "run('sluice', 'export')"]],
   ])("a program in a word: %j", (argv) => {
     expect(judged(words(argv))).toBe("limit");
+  });
+
+  test.each([
+    [["sh", "-c", "cd sluice && export A=1; ls"]],
+    [["node", "-e", "import sluice from 'sluice';\nexport default sluice"]],
+    // As much of it as a model can say is looked at once.
+    [["node", "-e", "sluice ".repeat(100_000)]],
+  ])("a program like any other: %.60j", (argv) => {
+    expect(judged(words(argv))).toBe("envelope");
   });
 
   test("a verb that is only known at run time counts as one", () => {

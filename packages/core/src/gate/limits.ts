@@ -80,7 +80,25 @@ const PROGRAM_OPTIONS: ReadonlySet<string> = new Set([
   "--print",
   "--split-string",
 ]);
-const VERB_IN_PROGRAM = /\bsluice\b.*(?:\b(?:answer|cancel|resume|prune|replay|fork)\b|--(?:trust|adopt-store)\b)/s;
+const OUR_NAME = /\bsluice\b/;
+const VERB_BEHIND = /\b(?:answer|cancel|resume|prune|replay|fork)\b|--(?:trust|adopt-store)\b/;
+
+/** Whether a program in a word may call us so. `export` only in the same command: shells and modules have one of their own. */
+function callsUs(program: string): boolean {
+  const behind = behindName(program);
+  if (behind === undefined) return false;
+  return VERB_BEHIND.test(behind) || behind.split(/[;&|\n]/).some(isExport);
+}
+
+function isExport(command: string): boolean {
+  return /\bexport\b/.test(behindName(command) ?? "");
+}
+
+/** One look from the left: a pattern that begins anew at each name would take as long as a model likes. */
+function behindName(text: string): string | undefined {
+  const at = text.search(OUR_NAME);
+  return at === -1 ? undefined : text.slice(at);
+}
 
 /**
  * Nobody approves himself. A command that only reads cannot start another, so its words are just words; any other may hand
@@ -93,9 +111,7 @@ function commandLimit({ argv, dynamic, readOnly }: CommandSubject): string | und
     at === 0 || (at > 0 && !readOnly)
       ? words.findIndex((word, index) => index > at && isVerb(word, dynamic[index]))
       : -1;
-  const inProgram = words.some(
-    (word, index) => PROGRAM_OPTIONS.has(argv[index - 1] ?? "") && VERB_IN_PROGRAM.test(word),
-  );
+  const inProgram = words.some((word, index) => PROGRAM_OPTIONS.has(argv[index - 1] ?? "") && callsUs(word));
   if (verb === -1 && !inProgram) return undefined;
   return "sluice answer, cancel, resume, prune, export, replay, fork, --trust and --adopt-store are for people: no run may answer, steer or trust itself";
 }
