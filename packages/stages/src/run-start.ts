@@ -98,7 +98,7 @@ export function refuseOtherPlace(
     throw new SluiceError(
       "Validation",
       "mode_other",
-      `run ${runId} was started in mode ${shown(field(data, "mode"))}, this session is in mode ${here.mode}; a run keeps its mode`,
+      `run ${runId} was started in mode ${shown(field(data, "mode"))}, this session is in mode ${here.mode}; a run keeps its mode, resume it in that one`,
     );
   }
 }

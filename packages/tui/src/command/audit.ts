@@ -9,7 +9,7 @@ export function addAudit(program: Command, context: CommandRun): void {
     .description(
       "Shows every event of a run and its children in the order they were written, children indented, with who decided and why. --verify recomputes the chain of hashes and finds any record that was changed, removed, added or moved. Whoever can rewrite the whole store can also compute new hashes: keep the head elsewhere and give it as --head. Tamper-evident, not tamper-proof.",
     )
-    .argument("<run|file>", "the run's id, or an export: a path that ends in .jsonl, or begins with / or ./")
+    .argument("<run|file>", "the run's id, or an export: a path that ends in .jsonl, or begins with /, ./ or ../")
     .option("--verify", "check the journal; exit 1 when it is not as it was written")
     .option("--head <hash>", "verify, and compare with a head that was kept elsewhere")
     .option("--json", "the same as --output-format json: one document {runId, head, records, verified, faults, events}")

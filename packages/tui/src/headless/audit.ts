@@ -16,7 +16,7 @@ import { count, oneLine } from "../words.ts";
 import type { CommandContext } from "../work/context.ts";
 import { requireRun, withStore } from "../work/lookup.ts";
 import { EXIT } from "./exit-code.ts";
-import { isExportPath, readExportFile } from "./export-reading.ts";
+import { faultLine, isExportPath, readExportFile } from "./export-reading.ts";
 import type { CommonFlags } from "./flags.ts";
 import { write } from "./output.ts";
 import { projectsHere } from "./projects-here.ts";
@@ -32,7 +32,7 @@ export interface AuditRequest {
 export async function audit({ of, flags }: AuditRequest, context: CommandContext): Promise<number> {
   const { terminal } = context;
   const { head } = flags;
-  if (head !== undefined && !/^[0-9a-f]{64}$/.test(head)) {
+  if (head !== undefined && !isHead(head)) {
     throw new SluiceError(
       "Validation",
       "head_invalid",
@@ -64,6 +64,10 @@ export async function audit({ of, flags }: AuditRequest, context: CommandContext
     ],
   });
   return faults.length === 0 ? EXIT.completed : EXIT.failed;
+}
+
+function isHead(text: string): boolean {
+  return /^[0-9a-f]{64}$/.test(text);
 }
 
 /** A journal as far as an audit shows it. */
@@ -103,8 +107,9 @@ const DAMAGE = ["blob_damaged", "blob_missing", "journal_damaged"];
 async function auditFile(path: string, head: string | undefined, { here }: CommandContext): Promise<Audited> {
   const read = await readExportFile(path, here);
   const report = verifyExport(read, head);
-  const left = read.recorded === undefined ? "values left out" : "with their values";
-  const notes = [`an export: events as they were recorded, ${left}`];
+  const left = read.recorded === undefined ? ", values left out" : ", with their values";
+  // Of a file that is not whole nobody can tell which it was.
+  const notes = [`an export: events as they were recorded${read.faults.length === 0 ? left : ""}`];
   if (report.unnamed.length > 0) notes.push(`nothing here binds these to the head: ${report.unnamed.join(", ")}`);
   return { runId: read.runId, journals: read.journals, report, unreadable: read.faults, notes };
 }
@@ -160,12 +165,14 @@ function summaryLines(
   faults: readonly AuditFault[],
 ): readonly string[] {
   const of = `${count(report.records, "record")}${journals.length > 1 ? ` in ${count(journals.length, "journal")}` : ""}`;
-  const lines = [`${of}, head ${oneLine(report.head)}`, ...notes.map((note) => oneLine(note, 1_000))];
+  // Where no record is as it was written there is no head.
+  const head = isHead(report.head) ? `, head ${report.head}` : "";
+  const lines = [`${of}${head}`, ...notes.map((note) => oneLine(note, 1_000))];
   if (!verified && faults.length === 0) return [...lines, "not verified; --verify checks every record's hash"];
   if (faults.length === 0) return [...lines, "verified: every record is as it was written"];
   return [
     ...lines,
     `NOT as it was written, ${count(faults.length, "fault")}:`,
-    ...faults.map(({ runId, fault }) => `  ${oneLine(`${runId}: ${fault}`, 1_000)}`),
+    ...faults.map((one) => `  ${oneLine(faultLine(one), 1_000)}`),
   ];
 }

@@ -7,7 +7,7 @@ import type { CommandContext } from "../work/context.ts";
 import { requireRun, withStore } from "../work/lookup.ts";
 import { planReplay } from "../work/replay-plan.ts";
 import { EXIT } from "./exit-code.ts";
-import { isExportPath, readExportFile } from "./export-reading.ts";
+import { faultLine, isExportPath, readExportFile } from "./export-reading.ts";
 import type { CommonFlags } from "./flags.ts";
 import { write } from "./output.ts";
 import { projectsHere } from "./projects-here.ts";
@@ -45,11 +45,7 @@ async function journalsIn(path: string, here: string): Promise<readonly RunJourn
   const read = await readExportFile(path, here);
   const [fault] = verifyExport(read).faults;
   if (fault !== undefined)
-    throw new SluiceError(
-      "Host",
-      "journal_damaged",
-      `${path} is not as it was written: ${fault.runId}: ${fault.fault}`,
-    );
+    throw new SluiceError("Host", "journal_damaged", `${path} is not as it was written: ${faultLine(fault)}`);
   if (read.recorded !== undefined) return read.recorded;
   throw new SluiceError(
     "Validation",

@@ -21,6 +21,6 @@ export function refuseInsideRun(settings: Settings, command: string): void {
   throw new SluiceError(
     "Validation",
     "inside_run",
-    `sluice ${command} is for people: this process was started by a tool call of run ${settings.insideRun} (SLUICE_RUN is set), and no run may answer or steer runs`,
+    `sluice ${command} is for people, and no run may use it: this process was started by a tool call of run ${settings.insideRun} (SLUICE_RUN is set)`,
   );
 }

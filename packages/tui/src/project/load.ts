@@ -41,12 +41,17 @@ export async function loadModule(
     // What it would go on to import is late, whenever that is.
     modules.close();
     if (isSluiceError(thrown))
-      throw new SluiceError(thrown.class, thrown.code, `${file}: ${thrown.message}`, {
+      throw new SluiceError(thrown.class, thrown.code, ofFile(file, thrown.message), {
         ...(thrown.detail === undefined ? {} : { detail: thrown.detail }),
         cause: thrown,
       });
     throw failure(`${file} cannot be loaded: ${messageOf(thrown)}`, thrown);
   }
+}
+
+/** A message that begins with the file says it once. */
+function ofFile(file: string, message: string): string {
+  return message.startsWith(`${file} `) ? message : `${file}: ${message}`;
 }
 
 /** Runs a pipeline file, see `loadModule`. Throws Validation `pipeline_load_failed`. */

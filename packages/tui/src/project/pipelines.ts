@@ -163,7 +163,7 @@ function asRecorded(source: FileSource, runId: string): Admit {
     throw new SluiceError(
       "Validation",
       "pipeline_untrusted",
-      `${module.file} ${what} since run ${runId} started; look at it, then resume with --trust to load it as it is now`,
+      `${module.file} ${what} since run ${runId} started; look at it, then give --trust to load it as it is now`,
     );
   };
 }
@@ -185,7 +185,7 @@ function requireNamed(file: string, { files }: FileSource, runId: string, { name
   throw new SluiceError(
     "Validation",
     "pipeline_untrusted",
-    `run ${runId} says it was started from ${file}, and nobody named that file here as it was then; look at it, then resume with --trust`,
+    `run ${runId} says it was started from ${file}, and nobody named that file here as it was then; look at it, then give --trust to load it`,
   );
 }
 

@@ -39,7 +39,11 @@ export interface RunSoFar {
 export async function readRun(host: RunHost, place: Place, runId: string): Promise<RunSoFar> {
   const known = await requireRun(host, place, runId);
   if (known.end !== undefined)
-    throw new SluiceError("Session", "run_finished", `run ${runId} is ${known.end.status}; it cannot be resumed`);
+    throw new SluiceError(
+      "Session",
+      "run_finished",
+      `run ${runId} is ${known.end.status} and cannot be resumed; sluice fork goes on from an earlier point of it`,
+    );
   if (known.owner !== undefined) {
     throw new SluiceError(
       "Host",
@@ -63,7 +67,7 @@ export function refuseAdoptedFile({ data }: RunSoFar, flags: RunFlags): void {
     throw new SluiceError(
       "Validation",
       "pipeline_untrusted",
-      `a store from another machine may name any file, this one ${source.file}; look at it, then resume with --adopt-store and --trust`,
+      `a store from another machine may name any file, this one ${source.file}; look at it, then give --adopt-store and --trust`,
     );
 }
 
