@@ -21,6 +21,7 @@ import { handClock } from "../support/hand-clock.ts";
 import { completed, eventually, noModel, session, tool, work, workExecutor } from "../support/run-kit.ts";
 import { ASKING, begin, FAILING, play, SMOOTH, ship, TROUBLED } from "../support/run-scenes.ts";
 import { scripted } from "../support/run-views.ts";
+import { rehashed } from "../support/tampering.ts";
 
 const OWN = { env: {}, executors: [workExecutor] };
 const finish = (text = "ok"): ScriptedTurn => ({ calls: [{ tool: "finish", input: { text } }] });
@@ -416,6 +417,18 @@ describe("a run in a file", () => {
       records: journal.records.map((record) => ({ ...record, value: record.value.replace("fine", "poor") })),
     }));
     await expect(replayRun(ship, turned, OWN)).rejects.toMatchObject({ code: "journal_damaged" });
+    // As no run leaves it, though its chain is whole: nothing could walk through it.
+    const [root, ...siblings] = journals;
+    if (root === undefined) throw new Error("no journal");
+    for (const part of ["value", "events"] as const) {
+      const records = root.records.map((record, seq) =>
+        seq === 1
+          ? { ...record, [part]: record[part].replace(/:"[^"]*"/, `:${"[".repeat(20_000)}${"]".repeat(20_000)}`) }
+          : record,
+      );
+      const deep = [rehashed({ ...root, records }), ...siblings];
+      await expect(replayRun(ship, deep, OWN)).rejects.toMatchObject({ code: "journal_damaged" });
+    }
     await expect(replayRun(single(), journals, OWN)).rejects.toMatchObject({ code: "pipeline_other" });
     await expect(replayRun(ship, journals.slice(1, 2), OWN)).rejects.toMatchObject({ code: "journal_damaged" });
   });
