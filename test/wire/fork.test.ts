@@ -228,6 +228,16 @@ test("an execution that is not there is told with those that are", async () => {
   expect((await first.host.list()).length).toBe(1);
 });
 
+test("a sibling is no run to fork or to take up by itself, and the run it is a part of is named", async () => {
+  const first = process(scene(), script());
+  const { runId } = await first.run(flow(), { task: "x" });
+  const [, sibling] = await first.host.journal(runId);
+  const refused = { code: "run_is_child", message: expect.stringContaining(`a part of run ${runId};`) };
+  const of = sibling?.runId ?? "";
+  await expect(first.fork(flow(), of, { from: "lint#1" })).rejects.toMatchObject(refused);
+  await expect(first.resume(flow(), of)).rejects.toMatchObject(refused);
+});
+
 test("what the past spent counts against the caps of the fork", async () => {
   const here = scene();
   const capped = (maxTokens: number) =>

@@ -46,11 +46,13 @@ export function newRunId(): string {
   return `r${Array.from({ length: 10 }, (_, at) => pick(at)).join("")}`;
 }
 
-/** The journals of a run and its children. Throws Session `run_unknown`. */
+/** The journals of a run and its children. Throws Session `run_unknown` or `run_is_child`. */
 export async function journalsOf(host: RunHost, runId: string): Promise<readonly RunJournal[]> {
   const journals = await host.journal(runId);
-  if (journals.length > 0) return journals;
-  throw new SluiceError("Session", "run_unknown", `there is no run ${runId} in this store`);
+  const [top] = journals;
+  if (top === undefined) throw new SluiceError("Session", "run_unknown", `there is no run ${runId} in this store`);
+  if (top.parentId === undefined) return journals;
+  throw new SluiceError("Session", "run_is_child", `${runId} is a part of run ${top.parentId}; name the whole run`);
 }
 
 /** What `run.started` says, from any process. */
