@@ -85,6 +85,7 @@ describe("sluice fork", () => {
     const refused = await here.sluice([...fork, "--trust"]);
     expect(textAt(printed(refused), "error", "code")).toBe("pipeline_changed");
     expect(refused.stderr).toContain("  state work: turnCap was 4, is 3\n");
+    expect(refused.stderr, "what does not happen is not told").not.toContain("forks ");
     const allowed = await here.sluice([...fork, "--trust", "--allow-changed", "--mode", "yolo"]);
     expect(printed(allowed)).toMatchObject({ status: "completed" });
     const shown = await here.sluice(["show", textAt(printed(allowed), "runId"), "--output-format", "json"]);

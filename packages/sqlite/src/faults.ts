@@ -58,7 +58,7 @@ export function storeFault(thrown: unknown, path: string): unknown {
     case "EDQUOT":
       return storeError(
         "store_full",
-        `there is no room left for the run store ${path} (${said}); free some space, then resume the run`,
+        `there is no room left for the run store ${path} (${said}); free some space, then resume the run, or start it again where none was recorded`,
         detail,
         thrown,
       );

@@ -1,4 +1,4 @@
-import { type JsonObject, messageOf, type OpenRequest, type SluiceEvent, visible } from "@sluice/core";
+import { type JsonObject, messageOf, type OpenRequest, redactText, type SluiceEvent, visible } from "@sluice/core";
 import type { RunHandle, RunResult } from "@sluice/stages";
 import type { Terminal } from "../terminal.ts";
 import { createAccountant } from "./account.ts";
@@ -18,6 +18,8 @@ export interface FollowOptions {
   readonly open?: readonly OpenRequest[];
   /** Whether requests stay open for other processes: then each is announced with the line that answers it. */
   readonly waits: boolean;
+  /** What is said of the run once it has begun: one that is refused is no such run. */
+  readonly told?: readonly string[];
   /** What a command has to say beside the report, in the formats for programs. */
   readonly beside?: JsonObject;
   /** The command that resumes this run. */
@@ -71,7 +73,12 @@ async function show(
   options: FollowOptions,
   accountant: ReturnType<typeof createAccountant>,
 ): Promise<Shown> {
-  const { reporter, past = [], open = [], terminal, waits } = options;
+  const { reporter, past = [], open = [], told = [], terminal, waits } = options;
+  /** A run that is refused waits for nobody, and nothing is said of it. */
+  const sayBegun = (): void => {
+    for (const line of told) terminal.err(`sluice: ${visible(redactText(line))}\n`);
+    if (waits) for (const request of open) announce(request, options);
+  };
   const known = new Set<string>();
   for (const event of past) {
     known.add(event.id);
@@ -82,8 +89,7 @@ async function show(
   const isInherited = forkedPast();
   const reading = (async (): Promise<void> => {
     for await (const event of handle.events) {
-      // A run that is refused waits for nobody.
-      if (!began && waits) for (const request of open) announce(request, options);
+      if (!began) sayBegun();
       began = true;
       if (known.has(event.id)) continue;
       accountant.add(event);

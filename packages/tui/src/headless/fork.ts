@@ -1,4 +1,4 @@
-import { boundariesOf, type JsonObject, type RunHost, redactText, SluiceError, visible } from "@sluice/core";
+import { boundariesOf, type JsonObject, type RunHost, redactText, SluiceError } from "@sluice/core";
 import { boundaryBefore, type ChangedSince, changedSince } from "@sluice/stages";
 import { readSettings, refuseInsideRun } from "../project/environment.ts";
 import type { Place } from "../project/place.ts";
@@ -21,16 +21,14 @@ export interface ForkCommand {
 
 /** `sluice fork`: a new run with the past of another, which goes on from there with models and tools. */
 export async function fork({ runId, flags }: ForkCommand, context: CommandContext): Promise<number> {
-  const { terminal, env } = context;
-  refuseInsideRun(readSettings(env), "fork");
+  refuseInsideRun(readSettings(context.env), "fork");
   const projects = projectsHere(flags, context);
   const at = await projects.place();
   const { soFar, execution, records, since } = await withStore(at, (host) => readPast(host, at, runId, flags.from));
   const told = [`forks ${runId} before ${execution}: ${count(records, "record")} of its past`, ...stays(runId, since)];
-  for (const line of told) terminal.err(`sluice: ${visible(redactText(line))}\n`);
   const changed: JsonObject = { files: since.files.map(redactText), unwatched: since.unwatched };
   const beside = { forkedFrom: { runId, execution, changedSince: changed } };
-  return await goOn({ runId, flags, from: execution }, soFar, { at, projects }, context, beside);
+  return await goOn({ runId, flags, from: execution }, soFar, { at, projects }, context, { told, beside });
 }
 
 interface Past {

@@ -1,4 +1,3 @@
-import type { JsonObject } from "@sluice/core";
 import { readSettings, refuseInsideRun } from "../project/environment.ts";
 import { type Place, storeOpener } from "../project/place.ts";
 import type { CommandContext } from "../work/context.ts";
@@ -14,7 +13,7 @@ import {
 } from "../work/resume-plan.ts";
 import type { WorkFlags } from "./flags.ts";
 import { projectsHere } from "./projects-here.ts";
-import { work } from "./work.ts";
+import { type Work, work } from "./work.ts";
 
 export interface ResumeRequest {
   readonly runId: string;
@@ -39,7 +38,7 @@ export async function goOn(
   soFar: RunSoFar,
   { at, projects }: { readonly at: Place; readonly projects: Projects },
   context: CommandContext,
-  beside?: JsonObject,
+  said: Pick<Work, "told" | "beside"> = {},
 ): Promise<number> {
   const cwd = workspaceOfRun(soFar, flags, at, context.here);
   const place: Place = { ...at, cwd, usualStore: at.usualStore && cwd === at.cwd };
@@ -55,8 +54,7 @@ export async function goOn(
       context,
     );
     const { past, open } = soFar;
-    const more = beside === undefined ? {} : { beside };
-    const { exitCode } = await work({ place, flags, plan, host, past, open, ...more }, context);
+    const { exitCode } = await work({ place, flags, plan, host, past, open, ...said }, context);
     return exitCode;
   } finally {
     await host.close();

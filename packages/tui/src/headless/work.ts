@@ -29,13 +29,15 @@ export interface Work {
   readonly past?: readonly SluiceEvent[];
   /** Requests that are open already. */
   readonly open?: readonly OpenRequest[];
+  /** Lines for people, once the run has begun. */
+  readonly told?: readonly string[];
   /** What the command says beside the report, in the formats for programs. */
   readonly beside?: JsonObject;
 }
 
 /** Makes the session, shows the run until it ends here, and lets everything go. */
 export async function work(
-  { place, flags, plan, host, past, open, beside }: Work,
+  { place, flags, plan, host, past, open, told, beside }: Work,
   context: CommandContext,
 ): Promise<Followed> {
   const { terminal, env, here } = context;
@@ -57,6 +59,7 @@ export async function work(
       waits: wait !== undefined && interactors.length === 0,
       ...(past === undefined ? {} : { past }),
       ...(open === undefined ? {} : { open }),
+      ...(told === undefined ? {} : { told }),
       beside: { ...chosen, ...beside },
       resume: (runId) => commandLine(["resume", runId], place, here, env),
       answer: (request) => commandLine(answerWords(request), place, here, env),
