@@ -178,8 +178,8 @@ async function refusesAnother(place: Place, { cache }: Ground): Promise<void> {
   const runId = await place.runId();
   if (runId === undefined || (await place.host.get(runId))?.end !== undefined) return;
   // Steps tell a program that is another one by a step it recorded, and before the first there is none.
-  const [{ records = [] } = {}] = await place.host.journal(runId);
-  if (world === "steps" && !records.some(({ stepId }) => stepId === "read")) return;
+  const [top] = await place.host.journal(runId);
+  if (world === "steps" && top?.records.some(({ stepId }) => stepId === "read") !== true) return;
   const lived = await startLife({ world, folder, runId, changed: true }, cache).over;
   assert.equal(lived.refused, world === "steps" ? "journal_mismatch" : "pipeline_changed", "a changed program went on");
   same(lived.deeds, [], "a changed program did something");
