@@ -115,7 +115,7 @@ function sourceOf(
     controller.close();
     if (ending === "twice") controller.close(); // throws, into the stream machinery
   };
-  const rest = [...parts];
+  let next = 0;
   const cancel = (): Promise<void> | undefined => {
     open.delete(me);
     if (ending === "deaf") return never;
@@ -125,7 +125,7 @@ function sourceOf(
   if (pace === "at once") {
     return new ReadableStream({
       start: (controller) => {
-        for (const { value } of rest) controller.enqueue(asPart(value));
+        for (const { value } of parts) controller.enqueue(asPart(value));
         end(controller);
       },
       cancel,
@@ -135,8 +135,8 @@ function sourceOf(
     {
       pull: async (controller) => {
         if (pace === "later") await new Promise(setImmediate);
-        const next = rest.shift();
-        if (next !== undefined) controller.enqueue(asPart(next.value));
+        const following = parts[next++];
+        if (following !== undefined) controller.enqueue(asPart(following.value));
         else {
           end(controller);
           if (open.has(me)) await never;

@@ -1,6 +1,6 @@
 import { field, isJsonObject, type Json, parseJson, type SluiceEvent } from "@sluice/core";
 import { codeReview } from "@sluice/stages";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { PROVIDERS, providerOf, TEST_KEY } from "../support/providers.ts";
 import {
   AT,
@@ -117,8 +117,7 @@ describe.each(PROVIDERS)("codeReview over %s", (name) => {
     workspace.put("src/auth.ts", auth);
     workspace.put("src/other.ts", other);
     const server = await provider.start(SCRIPT);
-    await using stack = new AsyncDisposableStack();
-    stack.defer(() => server.close());
+    onTestFinished(() => server.close());
     const elsewhere = await wiredSession(name, [], {
       cwd: workspace.root,
       baseUrls: { [provider.configured]: server.url },

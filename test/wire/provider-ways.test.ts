@@ -1,6 +1,6 @@
 import { type Json, type JsonObject, parseJson } from "@sluice/core";
 import { codeReview } from "@sluice/stages";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { type ProviderName, providerOf, TEST_KEY } from "../support/providers.ts";
 import { AT, planned, SCRIPT, task, troubled } from "../support/review-run.ts";
 import { dataOf } from "../support/run-kit.ts";
@@ -197,8 +197,7 @@ describe.each(["ollama", "openai-compatible"] as const)("a server of one's own b
     const provider = providerOf(name);
     const submit: ServerReply = { calls: [{ name: "submit_plan", input: planned }] };
     const server = await provider.start([submit, { refuse: "key" }]);
-    await using stack = new AsyncDisposableStack();
-    stack.defer(() => server.close());
+    onTestFinished(() => server.close());
     const env = Object.fromEntries(Object.entries(provider.env(server.url)).filter(([, value]) => value !== TEST_KEY));
     const { live } = await wiredSession(name, [], { cwd: workspace.root, env });
     const result = await live.run(codeReview, { task });
