@@ -1,42 +1,23 @@
-import { realpathSync } from "node:fs";
-import { isDeepStrictEqual } from "node:util";
 import {
-  type AgentSpec,
-  compileEnvelope,
-  createRunMeter,
-  createSlots,
   type Interactor,
-  type Json,
-  type JsonObject,
-  messageOf,
   type OpenRequest,
   type Pipeline,
-  type PipelineSpec,
-  type PreparedStates,
-  pipelineProgram,
-  type RunDeps,
+  type ResumeRunOptions,
   type RunHost,
+  type RunJournal,
   type RunTask,
-  SluiceError,
-  type StateExecutor,
   type SuspendReason,
   systemClock,
 } from "@sluice/core";
-import { followedExecutor } from "./agent/executor.ts";
 import { boundaryBefore, type ForkRunOptions, forkedCopy } from "./forking.ts";
-import { knownPipelines } from "./known-pipelines.ts";
 import { saidSafely } from "./known-secrets.ts";
-import type { ResolvedModel } from "./models/model.ts";
-import { modelFacts } from "./models/prices.ts";
-import { noModel, sessionModels } from "./models/session-models.ts";
 import type { SessionOptions } from "./options.ts";
 import { createPeople } from "./people.ts";
-import { type ChangeOptions, comparePipeline, pipelineFacts } from "./pipeline-changes.ts";
-import { linkedPaths, ownCode, serverFiles } from "./protected.ts";
+import { type ChangeOptions, comparePipeline } from "./pipeline-changes.ts";
 import { type RunHandle, type RunHere, type RunResult, runHandle, runResult } from "./run-handle.ts";
+import { runPreparation } from "./run-preparation.ts";
 import {
   checkedInput,
-  JOURNAL_VERSION,
   journalsOf,
   newRunId,
   type PipelineSource,
@@ -44,12 +25,8 @@ import {
   refuseOtherRun,
   startOf,
 } from "./run-start.ts";
-import { rememberedSecrets } from "./secrets.ts";
-import { sessionTools } from "./session-tools.ts";
 import { sessionClosed, sessionStore, sessionWorks } from "./session-works.ts";
-import { isCapped, NOTHING_SPENT, recordedSpending, refuseUnpriced, refuseUnpricedPast } from "./spending.ts";
-import { watchRuns } from "./telemetry/watched-runs.ts";
-import { endSurvivors } from "./tools/process.ts";
+import { isCapped, NOTHING_SPENT, recordedSpending, refuseUnpricedPast } from "./spending.ts";
 
 export interface StartOptions {
   /** `programmatic` when omitted: such a run is resumed with `session.resume(pipeline, runId)` only. */
@@ -76,41 +53,13 @@ export interface Session {
   close(): Promise<void>;
 }
 
-interface Prepared {
-  readonly deps: RunDeps;
-  readonly states: PreparedStates;
-  /** The model of the stages that name none; null when each names its own. */
-  readonly model: string | null;
-  readonly models: readonly string[];
-}
-
-/** What all runs of a session have. */
-type SameForAll = Omit<RunDeps, "tools" | "env" | "secrets"> & Required<Pick<RunDeps, "protectedPaths">>;
-
 /** Makes a session. Nothing is loaded or opened before the first run; what is missing is told by that run. */
 export function createSession(options: SessionOptions): Session {
   const clock = options.clock ?? systemClock;
-  const env = options.env ?? process.env;
   const store = sessionStore(options.store, clock);
   const hostNow = store.host;
-  const root = workspaceRoot(options.cwd ?? process.cwd());
-  const mode = options.mode ?? "ask";
-  const tools = sessionTools(options, { root, clock });
-  const slots = createSlots(options.maxParallel ?? 4);
   const works = sessionWorks();
   const leftOpen = new Map<string, () => void>();
-  const atWork = { count: 0, started: 0 };
-  const modelOf = new WeakMap<AgentSpec, ResolvedModel>();
-  const factsOf = modelFacts(options.prices);
-  const watched = watchRuns(options.telemetry, clock, (fault) => options.onFault?.(fault));
-  const modelFor = (spec: AgentSpec): ResolvedModel => {
-    const model = modelOf.get(spec);
-    if (model === undefined) throw noModel();
-    return model;
-  };
-  const agent = followedExecutor({ modelOf: modelFor, factsOf, caller: watched.call });
-  const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
-  const pipelines = knownPipelines(executors);
 
   const rootOf = (runId: string): string => runId.split("/", 1)[0] ?? runId;
   const suspend = (runId: string, reason: SuspendReason): void => {
@@ -138,90 +87,9 @@ export function createSession(options: SessionOptions): Session {
     ...(options.requestTimeoutMs === undefined ? {} : { requestTimeoutMs: options.requestTimeoutMs }),
   });
 
-  const secretValues = new Map<string, string>();
-  const said = saidSafely(secretValues);
-  const models = sessionModels(options, { root, env, clock, secrets: secretValues });
-  const secretsOf = rememberedSecrets(env, { named: options.secrets ?? [], passed: options.passEnv ?? [] });
-  const allow = [...(options.allow ?? [])];
-  let same: SameForAll | undefined;
-  /** Made by the first run, since nothing is opened before it. */
-  const sameForAll = (): SameForAll => {
-    same ??= {
-      clock,
-      executors,
-      mode,
-      allow: compileEnvelope(allow),
-      protectedPaths: [...(options.protectedPaths ?? []), ...ownCode()],
-      builtins: tools.builtins,
-      workspace: workspaceOf(root, hostNow()),
-      slots,
-      people,
-      maxParallelReads: 8,
-      atWork,
-      endSurvivors,
-      ...(options.onCall === undefined ? {} : { onCall: options.onCall }),
-      ...watched.deps,
-    };
-    return same;
-  };
-
-  /** What is on the disk may change between two runs. */
-  const foundPaths = (): readonly string[] => [
-    ...linkedPaths(root),
-    ...models.files(),
-    ...serverFiles(options.mcpServers ?? {}, root),
-  ];
-
-  let latest: RunDeps | undefined;
-  /** The same object for one run after the other, as long as they have the same: thousands may be at work. */
-  const depsOf = (own: Pick<RunDeps, "tools" | "env" | "secrets">): RunDeps => {
-    const always = sameForAll();
-    const deps: RunDeps = { ...always, ...own, protectedPaths: [...always.protectedPaths, ...foundPaths()] };
-    if (latest === undefined || !isDeepStrictEqual(latest, deps)) latest = deps;
-    return latest;
-  };
-
-  /** Everything a run of this pipeline needs from the session, or what is missing. */
-  const prepare = async (spec: PipelineSpec, runId: string): Promise<Prepared> => {
-    const byState = new Map<AgentSpec, ResolvedModel>();
-    for (const [id, state] of spec.states) {
-      if (state.agent === undefined) continue;
-      const resolved = await models.of(id, state.agent.model);
-      byState.set(state.agent, resolved);
-      modelOf.set(state.agent, resolved);
-    }
-    refuseUnpriced(spec, (agent) => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id, factsOf);
-    const { filter, known, childEnv } = secretsOf({
-      values: [...byState.values()].flatMap((model) => model.secrets),
-      given: await tools.keys(),
-    });
-    for (const [value, name] of known) secretValues.set(value, name);
-    const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter });
-    const states = pipelines.statesOf(spec, live);
-    const deps = depsOf({ tools: live, env: childEnv, secrets: filter });
-    const byDefault = [...byState].find(([agent]) => agent.model === undefined)?.[1].id ?? null;
-    return { deps, states, model: byDefault, models: [...new Set([...byState.values()].map(({ id }) => id))] };
-  };
-
-  /** What `run.started` says: all that resuming needs. */
-  const startedWith = (
-    spec: PipelineSpec,
-    source: PipelineSource,
-    { deps, model, models }: Omit<Prepared, "states">,
-    input: Json,
-  ): JsonObject => ({
-    pipeline: spec.id,
-    ...pipelineFacts(spec, pipelines.partsOf(spec), source, deps),
-    models,
-    model,
-    mode,
-    allow: deps.secrets.json(allow),
-    secrets: [...(options.secrets ?? [])],
-    cwd: root,
-    journalVersion: JOURNAL_VERSION,
-    shape: pipelines.shapeOf(spec),
-    input,
-  });
+  const secrets = new Map<string, string>();
+  const said = saidSafely(secrets);
+  const preparation = runPreparation(options, { clock, people, host: hostNow, secrets });
 
   const launch = async <I, O>(
     { spec }: Pipeline<I, O>,
@@ -230,34 +98,27 @@ export function createSession(options: SessionOptions): Session {
     source: PipelineSource,
   ): Promise<RunTask> => {
     const accepted = await checkedInput(spec, input);
-    const { deps, states, model, models } = await prepare(spec, runId);
-    const clean = deps.secrets.json(accepted);
-    const data = startedWith(spec, source, { deps, model, models }, clean);
-    const meter = createRunMeter(spec.limits, clock, { tokens: 0, workedMs: 0 });
-    const program = watched.program(pipelineProgram(spec, deps, meter, states), spec, false);
-    return await works.add(() =>
-      hostNow().start({ runId, input: clean, events: [{ type: "run.started", data }], program }),
-    );
+    const run = await preparation.of(spec, runId);
+    const clean = run.deps.secrets.json(accepted);
+    const events = [{ type: "run.started" as const, data: run.started(source, clean) }];
+    return await works.add(() => hostNow().start({ runId, input: clean, events, program: run.program() }));
   };
 
   const takeUp = async <I, O>({ spec }: Pipeline<I, O>, runId: string, options: ChangeOptions): Promise<RunTask> => {
     const host = hostNow();
     const journals = await journalsOf(host, runId);
-    const started = await startOf(host, runId);
-    refuseOtherRun(spec, runId, started);
-    refuseOtherPlace(runId, started, { root, mode });
+    refuseOtherPlace(runId, refuseOtherRun(spec, runId, await startOf(host, runId)), preparation);
     const compare = comparePipeline(spec, runId, journals, options);
-    const { deps, states } = await prepare(spec, runId);
-    const changes = compare(deps);
+    const run = await preparation.of(spec, runId);
+    const changes = compare(run.deps);
     const spent = isCapped(spec.limits) ? recordedSpending(journals) : NOTHING_SPENT;
     refuseUnpricedPast(spec, runId, spent);
-    const meter = createRunMeter(spec.limits, clock, spent);
-    const program = watched.program(pipelineProgram(spec, deps, meter, states), spec, true);
-    const said =
-      changes === undefined
-        ? {}
-        : { said: { changed: { ...changes, ...pipelineFacts(spec, pipelines.partsOf(spec), options.source, deps) } } };
-    return await works.add(() => host.resume(runId, program, said));
+    return await works.add(() =>
+      host.resume(runId, run.program(spent), {
+        ...readBefore(journals),
+        ...(changes === undefined ? {} : { said: { changed: { ...changes, ...run.facts(options.source) } } }),
+      }),
+    );
   };
 
   const branchOff = async <I, O>(
@@ -271,21 +132,15 @@ export function createSession(options: SessionOptions): Session {
     const { data: was } = refuseOtherRun(spec, of, await startOf(host, of));
     const { boundary, past } = boundaryBefore(journals, options.from);
     const compare = comparePipeline(spec, of, past, options);
-    const { states, ...prepared } = await prepare(spec, runId);
-    const changed = compare(prepared.deps);
+    const run = await preparation.of(spec, runId);
+    const changed = compare(run.deps);
     refuseUnpricedPast(spec, of, recordedSpending(past));
-    const started = startedWith(
-      spec,
-      options.source ?? PROGRAMMATIC,
-      prepared,
-      prepared.deps.secrets.json(was.input ?? null),
-    );
+    const started = run.started(options.source ?? PROGRAMMATIC, run.deps.secrets.json(was.input ?? null));
     return await works.add(async () => {
       await host.copy({ ...forkedCopy(started, of, boundary, changed), runId });
       // As it came along: a sibling of a run at work may have completed since it was read.
-      const spent = recordedSpending(await journalsOf(host, runId));
-      const program = pipelineProgram(spec, prepared.deps, createRunMeter(spec.limits, clock, spent), states);
-      return await host.resume(runId, watched.program(program, spec, true));
+      const copied = await journalsOf(host, runId);
+      return await host.resume(runId, run.program(recordedSpending(copied)), readBefore(copied));
     });
   };
 
@@ -300,7 +155,7 @@ export function createSession(options: SessionOptions): Session {
     for (const disarm of leftOpen.values()) disarm();
     await works.suspendAll();
     people.close();
-    await tools.close();
+    await preparation.close();
     await store.close();
   };
   let closed: Promise<void> | undefined;
@@ -332,19 +187,7 @@ export function createSession(options: SessionOptions): Session {
 
 const PROGRAMMATIC: PipelineSource = { kind: "programmatic" };
 
-function workspaceOf(root: string, { folder }: RunHost): RunDeps["workspace"] {
-  return folder === undefined ? { root } : { root, store: folder };
-}
-
-function workspaceRoot(cwd: string): string {
-  try {
-    return realpathSync(cwd);
-  } catch (cause) {
-    throw new SluiceError(
-      "Session",
-      "workspace_missing",
-      `the workspace ${cwd} cannot be opened: ${messageOf(cause)}`,
-      { cause },
-    );
-  }
+/** What was read of a run to compare it need not be read again to take it up. */
+function readBefore([own]: readonly RunJournal[]): Pick<ResumeRunOptions, "read"> {
+  return own === undefined ? {} : { read: own };
 }

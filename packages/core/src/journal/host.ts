@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from "../base/clock.ts";
 import { messageOf, SluiceError } from "../base/errors.ts";
-import { deepFreeze, type Json, type JsonObject } from "../base/json.ts";
+import { deepFreeze, type Json } from "../base/json.ts";
 import { createChanges, OneAtATime, type Report } from "./changes.ts";
 import { copyRun } from "./copy.ts";
 import { followEvents } from "./follow.ts";
@@ -9,7 +9,7 @@ import { NO_PAST, type TakenUp, takeUp } from "./past.ts";
 import { pruneRuns } from "./prune.ts";
 import { getRun, listRuns, openRequests, readJournal, readRecords, unknownRun } from "./reading.ts";
 import { jsonText } from "./recorded.ts";
-import type { NewRun, RunEnd, RunHost, RunProgram, RunTask } from "./seam.ts";
+import type { NewRun, ResumeRunOptions, RunEnd, RunHost, RunProgram, RunTask } from "./seam.ts";
 import type { JournalStore, RunRow } from "./store.ts";
 import { closeOwnerless, closeTree } from "./takeover.ts";
 import { HostTask, type TaskHost } from "./task.ts";
@@ -84,12 +84,12 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     }
   };
   /** Makes this host the owner of a run that has none, and goes on where its journal ends. */
-  const takeOver = async (runId: string, program: RunProgram, said: JsonObject): Promise<RunTask> => {
+  const takeOver = async (runId: string, program: RunProgram, { said, read }: ResumeRunOptions): Promise<RunTask> => {
     const epoch = await store.claim(runId);
     try {
       // As it stands now that nobody else can change it.
       const row = refuseEnded(runId, await store.run(runId));
-      const taken = await takeUp(store, row);
+      const taken = await takeUp(store, row, read);
       const at: RunPosition = { runId, epoch, incarnation: incarnation(), seq: taken.seq, head: taken.head };
       if (row.cancel !== undefined) {
         const end = await closeTree({ store, clock, rootId: runId }, at, row.cancel);
@@ -141,10 +141,10 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
         refuseChild(row, "copy");
         await take(copy.runId, runExists, () => copyRun({ store, clock, incarnation }, copy));
       }),
-    resume: (runId, program, { said = {} } = {}) =>
+    resume: (runId, program, options = {}) =>
       beforeClose(async () => {
         refuseEnded(runId, await store.run(runId));
-        return await take(runId, ownedHere, () => takeOver(runId, program, said));
+        return await take(runId, ownedHere, () => takeOver(runId, program, options));
       }),
 
     async signal(runId, message) {

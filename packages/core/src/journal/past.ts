@@ -2,7 +2,7 @@ import { SluiceError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import { forkKeys } from "./children.ts";
 import { isEnd, LIFE } from "./life.ts";
-import type { JournalRecord, StepCall } from "./seam.ts";
+import type { JournalRecord, RunJournal, StepCall } from "./seam.ts";
 import type { JournalStore, RunRow } from "./store.ts";
 import { checkChain } from "./verify.ts";
 
@@ -85,10 +85,14 @@ export interface TakenUp {
   readonly forked: boolean;
 }
 
-/** Reads a run's journal and checks that it is the one that was written. Throws `journal_damaged`. */
-export async function takeUp(store: JournalStore, row: RunRow): Promise<TakenUp> {
+/**
+ * Reads a run's journal and checks that it is the one that was written. One that was read before is taken where its last record
+ * still is the run's: all before that are in its hash. Throws `journal_damaged`.
+ */
+export async function takeUp(store: JournalStore, row: RunRow, read?: RunJournal): Promise<TakenUp> {
   const { runId } = row;
-  const records = await store.records(runId, 0);
+  const known = read?.runId === runId && read.records.at(-1)?.hash === row.head ? read.records : undefined;
+  const records = known ?? (await store.records(runId, 0));
   const { head, fault } = checkChain(runId, records);
   const [start] = records;
   if (fault !== undefined) throw damaged(runId, fault);

@@ -243,6 +243,8 @@ export interface RunCopy {
 export interface ResumeRunOptions {
   /** What `run.resumed` says beside the incarnation. */
   readonly said?: JsonObject;
+  /** The run's journal as `journal` gave it a moment ago: checked like one that is read, and not read again unless the run went on. */
+  readonly read?: RunJournal;
 }
 
 /** Everything one can do with runs, from the process that owns them or from another. */

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { JournalRecord, ProgramEnd, RunProgram, StepRunner } from "../../journal/seam.ts";
+import type { JournalRecord, ProgramEnd, RunHost, RunJournal, RunProgram, StepRunner } from "../../journal/seam.ts";
 import {
   ask,
   child,
@@ -39,6 +39,22 @@ async function damaged(
   // It was given back: with a whole journal it goes on.
   assert.equal(await third.host.cancel("r1", "enough", "me"), "cancelled");
   await expectWhole(third.host);
+}
+
+/** A run of two steps that was killed while it waited for an answer, as another host reads it. */
+async function readBefore({ connect }: World): Promise<{ readonly of: RunHost; readonly read: RunJournal }> {
+  const first = await connect();
+  await start(first.host, twoSteps);
+  await untilAsked(first.host);
+  await first.crash();
+  const { host: of } = await connect();
+  const [read = assert.fail("the run has no journal")] = await of.journal("r1");
+  return { of, read };
+}
+
+async function twoSteps(steps: StepRunner): Promise<ProgramEnd> {
+  const one = await steps.run("one", () => 1);
+  return completed([one, (await ask(steps, "q1"))?.payload ?? null]);
 }
 
 /** Nothing is built on a journal that is not the one that was written. */
@@ -88,5 +104,46 @@ export const damageFacts: Facts = {
       ["done one"],
     );
     await expectWhole(third.host);
+  },
+
+  "a journal that was read before the resume is taken as it is while the run stands where it ended": async (world) => {
+    const { read } = await readBefore(world);
+    const { host, tamper } = await world.connect();
+    // Reading it again would show another.
+    tamper(() => []);
+    const again = await host.resume("r1", twoSteps, { read });
+    tamper((_runId, records) => records);
+    await host.signal("r1", { name: "request/q1", payload: 2, by: "test", digest: "d1" });
+    assert.deepEqual((await endOf(again)).value, [1, 2]);
+    await expectWhole(host);
+  },
+
+  "a journal that was read before the run went on, or of another run, is read anew": async (world) => {
+    const { of, read } = await readBefore(world);
+    const task = await of.resume("r1", twoSteps);
+    await task.suspend("interrupted");
+    const again = await of.resume("r1", twoSteps, { read });
+    await of.signal("r1", { name: "request/q1", payload: 2, by: "test", digest: "d1" });
+    assert.deepEqual((await endOf(again)).value, [1, 2]);
+    await endOf(await start(of, async (steps) => completed(await steps.run("two", () => 2)), { runId: "r2" }));
+    await of.copy({ runId: "r3", of: "r2", before: 2, started: [], forked: [] });
+    const other = await of.resume("r3", async (steps) => completed(await steps.run("two", () => 3)), { read });
+    assert.deepEqual((await endOf(other)).value, 2);
+    for (const runId of ["r1", "r3"]) await expectWhole(of, runId);
+  },
+
+  "a journal that is given as read, and is not what was written, is refused: nothing of it is run or written": async (
+    world,
+  ) => {
+    const { of, read } = await readBefore(world);
+    const before = await recordsOf(of);
+    const refused: RunProgram = () => assert.fail("the program was called");
+    const { records } = read;
+    const last = records.at(-1) ?? assert.fail("the journal is empty");
+    const changed = records.map((record) => (record.stepId === "one" ? { ...record, value: "2" } : record));
+    for (const forged of [changed, [last], [...records.slice(0, 1), last], [...records, last]])
+      await rejects(of.resume("r1", refused, { read: { ...read, records: forged } }), "journal_damaged", "Host");
+    assert.deepEqual(await recordsOf(of), before);
+    await of.cancel("r1", "enough", "me");
   },
 };

@@ -1,0 +1,196 @@
+import { realpathSync } from "node:fs";
+import { isDeepStrictEqual } from "node:util";
+import {
+  type AgentSpec,
+  type Clock,
+  compileEnvelope,
+  createRunMeter,
+  createSlots,
+  type Json,
+  type JsonObject,
+  messageOf,
+  type People,
+  type PipelineSpec,
+  pipelineProgram,
+  type RunDeps,
+  type RunHost,
+  type RunProgram,
+  type SecurityMode,
+  SluiceError,
+  type StateExecutor,
+} from "@sluice/core";
+import { followedExecutor } from "./agent/executor.ts";
+import { knownPipelines } from "./known-pipelines.ts";
+import type { ResolvedModel } from "./models/model.ts";
+import { modelFacts } from "./models/prices.ts";
+import { noModel, sessionModels } from "./models/session-models.ts";
+import type { SessionOptions } from "./options.ts";
+import { pipelineFacts } from "./pipeline-changes.ts";
+import { linkedPaths, ownCode, serverFiles } from "./protected.ts";
+import { JOURNAL_VERSION, type PipelineSource } from "./run-start.ts";
+import { rememberedSecrets } from "./secrets.ts";
+import { sessionTools } from "./session-tools.ts";
+import { type RecordedSpending, refuseUnpriced } from "./spending.ts";
+import { watchRuns } from "./telemetry/watched-runs.ts";
+import { endSurvivors } from "./tools/process.ts";
+
+/** Where and with whom a session's runs are prepared. */
+export interface PreparationPlace {
+  readonly clock: Clock;
+  readonly people: People;
+  /** The session's store, opened by the first run. */
+  readonly host: () => RunHost;
+  /** Takes every value that is found out to be secret, with its name. */
+  readonly secrets: Map<string, string>;
+}
+
+/** What a session gives its runs: models, tools, secrets, and everything that they share. */
+export interface RunPreparation {
+  readonly root: string;
+  readonly mode: SecurityMode;
+  /** Everything a run of this pipeline needs from the session. Throws what is missing. */
+  of(spec: PipelineSpec, runId: string): Promise<PreparedRun>;
+  close(): Promise<void>;
+}
+
+/** A pipeline with all that running it here takes. */
+export interface PreparedRun {
+  readonly deps: RunDeps;
+  /** For a run that has spent so much before; none when omitted. */
+  program(spent?: RecordedSpending): RunProgram;
+  /** What `run.started` says: all that resuming needs. */
+  started(source: PipelineSource, input: Json): JsonObject;
+  /** What a run says of this pipeline when it goes on with another than it had. */
+  facts(source: PipelineSource | undefined): JsonObject;
+}
+
+/** What all runs of a session have. */
+type SameForAll = Omit<RunDeps, "tools" | "env" | "secrets"> & Required<Pick<RunDeps, "protectedPaths">>;
+
+export function runPreparation(options: SessionOptions, place: PreparationPlace): RunPreparation {
+  const { clock, people, host } = place;
+  const env = options.env ?? process.env;
+  const root = workspaceRoot(options.cwd ?? process.cwd());
+  const mode = options.mode ?? "ask";
+  const tools = sessionTools(options, { root, clock });
+  const modelOf = new WeakMap<AgentSpec, ResolvedModel>();
+  const factsOf = modelFacts(options.prices);
+  const watched = watchRuns(options.telemetry, clock, (fault) => options.onFault?.(fault));
+  const modelFor = (spec: AgentSpec): ResolvedModel => {
+    const model = modelOf.get(spec);
+    if (model === undefined) throw noModel();
+    return model;
+  };
+  const agent = followedExecutor({ modelOf: modelFor, factsOf, caller: watched.call });
+  const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
+  const pipelines = knownPipelines(executors);
+  const models = sessionModels(options, { root, env, clock, secrets: place.secrets });
+  const secretsOf = rememberedSecrets(env, { named: options.secrets ?? [], passed: options.passEnv ?? [] });
+  const allow = [...(options.allow ?? [])];
+  const slots = createSlots(options.maxParallel ?? 4);
+  const atWork = { count: 0, started: 0 };
+
+  let same: SameForAll | undefined;
+  /** Made by the first run, since nothing is opened before it. */
+  const sameForAll = (): SameForAll => {
+    same ??= {
+      clock,
+      executors,
+      mode,
+      allow: compileEnvelope(allow),
+      protectedPaths: [...(options.protectedPaths ?? []), ...ownCode()],
+      builtins: tools.builtins,
+      workspace: workspaceOf(root, host()),
+      slots,
+      people,
+      maxParallelReads: 8,
+      atWork,
+      endSurvivors,
+      ...(options.onCall === undefined ? {} : { onCall: options.onCall }),
+      ...watched.deps,
+    };
+    return same;
+  };
+
+  /** What is on the disk may change between two runs. */
+  const foundPaths = (): readonly string[] => [
+    ...linkedPaths(root),
+    ...models.files(),
+    ...serverFiles(options.mcpServers ?? {}, root),
+  ];
+
+  let latest: RunDeps | undefined;
+  /** The same object for one run after the other, as long as they have the same: thousands may be at work. */
+  const depsOf = (own: Pick<RunDeps, "tools" | "env" | "secrets">): RunDeps => {
+    const always = sameForAll();
+    const deps: RunDeps = { ...always, ...own, protectedPaths: [...always.protectedPaths, ...foundPaths()] };
+    if (latest === undefined || !isDeepStrictEqual(latest, deps)) latest = deps;
+    return latest;
+  };
+
+  const modelsOf = async ({ states }: PipelineSpec): Promise<ReadonlyMap<AgentSpec, ResolvedModel>> => {
+    const byState = new Map<AgentSpec, ResolvedModel>();
+    for (const [id, { agent }] of states) {
+      if (agent === undefined) continue;
+      const resolved = await models.of(id, agent.model);
+      byState.set(agent, resolved);
+      modelOf.set(agent, resolved);
+    }
+    return byState;
+  };
+
+  const of = async (spec: PipelineSpec, runId: string): Promise<PreparedRun> => {
+    const byState = await modelsOf(spec);
+    refuseUnpriced(spec, (agent) => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id, factsOf);
+    const { filter, known, childEnv } = secretsOf({
+      values: [...byState.values()].flatMap((model) => model.secrets),
+      given: await tools.keys(),
+    });
+    for (const [value, name] of known) place.secrets.set(value, name);
+    const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter });
+    const states = pipelines.statesOf(spec, live);
+    const deps = depsOf({ tools: live, env: childEnv, secrets: filter });
+    const facts: PreparedRun["facts"] = (source) => pipelineFacts(spec, pipelines.partsOf(spec), source, deps);
+    return {
+      deps,
+      facts,
+      program: (spent) => {
+        const meter = createRunMeter(spec.limits, clock, spent ?? { tokens: 0, workedMs: 0 });
+        return watched.program(pipelineProgram(spec, deps, meter, states), spec, spent !== undefined);
+      },
+      started: (source, input) => ({
+        pipeline: spec.id,
+        ...facts(source),
+        models: [...new Set([...byState.values()].map(({ id }) => id))],
+        // The model of the stages that name none; null when each names its own.
+        model: [...byState].find(([agent]) => agent.model === undefined)?.[1].id ?? null,
+        mode,
+        allow: deps.secrets.json(allow),
+        secrets: [...(options.secrets ?? [])],
+        cwd: root,
+        journalVersion: JOURNAL_VERSION,
+        shape: pipelines.shapeOf(spec),
+        input,
+      }),
+    };
+  };
+
+  return { root, mode, of, close: () => tools.close() };
+}
+
+function workspaceOf(root: string, { folder }: RunHost): RunDeps["workspace"] {
+  return folder === undefined ? { root } : { root, store: folder };
+}
+
+function workspaceRoot(cwd: string): string {
+  try {
+    return realpathSync(cwd);
+  } catch (cause) {
+    throw new SluiceError(
+      "Session",
+      "workspace_missing",
+      `the workspace ${cwd} cannot be opened: ${messageOf(cause)}`,
+      { cause },
+    );
+  }
+}
