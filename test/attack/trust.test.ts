@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { existsSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import {
@@ -116,14 +116,46 @@ describe("a record from somebody else names a folder with code", () => {
     }
     expect(wasLoaded(from)).toBe(false);
     expect(existsSync(join(here.folder, "../state/sluice/trust.json"))).toBe(false);
-    expect((await here.sluice(["replay", "run.jsonl", "--trust", "--cwd", from.folder])).code).toBe(0);
+    const named = ["replay", "run.jsonl", "--pipeline", SINGLE];
+    expect((await here.sluice([...named, "--trust", "--cwd", from.folder])).code).toBe(0);
     expect(wasLoaded(from)).toBe(true);
   });
 
   test("--no-config leaves it alone: a replay does without", async () => {
     const { here, from } = await given();
-    expect((await here.sluice(["replay", "run.jsonl", "--no-config", "--cwd", from.folder, "--trust"])).code).toBe(0);
+    const named = ["replay", "run.jsonl", "--pipeline", SINGLE];
+    expect((await here.sluice([...named, "--no-config", "--cwd", from.folder, "--trust"])).code).toBe(0);
     expect(wasLoaded(from)).toBe(false);
+  });
+});
+
+describe("a record from somebody else names a file as its pipeline", () => {
+  test("a replay does not load it, also with --trust, unless the user names it: here, or to an earlier run", async () => {
+    const [from, here] = [desk(), desk()];
+    const file = from.write(
+      "p.mjs",
+      `${marking(from, "")}import { single } from ${JSON.stringify(PIPELINES)};\nexport { single };\n`,
+    );
+    const model = from.script({ work: [finishes()] });
+    const runId = textAt(printed(await from.sluice(["run", file, "x", "--model", model, ...JSON_OUT])), "runId");
+    await from.sluice(["export", runId, "--values", "-o", join(here.folder, "run.jsonl")]);
+    rmSync(join(from.folder, "../loaded"));
+    for (const flags of [[], ["--trust"], ["--trust", "--cwd", from.folder]]) {
+      const refused = await here.sluice(["replay", "run.jsonl", ...flags, ...JSON_OUT]);
+      expect([refused.code, code(refused)]).toEqual([2, "pipeline_untrusted"]);
+      expect(textAt(printed(refused), "error", "message")).toContain("name it with --pipeline");
+    }
+    expect(wasLoaded(from)).toBe(false);
+    expect((await here.sluice(["replay", "run.jsonl", "--pipeline", file])).code).toBe(0);
+    expect(wasLoaded(from)).toBe(true);
+    // Naming it is remembered, for the file as it is.
+    expect((await here.sluice(["replay", "run.jsonl"])).code).toBe(0);
+    writeFileSync(file, `${readFileSync(file, "utf8")}\n`);
+    const changed = await here.sluice(["replay", "run.jsonl", "--trust", ...JSON_OUT]);
+    expect([changed.code, code(changed)]).toEqual([2, "pipeline_untrusted"]);
+    rmSync(file);
+    const gone = await here.sluice(["replay", "run.jsonl", ...JSON_OUT]);
+    expect(textAt(printed(gone), "error", "message")).toContain("name it with --pipeline");
   });
 });
 

@@ -53,6 +53,14 @@ describe("nothing is written, and one message says what to mend, for", () => {
     expect(said.message).toContain(single);
   });
 
+  test("options of a run that goes on, for an answer after which none does here: exit 2", async () => {
+    const at = deskHere();
+    const said = await refused(at, ["answer", "r0", "x", "deny", "--allow-changed", "--mode", "yolo"]);
+    expect(said).toMatchObject({ code: 2, error: "usage" });
+    expect(said.message).toBe("--mode, --allow-changed are for going on with the run: give --resume, too");
+    noStore(at);
+  });
+
   test("a task that is missing: exit 2", async () => {
     const at = deskHere();
     const said = await refused(at, ["run", "codeReview", "--model", "scripted:any.json"]);

@@ -192,5 +192,13 @@ describe("sluice resume finds the pipeline again", () => {
     const resumed = await here.sluice(["resume", runId]);
     expect(resumed.code).toBe(2);
     expect(resumed.stderr).toContain(`session.resume(pipeline, "${runId}")`);
+    const replayed = await here.sluice(["replay", runId]);
+    expect([replayed.code, replayed.stderr]).toEqual([2, expect.stringContaining("--pipeline <file>")]);
+    const other = await here.sluice(["replay", runId, "--pipeline", `${PIPELINES}#single`]);
+    expect([other.code, other.stderr]).toEqual([2, expect.stringContaining("is a run of mine, not of single")]);
+    const source = readFileSync(PIPELINES, "utf8").replaceAll('id: "single"', 'id: "mine"');
+    const file = here.write("mine.ts", source);
+    const compared = await here.sluice(["replay", runId, "--pipeline", `${file}#single`]);
+    expect([compared.code, compared.stdout]).toEqual([1, expect.stringContaining("state work: allowedTools was")]);
   });
 });

@@ -2,7 +2,18 @@ import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { at, call, type Desk, desk, type Ended, finishes, printed, textAt, turn } from "../support/command.ts";
+import {
+  at,
+  call,
+  type Desk,
+  desk,
+  type Ended,
+  finishes,
+  PIPELINES,
+  printed,
+  textAt,
+  turn,
+} from "../support/command.ts";
 import { deskHere, forkedRun } from "../support/command-here.ts";
 
 const GUARD = join(import.meta.dirname, "../fixtures/command/no-effects.ts");
@@ -165,10 +176,11 @@ describe("an export with values", () => {
     elsewhere.write("run.jsonl", text);
     const untrusted = await elsewhere.sluice(["replay", "run.jsonl"]);
     expect([untrusted.code, untrusted.stderr]).toEqual([2, expect.stringContaining("nobody named that file here")]);
-    expect((await elsewhere.sluice(["replay", "run.jsonl", "--trust"])).code).toBe(0);
+    const forked = `${PIPELINES}#forked`;
+    expect((await elsewhere.sluice(["replay", "run.jsonl", "--pipeline", forked])).code).toBe(0);
 
     elsewhere.write("run.jsonl", text.replace('\\"text\\":\\"end\\"', '\\"text\\":\\"END\\"'));
-    const damaged = await elsewhere.sluice(["replay", "run.jsonl", "--trust"]);
+    const damaged = await elsewhere.sluice(["replay", "run.jsonl", "--pipeline", forked]);
     expect([damaged.code, damaged.stderr]).toEqual([4, expect.stringContaining("not as it was written")]);
   });
 

@@ -13,6 +13,10 @@ export function addReplay(program: Command, context: CommandRun): void {
       "<run|file>",
       "the run's id, or an export with values: a path that ends in .jsonl, or begins with /, ./ or ../",
     )
+    .option(
+      "--pipeline <name|file>",
+      "replay it with this pipeline instead of looking for the run's own: a name, or a file's path with #export where it has several",
+    )
     .option("--trust", "trust the config and the pipelines of this folder as they are now, and load a changed file")
     .option("--no-config", "leave sluice.config.* of this folder alone")
     .addHelpText(
@@ -21,6 +25,7 @@ export function addReplay(program: Command, context: CommandRun): void {
         "sluice replay r7k2m9x4ab",
         "sluice replay r7k2m9x4ab --trust --output-format json",
         "sluice export r7k2m9x4ab --values -o run.jsonl && sluice replay run.jsonl",
+        "sluice replay from-ci.jsonl --pipeline ./release.ts",
       )}
 Exit codes:
   0  as it was recorded   2  usage, a file that cannot be read or has no values,

@@ -44,6 +44,7 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
   const { terminal, env, here } = context;
   const { runId, flags } = given;
   refuseInsideRun(readSettings(env), "answer");
+  refuseWithoutResume(flags);
   const projects = projectsHere(flags, context);
   const place = await projects.place();
   const request = await withStore(place, async (host) => {
@@ -91,6 +92,31 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
   });
   return EXIT.completed;
 }
+
+/** An option that would do nothing is said to. */
+function refuseWithoutResume(flags: AnswerRequest["flags"]): void {
+  if (flags.resume === true) return;
+  const idle = RESUMING.filter(([name]) => flags[name] !== undefined).map(([, option]) => option);
+  if (idle.length === 0) return;
+  throw new SluiceError(
+    "Validation",
+    "usage",
+    `${idle.join(", ")} ${idle.length === 1 ? "is" : "are"} for going on with the run: give --resume, too`,
+  );
+}
+
+/** What only a run that goes on here would heed. */
+const RESUMING = [
+  ["model", "--model"],
+  ["record", "--record"],
+  ["headless", "--headless"],
+  ["wait", "--wait"],
+  ["mode", "--mode"],
+  ["allow", "--allow"],
+  ["maxParallel", "--max-parallel"],
+  ["failOnDenied", "--fail-on-denied"],
+  ["allowChanged", "--allow-changed"],
+] as const satisfies readonly (readonly [keyof AnswerRequest["flags"], string])[];
 
 function refused(why: string, json: JsonObject, { flags }: AnswerRequest, { terminal }: CommandContext): number {
   if (flags.outputFormat !== "text") write(flags.outputFormat, terminal, { json, text: () => [] });

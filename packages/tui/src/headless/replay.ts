@@ -15,7 +15,12 @@ import { projectsHere } from "./projects-here.ts";
 export interface ReplayCommand {
   /** A run's id, or the path of an export with values. */
   readonly of: string;
-  readonly flags: CommonFlags & { readonly trust?: boolean; readonly config?: boolean };
+  readonly flags: CommonFlags & {
+    /** The pipeline to replay it with, by name or file; the run's own when omitted. */
+    readonly pipeline?: string;
+    readonly trust?: boolean;
+    readonly config?: boolean;
+  };
 }
 
 /** `sluice replay`: today's pipeline over a recorded run; nothing is called, and nothing written. */
@@ -25,8 +30,9 @@ export async function replay({ of, flags }: ReplayCommand, context: CommandConte
   refuseInsideRun(readSettings(env), "replay");
   const projects = projectsHere(flags, context);
   const place = await projects.place();
-  const journals = isExportPath(of) ? await journalsIn(of, here) : await journalsOf(of, place);
-  const { pipeline, options } = await planReplay(journals, { flags, projects, place }, context);
+  const handedOver = isExportPath(of);
+  const journals = handedOver ? await journalsIn(of, here) : await journalsOf(of, place);
+  const { pipeline, options } = await planReplay(journals, { flags, handedOver }, { projects, place }, context);
   const report = await replayRun(pipeline, journals, options);
   const { divergence, ...rest } = report;
   const json = { ...rest, divergence: divergence === undefined ? null : { ...divergence } };

@@ -82,21 +82,20 @@ async function findByName(name: string, finding: Finding): Promise<FoundPipeline
   throw unknown(name, [...code.pipelines.map(nameOf), ...(config?.settings.pipelines.keys() ?? [])], finding);
 }
 
+export interface FindingAgain extends Finding {
+  /** Whether a file is loaded as it is now because the record names it. */
+  readonly trusted: boolean;
+  /** What the user does to have another file loaded than one that was named here. */
+  readonly orElse?: string;
+}
+
 /** Finds the pipeline of an earlier run again, from what that run recorded. */
-export async function findAgain(
-  source: PipelineSource,
-  runId: string,
-  finding: Finding & { readonly trusted: boolean },
-): Promise<FoundPipeline> {
+export async function findAgain(source: PipelineSource, runId: string, finding: FindingAgain): Promise<FoundPipeline> {
   return withConfig(await findRecorded(source, runId, finding), finding.config);
 }
 
-async function findRecorded(
-  source: PipelineSource,
-  runId: string,
-  finding: Finding & { readonly trusted: boolean },
-): Promise<FoundPipeline> {
-  const { code, config } = finding;
+async function findRecorded(source: PipelineSource, runId: string, finding: FindingAgain): Promise<FoundPipeline> {
+  const { code, config, orElse = "give --trust" } = finding;
   switch (source.kind) {
     case "programmatic":
       throw new SluiceError(
@@ -115,11 +114,11 @@ async function findRecorded(
       throw unknown(source.name, [...(config?.settings.pipelines.keys() ?? [])], finding);
     }
     case "file": {
-      const file = existing(source.file);
+      const file = existing(source.file, finding.orElse);
       if (!file.startsWith(realOr(code.pipelinesFolder) + sep)) {
         if (finding.trusted) return await fromNamed(source.file, file, source.export, finding);
-        requireNamed(file, source, runId, finding);
-        return await fromFile(source.file, file, source.export, asRecorded(source, runId));
+        requireNamed(file, source, runId, { ...finding, orElse });
+        return await fromFile(source.file, file, source.export, asRecorded(source, runId, orElse));
       }
       return await fromFile(source.file, file, source.export, asTrusted(await finding.requireTrust(), code.root));
     }
@@ -154,7 +153,7 @@ const asNamed: Admit = ({ file, late }) => {
 };
 
 /** What the run was started with, and nothing else. */
-function asRecorded(source: FileSource, runId: string): Admit {
+function asRecorded(source: FileSource, runId: string, orElse: string): Admit {
   const known = new Map(source.files.map(({ file, digest }) => [file, digest]));
   return (module) => {
     asNamed(module);
@@ -163,7 +162,7 @@ function asRecorded(source: FileSource, runId: string): Admit {
     throw new SluiceError(
       "Validation",
       "pipeline_untrusted",
-      `${module.file} ${what} since run ${runId} started; look at it, then give --trust to load it as it is now`,
+      `${module.file} ${what} since run ${runId} started; look at it, then ${orElse} to load it as it is now`,
     );
   };
 }
@@ -180,12 +179,17 @@ async function fromNamed(
 }
 
 /** A store may come from anywhere: that it names a file does not mean that the user ever did. */
-function requireNamed(file: string, { files }: FileSource, runId: string, { named }: Finding): void {
+function requireNamed(
+  file: string,
+  { files }: FileSource,
+  runId: string,
+  { named, orElse }: Required<Pick<FindingAgain, "named" | "orElse">>,
+): void {
   if (named.holds(file, files)) return;
   throw new SluiceError(
     "Validation",
     "pipeline_untrusted",
-    `run ${runId} says it was started from ${file}, and nobody named that file here as it was then; look at it, then give --trust to load it`,
+    `run ${runId} says it was started from ${file}, and nobody named that file here as it was then; look at it, then ${orElse} to load it`,
   );
 }
 
@@ -209,9 +213,10 @@ async function fromFile(name: string, file: string, wanted: string | undefined, 
   throw new SluiceError("Validation", "pipeline_not_found", `${file} ${why}; name one: ${choice}`);
 }
 
-function existing(path: string): string {
+function existing(path: string, orElse?: string): string {
   if (existsSync(path) && statSync(path).isFile()) return realpathSync(path);
-  throw new SluiceError("Validation", "pipeline_not_found", `there is no pipeline file ${path}`);
+  const mend = orElse === undefined ? "" : `; ${orElse} to load another`;
+  throw new SluiceError("Validation", "pipeline_not_found", `there is no pipeline file ${path}${mend}`);
 }
 
 function realOr(path: string): string {

@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
 import { type JsonObject, type RunJournal, readEvents, SluiceError } from "@sluice/core";
-import type { ReplayRunOptions } from "@sluice/stages";
+import type { PipelineSource, ReplayRunOptions } from "@sluice/stages";
 import { textAt } from "../fields.ts";
 import { findCode } from "../project/code.ts";
 import type { LoadedPipeline } from "../project/load.ts";
-import { findAgain } from "../project/pipelines.ts";
+import { type FoundPipeline, findAgain, findPipeline } from "../project/pipelines.ts";
 import { type Place, shellWord, workspaceOf } from "../project/place.ts";
-import type { Projects } from "./projects.ts";
+import type { Project, Projects } from "./projects.ts";
 import { sourceOf } from "./resume-plan.ts";
 import type { RunFlags } from "./run-flags.ts";
 import type { Standpoint } from "./run-plan.ts";
@@ -17,20 +17,30 @@ export interface ReplayPlan {
   readonly options: ReplayRunOptions;
 }
 
+export interface ReplayWish {
+  readonly flags: RunFlags & { readonly pipeline?: string };
+  /** Whether the record was handed over as a file: it may come from anybody. */
+  readonly handedOver: boolean;
+}
+
 /**
  * Finds the pipeline of a recorded run again, as it is today and through the same trust as for a resume, with what the project's
  * config has that decides. MCP servers of the config are not started: what they did is in the record.
  */
 export async function planReplay(
   journals: readonly RunJournal[],
-  { flags, projects, place }: { readonly flags: RunFlags; readonly projects: Projects; readonly place: Place },
+  { flags, handedOver }: ReplayWish,
+  { projects, place }: { readonly projects: Projects; readonly place: Place },
   { env, here }: Standpoint,
 ): Promise<ReplayPlan> {
   const { runId, data } = startIn(journals);
   const source = sourceOf(data);
   const config = "config" in source ? source.config : undefined;
   const project = await projects.reopen(folderOf(data, flags, place, here), { runId, config, allowChanged: true });
-  const { pipeline, source: found } = await findAgain(source, runId, project);
+  const { pipeline, source: found } =
+    flags.pipeline === undefined
+      ? await findRecorded(source, runId, project, handedOver)
+      : await findPipeline(flags.pipeline, project);
   const settings = project.config?.settings;
   if (settings === undefined) return { pipeline, options: { env, source: found } };
   const { tools, executors, onCall, secrets, passEnv, prices } = settings;
@@ -47,6 +57,23 @@ export async function planReplay(
       ...(onCall === undefined ? {} : { onCall }),
     },
   };
+}
+
+async function findRecorded(
+  source: PipelineSource,
+  runId: string,
+  project: Project,
+  handedOver: boolean,
+): Promise<FoundPipeline> {
+  if (source.kind === "programmatic")
+    throw new SluiceError(
+      "Validation",
+      "run_programmatic",
+      `run ${runId} was started by a program, which alone knows its pipeline; name the file that has it: --pipeline <file>`,
+    );
+  // --trust is for a folder: of the files that a stranger's record names, only those are loaded that the user named, too.
+  const finding = handedOver ? { ...project, trusted: false, orElse: "name it with --pipeline" } : project;
+  return await findAgain(source, runId, finding);
 }
 
 /** Where the run worked, when that is on this machine. Throws Validation `folder_untrusted`. */
