@@ -64,6 +64,20 @@ describe("a run that is taken up", () => {
     expect((await takeUp(before.store, before.row)).forked).toBe(false);
   });
 
+  test("is read from the store where what was read before is not all of it, or of another run", async () => {
+    const { records, row, store } = kept(drafts);
+    const { head, records: count } = row;
+    const read = { runId: "r1", records, input: null, claimed: { records: count, head } };
+    for (const before of [
+      { ...read, records: [] },
+      { ...read, records: records.slice(0, -1) },
+      { ...read, runId: "r2" },
+    ])
+      expect(await takeUp(store, row, before)).toMatchObject({ seq: 6, head });
+    const gone = changed(store, { records: () => expect.fail("read twice") });
+    expect(await takeUp(gone, row, read)).toMatchObject({ seq: 6, head });
+  });
+
   const cut = chain("r1", drafts).slice(0, -1);
   test.each<readonly [string, Kept, string]>([
     ["has no records", kept([]), "empty"],

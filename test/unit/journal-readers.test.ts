@@ -89,6 +89,25 @@ test("a step may be called as the end of a run is: it ends nothing", async () =>
   await host.close();
 });
 
+test("a step may be called as the fork of a run is: what was taken before it stays taken", async () => {
+  const host = newHost();
+  const program = async (steps: StepRunner) => {
+    const first = await steps.waitForSignal("go");
+    await steps.run("forked", () => null);
+    const second = await steps.waitForSignal("go");
+    return completed([first?.payload ?? null, second?.payload ?? null]);
+  };
+  const task = await start(host, program);
+  await host.signal("r1", { name: "go", payload: 1, by: "me" });
+  await turns();
+  await task.suspend("interrupted");
+  const again = await host.resume("r1", program);
+  await turns();
+  await host.signal("r1", { name: "go", payload: 2, by: "me" });
+  expect((await endOf(again)).value).toEqual([1, 2]);
+  await host.close();
+});
+
 describe("events after one that was seen", () => {
   test("are the rest of its record and what came later, however far that is", async () => {
     const host = newHost();
