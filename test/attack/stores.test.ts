@@ -108,8 +108,66 @@ test.each([
   ['[{"type":"run.started","at":"x","data":{}}]'],
   ['[{"type":"run.started","attempt":{},"data":{}}]'],
   ['{"type":"run.started"}'],
+  [`[{"type":"run.started","data":{"x":${"[".repeat(5_000)}${"]".repeat(5_000)}}}]`],
 ])("events of another shape are damage, not a mistake of the reader's: %s", (events) => {
   expect(() => readEvents("r1", { seq: 0, events })).toThrow(expect.objectContaining({ code: "journal_damaged" }));
+});
+
+describe("rows that say what no run leaves are damage, wherever they are read:", () => {
+  const deep = `${'{"x":'.repeat(5_000)}1${"}".repeat(5_000)}`;
+  const read = (folder: string, look: (host: RunHost) => Promise<unknown>): Promise<void> =>
+    expect(looking(folder, look)).rejects.toMatchObject({ class: "Host", code: "journal_damaged" });
+
+  test.each([
+    ["no JSON", "{"],
+    ["deeper than a stack", deep],
+  ])("an input that is %s", async (_what, input) => {
+    const folder = await handedOver((_at, sql) => sql(`UPDATE runs SET input = '${input}'`));
+    await read(folder, (host) => host.get("r1"));
+    await read(folder, (host) => host.list());
+    await read(folder, (host) => host.journal("r1"));
+  });
+
+  test("an end that is deeper than a stack", async () => {
+    const folder = await handedOver((_at, sql) =>
+      sql(`UPDATE runs SET end_status = 'completed', end_value = '${deep}'`),
+    );
+    await read(folder, (host) => host.get("r1"));
+    await read(folder, (host) => host.result("r1"));
+  });
+
+  test.each([
+    ["no object", "[]"],
+    ["without a reason", '{"by":"me","at":1}'],
+    ["at no time", '{"reason":"x","by":"me","at":"now"}'],
+  ])("a cancellation that is %s", async (_what, cancel) => {
+    const folder = await handedOver((_at, sql) => sql(`UPDATE runs SET cancel = '${cancel}'`));
+    await read(folder, (host) => host.list());
+  });
+
+  test.each([
+    ["a text", '"x"'],
+    ["deeper than a stack", deep],
+  ])("a request that is %s", async (_what, body) => {
+    const folder = await handedOver((_at, sql) =>
+      sql(`INSERT INTO requests (run_no, request_id, kind, digest, opened_at, body)
+        SELECT no, 'q1', 'askUser', 'd1', 1, '${body}' FROM runs`),
+    );
+    await read(folder, (host) => host.requests());
+    await read(folder, (host) => host.requests("r1"));
+  });
+
+  test.each([["null"], ['{"by":"me","at":1}'], ['{"payload":1,"by":7,"at":1}']])(
+    "an answer that is %s",
+    async (received) => {
+      const folder = await handedOver((_at, sql) =>
+        sql(`INSERT INTO signals (run_no, name, received) SELECT no, 'request/q1', '${received}' FROM runs`),
+      );
+      const store = openSqliteStore(folder, { readOnly: true });
+      expect(() => store.signals("r1", "request/q1")).toThrow(expect.objectContaining({ code: "journal_damaged" }));
+      await store.close();
+    },
+  );
 });
 
 test.each(["../r1", "/etc/x", "..", "a\u001b[2Jb\n", "r".repeat(400)])(

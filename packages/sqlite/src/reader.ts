@@ -1,7 +1,11 @@
 import type { DatabaseSync } from "node:sqlite";
 import {
+  isJsonObject,
   type JournalRecord,
+  type Json,
+  type JsonObject,
   type OpenRequest,
+  parseJson,
   type ReceivedSignal,
   type RunEnd,
   type RunRow,
@@ -80,18 +84,24 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
       // Read when asked for: a look at a run, and at all its children, happens at every change, and these may be long.
       get input() {
         const of = `the input of run ${runId}`;
-        return readAs(of, () => JSON.parse(whole(row, "input", "input_blob", () => of)));
+        return jsonIn(
+          of,
+          whole(row, "input", "input_blob", () => of),
+        );
       },
       ...(parentId === undefined ? {} : { parentId }),
       ...(owner === undefined ? {} : { owner: { id: owner, label: text(row, "label"), live: live(owner) } }),
-      ...(cancel === undefined ? {} : { cancel: readAs(`the cancellation of run ${runId}`, () => JSON.parse(cancel)) }),
+      ...(cancel === undefined ? {} : { cancel: toCancel(`the cancellation of run ${runId}`, cancel) }),
     };
     if (row.end_status === null) return run;
     const status = word(row, "end_status", ["completed", "failed", "cancelled"]);
     const of = `the end of run ${runId}`;
     const end = (): RunEnd => ({
       status,
-      value: readAs(of, () => JSON.parse(whole(row, "end_value", "end_blob", () => of))),
+      value: jsonIn(
+        of,
+        whole(row, "end_value", "end_blob", () => of),
+      ),
     });
     return Object.defineProperty(run, "end", { get: end, enumerable: true });
   };
@@ -134,7 +144,7 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
       if (rows.length === 0) throw unknownRun(runId);
       return rows.flatMap((row) => {
         const received = textOrNone(row, "received");
-        return received === undefined ? [] : [readAs(`an answer to run ${runId}`, () => JSON.parse(received))];
+        return received === undefined ? [] : [toSignal(`an answer to run ${runId}`, received)];
       });
     },
     requests: (rootId) => (rootId === undefined ? allRequests.all() : treeRequests.all(rootId)).map(toRequest),
@@ -142,14 +152,33 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
 }
 
 /** Sluice writes JSON only: what is none was written by somebody else. */
-function readAs<T>(what: string, read: () => T): T {
-  try {
-    return read();
-  } catch (cause) {
-    if (!(cause instanceof SyntaxError)) throw cause;
-    const message = `${what} is not what was written (${cause.message}); put a backup of the store in its place`;
-    throw new SluiceError("Host", "journal_damaged", message, { cause });
-  }
+function jsonIn(what: string, written: string): Json {
+  const read = parseJson(written);
+  if (read.ok) return read.value;
+  throw notWritten(what, read.fault);
+}
+
+function notWritten(what: string, fault: string): SluiceError {
+  const message = `${what} is not what was written (${fault}); put a backup of the store in its place`;
+  return new SluiceError("Host", "journal_damaged", message);
+}
+
+function toCancel(what: string, written: string): NonNullable<RunRow["cancel"]> {
+  const { reason, by, at } = membersOf(what, written);
+  if (typeof reason === "string" && typeof by === "string" && typeof at === "number") return { reason, by, at };
+  throw notWritten(what, "it does not say who cancelled, why and when");
+}
+
+function toSignal(what: string, written: string): ReceivedSignal {
+  const { payload, by, at } = membersOf(what, written);
+  if (payload !== undefined && typeof by === "string" && typeof at === "number") return { payload, by, at };
+  throw notWritten(what, "it does not say what was sent, by whom and when");
+}
+
+function membersOf(what: string, written: string): JsonObject {
+  const value = jsonIn(what, written);
+  if (isJsonObject(value)) return value;
+  throw notWritten(what, "it is no object");
 }
 
 function toRequest(row: Row): OpenRequest {
@@ -159,7 +188,7 @@ function toRequest(row: Row): OpenRequest {
     runId,
     kind: word(row, "kind", ["grantStageTool", "approveTransition", "askUser", "humanState"]),
     digest: text(row, "digest"),
-    body: readAs(`a request of run ${runId}`, () => JSON.parse(text(row, "body"))),
+    body: membersOf(`a request of run ${runId}`, text(row, "body")),
     openedAt: integer(row, "opened_at"),
   };
 }

@@ -88,14 +88,27 @@ export function deepFreeze<T>(value: T): T {
   return value;
 }
 
-/** `JSON.parse` that returns the fault instead of throwing it. */
+/** Twice as deep as what is written may be: whoever walks through more of it runs out of stack. */
+const DEEPEST_READ = 2 * MAX_DEPTH;
+
+/** `JSON.parse` that returns the fault instead of throwing it. Deep values are refused at depth 512. */
 export function parseJson(
   text: string,
 ): { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly fault: string } {
   try {
     const value: Json = JSON.parse(text);
+    // A short text has no room for that many brackets.
+    if (text.length > 2 * DEEPEST_READ && isDeeper(value, DEEPEST_READ))
+      return { ok: false, fault: `nested deeper than ${DEEPEST_READ} levels` };
     return { ok: true, value };
   } catch (thrown) {
     return { ok: false, fault: thrown instanceof Error ? thrown.message : String(thrown) };
   }
+}
+
+function isDeeper(value: Json, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (levels === 0) return true;
+  const members: readonly Json[] = isJsonObject(value) ? Object.values(value) : value;
+  return members.some((member) => isDeeper(member, levels - 1));
 }
