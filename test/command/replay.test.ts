@@ -195,3 +195,14 @@ describe("an export with values", () => {
     expect((await here.sluice(["replay", runId], { SLUICE_RUN: runId })).code).toBe(2);
   });
 });
+
+test("from a place in the run is what sluice fork does, which is said: a replay begins no run", async () => {
+  const here = deskHere();
+  const runId = await forkedRun(here);
+  const refused = await here.sluice(["replay", runId, "--from", "join#1"]);
+  expect([refused.code, refused.stderr]).toEqual([
+    2,
+    expect.stringContaining(`: sluice fork ${runId} --from 'join#1'`),
+  ]);
+  expect(printed(await here.sluice(["runs", ...JSON_OUT]))).toMatchObject({ runs: [{ runId }] });
+});

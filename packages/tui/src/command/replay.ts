@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import type { ReplayCommand } from "../headless/replay.ts";
 import type { CommandRun } from "./context.ts";
 import { examples, withCommonOptions } from "./options.ts";
@@ -19,6 +19,8 @@ export function addReplay(program: Command, context: CommandRun): void {
     )
     .option("--trust", "trust the config and the pipelines of this folder as they are now, and load a changed file")
     .option("--no-config", "leave sluice.config.* of this folder alone")
+    // Where one looks for it first; a replay begins no run, and says what does.
+    .addOption(new Option("--from <execution>").hideHelp())
     .addHelpText(
       "after",
       `${examples(

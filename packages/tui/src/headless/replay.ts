@@ -1,7 +1,7 @@
 import { type RunJournal, SluiceError, verifyExport, visible } from "@sluice/core";
 import { type RunReplay, replayRun } from "@sluice/stages";
 import { readSettings, refuseInsideRun } from "../project/environment.ts";
-import type { Place } from "../project/place.ts";
+import { commandLine, type Place } from "../project/place.ts";
 import { count, oneLine } from "../words.ts";
 import type { CommandContext } from "../work/context.ts";
 import { requireRun, withStore } from "../work/lookup.ts";
@@ -20,6 +20,8 @@ export interface ReplayCommand {
     readonly pipeline?: string;
     readonly trust?: boolean;
     readonly config?: boolean;
+    /** Where a fork would begin, which is another command. */
+    readonly from?: string;
   };
 }
 
@@ -30,6 +32,10 @@ export async function replay({ of, flags }: ReplayCommand, context: CommandConte
   refuseInsideRun(readSettings(env), "replay");
   const projects = projectsHere(flags, context);
   const place = await projects.place();
+  if (flags.from !== undefined) {
+    const forkLine = commandLine(["fork", of, "--from", flags.from], place, here, env);
+    throw new SluiceError("Validation", "usage", `a replay begins no run; one that goes on from there: ${forkLine}`);
+  }
   const handedOver = isExportPath(of);
   const journals = handedOver ? await journalsIn(of, here) : await journalsOf(of, place);
   const { pipeline, options } = await planReplay(journals, { flags, handedOver }, { projects, place }, context);
