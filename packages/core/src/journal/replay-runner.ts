@@ -116,7 +116,7 @@ export class ReplayRunner implements StepRunner {
   }
 
   now(stepId: string): Promise<number> {
-    return this.run(stepId, () => this.#at);
+    return this.#step({ stepId, open: undefined, hand: (done) => this.#taken<number>(done) });
   }
 
   sleepUntil(stepId: string): Promise<void> {

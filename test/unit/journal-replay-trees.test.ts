@@ -1,0 +1,285 @@
+import {
+  type ChildRun,
+  type EventDraft,
+  type ForkOptions,
+  isSluiceError,
+  type Json,
+  type RunEnd,
+  type RunJournal,
+  type RunProgram,
+} from "@sluice/core";
+import { describe, expect, test } from "vitest";
+import type { ReplayRequest } from "../../packages/core/src/journal/replay.ts";
+import { completed, endOf, start, turns } from "../support/journal.ts";
+import {
+  clocked,
+  cut,
+  decides,
+  differenceOf,
+  pass,
+  placeIn,
+  recorded,
+  replayed,
+  saying,
+  told,
+} from "../support/replay-kit.ts";
+
+const child = (key: string, more: Partial<ChildRun> = {}): ChildRun => ({ key, input: key, events: [], ...more });
+const settle: ForkOptions = { onFailure: "settle", failed: () => false, open: { events: [] }, joined: () => [] };
+
+describe("a fork in a replay", () => {
+  const forking =
+    (children: readonly ChildRun[], own: (key: string) => Json, more: Partial<ForkOptions> = {}): RunProgram =>
+    async (runner, input) => {
+      if (runner.runId !== "r1") {
+        await runner.run("own", saying("own", own(String(input))), decides);
+        return completed();
+      }
+      await runner.fork("fan", children, { ...settle, ...more });
+      return completed();
+    };
+  const two = [child("x"), child("y")];
+  const same = (): Json => 1;
+
+  test("is other where it has other children, or joins with other events", async () => {
+    const events: readonly EventDraft[] = [told("joined")];
+    const journals = await recorded(forking(two, same, { joined: () => events }));
+    expect(await differenceOf(journals, forking(two, same, { joined: () => events }))).toBeUndefined();
+    expect(await differenceOf(journals, forking([child("x"), child("z")], same))).toEqual({
+      ...placeIn(journals, "fan", "open"),
+      part: "announced",
+      path: "$.fork[1]",
+      recorded: "y",
+      now: "z",
+      at: 1_000,
+    });
+    expect(await differenceOf(journals, forking(two, same, { joined: () => [told("other")] }))).toMatchObject({
+      ...placeIn(journals, "fan"),
+      part: "event",
+      event: "stage.init",
+    });
+    const given: string[] = [];
+    const joined: ForkOptions["joined"] = (ends) => {
+      given.push(...Object.entries(ends).map(([key, { status, head }]) => `${key} ${status} ${head}`));
+      return events;
+    };
+    await replayed(journals, forking(two, same, { joined }));
+    expect(given).toEqual(journals.slice(1).map(({ runId, claimed }) => `${runId.at(-1)} completed ${claimed.head}`));
+  });
+
+  test("is other where a child is given another input, or begins with other events", async () => {
+    const journals = await recorded(forking(two, same));
+    const first = { ...placeIn(journals, "start", "life", "r1/fan/y") };
+    expect(await differenceOf(journals, forking([child("x"), child("y", { input: "z" })], same))).toMatchObject({
+      ...first,
+      part: "input",
+      path: "$",
+      recorded: "y",
+      now: "z",
+    });
+    const events = [told("begun")];
+    expect(await differenceOf(journals, forking([child("x"), child("y", { events })], same))).toMatchObject({
+      ...first,
+      part: "event",
+      event: "stage.init",
+      recorded: undefined,
+    });
+  });
+
+  test("tells of the child whose other record was written first, whatever the order of children", async () => {
+    const { clock, host } = clocked();
+    const slow: RunProgram = async (runner, input) => {
+      if (runner.runId === "r1") return completed(await runner.fork("fan", two, settle).then(() => null));
+      if (input === "x") await runner.sleepUntil("nap", 1_030);
+      await runner.run("own", saying("own", 1), decides);
+      return completed();
+    };
+    const task = await start(host, slow);
+    await pass(clock);
+    await endOf(task);
+    const journals = await host.journal("r1");
+    await host.close();
+    const other: RunProgram = async (runner, input) => {
+      if (runner.runId === "r1") return completed(await runner.fork("fan", two, settle).then(() => null));
+      if (input === "x") await runner.sleepUntil("nap", 1_030);
+      await runner.run("own", saying("own", 2), decides);
+      return completed();
+    };
+    expect(await differenceOf(journals, other)).toMatchObject({ runId: "r1/fan/y", at: 1_000 });
+    // Of two that were written in the same millisecond the first child's.
+    const quick = await recorded(forking(two, same));
+    const at = await differenceOf(
+      quick,
+      forking(two, () => 2),
+    );
+    expect(at).toMatchObject({ runId: "r1/fan/x", part: "value", recorded: 1, now: 2 });
+  });
+
+  test("whose child's journal is not there takes what the join says of it", async () => {
+    const journals = await recorded(forking(two, same));
+    const [root, , y] = journals;
+    const part = [root ?? expect.fail(), y ?? expect.fail()];
+    expect(await replayed(part, forking(two, same))).toMatchObject({ decided: 1, taken: 1 });
+    expect(await differenceOf(part, forking(two, same))).toBeUndefined();
+  });
+
+  test("that was open when the record ends is replayed as far as its children came", async () => {
+    const journals = await recorded(forking(two, same));
+    const open = cut(journals, 2);
+    expect(await replayed(open, forking(two, same))).toEqual({
+      runId: "r1",
+      status: "unfinished",
+      decided: 2,
+      taken: 0,
+    });
+    const other = forking(two, (key) => (key === "y" ? 2 : 1));
+    expect(await differenceOf(open, other)).toMatchObject({ runId: "r1/fan/y", part: "value" });
+  });
+});
+
+describe("a run that was told to end", () => {
+  const program =
+    (seen: unknown[]): RunProgram =>
+    async (steps) => {
+      for (const id of ["a", "b"]) {
+        seen.push([id, steps.signal.aborted]);
+        await steps.run(id, () => id);
+      }
+      seen.push(["end", steps.signal.aborted, steps.signal.reason]);
+      return completed();
+    };
+
+  test("hears of it before what shows it first", async () => {
+    const journals = await recorded(program([]));
+    for (const [shown, heard] of [
+      ["a", [true, true, true]],
+      ["b", [false, true, true]],
+      ["none", [false, false, false]],
+    ] as const) {
+      const seen: (readonly unknown[])[] = [];
+      await replayed(
+        journals,
+        program(seen),
+        (next) => "stepId" in next && next.stepId === shown && next.value === `"${shown}"`,
+      );
+      expect(seen.map(([, aborted]) => aborted)).toEqual(heard);
+    }
+    const ended: (readonly unknown[])[] = [];
+    await replayed(journals, program(ended), (next) => "status" in next && next.status === "completed");
+    expect(ended.map(([, aborted]) => aborted)).toEqual([false, false, true]);
+    expect(ended[2]?.[2]).toMatchObject({ class: "Cancellation", code: "run_cancelled", message: "cancelled" });
+  });
+
+  test("hears the reason that is recorded, and nothing where its record ends before it shows", async () => {
+    const { host } = clocked();
+    const waiting: RunProgram = async (steps) => {
+      await steps.run("a", () => "a");
+      await steps.waitForSignal("go");
+      return { ...completed(), status: "cancelled" };
+    };
+    const task = await start(host, waiting);
+    await turns();
+    await host.cancel("r1", "enough", "me");
+    await endOf(task);
+    const journals = await host.journal("r1");
+    await host.close();
+    const reasons: unknown[] = [];
+    const listening: RunProgram = async (steps) => {
+      await steps.run("a", () => "a");
+      await steps.waitForSignal("go");
+      reasons.push(steps.signal.reason);
+      return { ...completed(), status: "cancelled" };
+    };
+    const ended: ReplayRequest["showsCancel"] = (next) => "status" in next && next.status === "cancelled";
+    expect((await replayed(journals, listening, ended)).difference).toBeUndefined();
+    expect(reasons).toMatchObject([{ code: "run_cancelled", message: "enough" }]);
+    reasons.length = 0;
+    const asked: unknown[] = [];
+    await replayed(cut(journals, 3), listening, (next) => {
+      asked.push(next);
+      return "status" in next;
+    });
+    expect(reasons).toEqual([undefined]);
+    expect(asked).not.toContainEqual({ status: expect.anything() });
+  });
+});
+
+describe("journals that no run leaves are damage", () => {
+  const program: RunProgram = async (steps) => {
+    await steps.run("a", () => 1, { open: { events: [] } });
+    await steps.run("b", () => 2);
+    return completed();
+  };
+  const damaged = async (journals: readonly RunJournal[]): Promise<boolean> =>
+    await replayed(journals, program).then(
+      () => false,
+      (thrown: unknown) => isSluiceError(thrown, "journal_damaged"),
+    );
+  type Records = RunJournal["records"];
+  const changes: Readonly<Record<string, (records: Records) => Records>> = {
+    "none at all": () => [],
+    "another beginning": (records) => records.slice(1),
+    "a step that is left out": (records) => records.toSpliced(1, 2),
+    "a step before the first": (records) =>
+      records.map((one) => (one.phase === "life" ? one : { ...one, ordinal: -2 })),
+    "one step of two names": (records) =>
+      records.map((one) => (one.phase === "done" && one.stepId === "a" ? { ...one, stepId: "z" } : one)),
+  };
+
+  test.each(Object.keys(changes))("%s", async (name) => {
+    const [root] = await recorded(program);
+    const records = changes[name]?.(root?.records ?? []) ?? expect.fail();
+    expect(await damaged([{ ...(root ?? expect.fail()), records }])).toBe(true);
+    expect(await damaged([root ?? expect.fail()])).toBe(false);
+  });
+
+  test("no journal, or only those of children", async () => {
+    const [root] = await recorded(program);
+    expect(await damaged([])).toBe(true);
+    expect(await damaged([{ ...(root ?? expect.fail()), parentId: "r0" }])).toBe(true);
+  });
+
+  test("values that nest deeper than any that is recorded; brackets in a text are none", async () => {
+    const nested = (depth: number): Json => JSON.parse("[".repeat(depth) + "]".repeat(depth));
+    const saying =
+      (value: Json): RunProgram =>
+      async (steps) =>
+        completed(await steps.run("say", () => value));
+    const signs = ['"', "\\", '\\"', "]", "}"].map((sign) => sign + "[{".repeat(600));
+    for (const value of [nested(200), signs, Array.from({ length: 600 }, () => [{}])]) {
+      const journals = await recorded(saying(value));
+      expect(await differenceOf(journals, saying(value))).toBeUndefined();
+    }
+    const [root] = await recorded(program);
+    const { records, ...rest } = root ?? expect.fail();
+    const deep = (text: string, key: "value" | "events"): boolean | Promise<boolean> =>
+      damaged([{ ...rest, records: records.map((one) => (one.stepId === "b" ? { ...one, [key]: text } : one)) }]);
+    for (const [left, right] of [
+      ["[", "]"],
+      ['{"a":', "}"],
+    ] as const) {
+      const text = (depth: number): string => `${left.repeat(depth)}1${right.repeat(depth)}`;
+      expect([await deep(text(512), "value"), await deep(text(513), "value")]).toEqual([false, true]);
+      expect(await deep(text(513), "events")).toBe(true);
+    }
+    expect(await deep(`["\\"",${"[".repeat(512)}${"]".repeat(512)}]`, "value")).toBe(true);
+  });
+});
+
+test("a status is that of the run's end, also where it was closed from outside or failed", async () => {
+  const ends: readonly RunEnd["status"][] = ["completed", "failed", "cancelled"];
+  for (const status of ends) {
+    const program: RunProgram = async () => ({ ...completed(), status });
+    expect(await replayed(await recorded(program), program)).toMatchObject({ status, decided: 0, taken: 0 });
+  }
+  const { host } = clocked();
+  const program: RunProgram = async (steps) => completed((await steps.waitForSignal("go"))?.payload ?? null);
+  const task = await start(host, program);
+  await turns();
+  await task.suspend("interrupted");
+  await host.cancel("r1", "enough", "me");
+  const journals = await host.journal("r1");
+  const report = { runId: "r1", status: "cancelled", decided: 0, taken: 0 };
+  expect(await replayed(journals, program)).toEqual(report);
+  await host.close();
+});
