@@ -1,7 +1,8 @@
 import { GENESIS, hashRecord, type JournalRecord, type Json } from "@sluice/core";
 
-/** A record that is still to be chained. */
-export type RecordDraft = Pick<JournalRecord, "ordinal" | "stepId" | "phase" | "value">;
+/** A record that is still to be chained; without events unless it says which. */
+export type RecordDraft = Pick<JournalRecord, "ordinal" | "stepId" | "phase" | "value"> &
+  Partial<Pick<JournalRecord, "events">>;
 
 export const life = (stepId: string, value = ""): RecordDraft => ({ ordinal: -1, stepId, phase: "life", value });
 export const step = (ordinal: number, stepId: string, phase: "open" | "done", value: Json): RecordDraft => ({
@@ -15,7 +16,7 @@ export const step = (ordinal: number, stepId: string, phase: "open" | "done", va
 export function chain(runId: string, drafts: readonly RecordDraft[]): readonly JournalRecord[] {
   let head = GENESIS;
   return drafts.map((draft, seq) => {
-    const unhashed = { ...draft, seq, incarnation: "i1", events: "[]" };
+    const unhashed = { events: "[]", ...draft, seq, incarnation: "i1" };
     head = hashRecord(head, runId, unhashed);
     return { ...unhashed, hash: head };
   });

@@ -74,7 +74,7 @@ export function readExport(file: Uint8Array): RunExport {
     }
     const current = journals.at(-1);
     const value = valued ? textIn(read, "value") : undefined;
-    const record = recordIn(read, value);
+    const record = valued && value === undefined ? undefined : recordIn(read, value);
     if (current !== undefined && record !== undefined && lineOf(record, value) === line) {
       current.records.push(record);
       if (value !== undefined) current.values.push(value);
