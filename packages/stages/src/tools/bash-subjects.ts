@@ -1,12 +1,13 @@
 import { type Dirent, lstatSync, readdirSync } from "node:fs";
-import { join, relative, sep } from "node:path";
+import { dirname, join, relative, sep } from "node:path";
 import type { Subject, Workspace } from "@sluice/core";
 import { riskyGitSettings } from "./git-settings.ts";
 import { compilePath } from "./glob-match.ts";
+import { mayShowHidden } from "./hidden-folders.ts";
 import { contains, displayPath, resolveReal } from "./paths.ts";
 import { systemCode } from "./results.ts";
 import { analyseShell, type ShellCommand } from "./shell/analyse.ts";
-import type { ShellPath } from "./shell/findings.ts";
+import type { AllBut, ShellPath } from "./shell/findings.ts";
 
 /** Names a glob may match before it counts as unknown. */
 const MAX_MATCHES = 2_000;
@@ -55,10 +56,16 @@ function openedSubjects(found: ShellPath, folder: Subject, workspace: Workspace)
   const { store } = workspace;
   if (store === undefined || store === folder.real || !contains(folder.real, store)) return [];
   const names = relative(folder.real, store).split(sep);
-  if (opens.allBut.some((pattern) => names.some((name) => compilePath([pattern])([name])))) return [];
+  if (leavesOut(opens, store, names)) return [];
   const shown = displayPath(store, workspace);
   const reason = `it would read the run store in ${shown}: name other folders, or leave ${names[0] ?? shown} out (grep: --exclude-dir=${names[0] ?? shown})`;
   return [{ kind: "opaque", reason, from: "operand" }];
+}
+
+/** Whether one of the names on the way to the store keeps the command from opening it. */
+function leavesOut({ allBut, unless }: AllBut, store: string, names: readonly string[]): boolean {
+  const isLeftOut = allBut.some((pattern) => names.some((name) => compilePath([pattern])([name])));
+  return isLeftOut && (unless === undefined || !mayShowHidden(store.split(sep).slice(1), unless, dirname(store)));
 }
 
 function matching(pattern: string, { access, from }: ShellPath, workspace: Workspace): readonly Subject[] {

@@ -38,13 +38,30 @@ export function declaredNames(name: string, words: readonly ShellWord[]): readon
 
 const ASSIGNS = new Set(["read", "mapfile", "readarray", "getopts", "unset", "printf", "wait"]);
 
-/** Words that may be names of variables which `read NAME` and its kin change; more than really are. */
+/** Words that may be names of variables which `read NAME` and its kin change, "" for any; more than really are. */
 export function assignedNames(name: string, words: readonly ShellWord[]): readonly string[] {
   if (!ASSIGNS.has(name)) return [];
-  const names = words.slice(1).map((word) => word.text.replace(/^-[a-z]/, ""));
-  return names.filter(
-    (text) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(text) && (name !== "printf" || words[1]?.text.startsWith("-v") === true),
-  );
+  if (name === "printf") return printedNames(words.slice(1));
+  return words.slice(1).flatMap((word) => identifiers(word.text.replace(/^-[a-z]/, "")));
+}
+
+/** `printf %n NAME` gives the variable a number: with `PATH`, commands are those of the folder of that name. */
+const COUNTS = /%[^%A-Za-z]*[hjlLtz]*n/;
+
+/** What `printf` may assign to: behind `-v`, and behind a format that counts, or that nobody knows. */
+function printedNames(args: readonly ShellWord[]): readonly string[] {
+  const target = args[0]?.text.startsWith("-v") === true;
+  const first = target ? (args[0]?.text === "-v" ? 2 : 1) : 0;
+  const at = args[first]?.text === "--" ? first + 1 : first;
+  const [format, ...values] = args.slice(at);
+  const counts = format !== undefined && (format.dynamic || COUNTS.test(format.text));
+  const counted = counts ? values.flatMap(({ text, dynamic }) => (dynamic ? [""] : identifiers(text))) : [];
+  const split = counts && !format.single ? [""] : [];
+  return [...(target ? args.flatMap(({ text }) => identifiers(text.replace(/^-v/, ""))) : []), ...counted, ...split];
+}
+
+function identifiers(text: string): readonly string[] {
+  return /^[A-Za-z_][A-Za-z0-9_]*$/.test(text) ? [text] : [];
 }
 
 /** Names that get another meaning: `alias ls=…`, `hash -p path ls`, `enable -n ls`. "" is a name the text hides. */

@@ -1,7 +1,7 @@
-import { climbsBack, type Directories, join } from "./directory.ts";
+import { climbsBack, type Directories, join, START } from "./directory.ts";
 import { ShellRefusal } from "./refusal.ts";
 import type { Dialect } from "./shells.ts";
-import type { ShellWord } from "./word.ts";
+import { type ShellWord, unknownWord } from "./word.ts";
 
 /** A path a command line touches, seen from where the line starts. */
 export interface ShellPath {
@@ -20,7 +20,12 @@ export interface ShellPath {
  * What a command opens besides what it is given. Of a folder: the files directly in it, through links too, or all below but
  * folders of these names. Of a word that is no file: all that is in the revision of this name.
  */
-export type Opens = "entries" | "revision" | { readonly allBut: readonly string[] };
+export type Opens = "entries" | "revision" | AllBut;
+export interface AllBut {
+  readonly allBut: readonly string[];
+  /** It opens such folders all the same where one of these globs, or a rule in a `.ignore`, wants them. */
+  readonly unless?: readonly string[];
+}
 
 /** Where in the line something stands. */
 export interface Context {
@@ -108,8 +113,22 @@ export function addPath(findings: Findings, path: FoundPath): void {
 /** Lower-case names are the line's own; others, and those that programs look at, may be in the environment already. */
 const OWN_NAME = /^(?!.*_proxy$)(?!npm_|pnpm_|yarn_|bun_|git_|ld_|node_)[a-z_][a-z0-9_]*$/;
 
+/**
+ * Names that bash keeps numbers in: what is assigned to one is evaluated, and `RANDOM='a[$(rm x)]'` runs rm. Not all versions
+ * have them all.
+ */
+const EVALUATED =
+  /^(?:S?RANDOM|SECONDS|LINENO|HISTCMD|OPTIND|OPTERR|PPID|E?UID|GROUPS|SHLVL|EPOCH\w*|BASH\w*|FUNCNEST|DIRSTACK)$/;
+
 export function assign(findings: Findings, name: string): void {
-  if (!OWN_NAME.test(name)) findings.environment.add(name);
+  if (name === "") findings.environment.add("*");
+  else if (!OWN_NAME.test(name)) findings.environment.add(name);
+  if (EVALUATED.test(name)) addCommand(findings, evaluated(name));
+}
+
+function evaluated(name: string): FoundCommand {
+  const context: Context = { via: ["="], assignments: [], dialect: "bash", depth: 0, foreign: false };
+  return { words: [unknownWord(name)], context, directories: START, transparent: false, unseen: true };
 }
 
 /** Writing to these, or reading from them, touches no file. */

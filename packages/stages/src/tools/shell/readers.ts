@@ -50,8 +50,15 @@ function literalValues({ seen }: ParsedOptions, name: string): readonly string[]
   return (seen.get(name) ?? []).filter((value) => !value.dynamic).map(({ text }) => text);
 }
 
-/** Options with which rg looks into what is hidden, too. */
-const SHOWS_HIDDEN = ["hidden", ".", "u", "unrestricted"];
+/** Options with which rg looks into what is hidden, too; rules in a file may want it. */
+const SHOWS_HIDDEN = ["hidden", ".", "u", "unrestricted", "ignore-file"];
+
+function openedByRipgrep({ seen, unsure }: ParsedOptions): Opens {
+  const globs = ["g", "glob", "iglob"].flatMap((name) => seen.get(name) ?? []);
+  if (unsure || SHOWS_HIDDEN.some((name) => seen.has(name)) || globs.some(({ dynamic }) => dynamic))
+    return { allBut: [] };
+  return { allBut: [".*"], unless: globs.map(({ text }) => text).filter((glob) => !glob.startsWith("!")) };
+}
 
 const CHECKSUM: Reader = { short: "btz", long: "binary text tag zero", operands: "paths", harmless: true };
 
@@ -111,7 +118,7 @@ const READERS: Readonly<Record<string, Reader>> = {
     operands: "pattern",
     patternBy: ["e", "f", "regexp", "file", "files", "type-list"],
     folder: true,
-    opens: ({ seen, unsure }) => ({ allBut: unsure || SHOWS_HIDDEN.some((name) => seen.has(name)) ? [] : [".*"] }),
+    opens: openedByRipgrep,
   },
   stat: { short: "Lftxc:", long: "dereference file-system format: printf: terse", operands: "paths", harmless: true },
   file: {

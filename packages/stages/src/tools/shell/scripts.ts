@@ -40,9 +40,14 @@ export function unwrapSed(words: readonly ShellWord[]): Unwrapped | undefined {
   return readSedLine(words).plain ? undefined : hidden(words, "sed script");
 }
 
-const SED_ADDRESS = String.raw`(?:[0-9]+|\$|/(?:[^/\\\n]|\\[^\n])*/I?)`;
+/** What stands before the next delimiter. In brackets some seds take it for a letter and others do not: there it is refused. */
+function sedPattern(delimiter: string): string {
+  const set = String.raw`\[\^?\]?(?:\[:[a-z]+:\]|(?!${delimiter})[^\][\\\n]|\\[^\][\n])*\]`;
+  return String.raw`(?:(?!${delimiter})[^[\\\n]|\\[^\n]|${set})*`;
+}
+const SED_ADDRESS = String.raw`(?:[0-9]+|\$|/${sedPattern("/")}/I?)`;
 const SED_STEP = "[0-9]+~[0-9]+";
-const SED_FUNCTION = String.raw`(?:[pdDPgGhHxnN=lqQz{}]|[qQ][0-9]+|s(?<d>[/|#,:@!])(?:(?!\k<d>)[^\\\n]|\\[^\n])*\k<d>(?:(?!\k<d>)[^\\\n]|\\[^\n])*\k<d>[gpiI0-9]*)`;
+const SED_FUNCTION = String.raw`(?:[pdDPgGhHxnN=lqQz{}]|[qQ][0-9]+|s(?<d>[/|#,:@!])${sedPattern(String.raw`\k<d>`)}\k<d>(?:(?!\k<d>)[^\\\n]|\\[^\n])*\k<d>[gpiI0-9]*)`;
 const SED_COMMAND = new RegExp(
   String.raw`^\s*(?:(?:${SED_STEP}|${SED_ADDRESS})(?:\s*,\s*[+~]?${SED_ADDRESS})?\s*!?\s*)?${SED_FUNCTION}\s*(?:[;\n]|(?=\})|$)`,
 );

@@ -86,7 +86,10 @@ function visitWords(words: readonly ShellWord[], walk: Walk, context: Context, d
   }
   if (redefinesNames(name)) findings.redefined = true;
   for (const shadowed of redefinedNames(name, words)) findings.shadowed.add(shadowed);
-  for (const declared of declaredNames(name, words)) findings.environment.add(declared === "" ? "*" : declared);
+  for (const declared of declaredNames(name, words)) {
+    if (declared !== "") findings.environment.add(declared);
+    assign(findings, declared);
+  }
   for (const assigned of assignedNames(name, words)) assign(findings, assigned);
   const unwrapped = unwrap(program, words);
   const transparent = name === program || unwrapped === undefined ? unwrapped?.transparent : false;

@@ -151,7 +151,7 @@ const JQ_FLAGS =
 const JQ_TEXTS: Readonly<Record<string, number>> = { "--arg": 2, "--argjson": 2, "--indent": 1 };
 const JQ_FILES = new Set(["--slurpfile", "--rawfile"]);
 
-/** The filter must be in the line, import nothing and not print the environment. */
+/** The filter must be in the line, import nothing and not print the environment: `$ENV`, which may stand apart, too. */
 function readJq(args: readonly ShellWord[]): Reading {
   const paths: ShellWord[] = [];
   let known = true;
@@ -179,7 +179,7 @@ function readJq(args: readonly ShellWord[]): Reading {
   const plain =
     filter !== undefined &&
     !filter.dynamic &&
-    !/\b(?:import|include|env|input_filename)\b|\$ENV|\$__prog/.test(filter.text);
+    !/\b(?:import|include|env|ENV|input_filename)\b|\$ENV|__prog/.test(filter.text);
   if (known && filter !== undefined) return { readOnly: plain, paths };
   return { readOnly: false, paths: filter === undefined ? paths : [filter, ...paths] };
 }

@@ -1,0 +1,162 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the strings are shell
+import { chmodSync } from "node:fs";
+import { sqliteStore } from "@sluice/sqlite";
+import { describe, expect, test } from "vitest";
+import { analyseShell } from "../../packages/stages/src/tools/shell/analyse.ts";
+import { type Attack, attack, attacks, bash, nothingRan, type Row, scene } from "../support/attack.ts";
+
+// Lines that say nothing of what they do: a name that gets a value, a format, a filter, a glob.
+
+const READING = { allowedTools: ["Bash"] } as const;
+const WRITING = { allowedTools: ["Bash", "Edit", "Write"] } as const;
+
+const refused = (name: string, never: string, ...commands: readonly string[]): Row => ({
+  name,
+  never,
+  calls: commands.map(bash),
+  look: (after) => {
+    expect(commands.filter((_, at) => after.outcomes[at] !== "no_interactor")).toEqual([]);
+    nothingRan(after);
+  },
+});
+
+const EVALUATES = [
+  "RANDOM='a[$(touch PWN)]'",
+  "RANDOM+='a[$(touch PWN)]'",
+  "SRANDOM+='a[$(touch PWN)]'",
+  "OPTIND='a[$(touch PWN)]'",
+  "HISTCMD+='a[$(touch PWN)]'",
+  "BASHPID+='a[$(touch PWN)]'",
+  "SECONDS='a[$(touch PWN)]'; [[ -n x ]]",
+  "x='a[$(touch PWN)]'; RANDOM=$x",
+  "RANDOM='a[$(touch PWN)]' true",
+  "for RANDOM in 'a[$(touch PWN)]'; do y=1; done",
+  "for OPTIND in 'a[$(touch PWN)]'; do :; done",
+  "printf -v RANDOM 'a[$(touch PWN)]'",
+  "read RANDOM <<< 'a[$(touch PWN)]'",
+  "export RANDOM='a[$(touch PWN)]'",
+  "[[ a ]] && RANDOM='a[$(touch PWN)]'",
+  "f() { RANDOM='a[$(touch PWN)]'; }; f",
+];
+
+describe("a name in which bash keeps a number", () => {
+  attacks(READING, [refused("in a stage that may not write", "runs what is assigned to it", ...EVALUATES)]);
+  attacks(WRITING, [refused("in a stage that may run everything", "runs unseen", ...EVALUATES)]);
+});
+
+describe("a format of printf that counts", () => {
+  const lines = [
+    "printf 'x%n' PATH; ls",
+    "printf 'x%ln' PATH; ls",
+    "printf 'x%-+5.3hhn' PATH; ls",
+    "printf '%*s%n' 1 x PATH; ls",
+    "x='%n'; printf \"a$x\" PATH; ls",
+    'x=\'x%n\'; y=PATH; printf "a$x" "$y"; ls',
+    "x='x%n PATH'; printf a$x; ls",
+    "printf -v y 'x%n' PATH; ls",
+    "printf -- 'x%n' PATH; ls",
+    "command printf 'x%n' PATH; ls",
+  ];
+  const found = (name: string, commands: readonly string[]): Row => ({
+    ...refused(name, "is found in the folder of that number", ...commands),
+    place: (here) => chmodSync(here.put("1/ls", "#!/bin/sh\ntouch PWN\n"), 0o755),
+  });
+  attacks(READING, [found("a program", lines)]);
+  const listed = { allowedTools: ["Bash(printf *)", "Bash(ls)"] };
+  attacks(listed, [
+    found(
+      "a program beside listed ones",
+      lines.filter((line) => /^(?:x=[^;]*; )?printf/.test(line)),
+    ),
+  ]);
+
+  test("one that only prints needs no leave", async () => {
+    const after = await attack(scene(), {
+      ...READING,
+      calls: ["printf '%s\\n' PATH", 'n=1; printf "n: $n\\n"', "printf '100%% now\\n'"].map(bash),
+    });
+    expect(after.outcomes).toEqual(["ok", "ok", "ok"]);
+  });
+});
+
+describe("a filter of jq", () => {
+  attacks(READING, [
+    refused("that asks for the environment", "shows it", "jq -n '$ ENV'", "jq -n '$#\nENV'", "jq -n '$__prog_args'"),
+  ]);
+});
+
+/** Some seds take a delimiter in brackets for a letter, others for the end: what is no script to one is another to the other. */
+describe("a script of sed that two seds read differently", () => {
+  attacks(READING, [
+    refused(
+      "by its brackets",
+      "writes",
+      "sed 's/[/]/g;s:w PWN:x:' a.txt",
+      "sed '/[/]/p;s:w PWN:x:' a.txt",
+      "sed 's/[[:alpha:]/]/g;s:w PWN:x:' a.txt",
+      "sed 's/[[:alpha:][]/]/g;s:w PWN:x:' a.txt",
+      "sed 's/[\\]/]/g;s:w PWN:x:' a.txt",
+    ),
+  ]);
+
+  test.each(["s/[[:space:]]*$//", "s/[^]]*x/y/g", "s/[\\/]/-/g", "/[a-z]/,/[0-9]/p", "s/a[0-9]/[&]/"])(
+    "%s is read by all alike",
+    (script) => {
+      expect(analyseShell(`sed '${script}' a.txt`)).toMatchObject({ ok: true, commands: [{ readOnly: true }] });
+    },
+  );
+});
+
+describe("ripgrep in the folder that holds the run store", () => {
+  const looking = (commands: readonly string[], place?: (here: ReturnType<typeof scene>) => void): Partial<Row> => ({
+    ...(place === undefined ? {} : { place }),
+    made: (here): Attack => ({
+      ...READING,
+      store: () => sqliteStore(here.path(".sluice/store")),
+      calls: commands.map(bash),
+    }),
+    look: (after) => {
+      expect(commands.filter((_, at) => after.outcomes[at] !== "no_interactor")).toEqual([]);
+      nothingRan(after);
+    },
+  });
+  attacks({}, [
+    {
+      name: "a glob that wants what is hidden",
+      never: "shows it",
+      ...looking([
+        "rg -a -g '*' attacked",
+        "rg -a -g '**' attacked .",
+        "rg -ag'.sl*' -g '**/j*' attacked",
+        "rg -a --glob='.sluice/**' --glob '**' attacked",
+        "rg -a --iglob '.SLUICE' --iglob '*.DB' attacked",
+        "rg -a -g '{.sluice}' -g 'journal*' attacked",
+        "rg -a -g '.[\\-z]luice' -g 'journal*' attacked",
+        "rg -a -g '!a.txt' -g '*' attacked",
+        'rg -a -g "$x" attacked',
+        "rg -a --ignore-file a.txt attacked",
+      ]),
+    },
+    ...[".ignore", ".rgignore"].map(
+      (file): Row => ({
+        name: `a rule in ${file}`,
+        never: "shows what is hidden",
+        ...looking(["rg -a attacked", "rg -a attacked .", "rg -a -g '*.db' attacked"], (here) => {
+          here.put(file, "# rules\n!.sluice/\n!.sluice/**\n");
+        }),
+      }),
+    ),
+  ]);
+
+  test("globs that want something else need no leave", async () => {
+    const here = scene();
+    const after = await attack(here, {
+      ...READING,
+      store: () => sqliteStore(here.path(".sluice/store")),
+      calls: ["rg -g '*.{ts,tsx}' attacked", "rg -g '!*.md' attacked", "rg -g 'src/**' attacked", "rg attacked"].map(
+        bash,
+      ),
+    });
+    expect(after.outcomes).not.toContain("no_interactor");
+  });
+});
