@@ -25,8 +25,8 @@ export function createSecretFilter(secrets: ReadonlyMap<string, string>): Secret
   const clean = (text: string): string => {
     if (!any.test(text)) return text;
     let result = text;
-    for (const [value, name] of known)
-      if (result.includes(value)) result = result.replaceAll(value, `${REDACTION_MARKER}${name}]`);
+    // By a function: in a text that replaces, `$&` in a name would put the value back.
+    for (const [value, name] of known) result = result.replaceAll(value, () => `${REDACTION_MARKER}${name}]`);
     return result;
   };
   const byStart = Map.groupBy(
