@@ -1,4 +1,5 @@
 import { SluiceError } from "../base/errors.ts";
+import { field, parseJson } from "../base/json.ts";
 import { readEvents } from "./chain.ts";
 import { LIFE } from "./life.ts";
 import type { RecordedStep } from "./past.ts";
@@ -31,7 +32,7 @@ export function readTape({ runId, records, end }: RunJournal): Tape {
   }
   const [start] = records;
   const last = records.at(-1);
-  if (start === undefined || last === undefined || start.stepId !== LIFE.start) throw damaged(runId);
+  if (start?.stepId !== LIFE.start || last === undefined) throw damaged(runId);
   const cancel = records.find(({ phase, stepId }) => phase === "life" && stepId === LIFE.cancel);
   return {
     runId,
@@ -62,7 +63,8 @@ function nestsDeeply(text: string): boolean {
 }
 
 function reasonIn({ value }: JournalRecord): string {
-  const { reason }: { readonly reason?: unknown } = JSON.parse(value);
+  const read = parseJson(value);
+  const reason = read.ok ? field(read.value, "reason") : undefined;
   return typeof reason === "string" ? reason : "cancelled";
 }
 
