@@ -4,9 +4,17 @@ import type { RunHandle, Session } from "@sluice/stages";
 import { commandLine, type Place, placeOf, storeOpener, workspaceOf } from "../project/place.ts";
 import type { CommandContext } from "../work/context.ts";
 import { demoFolder, demoPlan } from "../work/demo-run.ts";
+import { forkText, readForkPast } from "../work/fork-plan.ts";
 import { openSession } from "../work/open-session.ts";
 import { type AskTrust, createProjects, type Project, type Projects } from "../work/projects.ts";
-import { planResume, readRun, refuseAdoptedFile, workspaceOfRun } from "../work/resume-plan.ts";
+import {
+  planResume,
+  type ResumeWish,
+  type RunSoFar,
+  readRun,
+  refuseAdoptedFile,
+  workspaceOfRun,
+} from "../work/resume-plan.ts";
 import type { RunFlags } from "../work/run-flags.ts";
 import { planRun, type RunPlan } from "../work/run-plan.ts";
 import { secretsToward } from "../work/said.ts";
@@ -40,7 +48,9 @@ export interface Engine {
   /** Begins the offline demo in a temporary folder. */
   startDemo(): Promise<KnownRun>;
   /** Takes up a run that nobody works on. */
-  resume(runId: string): Promise<KnownRun>;
+  resume(runId: string, options?: GoOnOptions): Promise<KnownRun>;
+  /** Begins a run with the past of another before an execution. Throws with those there are where none is named. */
+  fork(runId: string, from: string | undefined, options?: GoOnOptions): Promise<KnownRun>;
   /** A run of the store, whoever works on it, by its id or by what only its id begins with. Throws Session `run_unknown`. */
   find(runId: string): Promise<KnownRun>;
   /** What is taken out of words to a run. */
@@ -51,6 +61,11 @@ export interface Engine {
   list(most?: number): Promise<readonly RunSummary[]>;
   /** Suspends what works here and lets the stores go. */
   close(): Promise<void>;
+}
+
+export interface GoOnOptions {
+  /** Also with a pipeline, a config or tools that changed. */
+  readonly allowChanged?: boolean;
 }
 
 export interface EngineOptions {
@@ -125,6 +140,26 @@ export function createEngine({ flags: given, context, askTrust, say }: EngineOpt
     return { runId: handle.runId, host, place, handle, plan };
   };
 
+  const storeOf = async (runId: string): Promise<OpenStore> => {
+    const store = await openStore();
+    if (store === undefined) throw unknownRun(runId);
+    return store;
+  };
+  /** Goes on with a run, or with a fork of it: where it worked, as it was started. */
+  const goOn = async (
+    { runId, from, allowChanged = false }: GoOnOptions & Pick<ResumeWish, "runId" | "from">,
+    soFar: RunSoFar,
+    at: Place,
+  ): Promise<KnownRun> => {
+    refuseAdoptedFile(soFar, flags);
+    const cwd = workspaceOfRun(soFar, flags, at, here);
+    const place: Place = { ...at, cwd, usualStore: at.usualStore && cwd === at.cwd };
+    // What was chosen for later runs is not for this one: it goes on as it was started.
+    const { model: _model, mode: _mode, ...own } = flags;
+    const wish: ResumeWish = { runId, flags: { ...own, allowChanged }, ...(from === undefined ? {} : { from }) };
+    return await begin(await planResume(wish, soFar, { projects: projectsNow(), cwd }, context), place);
+  };
+
   return {
     get flags() {
       return flags;
@@ -150,18 +185,16 @@ export function createEngine({ flags: given, context, askTrust, say }: EngineOpt
       return await begin(plan, await projectsNow().place());
     },
     startDemo: () => begin(demoPlan(), placeOf({ cwd: demoFolder(false) }, here)),
-    resume: async (runId) => {
-      const store = await openStore();
-      if (store === undefined) throw unknownRun(runId);
-      const { place: at, host } = store;
-      const soFar = await readRun(host, at, runId);
-      refuseAdoptedFile(soFar, flags);
-      const cwd = workspaceOfRun(soFar, flags, at, here);
-      const place: Place = { ...at, cwd, usualStore: at.usualStore && cwd === at.cwd };
-      // What was chosen for later runs is not for this one: it goes on as it was started.
-      const { model: _model, mode: _mode, ...own } = flags;
-      const plan = await planResume({ runId, flags: own }, soFar, { projects: projectsNow(), cwd }, context);
-      return await begin(plan, place);
+    resume: async (runId, options = {}) => {
+      const { place: at, host } = await storeOf(runId);
+      return await goOn({ runId, ...options }, await readRun(host, at, runId), at);
+    },
+    fork: async (runId, from, options = {}) => {
+      const { place: at, host } = await storeOf(runId);
+      const past = await readForkPast(host, at, { runId, from, naming: "/fork <execution>" });
+      const run = await goOn({ runId, from: past.execution, ...options }, past.soFar, at);
+      say(forkText(runId, past).join("\n"));
+      return run;
     },
     find: async (runId) => {
       const store = await openStore();

@@ -3,7 +3,7 @@ import type { Command } from "./command.ts";
 import { exportRun } from "./export.ts";
 import { help, quit } from "./help.ts";
 import { audit, cost, diff, graph, runs, show, tools } from "./look.ts";
-import { cancel, demo, resume, run } from "./runs.ts";
+import { cancel, demo, fork, resume, run } from "./runs.ts";
 import { mode, model, reload } from "./settings.ts";
 
 /** Every slash command, in the order /help tells them. */
@@ -11,6 +11,7 @@ export const COMMANDS: readonly Command[] = [
   run,
   runs,
   resume,
+  fork,
   cancel,
   show,
   audit,

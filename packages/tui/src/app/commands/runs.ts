@@ -2,6 +2,9 @@ import { SluiceError } from "@sluice/core";
 import { whoAmI } from "../../project/person.ts";
 import type { Command, Steering } from "./command.ts";
 
+/** Written as for the command, since messages name it so. */
+const ALLOW_CHANGED = "--allow-changed";
+
 export const run: Command = {
   name: "run",
   description: "start a pipeline",
@@ -29,13 +32,36 @@ export const demo: Command = {
 export const resume: Command = {
   name: "resume",
   description: "take up a suspended run",
-  usage: "[run]",
+  usage: `[run] [${ALLOW_CHANGED}]`,
   takes: [{ kind: "run", optional: true }],
   run: async (words, app) => {
-    const runId = words === "" ? await lastSuspended(app) : (await app.find(words)).runId;
-    app.turnTo(await app.engine.resume(runId));
+    const { rest, ...options } = goingOn(words);
+    const runId = rest === "" ? await lastSuspended(app) : (await app.find(rest)).runId;
+    app.turnTo(await app.engine.resume(runId, options));
   },
 };
+
+export const fork: Command = {
+  name: "fork",
+  description: "go on in a new run from before an execution; files are not taken back",
+  usage: `<execution> [run] [${ALLOW_CHANGED}]`,
+  run: async (words, app) => {
+    const { rest, ...options } = goingOn(words);
+    const all = rest.split(" ");
+    // The sign that stands before a visit says which word is which.
+    const from = all.find((word) => word.includes("#"));
+    const named = all.find((word) => word !== from) ?? "";
+    const { runId } = await app.named(named);
+    app.turnTo(await app.engine.fork(runId, from, options));
+  },
+};
+
+/** What follows a command that goes on with a run, and whether that is allowed with a pipeline that changed. */
+function goingOn(words: string): { readonly rest: string; readonly allowChanged: boolean } {
+  const all = words.split(/\s+/).filter((word) => word !== "");
+  const rest = all.filter((word) => word !== ALLOW_CHANGED);
+  return { rest: rest.join(" "), allowChanged: rest.length < all.length };
+}
 
 export const cancel: Command = {
   name: "cancel",

@@ -1,0 +1,77 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { onTestFinished } from "vitest";
+import { App } from "../../packages/tui/src/app/app.ts";
+import type { AppFlags } from "../../packages/tui/src/app/flags.ts";
+import type { Key } from "../../packages/tui/src/app/keys.ts";
+import { createSurface } from "../../packages/tui/src/app/screen/surface.ts";
+import { createPalette } from "../../packages/tui/src/text/paint.ts";
+import { type Desk, desk } from "./command.ts";
+import { type DeskHere, forkedRun, sluiceHere } from "./command-here.ts";
+import { key } from "./desk.ts";
+import { skewedClock } from "./skewed-clock.ts";
+
+/** The app in a folder whose store holds one run, finished unless `begin` makes another, with what it says and the keys it gets. */
+export async function appOverRun(begin?: (outside: Desk) => Promise<string>, flags: Partial<AppFlags> = {}) {
+  const outside = desk();
+  const place: DeskHere = { ...outside, sluice: sluiceHere(outside.folder) };
+  const runId = begin === undefined ? await forkedRun(place) : await begin(outside);
+  const said: string[] = [];
+  const clock = skewedClock();
+  const app = new App({
+    flags: { cwd: place.folder, ...flags },
+    context: contextAt(place.folder),
+    clock,
+    size: { width: 200, height: 24 },
+    terminal: {
+      append: (lines) => void said.push(...lines.map((line) => line.map(({ text }) => text).join(""))),
+      alert: () => undefined,
+      lend: (work) => work(),
+    },
+  });
+  onTestFinished(async () => {
+    app.quit();
+    await app.quitted;
+  });
+  /** Waits for a frame after which something holds. */
+  const until = (holds: () => boolean): Promise<void> =>
+    new Promise((resolve) => {
+      const stop = app.subscribe(() => {
+        if (!holds()) return;
+        stop();
+        resolve();
+      });
+      app.resize({ width: 200, height: app.state().size.height === 24 ? 25 : 24 });
+    });
+  const saidSo = (text: string): Promise<void> => until(() => said.some((line) => line.includes(text)));
+  const read = (name: string): string => readFileSync(join(place.folder, name), "utf8");
+  const surface = createSurface(app, {
+    palette: createPalette({ colour: false }),
+    env: {},
+    setCursor: () => undefined,
+  });
+  /** A key that comes when nobody types any more. */
+  const press = (name: Key["name"]): void => {
+    clock.skip(5_000);
+    surface.key(key(name));
+  };
+  return { place, runId, app, said, until, saidSo, read, press };
+}
+
+function contextAt(folder: string) {
+  const home = join(folder, "..", "home");
+  const terminal = {
+    out: () => undefined,
+    err: () => undefined,
+    paint: (_stream: string, _tone: string, text: string) => text,
+    interactive: true,
+    columns: 200,
+    input: new PassThrough(),
+    prompts: new PassThrough(),
+    facts: () => ({ stdin: true, stdout: true, stderr: true, columns: 200, rows: 24, colourBits: 8 }),
+    flush: async () => undefined,
+  };
+  const env = { HOME: home, XDG_STATE_HOME: join(home, "state"), PATH: "", OLLAMA_HOST: "http://127.0.0.1:9" };
+  return { env, here: folder, terminal };
+}
