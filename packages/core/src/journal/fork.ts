@@ -1,5 +1,6 @@
 import { SluiceError } from "../base/errors.ts";
 import { childRunId, forkKeys } from "./children.ts";
+import { takeEnd } from "./past.ts";
 import type { ChildTask, RunAtWork } from "./run-at-work.ts";
 import type { ChildRun, ForkOptions, JournalRecord, RunEnd, Settled } from "./seam.ts";
 import type { RunRow } from "./store.ts";
@@ -92,8 +93,9 @@ export async function runFork(
     // On resume, ends first: what an earlier process saw fail must cancel the rest before they are taken up again.
     for (const child of children) {
       const known = fresh ? undefined : await childRow(parent, childRunId(parent.at.runId, stepId, child.key));
-      if (known?.end === undefined) waiting.push(child);
-      else onEnd(child.key, { ...known.end, records: known.records, head: known.head });
+      const end = known === undefined ? undefined : await takeEnd(parent.store, known);
+      if (end === undefined) waiting.push(child);
+      else onEnd(child.key, end);
     }
     for (const child of waiting) {
       if (control.stopped !== undefined) throw control.stopped;

@@ -2,9 +2,10 @@ import { SluiceError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import { forkKeys } from "./children.ts";
 import { isEnd, LIFE } from "./life.ts";
-import type { JournalRecord, RunJournal, StepCall } from "./seam.ts";
+import { journalOf } from "./reading.ts";
+import type { JournalRecord, RunJournal, Settled, StepCall } from "./seam.ts";
 import type { JournalStore, RunRow } from "./store.ts";
-import { checkChain } from "./verify.ts";
+import { checkAlone, checkChain } from "./verify.ts";
 
 /** What the journal knows of one step. */
 export interface RecordedStep {
@@ -104,6 +105,15 @@ export async function takeUp(store: JournalStore, row: RunRow, read?: RunJournal
   if (records.some(isEnd)) throw damaged(runId, "its journal has an end, and its row has none");
   const forked = records.some((record) => forkKeys(record) !== undefined);
   return { past: createPast(runId, records), input: JSON.parse(start.value), seq: records.length, head, forked };
+}
+
+/** How a child ended before this process was there: what its row says, where its journal does. Throws `journal_damaged`. */
+export async function takeEnd(store: JournalStore, row: RunRow): Promise<Settled | undefined> {
+  const { runId, end, records, head } = row;
+  if (end === undefined) return undefined;
+  const [fault] = checkAlone(await journalOf(store, row)).faults;
+  if (fault !== undefined) throw damaged(runId, fault);
+  return { ...end, records, head };
 }
 
 function damaged(runId: string, why: string): SluiceError {

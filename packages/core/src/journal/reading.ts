@@ -95,15 +95,19 @@ export async function readJournal(store: JournalStore, runId: string): Promise<r
 
 async function journalsOf(store: JournalStore, rows: readonly RunRow[]): Promise<readonly RunJournal[]> {
   const journals: RunJournal[] = [];
-  for (const { runId, parentId, input, records, head, end } of rows) {
-    journals.push({
-      runId,
-      input,
-      records: await store.records(runId, 0),
-      claimed: { records, head },
-      ...(parentId === undefined ? {} : { parentId }),
-      ...(end === undefined ? {} : { end }),
-    });
-  }
+  for (const row of rows) journals.push(await journalOf(store, row));
   return journals;
+}
+
+/** The journal of one run, with what its row claims. */
+export async function journalOf(store: JournalStore, row: RunRow): Promise<RunJournal> {
+  const { runId, parentId, input, records, head, end } = row;
+  return {
+    runId,
+    input,
+    records: await store.records(runId, 0),
+    claimed: { records, head },
+    ...(parentId === undefined ? {} : { parentId }),
+    ...(end === undefined ? {} : { end }),
+  };
 }

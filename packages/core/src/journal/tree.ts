@@ -6,7 +6,7 @@ import { childRunId } from "./children.ts";
 import { Control } from "./control.ts";
 import { childRow } from "./fork.ts";
 import { LIFE, NO_ORDINAL } from "./life.ts";
-import { NO_PAST, type Past, type TakenUp, takeUp } from "./past.ts";
+import { NO_PAST, type Past, type TakenUp, takeEnd, takeUp } from "./past.ts";
 import { recorded } from "./recorded.ts";
 import { type ChildTask, type EndedChild, orStop, type RunAtWork, type TreeOfRun } from "./run-at-work.ts";
 import type { ChildRun, LiveChunk, NewRun, ProgramEnd, RunEnd, RunProgram, Settled } from "./seam.ts";
@@ -190,7 +190,8 @@ export class Tree implements TreeOfRun {
       const at: RunPosition = { ...start, epoch, seq: 1, head: commit.record.hash };
       return { at, past: NO_PAST, input: input.value, forked: false };
     }
-    if (row.end !== undefined) return { ended: { ...row.end, records: row.records, head: row.head } };
+    const ended = await takeEnd(store, row);
+    if (ended !== undefined) return { ended };
     const { seq, head, ...taken } = await takeUp(store, row);
     return { at: { runId: childId, epoch, incarnation, seq, head }, ...taken };
   }

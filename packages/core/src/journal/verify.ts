@@ -49,8 +49,7 @@ export function verifyJournal(journals: readonly RunJournal[], expectedHead?: st
 
 function checked(journal: RunJournal): CheckedJournal {
   const { runId, parentId, records } = journal;
-  const { head, fault } = checkChain(runId, records);
-  const faults = fault === undefined ? rowFaults(journal, head) : [fault];
+  const { head, faults } = checkAlone(journal);
   return {
     runId,
     parentId,
@@ -60,6 +59,12 @@ function checked(journal: RunJournal): CheckedJournal {
     faults,
     children: childrenOf(journal),
   };
+}
+
+/** Checks one journal by itself, whatever is below it. */
+export function checkAlone(journal: RunJournal): { readonly head: string; readonly faults: readonly string[] } {
+  const { head, fault } = checkChain(journal.runId, journal.records);
+  return { head, faults: fault === undefined ? rowFaults(journal, head) : [fault] };
 }
 
 /** What a run's row says, compared with its journal. */

@@ -106,6 +106,37 @@ export const damageFacts: Facts = {
     await expectWhole(third.host);
   },
 
+  "a run with a child that ended and was changed since stops before it takes its end, and goes on once it is mended":
+    async ({ connect }) => {
+      const first = await connect();
+      const program = async (steps: StepRunner): Promise<ProgramEnd> => {
+        if (steps.runId === "r1")
+          return completed(Object.keys(await steps.fork("fan", [child("a"), child("b")], forkOptions())));
+        if (steps.runId === "r1/fan/b") await ask(steps, "qb");
+        return completed(await steps.run("one", () => 1));
+      };
+      await start(first.host, program);
+      await untilAsked(first.host);
+      await first.host.result("r1/fan/a");
+      await first.crash();
+      const changes: readonly ((records: readonly JournalRecord[]) => readonly JournalRecord[])[] = [
+        (records) => records.map((record) => (record.stepId === "end" ? { ...record, value: "{}" } : record)),
+        (records) => records.map((record) => (record.stepId === "one" ? { ...record, value: "2" } : record)),
+        (records) => records.slice(0, -1),
+        () => [],
+      ];
+      for (const change of changes) {
+        const next = await connect();
+        next.tamper((runId, records) => (runId === "r1/fan/a" ? change(records) : records));
+        const task = await next.host.resume("r1", program);
+        await rejects(task.settled, "journal_damaged", "Host");
+      }
+      const last = await connect();
+      const again = await last.host.resume("r1", program);
+        assert.deepEqual((await endOf(again)).value, ["a", "b"]);
+      await expectWhole(last.host);
+    },
+
   "a journal that was read before the resume is taken as it is while the run stands where it ended": async (world) => {
     const { read } = await readBefore(world);
     const { host, tamper } = await world.connect();
