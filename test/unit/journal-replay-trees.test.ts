@@ -113,6 +113,9 @@ describe("a fork in a replay", () => {
       forking(two, () => 2),
     );
     expect(at).toMatchObject({ runId: "r1/fan/x", part: "value", recorded: 1, now: 2 });
+    // Also where those after it are as they were.
+    const first = forking(two, (key) => (key === "x" ? 2 : 1));
+    expect(await differenceOf(quick, first)).toMatchObject({ runId: "r1/fan/x", part: "value" });
   });
 
   test("whose child's journal is not there takes what the join says of it", async () => {
@@ -325,5 +328,14 @@ test("a status is that of the run's end, also where it was closed from outside o
   const journals = await host.journal("r1");
   const report = { runId: "r1", status: "cancelled", decided: 0, taken: 0 };
   expect(await replayed(journals, program)).toEqual(report);
+  // None of its code saw that end.
+  const heard: boolean[] = [];
+  const noting: RunProgram = async (steps) => {
+    await steps.waitForSignal("go").catch(() => undefined);
+    heard.push(steps.signal.reason.code === "run_cancelled");
+    return completed();
+  };
+  await replayed(journals, noting, (next) => "status" in next);
+  expect(heard).toEqual([false]);
   await host.close();
 });

@@ -365,12 +365,19 @@ describe("a program is other than the record", () => {
     const caught: unknown[] = [];
     const program: RunProgram = async (runner) => {
       for (const id of ["x", "a", "b"])
-        await runner.run(id, () => id, decides).catch((thrown: unknown) => caught.push(thrown));
+        await runner.run(id, saying(id, id), decides).catch((thrown: unknown) => caught.push(thrown));
       throw new Error("later");
     };
     expect(await differenceOf(journals, program)).toMatchObject({ part: "step", recorded: "a", now: "x" });
-    expect(caught.map((thrown) => isSluiceError(thrown, "run_stopped"))).toEqual([true, true, true]);
-    expect(String(caught[0])).toContain("the replay of run r1 ends here");
+    const stopped = { class: "Host", code: "run_stopped", message: "the replay of run r1 ends here" };
+    expect(caught).toMatchObject([stopped, stopped, stopped]);
+    // Also where the step that was open goes on, and is other.
+    const beside: RunProgram = async (runner) => {
+      const a = runner.run("a", () => "other", decides);
+      await Promise.allSettled([a, runner.run("b", () => "b", decides)]);
+      return completed();
+    };
+    expect(await differenceOf(journals, beside)).toMatchObject({ part: "fault", stepId: "b" });
   });
 
   test("at the time of its record, or of the last one before it that has a time", async () => {
@@ -378,6 +385,7 @@ describe("a program is other than the record", () => {
     const program =
       (value: Json, last: Json = 1): RunProgram =>
       async (runner) => {
+        clock.turn(7);
         await runner.run("timed", saying("x", 1), decides);
         clock.turn(5);
         await runner.run("plain", () => value, decides);
@@ -388,8 +396,8 @@ describe("a program is other than the record", () => {
     await endOf(await start(host, program(1)));
     const journals = await host.journal("r1");
     await host.close();
-    expect((await differenceOf(journals, program(2)))?.at).toBe(1_100);
-    expect((await differenceOf(journals, program(1, 2)))?.at).toBe(1_105);
+    expect((await differenceOf(journals, program(2)))?.at).toBe(1_107);
+    expect((await differenceOf(journals, program(1, 2)))?.at).toBe(1_112);
     // Before anything else has a time, that of the beginning.
     const untimed = async (runner: StepRunner) => completed(await runner.run("timed", () => 1));
     const first = await recorded(untimed);

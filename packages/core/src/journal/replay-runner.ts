@@ -68,12 +68,10 @@ export class ReplayRunner implements StepRunner {
     this.#timed(this.#tape.start);
     try {
       this.#cancelIfShown();
-      const end = await this.#tree.program(this, input);
-      // What the program made of the end of its tape is no end of the run.
-      if (this.#over === undefined) this.#ended(end);
+      this.#ended(await this.#tree.program(this, input));
     } catch (thrown) {
       // Where the record of an unfinished run ends, nobody knows what came next.
-      if (this.#over === undefined && !this.#atEnd) this.#threw(this.#tape.steps[this.#next - 1]?.stepId ?? "", thrown);
+      if (!this.#atEnd) this.#threw(this.#tape.steps[this.#next - 1]?.stepId ?? "", thrown);
     }
     return this.#found;
   }
@@ -192,7 +190,7 @@ export class ReplayRunner implements StepRunner {
     if (this.#over !== undefined) throw this.#over;
     if (this.#open !== undefined) {
       const message = `run ${this.runId}: step ${stepId} was started while ${this.#open} is open; run side by side with fork()`;
-      throw this.#threw(stepId, new SluiceError("Host", "step_overlap", message));
+      throw this.#threw(stepId, new Error(message));
     }
     const known = this.#tape.steps[this.#next];
     const { last } = this.#tape;
@@ -297,7 +295,10 @@ export class ReplayRunner implements StepRunner {
     return { runId: this.runId, seq: record.seq, stepId, at, ...part };
   }
 
-  /** Ends the replay of this run: at a difference, or where its record ends. Every further step rejects. */
+  /**
+   * Ends the replay of this run: at a difference, or where its record ends. Every further step rejects, and what the program makes
+   * of that is no end of the run: only the first counts.
+   */
   #stop(found?: RecordDifference): SluiceError {
     if (this.#over !== undefined) return this.#over;
     this.#found = found;
