@@ -119,6 +119,8 @@ export const damageFacts: Facts = {
       await untilAsked(first.host);
       await first.host.result("r1/fan/a");
       await first.crash();
+      const { host } = await connect();
+      await host.signal("r1/fan/b", { name: "request/qb", payload: 1, by: "test", digest: "d1" });
       const changes: readonly ((records: readonly JournalRecord[]) => readonly JournalRecord[])[] = [
         (records) => records.map((record) => (record.stepId === "end" ? { ...record, value: "{}" } : record)),
         (records) => records.map((record) => (record.stepId === "one" ? { ...record, value: "2" } : record)),
@@ -133,7 +135,7 @@ export const damageFacts: Facts = {
       }
       const last = await connect();
       const again = await last.host.resume("r1", program);
-        assert.deepEqual((await endOf(again)).value, ["a", "b"]);
+      assert.deepEqual((await endOf(again)).value, ["a", "b"]);
       await expectWhole(last.host);
     },
 
