@@ -75,6 +75,21 @@ const IMPORTS: Readonly<Record<string, Prepare>> = {
       },
     ]),
   ),
+  "by createRequire in what was imported with ?x": ({ put, evil }) => {
+    put("../outside.cjs", evil);
+    put(
+      ".sluice/pipelines/lib.mjs",
+      'import { createRequire } from "node:module";\ncreateRequire(import.meta.url)("../../../outside.cjs");\n',
+    );
+    put("sluice.config.mjs", 'import "./.sluice/pipelines/lib.mjs?x";\nexport default {};\n');
+    return undefined;
+  },
+  "dynamically in CommonJS that was imported with ?x": ({ put, evil }) => {
+    put("../outside.mjs", evil);
+    put(".sluice/pipelines/lib.cjs", 'module.exports = import("../../../outside.mjs");\n');
+    put("sluice.config.mjs", 'import lib from "./.sluice/pipelines/lib.cjs?x";\nawait lib;\nexport default {};\n');
+    return undefined;
+  },
   "by its address": ({ put, evil }) => {
     const outside = pathToFileURL(put("../outside.mjs", evil)).href;
     put("sluice.config.mjs", `import ${JSON.stringify(outside)};\nexport default {};\n`);

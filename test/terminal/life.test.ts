@@ -150,3 +150,49 @@ test("sizes that change while a model streams leave each line once", async () =>
     await server.close();
   }
 });
+
+const MINE = `import { done, pipeline, stage } from "@sluice/core";
+import { z } from "zod";
+import { SECOND } from "./second.ts";
+const work = stage({ prompt: SECOND, allowedTools: ["Write"], completionTool: "finish", completionSchema: z.object({ text: z.string() }), turnCap: 5 });
+export const mine = pipeline({ id: "mine", input: z.object({ task: z.string() }), stages: { work }, initial: "work", next: { work: ({ output }) => done(output.text) } });
+`;
+
+test("each run of a pipeline file in one app is made of the file as it is by then, says of what, and may not write that", async () => {
+  const place = appPlace();
+  place.write("mine.ts", MINE);
+  place.write("second.ts", 'export const SECOND = "Do it.";\n');
+  const writes = { calls: [{ tool: "Write", input: { file_path: "second.ts", content: "" } }] };
+  place.script({ work: [writes, { calls: [{ tool: "finish", input: { text: "end" } }] }] });
+  const app = await place.open();
+  const runs: string[] = [];
+  const run = async (): Promise<void> => {
+    await submit(app, "/run ./mine.ts anything");
+    await expect.poll(place.runIds, { timeout: 20_000 }).toHaveLength(runs.length + 1);
+    runs.unshift(...(await place.runIds()).slice(0, 1));
+    await expect
+      .poll(async () => dataOf(await place.events(runs[0]), "run.finished").at(-1)?.status, { timeout: 20_000 })
+      .toBe("completed");
+  };
+  await run();
+  await run();
+  place.write("second.ts", 'export const SECOND = "Do it twice.";\n');
+  await run();
+  await leave(app);
+  const told = await Promise.all(
+    runs.toReversed().map(async (runId) => {
+      const events = await place.events(runId);
+      const [started] = dataOf(events, "run.started");
+      const [decided] = dataOf(events, "call.decided");
+      return { fingerprint: started?.fingerprint, source: started?.source, cause: decided?.cause };
+    }),
+  );
+  const [first, second, third] = told;
+  expect(first?.source).toMatchObject({
+    files: [{ file: expect.stringMatching(/mine\.ts$/) }, { file: expect.stringMatching(/second\.ts$/) }],
+  });
+  expect(second).toEqual(first);
+  expect(third?.source).not.toEqual(first?.source);
+  expect(third?.fingerprint).not.toBe(first?.fingerprint);
+  expect(told.map(({ cause }) => cause)).toEqual(["limit", "limit", "limit"]);
+});

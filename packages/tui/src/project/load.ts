@@ -1,6 +1,6 @@
 import { pathToFileURL } from "node:url";
 import { type Clock, isSluiceError, type Json, messageOf, type Pipeline, SluiceError, systemClock } from "@sluice/core";
-import { type Admit, type WatchedModules, watchModules } from "./modules.ts";
+import { type Admit, importWatched, type WatchedModules } from "./modules.ts";
 
 /** A pipeline whose input the compiler does not know; a session checks it. */
 export type LoadedPipeline = Pipeline<Json, unknown>;
@@ -31,15 +31,11 @@ export async function loadModule(
   failure: LoadFailure,
   clock: Clock = systemClock,
 ): Promise<LoadedModule> {
-  const entry = pathToFileURL(file);
-  const modules = watchModules(entry, admit);
+  const run = (specifier: string): Promise<LoadedModule["exports"]> => inTime(import(specifier), clock);
   try {
-    const exports: Readonly<Record<string, unknown>> = await inTime(import(entry.href), clock);
-    modules.close();
-    return { exports, files: modules.files, deciding: modules.deciding };
+    const { exports, modules } = await importWatched(pathToFileURL(file), admit, run);
+    return { exports, ...modules };
   } catch (thrown) {
-    // What it would go on to import is late, whenever that is.
-    modules.close();
     if (isSluiceError(thrown))
       throw new SluiceError(thrown.class, thrown.code, ofFile(file, thrown.message), {
         ...(thrown.detail === undefined ? {} : { detail: thrown.detail }),
