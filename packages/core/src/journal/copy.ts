@@ -1,14 +1,14 @@
 import type { Clock } from "../base/clock.ts";
 import { SluiceError } from "../base/errors.ts";
 import { field, isJsonObject, type Json, type JsonObject, parseJson } from "../base/json.ts";
-import { hashRecord, readEvents, type UnhashedRecord, writeEvents } from "./chain.ts";
+import { GENESIS, hashRecord, readEvents, type UnhashedRecord, writeEvents } from "./chain.ts";
 import { childRunId, forkKeys } from "./children.ts";
 import { isEnd, LIFE, NO_ORDINAL } from "./life.ts";
 import { readJournal, unknownRun } from "./reading.ts";
 import type { JournalRecord, RunCopy, RunEnd, RunJournal } from "./seam.ts";
 import type { JournalStore, WholeRun } from "./store.ts";
 import { verifyJournal } from "./verify.ts";
-import { CLOSING, OPENING, startOf } from "./writer.ts";
+import { CLOSING, OPENING } from "./writer.ts";
 
 /** Where a copy is made. */
 export interface Copying {
@@ -69,6 +69,8 @@ class Copier {
   readonly #below: ReadonlyMap<string | undefined, readonly RunJournal[]>;
   /** Ids and heads of the runs that come along, and what they are in the copy. */
   readonly #names = new Map<string, string>();
+  /** By the head that each run has now, how it ended in the copy. */
+  readonly #ends = new Map<string, JsonObject>();
 
   constructor(journals: readonly RunJournal[], root: RunJournal, copy: RunCopy, moment: Moment) {
     this.#root = root;
@@ -87,9 +89,9 @@ class Copier {
     this.#names.set(of, runId);
     const { again = [] } = this.#copy;
     const siblings = this.#below.get(of) ?? [];
-    const children = childrenBefore(of, past, siblings, again).flatMap((child) => this.#whole(child));
+    const children = childrenBefore(of, past, siblings, again).flatMap((child) => this.#whole(child, runId));
     const begun = atOf(of, first) ?? now;
-    const drafts: UnhashedRecord[] = past.map((record) => this.#linked(record));
+    const drafts = this.#linked(past);
     drafts[0] = { ...first, incarnation, events: writeEvents(started, begun) };
     drafts.push(lifeRecord(before, LIFE.forked, incarnation, writeEvents(forked, now)));
     const { input } = this.#root;
@@ -120,63 +122,62 @@ class Copier {
   }
 
   /** A run that comes along to its end, with everything below it. */
-  #whole(journal: RunJournal): readonly WholeRun[] {
-    const { runId, parentId, records, input, end, claimed } = journal;
+  #whole({ runId, records, input, claimed }: RunJournal, parentId: string): readonly WholeRun[] {
     const own = this.#copy.runId + runId.slice(this.#copy.of.length);
     this.#names.set(runId, own);
-    const below = (this.#below.get(runId) ?? []).flatMap((child) => this.#whole(child));
-    const chain = chained(
-      own,
-      records.map((record) => this.#linked(record)),
-    );
+    const below = (this.#below.get(runId) ?? []).flatMap((child) => this.#whole(child, own));
+    const chain = chained(own, this.#linked(records));
+    const last = chain.records.find(isEnd);
+    const end: RunEnd | undefined = last === undefined ? undefined : JSON.parse(last.value);
     this.#names.set(claimed.head, chain.head);
-    const [first] = records;
-    const createdAt = (first === undefined ? undefined : atOf(runId, first)) ?? this.#moment.now;
-    const parent = parentId === undefined ? {} : { parentId: this.#names.get(parentId) ?? parentId };
-    const row = { runId: own, rootId: this.#copy.runId, ...parent, createdAt, input };
-    return [{ row, ...chain, ...(end === undefined ? {} : { end: endIn(chain.records) ?? end }) }, ...below];
+    this.#ends.set(claimed.head, { ...end, head: chain.head });
+    const createdAt = atOf(runId, records[0]) ?? this.#moment.now;
+    const row = { runId: own, rootId: this.#copy.runId, parentId, createdAt, input };
+    return [{ row, ...chain, ...(end === undefined ? {} : { end }) }, ...below];
   }
 
-  /** A record with the ids and heads that name other runs of the tree; most records name none. */
-  #linked(record: JournalRecord): UnhashedRecord {
-    const { hash: _hash, ...unhashed } = record;
-    if (this.#names.size < 2) return unhashed;
-    if (record.phase === "done" && record.value.includes('"head":"')) {
-      const value = this.#joined(record);
-      return value === record.value ? unhashed : { ...unhashed, value, events: this.#renamed(record.events) };
-    }
-    if (record.phase !== "life" || !NAMING.has(record.stepId)) return unhashed;
-    const value = record.stepId === LIFE.closed ? this.#renamed(record.value) : record.value;
-    return { ...unhashed, value, events: this.#renamed(record.events) };
-  }
-
-  /** The value of a fork that joined: the head of each child. Nothing else in it is ours to change. */
-  #joined({ ordinal, value }: JournalRecord): string {
-    const read = parseJson(value);
-    if (!read.ok || !isJsonObject(read.value) || ordinal < 0) return value;
-    let found = false;
-    const renamed = Object.entries(read.value).map(([key, end]): readonly [string, Json] => {
-      const head = field(end, "head");
-      const own = typeof head === "string" ? this.#names.get(head) : undefined;
-      if (own === undefined || !isJsonObject(end)) return [key, end];
-      found = true;
-      return [key, { ...end, head: own }];
+  /** The records of a run with the ids and heads that name other runs of the tree; most records name none. */
+  #linked(records: readonly JournalRecord[]): UnhashedRecord[] {
+    const forks = new Set<number>();
+    return records.map((record) => {
+      const { hash: _hash, ...unhashed } = record;
+      const { phase, ordinal, stepId, value, events } = record;
+      if (forkKeys(record) !== undefined) forks.add(ordinal);
+      if (phase === "done" && forks.has(ordinal))
+        return { ...unhashed, value: this.#joined(value), events: this.#renamed(events) };
+      if (phase !== "life" || !NAMING.has(stepId)) return unhashed;
+      return {
+        ...unhashed,
+        value: stepId === LIFE.closed ? this.#renamed(value) : value,
+        events: this.#renamed(events),
+      };
     });
-    return found ? JSON.stringify(Object.fromEntries(renamed)) : value;
+  }
+
+  /** The value of a fork that joined: how each child ended, and its head. Nothing else in it is ours to change. */
+  #joined(text: string): string {
+    const linked = (end: Json): Json => {
+      const head = field(end, "head");
+      const own = typeof head === "string" ? this.#ends.get(head) : undefined;
+      return own === undefined || !isJsonObject(end) ? end : { ...end, ...own };
+    };
+    return rewritten(text, (ends) => withMembers(ends, linked));
   }
 
   #renamed(text: string): string {
-    const read = parseJson(text);
-    return read.ok ? JSON.stringify(this.#rename(read.value)) : text;
+    return rewritten(text, (value) => this.#rename(value));
   }
 
-  #rename(value: Json): Json {
-    if (typeof value === "string") return this.#names.get(value) ?? value;
-    if (typeof value !== "object" || value === null) return value;
-    if (!isJsonObject(value)) return value.map((member) => this.#rename(member));
-    const entries = Object.entries(value).map(([key, member]) => [this.#names.get(key) ?? key, this.#rename(member)]);
-    const renamed: JsonObject = Object.fromEntries(entries);
-    return renamed;
+  /** Only what stands where runs are named: elsewhere the same text means something else. */
+  #rename(value: Json, member?: string): Json {
+    if (typeof value === "string") return isName(member) ? (this.#names.get(value) ?? value) : value;
+    if (Array.isArray(value)) return value.map((each: Json) => this.#rename(each));
+    if (member !== "children") return withMembers(value, (of, key) => this.#rename(of, key));
+    return withMembers(
+      value,
+      (head) => this.#rename(head, "head"),
+      (id) => this.#names.get(id) ?? id,
+    );
   }
 
   #misplaced(why: string): SluiceError {
@@ -190,6 +191,26 @@ class Copier {
 /** Life records that name other runs: a child's parent, and the heads of what was closed below. */
 const NAMING: ReadonlySet<string> = new Set([LIFE.start, LIFE.closed]);
 
+function isName(member: string | undefined): boolean {
+  return member === "parent" || member === "run" || member === "head";
+}
+
+/** What cannot be read names nothing. */
+function rewritten(text: string, change: (value: Json) => Json): string {
+  const read = parseJson(text);
+  return read.ok ? JSON.stringify(change(read.value)) : text;
+}
+
+/** An object with other members; any other value as it is. */
+function withMembers(
+  value: Json,
+  change: (of: Json, key: string) => Json,
+  rename = (key: string): string => key,
+): Json {
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, of]) => [rename(key), change(of, key)]));
+}
+
 function lifeRecord(seq: number, stepId: string, incarnation: string, events: string): UnhashedRecord {
   return { seq, ordinal: NO_ORDINAL, stepId, phase: "life", incarnation, value: "", events };
 }
@@ -198,7 +219,7 @@ function chained(
   runId: string,
   drafts: readonly UnhashedRecord[],
 ): { readonly records: readonly JournalRecord[]; readonly head: string } {
-  let { head } = startOf(runId, "");
+  let head: string = GENESIS;
   const records = drafts.map((draft): JournalRecord => {
     head = hashRecord(head, runId, draft);
     return { ...draft, hash: head };
@@ -207,11 +228,6 @@ function chained(
 }
 
 /** When a record was made; undefined where nothing says so. */
-function atOf(runId: string, record: JournalRecord): number | undefined {
-  return readEvents(runId, record)[0]?.at;
-}
-
-function endIn(records: readonly JournalRecord[]): RunEnd | undefined {
-  const last = records.findLast(isEnd);
-  return last === undefined ? undefined : JSON.parse(last.value);
+function atOf(runId: string, record: JournalRecord | undefined): number | undefined {
+  return record === undefined ? undefined : readEvents(runId, record)[0]?.at;
 }
