@@ -114,9 +114,9 @@ async function settleGroup(of: CallsOf, judge: Judge, at: string, group: Group):
     : first;
   if (cancelReason(of.execution.steps.signal) !== undefined)
     return judged.map((one) => ({ judged: one, ran: undefined }));
-  const runnables = judged.flatMap((one) => {
+  const runnables = judged.flatMap((one, index) => {
     const proposal = of.proposalOf(one.id);
-    const runnable = proposal === undefined ? undefined : judge.runnable(proposal, one);
+    const runnable = proposal === undefined ? undefined : judge.runnable(proposal, one, first[index] ?? one);
     return runnable === undefined ? [] : [runnable];
   });
   const ran = await runApproved(of, judge, at, runnables);

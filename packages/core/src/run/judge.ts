@@ -1,6 +1,7 @@
+import { digestOf } from "../base/canonical.ts";
 import { type Json, jsonFault } from "../base/json.ts";
 import { ownCopy } from "../base/own-json.ts";
-import { decide, type LiveTool } from "../gate/decide.ts";
+import { decide, type LiveTool, type Verdict } from "../gate/decide.ts";
 import {
   type DenialCause,
   denial,
@@ -12,7 +13,7 @@ import {
 } from "../gate/denial.ts";
 import type { Subject } from "../gate/facts.ts";
 import type { ApprovedBy, Proposal } from "../gate/grants.ts";
-import { type NamedGuard, runGuardHooks } from "../gate/hooks.ts";
+import { type GuardVerdict, type NamedGuard, runGuardHooks } from "../gate/hooks.ts";
 import { argsSummary, grantBody } from "../gate/summary.ts";
 import type { BoundCall, CallWork, Tool } from "../gate/tool.ts";
 import { redactJson } from "../journal/redact.ts";
@@ -33,7 +34,8 @@ export interface Judge {
   refuse(judged: Judged, cause: DenialCause, reason: string, step: StepCall): Judged;
   /** Nobody refused it: the run was cancelled first. */
   cancelled(call: Pick<Judged, "id" | "tool">, step: StepCall): Judged;
-  runnable(proposal: Proposal, judged: Judged): Runnable | undefined;
+  /** `asked` is what was said of it before anybody answered. */
+  runnable(proposal: Proposal, judged: Judged, asked: Judged): Runnable | undefined;
 }
 
 export function createJudge(of: CallsOf): Judge {
@@ -90,6 +92,14 @@ export function createJudge(of: CallsOf): Judge {
   const withoutSecrets = (subject: Subject): Subject =>
     "reason" in subject ? { ...subject, reason: deps.secrets.text(subject.reason) } : subject;
 
+  const vetoOf = async (proposal: Proposal, by: ApprovedBy): Promise<GuardVerdict["vetoed"]> => {
+    const { id, tool, executionId, attempt, argsDigest } = proposal;
+    const input = bound.get(id)?.input ?? null;
+    const guarded = { tool, input, executionId, attempt, proposalId: id, argsDigest, approvedBy: by };
+    if (guards.length === 0) return undefined;
+    return (await runGuardHooks(guards, guarded, ctx, { clock: deps.clock, signal })).vetoed;
+  };
+
   /** Runs the hooks on an approved call and lets a writing tool prepare its intent. */
   const approve = async (
     proposal: Proposal,
@@ -98,18 +108,7 @@ export function createJudge(of: CallsOf): Judge {
     step: StepCall,
   ): Promise<Judged> => {
     const { id, tool } = proposal;
-    const call = bound.get(id);
-    const guarded = {
-      tool,
-      input: call?.input ?? null,
-      executionId: proposal.executionId,
-      attempt: proposal.attempt,
-      proposalId: id,
-      argsDigest: proposal.argsDigest,
-      approvedBy: by,
-    };
-    const { vetoed } =
-      guards.length === 0 ? {} : await runGuardHooks(guards, guarded, ctx, { clock: deps.clock, signal });
+    const vetoed = await vetoOf(proposal, by);
     if (vetoed !== undefined) {
       const reason = deps.secrets.text(vetoed.reason);
       step.event(journal.event("hook.vetoed", { callId: id, tool, hook: vetoed.hook, reason }));
@@ -147,10 +146,49 @@ export function createJudge(of: CallsOf): Judge {
     return work;
   };
 
-  const approveGranted = async (proposal: Proposal, subjects: readonly Subject[], step: StepCall): Promise<Judged> => {
-    const tool = deps.tools.get(proposal.tool);
-    if (tool !== undefined && !bound.has(proposal.id)) await bind(tool, proposal);
-    return await approve(proposal, "grant", subjects, step);
+  /**
+   * Why what an earlier process said of a call does not hold any more, since the pipeline, its tools or the session may be
+   * others now; undefined where it does, and for what was judged here. It never lets anything through.
+   */
+  const standsNoMore = async (
+    proposal: Proposal,
+    by: ApprovedBy,
+    { subjects, verdict: asked }: Judged,
+  ): Promise<string | undefined> => {
+    const { id, tool: name } = proposal;
+    const tool = deps.tools.get(name);
+    if (tool === undefined || bound.has(id)) return undefined;
+    const live = await bind(tool, proposal);
+    const call = bound.get(id);
+    if (live.bound?.ok !== true || call === undefined) return "its tool does not take these arguments any more";
+    // Sluice's own tools open what was judged and nothing else, wherever it leads by now.
+    const own = live.builtin ? [] : live.bound.subjects;
+    const now = judgeNow(proposal, { ...live, bound: { ok: true, subjects: [...subjects, ...own] } });
+    if (now.kind === "refused") return now.reason;
+    if (by !== "grant") return now.kind === "ask" ? now.why : undefined;
+    if (asked.kind === "ask" && digestOf(call.input) !== digestOf(asked.body.input ?? null))
+      return "its tool makes other arguments of it than somebody saw";
+    return live.builtin || digestOf(own) === digestOf(subjects) ? undefined : "it touches something else by now";
+  };
+
+  const approveGranted = async (proposal: Proposal, judged: Judged, step: StepCall): Promise<Judged> => {
+    const { id, tool } = proposal;
+    const before = recordedVerdict(step, id, tool);
+    const now = changed(await standsNoMore(proposal, "grant", judged));
+    const why = before === undefined ? now : limitOfWorld(before);
+    if (why !== undefined) return { id, tool, subjects: judged.subjects, verdict: refusal("limit", tool, why, wayOut) };
+    return await approve(proposal, "grant", judged.subjects, step);
+  };
+
+  const judgeNow = (proposal: Proposal, tool: LiveTool | undefined): Verdict => {
+    const { workspace, mode, allow, protectedPaths } = deps;
+    return decide(proposal, envelope, {
+      workspace,
+      mode,
+      allow,
+      ...(tool === undefined ? {} : { tool }),
+      ...(protectedPaths === undefined ? {} : { protectedPaths }),
+    });
   };
 
   const judgeOne = async ({ proposal, request, times }: Proposed, step: StepCall): Promise<Judged> => {
@@ -174,14 +212,7 @@ export function createJudge(of: CallsOf): Judge {
     if (late !== undefined) return refused(refusal("limit", name, late, wayOut), before?.subjects);
     const tool = deps.tools.get(name);
     const live = tool === undefined ? undefined : await bind(tool, proposal, before);
-    const { workspace, mode, allow, protectedPaths } = deps;
-    const verdict = decide(proposal, envelope, {
-      workspace,
-      mode,
-      allow,
-      ...(live === undefined ? {} : { tool: live }),
-      ...(protectedPaths === undefined ? {} : { protectedPaths }),
-    });
+    const verdict = judgeNow(proposal, live);
     const subjects = live?.bound?.ok === true ? live.bound.subjects : [];
     switch (verdict.kind) {
       case "approved":
@@ -196,6 +227,16 @@ export function createJudge(of: CallsOf): Judge {
           return refused({ kind: "refused", output: invalidToolInput(name, verdict.issues) });
         return refused(refusal(verdict.cause, name, deps.secrets.text(verdict.reason), wayOut), subjects);
     }
+  };
+
+  /** For a call that an earlier process approved and did not begin: what the model is told where it may not run now. */
+  const refusedNow = async (proposal: Proposal, by: ApprovedBy, asked: Judged): Promise<Json | undefined> => {
+    if (bound.has(proposal.id)) return undefined;
+    const why = changed(await standsNoMore(proposal, by, asked));
+    const vetoed = why === undefined ? await vetoOf(proposal, by) : undefined;
+    const reason = why ?? vetoed?.reason;
+    if (reason === undefined) return undefined;
+    return denial(why === undefined ? "hook" : "limit", proposal.tool, deps.secrets.text(reason), wayOut);
   };
 
   /** Core issues the request; with nobody there it is answered in the same record. */
@@ -232,13 +273,13 @@ export function createJudge(of: CallsOf): Judge {
     },
     granted: async ({ proposal }, judged, step) => {
       if (cancelReason(signal) !== undefined) return cancelled(judged, step);
-      const approved = await orAborted(signal, approveGranted(proposal, judged.subjects, step));
+      const approved = await orAborted(signal, approveGranted(proposal, judged, step));
       return approved === undefined ? cancelled(judged, step) : decided(approved.value, step);
     },
     refuse: ({ id, tool }, cause, reason, step) =>
       decided({ id, tool, subjects: [], verdict: refusal(cause, tool, reason, wayOut) }, step),
     cancelled,
-    runnable: (proposal, { verdict, subjects, intent }) => {
+    runnable: (proposal, { verdict, subjects, intent }, asked) => {
       const tool = deps.tools.get(proposal.tool);
       if (tool === undefined || verdict.kind !== "approved") return undefined;
       const { by } = verdict;
@@ -247,11 +288,18 @@ export function createJudge(of: CallsOf): Judge {
         by,
         tool,
         judged: subjects,
+        refusedNow: () => refusedNow(proposal, by, asked),
         work: () => workOf(proposal, by),
         ...(intent === undefined ? {} : { intent }),
       };
     },
   };
+}
+
+function changed(why: string | undefined): string | undefined {
+  return why === undefined
+    ? undefined
+    : `it was approved before this run was taken up, which does not hold now: ${why}`;
 }
 
 function refusal(cause: DenialCause, tool: string, reason: string, wayOut: WayOut): CallVerdict {

@@ -32,6 +32,8 @@ export interface Runnable {
   readonly tool: Tool;
   readonly judged: readonly Subject[];
   readonly intent?: Json;
+  /** Of a call that an earlier process approved: what is said where it may not run any more. Asked just before it would. */
+  refusedNow(): Promise<Json | undefined>;
   /** What the permit hands out; asked for only when the call really runs. */
   work(): Promise<CallWork | undefined>;
 }
@@ -86,8 +88,8 @@ export async function runCall(runnable: Runnable, env: CallEnvironment, step: Ca
   const startedAt = clock.now();
   const finish = (ran: Omit<Ran, "ms">): Ran => ({ ...ran, ms: clock.now() - startedAt });
   const call = toolCall(runnable, env, step.signal);
-  const earlier = step.opened !== undefined && step.opened.incarnation !== step.incarnation;
-  if (earlier && runnable.tool.effect !== "read") {
+  // Whatever its tool calls itself by now: only what may write began behind a record.
+  if (step.opened !== undefined && step.opened.incarnation !== step.incarnation) {
     const answer = await recover(runnable, call, env.deps);
     if (answer === "unknown")
       return finish({ ok: false, output: outcomeUnknown(runnable.tool.name), outcome: "outcome_unknown" });
@@ -118,6 +120,8 @@ async function recover({ tool, intent }: Runnable, call: ToolCall, deps: RunDeps
 }
 
 async function act(runnable: Runnable, call: ToolCall, deps: RunDeps, step: CallStep): Promise<Omit<Ran, "ms">> {
+  const refused = await runnable.refusedNow();
+  if (refused !== undefined) return { ok: false, outcome: "error", output: refused };
   const work = await runnable.work();
   if (work === undefined) return failed("call_refused", "the permit for this call is void; it was not run");
   deps.atWork.count += 1;

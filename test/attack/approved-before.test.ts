@@ -1,0 +1,221 @@
+import {
+  type AllowedTool,
+  createHost,
+  createJournalMemory,
+  done,
+  type JournalStore,
+  type Json,
+  pipeline,
+  type RunHost,
+  SluiceError,
+  stage,
+  type Tool,
+} from "@sluice/core";
+import type { ResolvedModel, RunResult } from "@sluice/stages";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { approving, eventData } from "../support/attack.ts";
+import { handClock } from "../support/hand-clock.ts";
+import { eventsOf, session, type TestSessionOptions, tool } from "../support/run-kit.ts";
+import { finish, modelFrom, part } from "../support/stream-model.ts";
+
+// A call that one process approved and did not begin, and that another one finds: what approved it may be gone.
+
+/** What a process knows: the stage's envelope, none when it is left out, and the session. */
+interface Life extends TestSessionOptions {
+  readonly allowedTools?: readonly AllowedTool[];
+}
+
+function pipelineOf(allowedTools: readonly AllowedTool[] | undefined) {
+  const work = stage({
+    prompt: "Work.",
+    ...(allowedTools === undefined ? {} : { allowedTools }),
+    completionTool: "finish",
+    completionSchema: z.object({ text: z.string() }),
+    turnCap: 3,
+  });
+  return pipeline({
+    id: "approved",
+    input: z.object({ task: z.string() }),
+    stages: { work },
+    initial: "work",
+    next: { work: ({ output }) => done(output.text) },
+  });
+}
+
+const model: ResolvedModel = {
+  id: "attacker",
+  secrets: [],
+  at: ({ turn }) =>
+    modelFrom(() => {
+      const [toolName, input] = turn === 0 ? ["Deploy", { to: "test" }] : ["finish", { text: "done" }];
+      const call = part({ type: "tool-call", toolCallId: `c${turn}`, toolName, input: JSON.stringify(input) });
+      return Promise.resolve(ReadableStream.from([call, finish("tool-calls")]));
+    }),
+};
+
+/** Runs until a record of this step would be written, and goes on with it in another process. */
+async function takenUp(stopsAt: RegExp, first: Life, second: Life, phase?: "done") {
+  const memory = createJournalMemory();
+  const clock = handClock();
+  const living = (host: RunHost, { allowedTools: _allowed, ...life }: Life) =>
+    session({ cwd: import.meta.dirname, ...life, model, clock, store: () => host });
+  const dies = living(createHost(stoppingAt(memory.connect(), stopsAt, phase), { clock }), first);
+  const handle = dies.start(pipelineOf(first.allowedTools), { task: "x" });
+  await expect(handle).rejects.toMatchObject({ code: "store_io" });
+  await dies.host.close();
+  const next = living(createHost(memory.connect(), { clock }), second);
+  const result: RunResult<string> = await next.resume(pipelineOf(second.allowedTools), handle.runId, {
+    allowChanged: true,
+  });
+  const events = await eventsOf(next.host, handle.runId);
+  return {
+    result,
+    finished: eventData(events, "call.finished"),
+    journal: JSON.stringify(await next.host.journal(handle.runId)),
+  };
+}
+
+function stoppingAt(store: JournalStore, step: RegExp, phase?: "done"): JournalStore {
+  return {
+    ...store,
+    append: (commit) => {
+      const { record } = commit;
+      if (step.test(record.stepId) && (phase === undefined || record.phase === phase))
+        throw new SluiceError("Host", "store_io", "the disk failed");
+      return store.append(commit);
+    },
+  };
+}
+
+const CALL = /\/call$/;
+const SETTLE = /\/settle$/;
+const FILE = import.meta.filename;
+
+/** A tool that keeps what it was run with. */
+function deploy(ran: Json[], spec: Parameters<typeof tool>[1] = {}): readonly Tool[] {
+  const execute = (input: Json) => {
+    ran.push(input);
+    return Promise.resolve({ ok: true, output: "deployed" });
+  };
+  return [tool("Deploy", { execute, ...spec })];
+}
+const touching = (real: string): Parameters<typeof tool>[1] => ({
+  subjects: () => [{ kind: "path", real, access: "write" }],
+});
+const filling = (force: boolean): Parameters<typeof tool>[1] => ({
+  input: z.object({ to: z.string(), force: z.boolean().default(force) }),
+});
+
+interface Change {
+  readonly first: Life;
+  readonly second: Life;
+  /** The tool, in the first process and in the second. */
+  readonly tools?: readonly [Parameters<typeof tool>[1], Parameters<typeof tool>[1]];
+}
+
+async function found(stopsAt: RegExp, { first, second, tools: [was, is] = [{}, {}] }: Change) {
+  const [before, ran]: [Json[], Json[]] = [[], []];
+  const after = await takenUp(stopsAt, { ...first, tools: deploy(before, was) }, { ...second, tools: deploy(ran, is) });
+  expect(before).toEqual([]);
+  return { ...after, ran };
+}
+
+describe("a call that was approved before a kill and did not begin", () => {
+  test("runs in the process that finds it, once, where nothing changed", async () => {
+    const life: Life = { allowedTools: ["Deploy"] };
+    const { result, ran } = await found(CALL, { first: life, second: life });
+    expect([result.status, ran]).toEqual(["completed", [{ to: "test" }]]);
+  });
+
+  const changes: Readonly<Record<string, Change>> = {
+    "with an envelope that does not hold it any more": {
+      first: { allowedTools: ["Deploy"] },
+      second: { allowedTools: ["Read"] },
+    },
+    "with an empty envelope": { first: { allowedTools: ["Deploy"] }, second: { allowedTools: [] } },
+    "with a guard hook that vetoes": {
+      first: { allowedTools: ["Deploy"] },
+      second: { allowedTools: ["Deploy"], onCall: () => ({ veto: "not now" }) },
+    },
+    "with a shorter list of the session": {
+      first: { mode: "allowlist", allow: ["Deploy"] },
+      second: { mode: "allowlist", allow: ["Read"] },
+    },
+    "with a path that is protected by now": {
+      first: { allowedTools: ["Deploy(**)"] },
+      second: { allowedTools: ["Deploy(**)"], protectedPaths: [FILE] },
+      tools: [touching(FILE), touching(FILE)],
+    },
+    "with a tool that touches something else by now": {
+      first: { allowedTools: ["Deploy(*.ts)"] },
+      second: { allowedTools: ["Deploy(*.ts)"] },
+      tools: [touching(FILE), touching("/etc/passwd")],
+    },
+    "with a tool that does not take its arguments any more": {
+      first: { allowedTools: ["Deploy"] },
+      second: { allowedTools: ["Deploy"] },
+      tools: [{}, { input: z.object({ from: z.string() }) }],
+    },
+  };
+  test.each(Object.entries(changes))("%s: never runs", async (_how, change) => {
+    const { result, ran, finished } = await found(CALL, change);
+    expect([result.status, ran, finished.length]).toEqual(["completed", [], 1]);
+    expect(finished[0]).toMatchObject({ tool: "Deploy", outcome: "error" });
+  });
+
+  test("under a wider envelope: never is another call than the one that was judged", async () => {
+    const { ran } = await found(CALL, {
+      first: { allowedTools: ["Deploy"] },
+      second: { allowedTools: ["Deploy", "Bash", "Write"] },
+    });
+    expect(ran).toEqual([{ to: "test" }]);
+  });
+});
+
+describe("a call that a person granted before a kill", () => {
+  const asked: Life = { allowedTools: ["Read"], interactors: [approving()] };
+  const later: Life = { allowedTools: ["Read"] };
+
+  test.each([SETTLE, CALL])("where nothing changed (%s): runs as it was shown", async (stopsAt) => {
+    const { ran } = await found(stopsAt, { first: asked, second: later, tools: [filling(false), filling(false)] });
+    expect(ran).toEqual([{ to: "test", force: false }]);
+  });
+
+  const shown = { first: asked, second: later };
+  const changes: Readonly<Record<string, Change>> = {
+    "with a tool that makes other arguments of it": { ...shown, tools: [filling(false), filling(true)] },
+    "with a tool that touches something else": { ...shown, tools: [touching(FILE), touching(`${FILE}.other`)] },
+    "with a path that is protected by now": {
+      first: asked,
+      second: { ...later, protectedPaths: [FILE] },
+      tools: [touching(FILE), touching(FILE)],
+    },
+    "with a guard hook that vetoes": { first: asked, second: { ...later, onCall: () => ({ veto: "not now" }) } },
+  };
+  const places = [
+    ["taken up at its answer", SETTLE],
+    ["taken up before it began", CALL],
+  ] as const;
+  test.each(
+    Object.entries(changes).flatMap(([how, change]) => places.map(([place, at]) => [how, place, at, change] as const)),
+  )("%s, %s: never runs", async (_how, _place, stopsAt, change) => {
+    const { result, ran } = await found(stopsAt, change);
+    expect([result.status, ran]).toEqual(["completed", []]);
+  });
+});
+
+test("a call that was at work when its process died: never runs again because its tool calls itself a reader by now", async () => {
+  const ran: Json[] = [];
+  const dies = deploy(ran, { execute: () => Promise.reject(new Error("unreachable")) });
+  const life: Life = { allowedTools: ["Deploy"] };
+  // Its open record is kept, what came of it is not.
+  const { result, journal } = await takenUp(
+    CALL,
+    { ...life, tools: dies },
+    { ...life, tools: deploy(ran, { effect: "read" }) },
+    "done",
+  );
+  expect([result.status, ran]).toEqual(["completed", []]);
+  expect(journal).toContain("outcome_unknown");
+});
