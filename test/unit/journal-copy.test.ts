@@ -58,7 +58,7 @@ function treeOf(root: string, known: string = KNOWN): readonly WholeRun[] {
         name,
         "done",
         Object.fromEntries(
-          ends.map(([key, { head, records, end }]) => [key, { ...end, records: records.length, head } as Json]),
+          ends.map(([key, { head, records, end }]) => [key, { ...end, records: records.length, head }]),
         ),
       ),
       "fork.joined",
@@ -104,7 +104,7 @@ const journalsIn = (runs: readonly WholeRun[]): readonly RunJournal[] =>
 function hostOver(runs: readonly WholeRun[]) {
   const clock = handClock(9_000);
   const store = createJournalMemory().connect();
-  store.createWhole(runs);
+  void store.createWhole(runs);
   return { clock, store, host: createHost(store, { clock }) };
 }
 

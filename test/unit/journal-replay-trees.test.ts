@@ -327,7 +327,7 @@ test("a status is that of the run's end, also where it was closed from outside o
   await host.cancel("r1", "enough", "me");
   const journals = await host.journal("r1");
   const report = { runId: "r1", status: "cancelled", decided: 0, taken: 0 };
-  expect(await replayed(journals, program)).toEqual(report);
+  expect(await replayed(journals, program)).toStrictEqual(report);
   // None of its code saw that end.
   const heard: boolean[] = [];
   const noting: RunProgram = async (steps) => {
