@@ -22,7 +22,7 @@ const tools: LanguageModelV4FunctionTool[] = [
 ];
 
 /** The work of one stage without a machine around it: a fresh transcript, one call, every part read, the answer checked. */
-export async function bareStage(model: LanguageModelV4, stage: string, audit: AuditEntry[]): Promise<Review> {
+async function bareStage(model: LanguageModelV4, stage: string, audit: AuditEntry[]): Promise<Review> {
   const prompt: LanguageModelV4Prompt = [
     { role: "system", content: PROMPT },
     { role: "user", content: [{ type: "text", text: TASK }] },

@@ -28,6 +28,7 @@ const checks = [
   { name: "types", run: () => runTool("typescript/bin/tsc", ["-b"]) },
   { name: "format", run: () => runTool("@biomejs/biome/bin/biome", ["check", "--error-on-warnings"]) },
   { name: "lint", run: () => runTool("oxlint/bin/oxlint", ["--type-aware", "--deny-warnings", "--format=unix"]) },
+  { name: "unused", run: () => runTool("knip/bin/knip.js", ["--no-progress"]) },
   ...testGroups().map((group) => ({
     name: `tests ${group.name}`,
     needs: group.onBuild ? "types" : undefined,

@@ -37,7 +37,7 @@ export const OUTSIDE = "OUTSIDE-SECRET-8b1f";
 /** What stands in `secret.txt` of the workspace, which stages with `Read(src/**)` may not see. */
 export const INSIDE = "INSIDE-SECRET-77c2";
 /** What an attacker's program leaves behind. */
-export const CANARY = "PWN";
+const CANARY = "PWN";
 
 /** A workspace with a neighbour that no run has any business with. */
 export interface Scene {

@@ -37,7 +37,7 @@ export function pasteOf(text: string): Key {
 }
 
 /** What was typed, letter by letter. */
-export function typing(text: string): readonly Key[] {
+function typing(text: string): readonly Key[] {
   return Array.from(text, (letter) => ({ name: "text", text: letter, ctrl: false, alt: false, shift: false }) as const);
 }
 

@@ -16,8 +16,8 @@ export const anything = fc.anything({
   maxKeys: 3,
 });
 /** Few ids, so that they collide; and things that are no ids at all. */
-export const id = fc.oneof(fc.constantFrom("0", "1", "call", "call_c1", "0_c1", "", "__proto__"), anything);
-export const words = fc.oneof(
+const id = fc.oneof(fc.constantFrom("0", "1", "call", "call_c1", "0_c1", "", "__proto__"), anything);
+const words = fc.oneof(
   fc.string(),
   fc.string({ unit: "binary" }),
   fc.constantFrom(" ", "\ud83d", "{", "{}", "[1]", '{"a":1}', "null", "1e999"),

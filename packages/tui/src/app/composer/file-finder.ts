@@ -27,7 +27,7 @@ export interface FileFinderOptions {
 }
 
 /** Files of a workspace that are offered. */
-export const MOST_FILES = 20_000;
+const MOST_FILES = 20_000;
 
 const STALE_MS = 15_000;
 const MOST_FOUND = 50;
