@@ -26,8 +26,11 @@ export function readTape({ runId, records, end }: RunJournal): Tape {
     const { phase, ordinal, stepId, value, events } = record;
     if (nestsDeeply(value) || nestsDeeply(events)) throw damaged(runId);
     if (phase === "life") continue;
-    const known = steps[ordinal];
-    if (ordinal > steps.length || ordinal < 0 || (known !== undefined && known.stepId !== stepId)) throw damaged(runId);
+    const last = steps.at(-1);
+    // Steps follow each other, each opened and done once at most: of two records one would not be looked at.
+    const known = last?.done === undefined ? last : undefined;
+    const at = known === undefined ? steps.length : steps.length - 1;
+    if (ordinal !== at || (known !== undefined && (known.stepId !== stepId || phase === "open"))) throw damaged(runId);
     steps[ordinal] = { stepId, ...known, [phase]: record };
   }
   const [start] = records;
