@@ -71,8 +71,8 @@ export function headerLine(journals: readonly Counted[], values: boolean): strin
 }
 
 export function journalLine({ runId, parentId, claimed }: Omit<ExportedJournal, "records">): string {
-  const { records, head } = claimed;
-  return line(parentId === undefined ? { runId, records, head } : { runId, parentId, records, head });
+  // A root has no parent: what is undefined is not written.
+  return line({ runId, parentId, records: claimed.records, head: claimed.head });
 }
 
 /** Field by field, since a reader compares the very bytes. */
