@@ -182,6 +182,29 @@ test("what was allowed once need not be allowed again, as far as the run went on
   expect(await last.resume(second(), run.runId)).toMatchObject({ status: "completed", output: "good" });
 });
 
+test("a fork of a fork is compared with the pipeline that recorded the past it takes, however far back that is", async () => {
+  const { runId, after, host } = await left();
+  const forkOf = (of: string, from: string, with_: Pipeline<{ task: string }, unknown>, allowChanged = false) =>
+    after.fork(with_, of, { from, allowChanged, by: "ann" });
+  const changed = await forkOf(runId, "execute#1", second(), true);
+  expect(changed).toMatchObject({ status: "completed", output: "good" });
+
+  // Before the first fork the past is of the first pipeline; behind it, of the second.
+  expect(await refusal(forkOf(changed.runId, "plan#1", second()))).toMatchObject({ code: "pipeline_changed" });
+  expect(await refusal(forkOf(changed.runId, "review#1", first()))).toMatchObject({ code: "pipeline_changed" });
+  const back = forkOf(changed.runId, "plan#1", first());
+  expect(await back).toMatchObject({ status: "completed", output: "first" });
+  const [backStart] = dataOf(await eventsOf(host, back.runId), "run.started");
+  expect(backStart).not.toHaveProperty("pastPipeline");
+
+  const on = await forkOf(changed.runId, "review#1", second());
+  expect(on).toMatchObject({ status: "completed", output: "good" });
+  const [onStart] = dataOf(await eventsOf(host, on.runId), "run.started");
+  expect(onStart).toMatchObject({ pastPipeline: { fingerprint: first().spec.fingerprint } });
+  expect(await refusal(forkOf(on.runId, "plan#1", second()))).toMatchObject({ code: "pipeline_changed" });
+  expect(await forkOf(on.runId, "review#1", second())).toMatchObject({ status: "completed" });
+});
+
 test("a run that was in a state which is gone, or whose steps are others now, is refused and goes on with the old one", async () => {
   const { runId, after, host } = await left();
   const gone = pipeline({

@@ -18,6 +18,20 @@ const files = z.array(z.looseObject({ file: z.string(), digest }));
 /** What a pipeline is made of: a state's id (empty for the pipeline), and names with a short value or a digest. */
 const parts = z.array(z.looseObject({ of: z.string(), facts: z.array(z.tuple([z.string(), z.string()])) }));
 const tools = z.array(z.looseObject({ name: z.string(), digest }));
+const source = z.looseObject({
+  kind: z.enum(["programmatic", "bundled", "config", "file"]),
+  files: files.optional(),
+  config: z.looseObject({ file: z.string(), files }).optional(),
+});
+/** The run goes on with another pipeline: what is other, who allowed it where that had to be, and what the pipeline is now. */
+const changedPipeline = z.looseObject({
+  by: z.string().optional(),
+  what: z.array(z.string()),
+  source: source.optional(),
+  fingerprint: digest,
+  parts,
+  tools,
+});
 const request = {
   requestId: z.string(),
   kind: z.enum(["grantStageTool", "approveTransition", "askUser", "humanState"]),
@@ -32,13 +46,7 @@ const data = {
     /** The root of a tree of runs holds what resuming needs; a sibling's run holds its state and parent. */
     state: z.string().optional(),
     parent: z.string().optional(),
-    source: z
-      .looseObject({
-        kind: z.enum(["programmatic", "bundled", "config", "file"]),
-        files: files.optional(),
-        config: z.looseObject({ file: z.string(), files }).optional(),
-      })
-      .optional(),
+    source: source.optional(),
     fingerprint: digest.optional(),
     parts: parts.optional(),
     models: z.array(z.string()).optional(),
@@ -65,6 +73,15 @@ const data = {
     input: z.unknown().optional(),
     /** The run begins with the past of another, up to where that entered an execution; `head` is of the last record it has of it. */
     forkedFrom: z.looseObject({ runId: z.string(), execution: z.string(), head: digest }).optional(),
+    /** What that past was begun with, where it is not the run's own pipeline. */
+    pastPipeline: z
+      .looseObject({
+        source: source.optional(),
+        fingerprint: digest.optional(),
+        parts: parts.optional(),
+        tools: tools.optional(),
+      })
+      .optional(),
   }),
   /** Ends the past that is another run's, so many records of that; siblings that belong to it come along whole. */
   "run.forked": z.looseObject({
@@ -72,21 +89,12 @@ const data = {
     execution: z.string(),
     head: digest,
     records: z.int(),
-    changed: z.looseObject({ by: z.string().optional(), what: z.array(z.string()) }).optional(),
+    changed: changedPipeline.optional(),
   }),
   "run.suspended": z.looseObject({ reason: z.enum(["waiting", "interrupted"]) }),
   "run.resumed": z.looseObject({
     incarnation: z.string(),
-    /** The run goes on with another pipeline: what is other, who allowed it where that had to be, and what the pipeline is now. */
-    changed: z
-      .looseObject({
-        by: z.string().optional(),
-        what: z.array(z.string()),
-        fingerprint: digest,
-        parts,
-        tools,
-      })
-      .optional(),
+    changed: changedPipeline.optional(),
   }),
   "run.finished": z.looseObject({
     status: z.enum(["completed", "failed", "cancelled"]),

@@ -11,7 +11,7 @@ import {
   readEvents,
   SluiceError,
 } from "@sluice/core";
-import type { AllowedChanges, ChangeOptions } from "./pipeline-changes.ts";
+import type { ChangeOptions } from "./pipeline-changes.ts";
 
 /** Where a forked run leaves the one it comes from, and what is said where the pipeline is another by now. */
 export interface ForkRunOptions extends ChangeOptions {
@@ -44,18 +44,17 @@ export function boundaryBefore(
 
 /** A copy of a run up to a boundary, whose first record and whose last copied one say where that past is from. */
 export function forkedCopy(
-  started: JsonObject,
   of: string,
   { executionId, before, head, again }: Boundary,
-  changed: AllowedChanges | undefined,
+  said: { readonly started: JsonObject; readonly forked: JsonObject },
 ): Omit<RunCopy, "runId"> {
   const forkedFrom = { runId: of, execution: executionId, head };
-  const forked = { of, execution: executionId, head, records: before, ...(changed === undefined ? {} : { changed }) };
+  const forked = { of, execution: executionId, head, records: before, ...said.forked };
   return {
     of,
     before,
     again,
-    started: [{ type: "run.started", data: { ...started, forkedFrom } }],
+    started: [{ type: "run.started", data: { ...said.started, forkedFrom } }],
     forked: [{ type: "run.forked", data: forked }],
   };
 }

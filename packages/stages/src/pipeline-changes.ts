@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import {
   compileEnvelope,
   field,
@@ -91,18 +92,29 @@ export function recordedPipeline(journals: readonly RunJournal[]): JsonObject {
     for (const { phase, incarnation } of records)
       if (phase !== "life" || parentId !== undefined) worked.add(incarnation);
   let facts: JsonObject = {};
-  let started: JsonObject = {};
   for (const record of root?.records ?? []) {
     if (record.phase !== "life") continue;
     for (const { type, data } of readEvents(root?.runId ?? "", record)) {
-      if (type === "run.started") facts = started = data;
-      // What another run went on with is in the past that was copied from it.
-      if (type === "run.forked") facts = started;
-      const changed = type === "run.resumed" ? data.changed : undefined;
-      if (isJsonObject(changed) && worked.has(record.incarnation)) facts = { ...facts, ...changed };
+      if (type === "run.started") facts = { ...data, ...(isJsonObject(data.pastPipeline) ? data.pastPipeline : {}) };
+      // What another run went on with is in the past that was copied from it, and so is whether it worked with that.
+      const changed = type === "run.forked" || worked.has(record.incarnation) ? data.changed : undefined;
+      if (isJsonObject(changed)) facts = { ...facts, ...changed };
     }
   }
   return facts;
+}
+
+/** What a forked run says of the pipeline that its past begins with, where that is not its own. */
+export function pastPipeline(past: readonly RunJournal[], now: JsonObject): JsonObject {
+  const [root] = past;
+  const [first] = root?.records ?? [];
+  const events = root === undefined || first === undefined ? [] : readEvents(root.runId, first);
+  const started = events.find(({ type }) => type === "run.started")?.data ?? {};
+  const before = isJsonObject(started.pastPipeline) ? started.pastPipeline : started;
+  const was: JsonObject = Object.fromEntries(
+    Object.entries(before).filter(([name]) => ["source", "fingerprint", "parts", "tools"].includes(name)),
+  );
+  return isDeepStrictEqual(was, now) ? {} : { pastPipeline: was };
 }
 
 /** What is other in words, and whether a run goes on with it only when somebody allows that: where only files are, it does. */

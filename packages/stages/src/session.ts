@@ -13,7 +13,7 @@ import { boundaryBefore, type ForkRunOptions, forkedCopy } from "./forking.ts";
 import { saidSafely } from "./known-secrets.ts";
 import type { SessionOptions } from "./options.ts";
 import { createPeople } from "./people.ts";
-import { type ChangeOptions, comparePipeline } from "./pipeline-changes.ts";
+import { type ChangeOptions, comparePipeline, pastPipeline } from "./pipeline-changes.ts";
 import { type RunHandle, type RunHere, type RunResult, runHandle, runResult } from "./run-handle.ts";
 import { runPreparation } from "./run-preparation.ts";
 import {
@@ -135,9 +135,13 @@ export function createSession(options: SessionOptions): Session {
     const run = await preparation.of(spec, runId);
     const changed = compare(run.deps);
     refuseUnpricedPast(spec, of, recordedSpending(past));
-    const started = run.started(options.source ?? PROGRAMMATIC, run.deps.secrets.json(was.input ?? null));
+    const { source = PROGRAMMATIC } = options;
+    const now = run.facts(source);
+    const input = run.deps.secrets.json(was.input ?? null);
+    const started = { ...run.started(source, input), ...pastPipeline(past, now) };
+    const forked = changed === undefined ? {} : { changed: { ...changed, ...now } };
     return await works.add(async () => {
-      await host.copy({ ...forkedCopy(started, of, boundary, changed), runId });
+      await host.copy({ ...forkedCopy(of, boundary, { started, forked }), runId });
       // As it came along: a sibling of a run at work may have completed since it was read.
       const copied = await journalsOf(host, runId);
       return await host.resume(runId, run.program(recordedSpending(copied)), readBefore(copied));
