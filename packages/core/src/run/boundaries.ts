@@ -24,6 +24,7 @@ export function boundariesOf(journals: readonly RunJournal[]): readonly Boundary
   const [root] = journals;
   if (root === undefined) return [];
   const { runId, records } = root;
+  const byId = new Map(journals.map((journal) => [journal.runId, journal]));
   return records.flatMap((record, index): readonly Boundary[] => {
     const entered = executionEntered(record);
     if (entered !== undefined) {
@@ -33,8 +34,8 @@ export function boundariesOf(journals: readonly RunJournal[]): readonly Boundary
     const at = { before: record.seq + 1, head: record.hash };
     return (forkKeys(record) ?? []).flatMap((key) => {
       const child = childRunId(runId, record.stepId, key);
-      const own = journals.find((journal) => journal.runId === child);
-      const first = own?.records.map(executionEntered).find((id) => id !== undefined);
+      const enter = byId.get(child)?.records.find((own) => executionEntered(own) !== undefined);
+      const first = enter === undefined ? undefined : executionEntered(enter);
       return first === undefined ? [] : [{ executionId: first, runId: child, ...at, again: [key] }];
     });
   });
@@ -45,9 +46,14 @@ export function pastOf(journals: readonly RunJournal[], { before, again }: Bound
   const [root, ...others] = journals;
   if (root === undefined) return [];
   const records = root.records.slice(0, before);
-  const come = childrenBefore(root.runId, records, journals, again).map(({ runId }) => runId);
-  const isPast = ({ runId }: RunJournal): boolean => come.some((id) => runId === id || runId.startsWith(`${id}/`));
-  return [{ ...root, records }, ...others.filter(isPast)];
+  const past = new Set(childrenBefore(root.runId, records, journals, again).map(({ runId }) => runId));
+  const come = others.filter(({ runId, parentId }) => {
+    // What is below one that comes along stands after it.
+    const isPast = past.has(runId) || (parentId !== undefined && past.has(parentId));
+    if (isPast) past.add(runId);
+    return isPast;
+  });
+  return [{ ...root, records }, ...come];
 }
 
 /** The execution that a record enters: the first thing a state leaves. */
