@@ -159,6 +159,11 @@ describe("an export that is read", () => {
     const fault = (what: string, runId = "r1") => [{ runId, fault: what }];
     expect(at(1, "{}\n").faults).toEqual(fault("line 2 is not as it was written"));
     expect(at(1, "{}\n").journals).toEqual([]);
+    // A record of no journal.
+    expect(readExport(bytes(lines.toSpliced(1, 1))).faults).toEqual(fault("line 2 is not as it was written"));
+    expect(readExport(bytes([...lines.slice(0, 3), lines[3]?.slice(0, 20) ?? ""])).faults).toEqual(
+      fault("line 4, where record 1 should be, is not as it was written"),
+    );
     const second = at(3, "x\n");
     expect(second.faults).toEqual(fault("line 4, where record 1 should be, is not as it was written"));
     expect(second.journals.map(({ runId, records }) => [runId, records.length])).toEqual([["r1", 1]]);
