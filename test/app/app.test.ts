@@ -4,12 +4,15 @@ import { PassThrough } from "node:stream";
 import { systemClock } from "@sluice/core";
 import { expect, onTestFinished, test } from "vitest";
 import { App } from "../../packages/tui/src/app/app.ts";
+import { COMMANDS } from "../../packages/tui/src/app/commands/registry.ts";
 import { createEngine, type Engine } from "../../packages/tui/src/app/engine.ts";
 import { createSurface } from "../../packages/tui/src/app/screen/surface.ts";
 import { createPalette } from "../../packages/tui/src/text/paint.ts";
 import type { RunFlags } from "../../packages/tui/src/work/run-flags.ts";
 import { desk } from "../support/command.ts";
 import { ctrl, key } from "../support/desk.ts";
+import { expectToFit } from "../support/random-views.ts";
+import { textOf } from "../support/run-views.ts";
 import { skewedClock } from "../support/skewed-clock.ts";
 
 const WRITES = { calls: [{ tool: "Write", input: { file_path: "new.txt", content: "new\n" } }] };
@@ -124,6 +127,29 @@ test("--trust was said of the code as it was: after /reload what was changed sin
   engine.reload();
   await expect(engine.project()).rejects.toMatchObject({ code: "folder_untrusted" });
   expect(asked).toHaveLength(1);
+});
+
+test.each([30, 60, 80, 100, 200])("at %i columns /help tells every command and key whole", async (width) => {
+  const place = desk();
+  const app = new App({
+    flags: { cwd: place.folder },
+    context: contextAt(place.folder),
+    clock: systemClock,
+    size: { width, height: 24 },
+    terminal: { append: () => undefined, alert: () => undefined, lend: (work) => work() },
+  });
+  app.submit("/help");
+  await until(app, () => app.state().viewer !== undefined);
+  const rows = app.state().viewer?.rows.slice(0, 1_000, width) ?? [];
+  app.quit();
+  await app.quitted;
+  expectToFit(rows, width);
+  const told = textOf(rows).replaceAll(/\s+/g, " ");
+  for (const { name, usage, description } of COMMANDS) {
+    expect(told).toContain(`/${name} ${usage}`.trim());
+    expect(told).toContain(description);
+  }
+  expect(told).toContain("else asks whether to cancel the run");
 });
 
 test("nothing is begun once the app is being left", async () => {

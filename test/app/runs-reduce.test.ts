@@ -4,9 +4,10 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { createAccountant } from "../../packages/tui/src/headless/account.ts";
 import { createRunReducer, type ReadRecord } from "../../packages/tui/src/runs/reduce.ts";
+import { transcriptLines } from "../../packages/tui/src/runs/transcript.ts";
 import { eventually } from "../support/run-kit.ts";
 import { ASKING, begin, FAILING, play, SMOOTH, ship, TROUBLED } from "../support/run-scenes.ts";
-import { answerAll, plain, readRecords, unordered, viewOf } from "../support/run-views.ts";
+import { answerAll, plain, readRecords, textOf, unordered, viewOf } from "../support/run-views.ts";
 
 async function view(host: RunHost, runId: string) {
   return viewOf(runId, await readRecords(host, runId));
@@ -106,11 +107,25 @@ test("a transcript has what was said, called and answered, in order, with its at
     expect.stringMatching(/^submit_work error \(\$\.summary: /),
     "Nothing to call.",
     "submit_work ok",
-    expect.stringContaining("completed 4 turns"),
+    expect.stringContaining("completed: 4 turns"),
     "goes to test, lint side by side",
   ]);
   const planned = [...(seen.executions[0]?.items ?? [])].map((item) => (item.kind === "call" ? item.tool : item.text));
-  expect(planned[1]).toMatch(/^retries HTTP 503: busy/);
+  expect(planned[1]).toMatch(/^retries: HTTP 503: busy/);
+});
+
+test.each([
+  ["approve", "✔ change", / · approved by \S+/g, "ok"],
+  ["deny", "⊘ change", /denied by \S+: not now$/gm, "refused"],
+])("who answered a call by %s is told by the call, and nowhere else", async (answer, head, who, state) => {
+  const { live, runId } = await play(ASKING, answer);
+  const items = [...((await view(live.host, runId)).executions[1]?.items ?? [])];
+  const at = items.findIndex((item) => item.kind === "call" && item.tool === "change");
+  expect(items[at]).toMatchObject({ state });
+  const said = items.slice(at).map((item) => textOf(transcriptLines(item, { width: 120, folded: true })));
+  expect(said[0]).toMatch(new RegExp(`^${head} `));
+  expect(said.join("\n").match(who)).toHaveLength(1);
+  expect(said.join("\n")).not.toContain("answered");
 });
 
 test("a call that asks waits for a person, with the reason, until it is answered", async () => {

@@ -62,6 +62,23 @@ function executionOf(items: readonly TranscriptItem[], more: Partial<ExecutionVi
   return execution("plan", { items: list.view(), ...more });
 }
 
+test("what somebody says stands apart from what was called before, and at what is called after it", () => {
+  const said = [
+    { ...place, kind: "text", text: "I look." },
+    call(),
+    { ...place, kind: "text", text: "I write." },
+    call(),
+  ];
+  const rows = said.map((item) => textOf(transcriptLines(item as TranscriptItem, { width: 60, folded: true })));
+  expect(rows.join("\n")).toBe("\n  I look.\n✔ Read a.ts  done\n\n  I write.\n✔ Read a.ts  done");
+});
+
+test("an argument that is cut says so, and an empty one is seen", () => {
+  const input = { summary: "x".repeat(200), command: "" };
+  const head = textOf(transcriptLines(call({ tool: "submit", input }), { width: 200, folded: true }));
+  expect(head).toBe(`✔ submit summary: ${"x".repeat(80)}…, command: ""  done`);
+});
+
 test("anything that was said or called fits the terminal, and nothing in it acts", () => {
   fc.assert(
     fc.property(hostileItem, fc.integer({ min: 1, max: 120 }), fc.boolean(), (item, width, folded) => {
@@ -86,8 +103,8 @@ test("a text of ten million characters on one line neither hangs nor fills the s
 test("a thought is dim, behind a mark, and folded to three rows that say there is more", () => {
   const text = Array.from({ length: 9 }, (_, at) => `thought ${at}`).join("\n");
   const folded = transcriptLines({ ...place, kind: "reasoning", text }, { width: 60, folded: true });
-  expect(folded).toHaveLength(4);
-  expect(textOf(folded)).toMatch(/^✻ thinking\n {2}thought 0/);
+  expect(folded).toHaveLength(5);
+  expect(textOf(folded)).toMatch(/^\n✻ thinking\n {2}thought 0/);
   expect(textOf(folded)).toContain("more (Ctrl+O)");
   const whole = transcriptLines({ ...place, kind: "reasoning", text }, { width: 60, folded: false });
   expect(textOf(whole)).toContain("thought 8");
@@ -103,7 +120,7 @@ test("an attempt is a line across, and what a person said has their name", () =>
     { ...place, kind: "message", by: "ann", text: "mind the tests" },
     { width: 40, folded: true },
   );
-  expect(textOf(said)).toBe("❯ ann\n  mind the tests\n");
+  expect(textOf(said)).toBe("\n❯ ann\n  mind the tests");
 });
 
 test("what a model or a failure says never begins at the edge, where cards, notices and questions do", () => {
@@ -190,7 +207,7 @@ describe("the window over a transcript", () => {
     const window = createTranscriptWindow(executionOf(items(9)));
     window.count(60);
     window.update(executionOf([{ ...place, kind: "text", text: "other" }], { key: "r1:review#1" }));
-    expect(textOf(window.slice(0, 9, 60))).toBe("  other\n");
+    expect(textOf(window.slice(0, 9, 60))).toBe("\n  other");
   });
 
   test("what is folded is unfolded by item, and all at once", () => {
@@ -224,8 +241,8 @@ describe("the window over a transcript", () => {
     expect(window.find("needle", window.count(60) - 1, 60, true)).toBe(row);
     expect(window.find("nowhere", 0, 60, false)).toBeUndefined();
     const first = window.find("line 0", 0, 60, false);
-    expect(first).toBe(0);
-    expect(window.find("line 0", 1, 60, false)).toBeGreaterThan(row ?? 0);
+    expect(first).toBe(1);
+    expect(window.find("line 0", 2, 60, false)).toBeGreaterThan(row ?? 0);
   });
 
   test("what streams stands below what is said, and gives way to it", () => {

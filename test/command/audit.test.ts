@@ -24,6 +24,20 @@ test("audit lists every event in order, children indented behind their fork, and
   ]);
 });
 
+test("a filter by a stage or a tool that the run never had says which there are, and shows nothing", async () => {
+  const here = deskHere();
+  const runId = await forkedRun(here);
+  const [stage, tool, known] = await Promise.all([
+    here.sluice(["audit", runId, "--stage", "strat", "--json"]),
+    here.sluice(["audit", runId, "--tool", "bash"]),
+    here.sluice(["audit", runId, "--stage", "start", "--verdict", "refused"]),
+  ]);
+  expect([stage.code, printed(stage).events]).toEqual([0, []]);
+  expect(stage.stderr).toMatch(/^sluice: no event is of stage strat; those there are: start, \w/);
+  expect(tool.stderr).toMatch(/^sluice: no event is of tool bash; those there are: /);
+  expect(known.stderr).toBe("");
+});
+
 test("--json is one document with the head, the events and what was verified", async () => {
   const here = deskHere();
   const runId = await forkedRun(here);

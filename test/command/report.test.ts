@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync, realpathSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
@@ -65,7 +65,11 @@ test("a run that is not there and a folder that is not there are exit codes of t
     here.sluice(["report", runId, "-o", "no/such/folder/run.html"]),
   ]);
   expect([unknown.code, existsSync(join(here.folder, "run.html"))]).toEqual([4, false]);
-  expect([nowhere.code, nowhere.stderr]).toEqual([2, expect.stringContaining("cannot be written")]);
+  const folder = join(realpathSync(here.folder), "no/such/folder");
+  expect([nowhere.code, nowhere.stderr]).toEqual([
+    2,
+    `sluice: ${join(folder, "run.html")} cannot be written: there is no folder ${folder}\n`,
+  ]);
 });
 
 test("a record that was changed afterwards is told on the page and by exit 1", async () => {

@@ -146,11 +146,11 @@ export function auditWords({ type, data, attempt }: SluiceEvent): readonly [what
     case "attempt.finished":
       return ["attempt", `${text("outcome")}${text("code") === "" ? "" : ` (${text("code")})`}`];
     case "turn.started":
-      return [`turn ${numberAt(data, "turn")}`, `${text("model")}${triesOf(data)}`];
+      return [`turn ${numberAt(data, "turn")}`, `asks ${text("model")}${triesOf(data)}`];
     case "turn.finished":
       return [
         `turn ${numberAt(data, "turn")}`,
-        `${count(numberAt(data, "calls"), "call")}, ${spending(usageAt(data))}`,
+        `made ${count(numberAt(data, "calls"), "call")}, ${spending(usageAt(data))}`,
       ];
     case "call.decided":
       return [text("verdict"), text("args")];

@@ -167,7 +167,7 @@ function refusedCall(data: Json): Said {
   // What was asked about has its call in the line before.
   const call = ASKED.has(cause) ? textAt(data, "tool") : shortCall(textAt(data, "args"));
   if (cause === "") return ["refused", `${call}: ${reason} (${textAt(result, "code")})`, "notice"];
-  return ["denied", `${call}: ${reason} (${cause})`, "bad"];
+  return ["denied", `${call}: ${reason.startsWith(cause) ? reason : `${reason} (${cause})`}`, "bad"];
 }
 
 function finishedCall(whole: string, data: Json): Said {

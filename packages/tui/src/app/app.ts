@@ -72,7 +72,7 @@ export class App implements Steering {
       now: () => this.now(),
       hostOf: (runId) => this.#runs.get(rootOf(runId))?.run.host,
       secretsToward: (runId, host) => this.engine.secretsToward(runId, host),
-      told: (text) => this.say(text, "notice"),
+      told: (text, good) => this.say(text, good ? "plain" : "notice"),
       changed: () => this.#pulse.soon(),
     });
     this.#leaving = new Leaving({

@@ -46,8 +46,9 @@ export class Overlay {
 
   /** What is open grows with its run. */
   grow(): void {
-    const execution = this.#view()?.executions.find(({ key }) => key === this.#read);
-    if (execution !== undefined) this.#transcripts.rows(execution);
+    const view = this.#view();
+    const execution = view?.executions.find(({ key }) => key === this.#read);
+    if (view !== undefined && execution !== undefined) this.#transcripts.rows(view, execution);
   }
 
   /** Rows and columns of its content as they were drawn. */

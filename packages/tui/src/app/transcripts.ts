@@ -1,3 +1,4 @@
+import { endOf } from "../runs/end-rows.ts";
 import { nameOf } from "../runs/marks.ts";
 import type { ExecutionView, RunView } from "../runs/run-view.ts";
 import { createTranscriptWindow, type TranscriptWindow } from "../runs/transcript-window.ts";
@@ -11,15 +12,15 @@ export class Transcripts {
   readonly #windows = new Map<string, TranscriptWindow>();
   #unfolded = false;
 
-  /** The rows of an execution as its newest view has them. */
-  rows(execution: ExecutionView): TranscriptWindow {
+  /** The rows of an execution as its newest view has them; the last one's with what its run came to. */
+  rows(view: RunView, execution: ExecutionView): TranscriptWindow {
     const { key } = execution;
     const window = this.#windows.get(key) ?? createTranscriptWindow();
     this.#windows.delete(key);
     this.#windows.set(key, window);
     const [oldest] = this.#windows.keys();
     if (this.#windows.size > KEPT && oldest !== undefined) this.#windows.delete(oldest);
-    window.update(execution);
+    window.update(execution, execution === view.executions.at(-1) ? endOf(view) : undefined);
     return window;
   }
 
@@ -29,7 +30,7 @@ export class Transcripts {
     const at = view.executions.indexOf(execution) + 1;
     const place = view.executions.length > 1 ? ` · ${at} of ${view.executions.length}, ←→ switch` : "";
     const hint = `Ctrl+O ${this.#unfolded ? "folds" : "unfolds"} all`;
-    return createViewer(`${nameOf(stateId)}${more}${place}`, this.rows(execution), { atEnd: true, hint });
+    return createViewer(`${nameOf(stateId)}${more}${place}`, this.rows(view, execution), { atEnd: true, hint });
   }
 
   /** Shows everything whole, or the beginnings of what is long. */

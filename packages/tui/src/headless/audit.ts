@@ -47,6 +47,12 @@ export async function audit({ of, flags }: AuditRequest, context: CommandContext
   const faults = [...(verify ? report.faults : unreadable), ...read.flatMap(({ fault }) => fault)];
   const all = inForkOrder(read);
   const events = all.filter(({ event }) => hasFacets(facetsOf(event), flags));
+  if (events.length === 0)
+    for (const line of unknownLines(
+      all.map(({ event }) => event),
+      flags,
+    ))
+      terminal.err(line);
   write(flags.json === true ? "json" : flags.outputFormat, terminal, {
     json: {
       runId,
@@ -64,6 +70,18 @@ export async function audit({ of, flags }: AuditRequest, context: CommandContext
     ],
   });
   return faults.length === 0 ? EXIT.completed : EXIT.failed;
+}
+
+/** What of a filter that let nothing through is in no event at all, such as a stage of another pipeline. */
+function unknownLines(all: readonly SluiceEvent[], { stage, tool }: AuditFacets): readonly string[] {
+  const known = all.map(facetsOf);
+  const line = (what: "stage" | "tool", wanted: string | undefined): readonly string[] => {
+    const names = [...new Set(known.flatMap((facets) => facets[what] ?? []))];
+    if (wanted === undefined || names.includes(wanted)) return [];
+    const there = names.length === 0 ? "none" : oneLine(names.join(", "), 1_000);
+    return [`sluice: no event is of ${what} ${oneLine(wanted, 100)}; those there are: ${there}\n`];
+  };
+  return [...line("stage", stage), ...line("tool", tool)];
 }
 
 function isHead(text: string): boolean {

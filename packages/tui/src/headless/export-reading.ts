@@ -18,6 +18,8 @@ export async function readExportFile(path: string, here: string): Promise<RunExp
   try {
     return readExport(await readFile(file));
   } catch (cause) {
-    throw new SluiceError("Validation", "usage", `${file} cannot be read: ${messageOf(cause)}`, { cause });
+    const missing = cause instanceof Error && "code" in cause && cause.code === "ENOENT";
+    const fault = missing ? `there is no file ${file}` : `${file} cannot be read: ${messageOf(cause)}`;
+    throw new SluiceError("Validation", "usage", fault, { cause });
   }
 }

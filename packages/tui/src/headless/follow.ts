@@ -136,7 +136,8 @@ function announceNew({ type, data, runId }: SluiceEvent, options: FollowOptions)
 }
 
 function announce({ kind, ...asking }: Asking & { readonly kind: string }, { terminal, answer }: FollowOptions): void {
-  const answers = kind === "askUser" || kind === "humanState" ? "--value <text>" : "approve|deny|defer";
+  // Pasted as it is, a shell must refuse it: `approve|deny` would approve.
+  const answers = kind === "askUser" || kind === "humanState" ? "--value <text>" : "<approve, deny or defer>";
   terminal.err(`sluice: waits for an answer: ${visible(answer(asking))} ${answers}\n`);
 }
 

@@ -30,8 +30,12 @@ export function callMarkup(call: CallView, executionKey: string): Markup {
   // What was changed is what most readers look for.
   const open = change !== undefined && call.state === "ok" ? html` open` : NOTHING;
   const took = call.ms === undefined ? NOTHING : html` <span class="faint">${milliseconds(call.ms)}</span>`;
+  const approved =
+    call.approvedBy === undefined
+      ? NOTHING
+      : html` <span class="faint">approved by ${shortText(call.approvedBy, LONGEST_NAME)}</span>`;
   return html`<details class="call" data-call="${executionKey} ${call.attempt} ${call.callId}"${open}>
-<summary><span class="${tone}">${sign}</span> <b>${shortText(call.tool, LONGEST_NAME)}</b> <code>${lineMarkup(tellingArgument(call))}</code> <span class="${tone}">${word}</span>${exitOf(call)}${took}</summary>
+<summary><span class="${tone}">${sign}</span> <b>${shortText(call.tool, LONGEST_NAME)}</b> <code>${lineMarkup(tellingArgument(call))}</code> <span class="${tone}">${word}</span>${exitOf(call)}${took}${approved}</summary>
 ${reason === "" ? NOTHING : html`<p class="${tone}"><span class="label">why</span> ${shortText(reason, LONGEST_REASON)}</p>`}
 ${change === undefined ? given(call) : changeTable(change)}
 ${result(call)}

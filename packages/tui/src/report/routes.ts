@@ -29,7 +29,11 @@ export function routesMarkup(events: readonly SluiceEvent[], anchors: ReadonlyMa
       shortText(why, LONGEST),
     ];
   });
-  return table({ caption: "Routes", head: ["when (UTC)", "from", "to", "decided by", "why"] }, rows, routes.length);
+  return table(
+    { caption: "Where each stage led, and what decided it", head: ["when (UTC)", "from", "to", "decided by", "why"] },
+    rows,
+    routes.length,
+  );
 }
 
 function leadsTo(data: Json): string {

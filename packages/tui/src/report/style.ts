@@ -63,6 +63,7 @@ caption { text-align: left; font-weight: 600; padding: 0.3rem 0; }
 th, td { text-align: left; vertical-align: top; padding: 0.35rem 0.6rem; border-bottom: 1px solid var(--rule); min-width: 5rem; overflow-wrap: break-word; }
 th { color: var(--faint); font-weight: 600; font-size: 0.8rem; }
 .n { text-align: right; font-variant-numeric: tabular-nums; min-width: 3rem; overflow-wrap: normal; white-space: nowrap; }
+th.n { font-family: inherit; }
 .digest { font-size: 0.72rem; display: inline-block; min-width: 9rem; word-break: break-all; }
 #decisions td:nth-child(3) { min-width: 14rem; }
 dl.values { border-left: 2px solid var(--rule); padding-left: 0.7rem; }

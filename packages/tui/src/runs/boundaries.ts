@@ -19,6 +19,14 @@ const TOLD: ReadonlySet<string> = new Set([
   "limit.near",
   "limit.reached",
 ]);
+/** Of those the ones that say why, or how much: a sentence of its own behind what happened. */
+const EXPLAINED: ReadonlySet<string> = new Set([
+  "stage.exit",
+  "model.retried",
+  "route.rejected",
+  "limit.near",
+  "limit.reached",
+]);
 /** What happens to a run as a whole. */
 const RUN_TOLD: ReadonlySet<string> = new Set([
   "run.started",
@@ -37,12 +45,15 @@ export function boundaryOf(event: SluiceEvent, said: Saying | undefined): Bounda
   if (type === "attempt.started") return attemptOf(event);
   if (type === "attempt.finished" && textAt(data, "outcome") === "retry")
     return note(`sent back: ${oneLine(textAt(data, "feedback"))}`, "notice");
-  return said !== undefined && TOLD.has(type) ? noteOf(said) : undefined;
+  // The call itself tells who approved or denied it.
+  if (type === "grant.answered" && (textAt(data, "answer") === "approve" || textAt(data, "answer") === "deny"))
+    return undefined;
+  return said !== undefined && TOLD.has(type) ? noteOf(type, said) : undefined;
 }
 
 /** The boundary that an event outside executions is in a run's log, if any. */
 export function runBoundaryOf({ type }: SluiceEvent, said: Saying | undefined): BoundaryItem | undefined {
-  return said !== undefined && RUN_TOLD.has(type) ? noteOf(said) : undefined;
+  return said !== undefined && RUN_TOLD.has(type) ? noteOf(type, said) : undefined;
 }
 
 export function note(text: string, tone: Tone): BoundaryItem {
@@ -62,7 +73,8 @@ function attemptOf({ executionId = "", attempt = 1 }: SluiceEvent): BoundaryItem
   return { kind: "boundary", rank: "attempt", text: parts.join(" · "), tone: attempt > 1 ? "notice" : "plain" };
 }
 
-function noteOf({ what, more, tone }: Saying): BoundaryItem {
-  const text = more === "" ? what : `${what} ${more}`;
+function noteOf(type: string, { what, more, tone }: Saying): BoundaryItem {
+  const between = EXPLAINED.has(type) || what === "ends" ? ": " : " ";
+  const text = more === "" ? what : `${what}${between}${more}`;
   return note(text, tone === "good" || tone === "bad" || tone === "notice" ? tone : "plain");
 }

@@ -63,8 +63,9 @@ export class CallBook {
         return true;
       }
       case "grant.answered":
+        return this.#answered(textAt(data, "requestId"), "proposed", approverIn(data));
       case "request.answered":
-        return this.#answered(textAt(data, "requestId"), type === "request.answered" ? "running" : "proposed");
+        return this.#answered(textAt(data, "requestId"), "running");
       case "grant.expired":
       case "request.expired":
         return this.#answered(textAt(data, "requestId"), "proposed");
@@ -95,13 +96,13 @@ export class CallBook {
     }
   }
 
-  #answered(requestId: string, state: "running" | "proposed"): boolean {
+  #answered(requestId: string, state: "running" | "proposed", approvedBy?: string): boolean {
     const key = this.#asked.get(requestId);
     const item = key === undefined ? undefined : this.#callAt(key);
     this.#asked.delete(requestId);
     if (key === undefined || item?.state !== "asking") return false;
     const { why: _why, ...rest } = item;
-    this.#put(key, { ...rest, state });
+    this.#put(key, { ...rest, state, ...(approvedBy === undefined ? {} : { approvedBy }) });
     return true;
   }
 
@@ -160,6 +161,10 @@ function issuesOf(output: Json | undefined): string {
   return issues.map((issue: Json) => `${textAt(issue, "path")}: ${textAt(issue, "message")}`).join("; ");
 }
 
+function approverIn(data: Json): string | undefined {
+  return textAt(data, "answer") === "approve" ? textAt(data, "by") : undefined;
+}
+
 function decided(data: Json): Change {
   const result = field(data, "result");
   const tool = textAt(data, "tool");
@@ -168,7 +173,7 @@ function decided(data: Json): Change {
   if (textAt(data, "verdict") !== "refused") return { tool, state: "running", ...summary };
   const reason = textAt(result, "reason") || textAt(result, "message");
   const cause = textAt(data, "cause") || textAt(result, "code");
-  const why = reason === "" ? cause : cause === "" ? reason : `${reason} (${cause})`;
+  const why = reason === "" ? cause : reason.startsWith(cause) ? reason : `${reason} (${cause})`;
   return { tool, state: "refused", why, ...summary };
 }
 

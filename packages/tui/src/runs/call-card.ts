@@ -5,6 +5,7 @@ import { jsonRows, jsonWord } from "../text/json-rows.ts";
 import type { Line, Span, Style } from "../text/line.ts";
 import { textRows } from "../text/text-rows.ts";
 import { cut, widthOf, wrap } from "../text/width.ts";
+import { nameOf } from "./marks.ts";
 import type { CallView } from "./run-view.ts";
 
 export interface CallCardOptions {
@@ -65,7 +66,7 @@ function headLine(call: CallView, width: number): Line {
   return cut([...left, ...told, ...outcome], width);
 }
 
-function outcomeOf({ state, ms, facts, tool }: CallView): Line {
+function outcomeOf({ state, ms, facts, tool, approvedBy }: CallView): Line {
   const { word, style } = CALL_MARKS[state];
   const said: Span[] = [{ text: "  " }, { text: word, style }];
   const number = (name: string): number | undefined => {
@@ -78,6 +79,7 @@ function outcomeOf({ state, ms, facts, tool }: CallView): Line {
   }
   if (exit !== undefined && exit !== 0) said.push({ text: ` exit ${exit}`, style: "bad" });
   if (ms !== undefined) said.push({ text: ` · ${duration(ms)}`, style: "dim" });
+  if (approvedBy !== undefined) said.push({ text: ` · approved by ${nameOf(approvedBy)}`, style: "dim" });
   return said;
 }
 

@@ -141,6 +141,8 @@ export interface CallView {
   readonly state: "proposed" | "asking" | "running" | "ok" | "error" | "refused" | "abandoned" | "outcome_unknown";
   /** Why it was refused, or why it asks. */
   readonly why?: string;
+  /** Who let it run, where somebody was asked. */
+  readonly approvedBy?: string;
   readonly output?: Json;
   readonly ms?: number;
   readonly facts?: Readonly<Record<string, Json>>;

@@ -1,15 +1,16 @@
 import type { Line } from "../text/line.ts";
 import type { Rows } from "../text/rows.ts";
 import { cut } from "../text/width.ts";
+import { endLines } from "./end-rows.ts";
 import { LiveRows } from "./live-rows.ts";
 import { span } from "./marks.ts";
-import type { ExecutionView, TranscriptItem } from "./run-view.ts";
+import type { ExecutionView, RunEndItem, TranscriptItem } from "./run-view.ts";
 import { isFoldable, knownHeight, searchable, transcriptLines } from "./transcript.ts";
 
 /** The transcript of one execution, as rows to look through while it grows. */
 export interface TranscriptWindow extends Rows {
-  /** Takes the execution as a new view has it. Costs what changed since the last. */
-  update(execution: ExecutionView): void;
+  /** Takes the execution as a new view has it, and the end of its run where that stands below it. Costs what changed since. */
+  update(execution: ExecutionView, end?: RunEndItem): void;
   find(text: string, from: number, width: number, back: boolean): number | undefined;
   /** The item a row belongs to; undefined for what streams, and outside. */
   itemAt(row: number, width: number): number | undefined;
@@ -25,6 +26,8 @@ export interface TranscriptWindow extends Rows {
 const KEPT = 200;
 /** Items of a long transcript that are looked through; what stands before them is counted in the first row. */
 const MOST_ITEMS = 5_000;
+/** Rows of how its run ended. */
+const MOST_END_ROWS = 2_000;
 
 export function createTranscriptWindow(execution?: ExecutionView): TranscriptWindow {
   const window = new Window();
@@ -38,6 +41,7 @@ class Window implements TranscriptWindow {
   #settled = 0;
   #live: ExecutionView["live"];
   #liveRows: LiveRows | undefined;
+  #end: { readonly item: RunEndItem; readonly width: number; readonly lines: readonly Line[] } | undefined;
   #folded = true;
   /** Items that are shown the other way round. */
   readonly #turned = new Set<number>();
@@ -50,7 +54,7 @@ class Window implements TranscriptWindow {
   #first = 0;
   readonly #lines = new Map<number, readonly Line[]>();
 
-  update(execution: ExecutionView): void {
+  update(execution: ExecutionView, end?: RunEndItem): void {
     if (execution.key !== this.#key) this.#restart(execution.key);
     const { items, live } = execution;
     for (let index = this.#settled; index < items.length; index += 1) {
@@ -61,10 +65,13 @@ class Window implements TranscriptWindow {
     }
     this.#settled = items.settled;
     this.#live = live;
+    const known = this.#end?.item;
+    const same = end !== undefined && known?.output === end.output && known?.error === end.error;
+    if (!same) this.#end = end === undefined ? undefined : { item: end, width: -1, lines: [] };
   }
 
   count(width: number): number {
-    return this.#height(width) + this.#liveLines(width).length;
+    return this.#height(width) + this.#below(width).length;
   }
 
   slice(from: number, to: number, width: number): readonly Line[] {
@@ -77,7 +84,7 @@ class Window implements TranscriptWindow {
       const own = this.#linesOf(index);
       lines.push(...own.slice(Math.max(0, first - start), Math.max(0, to - start)));
     }
-    if (to > height) lines.push(...this.#liveLines(width).slice(Math.max(0, first - height), to - height));
+    if (to > height) lines.push(...this.#below(width).slice(Math.max(0, first - height), to - height));
     return lines;
   }
 
@@ -172,11 +179,25 @@ class Window implements TranscriptWindow {
     return lines;
   }
 
-  #liveLines(width: number): readonly Line[] {
-    if (this.#live === undefined) return [];
+  /** What stands below its items: what streams, or how its run ended. */
+  #below(width: number): readonly Line[] {
+    if (this.#live === undefined) return this.#endLines(width);
     this.#height(width);
     this.#liveRows ??= new LiveRows(width);
-    return this.#liveRows.lines(this.#live);
+    const lines = this.#liveRows.lines(this.#live);
+    return lines.length === 0 ? lines : [[], ...lines];
+  }
+
+  #endLines(width: number): readonly Line[] {
+    if (this.#end === undefined) return [];
+    const { item } = this.#end;
+    if (this.#end.width !== width)
+      this.#end = {
+        item,
+        width,
+        lines: endLines(item, width, { most: MOST_END_ROWS, rest: "sluice show has all of it" }),
+      };
+    return this.#end.lines;
   }
 
   #isFolded(index: number): boolean {

@@ -33,7 +33,7 @@ export function textRow(line: Line): Line {
   return line.length === 0 ? line : [span(MARGIN), ...line];
 }
 
-/** One thing of a transcript, as rows. */
+/** One thing of a transcript, as rows. What somebody says begins with an empty one: what is called after it belongs to it. */
 export function transcriptLines(item: TranscriptItem, options: ItemOptions): readonly Line[] {
   const width = Math.max(1, options.width);
   return rowsOf(item, { ...options, width }).map((line) => cut(line, width));
@@ -42,9 +42,9 @@ export function transcriptLines(item: TranscriptItem, options: ItemOptions): rea
 function rowsOf(item: TranscriptItem, options: ItemOptions): readonly Line[] {
   switch (item.kind) {
     case "text":
-      return [...markdown(item.text, textWidth(options.width), MOST_ROWS).map(textRow), []];
+      return [[], ...markdown(item.text, textWidth(options.width), MOST_ROWS).map(textRow)];
     case "reasoning":
-      return thoughtLines(item.text, options);
+      return [[], ...thoughtLines(item.text, options)];
     case "message":
       return messageLines(item.by, item.text, options.width);
     case "boundary":
@@ -96,7 +96,7 @@ function messageLines(by: string, text: string, width: number): readonly Line[] 
   const rows = clean(headOf(text, LONGEST_TEXT))
     .split("\n")
     .flatMap((line) => wrap([span(line)], Math.max(2, width - 2)));
-  return [[span("❯ ", "accent"), span(nameOf(by), "strong")], ...rows.map((line): Line => [span("  "), ...line]), []];
+  return [[], [span("❯ ", "accent"), span(nameOf(by), "strong")], ...rows.map((line): Line => [span("  "), ...line])];
 }
 
 const NOTE_SIGNS: Readonly<Record<BoundaryItem["tone"], readonly [sign: string, style: Style]>> = {

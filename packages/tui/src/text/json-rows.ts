@@ -24,7 +24,11 @@ export function jsonRows(value: Json, width: number, maxLines = MOST_LINES): rea
 
 /** A value in a few words of one line. */
 export function jsonWord(value: Json, most: number): Line {
-  if (typeof value === "string") return revealed(headOf(value, most));
+  if (typeof value === "string") {
+    const shown = headOf(value, most);
+    if (shown === "") return [{ text: '""' }];
+    return [...revealed(shown), ...(shown.length < value.length ? [{ text: "…", style: "dim" } as const] : [])];
+  }
   if (!isTree(value)) return [{ text: String(value) }];
   const count = Array.isArray(value) ? value.length : Object.keys(value).length;
   return [{ text: Array.isArray(value) ? `[${count}]` : `{${count}}`, style: "dim" }];

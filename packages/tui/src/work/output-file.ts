@@ -1,4 +1,5 @@
 import { closeSync, fsyncSync, linkSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
+import { dirname } from "node:path";
 import { messageOf, SluiceError } from "@sluice/core";
 
 /** The file that something about a run goes to when nobody names one: in the folder one is in, whatever a store calls its runs. */
@@ -25,10 +26,15 @@ export function writeWhole(path: string, parts: Iterable<string>, force: boolean
     }
     return putInPlace(draft, path, force) ? bytes : undefined;
   } catch (cause) {
-    throw new SluiceError("Validation", "usage", `${path} cannot be written: ${messageOf(cause)}`, { cause });
+    const why = isMissing(cause) ? `there is no folder ${dirname(path)}` : messageOf(cause).replaceAll(draft, path);
+    throw new SluiceError("Validation", "usage", `${path} cannot be written: ${why}`, { cause });
   } finally {
     rmSync(draft, { force: true });
   }
+}
+
+function isMissing(cause: unknown): boolean {
+  return cause instanceof Error && "code" in cause && cause.code === "ENOENT";
 }
 
 function putInPlace(draft: string, path: string, force: boolean): boolean {

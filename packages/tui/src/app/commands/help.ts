@@ -1,4 +1,5 @@
 import type { Line } from "../../text/line.ts";
+import { wrap } from "../../text/width.ts";
 import { createViewer, fixedRows } from "../viewer.ts";
 import type { Command } from "./command.ts";
 
@@ -19,14 +20,17 @@ export const help: Command = {
   description: "commands and keys",
   usage: "",
   run: (_words, app) => {
-    const lines = fixedRows(() => [
+    const lines = fixedRows((width) => [
       [{ text: "Commands", style: "heading" }],
-      ...app.commands.map((command): Line => row(`/${command.name} ${command.usage}`, command.description)),
+      ...app.commands.flatMap(({ name, usage, description }) => entry(`/${name} ${usage}`, description, width)),
       [],
       [{ text: "Keys", style: "heading" }],
-      ...KEYS.map(([key, what]) => row(key, what)),
+      ...KEYS.flatMap(([key, what]) => entry(key, what, width)),
       [],
-      [{ text: "@ names a file. Text without a slash goes to the run as a message for its next turn." }],
+      ...wrap(
+        [{ text: "@ names a file. Text without a slash goes to the run as a message for its next turn." }],
+        width,
+      ),
     ]);
     app.show(createViewer("Help", lines));
   },
@@ -39,6 +43,21 @@ export const quit: Command = {
   run: (_words, app) => app.quit(),
 };
 
-function row(left: string, right: string): Line {
-  return [{ text: `  ${left.padEnd(26)}`, style: "accent" }, { text: ` ${right}` }];
+const INDENT = "  ";
+/** Columns of what is explained, where there is room beside it. */
+const NAMES = 26;
+/** Columns that an explanation has at least. */
+const LEAST = 40;
+
+/** What is explained, and beside it what it does; below it where it is long or the terminal narrow. */
+function entry(name: string, what: string, width: number): readonly Line[] {
+  const beside = width >= INDENT.length + NAMES + 1 + LEAST;
+  const indent = " ".repeat(beside ? INDENT.length + NAMES + 1 : INDENT.length * 2);
+  const rows = wrap([{ text: what }], width - indent.length).map((row): Line => [{ text: indent }, ...row]);
+  const [first = [], ...others] = rows;
+  if (!beside || name.trimEnd().length > NAMES) {
+    const names = wrap([{ text: name.trimEnd(), style: "accent" }], width - INDENT.length);
+    return [...names.map((row): Line => [{ text: INDENT }, ...row]), ...rows];
+  }
+  return [[{ text: `${INDENT}${name.padEnd(NAMES)} `, style: "accent" }, ...first.slice(1)], ...others];
 }

@@ -1,4 +1,4 @@
-import { SluiceError } from "@sluice/core";
+import { type RunSummary, SluiceError } from "@sluice/core";
 import type { Verdict } from "../../audit-filter.ts";
 import { forkedFrom, textAt } from "../../fields.ts";
 import { costLines } from "../../runs/cost.ts";
@@ -9,6 +9,7 @@ import { cleanInline, spanOf } from "../../text/clean.ts";
 import { editDiff } from "../../text/diff.ts";
 import type { Line, Style } from "../../text/line.ts";
 import type { Rows } from "../../text/rows.ts";
+import { wrap } from "../../text/width.ts";
 import { moment, oneLine } from "../../words.ts";
 import { eventsOf, startedWith } from "../../work/lookup.ts";
 import { createViewer, fixedRows } from "../viewer.ts";
@@ -36,14 +37,16 @@ export const runs: Command = {
         return { run, pipeline: textAt(told, "pipeline"), task: textAt(told?.input, "task"), past };
       }),
     );
-    const rows = fixedRows(() =>
-      listed.map(({ run, pipeline, task, past }): Line => {
-        const why = run.suspended === "waiting" ? " (waits)" : "";
-        const status = run.status === "running" ? `running in ${oneLine(run.owner ?? "?", 30)}` : `${run.status}${why}`;
+    const statuses = listed.map(({ run }) => statusOf(run));
+    const columns = Math.max(...statuses.map(({ length }) => length));
+    const rows = fixedRows((width) =>
+      listed.map(({ run, pipeline, task, past }, at): Line => {
+        // What a run is for tells more than when it was.
+        const began: Line = width < ROOM_FOR_TIME ? [] : [spanOf(`${moment(run.createdAt)}  `, "dim")];
         return [
           spanOf(run.runId.padEnd(12), "accent"),
-          { text: ` ${status.padEnd(20)}`, style: STYLES[run.status] },
-          spanOf(` ${moment(run.createdAt)}  `, "dim"),
+          { text: ` ${(statuses[at] ?? "").padEnd(columns)}  `, style: STYLES[run.status] },
+          ...began,
           spanOf(oneLine(pipeline === "" ? "(unreadable)" : pipeline, 24).padEnd(14)),
           spanOf(` ${oneLine(task, 120)}`),
           ...(past === "" ? [] : [spanOf(` ${oneLine(past, 80)}`, "dim")]),
@@ -61,6 +64,14 @@ export const runs: Command = {
     );
   },
 };
+
+/** Columns from which on a list of runs says when each began. */
+const ROOM_FOR_TIME = 90;
+
+function statusOf({ status, suspended, owner = "?" }: RunSummary): string {
+  if (status === "running") return `running in ${oneLine(owner, 30)}`;
+  return suspended === "waiting" ? `${status} (waits)` : status;
+}
 
 const STYLES: Readonly<Record<"running" | "suspended" | "completed" | "failed" | "cancelled", Style>> = {
   running: "accent",
@@ -197,14 +208,15 @@ export const diff: Command = {
       app.say("no Edit or Write of this run has changed anything; what commands changed is not listed here");
       return;
     }
-    const lines = fixedRows((width) =>
-      edits.flatMap(({ execution, item }): readonly Line[] => [
+    const lines = fixedRows((width) => [
+      ...edits.flatMap(({ execution, item }): readonly Line[] => [
         [spanOf(`${execution.executionId} · ${item.callId}`, "dim")],
         ...(editDiff(item.tool, item.input, { width }) ?? []),
         [],
       ]),
-    );
-    app.show(createViewer(`Edits of ${view.runId} (${edits.length}); what commands changed is not among them`, lines));
+      ...wrap([{ text: "What commands changed is not among these.", style: "dim" }], width),
+    ]);
+    app.show(createViewer(`Edits of ${view.runId} (${edits.length})`, lines));
   },
 };
 

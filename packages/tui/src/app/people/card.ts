@@ -139,12 +139,17 @@ function headLines(desk: Desk, card: DeskCard, columns: number): readonly Line[]
   const place = waiting.findIndex((one) => one.key === card.key) + 1;
   const mark = desk.open?.focused === true ? "■" : "□";
   const count = waiting.length === 1 ? "" : ` ${place} of ${waiting.length} waiting`;
-  const parts = partsOf(request).map(cleanInline);
+  const parts = askerOf(request);
   const line: Line = [
     { text: `${mark} ${KIND_NAMES[request.kind]}${count}`, style: "heading" },
     ...parts.map((part, at): Span => ({ text: ` · ${part}`, style: at < 2 ? "strong" : "plain" })),
   ];
   return wrap(line, columns, 2);
+}
+
+/** Which stage asks for which tool, and where in its run. */
+export function askerOf(request: DeskCard["request"]): readonly string[] {
+  return partsOf(request).map(cleanInline);
 }
 
 /** `<state>#<visit>/a<attempt>/t<turn>.c<index>`, as core makes them; whatever else is shown as it is. */

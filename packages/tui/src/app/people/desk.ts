@@ -97,6 +97,8 @@ export interface DeskUpdate {
   readonly send?: { readonly key: string; readonly request: OpenRequest; readonly answer: Answer };
   /** What became of a card, for the log. */
   readonly told?: string;
+  /** What is told is that something went as it was meant. */
+  readonly good?: boolean;
 }
 
 export function createDesk(): Desk {

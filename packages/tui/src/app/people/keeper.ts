@@ -20,7 +20,7 @@ export interface KeeperOptions {
   readonly hostOf: (runId: string) => RunHost | undefined;
   readonly secretsToward: (runId: string, host: RunHost) => Promise<SecretFilter>;
   /** What became of a card. */
-  readonly told: (text: string) => void;
+  readonly told: (text: string, good: boolean) => void;
   readonly changed: () => void;
 }
 
@@ -49,9 +49,9 @@ export class DeskKeeper {
   }
 
   do(action: DeskAction): boolean {
-    const { desk, taken, send, told } = updateDesk(this.#desk, action, this.#options.now());
+    const { desk, taken, send, told, good = false } = updateDesk(this.#desk, action, this.#options.now());
     this.#desk = desk;
-    if (told !== undefined) this.#options.told(told);
+    if (told !== undefined) this.#options.told(told, good);
     if (send !== undefined) void this.#send(send);
     return taken;
   }

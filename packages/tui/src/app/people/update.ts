@@ -108,8 +108,9 @@ function sent(desk: Desk, key: string, answer: Answer, outcome: SignalOutcome): 
   if (card === undefined) return none(desk);
   const cards = desk.cards.filter((one) => one !== card);
   const answered = [...desk.answered, key].slice(-MOST_ANSWERED);
-  const told = outcome === "accepted" ? `${pastOf(answer)} ${nameOf(card)}` : refusalOf(outcome, nameOf(card));
-  return { desk: { ...desk, cards, answered }, taken: false, told };
+  const good = outcome === "accepted";
+  const told = good ? `${pastOf(answer)} ${nameOf(card)}` : refusalOf(outcome, nameOf(card));
+  return { desk: { ...desk, cards, answered }, taken: false, told, good };
 }
 
 function failed(desk: Desk, key: string, message: string): DeskUpdate {

@@ -1,6 +1,7 @@
 import type { Clock } from "@sluice/core";
 import type { Line } from "../../text/line.ts";
 import { createPalette, type Palette, paint } from "../../text/paint.ts";
+import { wrap } from "../../text/width.ts";
 import type { CommandContext } from "../../work/context.ts";
 import { createComposer } from "../composer/composer.ts";
 import { render } from "../composer/render.ts";
@@ -37,7 +38,8 @@ export async function firstFrame(
   const stream = createTerminalStream(stdout, { stdin, clock, fullscreen, onLost: () => lost.abort() });
   stdin.setRawMode(true);
   const { columns: width } = stream;
-  stream.append(written(greeting(context.here), palette));
+  const rows = greeting(context.here).flatMap((line) => wrap(line, width));
+  stream.append(written(rows, palette));
   const { lines, cursor } = render(createComposer(), { width, maxRows: 1, placeholder: PLACEHOLDER });
   stream.write([...lines, []].map((line) => paint(line, palette)).join("\n"));
   stream.setCursor(cursor);

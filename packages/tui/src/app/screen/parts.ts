@@ -93,13 +93,13 @@ export class Draughtsman {
   #main({ view, focus, size, flags, welcome }: AppState): Part {
     const execution = view === undefined ? undefined : chosenOf(view, focus?.chosen);
     const { width } = size;
-    if (execution === undefined) {
+    if (view === undefined || execution === undefined) {
       const rows = welcome.flatMap((line) => wrap(line, width));
       const most = flags.fullscreen === true ? size.height : 0;
       return { name: "main", least: 1, most, lines: (room) => padded(rows.slice(0, room), room) };
     }
     if (flags.fullscreen === true) {
-      const rows = this.#transcripts.rows(execution);
+      const rows = this.#transcripts.rows(view, execution);
       const count = rows.count(width);
       return {
         name: "main",

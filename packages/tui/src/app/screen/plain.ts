@@ -1,10 +1,10 @@
 import { clearLine, createInterface, cursorTo, type Interface } from "node:readline";
 import type { Clock } from "@sluice/core";
 import type { Environment } from "../../project/environment.ts";
-import { cleanInline } from "../../text/clean.ts";
 import type { Line } from "../../text/line.ts";
 import type { App } from "../app.ts";
 import { CardBodies } from "../people/bodies.ts";
+import { askerOf } from "../people/card.ts";
 import { KIND_NAMES } from "../people/desk.ts";
 import type { NamedCard } from "../people/names.ts";
 import type { Question } from "../question.ts";
@@ -110,14 +110,14 @@ function serve(app: App, lines: Interface, { print, width, env, isPasted }: Serv
 
 function requestLines({ card, name }: NamedCard, body: readonly Line[], waiting: number): readonly Line[] {
   const { request, form, fault } = card;
-  const { kind, runId } = request;
+  const { kind } = request;
   const isLeave = form.options.some((option) => option.kind === "approve");
   const ways = isLeave
     ? `Type /deny ${name} with or without a reason${fault === undefined ? `, or /approve ${name} to let this one call run` : ""}.`
     : `Type /answer ${name} and the answer, or /deny ${name}.`;
   return [
     [],
-    [{ text: `Request: ${KIND_NAMES[kind]}, run ${cleanInline(runId)}. ${waiting} waiting.`, style: "strong" }],
+    [{ text: `Request: ${[KIND_NAMES[kind], ...askerOf(request)].join(", ")}. ${waiting} waiting.`, style: "strong" }],
     ...body,
     [{ text: `${ways} It stays open until then.` }],
     [],

@@ -2,6 +2,7 @@ import { type Clock, messageOf, visible } from "@sluice/core";
 import { render } from "ink";
 import type { Line } from "../../text/line.ts";
 import { createPalette } from "../../text/paint.ts";
+import { wrap } from "../../text/width.ts";
 import type { CommandContext } from "../../work/context.ts";
 import { App } from "../app.ts";
 import type { AppFlags } from "../flags.ts";
@@ -121,7 +122,10 @@ function inLines(flags: AppFlags, context: CommandContext, { clock, stdin, stdou
   const width = (): number => stdout.columns || 80;
   const own = new OwnOutput(stdout);
   const plain = createPlainLines({ input: stdin, output: own, width, clock, env: context.env });
-  const print = (lines: readonly Line[]): void => plain.print(written(lines, palette));
+  const print = (lines: readonly Line[]): void => {
+    const rows = lines.flatMap((line) => wrap(line, width()));
+    plain.print(written(rows, palette));
+  };
   const app = new App({
     flags,
     context,

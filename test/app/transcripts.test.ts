@@ -1,0 +1,40 @@
+import { expect, test } from "vitest";
+import { Transcripts } from "../../packages/tui/src/app/transcripts.ts";
+import type { RunView } from "../../packages/tui/src/runs/run-view.ts";
+import { execution, runView } from "../support/random-views.ts";
+import { textOf } from "../support/run-views.ts";
+
+const [first, last] = [execution("plan", { key: "r1:plan#1" }), execution("review", { key: "r1:review#1" })];
+
+function rowsOf(view: RunView, at = -1): string {
+  const shown = view.executions.at(at);
+  if (shown === undefined) return "";
+  const rows = new Transcripts().rows(view, shown);
+  return textOf(rows.slice(0, rows.count(80), 80));
+}
+
+test("below the last stage stands what its run came to, and below no other", () => {
+  const view = runView({ executions: [first, last], status: "completed", output: { verdict: "approve" } });
+  expect(rowsOf(view)).toContain('✔ run completed\n  {\n    "verdict": "approve"\n  }');
+  expect(rowsOf(view, 0)).not.toContain("run completed");
+  expect(rowsOf(runView({ executions: [first, last] }))).not.toContain("run ");
+});
+
+test("a run that failed says why below its last stage, once it has failed", () => {
+  const transcripts = new Transcripts();
+  const running = runView({ executions: [first] });
+  expect(transcripts.rows(running, first).count(80)).toBe(0);
+  const error = { code: "turn_cap", message: "20 turns were not enough" };
+  const rows = transcripts.rows(runView({ executions: [first], status: "failed", error }), first);
+  expect(textOf(rows.slice(0, 9, 80))).toContain("✖ run failed\n  20 turns were not enough (turn_cap)");
+});
+
+test("a long result is there whole, and what is too long says what has the rest", () => {
+  const lines = Array.from({ length: 300 }, (_, at) => `line ${at}`).join("\n");
+  const rows = rowsOf(runView({ executions: [last], status: "completed", output: lines }));
+  expect(rows).toContain("line 0\n");
+  expect(rows).toContain("line 150\n");
+  expect(rows).not.toContain(" more (");
+  const endless = runView({ executions: [last], status: "completed", output: `${"x".repeat(70)}\n`.repeat(1_000) });
+  expect(rowsOf(endless)).toMatch(/… 51000 characters more \(sluice show has all of it\)$/);
+});
