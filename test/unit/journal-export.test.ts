@@ -356,6 +356,17 @@ describe("an export that is verified", () => {
       said(step(0, "s", "done", 1), "run.finished", { children: [{ run: "r1/fan/a", head: headOf(childA) }] }),
     ];
     for (const draft of elsewhere) expect(faultsOf([journal("r1", [started, draft]), childA])).toEqual(never);
+    // Events of another type say nothing of children, whatever is in them.
+    const strange: readonly (readonly RecordDraft[])[] = [
+      [said(step(0, "x", "open", {}), "stage.init", { siblings: ["a"] }), step(0, "x", "done", {})],
+      [said(step(0, "x", "open", {}), "fork.started", { siblings: [7, null] }), step(0, "x", "done", {})],
+      [said(step(0, "x", "done", {}), "stage.init", named)],
+      [said(life("end", "{}"), "stage.init", { children: [{ run: "r1/fan/a", head: "0" }] })],
+    ];
+    for (const drafts of strange) expect(faultsOf([journal("r1", [started, ...drafts])])).toEqual([]);
+    // A head of a child without a name is that of one which is not there.
+    const unnamed = said(step(0, "fan", "done", {}), "fork.joined", { outcomes: [{ head: "0" }] });
+    expect(faultsOf([journal("r1", [started, unnamed])])).toEqual(["r1/fan/: the journal of this child is missing"]);
     const odd: readonly RecordDraft[] = [
       said(step(0, "x", "open", {}), "fork.started", { siblings: [7, null] }),
       said(step(0, "x", "open", {}), "fork.started", { siblings: "a" }),
@@ -381,7 +392,10 @@ describe("an export that is verified", () => {
     expect(faultsOf([closed(heads.with(0, { run: "r1/fan/a", head: "0" })), childA, childB])).toEqual([
       "r1/fan/a: this is not the journal that its parent recorded",
     ]);
-    for (const children of [null, {}, [null], [{ run: "r1/fan/a" }], [{ head: headOf(childA) }].slice(1)])
+    expect(faultsOf([closed([...heads, { head: "0" }]), childA, childB])).toEqual([
+      ": the journal of this child is missing",
+    ]);
+    for (const children of [null, {}, [null], [{ run: "r1/fan/a" }]])
       expect(faultsOf([closed(children), childA])).toEqual(["r1/fan/a: its parent r1 ended without it"]);
   });
 

@@ -16,23 +16,23 @@ export interface ExportReport extends AuditReport {
  * digest. Whoever can rewrite the file can compute all of them anew: give the `expectedHead` that was kept elsewhere.
  */
 export function verifyExport({ journals, faults }: RunExport, expectedHead?: string): ExportReport {
-  // Of a file that was read to a part only, what is missing says nothing.
-  const whole = faults.length === 0;
   const below = Map.groupBy(journals, ({ parentId }) => parentId);
   const checked = journals.map((journal) => {
     const ids = (below.get(journal.runId) ?? []).map(({ runId }) => runId);
-    return checkOne(journal, ids, whole);
+    return checkOne(journal, ids);
   });
   const report = checkTree(checked, expectedHead);
   const unnamed = checked.flatMap(({ children }) => [...children].filter(([, link]) => link === "unnamed"));
+  // Of a file that was read to a part only, what is missing says nothing.
+  const whole = faults.length === 0;
   const chains = whole ? report.faults : report.faults.filter(({ fault }) => fault.startsWith("record "));
   return { ...report, faults: [...chains, ...faults], unnamed: unnamed.map(([runId]) => runId) };
 }
 
-function checkOne(journal: ExportedJournal, childIds: readonly string[], whole: boolean): CheckedJournal {
+function checkOne(journal: ExportedJournal, childIds: readonly string[]): CheckedJournal {
   const { runId, parentId, records } = journal;
   const { head, fault } = checkDigested(runId, records, ({ valueDigest }) => valueDigest);
-  const faults = fault === undefined ? (whole ? claimFaults(journal, head) : []) : [fault];
+  const faults = fault === undefined ? claimFaults(journal, head) : [fault];
   const children = childrenOf(journal, childIds);
   return { runId, parentId, records: records.length, head, ended: records.some(isEnd), faults, children };
 }
