@@ -45,7 +45,7 @@ export function checkTree(journals: readonly CheckedJournal[], expectedHead?: st
   }
   const below = Map.groupBy(journals, ({ parentId }) => parentId);
   for (const parent of journals) faults.push(...childFaults(parent, below.get(parent.runId) ?? [], byId));
-  const head = top === undefined ? "" : (byId.get(top.runId)?.head ?? "");
+  const head = top?.head ?? "";
   if (expectedHead !== undefined && expectedHead !== head) {
     faults.push({ runId: top?.runId ?? "", fault: `the head is ${head}, expected ${expectedHead}` });
   }
@@ -62,12 +62,12 @@ function childFaults(
   for (const [runId, link] of parent.children) {
     if (link !== "started" && !byId.has(runId)) faults.push({ runId, fault: "the journal of this child is missing" });
   }
-  for (const { runId } of all) {
+  for (const { runId, head } of all) {
     const link = parent.children.get(runId);
     if (link === undefined) faults.push({ runId, fault: `its parent ${parent.runId} never started it` });
     else if (link === "started") {
       if (parent.ended) faults.push({ runId, fault: `its parent ${parent.runId} ended without it` });
-    } else if (link !== "unnamed" && link.head !== byId.get(runId)?.head) {
+    } else if (link !== "unnamed" && link.head !== head) {
       faults.push({ runId, fault: "this is not the journal that its parent recorded" });
     }
   }
