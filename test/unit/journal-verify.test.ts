@@ -132,6 +132,16 @@ describe("a row is told to differ from its journal", () => {
 describe("a tree is told where it does not hang together", () => {
   test("a journal that is there twice", () => {
     expect(faultsOf([parent, childA, childB, childB])).toEqual(["r1/fan/b: this journal is there twice"]);
+    // Of two that differ one is not what was recorded, whichever comes first.
+    const forged = journal("r1/fan/b", [started, step(0, "s", "done", 2), ended], { parentId: "r1" });
+    for (const twice of [
+      [childB, forged],
+      [forged, childB],
+    ])
+      expect(faultsOf([parent, childA, ...twice])).toEqual([
+        "r1/fan/b: this journal is there twice",
+        "r1/fan/b: this is not the journal that its parent recorded",
+      ]);
   });
 
   test("a run of another tree, and a child whose parent is missing", () => {
