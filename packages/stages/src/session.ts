@@ -1,5 +1,6 @@
 import {
   type Interactor,
+  isSluiceError,
   type OpenRequest,
   type Pipeline,
   type ResumeRunOptions,
@@ -104,7 +105,21 @@ export function createSession(options: SessionOptions): Session {
     return await works.add(() => hostNow().start({ runId, input: clean, events, program: run.program() }));
   };
 
-  const takeUp = async <I, O>({ spec }: Pipeline<I, O>, runId: string, options: ChangeOptions): Promise<RunTask> => {
+  const takeUp = async <I, O>(pipeline: Pipeline<I, O>, runId: string, options: ChangeOptions): Promise<RunTask> => {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await takeUpAsRead(pipeline, runId, options);
+      } catch (thrown) {
+        // What it was compared with, and what it had spent, was said before another process went on with it.
+        if (tries === MOST_READINGS || !isSluiceError(thrown, "run_went_on")) throw thrown;
+      }
+    }
+  };
+  const takeUpAsRead = async <I, O>(
+    { spec }: Pipeline<I, O>,
+    runId: string,
+    options: ChangeOptions,
+  ): Promise<RunTask> => {
     const host = hostNow();
     const journals = await journalsOf(host, runId);
     refuseOtherPlace(runId, refuseOtherRun(spec, runId, await startOf(host, runId)), preparation);
@@ -188,6 +203,9 @@ export function createSession(options: SessionOptions): Session {
     close: () => (closed ??= shutDown()),
   };
 }
+
+/** How often a run is read again that others take up and leave meanwhile. */
+const MOST_READINGS = 5;
 
 const PROGRAMMATIC: PipelineSource = { kind: "programmatic" };
 

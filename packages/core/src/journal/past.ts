@@ -88,12 +88,13 @@ export interface TakenUp {
 
 /**
  * Reads a run's journal and checks that it is the one that was written. One that was read before is taken where its last record
- * still is the run's: all before that are in its hash. Throws `journal_damaged`.
+ * still is the run's: all before that are in its hash. Throws `journal_damaged`, and `run_went_on` where it is not, since what
+ * was made of it does not hold any more.
  */
 export async function takeUp(store: JournalStore, row: RunRow, read?: RunJournal): Promise<TakenUp> {
   const { runId } = row;
-  const known = read?.runId === runId && read.records.at(-1)?.hash === row.head ? read.records : undefined;
-  const records = known ?? (await store.records(runId, 0));
+  if (read !== undefined && (read.runId !== runId || read.records.at(-1)?.hash !== row.head)) throw wentOn(runId);
+  const records = read?.records ?? (await store.records(runId, 0));
   const { head, fault } = checkChain(runId, records);
   const [start] = records;
   if (fault !== undefined) throw damaged(runId, fault);
@@ -114,6 +115,11 @@ export async function takeEnd(store: JournalStore, row: RunRow): Promise<Settled
   const [fault] = checkAlone(await journalOf(store, row)).faults;
   if (fault !== undefined) throw damaged(runId, fault);
   return { ...end, records, head };
+}
+
+function wentOn(runId: string): SluiceError {
+  const message = `run ${runId} went on in another process since it was read here; read it again`;
+  return new SluiceError("Host", "run_went_on", message, { detail: { runId } });
 }
 
 function damaged(runId: string, why: string): SluiceError {

@@ -243,7 +243,7 @@ export interface RunCopy {
 export interface ResumeRunOptions {
   /** What `run.resumed` says beside the incarnation. */
   readonly said?: JsonObject;
-  /** The run's journal as `journal` gave it a moment ago: checked like one that is read, and not read again unless the run went on. */
+  /** The run's journal as `journal` gave it a moment ago: checked like one that is read, and not read again. Where the run went on since, it is not taken up (`run_went_on`): what was made of the journal, such as what may still be spent, does not hold any more. */
   readonly read?: RunJournal;
 }
 
@@ -258,7 +258,7 @@ export interface RunHost {
    * `run_exists`, `journal_damaged`, or `copy_place` where something is open.
    */
   copy(copy: RunCopy): Promise<void>;
-  /** Takes up a run that has no live owner. Refused with `run_owned`, `run_finished` or `run_unknown`. */
+  /** Takes up a run that has no live owner. Refused with `run_owned`, `run_finished`, `run_unknown` or `run_went_on`. */
   resume(runId: string, program: RunProgram, options?: ResumeRunOptions): Promise<RunTask>;
   signal(runId: string, message: SignalMessage): Promise<SignalOutcome>;
   /** Asks the live owner, or takes the run over and finishes it and its children as cancelled, without running its code. */

@@ -151,19 +151,27 @@ export const damageFacts: Facts = {
     await expectWhole(host);
   },
 
-  "a journal that was read before the run went on, or of another run, is read anew": async (world) => {
-    const { of, read } = await readBefore(world);
-    const task = await of.resume("r1", twoSteps);
-    await task.suspend("interrupted");
-    const again = await of.resume("r1", twoSteps, { read });
-    await of.signal("r1", { name: "request/q1", payload: 2, by: "test", digest: "d1" });
-    assert.deepEqual((await endOf(again)).value, [1, 2]);
-    await endOf(await start(of, async (steps) => completed(await steps.run("two", () => 2)), { runId: "r2" }));
-    await of.copy({ runId: "r3", of: "r2", before: 2, started: [], forked: [] });
-    const other = await of.resume("r3", async (steps) => completed(await steps.run("two", () => 3)), { read });
-    assert.deepEqual((await endOf(other)).value, 2);
-    for (const runId of ["r1", "r3"]) await expectWhole(of, runId);
-  },
+  "a journal that was read before the run went on, or of another run, is not taken up: nothing is run or written":
+    async (world) => {
+      const { of, read } = await readBefore(world);
+      const refused: RunProgram = () => assert.fail("the program was called");
+      const task = await of.resume("r1", twoSteps);
+      await task.suspend("interrupted");
+      const before = await recordsOf(of);
+      await rejects(of.resume("r1", refused, { read }), "run_went_on", "Host");
+      assert.deepEqual(await recordsOf(of), before);
+      await endOf(await start(of, async (steps) => completed(await steps.run("two", () => 2)), { runId: "r2" }));
+      await of.copy({ runId: "r3", of: "r2", before: 2, started: [], forked: [] });
+      const [now = assert.fail("the run has no journal")] = await of.journal("r1");
+      await rejects(of.resume("r3", refused, { read: now }), "run_went_on", "Host");
+      // Both were given back: read again, they go on.
+      const again = await of.resume("r1", twoSteps, { read: now });
+      await of.signal("r1", { name: "request/q1", payload: 2, by: "test", digest: "d1" });
+      assert.deepEqual((await endOf(again)).value, [1, 2]);
+      const other = await of.resume("r3", async (steps) => completed(await steps.run("two", () => 3)));
+      assert.deepEqual((await endOf(other)).value, 2);
+      for (const runId of ["r1", "r3"]) await expectWhole(of, runId);
+    },
 
   "a journal that is given as read, and is not what was written, is refused: nothing of it is run or written": async (
     world,
