@@ -31,6 +31,14 @@ test("as text, the message is on stderr and stdout is empty", async () => {
 describe("nothing is written, and one message says what to mend, for", () => {
   const noStore = (at: DeskHere): void => expect(readdirSync(at.folder)).toEqual([]);
 
+  test("a task without a pipeline where there is no default one: exit 2, with how to name one", async () => {
+    const at = deskHere();
+    const said = await refused(at, ["run", "mend the parser"]);
+    expect(said).toMatchObject({ code: 2, error: "pipeline_not_found" });
+    expect(said.message).toContain('as in sluice run codeReview "<what to do>". Bundled: codeReview, fixTests');
+    noStore(at);
+  });
+
   test("an unknown pipeline: exit 2, with what was meant", async () => {
     const at = deskHere();
     const said = await refused(at, ["run", "codeRevew", "x"]);

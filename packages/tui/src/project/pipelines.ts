@@ -227,12 +227,16 @@ function unknown(name: string, project: readonly string[], { withoutConfig }: Fi
   const bundled = [...bundledPipelines().keys()];
   const close = didYouMean(name, [...project, ...bundled]);
   const hint = close === undefined ? "" : ` Did you mean ${close}?`;
-  const own = project.length === 0 ? "" : `, in this project ${project.join(", ")}`;
   const unread = withoutConfig === undefined ? "" : ` ${withoutConfig}.`;
+  const own = project.length === 0 ? "" : `, in this project ${project.join(", ")}`;
+  // Nobody calls a pipeline so: it is a task, and this folder has no pipeline that would take it.
+  const fault = /\s/.test(name)
+    ? `no pipeline is named, and this folder has no default one: write one before the task, as in sluice run ${bundled[0]} "<what to do>".`
+    : `there is no pipeline ${name}.${hint}`;
   return new SluiceError(
     "Validation",
     "pipeline_not_found",
-    `there is no pipeline ${name}.${hint} Bundled: ${bundled.join(", ")}${own}; a file is named by its path.${unread}`,
+    `${fault} Bundled: ${bundled.join(", ")}${own}; a file is named by its path.${unread}`,
     {
       detail: { known: [...project, ...bundled] },
     },
