@@ -1,9 +1,9 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the strings are shell
-import { chmodSync } from "node:fs";
+import { chmodSync, symlinkSync } from "node:fs";
 import { sqliteStore } from "@sluice/sqlite";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { analyseShell } from "../../packages/stages/src/tools/shell/analyse.ts";
-import { type Attack, attack, attacks, bash, nothingRan, type Row, scene } from "../support/attack.ts";
+import { type Attack, attack, attacks, bash, nothingRan, type Row, read, scene } from "../support/attack.ts";
 
 // Lines that say nothing of what they do: a name that gets a value, a format, a filter, a glob.
 
@@ -159,4 +159,33 @@ describe("ripgrep in the folder that holds the run store", () => {
     });
     expect(after.outcomes).not.toContain("no_interactor");
   });
+});
+
+describe("a path through the process that follows it", () => {
+  attacks({ allowedTools: ["Bash", "Read"] }, [
+    {
+      name: "from a session that works above its own folder",
+      never: "is judged by where it leads here",
+      place: (here) => {
+        here.put("deep/er/x.txt", "x\n");
+        symlinkSync("/proc/self/cwd", here.path("cwd"));
+      },
+      made: (here) => {
+        const own = process.cwd();
+        process.chdir(here.path("deep/er"));
+        onTestFinished(() => process.chdir(own));
+        const paths = ["/proc/self/cwd", "/proc/thread-self/cwd", `/proc/${process.pid}/cwd`, "cwd", "src/../cwd"];
+        return {
+          calls: [
+            ...paths.flatMap((path) => [
+              bash(`cat ${path}/../outside.txt`),
+              bash(`cat < ${path}/../outside.txt`),
+            ]),
+            ...paths.map((path) => read(`${path}/../outside.txt`)),
+          ],
+        };
+      },
+      look: (after) => expect(after.outcomes).not.toContain("ok"),
+    },
+  ]);
 });

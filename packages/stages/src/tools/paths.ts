@@ -11,11 +11,13 @@ export type Resolution =
 const MAX_PATH_BYTES = 4096;
 /** As many as the Linux kernel follows. */
 const MAX_LINKS = 40;
+const PROCESS = /^(?:self|thread-self|\d+)$/;
 const SYSTEM_FOLDERS = process.platform === "win32" ? [] : ["/proc", "/sys", "/dev"];
 
 /**
  * Where a path leads, the way the kernel walks it: every link on the way is followed, also one that points at nothing
- * yet; what does not exist is its nearest existing parent with the rest appended. Relative paths start at `cwd`.
+ * yet; what does not exist is its nearest existing parent with the rest appended. Relative paths start at `cwd`. Through a
+ * process (`/proc/self`, `/dev/fd`) a path leads elsewhere for each that follows it, so it leads nowhere.
  */
 export function resolveReal(path: string, cwd: string): Resolution {
   if (path === "") return refuse("an empty path");
@@ -32,6 +34,7 @@ export function resolveReal(path: string, cwd: string): Resolution {
       current = dirname(current);
       continue;
     }
+    if (current === "/proc" && PROCESS.test(part) && pending[0] !== "root") return refuse("a path through a process");
     const next = join(current, part);
     const stats = existing === undefined ? look(next) : "missing";
     if (typeof stats === "object" && stats.isSymbolicLink()) {

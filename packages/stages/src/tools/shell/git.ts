@@ -134,10 +134,14 @@ const LOG_LONG =
   "no-notes notes? no-patch boundary ancestry-path? left-only right-only full-diff root diff-merges: walk-reflogs";
 const LOG_SHORT = "pusztwbRaciFEPgnqi0mn:G:S:U:L:n:M?C?B?l:";
 
-/** `%G…` and `%(signature)` in a format run the signature program. */
+/** `%G…` and `%(signature)` in a format run the signature program, and so does sorting by it. */
 function noSignatures(options: ParsedOptions): boolean {
-  const formats = ["format", "pretty"].flatMap((name) => options.seen.get(name) ?? []);
-  return formats.every((format) => !format.dynamic && !/%G|%\(\*?signature/.test(format.text));
+  const values = (...names: readonly string[]) => names.flatMap((name) => options.seen.get(name) ?? []);
+  const formats = values("format", "pretty");
+  return (
+    formats.every((format) => !format.dynamic && !/%G|%\(\*?signature/.test(format.text)) &&
+    values("sort").every((key) => !key.dynamic && !key.text.includes("signature"))
+  );
 }
 
 /** `--submodule=diff` runs git in the submodule, with its settings. */
@@ -209,10 +213,13 @@ const SUBCOMMANDS: Readonly<Record<string, Subcommand>> = {
     short: "lz",
     long: "get get-all get-regexp list null name-only show-origin show-scope local global system worktree includes no-includes type: bool int path default:",
     operands: "names",
-    // `git config a.b` shows it, `git config a.b value` sets it, and newer versions know `git config edit`.
+    // `git config a.b` shows it, `git config a.b value` sets it, and newer versions know `git config edit`. Settings that are not
+    // the repository's own lie outside the workspace, and may hold passwords.
     reads: ({ seen, operands }) =>
-      ["get", "get-all", "get-regexp", "list", "l"].some((name) => seen.has(name)) ||
-      (operands.length === 1 && operands[0]?.head.includes(".") === true),
+      ["local", "worktree"].some((name) => seen.has(name)) &&
+      !["global", "system", "includes"].some((name) => seen.has(name)) &&
+      (["get", "get-all", "get-regexp", "list", "l"].some((name) => seen.has(name)) ||
+        (operands.length === 1 && operands[0]?.head.includes(".") === true)),
   },
   grep: {
     short: "nilLcwvEFGPhHoqzarIWpe:m:A:B:C:f@",
