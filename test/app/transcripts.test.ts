@@ -29,6 +29,15 @@ test("a run that failed says why below its last stage, once it has failed", () =
   expect(textOf(rows.slice(0, 9, 80))).toContain("✖ run failed\n  20 turns were not enough (turn_cap)");
 });
 
+test.each([
+  ["model", "plan failed (model): nobody answers", "plan failed (model): nobody answers"],
+  ["cancelled", "cancelled by root", "cancelled by root"],
+  ["budget", "12 dollars are spent", "12 dollars are spent (budget)"],
+])("the code %s is told once", (code, message, told) => {
+  const rows = rowsOf(runView({ executions: [last], status: "failed", error: { code, message } }));
+  expect(rows).toBe(`\n✖ run failed\n  ${told}`);
+});
+
 test("a long result is there whole, and what is too long says what has the rest", () => {
   const lines = Array.from({ length: 300 }, (_, at) => `line ${at}`).join("\n");
   const rows = rowsOf(runView({ executions: [last], status: "completed", output: lines }));

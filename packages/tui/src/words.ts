@@ -22,6 +22,11 @@ export function spending({ inputTokens, outputTokens, costUsd = 0, unpricedCalls
   return parts.join(", ");
 }
 
+/** Why a run came to nothing, with the code where the words do not say it. */
+export function withCode({ code, message }: { readonly code: string; readonly message: string }): string {
+  return code === "cancelled" || message.includes(`(${code})`) ? message : `${message} (${code})`;
+}
+
 export function milliseconds(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;

@@ -1,7 +1,7 @@
 import { type SluiceEvent, visible, visibleJson } from "@sluice/core";
 import { createNarrator, type Saying } from "../narrator.ts";
 import type { Terminal, Tone } from "../terminal.ts";
-import { count, indented, spending } from "../words.ts";
+import { count, indented, spending, withCode } from "../words.ts";
 import type { OutputFormat } from "./format.ts";
 import type { RunReport } from "./report.ts";
 
@@ -63,7 +63,7 @@ function resultText({ runId, status, output, error, usage }: RunReport, terminal
   // What cost nothing has its tokens in the lines of its stages.
   const bill = costUsd > 0 || unpricedCalls > 0 ? `  (${spending(usage)})` : "";
   const head = terminal.paint("out", TONES[status], `${status}${runId === null ? "" : ` ${runId}`}`) + bill;
-  if (error !== null) return `\n${head}\n${indented(visible(`${error.message} (${error.code})`))}`;
+  if (error !== null) return `\n${head}\n${indented(visible(withCode(error)))}`;
   if (status !== "completed") return `\n${head}`;
   return `\n${head}\n${indented(typeof output === "string" ? visible(output) : visible(JSON.stringify(output, null, 2)))}`;
 }

@@ -10,7 +10,7 @@ import {
 } from "@sluice/core";
 import { forkedFrom, textAt } from "../fields.ts";
 import { commandLine, type Place } from "../project/place.ts";
-import { indented, milliseconds, moment, oneLine, spending, table } from "../words.ts";
+import { indented, milliseconds, moment, oneLine, spending, table, withCode } from "../words.ts";
 import { answerWords } from "../work/answering.ts";
 import type { CommandContext } from "../work/context.ts";
 import { eventsOf, requireRun, startedWith, withStore } from "../work/lookup.ts";
@@ -130,8 +130,7 @@ function textOf(
     }
   }
   for (const request of requests) lines.push("", ...requestLines(request, line));
-  if (outcome?.error !== undefined)
-    lines.push("", "error:", indented(visible(`${outcome.error.message} (${outcome.error.code})`)));
+  if (outcome?.error !== undefined) lines.push("", "error:", indented(visible(withCode(outcome.error))));
   if (outcome?.output !== undefined)
     lines.push("", "output:", indented(visible(JSON.stringify(outcome.output, null, 2))));
   if (run.status === "suspended") lines.push("", `go on with: ${visible(line(["resume", run.runId]))}`);

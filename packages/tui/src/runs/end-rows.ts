@@ -2,6 +2,7 @@ import { clean, cleanInline, headOf } from "../text/clean.ts";
 import { fold } from "../text/fold.ts";
 import type { Line, Style } from "../text/line.ts";
 import { cut, wrap } from "../text/width.ts";
+import { withCode } from "../words.ts";
 import { span } from "./marks.ts";
 import type { RunEndItem, RunView } from "./run-view.ts";
 
@@ -37,7 +38,10 @@ export function endLines({ status, output, error }: RunEndItem, width: number, r
   const [sign, style] = ENDS[status];
   const lines: Line[] = [[], [span(`${sign} run ${status}`, style)]];
   if (error !== undefined) {
-    const message = `${headOf(error.message, LONGEST_END)} (${headOf(cleanInline(error.code), 100)})`;
+    const message = withCode({
+      code: headOf(cleanInline(error.code), 100),
+      message: headOf(error.message, LONGEST_END),
+    });
     lines.push(...blockOf(message, width, style, room));
   }
   if (output !== undefined) lines.push(...blockOf(textOf(output), width, "plain", room));
