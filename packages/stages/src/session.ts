@@ -4,6 +4,7 @@ import {
   type OpenRequest,
   type Pipeline,
   type ResumeRunOptions,
+  type RunDeps,
   type RunHost,
   type RunJournal,
   type RunTask,
@@ -14,7 +15,7 @@ import { boundaryBefore, type ForkRunOptions, forkedCopy } from "./forking.ts";
 import { saidSafely } from "./known-secrets.ts";
 import type { SessionOptions } from "./options.ts";
 import { createPeople } from "./people.ts";
-import { type ChangeOptions, comparePipeline, pastPipeline } from "./pipeline-changes.ts";
+import { type AllowedChanges, type ChangeOptions, comparePipeline, pastPipeline } from "./pipeline-changes.ts";
 import { type RunHandle, type RunHere, type RunResult, runHandle, runResult } from "./run-handle.ts";
 import { runPreparation } from "./run-preparation.ts";
 import {
@@ -125,7 +126,7 @@ export function createSession(options: SessionOptions): Session {
     refuseOtherPlace(runId, refuseOtherRun(spec, runId, await startOf(host, runId)), preparation);
     const compare = comparePipeline(spec, runId, journals, options);
     const run = await preparation.of(spec, runId);
-    const changes = compare(run.deps);
+    const changes = withoutSecrets(compare(run.deps), run.deps);
     const spent = isCapped(spec.limits) ? recordedSpending(journals) : NOTHING_SPENT;
     refuseUnpricedPast(spec, runId, spent);
     return await works.add(() =>
@@ -148,7 +149,7 @@ export function createSession(options: SessionOptions): Session {
     const { boundary, past } = boundaryBefore(journals, options.from);
     const compare = comparePipeline(spec, of, past, options);
     const run = await preparation.of(spec, runId);
-    const changed = compare(run.deps);
+    const changed = withoutSecrets(compare(run.deps), run.deps);
     refuseUnpricedPast(spec, of, recordedSpending(past));
     const { source = PROGRAMMATIC } = options;
     const now = run.facts(source);
@@ -208,6 +209,14 @@ export function createSession(options: SessionOptions): Session {
 const MOST_READINGS = 5;
 
 const PROGRAMMATIC: PipelineSource = { kind: "programmatic" };
+
+/** A pipeline's parts, such as its tool patterns, may hold what its author should not have written there. */
+function withoutSecrets(
+  changes: AllowedChanges | undefined,
+  { secrets }: Pick<RunDeps, "secrets">,
+): AllowedChanges | undefined {
+  return changes === undefined ? undefined : { ...changes, what: changes.what.map(secrets.text) };
+}
 
 /** What was read of a run to compare it need not be read again to take it up. */
 function readBefore([own]: readonly RunJournal[]): Pick<ResumeRunOptions, "read"> {

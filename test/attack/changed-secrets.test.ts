@@ -1,0 +1,88 @@
+import {
+  createHost,
+  createJournalMemory,
+  done,
+  type JournalStore,
+  pipeline,
+  type RunHost,
+  SluiceError,
+  stage,
+} from "@sluice/core";
+import type { ResolvedModel } from "@sluice/stages";
+import { expect, test } from "vitest";
+import { z } from "zod";
+import { handClock } from "../support/hand-clock.ts";
+import { dataOf, eventsOf, session, tool } from "../support/run-kit.ts";
+import { finish, modelFrom, part } from "../support/stream-model.ts";
+
+// A pipeline whose author wrote a key into a tool pattern, and that is another when its run goes on or is forked.
+
+const SECRET = "k9f3k2l1m8n7b6v5";
+
+function pipelineOf(pattern: string) {
+  const work = stage({
+    prompt: "Work.",
+    allowedTools: ["Note", pattern],
+    completionTool: "finish",
+    completionSchema: z.object({ text: z.string() }),
+    turnCap: 9,
+  });
+  return pipeline({
+    id: "changed",
+    input: z.object({ task: z.string() }),
+    stages: { work },
+    initial: "work",
+    next: { work: ({ output }) => done(output.text) },
+  });
+}
+
+const model: ResolvedModel = {
+  id: "attacker",
+  secrets: [],
+  at: ({ turn }) =>
+    modelFrom(() => {
+      const [toolName, input] = turn < 1 ? ["Note", { turn }] : ["finish", { text: "done" }];
+      const call = part({ type: "tool-call", toolCallId: `c${turn}`, toolName, input: JSON.stringify(input) });
+      return Promise.resolve(ReadableStream.from([call, finish("tool-calls")]));
+    }),
+};
+
+function failingAt(store: JournalStore, step: RegExp): JournalStore {
+  return {
+    ...store,
+    append: (commit) => {
+      if (step.test(commit.record.stepId)) throw new SluiceError("Host", "store_io", "the disk failed");
+      return store.append(commit);
+    },
+  };
+}
+
+test("what changed in a pipeline: never carries a known secret into the record", async () => {
+  const clock = handClock();
+  const memory = createJournalMemory();
+  const living = (host: RunHost) =>
+    session({
+      env: { MY_TOKEN: SECRET },
+      model,
+      clock,
+      cwd: import.meta.dirname,
+      tools: [tool("Note")],
+      store: () => host,
+    });
+  const first = living(createHost(failingAt(memory.connect(), /\/call$/), { clock }));
+  const handle = first.start(pipelineOf("Bash(curl *)"), { task: "x" });
+  await expect(handle).rejects.toMatchObject({ code: "store_io" });
+  await first.host.close();
+
+  const second = living(createHost(memory.connect(), { clock }));
+  const changed = pipelineOf(`Bash(curl ${SECRET} *)`);
+  expect((await second.resume(changed, handle.runId, { allowChanged: true })).status).toBe("completed");
+  const fork = await second.fork(pipelineOf(`Bash(wget ${SECRET})`), handle.runId, {
+    from: "work#1",
+    allowChanged: true,
+  });
+  const journals = [handle.runId, fork.runId].map((runId) => second.host.journal(runId));
+  expect(JSON.stringify(await Promise.all(journals))).not.toContain(SECRET);
+  const [resumed] = dataOf(await eventsOf(second.host, handle.runId), "run.resumed");
+  expect(JSON.stringify(resumed?.changed)).toContain("Bash(curl [redacted:MY_TOKEN] *)");
+});
