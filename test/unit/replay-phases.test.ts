@@ -1,6 +1,8 @@
 import {
   type AnyState,
   cancel,
+  createHost,
+  createJournalMemory,
   done,
   fail,
   fanOut,
@@ -8,11 +10,15 @@ import {
   pipeline,
   type RunJournal,
   type RunLimits,
+  to,
 } from "@sluice/core";
 import { type RunReplay, replayRun } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import { handClock } from "../support/hand-clock.ts";
+import { changed } from "../support/journal.ts";
 import {
+  cancelled,
   completed,
   eventually,
   failed,
@@ -28,7 +34,8 @@ const OWN = { env: {}, executors: [workExecutor] };
 const never = new Promise<never>(() => undefined);
 type Over = ReturnType<typeof done | typeof cancel | typeof fail>;
 type Route = () => Over;
-/** A route is typed as synchronous; JavaScript may return a promise all the same. */
+/** Routes and prompts are typed as synchronous; JavaScript may return a promise all the same. */
+const late: { readonly prompt: Json } = Object.assign({ prompt: null }, { prompt: never });
 const hanging: { readonly route: Over } = Object.assign({ route: done(null) }, { route: never });
 
 function one(state: WorkOptions, { limits = {}, next = () => done(null) }: { limits?: RunLimits; next?: Route } = {}) {
@@ -108,6 +115,54 @@ describe("a state that was entered", () => {
     });
     const other = one({ init: counting().threw("another") });
     expect((await replayed(other, journals)).divergence).toMatchObject({ path: "$.why.message" });
+  });
+
+  test("with a prompt that threw asks no gate, also where the prompt is there now", async () => {
+    const { called, note, threw } = counting();
+    const journals = await recorded(one({ init: threw("init"), checkGate: () => note("gate", "skip") }));
+    const mended = one({ init: () => "mended", checkGate: () => note("gate", "skip") });
+    expect((await replayed(mended, journals)).divergence).toMatchObject({
+      path: "$.kind",
+      recorded: "out",
+      now: "ready",
+    });
+    expect(called).toEqual(["init"]);
+  });
+
+  test("with a prompt that was late is asked for it again, too", async () => {
+    const limits = { timeoutMs: 50 };
+    // A prompt may be made later, whatever its type says.
+    const journals = await recorded(one({ init: () => late.prompt, limits }), turning(100));
+    expect(JSON.stringify(journals)).toContain("may work 50 ms");
+    expect((await replayed(one({ init: () => "quick", limits }), journals)).divergence).toMatchObject({
+      path: "$.kind",
+      recorded: "out",
+      now: "ready",
+    });
+  });
+
+  test("late in a run, and with a prompt that threw, was entered when it was", async () => {
+    const clock = handClock();
+    const pipe = pipeline({
+      id: "two",
+      input: z.object({}),
+      stages: {
+        a: work({
+          act: () => {
+            clock.turn(70);
+            return completed(1);
+          },
+        }),
+        b: work({ init: counting().threw("init") }),
+      },
+      initial: "a",
+      next: { a: () => to("b"), b: () => done(null) },
+    });
+    const live = session({ model: noModel, clock });
+    const { runId } = await live.run(pipe, {});
+    const journals = await live.host.journal(runId);
+    expect(JSON.stringify(journals)).toContain('\\"at\\":1070');
+    expect((await replayRun(pipe, journals, OWN)).divergence?.message).toBeUndefined();
   });
 
   test("with a prompt that threw after a setup, or a gate that did, is not asked again", async () => {
@@ -190,6 +245,7 @@ describe("a state that was left", () => {
     const state: WorkOptions = {
       ...more,
       act: async ({ limits: caps, steps }) => {
+        caps.reserve({ tokens: 3, costUsd: 0.25 });
         const asked = caps.reserve({ tokens: 5, costUsd: 1 });
         if (asked.ok) asked.settle({ tokens: 11, costUsd: 2 });
         caps.spent({ tokens: 11, costUsd: 2 });
@@ -221,6 +277,7 @@ describe("a state that was left", () => {
       const pipe = one({
         act: ({ note }) => {
           note({ type: "limit.reached", data: { limit, message: "of its own" } });
+          note({ type: "limit.near", data: { limit: "state.maxTokens", message: "near", used: 8, max: 10 } });
           return completed("done");
         },
       });
@@ -230,7 +287,7 @@ describe("a state that was left", () => {
   });
 
   test("keeps what its exit hook came to, without asking it", async () => {
-    const message = "password=hunter2hunter2 is wrong";
+    const message = "ghp_0123456789abcdefghijABCDEFGHIJ is wrong";
     const { called, note } = counting();
     const exits: readonly (() => never | Promise<never>)[] = [
       () => {
@@ -248,6 +305,28 @@ describe("a state that was left", () => {
         expect([report.divergence?.message, report.status]).toEqual([undefined, "failed"]);
         expect(called).toHaveLength(1);
       }
+  });
+
+  test("whose assert threw has no fault of its exit hook", async () => {
+    const { called, note, threw } = counting();
+    const pipe = one({ assert: threw("assert"), exit: () => note("exit", undefined) });
+    const report = await replayed(pipe, await recorded(pipe));
+    expect([report.divergence?.message, report.status]).toEqual([undefined, "failed"]);
+    expect(called).toEqual(["assert", "exit", "assert"]);
+  });
+
+  test("whose exit hook failed, too, after a hook before it had, keeps both faults apart", async () => {
+    const broken = counting();
+    for (const state of [
+      { assert: broken.threw("assert"), exit: broken.threw("exit") },
+      { setup: broken.threw("setup"), exit: broken.threw("exit") },
+      { act: () => cancelled("enough"), exit: broken.threw("exit") },
+      { checkGate: () => "skip" as const, exit: broken.threw("exit") },
+    ]) {
+      const journals = await recorded(one(state));
+      expect(JSON.stringify(journals)).toContain("the exit hook threw: exit is broken");
+      expect((await replayed(one(state), journals)).divergence?.message).toBeUndefined();
+    }
   });
 
   test("is taken as it is where a time cap passed while assert was at work", async () => {
@@ -363,5 +442,45 @@ describe("a route after a fork that failed", () => {
       ),
     ).toMatchObject({ identical: true, status: "cancelled" });
     expect(called).toEqual(["route"]);
+  });
+});
+
+describe("a run", () => {
+  test("that was cancelled between two states ends there again", async () => {
+    const clock = handClock();
+    const asked: string[] = [];
+    const pipe = pipeline({
+      id: "two",
+      input: z.object({}),
+      stages: { a: work(), b: work({ setup: () => asked.push("setup"), init: () => asked.push("init") }) },
+      initial: "a",
+      next: { a: () => to("b"), b: () => done(null) },
+    });
+    const store = createJournalMemory().connect();
+    const append: typeof store.append = (commit) => {
+      const written = store.append(commit);
+      if (commit.record.stepId === "a#1/a1/leave") void handle.cancel("enough");
+      return written;
+    };
+    const live = session({ model: noModel, clock, store: createHost(changed(store, { append }), { clock }) });
+    const handle = live.start(pipe, {});
+    await handle;
+    const journals = await live.host.journal(handle.runId);
+    expect(JSON.stringify(journals)).toContain("a#1/a1/leave");
+    expect(JSON.stringify(journals)).not.toContain("b#1");
+    const report = await replayRun(pipe, journals, OWN);
+    expect([report.divergence?.message, report.status, asked]).toEqual([undefined, "cancelled", []]);
+  });
+
+  test("has nothing against its caps when it begins, and counts what it sets aside", async () => {
+    const answers: boolean[] = [];
+    const limits = { maxTokens: 10 };
+    const act: WorkOptions["act"] = ({ limits: caps }) => {
+      for (const tokens of [6, 4, 1]) answers.push(caps.reserve({ tokens }).ok);
+      return completed(1);
+    };
+    const journals = await recorded(one({ act }, { limits }));
+    expect(await replayed(one({ act }, { limits }), journals)).toMatchObject({ identical: true, status: "completed" });
+    expect(answers).toEqual([true, true, false, true, true, false]);
   });
 });

@@ -65,10 +65,8 @@ export function recordedLeave({ recorded }: StepCall, startedAt: number): LeaveB
   if (recorded === undefined) return undefined;
   const left = leftIn(recorded);
   const { events } = recorded;
-  const asserting = events.findIndex(({ type }) => type === "stage.assert");
-  const capped = events
-    .slice(0, asserting === -1 ? undefined : asserting)
-    .findLast(({ type, data }) => type === "limit.reached" && isCap(data));
+  // None comes after Assert: such a record is taken as it is.
+  const capped = events.findLast(({ type, data }) => type === "limit.reached" && isCap(data));
   return {
     // Of an attempt that was sent back only its record's time is known.
     ms: left.kind === "left" ? left.result.ms : (events[0]?.at ?? startedAt) - startedAt,
@@ -109,9 +107,9 @@ function leftIn({ value }: RecordedOutcome): Left {
 function faultOfExit({ events }: RecordedOutcome, left: Left): string | undefined {
   const fault = events.findLast(({ type }) => type === "stage.exit")?.data.fault;
   if (typeof fault !== "string") return undefined;
-  // Its event may have been redacted further than the result that it made.
-  const made = left.kind === "left" && left.result.status === "failed" && left.result.code === "hook";
-  return made ? left.result.message : fault;
+  // Where nothing had failed before, it made the result; its event may have been redacted further than that.
+  const before = events.findLast(({ type }) => type === "attempt.finished")?.data.outcome;
+  return before !== "failed" && left.kind === "left" && left.result.status === "failed" ? left.result.message : fault;
 }
 
 const CAPS = /^(?:state|run)\.(?:maxTokens|maxCostUsd|timeoutMs)$/;
