@@ -95,6 +95,15 @@ test("every argument is shown whole and harmless, each line of it behind a bar",
   await at.answer;
 });
 
+test("a short call is told in one line, a long one by its tool's name, with every argument below", async () => {
+  const short = await terminal(grant({ path: "a" }));
+  expect(short.shown()).toContain('\n  Edit(path: "a")\n    path: a\n');
+  await short.type("");
+  const long = await terminal(grant({ path: "a", content: `one\n${"two ".repeat(40)}` }));
+  expect(long.shown()).toContain("\n  Edit\n    path: a\n    content:\n      | one\n      | two two");
+  await long.type("");
+});
+
 test("the end of the input is no opinion", async () => {
   const at = await terminal(grant({ path: "a" }));
   at.end();

@@ -10,6 +10,9 @@ import {
 import { textAt } from "../fields.ts";
 import { indented } from "../words.ts";
 
+/** UTF-16 units of a call that is told in one line. */
+const LONGEST_SUMMARY = 100;
+
 /** A request as lines of a plain terminal, whole: whoever answers it decides about nothing else. */
 export function requestCard(request: PersonRequest): string {
   return request.kind === "askUser" || request.kind === "humanState" ? questionCard(request) : grantCard(request);
@@ -20,10 +23,12 @@ function grantCard({ runId, kind, body }: PersonRequest): string {
   const input = field(body, "input") ?? null;
   const what =
     kind === "approveTransition" ? "A step of the run" : `A call outside what ${textAt(body, "executionId")} may do`;
+  const summary = argsSummary(tool, input);
   const lines = [
     "",
     `${inLine(what)} needs leave (run ${inLine(runId)}):`,
-    `  ${argsSummary(tool, input)}`,
+    // What stands whole below does not stand above it in escapes as well.
+    `  ${summary.length > LONGEST_SUMMARY && isJsonObject(input) ? inLine(tool) : summary}`,
     ...everyArgument(input),
     ...touched(body),
     `  why it asks: ${inLine(textAt(body, "why"))}`,
