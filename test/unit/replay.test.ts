@@ -103,6 +103,54 @@ describe("a recorded run is replayed as it was recorded", () => {
     }
   });
 
+  test("that was forked with another mode, folder or pipeline: its past is taken as it is, what came after is decided", async () => {
+    const open = (prompt: string) =>
+      stage({
+        prompt,
+        completionTool: "finish",
+        turnCap: 3,
+        completionSchema: z.object({ text: z.string() }),
+      });
+    /** Two stages without an envelope, between them two more side by side. */
+    const flow = (before: string, after = before) =>
+      pipeline({
+        id: "flow",
+        input: z.object({ task: z.string() }),
+        stages: { one: open(before), left: open(before), right: open(before), two: open(after) },
+        initial: "one",
+        next: {
+          one: () => fanOut(["left", "right"], { join: "two" }),
+          two: ({ output }) => done(output.text),
+        },
+      });
+    const turns = (to: string) => [use("Push", { to }), finish(to)];
+    const script = { one: turns("a"), left: turns("b"), right: turns("c"), two: turns("d") };
+    const clock = handClock();
+    const store = createHost(createJournalMemory().connect(), { clock });
+    const begun = scripted(script, { clock, store, tools: tools(), mode: "yolo" });
+    const { runId, status } = await begun.run(flow("first"), task);
+    expect(status).toBe("completed");
+
+    const folder = mkdtempSync(join(tmpdir(), "sluice-replay-"));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    for (const from of ["left#1", "two#1"])
+      for (const now of [flow("first"), flow("second")]) {
+        const careful = scripted(script, { clock, store, tools: tools(), cwd: folder, wait: false });
+        const forked = careful.fork(now, runId, { from, allowChanged: true });
+        const { denied } = await forked;
+        expect(denied.length).toBe(from === "two#1" ? 1 : 2);
+        const journals = await store.journal(forked.runId);
+        const report = await replayRun(now, journals, OWN);
+        expect([report.divergence?.message, report.identical]).toEqual([undefined, true]);
+        // Of two changes the one that made a difference to this run is told.
+        const { divergence } = await replayRun(flow("third", "fourth"), journals, OWN);
+        expect(divergence?.executionId).toBe(from);
+      }
+    // The run itself decided all of it.
+    const { divergence } = await replayRun(flow("third"), await store.journal(runId), OWN);
+    expect(divergence?.executionId).toBe("one#1");
+  });
+
   test("through several processes: a call that nobody knows the outcome of, a model call that was lost, a resume", async () => {
     const clock = handClock();
     const memory = createJournalMemory();

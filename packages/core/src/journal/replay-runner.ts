@@ -99,6 +99,7 @@ export class ReplayRunner implements StepRunner {
       stepId,
       open,
       hand: async (done) => {
+        if (this.#isPast(done)) return this.#taken(done);
         const outcome = this.#outcomeOf(done);
         if (decides === undefined || !decides(outcome)) return this.#taken(done);
         this.#tree.count("decided");
@@ -143,13 +144,14 @@ export class ReplayRunner implements StepRunner {
     return this.#step({
       stepId,
       open,
-      before: async (known) => {
-        if (known.open !== undefined) this.#compare(known.open, differentValue("announced", known.open.value, intent));
-        await this.#playChildren(stepId, children);
+      before: async ({ open: announced, done }) => {
+        if (announced !== undefined && !this.#isPast(announced))
+          this.#compare(announced, differentValue("announced", announced.value, intent));
+        if (done === undefined || !this.#isPast(done)) await this.#playChildren(stepId, children);
       },
       hand: (done) => {
         const settled: Readonly<Record<string, Settled>> = this.#taken(done);
-        this.#compareEvents("event", done, joined(settled));
+        if (!this.#isPast(done)) this.#compareEvents("event", done, joined(settled));
         return settled;
       },
     });
@@ -207,7 +209,7 @@ export class ReplayRunner implements StepRunner {
 
   #compareOpen({ stepId, open: recorded, done }: RecordedStep, open: ReplayedStep<unknown>["open"]): void {
     const record = recorded ?? done;
-    if (record === undefined) return;
+    if (record === undefined || this.#isPast(record)) return;
     if ((open === undefined) !== (recorded === undefined)) {
       const words = (is: boolean): string => (is ? "begins behind a record of its own" : "is recorded when it is done");
       const difference = { path: "$", recorded: words(recorded !== undefined), now: words(open !== undefined) };
@@ -240,7 +242,7 @@ export class ReplayRunner implements StepRunner {
     let first: RecordDifference | undefined;
     for (const child of children) {
       const tape = this.#tree.tapeOf(childRunId(this.runId, stepId, child.key));
-      if (tape === undefined) continue;
+      if (tape === undefined || tape.own > tape.last.seq) continue;
       const runner = new ReplayRunner(tape, this.#tree);
       const found = runner.#given(child) ?? (await runner.play());
       if (found !== undefined && (first === undefined || found.at < first.at)) first = found;
@@ -305,6 +307,11 @@ export class ReplayRunner implements StepRunner {
     this.#over = new SluiceError("Host", "run_stopped", `the replay of run ${this.runId} ends here`);
     this.#control.stop(this.#over);
     return this.#over;
+  }
+
+  /** What another run decided, perhaps with another pipeline, mode or folder: that one is replayed for it. */
+  #isPast({ seq }: JournalRecord): boolean {
+    return seq < this.#tape.own;
   }
 
   #taken<T>(done: JournalRecord): T {

@@ -2,7 +2,7 @@ import { SluiceError } from "../base/errors.ts";
 import type { RecordDifference } from "./record-difference.ts";
 import { type NextOnTape, ReplayRunner } from "./replay-runner.ts";
 import type { RunEnd, RunJournal, RunProgram } from "./seam.ts";
-import { readTape } from "./tape.ts";
+import { readTapes } from "./tape.ts";
 
 export interface ReplayRequest {
   /** Of a run and everything below it, as `RunHost.journal` gives them. */
@@ -29,7 +29,7 @@ export interface Replayed {
  * is other; what read the world or acted on it is handed back. Nothing is written. Throws Host `journal_damaged`.
  */
 export async function replayJournals({ journals, program, showsCancel }: ReplayRequest): Promise<Replayed> {
-  const tapes = new Map(journals.map((journal) => [journal.runId, readTape(journal)]));
+  const tapes = readTapes(journals);
   const [top] = journals.filter(({ parentId }) => parentId === undefined);
   const tape = top === undefined ? undefined : tapes.get(top.runId);
   if (tape === undefined) throw new SluiceError("Host", "journal_damaged", "these journals hold no whole run");

@@ -10,6 +10,8 @@ export interface Tape {
   readonly runId: string;
   readonly start: JournalRecord;
   readonly steps: readonly RecordedStep[];
+  /** The seq of the first record that is the run's own; those before are another run's, whose past it began with. */
+  readonly own: number;
   /** The end that its own program came to; undefined where it has none, or was closed from outside. */
   readonly end: JournalRecord | undefined;
   /** The last record: where what is missing would stand. */
@@ -19,8 +21,25 @@ export interface Tape {
   readonly cancelled: string | undefined;
 }
 
+/** The tapes of a run and everything below it, by run id. Throws Host `journal_damaged` for records that no run leaves. */
+export function readTapes(journals: readonly RunJournal[]): ReadonlyMap<string, Tape> {
+  const root = journals.find(({ parentId }) => parentId === undefined);
+  const forkedAt = root?.records.findLastIndex(isForked) ?? -1;
+  const here = new Set(root?.records.slice(Math.max(0, forkedAt)).map(({ incarnation }) => incarnation));
+  const ownOf = ({ parentId, records: [start, ...rest] }: RunJournal): number => {
+    if (parentId === undefined) return forkedAt + 1;
+    // A sibling that came along did so whole: no process that worked on this run began it.
+    return start === undefined || here.has(start.incarnation) ? 0 : rest.length + 1;
+  };
+  return new Map(journals.map((journal) => [journal.runId, readTape(journal, ownOf(journal))]));
+}
+
+function isForked({ phase, stepId }: JournalRecord): boolean {
+  return phase === "life" && stepId === LIFE.forked;
+}
+
 /** Throws Host `journal_damaged` for records that no run leaves. */
-export function readTape({ runId, records, end }: RunJournal): Tape {
+export function readTape({ runId, records, end }: RunJournal, own = 0): Tape {
   const steps: RecordedStep[] = [];
   for (const record of records) {
     const { phase, ordinal, stepId, value, events } = record;
@@ -41,6 +60,7 @@ export function readTape({ runId, records, end }: RunJournal): Tape {
     runId,
     start,
     steps,
+    own,
     last,
     end: last.phase === "life" && last.stepId === LIFE.end ? last : undefined,
     status: end?.status ?? "unfinished",
