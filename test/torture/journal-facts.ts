@@ -11,6 +11,9 @@ export function factsOf(journals: readonly RunJournal[]): ReadonlySet<string> {
       for (const { type, executionId = "", attempt = 1, data } of readEvents(runId, record)) {
         if (type === "call.finished" || type === "call.decided")
           facts.add(`${type} ${place} ${executionId}/a${attempt} ${String(data.callId)}`);
+        // A call that was refused is over.
+        if (type === "call.decided" && data.verdict === "refused")
+          facts.add(`call.finished ${place} ${executionId}/a${attempt} ${String(data.callId)}`);
         if (type === "grant.answered" || type === "request.answered")
           facts.add(`answered ${place} ${String(data.requestId)}`);
       }

@@ -131,7 +131,8 @@ export function openPipelineWorld({ folder, points, napMs = NAP_MS, changed = fa
   });
   const onCall: GuardHook = ({ executionId, attempt, proposalId }, ctx) => {
     const call = `${executionId}/a${attempt} ${proposalId}`;
-    points.deed(`judged ${call}`, `call.decided ${placeOf(ctx.runId)} ${call}`);
+    // Of a call that was judged and has no end, whoever takes the run up asks once more.
+    points.deed(`judged ${call}`, `call.finished ${placeOf(ctx.runId)} ${call}`);
     points.at(`judges ${call}`);
     return undefined;
   };
