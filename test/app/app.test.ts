@@ -152,6 +152,32 @@ test.each([30, 60, 80, 100, 200])("at %i columns /help tells every command and k
   expect(told).toContain("else asks whether to cancel the run");
 });
 
+test.each(["sonnet", "anthropic/", "anthropic/<model>", "antropic/x"])(
+  "/model %s is refused, and changes nothing",
+  async (id) => {
+    const place = desk();
+    const said: string[] = [];
+    const app = new App({
+      flags: { cwd: place.folder, model: "anthropic/one" },
+      context: contextAt(place.folder),
+      clock: systemClock,
+      size: { width: 200, height: 24 },
+      terminal: {
+        append: (lines) => void said.push(textOf(lines)),
+        alert: () => undefined,
+        lend: (work) => work(),
+      },
+    });
+    app.submit(`/model ${id}`);
+    await until(app, () => said.join("\n").includes("(unknown_provider)"));
+    const { model } = app.engine.flags;
+    app.quit();
+    await app.quitted;
+    expect(model).toBe("anthropic/one");
+    expect(said.join("\n").replaceAll(/\s+/g, " ")).toContain("a model is written anthropic/<model>, ");
+  },
+);
+
 test("nothing is begun once the app is being left", async () => {
   const place = desk();
   const { engine } = engineAt(place.folder, { model: place.script({ plan: [WRITES] }) });

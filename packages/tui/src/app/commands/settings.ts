@@ -1,4 +1,5 @@
 import { type SecurityMode, SluiceError } from "@sluice/core";
+import { MODEL_PROVIDERS } from "@sluice/stages";
 import type { Command } from "./command.ts";
 
 export const model: Command = {
@@ -11,10 +12,21 @@ export const model: Command = {
       app.say(`later runs: ${app.engine.flags.model ?? "the project's model, else by the keys that are set"}`);
       return;
     }
+    const fault = faultIn(words);
+    if (fault !== undefined) throw new SluiceError("Validation", "unknown_provider", fault);
     app.engine.set({ model: words });
     app.say(`later runs use ${words}; running ones keep theirs`, "good");
   },
 };
+
+/** What is wrong with how a model is written. Whether there is such a one its provider says, when it is called. */
+function faultIn(id: string): string | undefined {
+  const starts = MODEL_PROVIDERS.map(({ form }) => form.slice(0, form.indexOf("<")));
+  const start = starts.find((one) => id.startsWith(one));
+  const known = `a model is written ${MODEL_PROVIDERS.map(({ form }) => form).join(", ")}`;
+  if (start === undefined) return `${id} names no provider that is known; ${known}`;
+  return id === start || id.includes("<") ? `${id} names no model; ${known}` : undefined;
+}
 
 const MODES: readonly SecurityMode[] = ["ask", "allowlist", "yolo"];
 
