@@ -4,7 +4,13 @@ import { isJsonObject, type Json, type JsonObject, jsonFault, messageOf, parseJs
 /** Messages nobody asked for, between two answers, after which a server is only a burden. */
 const MOST_UNASKED = 10_000;
 /** A key that would reach an object's prototype in whoever copies it carelessly, in each way JSON can write it. */
-const PROTOTYPE_KEY = /"(?:_|\\u005[fF]){2}proto(?:_|\\u005[fF]){2}"\s*:/;
+const PROTOTYPE_KEY = new RegExp(`"${[..."__proto__"].map(written).join("")}"\\s*:`);
+
+/** A letter as JSON text may hold it. */
+function written(letter: string): string {
+  const [high = "", low = ""] = letter.charCodeAt(0).toString(16);
+  return `(?:${letter}|\\\\u00${high}[${low}${low.toUpperCase()}])`;
+}
 
 /** Error codes that stand in an answer's place; from the range that JSON-RPC leaves to implementations. */
 export const NO_ANSWER = -32_099;
