@@ -26,7 +26,7 @@ function delivered(text: string): {
 }
 
 const answer = (key: string): string => `{"jsonrpc":"2.0","id":1,"result":{"content":[],${key}:{"polluted":true}}}`;
-const letters = [..."__proto__"];
+const letters = Array.from("__proto__");
 const escaped = (letter: string): string => `\\u00${letter.charCodeAt(0).toString(16)}`;
 
 test.each([

@@ -4,7 +4,7 @@ import { isJsonObject, type Json, type JsonObject, jsonFault, messageOf, parseJs
 /** Messages nobody asked for, between two answers, after which a server is only a burden. */
 const MOST_UNASKED = 10_000;
 /** A key that would reach an object's prototype in whoever copies it carelessly, in each way JSON can write it. */
-const PROTOTYPE_KEY = new RegExp(`"${[..."__proto__"].map(written).join("")}"\\s*:`);
+const PROTOTYPE_KEY = new RegExp(`"${Array.from("__proto__", written).join("")}"\\s*:`);
 
 /** A letter as JSON text may hold it. */
 function written(letter: string): string {
