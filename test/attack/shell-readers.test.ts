@@ -44,6 +44,73 @@ describe("a name in which bash keeps a number", () => {
   attacks(WRITING, [refused("in a stage that may run everything", "runs unseen", ...EVALUATES)]);
 });
 
+describe("a text that is to be translated", () => {
+  /** A file of translations with one of them, as msgfmt writes it. */
+  const translations = (said: string, instead: string): Uint8Array => {
+    const texts = [
+      ["", said],
+      ["Content-Type: text/plain; charset=UTF-8\n", instead],
+    ] as const;
+    const head = Buffer.alloc(28 + 4 * 8);
+    for (const [at, word] of [0x950412de, 0, 2, 28, 28 + 16].entries()) head.writeUInt32LE(word, 4 * at);
+    const bytes = texts.flat().map((text) => Buffer.from(`${text}\0`));
+    let offset = head.length;
+    for (const [at, text] of bytes.entries()) {
+      head.writeUInt32LE(text.length - 1, 28 + 8 * at);
+      head.writeUInt32LE(offset, 32 + 8 * at);
+      offset += text.length;
+    }
+    return Buffer.concat([head, ...bytes]);
+  };
+  const settings = "LC_ALL=C.UTF-8\nTEXTDOMAIN=evil\nTEXTDOMAINDIR=.\n";
+  const lines = [
+    `${settings}x=$"hello"`,
+    `${settings}[[ $"hello" ]]`,
+    `${settings}x=($"hello")`,
+    `${settings}for x in $"hello"; do y=1; done`,
+    `${settings}echo $"hello"`,
+    `${settings}case $"hello" in x) y=1;; esac`,
+    'x=$"hello"',
+  ];
+  const row: Row = {
+    ...refused("by a file of the workspace", "runs what stands in it", ...lines),
+    place: (here) => {
+      for (const locale of ["C.UTF-8", "C.utf8", "C"])
+        here.put(`${locale}/LC_MESSAGES/evil.mo`, translations("hello", "$(touch PWN)"));
+    },
+  };
+  attacks(READING, [row]);
+  attacks(WRITING, [row]);
+});
+
+describe("the letters that a line is read in", () => {
+  attacks(READING, [
+    refused(
+      "changed by the line itself",
+      "make other commands of the next",
+      'LC_ALL=zh_TW.BIG5\nx="中\\"; touch PWN #"',
+      'LANG=ja_JP.SJIS\nx="中\\"; touch PWN #"',
+      'export LC_CTYPE=zh_CN.GB18030\nx="中\\"; touch PWN #"',
+    ),
+  ]);
+
+  test.each<readonly [Record<string, string>, string]>([
+    [{ LC_ALL: "zh_TW.BIG5" }, "C.UTF-8"],
+    [{ LANG: "ja_JP.SJIS" }, "C.UTF-8"],
+    [{ LC_CTYPE: "zh_TW", LANG: "en_US.UTF-8" }, "C.UTF-8"],
+    [{ LC_ALL: "", LANG: "de_DE.UTF-8" }, ""],
+    [{ LC_ALL: "de_DE.utf8@euro" }, "de_DE.utf8@euro"],
+    [{}, ""],
+  ])("%j: never is one in which a sign is half of a letter", async (env, locale) => {
+    const after = await attack(scene(), {
+      ...READING,
+      env: { PATH: process.env.PATH, ...env },
+      calls: [bash('echo "<$LC_ALL>"')],
+    });
+    expect(after.outputs).toEqual([expect.stringContaining(`<${locale}>`)]);
+  });
+});
+
 describe("a format of printf that counts", () => {
   const lines = [
     "printf 'x%n' PATH; ls",
@@ -177,10 +244,7 @@ describe("a path through the process that follows it", () => {
         const paths = ["/proc/self/cwd", "/proc/thread-self/cwd", `/proc/${process.pid}/cwd`, "cwd", "src/../cwd"];
         return {
           calls: [
-            ...paths.flatMap((path) => [
-              bash(`cat ${path}/../outside.txt`),
-              bash(`cat < ${path}/../outside.txt`),
-            ]),
+            ...paths.flatMap((path) => [bash(`cat ${path}/../outside.txt`), bash(`cat < ${path}/../outside.txt`)]),
             ...paths.map((path) => read(`${path}/../outside.txt`)),
           ],
         };

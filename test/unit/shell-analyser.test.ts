@@ -75,7 +75,6 @@ describe("words are what bash makes of them", () => {
     ["aa if then fi", "aa if then fi"],
     ["aa é 日本", "aa é 日本"],
     ["aa a=$'\\x41'", "aa <a=$'\\x41'>"],
-    ['aa $"b"', 'aa <$"b">'],
     ["aa $x ${x} $1 $@ $?", "aa <$x> <${x}> <$1> <$@> <$?>"],
     ["aa *.ts a?b [ab]c", "aa <*.ts> <a?b> <[ab]c>"],
     ["aa ~ ~/b ~root a=~/b", "aa <~> <~/b> <~root> <a=~/b>"],
@@ -138,6 +137,9 @@ describe("what bash evaluates at run time is a command nobody knows", () => {
     "awk 'BEGIN { system(\"aa\") }'",
     "awk -f prog f",
     "git $x",
+    'aa $"b"',
+    "RANDOM=x",
+    "for OPTIND in $x; do y=1; done",
   ])("%j", (line) => {
     const found = analyseShell(line);
     expect(found.ok && found.commands.some((command) => command.dynamic[0] === true && !command.readOnly)).toBe(true);

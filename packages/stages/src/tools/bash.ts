@@ -25,6 +25,9 @@ const SHELLS = [
 const SHELL_VARIABLES =
   /^(?:BASH_.*|ENV|SHELLOPTS|BASHOPTS|POSIXLY_CORRECT|CDPATH|GLOBIGNORE|EXECIGNORE|PS4|PROMPT_COMMAND)$/;
 
+/** Locales in which bash takes a line for the letters that the gate read: in some others a backslash is half of a letter. */
+const READ_ALIKE = /^(?:C|POSIX|[^.]+\.utf-?8(?:@.*)?)$/i;
+
 /** Variables of git in a stage that may not write: whatever may name a program, a file to write, or another repository than was judged. */
 const GIT_VARIABLES = /^GIT_(?!CONFIG_(?:GLOBAL|SYSTEM|NOSYSTEM)$|CEILING_DIRECTORIES$)/;
 
@@ -140,11 +143,12 @@ function findShell(): string {
 
 function environment(call: ToolCall): Readonly<Record<string, string>> {
   const dropped = (name: string): boolean => SHELL_VARIABLES.test(name) || (!call.mayWrite && GIT_VARIABLES.test(name));
-  const kept = Object.entries(call.env).filter(([name]) => !dropped(name));
+  const kept = Object.fromEntries(Object.entries(call.env).filter(([name]) => !dropped(name)));
   return {
-    ...Object.fromEntries(kept),
+    ...kept,
     // Bash trusts a PWD that leads to the same folder, and then climbs by that name.
     PWD: call.workspace.root,
+    ...(READ_ALIKE.test(kept.LC_ALL || kept.LC_CTYPE || kept.LANG || "C") ? {} : { LC_ALL: "C.UTF-8" }),
     // No colours and nothing that waits for a key: nobody sits at this terminal.
     TERM: "dumb",
     PAGER: "cat",

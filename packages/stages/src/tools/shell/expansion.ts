@@ -116,8 +116,12 @@ function visitPart(part: WordPart, visitor: ExpansionVisitor): void {
     case "AnsiCQuoted":
     case "SimpleExpansion":
       return;
-    case "DoubleQuoted":
     case "LocaleString":
+      // Bash expands what a file of translations says in its place.
+      visitor.unseen(part.text, '$""');
+      visitParts(part.parts, visitor);
+      return;
+    case "DoubleQuoted":
     case "Glob":
     case "BraceExpansion":
     case "ExtendedGlob":

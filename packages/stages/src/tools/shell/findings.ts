@@ -114,11 +114,11 @@ export function addPath(findings: Findings, path: FoundPath): void {
 const OWN_NAME = /^(?!.*_proxy$)(?!npm_|pnpm_|yarn_|bun_|git_|ld_|node_)[a-z_][a-z0-9_]*$/;
 
 /**
- * Names that bash keeps numbers in: what is assigned to one is evaluated, and `RANDOM='a[$(rm x)]'` runs rm. Not all versions
- * have them all.
+ * Names whose values bash acts on by itself: it keeps numbers in most of them, and evaluates what is assigned, so that
+ * `RANDOM='a[$(rm x)]'` runs rm; after others it reads the next lines in other letters, or with somebody's translations.
  */
 const EVALUATED =
-  /^(?:S?RANDOM|SECONDS|LINENO|HISTCMD|OPTIND|OPTERR|PPID|E?UID|GROUPS|SHLVL|EPOCH\w*|BASH\w*|FUNCNEST|DIRSTACK)$/;
+  /^(?:S?RANDOM|SECONDS|LINENO|HISTCMD|OPTIND|OPTERR|PPID|E?UID|GROUPS|SHLVL|EPOCH\w*|BASH\w*|FUNCNEST|DIRSTACK|LANG|LANGUAGE|LC_\w+|TEXTDOMAIN\w*|POSIXLY_CORRECT)$/;
 
 export function assign(findings: Findings, name: string): void {
   if (name === "") findings.environment.add("*");
