@@ -7,7 +7,7 @@ import {
   type JournalRecord,
   type JournalStore,
 } from "@sluice/core";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { completed, endOf, start, waiting } from "../support/journal.ts";
 
 function recordAfter(previous: JournalRecord | undefined): JournalRecord {
@@ -116,4 +116,77 @@ test("finished runs leave memory with their children, oldest first; runs at work
   await host.signal("working", { name: "go", payload: 1, by: "test" });
   expect(await endOf(working)).toEqual({ status: "completed", value: 1 });
   expect((await host.list()).map(({ runId }) => runId)).toContain("working");
+});
+
+test("a run that begins under the id of one that was removed is not taken for that one", async () => {
+  const host = createHost(createJournalMemory({ keepFinished: 2 }).connect());
+  await endOf(await start(host, async () => completed(), "ra"));
+  expect(await host.prune({ keep: 0 })).toHaveLength(1);
+  const working = await start(host, waiting, "ra");
+  for (const runId of ["rb", "rc", "rd"]) await endOf(await start(host, async () => completed(), runId));
+  expect((await host.list()).map(({ runId }) => runId)).toEqual(["rd", "rc", "ra"]);
+  await host.signal("ra", { name: "go", payload: 1, by: "test" });
+  expect(await endOf(working)).toEqual({ status: "completed", value: 1 });
+});
+
+describe("whoever listens", () => {
+  async function listening() {
+    const memory = createJournalMemory();
+    const [store, other] = [memory.connect(), memory.connect()];
+    const heard: string[] = [];
+    const leave = store.onChange(() => heard.push("store"));
+    other.onChange(() => heard.push("other"));
+    /** Who was told by a call. */
+    const by = async (call: () => unknown): Promise<readonly string[]> => {
+      heard.length = 0;
+      await call();
+      return [...heard];
+    };
+    return { store, other, leave, by };
+  }
+  const both = ["store", "other"];
+
+  test("is told of all that may have changed, by whichever owner, and of nothing else", async () => {
+    const { store, other, by } = await listening();
+    const row = { runId: "r2", rootId: "r2", createdAt: 1, input: null };
+    expect(await by(() => created(store))).toEqual(both);
+    expect(await by(() => store.append(commit(1, second)))).toEqual(both);
+    expect(await by(() => store.release("r1"))).toEqual(both);
+    expect(await by(() => other.claim("r1"))).toEqual(both);
+    expect(await by(() => store.putSignal("r1", { name: "x", payload: 1, by: "me" }, 1))).toEqual(both);
+    expect(await by(() => store.requestCancel("r1", "why", "me", 1))).toEqual(both);
+    const end = { status: "completed", value: null } as const;
+    expect(await by(() => store.createWhole([{ row, records: [first], head: first.hash, end }]))).toEqual(both);
+    expect(await by(() => store.remove(["none", "r1"]))).toEqual([]);
+    expect(await by(() => store.remove(["r2"]))).toEqual(both);
+    const looks = [
+      () => store.run("r1"),
+      () => store.runs(),
+      () => store.records("r1", 0),
+      () => store.signals("r1", "x"),
+      () => store.requests(),
+    ];
+    for (const look of looks) expect(await by(look)).toEqual([]);
+  });
+
+  test("hears no more after leaving, nor once its own store is closed, which the others hear", async () => {
+    const { store, other, leave, by } = await listening();
+    const twice: string[] = [];
+    const listener = (): void => void twice.push("twice");
+    const [one, two] = [store.onChange(listener), store.onChange(listener)];
+    await created(store);
+    one();
+    one();
+    await by(() => store.claim("r1"));
+    expect(twice).toHaveLength(3);
+    two();
+    expect(await by(() => store.claim("r1"))).toEqual(both);
+    leave();
+    expect(await by(() => store.claim("r1"))).toEqual(["other"]);
+    expect(twice).toHaveLength(3);
+    store.onChange(() => twice.push("closed"));
+    expect(await by(() => store.close())).toEqual(["other"]);
+    expect(await by(() => other.claim("r1"))).toEqual(["other"]);
+    expect(twice).toHaveLength(3);
+  });
 });

@@ -108,6 +108,16 @@ describe.each(Object.entries(stores))("%s", (_name, make) => {
     expect(await store.run("r1")).toEqual({ ...row, cancel: { reason: "why", by: "me", at: 9 } });
   });
 
+  test("a child may be added by the owner of its tree as it is, and a request closed that nobody opened", async () => {
+    const { store, other } = opened();
+    const next = chainOf("r1");
+    const epoch = await startRun(store, "r1", next);
+    expect(await refusal(() => other.create(child("r1", "a"), begun("r1/fan/a")))).toBe("Host ownership_lost");
+    expect(await store.create(child("r1", "a"), begun("r1/fan/a"))).toBe(epoch);
+    await store.append({ ...plain("r1", epoch, next()), closed: ["none"] });
+    expect(await store.run("r1")).toMatchObject({ records: 2 });
+  });
+
   test("a run's row is nobody's to change", async () => {
     const { store } = opened();
     const input = { list: [1] };
