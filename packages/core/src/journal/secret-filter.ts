@@ -29,6 +29,9 @@ export function createSecretFilter(secrets: ReadonlyMap<string, string>): Secret
     for (const [value, name] of known) result = result.replaceAll(value, () => `${REDACTION_MARKER}${name}]`);
     return result;
   };
+  // A secret of digits alone may be said as a number.
+  const numbers = known.some(([value]) => /^[-+.\deE]+$/.test(value));
+  const cleaner: Cleaner = { text: clean, number: (value) => (numbers ? withoutDigits(value, clean) : value) };
   const byStart = Map.groupBy(
     known.map(([value]) => value),
     (value) => value.charAt(0),
@@ -36,7 +39,7 @@ export function createSecretFilter(secrets: ReadonlyMap<string, string>): Secret
   const longest = known[0]?.[0].length ?? 0;
   return {
     text: clean,
-    json: (value) => (known.length > 0 && holdsAny(value, clean) ? cleanJson(value, clean) : value),
+    json: (value) => (known.length > 0 && holdsAny(value, cleaner) ? cleanJson(value, cleaner) : value),
     begun: (text) => {
       for (let at = Math.max(0, text.length - longest + 1); at < text.length; at += 1) {
         const end = text.slice(at);
@@ -48,21 +51,36 @@ export function createSecretFilter(secrets: ReadonlyMap<string, string>): Secret
   };
 }
 
+interface Cleaner {
+  text(text: string): string;
+  /** The number itself when it holds none. */
+  number(value: number): Json;
+}
+
+function withoutDigits(value: number, clean: (text: string) => string): Json {
+  const text = String(value);
+  const cleaned = clean(text);
+  return cleaned === text ? value : cleaned;
+}
+
 /** Nearly nothing holds a secret, and what holds none need not be copied. */
-function holdsAny(value: Json, clean: (text: string) => string): boolean {
-  if (typeof value === "string") return clean(value) !== value;
+function holdsAny(value: Json, cleaner: Cleaner): boolean {
+  if (typeof value === "string") return cleaner.text(value) !== value;
+  if (typeof value === "number") return cleaner.number(value) !== value;
   if (typeof value !== "object" || value === null) return false;
-  if (!isJsonObject(value)) return value.some((member) => holdsAny(member, clean));
+  if (!isJsonObject(value)) return value.some((member) => holdsAny(member, cleaner));
   for (const key in value) {
     const member = value[key];
-    if (clean(key) !== key || (member !== undefined && holdsAny(member, clean))) return true;
+    if (cleaner.text(key) !== key || (member !== undefined && holdsAny(member, cleaner))) return true;
   }
   return false;
 }
 
-function cleanJson(value: Json, clean: (text: string) => string): Json {
-  if (typeof value === "string") return clean(value);
+function cleanJson(value: Json, cleaner: Cleaner): Json {
+  if (typeof value === "string") return cleaner.text(value);
+  if (typeof value === "number") return cleaner.number(value);
   if (typeof value !== "object" || value === null) return value;
-  if (!isJsonObject(value)) return value.map((member) => cleanJson(member, clean));
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [clean(key), cleanJson(member, clean)]));
+  if (!isJsonObject(value)) return value.map((member) => cleanJson(member, cleaner));
+  const clean = ([key, member]: readonly [string, Json]) => [cleaner.text(key), cleanJson(member, cleaner)] as const;
+  return Object.fromEntries(Object.entries(value).map(clean));
 }
