@@ -3,7 +3,7 @@ import { chmodSync, symlinkSync } from "node:fs";
 import { sqliteStore } from "@sluice/sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { analyseShell } from "../../packages/stages/src/tools/shell/analyse.ts";
-import { type Attack, attack, attacks, bash, nothingRan, type Row, read, scene } from "../support/attack.ts";
+import { type Attack, approving, attack, attacks, bash, nothingRan, type Row, read, scene } from "../support/attack.ts";
 
 // Lines that say nothing of what they do: a name that gets a value, a format, a filter, a glob.
 
@@ -249,7 +249,16 @@ describe("a path through the process that follows it", () => {
           ],
         };
       },
-      look: (after) => expect(after.outcomes).not.toContain("ok"),
+      look: (after) => expect(new Set(after.outcomes)).toEqual(new Set(["limit"])),
+    },
+    {
+      name: "to what only that process may see",
+      never: "is shown, whoever grants it",
+      interactors: [approving()],
+      calls: ["cat /proc/self/environ", "cat < /proc/self/environ", "cat /dev/fd/3", "cd /proc/self/cwd && ls"].map(
+        bash,
+      ),
+      outcomes: ["limit", "limit", "limit", "limit"],
     },
   ]);
 });

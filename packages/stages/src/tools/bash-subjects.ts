@@ -78,7 +78,8 @@ function matching(pattern: string, { access, from }: ShellPath, workspace: Works
 function resolved(path: string, { access, from }: ShellPath, workspace: Workspace): Subject {
   const resolution = resolveReal(path, workspace.root);
   if (resolution.ok) return { kind: "path", real: resolution.real, access, from };
-  return { kind: "opaque", reason: `where ${JSON.stringify(path)} leads cannot be told: ${resolution.reason}` };
+  const reason = `where ${JSON.stringify(path)} leads cannot be told: ${resolution.reason}`;
+  return { kind: resolution.anywhere === true ? "refused" : "opaque", reason };
 }
 
 /**

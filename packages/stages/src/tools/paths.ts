@@ -5,7 +5,12 @@ import { fault, systemCode } from "./results.ts";
 
 export type Resolution =
   | { readonly ok: true; readonly real: string; readonly exists: boolean }
-  | { readonly ok: false; readonly reason: string };
+  | {
+      readonly ok: false;
+      readonly reason: string;
+      /** It may lead anywhere at all, which no grant can make right. */
+      readonly anywhere?: true;
+    };
 
 /** PATH_MAX of Linux; a longer path cannot be opened anyway. */
 const MAX_PATH_BYTES = 4096;
@@ -34,7 +39,8 @@ export function resolveReal(path: string, cwd: string): Resolution {
       current = dirname(current);
       continue;
     }
-    if (current === "/proc" && PROCESS.test(part) && pending[0] !== "root") return refuse("a path through a process");
+    if (current === "/proc" && PROCESS.test(part) && pending[0] !== "root")
+      return { ok: false, reason: "a path through a process is refused", anywhere: true };
     const next = join(current, part);
     const stats = existing === undefined ? look(next) : "missing";
     if (typeof stats === "object" && stats.isSymbolicLink()) {
