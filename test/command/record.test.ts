@@ -9,15 +9,15 @@ const json = ["--output-format", "json", "--headless"];
 const single = (task: string, ...flags: readonly string[]) => ["run", `${PIPELINES}#single`, task, ...flags, ...json];
 
 /** One run over the wire, recorded; the server is closed afterwards. */
-async function recorded(at: Desk) {
+async function recorded(at: Desk, file = "cassettes/calls.jsonl") {
   const finish = { calls: [{ name: "finish", input: { text: "done" } }] };
   const server = await startAnthropicServer([{ text: `my key is ${TEST_KEY}` }, finish]);
   onTestFinished(() => server.close());
   const env = { ANTHROPIC_API_KEY: TEST_KEY, ANTHROPIC_BASE_URL: server.url };
-  const args = single("say it", "--model", "anthropic/some-model", "--record", "cassettes/calls.jsonl");
+  const args = single("say it", "--model", "anthropic/some-model", "--record", file);
   const ended = await at.sluice(args, { env });
   await server.close();
-  return { ended, file: join(at.folder, "cassettes/calls.jsonl") };
+  return { ended, file: join(at.folder, file) };
 }
 
 test("--record writes what a run's model was asked and answered, and --model replay: plays it without key and server", async () => {
@@ -32,6 +32,15 @@ test("--record writes what a run's model was asked and answered, and --model rep
   expect(again).toMatchObject({ code: 0, stderr: "" });
   const { output, usage, status } = printed(ended);
   expect(printed(again)).toMatchObject({ output, usage, status });
+});
+
+test("a recording in the workspace, where tools find it, is told; one beside it is not", async () => {
+  const at = desk();
+  const { ended } = await recorded(at);
+  expect(ended.stderr).toContain("that is in the workspace: move it elsewhere before it is played");
+  const beside = await recorded(at, "../calls.jsonl");
+  expect(beside.ended.stderr).toContain(`recorded in ${beside.file}\n`);
+  expect(beside.ended.stderr).not.toContain("in the workspace");
 });
 
 test("a replay that does not fit fails the run, and says in lines what differs", async () => {

@@ -28,7 +28,7 @@ export function openSession(
 ): OpenSession {
   const { code, model, mode, allow, config, resumed } = plan;
   const maxParallel = flags.maxParallel ?? config?.settings.maxParallel;
-  const traffic = trafficOf({ record: flags.record, model, here, resumed });
+  const traffic = trafficOf({ record: flags.record, model, here, workspace: place.cwd, resumed });
   const session = createSession({
     ...(model === undefined ? {} : { model: model.id }),
     ...(traffic === undefined ? {} : { traffic: traffic.traffic }),

@@ -1,7 +1,8 @@
-import { resolve } from "node:path";
+import { isAbsolute, relative, resolve, sep } from "node:path";
 import { SluiceError } from "@sluice/core";
 import { type ModelTraffic, recordTraffic, replayTraffic } from "@sluice/stages";
 import type { RunModel } from "../project/model.ts";
+import { realPath } from "../project/place.ts";
 
 /** What stands between a run of the command and its models. */
 export interface CommandTraffic {
@@ -16,26 +17,37 @@ export interface TrafficWish {
   readonly model: RunModel | undefined;
   /** Where the user stands. */
   readonly here: string;
+  readonly workspace: string;
   /** Whether the run was begun before: its recording goes on. */
   readonly resumed: boolean;
 }
 
 /** Undefined where models are called as they are. Throws Validation `usage` where a replay would be recorded. */
-export function trafficOf({ record, model, here, resumed }: TrafficWish): CommandTraffic | undefined {
+export function trafficOf({ record, model, here, workspace, resumed }: TrafficWish): CommandTraffic | undefined {
   const replay = /^replay:(.+)$/s.exec(model?.id ?? "")?.[1];
   if (replay !== undefined && record !== undefined)
     throw new SluiceError("Validation", "usage", "--record needs a model to record, and a replay is none");
-  if (record !== undefined) return recorded(resolve(here, record), resumed);
+  if (record !== undefined) return recorded(resolve(here, record), workspace, resumed);
   return replay === undefined ? undefined : replayed(replay);
 }
 
-function recorded(file: string, resumed: boolean): CommandTraffic {
+function recorded(file: string, workspace: string, resumed: boolean): CommandTraffic {
   const traffic = recordTraffic(file, { existing: resumed ? "append" : "refuse" });
   return {
     traffic,
-    said: () =>
-      traffic.fault === undefined ? [`recorded in ${file}`] : [`not all is recorded: ${traffic.fault.message}`],
+    said: () => {
+      if (traffic.fault !== undefined) return [`not all is recorded: ${traffic.fault.message}`];
+      return isWithin(workspace, file) ? [`recorded in ${file}`, IN_SIGHT] : [`recorded in ${file}`];
+    },
   };
+}
+
+/** What a run's tools find is part of what its model is asked next. */
+const IN_SIGHT = "that is in the workspace: move it elsewhere before it is played, since a Grep would find it there";
+
+function isWithin(folder: string, file: string): boolean {
+  const way = relative(realPath(folder), realPath(file));
+  return way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way);
 }
 
 function replayed(file: string): CommandTraffic {
