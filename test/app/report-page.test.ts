@@ -60,6 +60,18 @@ test("grants and denials say who, why and for which digest", async () => {
   }
 });
 
+test("a call says who approved it, and why it was refused, before it is unfolded", async () => {
+  for (const [answer, told] of [
+    ["approve", "approved by ann"],
+    ["deny", "denied by ann: not now"],
+  ] as const) {
+    const { live, runId } = await play(ASKING, answer);
+    const { page } = await reportOf(live.host, runId);
+    const heads = elementsIn(sectionIn(soundPage(page), "stages")).filter(({ tag }) => tag === "summary");
+    expect(heads.map(textIn).filter((text) => text.includes(told))).toHaveLength(3);
+  }
+});
+
 test("the path tells loops, siblings, the join and what was not reached, in words and in the picture", async () => {
   const troubled = await play(TROUBLED);
   const again = textIn(sectionIn(soundPage((await reportOf(troubled.live.host, troubled.runId)).page), "path"));
@@ -180,6 +192,14 @@ test("a run that waits is reported as far as it got, with what it asks", async (
   expect(textIn(sectionIn(root, "open"))).toContain('change(file: "a.ts")');
   expect(textIn(root)).toContain("waits for an answer");
   await handle.cancel("enough");
+});
+
+test("a box of the picture has whole words only, and all of them in its title", () => {
+  const waits = execution("plan", { status: "waiting", turns: 12 });
+  const view = runView({ executions: [waits], states: states("plan"), initial: "plan" });
+  const path = textIn(sectionIn(soundPage(pageOf(view, [])), "path"));
+  expect(path).toContain("plan: waits for an answer, 12 turns, first");
+  expect(path).not.toContain("…");
 });
 
 test("a journal that is not as it was written is told before anything else", () => {

@@ -20,6 +20,8 @@ const LONGEST_INPUT = 8_000;
 const LONGEST_OUTPUT = 8_000;
 const LONGEST_NAME = 80;
 const LONGEST_REASON = 2_000;
+/** The same beside a call that is folded. */
+const LONGEST_TOLD = 160;
 
 /** A call folded to one line: what was called, how it went, for how long; inside its arguments, why, and its result. */
 export function callMarkup(call: CallView, executionKey: string): Markup {
@@ -35,12 +37,18 @@ export function callMarkup(call: CallView, executionKey: string): Markup {
       ? NOTHING
       : html` <span class="faint">approved by ${shortText(call.approvedBy, LONGEST_NAME)}</span>`;
   return html`<details class="call" data-call="${executionKey} ${call.attempt} ${call.callId}"${open}>
-<summary><span class="${tone}">${sign}</span> <b>${shortText(call.tool, LONGEST_NAME)}</b> <code>${lineMarkup(tellingArgument(call))}</code> <span class="${tone}">${word}</span>${exitOf(call)}${took}${approved}</summary>
+<summary><span class="${tone}">${sign}</span> <b>${shortText(call.tool, LONGEST_NAME)}</b> <code>${lineMarkup(tellingArgument(call))}</code> <span class="${tone}">${word}</span>${exitOf(call)}${took}${approved}${refusalOf(call, reason)}</summary>
 ${reason === "" ? NOTHING : html`<p class="${tone}"><span class="label">why</span> ${shortText(reason, LONGEST_REASON)}</p>`}
 ${change === undefined ? given(call) : changeTable(change)}
 ${result(call)}
 </details>
 `;
+}
+
+/** What was refused says why without being unfolded. */
+function refusalOf({ state }: CallView, reason: string): Markup {
+  if (state !== "refused" || reason === "") return NOTHING;
+  return html` <span class="faint">${shortText(reason, LONGEST_TOLD)}</span>`;
 }
 
 function exitOf({ facts }: CallView): Markup {

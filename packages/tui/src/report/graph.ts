@@ -68,7 +68,7 @@ function boxMarkup(box: Box, anchors: ReadonlyMap<string, string>): Markup {
     ...(place.isFirst && visits < 2 ? ["first"] : []),
   ];
   const [x, first, second] = [box.x + 14, box.y + 24, box.y + 43];
-  const content = html`<title>${id}: ${facts.join(", ")}</title>${shape(box, status)}<text x="${x}" y="${first}" class="name">${sign} ${shortened(id, NAME_COLUMNS)}</text><text x="${x}" y="${second}" class="fact">${shortened(facts.join(" · "), FACT_COLUMNS)}</text>`;
+  const content = html`<title>${id}: ${facts.join(", ")}</title>${shape(box, status)}<text x="${x}" y="${first}" class="name">${sign} ${shortened(id, NAME_COLUMNS)}</text><text x="${x}" y="${second}" class="fact">${shortened(asMany(facts), FACT_COLUMNS)}</text>`;
   const anchor = anchors.get(id);
   return anchor === undefined
     ? html`<g class="box ${status}">${content}</g>\n`
@@ -98,6 +98,12 @@ function endMarkup({ x, y, width, height }: Box, ending: Ending): Markup {
   const sign = ending === "done" ? "✔" : ending === "fail" ? "✖" : "⊘";
   const tall = height - 20;
   return html`<g class="box end ${ending}"><rect x="${x + 8}" y="${y}" width="${width - 16}" height="${tall}" rx="18"/><text x="${x + width / 2}" y="${y + tall / 2 + 5}" text-anchor="middle" class="name">${sign} ${ENDS[ending]}</text></g>\n`;
+}
+
+/** As many of them as a box has room for: half a word tells nothing. The first always. */
+function asMany(facts: readonly string[]): string {
+  const fits = facts.findLastIndex((_, at) => facts.slice(0, at + 1).join(" · ").length <= FACT_COLUMNS);
+  return facts.slice(0, Math.max(1, fits + 1)).join(" · ");
 }
 
 function shortened(text: string, columns: number): string {
