@@ -64,6 +64,8 @@ test("with --fullscreen a run's result stands below its last stage, and so does 
   await choose(app, "Approve this call once", "up");
   await app.waitFor("✔ run completed");
   await app.waitFor('"summary": "the review"');
+  const rows = app.screen();
+  expect(rows[rows.findIndex((row) => row.startsWith("✔ plan done")) - 1]).toBe("");
   await submit(app, "/show plan#1");
   await app.waitFor(/✔ Edit a\.txt {2}done \+1 −1 · \d+ms · approved by \S+/);
   app.key("escape");

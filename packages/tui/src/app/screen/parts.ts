@@ -105,7 +105,11 @@ export class Draughtsman {
         name: "main",
         least: 1,
         most: size.height,
-        lines: (room) => padded(rows.slice(Math.max(0, count - room), count, width), room),
+        lines: (room) => {
+          // A row between it and the rail, where there is one to spare.
+          const shown = room > 3 ? room - 1 : room;
+          return padded(rows.slice(Math.max(0, count - shown), count, width), room);
+        },
       };
     }
     const lines = this.#liveLines(execution, width);
