@@ -200,3 +200,74 @@ describe("a follower of a tree that took long to look over", () => {
     await waitingOnly.task.suspend("interrupted");
   });
 });
+
+describe("a follower", () => {
+  test("that may not be told to stop rests, too, and hears the end", async () => {
+    const clock = handClock();
+    const store = createJournalMemory().connect();
+    const run: JournalStore["run"] = (runId) => {
+      clock.turn(10);
+      return store.run(runId);
+    };
+    const host = createHost(changed(store, { run }), { clock });
+    const task = await start(host, waiting);
+    const heard: string[] = [];
+    const follow = async (): Promise<void> => {
+      for await (const { type } of host.events("r1", { follow: true })) heard.push(type);
+    };
+    const done = follow();
+    await turns();
+    await host.signal("r1", { name: "go", payload: 1, by: "me" });
+    await turns();
+    expect(heard).toEqual(["run.started"]);
+    clock.turn(90);
+    await done;
+    expect(heard).toEqual(["run.started", "run.finished"]);
+    await endOf(task);
+    await host.close();
+  });
+
+  test("misses nothing that happens while it reads", async () => {
+    const store = createJournalMemory().connect();
+    let reading = async (): Promise<void> => undefined;
+    const records: JournalStore["records"] = async (...asked) => {
+      const page = await store.records(...asked);
+      await reading();
+      return page;
+    };
+    const host = createHost(changed(store, { records }), { clock: handClock() });
+    const task = await start(host, waiting);
+    await turns();
+    reading = async () => {
+      reading = async () => undefined;
+      await host.signal("r1", { name: "go", payload: 1, by: "me" });
+      await endOf(task);
+      await turns();
+    };
+    const heard: string[] = [];
+    const follow = async (): Promise<string> => {
+      for await (const { type } of host.events("r1", { follow: true })) heard.push(type);
+      return "ended";
+    };
+    expect(await Promise.race([follow(), turns(200).then(() => "waits")])).toBe("ended");
+    expect(heard).toEqual(["run.started", "run.finished"]);
+    await host.close();
+  });
+
+  test("takes what a store has, though its row claims more", async () => {
+    const store = createJournalMemory().connect();
+    let pages = 0;
+    const records: JournalStore["records"] = (runId, from, limit) => {
+      pages += 1;
+      if (pages > 9) expect.fail("reads on and on");
+      return from === 0 ? store.records(runId, 0, limit) : [];
+    };
+    const run: JournalStore["run"] = async (runId) => {
+      const row = await store.run(runId);
+      return row === undefined ? undefined : { ...row, records: row.records + 1 };
+    };
+    await endOf(await start(createHost(store), async () => completed()));
+    const host = createHost(changed(store, { records, run }));
+    expect((await eventsOf(host)).map(({ type }) => type)).toEqual(["run.started", "run.finished"]);
+  });
+});
