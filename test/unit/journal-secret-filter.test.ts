@@ -89,6 +89,17 @@ describe("a value", () => {
     expect(json({ only: null, "secret-one": null })).toEqual({ only: null, "[redacted:A]": null });
   });
 
+  test("loses a number that is one, or holds one, and keeps every other as it is", () => {
+    const pin = filterOf(["73951846", "PIN"], ["secret-one", "A"]).json;
+    expect(pin({ pin: 73951846, list: [5, -739518460.5, 1.5, "secret-one"] })).toEqual({
+      pin: "[redacted:PIN]",
+      list: [5, "-[redacted:PIN]0.5", 1.5, "[redacted:A]"],
+    });
+    expect(pin(73951846)).toBe("[redacted:PIN]");
+    const none = { a: 7395184, b: [0.5] };
+    expect(pin(none)).toBe(none);
+  });
+
   test("keeps a member that is called like a prototype", () => {
     const given: Json = JSON.parse('{"__proto__":{"a":"secret-one"},"b":1}');
     expect(JSON.stringify(json(given))).toBe('{"__proto__":{"a":"[redacted:A]"},"b":1}');
@@ -120,6 +131,8 @@ describe("of a stream is held back", () => {
 
   test("nothing for values that are too short, and only what can go on", () => {
     expect(filterOf(["short", "A"]).begun("shor")).toBe(0);
+    const alike = filterOf(["abcdefgh", "A"], ["abcxyz-12", "B"]);
+    expect([alike.begun("abcd"), alike.begun("abcx"), alike.begun("abc")]).toEqual([4, 4, 3]);
     const { begun } = filterOf(["aaaaaaaa", "A"]);
     expect([begun("a".repeat(7)), begun("a".repeat(8)), begun("a".repeat(20))]).toEqual([7, 7, 7]);
   });
