@@ -1,3 +1,4 @@
+import { inspect } from "node:util";
 import {
   createHost,
   createJournalMemory,
@@ -8,7 +9,7 @@ import {
   SluiceError,
   stage,
 } from "@sluice/core";
-import type { ResolvedModel } from "@sluice/stages";
+import { type ResolvedModel, replayRun } from "@sluice/stages";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { handClock } from "../support/hand-clock.ts";
@@ -76,6 +77,12 @@ test("what changed in a pipeline: never carries a known secret into the record",
 
   const second = living(createHost(memory.connect(), { clock }));
   const changed = pipelineOf(`Bash(curl ${SECRET} *)`);
+  const refused: unknown = await second.resume(changed, handle.runId).then(
+    () => expect.fail(),
+    (thrown: unknown) => thrown,
+  );
+  expect(refused).toMatchObject({ code: "pipeline_changed", message: expect.stringContaining("[redacted:MY_TOKEN]") });
+  expect(inspect(refused)).not.toContain(SECRET);
   expect((await second.resume(changed, handle.runId, { allowChanged: true })).status).toBe("completed");
   const fork = await second.fork(pipelineOf(`Bash(wget ${SECRET})`), handle.runId, {
     from: "work#1",
@@ -85,4 +92,10 @@ test("what changed in a pipeline: never carries a known secret into the record",
   expect(JSON.stringify(await Promise.all(journals))).not.toContain(SECRET);
   const [resumed] = dataOf(await eventsOf(second.host, handle.runId), "run.resumed");
   expect(JSON.stringify(resumed?.changed)).toContain("Bash(curl [redacted:MY_TOKEN] *)");
+
+  const report = await replayRun(pipelineOf(`Bash(rm ${SECRET})`), await second.host.journal(handle.runId), {
+    env: { MY_TOKEN: SECRET },
+  });
+  expect(report.changes.join()).toContain("Bash(rm [redacted:MY_TOKEN])");
+  expect(inspect(report, { depth: 9 })).not.toContain(SECRET);
 });

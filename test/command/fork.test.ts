@@ -21,7 +21,7 @@ describe("sluice fork", () => {
     // Without --from, and with a wrong one, it says what there is; nothing is made.
     const [bare, wrong] = await Promise.all([
       here.sluice(["fork", of]),
-      here.sluice(["fork", of, "--from", "secnd#1", "--output-format", "json"]),
+      here.sluice(["fork", of, "--from", "second", "--output-format", "json"]),
     ]);
     expect([bare.code, bare.stderr]).toEqual([2, expect.stringContaining("first#1, second#1")]);
     expect([wrong.code, textAt(printed(wrong), "error", "code")]).toEqual([2, "execution_unknown"]);

@@ -32,7 +32,8 @@ export function boundaryBefore(
   if (found !== undefined) return { boundary: found, past: pastOf(journals, found) };
   const ids = all.map(({ executionId }) => executionId);
   const runId = journals[0]?.runId ?? "";
-  const close = didYouMean(from, ids);
+  // A state alone is meant as its last visit.
+  const close = ids.findLast((id) => id.startsWith(`${from}#`)) ?? didYouMean(from, ids);
   const more = ids.length > MOST_NAMES ? `, and ${ids.length - MOST_NAMES} more` : "";
   const there =
     ids.length === 0 ? "it has not entered a state yet" : `it has ${ids.slice(0, MOST_NAMES).join(", ")}${more}`;

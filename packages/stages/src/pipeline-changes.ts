@@ -36,16 +36,19 @@ export type AllowedChanges = { readonly by?: string; readonly what: readonly str
 /**
  * Compares a pipeline with the one that a run last worked with, before anything is prepared for it; what is returned compares
  * the live tools. Each throws what is other, all at once, unless that is allowed: Validation `pipeline_changed` and
- * `tools_changed`. Throws Host `state_unknown` where the pipeline lacks a state that the run was in.
+ * `tools_changed`. Throws Host `state_unknown` where the pipeline lacks a state that the run was in. Parts such as tool patterns
+ * may hold what their author should not have written there: `clean` takes it out of what is said.
  */
 export function comparePipeline(
   spec: PipelineSpec,
   runId: string,
   journals: readonly RunJournal[],
   { allowChanged = false, by = "api", source }: ChangeOptions,
+  clean: (text: string) => string,
 ): (deps: Pick<RunDeps, "tools" | "builtins">) => AllowedChanges | undefined {
   const recorded = recordedPipeline(journals);
-  const { what, refused } = pipelineChanges(recorded, spec, source);
+  const { what: found, refused } = pipelineChanges(recorded, spec, source);
+  const what = found.map(clean);
   if (refused && !allowChanged) throw pipelineChanged(spec, runId, what);
   // The same pipeline has the same states.
   if (refused) refuseGone(spec, runId, journals);

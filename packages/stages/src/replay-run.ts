@@ -17,6 +17,7 @@ import {
   replayClock,
   replayPipeline,
   replayTools,
+  type SecretFilter,
   type SecurityMode,
   SluiceError,
   type SluiceEvent,
@@ -94,8 +95,8 @@ export async function replayRun<I, O>(
     records,
     decided,
     taken,
-    changes: pipelineChanges(recordedPipeline(recorded), spec, options.source).what,
-    ...(difference === undefined ? {} : { divergence: divergenceOf(difference, recorded) }),
+    changes: pipelineChanges(recordedPipeline(recorded), spec, options.source).what.map(deps.secrets.text),
+    ...(difference === undefined ? {} : { divergence: divergenceOf(difference, recorded, deps.secrets) }),
   };
 }
 
@@ -191,14 +192,19 @@ function recordedModel(id: string): ResolvedModel {
   };
 }
 
-function divergenceOf(difference: RecordDifference, recorded: readonly RunJournal[]): RunDivergence {
+function divergenceOf(
+  difference: RecordDifference,
+  recorded: readonly RunJournal[],
+  secrets: SecretFilter,
+): RunDivergence {
   const place = placeOf(difference, recorded);
   const means = meaningOf(difference);
-  const { recorded: was, now: is } = difference;
+  const clean = (value: Json | undefined): Json | undefined => value && redactJson(secrets.json(value));
+  const [was, is] = [clean(difference.recorded), clean(difference.now)];
   return {
     ...difference,
-    recorded: was === undefined ? undefined : redactJson(was),
-    now: is === undefined ? undefined : redactJson(is),
+    recorded: was,
+    now: is,
     ...place,
     means,
     message: [`${whereOf(difference, place)}:`, ...differenceLines(was, is), `This usually means: ${means}.`].join(

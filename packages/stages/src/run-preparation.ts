@@ -28,7 +28,7 @@ import type { SessionOptions } from "./options.ts";
 import { pipelineFacts } from "./pipeline-changes.ts";
 import { linkedPaths, ownCode, serverFiles } from "./protected.ts";
 import { JOURNAL_VERSION, type PipelineSource } from "./run-start.ts";
-import { rememberedSecrets } from "./secrets.ts";
+import { rememberedSecrets, sessionSecrets } from "./secrets.ts";
 import { sessionTools } from "./session-tools.ts";
 import { type RecordedSpending, refuseUnpriced } from "./spending.ts";
 import { watchRuns } from "./telemetry/watched-runs.ts";
@@ -48,6 +48,8 @@ export interface PreparationPlace {
 export interface RunPreparation {
   readonly root: string;
   readonly mode: SecurityMode;
+  /** Takes out of a text what the environment says to be secret: for what is said before a run is prepared. */
+  clean(text: string): string;
   /** Everything a run of this pipeline needs from the session. Throws what is missing. */
   of(spec: PipelineSpec, runId: string): Promise<PreparedRun>;
   close(): Promise<void>;
@@ -85,7 +87,8 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
   const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
   const pipelines = knownPipelines(executors);
   const models = sessionModels(options, { root, env, clock, secrets: place.secrets });
-  const secretsOf = rememberedSecrets(env, { named: options.secrets ?? [], passed: options.passEnv ?? [] });
+  const named = { named: options.secrets ?? [], passed: options.passEnv ?? [] };
+  const secretsOf = rememberedSecrets(env, named);
   const allow = [...(options.allow ?? [])];
   const slots = createSlots(options.maxParallel ?? 4);
   const atWork = { count: 0, started: 0 };
@@ -175,7 +178,8 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
     };
   };
 
-  return { root, mode, of, close: () => tools.close() };
+  const clean = (text: string): string => sessionSecrets(env, { ...named, values: [] }).filter.text(text);
+  return { root, mode, clean, of, close: () => tools.close() };
 }
 
 function workspaceOf(root: string, { folder }: RunHost): RunDeps["workspace"] {

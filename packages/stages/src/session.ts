@@ -124,7 +124,7 @@ export function createSession(options: SessionOptions): Session {
     const host = hostNow();
     const journals = await journalsOf(host, runId);
     refuseOtherPlace(runId, refuseOtherRun(spec, runId, await startOf(host, runId)), preparation);
-    const compare = comparePipeline(spec, runId, journals, options);
+    const compare = comparePipeline(spec, runId, journals, options, preparation.clean);
     const run = await preparation.of(spec, runId);
     const changes = withoutSecrets(compare(run.deps), run.deps);
     const spent = isCapped(spec.limits) ? recordedSpending(journals) : NOTHING_SPENT;
@@ -147,7 +147,7 @@ export function createSession(options: SessionOptions): Session {
     const journals = await journalsOf(host, of);
     const { data: was } = refuseOtherRun(spec, of, await startOf(host, of));
     const { boundary, past } = boundaryBefore(journals, options.from);
-    const compare = comparePipeline(spec, of, past, options);
+    const compare = comparePipeline(spec, of, past, options, preparation.clean);
     const run = await preparation.of(spec, runId);
     const changed = withoutSecrets(compare(run.deps), run.deps);
     refuseUnpricedPast(spec, of, recordedSpending(past));

@@ -157,7 +157,7 @@ export function openTape(file: string, { existing = "refuse", now }: TapeOptions
   } catch (cause) {
     if (!isThere(cause)) throw cause;
     if (existing === "refuse") {
-      const message = `the cassette ${file} is there already; remove it to record anew, or append to it`;
+      const message = `the cassette ${file} is there already; remove it, or name another file; a program may say existing: "append"`;
       throw new SluiceError("Validation", "cassette_exists", message, { detail: { file } });
     }
     readCassette(file);

@@ -9,6 +9,7 @@ import {
   type SecretFilter,
   type SignalOutcome,
   SluiceError,
+  type SluiceEvent,
   visible,
 } from "@sluice/core";
 import { type Environment, readSettings, refuseInsideRun } from "../project/environment.ts";
@@ -16,7 +17,8 @@ import { whoAmI } from "../project/person.ts";
 import { commandLine, storeOpener } from "../project/place.ts";
 import { pastOf, refusalOf, sendAnswer, shortDigest, type TypedAnswer, typedValue } from "../work/answering.ts";
 import type { CommandContext } from "../work/context.ts";
-import { requireRun, withStore } from "../work/lookup.ts";
+import { requestFault } from "../work/exact.ts";
+import { eventsOf, requireRun, withStore } from "../work/lookup.ts";
 import { secretsToward } from "../work/said.ts";
 import { EXIT } from "./exit-code.ts";
 import type { WorkFlags } from "./flags.ts";
@@ -49,7 +51,9 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
   const place = await projects.place();
   const request = await withStore(place, async (host) => {
     await requireRun(host, place, runId);
-    return oneRequest(await host.requests(runId), given);
+    const found = oneRequest(await host.requests(runId), given);
+    refuseOther(found, await eventsOf(host, runId));
+    return found;
   });
   const { requestId, digest } = request;
   if (flags.digest !== undefined && !digest.startsWith(flags.digest)) {
@@ -117,6 +121,19 @@ const RESUMING = [
   ["failOnDenied", "--fail-on-denied"],
   ["allowChanged", "--allow-changed"],
 ] as const satisfies readonly (readonly [keyof AnswerRequest["flags"], string])[];
+
+/** Whoever answers has seen the request, and the run goes by its record: both have to be one. */
+function refuseOther(request: OpenRequest, events: readonly SluiceEvent[]): void {
+  const fault = requestFault(request, events);
+  if (fault === undefined) return;
+  const { requestId } = request;
+  throw new SluiceError(
+    "Host",
+    "journal_damaged",
+    `request ${requestId} is not answered: ${fault}; somebody changed it in the store, so verify the run`,
+    { detail: { requestId } },
+  );
+}
 
 function refused(why: string, json: JsonObject, { flags }: AnswerRequest, { terminal }: CommandContext): number {
   if (flags.outputFormat !== "text") write(flags.outputFormat, terminal, { json, text: () => [] });

@@ -13,6 +13,7 @@ import { commandLine, type Place } from "../project/place.ts";
 import { indented, milliseconds, moment, oneLine, spending, table, withCode } from "../words.ts";
 import { answerWords } from "../work/answering.ts";
 import type { CommandContext } from "../work/context.ts";
+import { requestFault } from "../work/exact.ts";
 import { eventsOf, requireRun, startedWith, withStore } from "../work/lookup.ts";
 import { type Account, createAccountant } from "./account.ts";
 import { EXIT } from "./exit-code.ts";
@@ -28,13 +29,19 @@ export interface ShowRequest {
   readonly flags: CommonFlags;
 }
 
+interface ShownRequest {
+  readonly request: OpenRequest;
+  /** Why it is not what the run asked for. */
+  readonly fault: string | undefined;
+}
+
 /** Everything `sluice show` says about one run. */
 interface Shown {
   readonly run: RunSummary;
   /** What `run.started` says. */
   readonly started: JsonObject;
   readonly account: Account;
-  readonly requests: readonly OpenRequest[];
+  readonly requests: readonly ShownRequest[];
   /** Only of a run that ended. */
   readonly outcome?: ShownOutcome;
 }
@@ -55,10 +62,13 @@ export async function show({ runId, flags }: ShowRequest, context: CommandContex
 async function look(host: RunHost, place: Place, runId: string): Promise<Shown> {
   const run = await requireRun(host, place, runId);
   const started = await startedWith(host, runId);
+  // Before the events, which say of each what the run asked for.
+  const open = run.end === undefined ? await host.requests(runId) : [];
+  const events = await eventsOf(host, runId);
   const accountant = createAccountant();
-  for (const event of await eventsOf(host, runId)) accountant.add(event);
+  for (const event of events) accountant.add(event);
   const account = accountant.account();
-  const requests = run.end === undefined ? await host.requests(runId) : [];
+  const requests = open.map((request) => ({ request, fault: requestFault(request, events) }));
   const facts = { run, started, account, requests };
   return run.end === undefined ? facts : { ...facts, outcome: shownOutcome(readOutcome(run.end)) };
 }
@@ -95,7 +105,10 @@ function jsonOf({ run, started, account, requests, outcome }: Shown, line: Line)
     stages: account.stages,
     denied: account.denied,
     usage: account.usage,
-    requests: requests.map((request) => ({ ...asRequest(request), answer: answerLine(request, line) })),
+    requests: requests.map(({ request, fault }) => ({
+      ...asRequest(request),
+      ...(fault === undefined ? { answer: answerLine(request, line) } : { answer: null, fault }),
+    })),
     records: run.records,
     head: run.head,
     ...resume,
@@ -150,11 +163,12 @@ function stageRows({ stages }: Account): readonly string[] {
 }
 
 /** An open request, whole, with the line that answers it. */
-function requestLines(request: OpenRequest, line: Line): readonly string[] {
+function requestLines({ request, fault }: ShownRequest, line: Line): readonly string[] {
+  const last = fault === undefined ? answerLine(request, line) : `it cannot be answered: ${fault}; verify the run`;
   return [
     `open request ${oneLine(request.requestId)}:`,
     ...requestCard(request).trim().split("\n"),
-    `  ${visible(answerLine(request, line))}`,
+    `  ${visible(last)}`,
   ];
 }
 

@@ -28,11 +28,17 @@ export function stationsOf(view: Pick<RunView, "states" | "executions" | "forks"
   const stops = stopsOf(view);
   const forkOf = new Map<string, ForkView>();
   for (const fork of view.forks) for (const sibling of fork.siblings) forkOf.set(sibling, fork);
+  const siblingsOf = new Map<ForkView, readonly string[]>();
+  for (const fork of view.forks)
+    siblingsOf.set(
+      fork,
+      fork.siblings.filter((sibling) => forkOf.get(sibling) === fork),
+    );
   const placed = new Set<ForkView>();
   const stations: Station[] = [];
   for (const [id, stop] of stops) {
     const fork = forkOf.get(id);
-    const siblings = fork?.siblings.filter((sibling) => forkOf.get(sibling) === fork) ?? [];
+    const siblings = (fork && siblingsOf.get(fork)) ?? [];
     if (fork === undefined || siblings.length < 2) stations.push({ kind: "stop", stop });
     else if (!placed.has(fork)) {
       placed.add(fork);

@@ -2,9 +2,9 @@ import { field, isJsonObject, type Json, type JsonObject, type OpenRequest } fro
 import { textAt } from "../../fields.ts";
 import type { Line } from "../../text/line.ts";
 import { count, moment } from "../../words.ts";
+import { MOST_SHOWN, sizeOf } from "../../work/exact.ts";
 import { changeLines, type FileNow } from "./change.ts";
 import type { DeskCard } from "./desk.ts";
-import { MOST_SHOWN, sizeOf } from "./exact.ts";
 import { choicesOf, valueText } from "./form.ts";
 import { headAndTail, labelled, quoted, sentence, verbatim } from "./verbatim.ts";
 

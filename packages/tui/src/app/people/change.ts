@@ -2,7 +2,7 @@ import { field, isJsonObject, type Json, type OpenRequest } from "@sluice/core";
 import { textAt } from "../../fields.ts";
 import { compareLines, type Kind, type Segment, type WordMarks, wordMarks } from "../../text/diff-compare.ts";
 import type { Line, Style } from "../../text/line.ts";
-import { MOST_SHOWN } from "./exact.ts";
+import { MOST_SHOWN } from "../../work/exact.ts";
 import { type Hiding, shownLines } from "./file-lines.ts";
 import { BAR, exactRow, exactRows, sentence } from "./verbatim.ts";
 

@@ -1,5 +1,6 @@
 import type { Answer, OpenRequest, SignalOutcome } from "@sluice/core";
 import { pastOf, refusalOf } from "../../work/answering.ts";
+import { approvalFault } from "../../work/exact.ts";
 import {
   bringUp,
   type ClosedRequest,
@@ -15,7 +16,6 @@ import {
   openCardOf,
   type ShownLines,
 } from "./desk.ts";
-import { approvalFault } from "./exact.ts";
 import { formOf } from "./form.ts";
 import { keyPressed, send } from "./keys.ts";
 

@@ -1,4 +1,5 @@
-import { digestOf, field, isSluiceError, type Json, type OpenRequest } from "@sluice/core";
+import { digestOf, field, isSluiceError, type Json, type OpenRequest, type SluiceEvent } from "@sluice/core";
+import { textAt } from "../fields.ts";
 
 /** UTF-16 units of arguments, keys and all, that a card shows. What is longer cannot be read, and what is not read is not approved. */
 export const MOST_SHOWN = 100_000;
@@ -7,10 +8,27 @@ export const MOST_SHOWN = 100_000;
  * Why a request cannot be approved on a card, or undefined. A card shows what the request's body holds and an approval names
  * the request's digest: unless the one is the digest of the other, something else could run than was shown.
  */
-export function approvalFault({ kind, body, digest }: OpenRequest): string | undefined {
+export function approvalFault(request: OpenRequest): string | undefined {
+  if (sizeOf(request.body, MOST_SHOWN) > MOST_SHOWN) return "it is too long to be shown whole";
+  return digestFault(request);
+}
+
+/** Why what a request shows is not what its run asked for, by the run's record, or undefined. A store keeps requests beside that. */
+export function requestFault(request: OpenRequest, events: readonly SluiceEvent[]): string | undefined {
+  const { runId, requestId, digest, body } = request;
+  const asked = events.findLast(
+    ({ type, data, ...event }) => ASKING.has(type) && event.runId === runId && data.requestId === requestId,
+  );
+  if (asked === undefined) return "the record of its run has no such request";
+  const isOther = asked.data.digest !== digest || textAt(asked.data.body, "tool") !== textAt(body, "tool");
+  return isOther ? "the record of its run asks for something else" : digestFault(request);
+}
+
+const ASKING: ReadonlySet<string> = new Set(["grant.requested", "request.opened"]);
+
+function digestFault({ kind, body, digest }: OpenRequest): string | undefined {
   const about = kind === "grantStageTool" ? (field(body, "proposed") ?? field(body, "input")) : body;
   if (about === undefined) return "it does not say what would run";
-  if (sizeOf(body, MOST_SHOWN) > MOST_SHOWN) return "it is too long to be shown whole";
   try {
     return digestOf(about) === digest ? undefined : "its digest is not that of what is shown";
   } catch (thrown) {

@@ -1,0 +1,45 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { expect, test } from "vitest";
+import { at, call, finishes, PIPELINES, printed, textAt, turn } from "../support/command.ts";
+import { deskHere } from "../support/command-here.ts";
+
+// Whoever can write the store shows people another request than the one that waits. The run goes by its journal.
+
+const JSON_OUT = ["--output-format", "json"];
+
+async function waiting(change: string) {
+  const here = deskHere();
+  const writes = turn(call("Write", { file_path: "x.txt", content: "made" }));
+  const model = here.script({ work: [writes, finishes("end")] });
+  const begun = await here.sluice(["run", `${PIPELINES}#single`, "x", "--model", model, "--wait=1ms", ...JSON_OUT]);
+  const db = new DatabaseSync(join(here.store, "journal.db"));
+  const { changes } = db.prepare(`UPDATE requests SET ${change}`).run();
+  db.close();
+  expect(changes).toBe(1);
+  return { here, runId: textAt(printed(begun), "runId") };
+}
+
+test.each([
+  ["other arguments", `body = json_set(body, '$.input.content', 'harmless')`],
+  ["another tool", `body = json_set(body, '$.tool', 'Read')`],
+  ["no arguments", `body = json_remove(body, '$.input')`],
+  ["another digest", `digest = '${"a".repeat(64)}'`],
+  ["another id", `request_id = 'work#1/a1/t9.c9'`],
+])(
+  "a request that shows %s is shown without the line that answers it, and no answer to it is sent",
+  async (_what, change) => {
+    const { here, runId } = await waiting(change);
+    const shown = await here.sluice(["show", runId]);
+    expect(shown.stdout).toContain("it cannot be answered");
+    expect(shown.stdout).not.toContain("sluice answer");
+    const [request] = [at(printed(await here.sluice(["show", runId, ...JSON_OUT])), "requests")].flat();
+    expect(request).toMatchObject({ answer: null, fault: expect.any(String) });
+    const answered = await here.sluice(["answer", runId, "c", "approve", ...JSON_OUT]);
+    const byId = await here.sluice(["answer", runId, textAt(request, "requestId"), "approve", "--resume", ...JSON_OUT]);
+    expect(answered.code).not.toBe(0);
+    expect([byId.code, textAt(printed(byId), "error", "code")]).toEqual([4, "journal_damaged"]);
+    expect(existsSync(join(here.folder, "x.txt"))).toBe(false);
+  },
+);
