@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { appOverRun } from "../support/app-over-run.ts";
 import { call, type Desk, finishes, PIPELINES, printed, textAt, turn } from "../support/command.ts";
+import { key, typed } from "../support/desk.ts";
 
 // `/fork` and `/resume` of the app do what the commands of these names do.
 
@@ -31,6 +32,15 @@ test("/fork goes on in a new run from before an execution, and says what it take
   expect(shown).toMatchObject({ status: "completed", forkedFrom: { runId, execution: "join#1" } });
   expect(said.join("\n")).toContain("files are as they are now");
   expect((await place.sluice(["audit", made, "--verify"])).code).toBe(0);
+});
+
+test("Tab completes the executions of the run that is looked at", async () => {
+  const { runId, app, until, surface } = await appOverRun();
+  app.submit(`/show ${runId}`);
+  await until(() => app.state().view?.status === "completed");
+  for (const letter of "/fork jo") surface.key(typed(letter));
+  surface.key(key("tab"));
+  expect(app.state().composer.editor.text.trim()).toBe("/fork join#1");
 });
 
 test("/fork without an execution, or with one that is not there, says which there are, and makes no run", async () => {

@@ -56,7 +56,7 @@ export async function appOverRun(begin?: (outside: Desk) => Promise<string>, fla
     clock.skip(5_000);
     surface.key(key(name));
   };
-  return { place, runId, app, said, until, saidSo, read, press };
+  return { place, runId, app, said, until, saidSo, read, press, surface };
 }
 
 function contextAt(folder: string) {

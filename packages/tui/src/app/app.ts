@@ -86,7 +86,7 @@ export class App implements Steering {
         this.#input.close();
       },
     });
-    this.#choices = new Choices(this.engine);
+    this.#choices = new Choices(this.engine, () => this.focus()?.view);
     this.#input = new Input({
       env: context.env,
       clock,

@@ -1,5 +1,6 @@
 import { bundledPipelines, DEFAULT_MODELS, MODEL_PROVIDERS } from "@sluice/stages";
 import { nameOf } from "../project/load-config.ts";
+import type { RunView } from "../runs/run-view.ts";
 import type { Choice } from "./composer/completion.ts";
 import type { Engine } from "./engine.ts";
 
@@ -15,11 +16,13 @@ const MODES: readonly Choice[] = [
 /** What a command's words may be, by kind. What has to be read is read beforehand: a key never waits for it. */
 export class Choices {
   readonly #engine: Engine;
+  readonly #view: () => RunView | undefined;
   #pipelines: readonly Choice[] = bundled();
   #runs: readonly Choice[] = [];
 
-  constructor(engine: Engine) {
+  constructor(engine: Engine, view: () => RunView | undefined) {
     this.#engine = engine;
+    this.#view = view;
   }
 
   of(kind: string): readonly Choice[] {
@@ -28,6 +31,12 @@ export class Choices {
         return this.#pipelines;
       case "run":
         return this.#runs;
+      case "execution":
+        // Of the run that is looked at.
+        return (this.#view()?.executions ?? []).map(({ executionId, status }) => ({
+          value: executionId,
+          description: status,
+        }));
       case "mode":
         return MODES;
       case "model":

@@ -45,6 +45,7 @@ export const fork: Command = {
   name: "fork",
   description: "go on in a new run from before an execution; files are not taken back",
   usage: `<execution> [run] [${ALLOW_CHANGED}]`,
+  takes: [{ kind: "execution" }, { kind: "run", optional: true }],
   run: async (words, app) => {
     const { rest, ...options } = goingOn(words);
     const all = rest.split(" ");
