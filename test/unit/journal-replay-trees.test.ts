@@ -252,6 +252,54 @@ test("whatever the record of a cancel says, there is a reason", async () => {
   }
 });
 
+describe("a run that began with the past of another", () => {
+  const program =
+    (said: string): RunProgram =>
+    async (steps) => {
+      const say = async (name: string) => await steps.run(name, () => said, decides);
+      if (steps.runId.includes("/")) return completed(await say("own"));
+      await say("first");
+      await steps.fork("fan", [child("x")], settle);
+      await say("last");
+      return completed(await say("after"));
+    };
+
+  test("is replayed from there on: its past was decided elsewhere, and so were siblings that came along", async () => {
+    const { host } = clocked();
+    await endOf(await start(host, program("old")));
+    const from = await host.journal("r1");
+    const before = from[0]?.records.findIndex(({ stepId }) => stepId === "after") ?? -1;
+    await host.copy({ runId: "r2", of: "r1", before, started: [], forked: [told("forked")] });
+    await endOf(await host.resume("r2", program("new")));
+    const journals = await host.journal("r2");
+    // A sibling that came along to a fork that joined later.
+    const open = (from[0]?.records.findIndex(({ stepId }) => stepId === "fan") ?? -1) + 1;
+    await host.copy({ runId: "r3", of: "r1", before: open, started: [], forked: [told("forked")] });
+    await endOf(await host.resume("r3", program("new")));
+    expect(await replayed(await host.journal("r3"), program("new"))).toMatchObject({ decided: 2, taken: 2 });
+    expect(await differenceOf(await host.journal("r3"), program("new"))).toBeUndefined();
+    await host.close();
+    for (const given of [journals, journals.toReversed()]) {
+      expect(await replayed(given, program("new"))).toEqual({ runId: "r2", status: "completed", decided: 1, taken: 3 });
+      expect(await differenceOf(given, program("old"))).toMatchObject({ stepId: "after", recorded: "new", now: "old" });
+    }
+    // The other run is replayed whole.
+    expect(await differenceOf(from, program("new"))).toMatchObject({ stepId: "first", recorded: "old", now: "new" });
+  });
+
+  test("is none for a step that is called as a fork is", async () => {
+    const said =
+      (value: string): RunProgram =>
+      async (steps) => {
+        await steps.run("one", () => value, decides);
+        await steps.run("forked", () => null);
+        return completed();
+      };
+    const journals = await recorded(said("old"));
+    expect(await differenceOf(journals, said("new"))).toMatchObject({ stepId: "one", recorded: "old", now: "new" });
+  });
+});
+
 describe("journals that no run leaves are damage", () => {
   const program: RunProgram = async (steps) => {
     await steps.run("a", () => 1, { open: { events: [] } });
@@ -269,6 +317,7 @@ describe("journals that no run leaves are damage", () => {
     "another beginning": (records) => records.slice(1),
     "a step that is left out": (records) => records.toSpliced(1, 2),
     "a step before the first": (records) => records.map((one) => (one.stepId === "b" ? { ...one, ordinal: -2 } : one)),
+    "a step that begins twice": (records) => records.toSpliced(1, 0, ...records.slice(1, 2)),
     "one step of two names": (records) =>
       records.map((one) => (one.phase === "done" && one.stepId === "a" ? { ...one, stepId: "z" } : one)),
   };
