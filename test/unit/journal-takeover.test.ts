@@ -57,6 +57,13 @@ describe("a run that is ended without its code", () => {
     expect(await host.requests()).toEqual([]);
   });
 
+  test("says how it ended and why, and of children only where there are some", async () => {
+    const host = await abandoned();
+    await host.cancel("r1", "enough", "me");
+    const [last] = (await eventsOf(host)).slice(-1);
+    expect([last?.type, last?.data]).toEqual(["run.finished", { status: "cancelled", reason: "enough" }]);
+  });
+
   test("is left to whoever took it up in between; another fault is told", async () => {
     const faults: readonly (readonly [unknown, unknown])[] = [
       [new SluiceError("Host", "run_owned", "theirs"), "requested"],
