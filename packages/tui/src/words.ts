@@ -24,8 +24,11 @@ export function spending({ inputTokens, outputTokens, costUsd = 0, unpricedCalls
 
 /** Why a run came to nothing, with the code where the words do not say it. */
 export function withCode({ code, message }: { readonly code: string; readonly message: string }): string {
-  return code === "cancelled" || message.includes(`(${code})`) ? message : `${message} (${code})`;
+  return SAID_ALREADY.has(code) || message.includes(`(${code})`) ? message : `${message} (${code})`;
 }
+
+/** Codes that say nothing which the words do not. */
+const SAID_ALREADY: ReadonlySet<string> = new Set(["cancelled", "usage"]);
 
 export function milliseconds(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;

@@ -2,6 +2,7 @@ import { type Answer, isSluiceError, messageOf, SluiceError } from "@sluice/core
 import { withoutSecrets } from "../project/secrets.ts";
 import type { RunView } from "../runs/run-view.ts";
 import type { Line } from "../text/line.ts";
+import { withCode } from "../words.ts";
 import { rootOf } from "../work/lookup.ts";
 import type { AppOptions, AppState, Quitted } from "./app-state.ts";
 import { cancelQuestion, trustQuestion } from "./asking.ts";
@@ -22,7 +23,7 @@ import type { FrameSize } from "./screen/frame.ts";
 import { Scroll } from "./scroll.ts";
 import { commandIn, talk } from "./talk.ts";
 import type { Viewer } from "./viewer.ts";
-import { choicesOf, chosenOf, WatchedRuns } from "./watched.ts";
+import { chosenOf, keyAfter, WatchedRuns } from "./watched.ts";
 
 /**
  * What happens between keys, runs and the screen. It holds no rule of any run: runs are begun by the engine, seen through
@@ -212,7 +213,7 @@ export class App implements Steering {
     try {
       await work();
     } catch (thrown) {
-      this.say(isSluiceError(thrown) ? `${thrown.message} (${thrown.code})` : messageOf(thrown), "bad");
+      this.say(isSluiceError(thrown) ? withCode(thrown) : messageOf(thrown), "bad");
     }
     this.#busy = undefined;
     this.#pulse.now();
@@ -336,10 +337,7 @@ export class App implements Steering {
   #lookAtNext(): void {
     const focus = this.#runs.focus;
     if (focus === undefined) return;
-    const view = focus.watch.view();
-    const choices = choicesOf(view);
-    const at = choices.findIndex(({ key }) => key === chosenOf(view, focus.chosen)?.key);
-    focus.chosen = choices[(at + 1) % Math.max(1, choices.length)]?.key;
+    focus.chosen = keyAfter(focus.watch.view(), focus.chosen);
     this.#pulse.soon();
   }
 }

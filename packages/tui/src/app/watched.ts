@@ -87,11 +87,18 @@ export function chosenOf(
 }
 
 /** The executions that somebody may want to switch between: those at work, or all when none is. */
-export function choicesOf({ executions }: RunView): RunView["executions"] {
+function choicesOf({ executions }: RunView): RunView["executions"] {
   const atWork = executions.filter(isAtWork);
   return atWork.length > 0 ? atWork : executions;
 }
 
 function isAtWork({ status }: RunView["executions"][number]): boolean {
   return status === "running" || status === "waiting" || status === "retrying";
+}
+
+/** The next of what can be chosen, after the last one the first. */
+export function keyAfter(view: RunView, chosen: string | undefined): string | undefined {
+  const choices = choicesOf(view);
+  const at = choices.findIndex(({ key }) => key === chosenOf(view, chosen)?.key);
+  return choices[(at + 1) % Math.max(1, choices.length)]?.key;
 }
