@@ -67,6 +67,15 @@ describe("a fork in a replay", () => {
     expect(given).toEqual(journals.slice(1).map(({ runId, claimed }) => `${runId.at(-1)} completed ${claimed.head}`));
   });
 
+  test("is other where a child that has done nothing yet is given another input", async () => {
+    const [root, x, y] = await recorded(forking(two, same));
+    const { records, end: _end, ...begun } = y ?? expect.fail();
+    const open = cut([root ?? expect.fail(), x ?? expect.fail(), { ...begun, records: records.slice(0, 1) }], 2);
+    expect(await differenceOf(open, forking(two, same))).toBeUndefined();
+    const other = forking([child("x"), child("y", { input: "z" })], same);
+    expect(await differenceOf(open, other)).toMatchObject({ runId: "r1/fan/y", part: "input", now: "z" });
+  });
+
   test("is other where a child is given another input, or begins with other events", async () => {
     const journals = await recorded(forking(two, same));
     const first = { ...placeIn(journals, "start", "life", "r1/fan/y") };
@@ -254,12 +263,18 @@ test("whatever the record of a cancel says, there is a reason", async () => {
 
 describe("a run that began with the past of another", () => {
   const program =
-    (said: string): RunProgram =>
+    (said: string, how = "", keys: readonly string[] = ["x"]): RunProgram =>
     async (steps) => {
       const say = async (name: string) => await steps.run(name, () => said, decides);
       if (steps.runId.includes("/")) return completed(await say("own"));
       await say("first");
-      await steps.fork("fan", [child("x")], settle);
+      await steps.run("acts", () => how, { open: { events: [told(how)] } });
+      const joined = [told(how)];
+      await steps.fork(
+        "fan",
+        keys.map((key) => child(key)),
+        { ...settle, open: { events: joined }, joined: () => joined },
+      );
       await say("last");
       return completed(await say("after"));
     };
@@ -276,13 +291,16 @@ describe("a run that began with the past of another", () => {
     const open = (from[0]?.records.findIndex(({ stepId }) => stepId === "fan") ?? -1) + 1;
     await host.copy({ runId: "r3", of: "r1", before: open, started: [], forked: [told("forked")] });
     await endOf(await host.resume("r3", program("new")));
-    expect(await replayed(await host.journal("r3"), program("new"))).toMatchObject({ decided: 2, taken: 2 });
+    expect(await replayed(await host.journal("r3"), program("new"))).toMatchObject({ decided: 2, taken: 3 });
     expect(await differenceOf(await host.journal("r3"), program("new"))).toBeUndefined();
     await host.close();
     for (const given of [journals, journals.toReversed()]) {
-      expect(await replayed(given, program("new"))).toEqual({ runId: "r2", status: "completed", decided: 1, taken: 3 });
+      expect(await replayed(given, program("new"))).toEqual({ runId: "r2", status: "completed", decided: 1, taken: 4 });
       expect(await differenceOf(given, program("old"))).toMatchObject({ stepId: "after", recorded: "new", now: "old" });
     }
+    // Whatever the program makes of that past now.
+    expect(await differenceOf(journals, program("new", "otherwise", ["y", "z"]))).toBeUndefined();
+    expect(await differenceOf(from, program("old", "otherwise"))).toMatchObject({ part: "announced", stepId: "acts" });
     // The other run is replayed whole.
     expect(await differenceOf(from, program("new"))).toMatchObject({ stepId: "first", recorded: "old", now: "new" });
   });
