@@ -8,7 +8,10 @@ const TESTS: Readonly<Record<string, readonly string[]>> = {
   gate: ["test/unit/{gate-*,grants,hooks,tool}.test.ts"],
   routing: ["test/unit/{choices,routing}.test.ts"],
   records: ["test/unit/{journal-*,redact,secrets}.test.ts"],
-  journal: ["test/conformance/{host-journal-memory,host-memory,host-store}.test.ts", "test/unit/journal-*.test.ts"],
+  journal: [
+    "test/conformance/{host-journal-memory,host-memory,host-store,journal-stores}.test.ts",
+    "test/unit/{journal-*,replay}.test.ts",
+  ],
 };
 const { SLUICE_MUTATE: part } = process.env;
 
