@@ -19,7 +19,9 @@ export {
   type Json,
   type JsonObject,
   jsonFault,
+  type ParsedJson,
   parseJson,
+  parseKept,
 } from "./base/json.ts";
 export { usdText } from "./base/money.ts";
 export { checkPipeline, checkSession } from "./definition/check.ts";

@@ -5,7 +5,7 @@ import {
   type Json,
   type JsonObject,
   type OpenRequest,
-  parseJson,
+  parseKept,
   type ReceivedSignal,
   type RunEnd,
   type RunRow,
@@ -153,7 +153,7 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
 
 /** Sluice writes JSON only: what is none was written by somebody else. */
 function jsonIn(what: string, written: string): Json {
-  const read = parseJson(written);
+  const read = parseKept(written);
   if (read.ok) return read.value;
   throw notWritten(what, read.fault);
 }

@@ -88,22 +88,28 @@ export function deepFreeze<T>(value: T): T {
   return value;
 }
 
-/** Twice as deep as what is written may be: whoever walks through more of it runs out of stack. */
-const DEEPEST_READ = 2 * MAX_DEPTH;
+/** A JSON text as a value, or why it is none. */
+export type ParsedJson = { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly fault: string };
 
-/** `JSON.parse` that returns the fault instead of throwing it. Deep values are refused at depth 512. */
-export function parseJson(
-  text: string,
-): { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly fault: string } {
+/** `JSON.parse` that returns the fault instead of throwing it. */
+export function parseJson(text: string): ParsedJson {
   try {
     const value: Json = JSON.parse(text);
-    // A short text has no room for that many brackets.
-    if (text.length > 2 * DEEPEST_READ && isDeeper(value, DEEPEST_READ))
-      return { ok: false, fault: `nested deeper than ${DEEPEST_READ} levels` };
     return { ok: true, value };
   } catch (thrown) {
     return { ok: false, fault: thrown instanceof Error ? thrown.message : String(thrown) };
   }
+}
+
+/** Twice as deep as what is written may be: whoever walks through more of it runs out of stack. */
+const DEEPEST_KEPT = 2 * MAX_DEPTH;
+
+/** The same for what a store keeps, which may come from anybody. Deep values are refused at depth 512. */
+export function parseKept(text: string): ParsedJson {
+  const read = parseJson(text);
+  // A short text has no room for that many brackets.
+  if (!read.ok || text.length <= 2 * DEEPEST_KEPT || !isDeeper(read.value, DEEPEST_KEPT)) return read;
+  return { ok: false, fault: `nested deeper than ${DEEPEST_KEPT} levels` };
 }
 
 function isDeeper(value: Json, levels: number): boolean {

@@ -1,5 +1,5 @@
 import { SluiceError } from "../base/errors.ts";
-import { field, parseJson } from "../base/json.ts";
+import { field, parseJson, parseKept } from "../base/json.ts";
 import { readEvents } from "./chain.ts";
 import { LIFE } from "./life.ts";
 import type { RecordedStep } from "./past.ts";
@@ -43,7 +43,7 @@ export function readTape({ runId, records, end }: RunJournal, own = 0): Tape {
   const steps: RecordedStep[] = [];
   for (const record of records) {
     const { phase, ordinal, stepId, value, events } = record;
-    if ((value !== "" && !parseJson(value).ok) || !parseJson(events).ok) throw damaged(runId);
+    if ((value !== "" && !parseKept(value).ok) || !parseKept(events).ok) throw damaged(runId);
     if (phase === "life") continue;
     const last = steps.at(-1);
     // Steps follow each other, each opened and done once at most: of two records one would not be looked at.
