@@ -43,8 +43,8 @@ export const BUGS: readonly Bug[] = [
     file: "stages/src/session.ts",
     changes: [
       [
-        "const compare = comparePipeline(spec, runId, journals, options);",
-        "const compare = comparePipeline(spec, runId, journals, { ...options, allowChanged: true });",
+        "const compare = comparePipeline(spec, runId, journals, options, preparation.clean);",
+        "const compare = comparePipeline(spec, runId, journals, { ...options, allowChanged: true }, preparation.clean);",
       ],
     ],
   },
@@ -97,8 +97,8 @@ export const BUGS: readonly Bug[] = [
     file: RUN_CALL,
     changes: [
       [
-        "const earlier = step.opened !== undefined && step.opened.incarnation !== step.incarnation;",
-        "const earlier = false;",
+        "if (step.opened !== undefined && step.opened.incarnation !== step.incarnation) {",
+        'if (step.opened?.incarnation === "never") {',
       ],
     ],
   },
@@ -207,7 +207,7 @@ export const BUGS: readonly Bug[] = [
     rule: "1",
     shows: { at: "before main done fan-1" },
     file: "core/src/journal/fork.ts",
-    changes: [["else onEnd(child.key, { ...known.end, records: known.records, head: known.head });", ""]],
+    changes: [["else onEnd(child.key, end);", ""]],
   },
   {
     name: "join-before-a-siblings-end",
