@@ -1,23 +1,11 @@
-import {
-  type AllowedTool,
-  createHost,
-  createJournalMemory,
-  done,
-  type JournalStore,
-  type Json,
-  pipeline,
-  type RunHost,
-  SluiceError,
-  stage,
-  type Tool,
-} from "@sluice/core";
-import type { ResolvedModel, RunResult } from "@sluice/stages";
+import { type AllowedTool, createHost, createJournalMemory, type Json, type RunHost, type Tool } from "@sluice/core";
+import type { RunResult } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { approving, eventData } from "../support/attack.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { eventsOf, session, type TestSessionOptions, tool } from "../support/run-kit.ts";
-import { finish, modelFrom, part } from "../support/stream-model.ts";
+import { calling, failingAt, working } from "../support/stopped-runs.ts";
 
 // A call that one process approved and did not begin, and that another one finds: what approved it may be gone.
 
@@ -26,33 +14,11 @@ interface Life extends TestSessionOptions {
   readonly allowedTools?: readonly AllowedTool[];
 }
 
-function pipelineOf(allowedTools: readonly AllowedTool[] | undefined) {
-  const work = stage({
-    prompt: "Work.",
-    ...(allowedTools === undefined ? {} : { allowedTools }),
-    completionTool: "finish",
-    completionSchema: z.object({ text: z.string() }),
-    turnCap: 3,
-  });
-  return pipeline({
-    id: "approved",
-    input: z.object({ task: z.string() }),
-    stages: { work },
-    initial: "work",
-    next: { work: ({ output }) => done(output.text) },
-  });
-}
+const model = calling([["Deploy", { to: "test" }]]);
 
-const model: ResolvedModel = {
-  id: "attacker",
-  secrets: [],
-  at: ({ turn }) =>
-    modelFrom(() => {
-      const [toolName, input] = turn === 0 ? ["Deploy", { to: "test" }] : ["finish", { text: "done" }];
-      const call = part({ type: "tool-call", toolCallId: `c${turn}`, toolName, input: JSON.stringify(input) });
-      return Promise.resolve(ReadableStream.from([call, finish("tool-calls")]));
-    }),
-};
+function pipelineOf(allowedTools: readonly AllowedTool[] | undefined) {
+  return working({ id: "approved", allowedTools });
+}
 
 /** Runs until a record of this step would be written, and goes on with it in another process. */
 async function takenUp(stopsAt: RegExp, first: Life, second: Life, phase?: "done") {
@@ -60,7 +26,7 @@ async function takenUp(stopsAt: RegExp, first: Life, second: Life, phase?: "done
   const clock = handClock();
   const living = (host: RunHost, { allowedTools: _allowed, ...life }: Life) =>
     session({ cwd: import.meta.dirname, ...life, model, clock, store: () => host });
-  const dies = living(createHost(stoppingAt(memory.connect(), stopsAt, phase), { clock }), first);
+  const dies = living(createHost(failingAt(memory.connect(), stopsAt, phase), { clock }), first);
   const handle = dies.start(pipelineOf(first.allowedTools), { task: "x" });
   await expect(handle).rejects.toMatchObject({ code: "store_io" });
   await dies.host.close();
@@ -73,18 +39,6 @@ async function takenUp(stopsAt: RegExp, first: Life, second: Life, phase?: "done
     result,
     finished: eventData(events, "call.finished"),
     journal: JSON.stringify(await next.host.journal(handle.runId)),
-  };
-}
-
-function stoppingAt(store: JournalStore, step: RegExp, phase?: "done"): JournalStore {
-  return {
-    ...store,
-    append: (commit) => {
-      const { record } = commit;
-      if (step.test(record.stepId) && (phase === undefined || record.phase === phase))
-        throw new SluiceError("Host", "store_io", "the disk failed");
-      return store.append(commit);
-    },
   };
 }
 

@@ -1,61 +1,18 @@
 import { inspect } from "node:util";
-import {
-  createHost,
-  createJournalMemory,
-  done,
-  type JournalStore,
-  pipeline,
-  type RunHost,
-  SluiceError,
-  stage,
-} from "@sluice/core";
-import { type ResolvedModel, replayRun } from "@sluice/stages";
+import { createHost, createJournalMemory, type RunHost } from "@sluice/core";
+import { replayRun } from "@sluice/stages";
 import { expect, test } from "vitest";
-import { z } from "zod";
 import { handClock } from "../support/hand-clock.ts";
 import { dataOf, eventsOf, session, tool } from "../support/run-kit.ts";
-import { finish, modelFrom, part } from "../support/stream-model.ts";
+import { calling, failingAt, working } from "../support/stopped-runs.ts";
 
 // A pipeline whose author wrote a key into a tool pattern, and that is another when its run goes on or is forked.
 
 const SECRET = "k9f3k2l1m8n7b6v5";
+const model = calling([["Note", { turn: 0 }]]);
 
 function pipelineOf(pattern: string) {
-  const work = stage({
-    prompt: "Work.",
-    allowedTools: ["Note", pattern],
-    completionTool: "finish",
-    completionSchema: z.object({ text: z.string() }),
-    turnCap: 9,
-  });
-  return pipeline({
-    id: "changed",
-    input: z.object({ task: z.string() }),
-    stages: { work },
-    initial: "work",
-    next: { work: ({ output }) => done(output.text) },
-  });
-}
-
-const model: ResolvedModel = {
-  id: "attacker",
-  secrets: [],
-  at: ({ turn }) =>
-    modelFrom(() => {
-      const [toolName, input] = turn < 1 ? ["Note", { turn }] : ["finish", { text: "done" }];
-      const call = part({ type: "tool-call", toolCallId: `c${turn}`, toolName, input: JSON.stringify(input) });
-      return Promise.resolve(ReadableStream.from([call, finish("tool-calls")]));
-    }),
-};
-
-function failingAt(store: JournalStore, step: RegExp): JournalStore {
-  return {
-    ...store,
-    append: (commit) => {
-      if (step.test(commit.record.stepId)) throw new SluiceError("Host", "store_io", "the disk failed");
-      return store.append(commit);
-    },
-  };
+  return working({ id: "changed", allowedTools: ["Note", pattern] });
 }
 
 test("what changed in a pipeline: never carries a known secret into the record", async () => {

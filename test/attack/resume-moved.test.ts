@@ -1,39 +1,11 @@
-import {
-  createHost,
-  createJournalMemory,
-  done,
-  type JournalStore,
-  pipeline,
-  type RunHost,
-  SluiceError,
-  stage,
-} from "@sluice/core";
-import type { ResolvedModel, RunResult } from "@sluice/stages";
+import { createHost, createJournalMemory, type RunHost } from "@sluice/core";
+import type { RunResult } from "@sluice/stages";
 import { expect, test } from "vitest";
-import { z } from "zod";
 import { handClock } from "../support/hand-clock.ts";
 import { dataOf, eventsOf, session, tool } from "../support/run-kit.ts";
-import { finish, modelFrom, part } from "../support/stream-model.ts";
+import { calling, failingAt, working } from "../support/stopped-runs.ts";
 
 // Between reading a run and taking it up lies what a session prepares, and that may take seconds: another process fits in.
-
-function pipelineOf(prompt: string, maxTokens?: number) {
-  const work = stage({
-    prompt,
-    allowedTools: ["Note"],
-    completionTool: "finish",
-    completionSchema: z.object({ text: z.string() }),
-    turnCap: 9,
-  });
-  return pipeline({
-    id: "moved",
-    input: z.object({ task: z.string() }),
-    stages: { work },
-    initial: "work",
-    ...(maxTokens === undefined ? {} : { limits: { maxTokens } }),
-    next: { work: ({ output }) => done(output.text) },
-  });
-}
 
 /** Tokens of each turn. */
 const SPENT = 20_000;
@@ -43,26 +15,13 @@ const USAGE = {
 };
 
 /** Calls a tool three times; each turn costs the same. */
-const model: ResolvedModel = {
-  id: "attacker",
-  secrets: [],
-  at: ({ turn }) =>
-    modelFrom(() => {
-      const [toolName, input] = turn < 3 ? ["Note", { turn }] : ["finish", { text: "done" }];
-      const call = part({ type: "tool-call", toolCallId: `c${turn}`, toolName, input: JSON.stringify(input) });
-      return Promise.resolve(ReadableStream.from([call, finish("tool-calls", USAGE)]));
-    }),
-};
+const model = calling(
+  [0, 1, 2].map((turn) => ["Note", { turn }] as const),
+  USAGE,
+);
 
-/** A store that fails for the first record of this step, as a full disk does. */
-function failingAt(store: JournalStore, step: RegExp): JournalStore {
-  return {
-    ...store,
-    append: (commit) => {
-      if (step.test(commit.record.stepId)) throw new SluiceError("Host", "store_io", "the disk failed");
-      return store.append(commit);
-    },
-  };
+function pipelineOf(prompt: string, maxTokens?: number) {
+  return working({ id: "moved", prompt, maxTokens, allowedTools: ["Note"] });
 }
 
 /** A run of which one process recorded a turn, and another a second one while a third prepared to take it up. */

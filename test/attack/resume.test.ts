@@ -1,50 +1,20 @@
 import { mkdirSync, renameSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { type AllowedTool, done, type Json, type Pipeline, pipeline, stage, verifyJournal } from "@sluice/core";
+import { type AllowedTool, type Json, verifyJournal } from "@sluice/core";
 import { sqliteStore } from "@sluice/sqlite";
-import type { ResolvedModel, RunResult, SessionOptions } from "@sluice/stages";
+import type { RunResult, SessionOptions } from "@sluice/stages";
 import { expect, test } from "vitest";
-import { z } from "zod";
 import { approving, bash, type Call, eventData, read, type Scene, scene, write } from "../support/attack.ts";
 import { eventsOf, session, type TestSession, tool } from "../support/run-kit.ts";
-import { finish, modelFrom, part } from "../support/stream-model.ts";
+import { calling, working } from "../support/stopped-runs.ts";
 
 /** One process of a run: its session in the scene's store, with a model that makes these calls. */
 interface Life extends Partial<SessionOptions> {
   readonly allowedTools?: readonly AllowedTool[];
 }
-function pipelineOf(allowedTools: readonly AllowedTool[]): Pipeline<{ task: string }, string> {
-  const work = stage({
-    prompt: "Work.",
-    allowedTools,
-    completionTool: "finish",
-    completionSchema: z.object({ text: z.string() }),
-    turnCap: 8,
-  });
-  return pipeline({
-    id: "resumed",
-    input: z.object({ task: z.string() }),
-    stages: { work },
-    initial: "work",
-    next: { work: ({ output }) => done(output.text) },
-  });
-}
-function model(calls: readonly Call[]): ResolvedModel {
-  return {
-    id: "attacker",
-    secrets: [],
-    at: ({ turn }) =>
-      modelFrom(() => {
-        const [toolName, input] = calls[turn] ?? ["finish", { text: "done" }];
-        return Promise.resolve(
-          ReadableStream.from([
-            part({ type: "tool-call", toolCallId: `c${turn}`, toolName, input: JSON.stringify(input) }),
-            finish("tool-calls"),
-          ]),
-        );
-      }),
-  };
+function pipelineOf(allowedTools: readonly AllowedTool[]) {
+  return working({ id: "resumed", allowedTools });
 }
 function process(here: Scene, calls: readonly Call[], life: Life): TestSession {
   const { allowedTools: _allowedTools, clock: _clock, ...options } = life;
@@ -52,7 +22,7 @@ function process(here: Scene, calls: readonly Call[], life: Life): TestSession {
     env: { PATH: globalThis.process.env.PATH },
     ...options,
     cwd: life.cwd ?? here.root,
-    model: model(calls),
+    model: calling(calls),
     store: () => sqliteStore(here.path(".sluice/store")),
   });
 }
