@@ -8,12 +8,12 @@ import { forkText, readForkPast } from "../work/fork-plan.ts";
 import { openSession } from "../work/open-session.ts";
 import { type AskTrust, createProjects, type Project, type Projects } from "../work/projects.ts";
 import {
+  placeOfRun,
   planResume,
   type ResumeWish,
   type RunSoFar,
   readRun,
   refuseAdoptedFile,
-  workspaceOfRun,
 } from "../work/resume-plan.ts";
 import type { RunFlags } from "../work/run-flags.ts";
 import { planRun, type RunPlan } from "../work/run-plan.ts";
@@ -152,12 +152,11 @@ export function createEngine({ flags: given, context, askTrust, say }: EngineOpt
     at: Place,
   ): Promise<KnownRun> => {
     refuseAdoptedFile(soFar, flags);
-    const cwd = workspaceOfRun(soFar, flags, at, here);
-    const place: Place = { ...at, cwd, usualStore: at.usualStore && cwd === at.cwd };
+    const place = placeOfRun(soFar, flags, at, here);
     // What was chosen for later runs is not for this one: it goes on as it was started.
     const { model: _model, mode: _mode, ...own } = flags;
     const wish: ResumeWish = { runId, flags: { ...own, allowChanged }, ...(from === undefined ? {} : { from }) };
-    return await begin(await planResume(wish, soFar, { projects: projectsNow(), cwd }, context), place);
+    return await begin(await planResume(wish, soFar, { projects: projectsNow(), cwd: place.cwd }, context), place);
   };
 
   return {

@@ -4,12 +4,12 @@ import type { CommandContext } from "../work/context.ts";
 import { withStore } from "../work/lookup.ts";
 import type { Projects } from "../work/projects.ts";
 import {
+  placeOfRun,
   planResume,
   type ResumeWish,
   type RunSoFar,
   readRun,
   refuseAdoptedFile,
-  workspaceOfRun,
 } from "../work/resume-plan.ts";
 import type { WorkFlags } from "./flags.ts";
 import { projectsHere } from "./projects-here.ts";
@@ -40,8 +40,7 @@ export async function goOn(
   context: CommandContext,
   said: Pick<Work, "told" | "beside"> = {},
 ): Promise<number> {
-  const cwd = workspaceOfRun(soFar, flags, at, context.here);
-  const place: Place = { ...at, cwd, usualStore: at.usualStore && cwd === at.cwd };
+  const place = placeOfRun(soFar, flags, at, context.here);
   // Before the store is adopted: afterwards it is as good as any.
   refuseAdoptedFile(soFar, flags);
   // The store says which file to load, so it has to be this machine's own before anything is loaded.
@@ -50,7 +49,7 @@ export async function goOn(
     const plan = await planResume(
       { runId, flags, ...(from === undefined ? {} : { from }) },
       soFar,
-      { projects, cwd },
+      { projects, cwd: place.cwd },
       context,
     );
     const { past, open } = soFar;

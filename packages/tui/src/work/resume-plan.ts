@@ -55,9 +55,10 @@ export async function readRun(host: RunHost, place: Place, runId: string): Promi
   return { data, past, open: await host.requests(runId) };
 }
 
-/** Where the run works: where it was started, unless the user says otherwise. */
-export function workspaceOfRun({ data }: RunSoFar, flags: RunFlags, at: Place, here: string): string {
-  return flags.cwd === undefined ? workspaceOf({ cwd: textAt(data, "cwd") }, here) : at.cwd;
+/** Where the run works: where it was started, unless the user says otherwise. Its store is the one it was found in. */
+export function placeOfRun({ data }: RunSoFar, flags: RunFlags, at: Place, here: string): Place {
+  const cwd = flags.cwd === undefined ? workspaceOf({ cwd: textAt(data, "cwd") }, here) : at.cwd;
+  return { ...at, cwd, usualStore: at.usualStore && cwd === at.cwd };
 }
 
 /** A store from elsewhere may name any file as a pipeline. Throws Validation `pipeline_untrusted`. */
