@@ -31,7 +31,7 @@ export interface ChangeOptions {
 }
 
 /** What is other in a pipeline, and who allowed it where that had to be. */
-export type AllowedChanges = { readonly by?: string; readonly what: readonly string[] };
+type AllowedChanges = { readonly by?: string; readonly what: readonly string[] };
 
 /**
  * Compares a pipeline with the one that a run last worked with, before anything is prepared for it; what is returned compares
@@ -45,7 +45,7 @@ export function comparePipeline(
   journals: readonly RunJournal[],
   { allowChanged = false, by = "api", source }: ChangeOptions,
   clean: (text: string) => string,
-): (deps: Pick<RunDeps, "tools" | "builtins">) => AllowedChanges | undefined {
+): (deps: Pick<RunDeps, "tools" | "builtins" | "secrets">) => AllowedChanges | undefined {
   const recorded = recordedPipeline(journals);
   const { what: found, refused } = pipelineChanges(recorded, spec, source);
   const what = found.map(clean);
@@ -55,7 +55,8 @@ export function comparePipeline(
   return (deps) => {
     const tools = toolChanges(recorded, spec, deps);
     if (tools.length > 0 && !allowChanged) throw toolsChanged(runId, tools);
-    const all = [...what, ...tools.map((tool) => `tool ${tool}`)];
+    // By now the keys of models and servers are known, too.
+    const all = [...what, ...tools.map((tool) => `tool ${tool}`)].map(deps.secrets.text);
     if (all.length === 0) return undefined;
     return { ...(refused || tools.length > 0 ? { by } : {}), what: all };
   };

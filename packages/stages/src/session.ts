@@ -4,7 +4,6 @@ import {
   type OpenRequest,
   type Pipeline,
   type ResumeRunOptions,
-  type RunDeps,
   type RunHost,
   type RunJournal,
   type RunTask,
@@ -15,7 +14,7 @@ import { boundaryBefore, type ForkRunOptions, forkedCopy } from "./forking.ts";
 import { saidSafely } from "./known-secrets.ts";
 import type { SessionOptions } from "./options.ts";
 import { createPeople } from "./people.ts";
-import { type AllowedChanges, type ChangeOptions, comparePipeline, pastPipeline } from "./pipeline-changes.ts";
+import { type ChangeOptions, comparePipeline, pastPipeline } from "./pipeline-changes.ts";
 import { type RunHandle, type RunHere, type RunResult, runHandle, runResult } from "./run-handle.ts";
 import { runPreparation } from "./run-preparation.ts";
 import {
@@ -126,7 +125,7 @@ export function createSession(options: SessionOptions): Session {
     refuseOtherPlace(runId, refuseOtherRun(spec, runId, await startOf(host, runId)), preparation);
     const compare = comparePipeline(spec, runId, journals, options, preparation.clean);
     const run = await preparation.of(spec, runId);
-    const changes = withoutSecrets(compare(run.deps), run.deps);
+    const changes = compare(run.deps);
     const spent = isCapped(spec.limits) ? recordedSpending(journals) : NOTHING_SPENT;
     refuseUnpricedPast(spec, runId, spent);
     return await works.add(() =>
@@ -149,7 +148,7 @@ export function createSession(options: SessionOptions): Session {
     const { boundary, past } = boundaryBefore(journals, options.from);
     const compare = comparePipeline(spec, of, past, options, preparation.clean);
     const run = await preparation.of(spec, runId);
-    const changed = withoutSecrets(compare(run.deps), run.deps);
+    const changed = compare(run.deps);
     refuseUnpricedPast(spec, of, recordedSpending(past));
     const { source = PROGRAMMATIC } = options;
     const now = run.facts(source);
@@ -209,14 +208,6 @@ export function createSession(options: SessionOptions): Session {
 const MOST_READINGS = 5;
 
 const PROGRAMMATIC: PipelineSource = { kind: "programmatic" };
-
-/** A pipeline's parts, such as its tool patterns, may hold what its author should not have written there. */
-function withoutSecrets(
-  changes: AllowedChanges | undefined,
-  { secrets }: Pick<RunDeps, "secrets">,
-): AllowedChanges | undefined {
-  return changes === undefined ? undefined : { ...changes, what: changes.what.map(secrets.text) };
-}
 
 /** What was read of a run to compare it need not be read again to take it up. */
 function readBefore([own]: readonly RunJournal[]): Pick<ResumeRunOptions, "read"> {
