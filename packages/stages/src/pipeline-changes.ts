@@ -31,7 +31,7 @@ export interface ChangeOptions {
 }
 
 /** What is other in a pipeline, and who allowed it where that had to be. */
-type AllowedChanges = { readonly by?: string; readonly what: readonly string[] };
+export type AllowedChanges = { readonly by?: string; readonly what: readonly string[] };
 
 /**
  * Compares a pipeline with the one that a run last worked with, before anything is prepared for it; what is returned compares
