@@ -64,6 +64,7 @@ export {
   type PersonRequest,
   type Resolution,
 } from "./interaction/interactor.ts";
+export { type AnswerProof, type AnswerSeal, type CodePlace, sealWithCode } from "./interaction/proof.ts";
 export {
   createRequestQueue,
   type InteractionFault,
@@ -88,6 +89,7 @@ export { type ExportReport, verifyExport } from "./journal/verify-export.ts";
 export type { AuditFault, AuditReport } from "./journal/verify-tree.ts";
 export type { ResolvedChoice } from "./routing/choice.ts";
 export { decideNext, type NextDecision } from "./routing/next.ts";
+export { type AnswerRule, type AnswerRuleOptions, createAnswerRule, startedUnwalled } from "./run/answer-rule.ts";
 export { type Boundary, boundariesOf, pastOf } from "./run/boundaries.ts";
 export type { CallAround, People, RunDeps } from "./run/deps.ts";
 export type * from "./run/executor.ts";

@@ -38,6 +38,7 @@ const request = {
   digest,
 };
 const answer = z.enum(["approve", "deny", "defer", "value", "none"]);
+const proof = z.enum(["session", "code", "walled", "any", "missing"]);
 const refusalCause = z.enum(["denied", "deferred", "timeout", "no_interactor", "hook", "mode", "limit"]);
 
 const data = {
@@ -52,6 +53,10 @@ const data = {
     models: z.array(z.string()).optional(),
     mode: z.enum(["ask", "allowlist", "yolo"]).optional(),
     cwd: z.string().optional(),
+    /** Answers of any process count, without a proof that a person gave them. */
+    answers: z.literal("any").optional(),
+    /** Of a fork: the run that it was forked from had started processes without a wall. */
+    unwalled: z.literal(true).optional(),
     /** Names of variables that the session was told are secret. */
     secrets: z.array(z.string()).optional(),
     tools: tools.optional(),
@@ -154,11 +159,18 @@ const data = {
     answer,
     by: z.string(),
     reason: z.string().optional(),
+    proof: proof.optional(),
   }),
   "grant.consumed": z.looseObject({ requestId: z.string(), callId: z.string(), argsDigest: digest }),
   "grant.expired": z.looseObject({ requestId: z.string(), cause: z.string() }),
   "request.opened": z.looseObject({ ...request, body: z.record(z.string(), z.unknown()) }),
-  "request.answered": z.looseObject({ requestId: z.string(), answer, by: z.string(), reason: z.string().optional() }),
+  "request.answered": z.looseObject({
+    requestId: z.string(),
+    answer,
+    by: z.string(),
+    reason: z.string().optional(),
+    proof: proof.optional(),
+  }),
   "request.expired": z.looseObject({ requestId: z.string(), cause: z.string() }),
   "completion.accepted": z.looseObject({ turn: z.int(), callId: z.string() }),
   "completion.rejected": z.looseObject({

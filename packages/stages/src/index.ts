@@ -35,6 +35,7 @@ export { loadScript, parseScript, type Script, type ScriptedTurn } from "./model
 export { scriptedModel } from "./models/scripted.ts";
 export type { ModelTraffic, TrafficPlace, WantedModel } from "./models/traffic.ts";
 export type { SessionOptions } from "./options.ts";
+export type { AnsweredRequest } from "./people.ts";
 export type { AllowedChanges, ChangeOptions } from "./pipeline-changes.ts";
 export { bundledPipelines } from "./pipelines/bundled.ts";
 export { codeReview } from "./pipelines/code-review.ts";

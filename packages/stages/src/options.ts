@@ -3,6 +3,7 @@ import type {
   GuardHook,
   InteractionFault,
   Interactor,
+  OpenRequest,
   RunHost,
   SecurityMode,
   StateExecutor,
@@ -36,6 +37,12 @@ export interface SessionOptions {
   readonly interactors?: readonly Interactor[];
   /** Leaves requests open for answers from any process; with a number, a run whose request stays open so many milliseconds is suspended. */
   readonly wait?: boolean | number;
+  /**
+   * Hears of each request that other processes can answer only with this one-time code (`sluice answer --code`): the run has started
+   * a process without a wall, which could write an answer itself. Show it on this process's terminal and nowhere else: not in
+   * a log, a file or a stream that such a process may read.
+   */
+  readonly onCode?: (request: OpenRequest, code: string) => void;
   /** A request nobody answers within this many milliseconds is denied with cause `timeout`. Never when omitted. */
   readonly requestTimeoutMs?: number;
   /** Added to the built-in tools; one with a built-in's name takes its place. */

@@ -2,14 +2,15 @@ import { realpathSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import {
   type AgentSpec,
+  type AnswerRuleOptions,
   type Clock,
   compileEnvelope,
+  createAnswerRule,
   createRunMeter,
   createSlots,
   type Json,
   type JsonObject,
   messageOf,
-  type People,
   type PipelineSpec,
   pipelineProgram,
   type RunDeps,
@@ -25,6 +26,7 @@ import type { ResolvedModel } from "./models/model.ts";
 import { modelFacts } from "./models/prices.ts";
 import { noModel, sessionModels } from "./models/session-models.ts";
 import type { SessionOptions } from "./options.ts";
+import type { SessionPeople } from "./people.ts";
 import { pipelineFacts } from "./pipeline-changes.ts";
 import { linkedPaths, ownCode, serverFiles } from "./protected.ts";
 import { JOURNAL_VERSION, type PipelineSource } from "./run-start.ts";
@@ -37,7 +39,7 @@ import { endSurvivors } from "./tools/process.ts";
 /** Where and with whom a session's runs are prepared. */
 export interface PreparationPlace {
   readonly clock: Clock;
-  readonly people: People;
+  readonly people: SessionPeople;
   /** The session's store, opened by the first run. */
   readonly host: () => RunHost;
   /** Takes every value that is found out to be secret, with its name. */
@@ -51,9 +53,12 @@ export interface RunPreparation {
   /** Takes out of a text what the environment says to be secret: for what is said before a run is prepared. */
   clean(text: string): string;
   /** Everything a run of this pipeline needs from the session. Throws what is missing. */
-  of(spec: PipelineSpec, runId: string): Promise<PreparedRun>;
+  of(spec: PipelineSpec, runId: string, answers: RunAnswers): Promise<PreparedRun>;
   close(): Promise<void>;
 }
+
+/** What a run's start and its record say of answers from other processes. */
+export type RunAnswers = Pick<AnswerRuleOptions, "any" | "unwalled">;
 
 /** A pipeline with all that running it here takes. */
 export interface PreparedRun {
@@ -67,7 +72,7 @@ export interface PreparedRun {
 }
 
 /** What all runs of a session have. */
-type SameForAll = Omit<RunDeps, "tools" | "env" | "secrets"> & Required<Pick<RunDeps, "protectedPaths">>;
+type SameForAll = Omit<RunDeps, "tools" | "env" | "secrets" | "answers"> & Required<Pick<RunDeps, "protectedPaths">>;
 
 export function runPreparation(options: SessionOptions, place: PreparationPlace): RunPreparation {
   const { clock, people, host } = place;
@@ -122,11 +127,11 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
     ...serverFiles(options.mcpServers ?? {}, root),
   ];
 
-  let latest: RunDeps | undefined;
+  let latest: Omit<RunDeps, "answers"> | undefined;
   /** The same object for one run after the other, as long as they have the same: thousands may be at work. */
-  const depsOf = (own: Pick<RunDeps, "tools" | "env" | "secrets">): RunDeps => {
+  const depsOf = (own: Pick<RunDeps, "tools" | "env" | "secrets">): Omit<RunDeps, "answers"> => {
     const always = sameForAll();
-    const deps: RunDeps = { ...always, ...own, protectedPaths: [...always.protectedPaths, ...foundPaths()] };
+    const deps = { ...always, ...own, protectedPaths: [...always.protectedPaths, ...foundPaths()] };
     if (latest === undefined || !isDeepStrictEqual(latest, deps)) latest = deps;
     return latest;
   };
@@ -142,7 +147,7 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
     return byState;
   };
 
-  const of = async (spec: PipelineSpec, runId: string): Promise<PreparedRun> => {
+  const of: RunPreparation["of"] = async (spec, runId, { any, unwalled }) => {
     const byState = await modelsOf(spec);
     refuseUnpriced(spec, (agent) => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id, factsOf);
     const { filter, known, childEnv } = secretsOf({
@@ -152,7 +157,8 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
     for (const [value, name] of known) place.secrets.set(value, name);
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter });
     const states = pipelines.statesOf(spec, live);
-    const deps = depsOf({ tools: live, env: childEnv, secrets: filter });
+    const answers = createAnswerRule({ any, unwalled, onUnwalled: () => people.unwalled(runId) });
+    const deps: RunDeps = { ...depsOf({ tools: live, env: childEnv, secrets: filter }), answers };
     const facts: PreparedRun["facts"] = (source) => pipelineFacts(spec, pipelines.partsOf(spec), source, deps);
     return {
       deps,
@@ -171,6 +177,8 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
         allow: deps.secrets.json(allow),
         secrets: [...(options.secrets ?? [])],
         cwd: root,
+        ...(any ? { answers: "any" } : {}),
+        ...(unwalled ? { unwalled } : {}),
         journalVersion: JOURNAL_VERSION,
         shape: pipelines.shapeOf(spec),
         input,

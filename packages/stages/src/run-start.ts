@@ -1,13 +1,16 @@
 import { randomUUID } from "node:crypto";
 import {
+  type AnswerRuleOptions,
   field,
   type Json,
   type PipelineSpec,
   problemsError,
   type RunHost,
   type RunJournal,
+  readEvents,
   SluiceError,
   type SluiceEvent,
+  startedUnwalled,
 } from "@sluice/core";
 
 /** Changes when the order of records changes in a way that older runs cannot be resumed over. */
@@ -103,6 +106,15 @@ export function refuseOtherPlace(
       `run ${runId} was started in mode ${shown(field(data, "mode"))}, this session is in mode ${here.mode}; a run keeps its mode, resume it in that one`,
     );
   }
+}
+
+/** What a run's record says of answers from other processes, for a process that goes on with it. */
+export function recordedAnswers(
+  { data }: SluiceEvent,
+  journals: readonly RunJournal[],
+): Pick<AnswerRuleOptions, "any" | "unwalled"> {
+  const events = journals.flatMap(({ runId, records }) => records.flatMap((record) => readEvents(runId, record)));
+  return { any: field(data, "answers") === "any", unwalled: startedUnwalled(events, false) };
 }
 
 /** The input as the pipeline and its initial state accept it. Throws Validation `input_invalid`. */

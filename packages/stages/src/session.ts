@@ -1,4 +1,5 @@
 import {
+  type Answer,
   type Interactor,
   isSluiceError,
   type OpenRequest,
@@ -7,13 +8,14 @@ import {
   type RunHost,
   type RunJournal,
   type RunTask,
+  type SignalOutcome,
   type SuspendReason,
   systemClock,
 } from "@sluice/core";
 import { boundaryBefore, type ForkRunOptions, forkedCopy } from "./forking.ts";
 import { saidSafely } from "./known-secrets.ts";
 import type { SessionOptions } from "./options.ts";
-import { createPeople } from "./people.ts";
+import { type AnsweredRequest, createPeople } from "./people.ts";
 import { type ChangeOptions, comparePipeline, pastPipeline } from "./pipeline-changes.ts";
 import { type RunHandle, type RunHere, type RunResult, runHandle, runResult } from "./run-handle.ts";
 import { runPreparation } from "./run-preparation.ts";
@@ -22,6 +24,7 @@ import {
   journalsOf,
   newRunId,
   type PipelineSource,
+  recordedAnswers,
   refuseOtherPlace,
   refuseOtherRun,
   startOf,
@@ -30,6 +33,11 @@ import { sessionClosed, sessionStore, sessionWorks } from "./session-works.ts";
 import { isCapped, NOTHING_SPENT, recordedSpending, refuseUnpricedPast } from "./spending.ts";
 
 export interface StartOptions {
+  /**
+   * Answers of any process count, although the run may have started processes without a wall, which could answer themselves. For
+   * places with neither a wall nor a terminal. It is recorded: whoever resumes or forks the run keeps it, and cannot add it.
+   */
+  readonly answers?: "any";
   /** `programmatic` when omitted: such a run is resumed with `session.resume(pipeline, runId)` only. */
   readonly source?: PipelineSource;
 }
@@ -45,6 +53,11 @@ export interface Session {
    * with this pipeline, this session's models, mode and folder. The other run may be in any state, and stays as it is; so do files.
    */
   fork<I, O>(pipeline: Pipeline<I, O>, runId: string, options: ForkRunOptions): RunHandle<O>;
+  /**
+   * Answers a request of a run of this session, as somebody who sits at this process. `unknown` where no such request waits
+   * here. Throws Validation `answer_invalid` for an answer that does not fit.
+   */
+  answer(request: AnsweredRequest, answer: Answer, by: string): Promise<SignalOutcome>;
   /** Lets somebody join who can answer requests. Returns how to leave. */
   attach(interactor: Interactor): () => void;
   /**
@@ -68,7 +81,8 @@ export function createSession(options: SessionOptions): Session {
     task?.suspend(reason).catch(() => undefined); // the run's own result tells
   };
   const people = createPeople({
-    signal: (runId, message) => hostNow().signal(runId, said.signal(message)),
+    signal: (runId, message) => hostNow().signal(runId, message),
+    clean: (message) => said.signal(message),
     clock,
     interactors: options.interactors ?? [],
     wait: options.wait !== undefined && options.wait !== false,
@@ -79,6 +93,7 @@ export function createSession(options: SessionOptions): Session {
       const disarm = clock.after(options.wait, () => suspend(runId, "waiting"));
       leftOpen.set(JSON.stringify([runId, requestId]), disarm);
     },
+    onCode: (request, code) => options.onCode?.(request, code),
     onUnkept: ({ runId }) => suspend(runId, "interrupted"),
     onSettled: (runId, requestId) => {
       const key = JSON.stringify([runId, requestId]);
@@ -96,10 +111,10 @@ export function createSession(options: SessionOptions): Session {
     { spec }: Pipeline<I, O>,
     input: unknown,
     runId: string,
-    source: PipelineSource,
+    { source = PROGRAMMATIC, answers }: StartOptions,
   ): Promise<RunTask> => {
     const accepted = await checkedInput(spec, input);
-    const run = await preparation.of(spec, runId);
+    const run = await preparation.of(spec, runId, { any: answers === "any", unwalled: false });
     const clean = run.deps.secrets.json(accepted);
     const events = [{ type: "run.started" as const, data: run.started(source, clean) }];
     return await works.add(() => hostNow().start({ runId, input: clean, events, program: run.program() }));
@@ -122,9 +137,10 @@ export function createSession(options: SessionOptions): Session {
   ): Promise<RunTask> => {
     const host = hostNow();
     const journals = await journalsOf(host, runId);
-    refuseOtherPlace(runId, refuseOtherRun(spec, runId, await startOf(host, runId)), preparation);
+    const started = refuseOtherRun(spec, runId, await startOf(host, runId));
+    refuseOtherPlace(runId, started, preparation);
     const compare = comparePipeline(spec, runId, journals, options, preparation.clean);
-    const run = await preparation.of(spec, runId);
+    const run = await preparation.of(spec, runId, recordedAnswers(started, journals));
     const changes = compare(run.deps);
     const spent = isCapped(spec.limits) ? recordedSpending(journals) : NOTHING_SPENT;
     refuseUnpricedPast(spec, runId, spent);
@@ -144,10 +160,11 @@ export function createSession(options: SessionOptions): Session {
   ): Promise<RunTask> => {
     const host = hostNow();
     const journals = await journalsOf(host, of);
-    const { data: was } = refuseOtherRun(spec, of, await startOf(host, of));
+    const from = refuseOtherRun(spec, of, await startOf(host, of));
+    const { data: was } = from;
     const { boundary, past } = boundaryBefore(journals, options.from);
     const compare = comparePipeline(spec, of, past, options, preparation.clean);
-    const run = await preparation.of(spec, runId);
+    const run = await preparation.of(spec, runId, recordedAnswers(from, journals));
     const changed = compare(run.deps);
     refuseUnpricedPast(spec, of, recordedSpending(past));
     const { source = PROGRAMMATIC } = options;
@@ -183,14 +200,14 @@ export function createSession(options: SessionOptions): Session {
     get host() {
       return hostNow();
     },
-    start: (pipeline, input, { source = PROGRAMMATIC } = {}) => {
+    start: (pipeline, input, options = {}) => {
       const runId = newRunId();
-      return handle(begin(runId, () => launch(pipeline, input, runId, source)));
+      return handle(begin(runId, () => launch(pipeline, input, runId, options)));
     },
     run: (pipeline, input) => {
       const runId = newRunId();
       return runResult(
-        begin(runId, () => launch(pipeline, input, runId, PROGRAMMATIC)),
+        begin(runId, () => launch(pipeline, input, runId, {})),
         works.tasks,
       );
     },
@@ -199,6 +216,7 @@ export function createSession(options: SessionOptions): Session {
       const runId = newRunId();
       return handle(begin(runId, () => branchOff(pipeline, of, runId, options)));
     },
+    answer: people.answer,
     attach: people.attach,
     close: () => (closed ??= shutDown()),
   };

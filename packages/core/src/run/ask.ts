@@ -1,21 +1,26 @@
-import { field, type Json } from "../base/json.ts";
+import { field, type Json, type JsonObject } from "../base/json.ts";
 import type { DenialCause } from "../gate/denial.ts";
+import { type AnswerProof, createSeal } from "../interaction/proof.ts";
 import type { OpenRequest, ReceivedSignal, StepCall } from "../journal/seam.ts";
+import { needsCode, recordedProof, withVerdict } from "./answer-rule.ts";
 import type { Judge } from "./judge.ts";
 import { type Judged, judgesAnew } from "./judged.ts";
 import type { CallsOf, Proposed } from "./proposed.ts";
 
-/** An answer from the journal: what, by whom, about which digest. */
+/** An answer from the journal: what, by whom, about which digest, and what shows that a person gave it. */
 export interface JournaledAnswer {
   readonly kind: "approve" | "deny" | "defer" | "value" | "none";
   readonly reason: string | undefined;
   readonly value: Json | undefined;
   readonly digest: string | undefined;
   readonly by: string;
+  readonly proof: AnswerProof | undefined;
 }
+const UNPROVEN =
+  "the answer came from another process, and nothing shows that a person gave it; a person answers in the terminal of the process that runs this, or from elsewhere with the code that it shows there";
 const KINDS: readonly JournaledAnswer["kind"][] = ["approve", "deny", "defer", "value", "none"];
 
-/** Answers from other processes may be anything: what is none of ours denies. */
+/** Answers from other processes may be anything: what is none of ours denies, and so does what nobody proved to be a person's. */
 export function readAnswer({ payload, by }: ReceivedSignal): JournaledAnswer {
   const text = (key: string): string | undefined => {
     const value = field(payload, key);
@@ -23,23 +28,24 @@ export function readAnswer({ payload, by }: ReceivedSignal): JournaledAnswer {
   };
   const asked = text("kind");
   const kind = KINDS.find((known) => known === asked);
-  return {
-    kind: kind ?? "deny",
-    reason: kind === undefined ? "the answer could not be understood" : (text("reason") ?? text("cause")),
-    value: field(payload, "value"),
-    digest: text("digest"),
-    by,
-  };
+  const proof = recordedProof(payload);
+  const said = { value: field(payload, "value"), digest: text("digest"), by, proof };
+  if (kind === undefined) return { ...said, kind: "deny", reason: "the answer could not be understood" };
+  if (proof === "missing" && (kind === "approve" || kind === "value"))
+    return { ...said, kind: "deny", reason: UNPROVEN, value: undefined };
+  return { ...said, kind, reason: text("reason") ?? text("cause") };
 }
 
 /** Offers a request to whoever is there and waits, with the state's place given free. Undefined when the run was cancelled. */
 export async function awaitAnswer(of: CallsOf, request: OpenRequest): Promise<ReceivedSignal | undefined> {
-  const { people, secrets } = of.execution.deps;
-  people.offer(request);
+  const { deps, steps } = of.execution;
+  const { people, secrets, answers } = deps;
+  const seal = createSeal({ ...request, incarnation: steps.incarnation }, () => needsCode(answers));
+  people.offer(request, seal);
+  // Before what is secret is taken out of it: the proof is of the answer as it was given.
+  const clean = (payload: Json): Json => secrets.json(withVerdict(payload, seal, answers));
   try {
-    return await of.place.whileFree(() =>
-      of.execution.steps.waitForSignal(`request/${request.requestId}`, { clean: secrets.json }),
-    );
+    return await of.place.whileFree(() => steps.waitForSignal(`request/${request.requestId}`, { clean }));
   } finally {
     people.withdraw(request.runId, request.requestId);
   }
@@ -90,16 +96,9 @@ export async function askGrants(
         continue;
       }
       const answer = readAnswer(received);
-      const { by, kind, reason } = answer;
-      const said = {
-        requestId,
-        callId,
-        answer: kind,
-        by,
-        answeredAt: received.at,
-        argsDigest: proposed.proposal.argsDigest,
-      };
-      step.event(journal.event("grant.answered", { ...said, ...(reason === undefined ? {} : { reason }) }));
+      const { argsDigest } = proposed.proposal;
+      const said = { requestId, callId, ...answeredBy(answer, received), argsDigest };
+      step.event(journal.event("grant.answered", said));
       if (grants.stateOf(requestId) === "minted") last.push(await judge.granted(proposed, one, step));
       else last.push(judge.refuse(one, causeOf(answer), denialReason(answer), step));
     }
@@ -110,13 +109,25 @@ export async function askGrants(
   return judged.map((one) => byId.get(one.id) ?? one);
 }
 
+/** What the event of an answer says of it, whatever it answers. */
+export function answeredBy({ kind, by, reason, proof }: JournaledAnswer, { at }: ReceivedSignal): JsonObject {
+  return {
+    answer: kind,
+    by,
+    answeredAt: at,
+    ...(proof === undefined ? {} : { proof }),
+    ...(reason === undefined ? {} : { reason }),
+  };
+}
+
 function causeOf({ kind, reason }: JournaledAnswer): DenialCause {
   if (kind === "defer") return "deferred";
   if (kind === "none") return reason === "timeout" ? "timeout" : "no_interactor";
   return "denied";
 }
 
-function denialReason({ kind, reason, by }: JournaledAnswer): string {
+function denialReason({ kind, reason, by, proof }: JournaledAnswer): string {
+  if (proof === "missing" && reason === UNPROVEN) return reason;
   if (kind === "defer") return "a person put the decision off: it is denied for now; go on another way";
   if (kind === "none") return reason === "timeout" ? "nobody answered in time" : "nobody is there to grant it";
   if (kind === "approve") return "the approval was for other arguments, so it does not cover this call";

@@ -4,12 +4,14 @@ import type { SecurityMode } from "../gate/decide.ts";
 import type { Envelope } from "../gate/envelope.ts";
 import type { ToolCall, ToolResult, Workspace } from "../gate/facts.ts";
 import type { Tool } from "../gate/tool.ts";
+import type { AnswerSeal } from "../interaction/proof.ts";
 import type { OpenRequest } from "../journal/seam.ts";
 import type { SecretFilter } from "../journal/secret-filter.ts";
+import type { AnswerRule } from "./answer-rule.ts";
 import type { StateExecutor } from "./executor.ts";
 import type { Slots } from "./slots.ts";
 
-/** What a session brings to its runs. Everything here lives in the process; nothing of it is journaled. */
+/** What a session brings to a run. Everything here lives in the process; nothing of it is journaled. */
 export interface RunDeps {
   readonly clock: Clock;
   readonly executors: ReadonlyMap<string, StateExecutor>;
@@ -29,6 +31,8 @@ export interface RunDeps {
   readonly secrets: SecretFilter;
   readonly slots: Slots;
   readonly people: People;
+  /** Of this run and its siblings alone. */
+  readonly answers: AnswerRule;
   /** Read calls of one group that run side by side. */
   readonly maxParallelReads: number;
   /** Calls of this session at work now. */
@@ -46,6 +50,7 @@ export type CallAround = (call: ToolCall, tool: string, work: () => Promise<Tool
 export interface People {
   /** Whether anybody could answer now or later. Without, requests are denied at once with `no_interactor`. */
   reachable(): boolean;
-  offer(request: OpenRequest): void;
+  /** `seal` is what answers given in this process are proved with; it is gone with the process. */
+  offer(request: OpenRequest, seal: AnswerSeal): void;
   withdraw(runId: string, requestId: string): void;
 }

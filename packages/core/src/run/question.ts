@@ -4,7 +4,7 @@ import type { Json, JsonObject } from "../base/json.ts";
 import { compileSchema } from "../definition/schema.ts";
 import { visible } from "../gate/summary.ts";
 import type { OpenRequest, StepCall } from "../journal/seam.ts";
-import { awaitAnswer, type JournaledAnswer, readAnswer } from "./ask.ts";
+import { answeredBy, awaitAnswer, type JournaledAnswer, readAnswer } from "./ask.ts";
 import type { CallsOf } from "./proposed.ts";
 import type { Ran, Runnable } from "./run-call.ts";
 import { DECIDES } from "./scoped-steps.ts";
@@ -57,9 +57,7 @@ export async function askQuestion(of: CallsOf, at: string, runnable: Runnable): 
       return finished(none("cancelled", "the run was cancelled while this waited for an answer"), step);
     }
     const answer = readAnswer(received);
-    const { kind, by, reason } = answer;
-    const said = { requestId, answer: kind, by, answeredAt: received.at };
-    step.event(journal.event("request.answered", reason === undefined ? said : { ...said, reason }));
+    step.event(journal.event("request.answered", { requestId, ...answeredBy(answer, received) }));
     const ran = await resultOf(answer, opened);
     return finished({ ...ran, ms: Math.max(0, received.at - openedAt) }, step);
   };
