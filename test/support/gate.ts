@@ -86,6 +86,7 @@ export function toolCall(): ToolCall {
     notes: {},
     mayWrite: false,
     othersAtWork: () => false,
+    startsUnwalled: () => undefined,
     judged: [],
   };
 }

@@ -66,6 +66,7 @@ export function stageIn(
       notes,
       mayWrite: true,
       othersAtWork: () => false,
+      startsUnwalled: () => undefined,
       judged: subjects,
       ...options,
     };

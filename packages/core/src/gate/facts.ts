@@ -59,6 +59,11 @@ export interface ToolCall {
   readonly mayWrite: boolean;
   /** Whether another call of this session was at work at the same time. */
   readonly othersAtWork: () => boolean;
+  /**
+   * To be said before this call starts a process without a wall, such a process being able to write answers into the run's store: from
+   * then on answers of other processes to this run need a proof.
+   */
+  readonly startsUnwalled: () => void;
   /** What the gate judged this call to touch: it opens these paths and no others; one that resolves otherwise by now is `path_changed`. */
   readonly judged: readonly Subject[];
   /** What `prepare` returned for this call. */

@@ -76,6 +76,7 @@ export function toolCall(
     env: env.deps.env,
     notes: env.notes,
     mayWrite: env.mayWrite,
+    startsUnwalled: env.deps.answers.startsUnwalled,
     othersAtWork: () => before.count > 0 || atWork.started > before.started + 1,
     judged,
     ...(intent === undefined ? {} : { intent }),
