@@ -1,7 +1,9 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import { type Clock, messageOf, systemClock } from "@sluice/core";
+import { coveredDescriptors } from "./descriptors.ts";
+import { type ProcessLimits, type UsageLimit, watchUsage } from "./process-usage.ts";
 import { fault, systemCode } from "./results.ts";
 
 /** Between asking a process to end and making it end. */
@@ -27,12 +29,20 @@ export interface ProcessOptions {
   /** Decoded pieces, in order of arrival. Returning false ends the process: enough was seen. */
   readonly stdout: (text: string) => boolean;
   readonly stderr: (text: string) => boolean;
+  readonly limits?: ProcessLimits;
+  /** What the process writes to its descriptor 3; it has none when this is omitted. */
+  readonly status?: (text: string) => void;
+  /**
+   * For a process that builds a wall around what it runs: the process that all inside descend from, in a session of its own,
+   * once there is one. Whatever is inside is asked to end there, and ends with the process in any case.
+   */
+  readonly inside?: () => number | undefined;
   readonly clock?: Clock;
 }
 
 /** How a process ended, and who ended it. */
 export interface ProcessEnd {
-  readonly by: "itself" | "timeout" | "abort" | "reader";
+  readonly by: "itself" | "timeout" | "abort" | "reader" | "output" | UsageLimit;
   readonly exitCode: number | null;
   /** The signal that ended it. */
   readonly killed: string | null;
@@ -57,14 +67,24 @@ export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
   const end = (reason: ProcessEnd["by"]): void => {
     if (ending !== undefined) return;
     by = reason;
-    ending = whileProcessLives(pid, endGroup(pid, clock));
+    // Who fills the memory is not given time to fill more of it.
+    const ended = reason === "memory" ? killGroup(pid, clock) : endGroup(pid, clock, options.inside?.() ?? pid);
+    ending = whileProcessLives(pid, ended);
     // Stuck in the kernel, a process cannot even be killed; it is left behind.
     const giveUp = (): void => exit.resolve({ exitCode: null, killed: "SIGKILL" });
     void ending.then(() => within(SETTLE_MS, exit.promise, clock)).then(giveUp, giveUp);
   };
   const closed = new Promise<void>((resolve) => child.once("close", () => resolve()));
-  listen(child.stdout, options.stdout, () => end("reader"));
-  listen(child.stderr, options.stderr, () => end("reader"));
+  let bytesLeft = options.limits?.outputBytes ?? Number.POSITIVE_INFINITY;
+  const counted = (bytes: number): boolean => {
+    bytesLeft -= bytes;
+    if (bytesLeft < 0) end("output");
+    return bytesLeft >= 0;
+  };
+  listen(child.stdout, options.stdout, () => end("reader"), counted);
+  listen(child.stderr, options.stderr, () => end("reader"), counted);
+  if (options.status !== undefined) listenToStatus(child.stdio[3], options.status);
+  const stopWatching = watchUsage({ pid, inside: options.inside, limits: options.limits ?? {}, clock, over: end });
   const onAbort = (): void => end("abort");
   options.signal.addEventListener("abort", onAbort, { once: true });
   if (options.signal.aborted) onAbort();
@@ -72,6 +92,7 @@ export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
   try {
     const how = await exit.promise;
     cancelTimeout();
+    stopWatching();
     const leftOthers = ending === undefined && groupLives(pid);
     if (leftOthers) await endGroup(pid, clock);
     else await ending;
@@ -80,6 +101,7 @@ export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
     return { by, ...how, leftOthers };
   } finally {
     cancelTimeout();
+    stopWatching();
     options.signal.removeEventListener("abort", onAbort);
     child.stdout?.destroy();
     child.stderr?.destroy();
@@ -92,23 +114,38 @@ function start(options: ProcessOptions): Promise<ChildProcess> {
       reject(
         fault("spawn_failed", `${options.file} could not be started: ${systemCode(thrown) ?? messageOf(thrown)}.`),
       );
+    const covered = options.inside === undefined ? undefined : coveredDescriptors(options.status === undefined ? 3 : 4);
+    const stdio: StdioOptions = [
+      options.stdin ?? "ignore",
+      "pipe",
+      "pipe",
+      ...(options.status === undefined ? [] : (["pipe"] as const)),
+      ...(covered?.stdio ?? []),
+    ];
     try {
       const child = spawn(options.file, options.args, {
         cwd: options.cwd,
         env: options.env,
         detached: process.platform !== "win32",
-        stdio: [options.stdin ?? "ignore", "pipe", "pipe"],
+        stdio,
         windowsHide: true,
       });
       child.on("error", failed);
       child.once("spawn", () => resolve(child));
     } catch (thrown) {
       failed(thrown);
+    } finally {
+      covered?.close();
     }
   });
 }
 
-function listen(stream: ChildProcess["stdout"], onText: (text: string) => boolean, enough: () => void): void {
+function listen(
+  stream: ChildProcess["stdout"],
+  onText: (text: string) => boolean,
+  enough: () => void,
+  counted: (bytes: number) => boolean,
+): void {
   const decoder = new TextDecoder();
   let open = true;
   const give = (text: string): void => {
@@ -116,10 +153,18 @@ function listen(stream: ChildProcess["stdout"], onText: (text: string) => boolea
     open = onText(text);
     if (!open) enough();
   };
-  stream?.on("data", (chunk: Buffer) => give(decoder.decode(chunk, { stream: true })));
+  stream?.on("data", (chunk: Buffer) => {
+    if (counted(chunk.length)) give(decoder.decode(chunk, { stream: true }));
+  });
   stream?.once("end", () => give(decoder.decode()));
   // A pipe that breaks ends the output, nothing else.
   stream?.on("error", () => give(decoder.decode()));
+}
+
+function listenToStatus(stream: ChildProcess["stdio"][3], onText: (text: string) => void): void {
+  stream?.on("data", (chunk: Buffer) => onText(chunk.toString()));
+  // It breaks with the process, whose end says more.
+  stream?.on("error", () => undefined);
 }
 
 /** A group that is deaf to being asked is made to end also where this process ends before the grace is over. */
@@ -136,10 +181,14 @@ async function whileProcessLives(pid: number, ending: Promise<void>): Promise<vo
   }
 }
 
-/** Asks a group to end, and after the grace makes it. */
-export async function endGroup(pid: number, clock: Clock): Promise<void> {
-  signalGroup(pid, "SIGTERM");
+/** Asks a group to end, or the one that stands for it, and after the grace makes it. */
+export async function endGroup(pid: number, clock: Clock, asked = pid): Promise<void> {
+  signalGroup(asked, "SIGTERM");
   if (await gone(() => !groupLives(pid), GRACE_MS, clock)) return;
+  await killGroup(pid, clock);
+}
+
+async function killGroup(pid: number, clock: Clock): Promise<void> {
   signalGroup(pid, "SIGKILL");
   // Where nobody reaps orphans a dead group seems to live on: it is not waited for longer.
   await gone(() => !groupLives(pid), SETTLE_MS, clock);
