@@ -1,7 +1,7 @@
-import { createHost, createJournalMemory, createSecretFilter, type Json, type RunHost } from "@sluice/core";
+import { createHost, createJournalMemory, type Json, type RunHost } from "@sluice/core";
 import { expect, test } from "vitest";
 import type { Key } from "../../packages/tui/src/app/keys.ts";
-import { sendAnswer } from "../../packages/tui/src/work/answering.ts";
+import { answerElsewhere } from "../../packages/tui/src/work/elsewhere.ts";
 import { type Attack, type Attacked, attack, bash, edit, eventData, read, scene, write } from "../support/attack.ts";
 import { deskOf, key, type TestDesk, typed } from "../support/desk.ts";
 import { handClock } from "../support/hand-clock.ts";
@@ -26,7 +26,7 @@ async function answered(
     const one = at.sent[sent];
     if (one !== undefined) {
       sent += 1;
-      const outcome = await sendAnswer(elsewhere, one.request, one.answer, "ada", createSecretFilter(new Map()));
+      const outcome = await answerElsewhere(elsewhere, one.request, one.answer, "ada");
       at.apply({ kind: "sent", key: one.key, answer: one.answer, outcome });
     }
     await new Promise((resolve) => setImmediate(resolve));
@@ -85,7 +85,7 @@ test("of two who answer the first counts; the other is told, and sends nothing m
   const after = await answered({ allowedTools: [], calls: [write("new.txt")] }, async (at, host) => {
     press(at, "tab", "up");
     const { request } = at.up?.card ?? {};
-    if (request !== undefined) await sendAnswer(host, request, { kind: "deny" }, "bob", createSecretFilter(new Map()));
+    if (request !== undefined) await answerElsewhere(host, request, { kind: "deny" }, "bob");
     press(at, "enter", "enter");
   });
   expect(after.outcomes).toEqual(["denied"]);

@@ -69,6 +69,7 @@ function contextAt(folder: string) {
     columns: 200,
     input: new PassThrough(),
     prompts: new PassThrough(),
+    controlling: () => undefined,
     facts: () => ({ stdin: true, stdout: true, stderr: true, columns: 200, rows: 24, colourBits: 8 }),
     flush: async () => undefined,
   };

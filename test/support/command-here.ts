@@ -32,6 +32,7 @@ export function sluiceHere(folder: string): DeskHere["sluice"] {
       columns: undefined,
       input: Readable.from([]),
       prompts: new Writable({ write: (_chunk, _encoding, done) => done() }),
+      controlling: () => undefined,
       facts: () => ({
         stdin: false,
         stdout: false,

@@ -59,6 +59,7 @@ function atTerminal(
     columns: 80,
     input: new PassThrough(),
     prompts: new PassThrough(),
+    controlling: () => undefined,
     facts: () => ({ stdin: true, stdout: true, stderr: true, columns: 80, rows: 24, colourBits: 8 }),
     flush: async () => undefined,
   };

@@ -1,4 +1,5 @@
 import { styleText } from "node:util";
+import { type ControllingTerminal, openControllingTerminal } from "./controlling-terminal.ts";
 import type { TerminalFacts } from "./project/checks/terminal.ts";
 
 export type Tone = "plain" | "strong" | "faint" | "good" | "bad" | "notice" | "name";
@@ -26,6 +27,8 @@ export interface Terminal {
   readonly columns: number | undefined;
   readonly input: NodeJS.ReadableStream;
   readonly prompts: NodeJS.WritableStream;
+  /** The terminal of this process, past its streams; undefined where it has none. */
+  controlling(): ControllingTerminal | undefined;
   /** What the streams are, for `sluice doctor`. */
   facts(): TerminalFacts;
   /** Waits until what was written has left. Returns why the result could not be written, if so. */
@@ -64,6 +67,7 @@ export function createTerminal({ stdin, stdout, stderr }: Streams): Terminal {
     interactive: stdin.isTTY === true && stdout.isTTY === true && stderr.isTTY === true,
     columns: stdout.isTTY ? stdout.columns : undefined,
     input: stdin,
+    controlling: openControllingTerminal,
     facts: () => ({
       stdin: stdin.isTTY === true,
       stdout: stdout.isTTY === true,

@@ -71,7 +71,7 @@ export class App implements Steering {
     );
     this.#keeper = new DeskKeeper({
       now: () => this.now(),
-      hostOf: (runId) => this.#runs.get(rootOf(runId))?.run.host,
+      runOf: (runId) => this.#runs.get(rootOf(runId))?.run,
       secretsToward: (runId, host) => this.engine.secretsToward(runId, host),
       told: (text, good) => this.say(text, good ? "plain" : "notice"),
       changed: () => this.#pulse.soon(),

@@ -26,6 +26,8 @@ export interface KnownRun {
   readonly place: Place;
   /** Only of a run that works in this process. */
   readonly handle?: RunHandle<unknown>;
+  /** Answers its requests, as somebody at this process; only of a run that works here. */
+  readonly answer?: Session["answer"];
   /** What it runs with, as far as it was begun here. */
   readonly plan?: RunPlan;
 }
@@ -137,7 +139,7 @@ export function createEngine({ flags: given, context, askTrust, say }: EngineOpt
     const closed = handle.then(over, over);
     closed.then(undefined, (thrown: unknown) => say(`a session could not be closed: ${String(thrown)}`));
     await firstEvent(handle);
-    return { runId: handle.runId, host, place, handle, plan };
+    return { runId: handle.runId, host, place, handle, answer: session.answer, plan };
   };
 
   const storeOf = async (runId: string): Promise<OpenStore> => {

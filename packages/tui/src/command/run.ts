@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import type { RunRequest } from "../headless/run.ts";
 import type { CommandRun } from "./context.ts";
 import { collect, EXIT_CODES, examples, withWorkOptions } from "./options.ts";
@@ -15,6 +15,12 @@ export function addRun(program: Command, context: CommandRun): void {
       "--input <key=value>",
       "input of the pipeline: key=text, key:=json, or - for a JSON object on stdin; may be repeated",
       collect,
+    )
+    .addOption(
+      new Option(
+        "--answers <which>",
+        "let answers of any process count, without a code: for places with neither a wall nor a terminal",
+      ).choices(["any"]),
     )
     .addHelpText(
       "after",

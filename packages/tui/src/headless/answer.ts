@@ -10,18 +10,32 @@ import {
   type SignalOutcome,
   SluiceError,
   type SluiceEvent,
+  sealWithCode,
   visible,
 } from "@sluice/core";
 import { type Environment, readSettings, refuseInsideRun } from "../project/environment.ts";
 import { whoAmI } from "../project/person.ts";
 import { commandLine, storeOpener } from "../project/place.ts";
-import { pastOf, refusalOf, sendAnswer, shortDigest, type TypedAnswer, typedValue } from "../work/answering.ts";
+import type { Terminal } from "../terminal.ts";
+import {
+  answerPayload,
+  pastOf,
+  refusalOf,
+  sendAnswer,
+  shortDigest,
+  type TypedAnswer,
+  typedValue,
+  withoutSecrets,
+} from "../work/answering.ts";
 import type { CommandContext } from "../work/context.ts";
+import { codePlaceOf, needsProof, otherCode, unprovenHere, wayToAnswer } from "../work/elsewhere.ts";
 import { requestFault } from "../work/exact.ts";
-import { eventsOf, requireRun, withStore } from "../work/lookup.ts";
+import { eventsOf, requireRun, rootOf, withStore } from "../work/lookup.ts";
+import type { Projects } from "../work/projects.ts";
 import { secretsToward } from "../work/said.ts";
 import { EXIT } from "./exit-code.ts";
 import type { WorkFlags } from "./flags.ts";
+import { oneAnswer } from "./one-answer.ts";
 import { write } from "./output.ts";
 import { projectsHere } from "./projects-here.ts";
 
@@ -35,6 +49,8 @@ export interface AnswerRequest {
     readonly value?: string;
     /** The beginning of the digest of what was looked at, in lower case. */
     readonly digest?: string;
+    /** The request's one-time code, as it was typed. */
+    readonly code?: string;
     readonly resume?: boolean;
     /** With `resume`: also with a pipeline that changed. */
     readonly allowChanged?: boolean;
@@ -49,11 +65,12 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
   refuseWithoutResume(flags);
   const projects = projectsHere(flags, context);
   const place = await projects.place();
-  const request = await withStore(place, async (host) => {
+  const { request, way, code } = await withStore(place, async (host) => {
     await requireRun(host, place, runId);
     const found = oneRequest(await host.requests(runId), given);
-    refuseOther(found, await eventsOf(host, runId));
-    return found;
+    const events = await eventsOf(host, runId);
+    refuseOther(found, events);
+    return { request: found, way: await wayToAnswer(host, runId, events), code: await codePlaceOf(host, found) };
   });
   const { requestId, digest } = request;
   if (flags.digest !== undefined && !digest.startsWith(flags.digest)) {
@@ -64,8 +81,20 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
   if (!typed.ok)
     throw new SluiceError("Validation", "answer_invalid", `this does not answer ${requestId}: ${typed.fault}`);
 
+  // A process that is gone took its codes along.
+  const proof = way === "resume" ? undefined : flags.code;
+  if (way !== "freely" && proof === undefined && needsProof(typed.answer)) {
+    if (way === "resume" && flags.resume === true && hasTerminal(terminal))
+      return await answerAndResume({ request, answer: typed.answer }, given, projects, context);
+    return refused(unprovenHere(way, request), { runId, requestId, outcome: "unproven" }, given, context);
+  }
+  if (proof !== undefined && sealWithCode(proof, code, {}) === undefined)
+    return refused(otherCode(request), { runId, requestId, outcome: "other_code" }, given, context);
+
   const host = (await storeOpener(place, { adopt: flags.adoptStore === true }))();
-  const { outcome, run, secrets } = await send(host, runId, request, typed.answer, env);
+  const seal = (payload: JsonObject): JsonObject =>
+    (proof === undefined ? undefined : sealWithCode(proof, code, payload)) ?? payload;
+  const { outcome, run, secrets } = await send(host, { request, answer: typed.answer, seal }, env);
   if (outcome !== "accepted")
     return refused(refusalOf(outcome, requestId), { runId, requestId, outcome }, given, context);
 
@@ -95,6 +124,31 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
     text: () => [visible(`${did}; ${then}`)],
   });
   return EXIT.completed;
+}
+
+interface Given {
+  readonly request: OpenRequest;
+  readonly answer: Answer;
+}
+
+/** Whether somebody may sit here, whatever the streams are. */
+function hasTerminal(terminal: Terminal): boolean {
+  const here = terminal.controlling();
+  here?.close();
+  return here !== undefined;
+}
+
+/** Goes on with the run, and answers the request as soon as that asks: nothing of it is in the store before. */
+async function answerAndResume(
+  { request, answer }: Given,
+  { runId, flags }: AnswerRequest,
+  projects: Projects,
+  context: CommandContext,
+): Promise<number> {
+  const said = `sluice: ${visible(`${pastOf(answer)} ${request.requestId}`)}\n`;
+  const by = oneAnswer(whoAmI(), { request, answer }, () => context.terminal.err(said));
+  const { resume } = await import("./resume.ts");
+  return await resume({ runId, flags }, context, projects, { answered: { request, by } });
 }
 
 /** An option that would do nothing is said to. */
@@ -172,14 +226,14 @@ function checkedAnswer(request: OpenRequest, { answer: kind, flags }: AnswerRequ
 
 async function send(
   host: RunHost,
-  runId: string,
-  request: OpenRequest,
-  given: Answer,
+  { request, answer, seal }: Given & { readonly seal: (payload: JsonObject) => JsonObject },
   env: Environment,
 ): Promise<{ outcome: SignalOutcome; run: RunSummary | undefined; secrets: SecretFilter }> {
   try {
+    const runId = rootOf(request.runId);
     const secrets = await secretsToward(host, runId, env);
-    const outcome = await sendAnswer(host, request, given, whoAmI(), secrets);
+    const payload = seal(answerPayload(request, withoutSecrets(answer, secrets)));
+    const outcome = await sendAnswer(host, request, payload, secrets.text(whoAmI()));
     return { outcome, run: await host.get(runId), secrets };
   } finally {
     await host.close();

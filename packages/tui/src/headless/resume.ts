@@ -25,11 +25,12 @@ export async function resume(
   { runId, flags }: ResumeRequest,
   context: CommandContext,
   projects: Projects = projectsHere(flags, context),
+  said: Pick<Work, "answered"> = {},
 ): Promise<number> {
   refuseInsideRun(readSettings(context.env), "resume");
   const at = await projects.place();
   const soFar = await withStore(at, (host) => readRun(host, at, runId));
-  return await goOn({ runId, flags }, soFar, { at, projects }, context);
+  return await goOn({ runId, flags }, soFar, { at, projects }, context, said);
 }
 
 /** Goes on with a recorded run, or with a fork of it: where it worked, as it was started, under the trust it needs. */
@@ -38,7 +39,7 @@ export async function goOn(
   soFar: RunSoFar,
   { at, projects }: { readonly at: Place; readonly projects: Projects },
   context: CommandContext,
-  said: Pick<Work, "told" | "beside"> = {},
+  said: Pick<Work, "told" | "beside" | "answered"> = {},
 ): Promise<number> {
   const place = placeOfRun(soFar, flags, at, context.here);
   // Before the store is adopted: afterwards it is as good as any.

@@ -13,6 +13,7 @@ import { commandLine, type Place } from "../project/place.ts";
 import { indented, milliseconds, moment, oneLine, spending, table, withCode } from "../words.ts";
 import { answerWords } from "../work/answering.ts";
 import type { CommandContext } from "../work/context.ts";
+import { type WayToAnswer, wayToAnswer } from "../work/elsewhere.ts";
 import { requestFault } from "../work/exact.ts";
 import { eventsOf, requireRun, startedWith, withStore } from "../work/lookup.ts";
 import { type Account, createAccountant } from "./account.ts";
@@ -42,6 +43,7 @@ interface Shown {
   readonly started: JsonObject;
   readonly account: Account;
   readonly requests: readonly ShownRequest[];
+  readonly way: WayToAnswer;
   /** Only of a run that ended. */
   readonly outcome?: ShownOutcome;
 }
@@ -69,7 +71,8 @@ async function look(host: RunHost, place: Place, runId: string): Promise<Shown> 
   for (const event of events) accountant.add(event);
   const account = accountant.account();
   const requests = open.map((request) => ({ request, fault: requestFault(request, events) }));
-  const facts = { run, started, account, requests };
+  const way = await wayToAnswer(host, runId, events);
+  const facts = { run, started, account, requests, way };
   return run.end === undefined ? facts : { ...facts, outcome: shownOutcome(readOutcome(run.end)) };
 }
 
@@ -84,7 +87,7 @@ function shownOutcome({ output, error }: RunOutcome): ShownOutcome {
 
 type Line = (words: readonly string[]) => string;
 
-function jsonOf({ run, started, account, requests, outcome }: Shown, line: Line): JsonObject {
+function jsonOf({ run, started, account, requests, way, outcome }: Shown, line: Line): JsonObject {
   const resume = run.status === "suspended" ? { resume: line(["resume", run.runId]) } : {};
   return {
     runId: run.runId,
@@ -100,6 +103,7 @@ function jsonOf({ run, started, account, requests, outcome }: Shown, line: Line)
     cwd: textAt(started, "cwd"),
     createdAt: run.createdAt,
     ...(started.forkedFrom === undefined ? {} : { forkedFrom: started.forkedFrom }),
+    ...(started.answers === undefined ? {} : { answers: started.answers }),
     output: outcome?.output ?? null,
     error: outcome?.error ?? null,
     stages: account.stages,
@@ -107,7 +111,7 @@ function jsonOf({ run, started, account, requests, outcome }: Shown, line: Line)
     usage: account.usage,
     requests: requests.map(({ request, fault }) => ({
       ...asRequest(request),
-      ...(fault === undefined ? { answer: answerLine(request, line) } : { answer: null, fault }),
+      ...(fault === undefined ? { answer: answerLine(request, way, line) } : { answer: null, fault }),
     })),
     records: run.records,
     head: run.head,
@@ -116,7 +120,7 @@ function jsonOf({ run, started, account, requests, outcome }: Shown, line: Line)
 }
 
 function textOf(
-  { run, started, account, requests, outcome }: Shown,
+  { run, started, account, requests, way, outcome }: Shown,
   line: Line,
   painted: (status: string) => string,
 ): readonly string[] {
@@ -127,6 +131,7 @@ function textOf(
     ["task", oneLine(textAt(started.input, "task"), 1_000)],
     ["model", modelsOf(started)],
     ["mode", oneLine(textAt(started, "mode"))],
+    ...(started.answers === "any" ? [["answers", "of any process count"]] : []),
     ["workspace", oneLine(textAt(started, "cwd"), 1_000)],
     ["started", moment(run.createdAt)],
     ...(forkedFrom(started) === "" ? [] : [["past", oneLine(forkedFrom(started))]]),
@@ -142,7 +147,7 @@ function textOf(
       lines.push(`  ${oneLine(`${executionId} attempt ${attempt} ${callId}: ${tool} (${cause})`)}`);
     }
   }
-  for (const request of requests) lines.push("", ...requestLines(request, line));
+  for (const request of requests) lines.push("", ...requestLines(request, way, line));
   if (outcome?.error !== undefined) lines.push("", "error:", indented(visible(withCode(outcome.error))));
   if (outcome?.output !== undefined)
     lines.push("", "output:", indented(visible(JSON.stringify(outcome.output, null, 2))));
@@ -163,8 +168,8 @@ function stageRows({ stages }: Account): readonly string[] {
 }
 
 /** An open request, whole, with the line that answers it. */
-function requestLines({ request, fault }: ShownRequest, line: Line): readonly string[] {
-  const last = fault === undefined ? answerLine(request, line) : `it cannot be answered: ${fault}; verify the run`;
+function requestLines({ request, fault }: ShownRequest, way: WayToAnswer, line: Line): readonly string[] {
+  const last = fault === undefined ? answerLine(request, way, line) : `it cannot be answered: ${fault}; verify the run`;
   return [
     `open request ${oneLine(request.requestId)}:`,
     ...requestCard(request).trim().split("\n"),
@@ -172,10 +177,12 @@ function requestLines({ request, fault }: ShownRequest, line: Line): readonly st
   ];
 }
 
-function answerLine(request: OpenRequest, line: Line): string {
+function answerLine(request: OpenRequest, way: WayToAnswer, line: Line): string {
   const { kind } = request;
   const answer = kind === "askUser" || kind === "humanState" ? ["--value", "…"] : ["approve"];
-  return line([...answerWords(request), ...answer]);
+  // A code is on the run's own terminal; without a process that has one, whoever goes on with the run answers.
+  const proof = { freely: [], code: ["--code", "…"], resume: ["--resume"] }[way];
+  return line([...answerWords(request), ...proof, ...answer]);
 }
 
 function modelsOf(started: JsonObject): string {

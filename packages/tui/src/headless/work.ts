@@ -1,4 +1,5 @@
 import {
+  type Interactor,
   type JsonObject,
   type OpenRequest,
   type RunHost,
@@ -12,10 +13,12 @@ import { answerWords } from "../work/answering.ts";
 import type { CommandContext } from "../work/context.ts";
 import { openSession } from "../work/open-session.ts";
 import type { RunPlan } from "../work/run-plan.ts";
+import { createCodeBoard } from "./code-board.ts";
 import type { WorkFlags } from "./flags.ts";
 import { type Followed, followRun } from "./follow.ts";
 import { lineInteractor } from "./line-interactor.ts";
 import { createLinePrompt } from "./line-prompt.ts";
+import { except } from "./one-answer.ts";
 import { createReporter } from "./reporter.ts";
 
 /** One run to start or take up. */
@@ -31,13 +34,15 @@ export interface Work {
   readonly open?: readonly OpenRequest[];
   /** Lines for people, once the run has begun. */
   readonly told?: readonly string[];
+  /** A request that is answered already, and by whom. */
+  readonly answered?: { readonly request: OpenRequest; readonly by: Interactor };
   /** What the command says beside the report, in the formats for programs. */
   readonly beside?: JsonObject;
 }
 
 /** Makes the session, shows the run until it ends here, and lets everything go. */
 export async function work(
-  { place, flags, plan, host, past, open, told, beside }: Work,
+  { place, flags, plan, host, past, open, told, answered, beside }: Work,
   context: CommandContext,
 ): Promise<Followed> {
   const { terminal, env, here } = context;
@@ -45,18 +50,22 @@ export async function work(
   const { model } = plan;
   const chosen = model?.why === undefined ? {} : { model: { id: model.id, why: model.why } };
   if (model?.why !== undefined) terminal.err(`sluice: ${visible(`model ${model.id} (${model.why})`)}\n`);
-  const interactors = isInteractive(flags, context) ? [lineInteractor(promptOf(context), terminal.prompts)] : [];
+  const asked = isInteractive(flags, context) ? [lineInteractor(promptOf(context), terminal.prompts)] : [];
+  const interactors =
+    answered === undefined ? asked : [answered.by, ...asked.map((one) => except(one, answered.request))];
+  const waits = wait !== undefined && asked.length === 0;
   const store = host ?? (await storeOpener(place, { adopt: flags.adoptStore === true }));
   const onFault = ({ by, message }: { readonly by: string; readonly message: string }): void =>
     terminal.err(`sluice: ${visible(redactText(`${by}: ${message}`))}\n`);
-  const people = { interactors, wait: wait ?? false, onFault };
+  const codes = createCodeBoard(terminal, (words) => commandLine(words, place, here, env));
+  const people = { interactors, wait: wait ?? false, onFault, ...(waits ? { onCode: codes.show } : {}) };
   const { session, traffic } = openSession({ plan, place, flags, store, people }, context);
   try {
     const followed = await followRun(plan.begin(session), {
       reporter: createReporter(flags.outputFormat, terminal),
       terminal,
       failOnDenied: flags.failOnDenied === true,
-      waits: wait !== undefined && interactors.length === 0,
+      waits,
       ...(past === undefined ? {} : { past }),
       ...(open === undefined ? {} : { open }),
       ...(told === undefined ? {} : { told }),
@@ -68,6 +77,7 @@ export async function work(
     return followed;
   } finally {
     await session.close();
+    codes.close();
   }
 }
 

@@ -2,6 +2,7 @@ import {
   type Answer,
   checkAnswer,
   type Json,
+  type JsonObject,
   type OpenRequest,
   type PersonRequest,
   parseJson,
@@ -45,22 +46,23 @@ export function typedValue(request: PersonRequest, text: string): TypedAnswer {
   return { ok: false, fault };
 }
 
-/**
- * Answers a request, whoever owns its run. The digest of what was looked at goes with it: an answer never covers anything else.
- * What `secrets` knows is not in what is sent.
- */
+/** What is sent to answer a request. The digest of what was looked at goes with it: an answer never covers anything else. */
+export function answerPayload({ digest }: OpenRequest, answer: Answer): JsonObject {
+  return { ...answer, digest };
+}
+
+/** Sends an answer to whoever owns the request's run. */
 export async function sendAnswer(
   host: RunHost,
   { runId, requestId, digest }: OpenRequest,
-  answer: Answer,
+  payload: JsonObject,
   by: string,
-  secrets: SecretFilter,
 ): Promise<SignalOutcome> {
-  const payload = { ...withoutSecrets(answer, secrets), digest };
-  return await host.signal(runId, { name: `request/${requestId}`, payload, digest, by: secrets.text(by) });
+  return await host.signal(runId, { name: `request/${requestId}`, payload, digest, by });
 }
 
-function withoutSecrets(answer: Answer, secrets: SecretFilter): Answer {
+/** What `secrets` knows is not in what is sent: a store keeps it as it comes. */
+export function withoutSecrets(answer: Answer, secrets: SecretFilter): Answer {
   switch (answer.kind) {
     case "value":
       return { kind: "value", value: secrets.json(answer.value) };

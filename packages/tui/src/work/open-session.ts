@@ -13,7 +13,7 @@ export interface SessionWish {
   readonly flags: RunFlags;
   /** The open store, which its opener closes, or how to open one. */
   readonly store: RunHost | (() => RunHost);
-  readonly people: Required<Pick<SessionOptions, "interactors" | "wait" | "onFault">>;
+  readonly people: Required<Pick<SessionOptions, "interactors" | "wait" | "onFault">> & Pick<SessionOptions, "onCode">;
 }
 export interface OpenSession {
   readonly session: Session;

@@ -11,6 +11,8 @@ export interface RunFlags extends PlaceOptions {
   readonly maxParallel?: number;
   readonly adoptStore?: boolean;
   readonly trust?: boolean;
+  /** Answers of any process count in the run that is started. */
+  readonly answers?: "any";
   /** False leaves the project's config alone. */
   readonly config?: boolean;
 }

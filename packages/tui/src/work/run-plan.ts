@@ -45,6 +45,7 @@ export interface Standpoint {
 export function refuseFlagsInsideRun(command: string, flags: RunFlags, env: Environment): void {
   const settings = readSettings(env);
   if (flags.trust === true) refuseInsideRun(settings, `${command} --trust`);
+  if (flags.answers !== undefined) refuseInsideRun(settings, `${command} --answers`);
   if (flags.adoptStore === true) refuseInsideRun(settings, `${command} --adopt-store`);
 }
 
@@ -73,7 +74,8 @@ export async function planRun(
   if (flags.allow !== undefined && mode !== "allowlist")
     throw new SluiceError("Validation", "usage", "--allow goes with --mode allowlist");
   const allow = flags.allow ?? (mode === "allowlist" ? config?.settings.allow : undefined) ?? [];
-  const begin = (session: Session): RunHandle<unknown> => session.start(pipeline, input, { source });
+  const begin = (session: Session): RunHandle<unknown> =>
+    session.start(pipeline, input, { source, ...(flags.answers === undefined ? {} : { answers: flags.answers }) });
   return { name, code, ...(note === undefined ? {} : { note }), model, mode, allow, config, resumed: false, begin };
 }
 

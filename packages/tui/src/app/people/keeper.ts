@@ -1,6 +1,8 @@
 import { type Answer, messageOf, type RunHost, type SecretFilter, SluiceError } from "@sluice/core";
+import type { Session } from "@sluice/stages";
 import { whoAmI } from "../../project/person.ts";
-import { sendAnswer } from "../../work/answering.ts";
+import { withoutSecrets } from "../../work/answering.ts";
+import { answerElsewhere } from "../../work/elsewhere.ts";
 import type { Key } from "../keys.ts";
 import {
   createDesk,
@@ -16,12 +18,17 @@ import { updateDesk } from "./update.ts";
 
 export interface KeeperOptions {
   readonly now: () => number;
-  /** The store of a run that is followed. */
-  readonly hostOf: (runId: string) => RunHost | undefined;
+  /** The store of a run that is followed, and how it is answered where it works in this process. */
+  readonly runOf: (runId: string) => AnsweredRun | undefined;
   readonly secretsToward: (runId: string, host: RunHost) => Promise<SecretFilter>;
   /** What became of a card. */
   readonly told: (text: string, good: boolean) => void;
   readonly changed: () => void;
+}
+
+export interface AnsweredRun {
+  readonly host: RunHost;
+  readonly answer?: Session["answer"];
 }
 
 /** Keeps the desk, and sends the answers that leave it. */
@@ -68,10 +75,14 @@ export class DeskKeeper {
 
   async #send({ key, request, answer }: NonNullable<DeskUpdate["send"]>): Promise<void> {
     try {
-      const host = this.#options.hostOf(request.runId);
-      if (host === undefined) throw new SluiceError("Session", "run_unknown", "its run is not followed any more");
+      const run = this.#options.runOf(request.runId);
+      if (run === undefined) throw new SluiceError("Session", "run_unknown", "its run is not followed any more");
+      const { host } = run;
       const secrets = await this.#options.secretsToward(request.runId, host);
-      const outcome = await sendAnswer(host, request, answer, whoAmI(), secrets);
+      const [clean, by] = [withoutSecrets(answer, secrets), secrets.text(whoAmI())];
+      const here = (await run.answer?.(request, clean, by)) ?? "unknown";
+      // A run that worked here once may work in another process by now.
+      const outcome = here === "unknown" ? await answerElsewhere(host, request, clean, by) : here;
       this.do({ kind: "sent", key, answer, outcome });
     } catch (thrown) {
       this.do({ kind: "failed", key, message: messageOf(thrown) });

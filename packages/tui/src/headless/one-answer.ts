@@ -1,0 +1,30 @@
+import type { Answer, Interactor, OpenRequest, PersonRequest } from "@sluice/core";
+
+/** Somebody who has answered one request before the run goes on, and has no opinion of any other. */
+export function oneAnswer(
+  name: string,
+  given: { readonly request: OpenRequest; readonly answer: Answer },
+  onAnswered: () => void,
+): Interactor {
+  return {
+    name,
+    answer: async (request) => {
+      if (!isSame(request, given.request)) return undefined;
+      onAnswered();
+      return given.answer;
+    },
+  };
+}
+
+/** An interactor who is not asked about a request that is answered already. */
+export function except(interactor: Interactor, answered: OpenRequest): Interactor {
+  return {
+    name: interactor.name,
+    answer: async (request, signal) =>
+      isSame(request, answered) ? undefined : await interactor.answer(request, signal),
+  };
+}
+
+function isSame(one: PersonRequest, other: OpenRequest): boolean {
+  return one.runId === other.runId && one.requestId === other.requestId && one.digest === other.digest;
+}
