@@ -87,8 +87,20 @@ export function toolCall(
 export async function runCall(runnable: Runnable, env: CallEnvironment, step: CallStep): Promise<Ran> {
   const { clock } = env.deps;
   const startedAt = clock.now();
-  const finish = (ran: Omit<Ran, "ms">): Ran => ({ ...ran, ms: clock.now() - startedAt });
-  const call = toolCall(runnable, env, step.signal);
+  let unwalled = false;
+  const finish = (ran: Omit<Ran, "ms">): Ran => ({
+    ...ran,
+    ms: clock.now() - startedAt,
+    // Who goes on with the run later has to know, too.
+    ...(unwalled ? { facts: { ...ran.facts, wall: "none" } } : {}),
+  });
+  const call: ToolCall = {
+    ...toolCall(runnable, env, step.signal),
+    startsUnwalled: () => {
+      unwalled = true;
+      env.deps.answers.startsUnwalled();
+    },
+  };
   // Whatever its tool calls itself by now: only what may write began behind a record.
   if (step.opened !== undefined && step.opened.incarnation !== step.incarnation) {
     const answer = await recover(runnable, call, env.deps);
