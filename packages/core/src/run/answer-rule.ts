@@ -45,7 +45,9 @@ export function needsCode(rule: AnswerRule): boolean {
 export function startedUnwalled(events: readonly SluiceEvent[], atWork: boolean): boolean {
   let isExposed = false;
   for (const { type, runId, data } of events) {
+    // By what the gate knew of the call before, or by what its tool said while it ran.
     if (type === "call.started" && data.wall === "none") return true;
+    if (type === "call.finished" && field(data.facts, "wall") === "none") return true;
     if (runId.includes("/") || (type !== "run.started" && type !== "run.resumed")) continue;
     const servers = field(data.sandbox, "unwalledServers");
     if (isExposed || data.unwalled === true || (Array.isArray(servers) && servers.length > 0)) return true;
