@@ -45,7 +45,7 @@ test("whatever a stream holds, a call gives a reply or a failure that can be jou
 test("whatever is thrown, a failure can be journaled and is short", () => {
   fc.assert(
     fc.property(fc.oneof(anything, fc.object(), fc.string()), fc.boolean(), (thrown, opened) => {
-      const failure = failureOf(thrown, opened, []);
+      const failure = failureOf(thrown, opened);
       expect(jsonFault(failure)).toBeUndefined();
       expect(failure.message.length).toBeLessThanOrEqual(520);
     }),

@@ -1,5 +1,6 @@
 import { getEventListeners } from "node:events";
 import type { LanguageModelV4Prompt } from "@ai-sdk/provider";
+import { createSecretFilter } from "@sluice/core";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { callModel, type ModelRequest } from "../../packages/stages/src/agent/model-call.ts";
 import type { ModelReply, ModelToolCall } from "../../packages/stages/src/models/reply.ts";
@@ -17,7 +18,7 @@ function call(to: WiredProvider, more: Partial<ModelRequest> = {}): Promise<Mode
     model: to.model,
     prompt: start,
     tools: TOOLS,
-    secrets: [TEST_KEY],
+    secrets: createSecretFilter(new Map([[TEST_KEY, "KEY"]])),
     maxOutputTokens: 1000,
     signal: new AbortController().signal,
     ...more,

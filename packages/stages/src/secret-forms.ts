@@ -1,6 +1,6 @@
 /**
- * Every way in which known secrets are looked for, with the name of each: as they are, as they stand in JSON and in URLs, in
- * base64 at any place of a longer text, and in hex. A basic authorization is base64; a log of bytes is hex.
+ * Every way in which known secrets are looked for, with the name of each: as they are, as they stand in JSON, in a text in JSON
+ * that is JSON itself, and in URLs, in base64 at any place of a longer text, and in hex. A basic authorization is base64; a log of bytes is hex.
  */
 export function secretForms(secrets: ReadonlyMap<string, string>): ReadonlyMap<string, string> {
   const forms = new Map<string, string>();
@@ -16,8 +16,14 @@ function formsOf(value: string): readonly string[] {
   const hex = bytes.toString("hex");
   const inUrl = encodeURIComponent(value.toWellFormed());
   const lower = inUrl.replaceAll(/%[0-9A-F]{2}/g, (code) => code.toLowerCase());
-  const written = [value, JSON.stringify(value).slice(1, -1), inUrl, lower, hex, hex.toUpperCase()];
+  const inJson = escaped(value);
+  // Arguments of calls are JSON in JSON, and errors of providers quote them.
+  const written = [value, inJson, escaped(inJson), inUrl, lower, hex, hex.toUpperCase()];
   return [...written, ...[0, 1, 2].flatMap((before) => base64Of(bytes, before))];
+}
+
+function escaped(text: string): string {
+  return JSON.stringify(text).slice(1, -1);
 }
 
 /** What is the same in base64 whatever stands around the bytes, when so many bytes modulo three stand before them. */

@@ -1,4 +1,6 @@
 import type { SecretFilter } from "@sluice/core";
+import { cleanWord } from "../models/cut-text.ts";
+import { usageOf } from "../models/provider-facts.ts";
 import { providerData } from "../models/provider-json.ts";
 import type { AssistantPart, ModelReply, ModelToolCall } from "../models/reply.ts";
 
@@ -9,16 +11,32 @@ export function cleanReply(reply: Reply, secrets: SecretFilter): Reply {
   const escaped = reply.calls.some(({ input, rawInput }) => input === undefined && rawInput.includes("\\u"));
   if (!escaped && secrets.json(reply) === reply) return reply;
   const content = reply.content.flatMap((part) => cleanPart(part, secrets));
-  const { providerMetadata: sent, ...rest } = reply;
+  const { text, calls, warnings, finishReason, usage, rawFinishReason: raw, response, providerMetadata: sent } = reply;
   const metadata = providerData(secrets.json(sent ?? {}));
+  // Every member by its name: what comes into a reply later is not recorded before it is cleaned here.
   return {
-    ...rest,
-    text: secrets.text(reply.text),
+    ok: true,
+    text: secrets.text(text),
     // Notes of the provider without anything said would be an empty message to it.
     content: content.some((part) => part.type !== "custom") ? content : [],
-    calls: reply.calls.map((call) => cleanCall(call, secrets)),
-    warnings: reply.warnings.map((warning) => secrets.text(warning)),
+    calls: calls.map((call) => cleanCall(call, secrets)),
+    finishReason,
+    ...(raw === undefined ? {} : { rawFinishReason: secrets.text(raw) }),
+    // A secret of digits alone can be said as a count.
+    usage: secrets.json(usage) === usage ? usage : NOT_COUNTED,
+    warnings: warnings.map((warning) => secrets.text(warning)),
+    ...(response === undefined ? {} : { response: cleanResponse(response, secrets) }),
     ...(metadata === undefined ? {} : { providerMetadata: metadata }),
+  };
+}
+
+type Named = NonNullable<Reply["response"]>;
+const NOT_COUNTED = usageOf(undefined);
+
+function cleanResponse({ id, model }: Named, secrets: SecretFilter): Named {
+  return {
+    ...(id === undefined ? {} : { id: secrets.text(id) }),
+    ...(model === undefined ? {} : { model: secrets.text(model) }),
   };
 }
 
@@ -43,19 +61,17 @@ function cleanPart(part: AssistantPart, secrets: SecretFilter): readonly Assista
     }
     case "custom":
     case "file":
-    case "reasoning-file":
-      return [{ ...part, ...data }];
+    case "reasoning-file": {
+      const clean = { ...part, ...data };
+      // Its kind, its media type and its bytes mean something as they are, or nothing.
+      return secrets.json(clean) === clean ? [clean] : [];
+    }
   }
 }
 
 /** Ids and names have to stay such that providers accept them in a transcript. */
 function cleanNames(part: { readonly toolCallId: string; readonly toolName: string }, secrets: SecretFilter) {
   return { toolCallId: cleanWord(part.toolCallId, secrets), toolName: cleanWord(part.toolName, secrets) };
-}
-
-function cleanWord(word: string, secrets: SecretFilter): string {
-  const clean = secrets.text(word);
-  return clean === word ? word : clean.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 64);
 }
 
 function cleanCall(call: ModelToolCall, secrets: SecretFilter): ModelToolCall {

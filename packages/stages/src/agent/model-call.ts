@@ -7,6 +7,8 @@ import type {
   LanguageModelV4ToolChoice,
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
+import type { SecretFilter } from "@sluice/core";
+import { NO_SECRETS } from "../models/cut-text.ts";
 import { ABORTED, failureOf } from "../models/failure.ts";
 import type { ModelFailure, ModelReply } from "../models/reply.ts";
 import { ReplyBuilder } from "../models/reply-builder.ts";
@@ -22,8 +24,8 @@ export interface ModelRequest {
   readonly providerOptions?: SharedV4ProviderOptions;
   /** Ids of the calls already in the transcript: a new call never gets one of them. */
   readonly callIds?: ReadonlySet<string>;
-  /** Values that must not appear in an error message. */
-  readonly secrets?: readonly string[];
+  /** Takes secrets out of what is cut or rewritten on the way: a rest of one could not be found afterwards. */
+  readonly secrets?: SecretFilter;
   readonly signal: AbortSignal;
   /** Hears text as it comes, for a screen. What it throws is thrown by `callModel`. */
   readonly onText?: (delta: string, kind: "text" | "reasoning") => void;
@@ -56,7 +58,7 @@ export type ModelCaller = (request: ModelRequest, place: ModelPlace) => Promise<
  */
 export async function callModel(request: ModelRequest): Promise<ModelOutcome> {
   const { signal } = request;
-  const secrets = request.secrets ?? [];
+  const secrets = request.secrets ?? NO_SECRETS;
   let reader: StreamReader | undefined;
   if (signal.aborted) return failed(ABORTED, signal, false);
 

@@ -164,7 +164,7 @@ function modelRequest(
     prompt: transcript.prompt(saidByPeople(messages)),
     tools,
     callIds: transcript.callIds,
-    secrets: model.secrets,
+    secrets: scope.secrets,
     signal,
     onText,
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),

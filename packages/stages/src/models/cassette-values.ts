@@ -1,5 +1,14 @@
 import { APICallError } from "@ai-sdk/provider";
-import { type ErrorClass, isJsonObject, isSluiceError, type Json, type JsonObject, SluiceError } from "@sluice/core";
+import {
+  type ErrorClass,
+  isJsonObject,
+  isSluiceError,
+  type Json,
+  type JsonObject,
+  type SecretFilter,
+  SluiceError,
+} from "@sluice/core";
+import { NO_SECRETS } from "./cut-text.ts";
 import { cleanMessage, failureOf } from "./failure.ts";
 import { toBase64 } from "./provider-json.ts";
 
@@ -33,7 +42,7 @@ function encodeObject(value: object, depth: number): Json {
   if (value instanceof URL) return { $url: value.href };
   if (value instanceof Uint8Array) return { $bytes: toBase64(value) };
   if (value instanceof ArrayBuffer) return { $bytes: toBase64(new Uint8Array(value)) };
-  if (value instanceof Error) return { $error: encodeError(value, []) };
+  if (value instanceof Error) return { $error: encodeError(value, NO_SECRETS) };
   if (Array.isArray(value)) return value.map((item) => encodeValue(item, depth + 1));
   const members = Object.entries(value)
     .filter(([, member]) => member !== undefined && typeof member !== "function" && typeof member !== "symbol")
@@ -73,7 +82,7 @@ function decodeTag(tag: string, held: Json, text: (text: string) => string): unk
 }
 
 /** What a provider threw, or streamed as an error. */
-export function encodeThrown(thrown: unknown, secrets: readonly string[]): Json {
+export function encodeThrown(thrown: unknown, secrets: SecretFilter): Json {
   if (thrown instanceof Error) return { $error: encodeError(thrown, secrets) };
   return typeof thrown === "object" && thrown !== null ? errorMembers(thrown, secrets, 0) : encodeValue(thrown);
 }
@@ -82,7 +91,7 @@ export function encodeThrown(thrown: unknown, secrets: readonly string[]): Json 
  * What decides what an error means and nothing else: no headers, no bodies, no address, no stack. `retry-after` is kept as
  * the milliseconds it came to.
  */
-function encodeError(error: Error, secrets: readonly string[]): JsonObject {
+function encodeError(error: Error, secrets: SecretFilter): JsonObject {
   const { retryAfterMs } = failureOf(error, false, secrets);
   return {
     ...errorMembers(error, secrets, 0),
@@ -95,7 +104,7 @@ function encodeError(error: Error, secrets: readonly string[]): JsonObject {
 const PLAIN_MEMBERS = new Set(["name", "code", "type", "status", "statusCode", "isRetryable"]);
 const NESTED_MEMBERS = new Set(["error", "data", "cause"]);
 
-function errorMembers(error: object, secrets: readonly string[], depth: number): JsonObject {
+function errorMembers(error: object, secrets: SecretFilter, depth: number): JsonObject {
   const members: [string, Json][] = [];
   // An error's own members are not all enumerable.
   for (const key of new Set([...Object.getOwnPropertyNames(error), "message"])) {

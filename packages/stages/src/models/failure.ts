@@ -1,5 +1,5 @@
-import { isObject, isSluiceError, messageOf } from "@sluice/core";
-import { begunSecret } from "../secrets.ts";
+import { isObject, isSluiceError, messageOf, type SecretFilter } from "@sluice/core";
+import { cutText, NO_SECRETS } from "./cut-text.ts";
 import type { FailureKind, ModelFailure } from "./reply.ts";
 
 const LONGEST_MESSAGE = 500;
@@ -97,9 +97,9 @@ export const CUT: ModelFailure = {
 
 /**
  * Anything a provider threw or streamed as an error -> what to do about it. Reads by shape, never by class: the error may
- * come from another copy of the SDK. `opened` says whether the answer had begun, `secrets` are masked in the message.
+ * come from another copy of the SDK. `opened` says whether the answer had begun, `secrets` are taken out of the message.
  */
-export function failureOf(thrown: unknown, opened: boolean, secrets: readonly string[]): ModelFailure {
+export function failureOf(thrown: unknown, opened: boolean, secrets: SecretFilter = NO_SECRETS): ModelFailure {
   try {
     return readFailure(thrown, opened, secrets);
   } catch {
@@ -107,17 +107,19 @@ export function failureOf(thrown: unknown, opened: boolean, secrets: readonly st
   }
 }
 
-function readFailure(error: unknown, opened: boolean, secrets: readonly string[]): ModelFailure {
+function readFailure(error: unknown, opened: boolean, secrets: SecretFilter): ModelFailure {
   const thrown = unwrapped(error);
   const facts = factsOf(thrown);
   const { kind, code } = verdict(facts, thrown, opened);
   const message = cleanMessage(facts.message, secrets);
+  // A secret of digits alone may come back as a time to wait.
+  const retryAfterMs = secrets.json(facts.retryAfterMs ?? null) === facts.retryAfterMs ? facts.retryAfterMs : undefined;
   return {
     kind,
     code,
     message: facts.status === undefined ? message : `HTTP ${facts.status}: ${message}`,
     ...(facts.status === undefined ? {} : { status: facts.status }),
-    ...(facts.retryAfterMs === undefined ? {} : { retryAfterMs: facts.retryAfterMs }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   };
 }
 
@@ -268,12 +270,8 @@ function isNetworkError(thrown: unknown): boolean {
 }
 
 /** A provider's message as it may be shown and kept: on one line, without keys, at most 500 characters. */
-export function cleanMessage(message: string, secrets: readonly string[]): string {
-  let clean = message.slice(0, 8 * LONGEST_MESSAGE);
-  // What the cut leaves of a secret is one still.
-  if (clean.length < message.length)
-    clean = clean.slice(0, clean.length - Math.max(0, ...secrets.map((secret) => begunSecret(clean, secret))));
-  for (const secret of secrets) if (secret !== "") clean = clean.replaceAll(secret, MASK);
+export function cleanMessage(message: string, secrets: SecretFilter): string {
+  let clean = cutText(message, 8 * LONGEST_MESSAGE, secrets);
   for (const pattern of KEY_PATTERNS) clean = clean.replaceAll(pattern, MASK);
   clean = clean
     .replaceAll(/\p{Cc}\[[0-9;]*[A-Za-z]/gu, " ")

@@ -6,7 +6,16 @@ import type {
   LanguageModelV4Message,
   LanguageModelV4StreamPart,
 } from "@ai-sdk/provider";
-import { type Clock, type Json, messageOf, SluiceError, systemClock } from "@sluice/core";
+import {
+  type Clock,
+  createSecretFilter,
+  type Json,
+  messageOf,
+  type SecretFilter,
+  SluiceError,
+  systemClock,
+} from "@sluice/core";
+import { secretForms } from "../secret-forms.ts";
 import { sessionSecrets } from "../secrets.ts";
 import { type Exchange, openTape, type Tape } from "./cassette.ts";
 import { createMask } from "./cassette-mask.ts";
@@ -200,6 +209,7 @@ function beginTake({ call, kind, position, model, tape, place, options, known }:
   const { clock } = place;
   const { stage, turn, attempt, runId } = position;
   const mask = createMask({ ...place, runId });
+  const secrets = createSecretFilter(secretForms(place.secrets));
   const request = keepRequest(
     readRequest(call, { mask, normalise: options.normalise, known }),
     options.texts !== false,
@@ -245,18 +255,17 @@ function beginTake({ call, kind, position, model, tape, place, options, known }:
     },
     part: (part) => {
       if (over) return;
-      parts.push([sinceStart(), encoded(part, model.secrets)]);
+      parts.push([sinceStart(), encoded(part, secrets)]);
     },
     failed: (thrown) => {
-      if (thrown !== tape.fault)
-        write(signal?.aborted === true ? "aborted" : "failed", encodeThrown(thrown, model.secrets));
+      if (thrown !== tape.fault) write(signal?.aborted === true ? "aborted" : "failed", encodeThrown(thrown, secrets));
     },
     end: (how) => write(signal?.aborted === true ? "aborted" : how),
   };
 }
 
 /** A part as it was when it came, whatever is done with it later. */
-function encoded(part: unknown, secrets: readonly string[]): Json {
+function encoded(part: unknown, secrets: SecretFilter): Json {
   try {
     if (typeof part === "object" && part !== null && "type" in part && part.type === "error" && "error" in part)
       return { type: "error", error: encodeThrown(part.error, secrets) };

@@ -1,4 +1,6 @@
 import type { LanguageModelV4FunctionTool, LanguageModelV4StreamPart } from "@ai-sdk/provider";
+import type { SecretFilter } from "@sluice/core";
+import { cleanWord, cutText } from "./cut-text.ts";
 import { CUT, failureOf } from "./failure.ts";
 import { usageOf, warningText, word } from "./provider-facts.ts";
 import { providerData, toBase64, toJson } from "./provider-json.ts";
@@ -28,7 +30,8 @@ export interface ReplyOptions {
   readonly tools: readonly LanguageModelV4FunctionTool[];
   /** Ids of calls that stand in the transcript already. */
   readonly callIds?: ReadonlySet<string>;
-  readonly secrets: readonly string[];
+  /** Texts that are cut or rewritten are cleaned before, since what that leaves of a secret could not be found any more. */
+  readonly secrets: SecretFilter;
   readonly onText?: (delta: string, kind: "text" | "reasoning") => void;
 }
 
@@ -130,8 +133,8 @@ export class ReplyBuilder {
         for (const warning of Array.isArray(part.warnings) ? part.warnings : []) this.#warn(warningText(warning));
         break;
       case "response-metadata":
-        if (typeof part.id === "string") this.#response.id = part.id.slice(0, LONGEST_WORD);
-        if (typeof part.modelId === "string") this.#response.model = part.modelId.slice(0, LONGEST_WORD);
+        if (typeof part.id === "string") this.#response.id = this.#cut(part.id, LONGEST_WORD);
+        if (typeof part.modelId === "string") this.#response.model = this.#cut(part.modelId, LONGEST_WORD);
         break;
       case "tool-input-start":
       case "tool-input-delta":
@@ -171,7 +174,7 @@ export class ReplyBuilder {
       calls: this.#calls,
       text,
       finishReason,
-      ...(typeof raw === "string" ? { rawFinishReason: raw.slice(0, LONGEST_WORD) } : {}),
+      ...(typeof raw === "string" ? { rawFinishReason: this.#cut(raw, LONGEST_WORD) } : {}),
       usage,
       warnings: this.#warnings,
       ...(id === undefined && model === undefined ? {} : { response: this.#response }),
@@ -236,12 +239,13 @@ export class ReplyBuilder {
     // The specification says a JSON string; a model object that hands over the value itself is understood too.
     const parsed = parseToolInput(
       typeof sentInput === "string" ? sentInput : (JSON.stringify(toJson(sentInput)) ?? ""),
+      this.#options.secrets,
     );
-    const tool = word(part.toolName).slice(0, LONGEST_TOOL_NAME);
+    const tool = this.#cut(word(part.toolName), LONGEST_TOOL_NAME);
     const wireName = wireNameOf(tool, this.#options.tools);
     const index = this.#calls.length;
     const taken = (id: string): boolean => this.#ids.has(id) || this.#options.callIds?.has(id) === true;
-    const id = uniqueCallId(part.toolCallId, index, taken);
+    const id = uniqueCallId(this.#id(part.toolCallId), index, taken);
     this.#ids.add(id);
     this.#renamed.set(part.toolCallId, id);
     this.#size += parsed.rawInput.length + tool.length;
@@ -273,8 +277,8 @@ export class ReplyBuilder {
     this.#size += sizeOf(value);
     this.#keep({
       type: "tool-result",
-      toolCallId: this.#renamed.get(part.toolCallId) ?? word(part.toolCallId).slice(0, LONGEST_WORD),
-      toolName: wireNameOf(word(part.toolName), this.#options.tools),
+      toolCallId: this.#renamed.get(part.toolCallId) ?? this.#id(part.toolCallId).slice(0, LONGEST_WORD),
+      toolName: wireNameOf(this.#cut(word(part.toolName), LONGEST_TOOL_NAME), this.#options.tools),
       output:
         typeof value === "string" && part.isError !== true
           ? { type: "text", value }
@@ -307,13 +311,21 @@ export class ReplyBuilder {
   }
 
   #ignore(type: string): void {
-    const name = JSON.stringify(type.slice(0, 60));
+    const name = JSON.stringify(this.#cut(type, 60));
     const seen = this.#ignored.get(name);
     if (seen !== undefined || this.#ignored.size < MAX_WARNINGS) this.#ignored.set(name, (seen ?? 0) + 1);
   }
 
   #warn(warning: string): void {
-    if (this.#warnings.length < MAX_WARNINGS) this.#warnings.push(warning.slice(0, 300));
+    if (this.#warnings.length < MAX_WARNINGS) this.#warnings.push(this.#cut(warning, 300));
+  }
+
+  #id(sent: unknown): string {
+    return cleanWord(word(sent), this.#options.secrets);
+  }
+
+  #cut(text: string, longest: number): string {
+    return cutText(text, longest, this.#options.secrets);
   }
 }
 

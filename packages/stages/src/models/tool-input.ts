@@ -1,4 +1,5 @@
-import { isJsonObject, type Json, parseJson } from "@sluice/core";
+import { isJsonObject, type Json, parseJson, type SecretFilter } from "@sluice/core";
+import { cutText } from "./cut-text.ts";
 import { depthFault, MAX_DEPTH } from "./provider-json.ts";
 import type { ModelToolCall } from "./reply.ts";
 
@@ -13,10 +14,10 @@ const WIRE_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 export type ParsedInput = Pick<ModelToolCall, "input" | "rawInput" | "inputError">;
 
 /** Arguments as the model wrote them -> a value, or why there is none. No arguments at all mean `{}`. */
-export function parseToolInput(raw: string): ParsedInput {
+export function parseToolInput(raw: string, secrets: SecretFilter): ParsedInput {
   if (raw.length > MAX_INPUT_CHARS) {
     const message = `the arguments have ${raw.length} characters; at most ${MAX_INPUT_CHARS} are taken`;
-    return { rawInput: raw.slice(0, KEPT_OF_TOO_LARGE), inputError: { code: "too_large", message } };
+    return { rawInput: cutText(raw, KEPT_OF_TOO_LARGE, secrets), inputError: { code: "too_large", message } };
   }
   if (raw.trim() === "") return { rawInput: raw, input: {} };
   const parsed = parseJson(raw);
