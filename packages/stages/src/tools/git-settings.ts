@@ -19,7 +19,7 @@ const MAX_DEPTH = 5;
 const OWN_FOLDERS = ["", "objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/remotes", "refs/tags"];
 
 /** A repository at a place: its own folder, and the one that it shares with its other work trees. */
-interface Repository {
+export interface Repository {
   readonly place: string;
   readonly folder: string;
   readonly shared: string;
@@ -54,7 +54,7 @@ function isRisky(place: string, depth: number): boolean {
 }
 
 /** Undefined when `.git` leads to a repository that does not say in turn that it belongs here. */
-function repositoryAt(place: string): Repository | undefined {
+export function repositoryAt(place: string): Repository | undefined {
   const git = join(place, ".git");
   const stats = lstatSync(git);
   if (stats.isDirectory()) return exists(join(git, "commondir")) ? undefined : { place, folder: git, shared: git };

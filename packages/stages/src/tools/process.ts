@@ -183,7 +183,8 @@ async function whileProcessLives(pid: number, ending: Promise<void>): Promise<vo
 
 /** Asks a group to end, or the one that stands for it, and after the grace makes it. */
 export async function endGroup(pid: number, clock: Clock, asked = pid): Promise<void> {
-  signalGroup(asked, "SIGTERM");
+  // A wall that is not built yet has nobody inside to ask.
+  if (!signalGroup(asked, "SIGTERM") && asked !== pid) return await killGroup(pid, clock);
   if (await gone(() => !groupLives(pid), GRACE_MS, clock)) return;
   await killGroup(pid, clock);
 }

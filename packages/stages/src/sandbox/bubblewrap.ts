@@ -1,0 +1,205 @@
+import { lstatSync, readlinkSync } from "node:fs";
+import { dirname, join, resolve, sep } from "node:path";
+import { contains } from "../tools/paths.ts";
+import type { Mark } from "./folder-marks.ts";
+import type { WalledRepository } from "./repository.ts";
+import type { SystemKeys } from "./system-keys.ts";
+import { SYSTEM_FOLDERS, type ToolRoot } from "./tool-roots.ts";
+import type { WallPlan } from "./wall.ts";
+import { existing, insideOf, realPath } from "./wall-paths.ts";
+
+const MB = 1024 * 1024;
+/** Sizes of what a command may fill that is not on a disk, in bytes. It is memory. */
+const SIZES = { temporary: 1024 * MB, home: 512 * MB, shared: 256 * MB, scratch: 1024 * MB };
+/** Links into /usr on most systems, folders on some. */
+const USR_LINKS = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+
+/** All that the arguments of one call are made from. */
+export interface BubblewrapFacts {
+  readonly plan: WallPlan;
+  readonly cwd: string;
+  /** With links resolved; undefined where the environment names none. */
+  readonly home: string | undefined;
+  /** How the environment spells it. */
+  readonly spelledHome: string | undefined;
+  /** Where it wants temporary files, if it says so. */
+  readonly temporary: string | undefined;
+  readonly keys: SystemKeys;
+  readonly tools: readonly ToolRoot[];
+  readonly repository: WalledRepository | undefined;
+  readonly marks: readonly Mark[];
+  /** An older bubblewrap, or one that runs inside of another, cannot forbid further user namespaces. */
+  readonly forbidsUserNamespaces: boolean;
+  /** Whether it says on a descriptor of its own how it went. */
+  readonly status: boolean;
+}
+
+type How = "read" | "write" | "tmpfs" | "hidden" | "null";
+interface Mount {
+  readonly at: string;
+  readonly how: How;
+  readonly from?: string;
+  readonly size?: number;
+}
+
+/** The one that a process is given for its status. */
+const STATUS_DESCRIPTOR = 3;
+
+/** What bubblewrap is started with, up to the program that runs behind the wall. No value of the environment is in it. */
+export function bubblewrapArguments(facts: BubblewrapFacts): readonly string[] {
+  const { plan, cwd, forbidsUserNamespaces } = facts;
+  const mounts = inOrder(mountsOf(facts), facts);
+  const readOnlyLast = mounts.filter(({ how }) => how === "hidden").map(({ at }) => at);
+  return [
+    "--unshare-user",
+    ...(forbidsUserNamespaces ? ["--disable-userns"] : []),
+    "--unshare-ipc",
+    "--unshare-pid",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
+    ...(plan.network ? [] : ["--unshare-net"]),
+    "--die-with-parent",
+    "--new-session",
+    "--cap-drop",
+    "ALL",
+    ...(facts.status ? ["--json-status-fd", String(STATUS_DESCRIPTOR)] : []),
+    ...USR_LINKS.flatMap(systemLink),
+    "--proc",
+    "/proc",
+    "--dev",
+    "/dev",
+    "--size",
+    String(SIZES.shared),
+    "--tmpfs",
+    "/dev/shm",
+    ...mounts.flatMap(toArguments),
+    ...spelledHome(facts),
+    // Mount points are made in them, so they are closed last.
+    ...["/dev", ...readOnlyLast, "/"].flatMap((path) => ["--remount-ro", path]),
+    "--chdir",
+    cwd,
+    "--",
+  ];
+}
+
+function systemLink(path: string): readonly string[] {
+  const stats = lstatSync(path, { throwIfNoEntry: false });
+  if (stats === undefined) return [];
+  return stats.isSymbolicLink() ? ["--symlink", readlinkSync(path), path] : ["--ro-bind", path, path];
+}
+
+/** Where the home folder is a link, or below one, its path still leads there. */
+function spelledHome({ home, spelledHome, plan }: BubblewrapFacts): readonly string[] {
+  if (home === undefined || spelledHome === undefined || home === resolve(spelledHome)) return [];
+  return contains(plan.root, spelledHome) ? [] : ["--symlink", home, resolve(spelledHome)];
+}
+
+function toArguments({ at, how, from = at, size }: Mount): readonly string[] {
+  switch (how) {
+    case "read":
+      return ["--ro-bind", from, at];
+    case "write":
+      return ["--bind", from, at];
+    case "null":
+      return ["--ro-bind", "/dev/null", at];
+    case "tmpfs":
+      return ["--size", String(size ?? SIZES.temporary), "--tmpfs", at];
+    case "hidden":
+      return ["--perms", "0555", "--tmpfs", at];
+  }
+}
+
+/** Every mount; of two at one place the later one holds. */
+function mountsOf(facts: BubblewrapFacts): readonly Mount[] {
+  const { plan, home, keys, tools, repository, temporary, marks } = facts;
+  const { root, network } = plan;
+  const absent = hidden([...plan.absent, join(root, ".sluice")].flatMap(existing));
+  const writable = plan.writes.flatMap((path) => writableAt(path, facts));
+  const readable = plan.reads.includes("") ? [root] : plan.reads.flatMap((path) => insideOf(root, path));
+  const written = (path: string): boolean => writable.some((area) => contains(area, path));
+  const visible = (path: string): boolean => written(path) || readable.some((area) => contains(area, path));
+  const repositoryIsWritten = repository?.whole === true && written(root);
+  const outside = visible(root) ? (repository?.outside ?? []) : [];
+  const areas = [...writable, ...(repositoryIsWritten ? outside : [])];
+  const obeyed = marks.filter(({ path, kind }) => kind === "obeyed" && path !== join(root, ".git"));
+  const guarded = [
+    ...plan.readOnly.flatMap(existing),
+    ...(repository?.fixed ?? []),
+    ...obeyed.flatMap(({ path }) => existing(path)),
+  ].filter((path) => areas.some((area) => area !== path && contains(area, path)));
+  const alsoRead = plan.readOnly.flatMap(existing).filter((path) => !contains(root, path) && !isTooWide(path, facts));
+  return [
+    ...SYSTEM_FOLDERS.flatMap(existing).map((at) => ({ at, how: "read" as const })),
+    ...keys.files.map((at) => ({ at, how: "null" as const })),
+    ...keys.folders.map((at) => ({ at, how: "hidden" as const })),
+    ...(network ? namesOfHosts() : []),
+    ...["/tmp", "/var/tmp", ...temporaryFolder(temporary, facts)].map((at) => ({ at, how: "tmpfs" as const })),
+    ...(home === undefined || home === "/" ? [] : [{ at: home, how: "tmpfs" as const, size: SIZES.home }]),
+    ...tools.map(({ at, from }) => ({ at, from, how: "read" as const })),
+    // Where only some of it can be read, the rest is a folder that nothing can be put into.
+    { at: root, how: written(root) ? "write" : readable.includes(root) ? "read" : "hidden" },
+    ...readable.filter((at) => at !== root && !written(at)).map((at) => ({ at, how: "read" as const })),
+    ...writable.filter((at) => at !== root).map((at) => ({ at, how: "write" as const })),
+    ...outside.map((at) => ({ at, how: repositoryIsWritten ? ("write" as const) : ("read" as const) })),
+    ...anchors(guarded, areas),
+    ...[...alsoRead, ...guarded].map((at) => ({ at, how: "read" as const })),
+    ...marks
+      .filter(({ path, kind }) => kind === "channel" && visible(path))
+      .map(({ path: at }) => ({ at, how: "null" as const })),
+    ...absent,
+    ...plan.scratch
+      .flatMap((path) => insideOf(root, path))
+      .map((at) => ({ at, how: "tmpfs" as const, size: SIZES.scratch })),
+  ];
+}
+
+/** A folder that can be renamed takes what is mounted in it along; one that is mounted itself cannot be. */
+function anchors(guarded: readonly string[], areas: readonly string[]): readonly Mount[] {
+  const folders = guarded.flatMap((path) => {
+    const area = areas.filter((one) => contains(one, path)).toSorted((a, b) => b.length - a.length)[0];
+    const between: string[] = [];
+    for (let at = dirname(path); area !== undefined && at !== area && contains(area, at); at = dirname(at))
+      between.push(at);
+    return between;
+  });
+  const isGuarded = (at: string): boolean => guarded.some((path) => contains(path, at));
+  return [...new Set(folders)].filter((at) => !isGuarded(at)).map((at) => ({ at, how: "write" }));
+}
+
+function hidden(paths: readonly string[]): readonly Mount[] {
+  return paths.map((at) => ({ at, how: lstatSync(at).isDirectory() ? "hidden" : "null" }));
+}
+
+/** In the workspace, or a folder elsewhere that was named in full. */
+function writableAt(path: string, facts: BubblewrapFacts): readonly string[] {
+  const { root } = facts.plan;
+  if (!path.startsWith(sep)) return insideOf(root, path);
+  return existing(path).filter((real) => contains(root, real) || !isTooWide(real, facts));
+}
+
+/** Nobody names a folder to show what is in it beside the workspace, or what is to be absent. */
+function isTooWide(path: string, { plan, home }: BubblewrapFacts): boolean {
+  return [plan.root, ...plan.absent, ...(home === undefined ? [] : [home])].some((one) => contains(path, one));
+}
+
+function temporaryFolder(folder: string | undefined, { plan, home }: BubblewrapFacts): readonly string[] {
+  if (folder === undefined || !folder.startsWith(sep)) return [];
+  const precious = [plan.root, ...(home === undefined ? [] : [home]), ...SYSTEM_FOLDERS, "/proc", "/dev"];
+  const isOwn = ["/tmp", "/var/tmp", ...precious].some((one) => contains(one, folder));
+  return isOwn || precious.some((one) => contains(folder, one)) ? [] : [resolve(folder)];
+}
+
+/** Where systemd resolves names, the file that says so lies outside of /etc. */
+function namesOfHosts(): readonly Mount[] {
+  const at = realPath("/etc/resolv.conf");
+  return at === undefined || contains("/etc", at) ? [] : [{ at, how: "read" }];
+}
+
+/** What holds others comes before them; nothing is mounted in what is absent, but for the workspace. */
+function inOrder(mounts: readonly Mount[], { plan: { root, absent } }: BubblewrapFacts): readonly Mount[] {
+  const gone = absent.flatMap(existing);
+  const isGone = (at: string): boolean => gone.some((one) => one !== at && contains(one, at) && !contains(one, root));
+  const depth = ({ at }: Mount): number => at.split(sep).length;
+  const last = new Map(mounts.map((mount) => [mount.at, mount]));
+  return [...last.values()].filter(({ at }) => !isGone(at)).toSorted((one, other) => depth(one) - depth(other));
+}

@@ -1,0 +1,101 @@
+import { randomUUID } from "node:crypto";
+import { existsSync, readlinkSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { type Clock, messageOf } from "@sluice/core";
+import type { ProcessEnd, ProcessOptions } from "../tools/process.ts";
+import type { WallPlan } from "./wall.ts";
+
+const PATIENCE_MS = 10_000;
+const MOST_TEXT = 64 * 1024;
+/** Namespaces that have to be its own. */
+const NAMESPACES = ["net", "pid", "ipc", "uts", "user", "mnt"];
+
+/** Says what it could do, one word a line and `end` at the end. Builtins only, but for one program. */
+const SCRIPT = `
+exec 2>/dev/null
+( : >"$CANARY_FILE" ) && echo wrote
+( exec 7<>"/dev/tcp/127.0.0.1/$CANARY_PORT" ) && echo connected
+while IFS= read -r place; do
+  [ -f "$place" ] && [ -s "$place" ] && echo store
+  shopt -s dotglob nullglob; inside=("$place"/*); [ \${#inside[@]} -eq 0 ] || echo store
+done <<<"$CANARY_ABSENT"
+while IFS= read -r -d "" entry; do case $entry in CANARY_*) ;; *) echo environment;; esac; done </proc/1/environ
+for open in /proc/self/fd/*; do case \${open##*/} in [012]|255) ;; *) [ ! -e "$open" ] || [ "$open" -ef /dev/null ] || echo descriptor;; esac; done
+readlink ${NAMESPACES.map((name) => `/proc/self/ns/${name}`).join(" ")}
+echo end
+`;
+
+/** What each word says of the wall. */
+const HOLES: Readonly<Record<string, string>> = {
+  wrote: "it could write in the workspace",
+  connected: "it could connect to a port of this machine",
+  store: "it could see the run store",
+  environment: "it could see variables of this process",
+  descriptor: "it had a descriptor of this process",
+};
+
+export interface CanaryOptions {
+  readonly bash: string;
+  readonly root: string;
+  readonly absent: readonly string[];
+  readonly clock: Clock;
+  /** Runs it behind the wall that is to be proven; false when the wall was not built. */
+  readonly run: (program: ProcessOptions, plan: WallPlan) => Promise<ProcessEnd | undefined>;
+}
+
+/** Tries behind a read-only wall what no wall lets through. Returns why there is none, or undefined where all of it failed. */
+export async function tryCanary({ bash, root, absent, clock, run }: CanaryOptions): Promise<string | undefined> {
+  const file = join(root, `.canary-${randomUUID()}`);
+  let connected = false;
+  const server = createServer((socket) => {
+    connected = true;
+    socket.destroy();
+  });
+  const port = await listen(server);
+  let said = "";
+  let failed = "";
+  const plan = { root, reads: [""], writes: [], scratch: [], network: false, absent, readOnly: [] };
+  try {
+    const end = await run(
+      {
+        file: bash,
+        args: ["--noprofile", "--norc", "-c", SCRIPT],
+        cwd: root,
+        env: { CANARY_FILE: file, CANARY_PORT: String(port), CANARY_ABSENT: absent.join("\n") },
+        signal: new AbortController().signal,
+        timeoutMs: PATIENCE_MS,
+        stdout: (text) => (said += text).length < MOST_TEXT,
+        stderr: (text) => (failed += text).length < MOST_TEXT,
+        clock,
+      },
+      plan,
+    );
+    if (end === undefined) return failed.trim() === "" ? "it could not be built" : failed.trim().slice(0, 500);
+    const lines = said.split("\n");
+    const holes = new Set(lines.flatMap((line) => HOLES[line] ?? []));
+    if (existsSync(file)) holes.add(HOLES.wrote ?? "");
+    if (connected) holes.add(HOLES.connected ?? "");
+    if (holes.size > 0) return [...holes].join(" and ");
+    if (!lines.includes("end")) return `a program behind it ended with exit code ${end.exitCode}`;
+    const shared = NAMESPACES.filter((name) => lines.includes(readlinkSync(`/proc/self/ns/${name}`)));
+    const seen = lines.filter((line) => NAMESPACES.some((name) => line.startsWith(`${name}:[`)));
+    if (seen.length !== NAMESPACES.length) return "its namespaces cannot be read";
+    return shared.length === 0 ? undefined : `it shares this process's ${shared.join(" and ")} namespace`;
+  } catch (thrown) {
+    return messageOf(thrown);
+  } finally {
+    server.close();
+    rmSync(file, { force: true });
+  }
+}
+
+function listen(server: ReturnType<typeof createServer>): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address();
+      resolve(typeof address === "object" && address !== null ? address.port : 0);
+    });
+  });
+}

@@ -1,0 +1,289 @@
+import { accessSync, constants, readFileSync } from "node:fs";
+import { constants as system } from "node:os";
+import { isAbsolute, resolve } from "node:path";
+import { type Clock, isSluiceError, SluiceError, systemClock } from "@sluice/core";
+import { contains } from "../tools/paths.ts";
+import { type ProcessEnd, type ProcessOptions, runProcess } from "../tools/process.ts";
+import { fault, systemCode } from "../tools/results.ts";
+import { moveAway, obeyedBefore, type WatchedPlaces } from "./after-call.ts";
+import { type BubblewrapFacts, bubblewrapArguments } from "./bubblewrap.ts";
+import { tryCanary } from "./canary.ts";
+import { folderMarks, type Mark } from "./folder-marks.ts";
+import { type MissingWall, noProgram, noProof } from "./missing-wall.ts";
+import { type WalledRepository, walledRepository } from "./repository.ts";
+import { scratchFolders } from "./scratch-folders.ts";
+import { seatbeltProfile } from "./seatbelt.ts";
+import { type SystemKeys, systemKeys } from "./system-keys.ts";
+import { toolRoots } from "./tool-roots.ts";
+import type { Sandbox, SandboxOptions, WalledEnd, WalledProgram, WallPlan } from "./wall.ts";
+import { realPath } from "./wall-paths.ts";
+
+/** Never looked up in PATH, which a workspace can prepend to. */
+const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
+  linux: ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"],
+  darwin: ["/usr/bin/sandbox-exec"],
+};
+const SHELLS = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash"];
+/** Of all the processes of a call together, where its caller says nothing else. */
+const MEMORY_BYTES = 4 * 1024 ** 3;
+const OUTPUT_BYTES = 1024 ** 3;
+/** More of them are not masked one by one. */
+const MOST_CHANNELS = 100;
+/** For the processes inside to be gone after the one that they end with. */
+const SETTLE_MS = 1_000;
+const KEPT_TEXT = 2_000;
+
+/** What was found, and how it is called. */
+interface FoundWall {
+  readonly kind: "bubblewrap" | "seatbelt";
+  readonly program: string;
+  readonly forbidsUserNamespaces: boolean;
+}
+
+type Program = Pick<ProcessOptions, "file" | "args" | "cwd" | "env">;
+
+export function createSandbox(options: SandboxOptions): Sandbox {
+  const { mode, root, absent, clock = systemClock } = options;
+  const marksBelow = folderMarks(clock);
+  const scratch = scratchFolders();
+  let keys: SystemKeys | undefined;
+  let proof: Promise<void> | undefined;
+  let proven: FoundWall | undefined;
+  let missing: MissingWall | undefined;
+
+  const findings = (wall: FoundWall, program: Program, plan: WallPlan): Omit<BubblewrapFacts, "marks" | "status"> => {
+    keys ??= systemKeys();
+    const spelledHome = program.env.HOME !== undefined && isAbsolute(program.env.HOME) ? program.env.HOME : undefined;
+    const home = spelledHome === undefined ? undefined : (realPath(spelledHome) ?? resolve(spelledHome));
+    const cwd = realPath(program.cwd) ?? plan.root;
+    return {
+      plan,
+      cwd: contains(plan.root, cwd) ? cwd : plan.root,
+      home,
+      spelledHome,
+      temporary: program.env.TMPDIR,
+      keys,
+      tools: toolRoots({ root: plan.root, home, env: program.env, absent: plan.absent }),
+      repository: walledRepository(plan.root, home),
+      forbidsUserNamespaces: wall.forbidsUserNamespaces,
+    };
+  };
+
+  /** Undefined when the wall was not built: nothing ran then. */
+  const runBehind = async (
+    wall: FoundWall,
+    program: ProcessOptions,
+    args: readonly string[],
+  ): Promise<ProcessEnd | undefined> => {
+    let status = "";
+    const child = { file: wall.program, args: [...args, program.file, ...program.args] };
+    const limits = { memoryBytes: MEMORY_BYTES, outputBytes: OUTPUT_BYTES, ...program.limits };
+    if (wall.kind === "seatbelt") return await runProcess({ ...program, ...child, limits });
+    const end = await runProcess({
+      ...program,
+      ...child,
+      limits,
+      status: (text) => {
+        status += text;
+      },
+      inside: () => numberIn(status, "child-pid"),
+    });
+    const first = numberIn(status, "child-pid");
+    if (first !== undefined) await untilGone(first, clock);
+    const wasBuilt = numberIn(status, "exit-code") !== undefined;
+    if (!wasBuilt && end.by === "itself" && end.killed === null) return undefined;
+    return { ...end, killed: end.killed ?? signalOf(end.exitCode) };
+  };
+
+  const proveOne = async (wall: FoundWall, bash: string): Promise<string | undefined> =>
+    await tryCanary({
+      bash,
+      root,
+      absent: absent(),
+      clock,
+      run: async (program, plan) =>
+        await runBehind(wall, program, wallArguments(wall, findings(wall, program, plan), [])),
+    });
+
+  const prove = async (): Promise<void> => {
+    const program = firstProgram(options.programs ?? PROGRAMS[process.platform] ?? [], root);
+    const bash = firstProgram(SHELLS, root);
+    if (program === undefined || bash === undefined) {
+      missing = program === undefined ? noProgram() : { reason: "there is no bash", fix: "install bash" };
+      return;
+    }
+    const kind = process.platform === "darwin" ? "seatbelt" : "bubblewrap";
+    let why: string | undefined;
+    for (const forbidsUserNamespaces of kind === "seatbelt" ? [true] : [true, false]) {
+      const wall = { kind, program, forbidsUserNamespaces } as const;
+      why = await proveOne(wall, bash);
+      if (why === undefined) {
+        proven = wall;
+        missing = undefined;
+        return;
+      }
+    }
+    missing = noProof(program, why ?? "");
+  };
+
+  const proveOnce = async (): Promise<void> => {
+    if (mode === "off") return;
+    proof ??= prove();
+    await proof;
+    if (mode === "require" && proven === undefined) throw sandboxMissing(missing);
+  };
+
+  const lost = async (said: string): Promise<SluiceError> => {
+    proven = undefined;
+    proof = undefined;
+    keys = undefined;
+    try {
+      await proveOnce();
+    } catch (thrown) {
+      if (!isSluiceError(thrown, "sandbox_missing")) throw thrown;
+    }
+    return notBuilt(said.trim() === "" ? (missing?.reason ?? "it said nothing") : said.trim());
+  };
+
+  const provenWall = async (): Promise<FoundWall> => {
+    await proveOnce();
+    if (proven === undefined) throw notBuilt(missing?.reason ?? "the sandbox is off");
+    return proven;
+  };
+
+  const run = async (program: ProcessOptions, plan: WallPlan): Promise<WalledEnd> => {
+    const wall = await provenWall();
+    const release = scratch.hold(plan.root, plan.scratch);
+    try {
+      const facts = findings(wall, program, plan);
+      const marks = await marksBelow(topsOf(plan));
+      refuseMany(marks);
+      const writes = plan.writes.length > 0;
+      const before = writes ? obeyedBefore(marks, watchedPlaces(facts)) : undefined;
+      let said = "";
+      const stderr = (text: string): boolean => {
+        if (said.length < KEPT_TEXT) said += text.slice(0, KEPT_TEXT);
+        return program.stderr(text);
+      };
+      const end = await runBehind(wall, { ...program, stderr }, wallArguments(wall, facts, marks));
+      if (end === undefined) throw await lost(said);
+      if (before === undefined) return { ...end, movedAway: [] };
+      const after = await marksBelow(topsOf(plan));
+      return { ...end, movedAway: moveAway(before, after, watchedPlaces(facts), plan.absent[0]) };
+    } finally {
+      release();
+    }
+  };
+
+  const wrap = async (program: Program, plan: WallPlan): Promise<WalledProgram> => {
+    const wall = await provenWall();
+    const marks = await marksBelow(topsOf(plan));
+    refuseMany(marks);
+    const args = wallArguments(wall, findings(wall, program, plan), marks, { status: false });
+    return { file: wall.program, args: [...args, program.file, ...program.args] };
+  };
+
+  return {
+    mode,
+    get wall() {
+      return proven?.kind;
+    },
+    get missing() {
+      return mode === "off" ? undefined : missing;
+    },
+    prove: proveOnce,
+    run,
+    wrap,
+  };
+}
+
+function wallArguments(
+  wall: FoundWall,
+  facts: Omit<BubblewrapFacts, "marks" | "status">,
+  marks: readonly Mark[],
+  { status } = { status: true },
+): readonly string[] {
+  const all = { ...facts, marks, status };
+  return wall.kind === "seatbelt" ? ["-p", seatbeltProfile(all)] : bubblewrapArguments(all);
+}
+
+/** Of the first that can be run; one in the workspace is whatever the workspace says it is. */
+function firstProgram(places: readonly string[], root: string): string | undefined {
+  return places.find((place) => {
+    const real = realPath(place);
+    return real !== undefined && !contains(root, real) && isExecutable(real);
+  });
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch (thrown) {
+    if (systemCode(thrown) === undefined) throw thrown;
+    return false;
+  }
+}
+
+/** Where marks are looked for: what the plan lets a command reach of the workspace. */
+function topsOf({ root, reads, writes }: WallPlan): readonly string[] {
+  const tops = [...reads, ...writes].map((path) => resolve(root, path));
+  return [...new Set(tops)].filter((top) => !tops.some((other) => other !== top && contains(other, top)));
+}
+
+function watchedPlaces({
+  plan,
+  repository,
+}: {
+  plan: WallPlan;
+  repository: WalledRepository | undefined;
+}): WatchedPlaces {
+  const areas = plan.writes.map((path) => resolve(plan.root, path));
+  const planned = [...plan.absent, ...plan.readOnly].filter((path) => areas.some((area) => contains(area, path)));
+  const isWritten = repository?.whole === true && areas.includes(plan.root);
+  return { repository: isWritten ? repository.folders : [], planned };
+}
+
+function refuseMany(marks: readonly Mark[]): void {
+  const channels = marks.filter(({ kind }) => kind === "channel");
+  if (channels.length <= MOST_CHANNELS) return;
+  const message = `The workspace holds ${channels.length} sockets and FIFOs, such as ${channels[0]?.path}. A sandbox hides at most ${MOST_CHANNELS}, so nothing was run. Remove those that nothing uses.`;
+  throw fault("wall_failed", message);
+}
+
+function sandboxMissing(missing: MissingWall | undefined): SluiceError {
+  const { reason, fix } = missing ?? { reason: "it was not looked for", fix: "" };
+  const message = `commands have to run in a sandbox (sandbox: "require"), and there is none: ${reason}. To get one: ${fix}`;
+  return new SluiceError("Session", "sandbox_missing", message, { detail: { reason, fix } });
+}
+
+function notBuilt(why: string): SluiceError {
+  return fault("wall_failed", `The sandbox for this command could not be made, so nothing was run: ${why}`);
+}
+
+function numberIn(status: string, name: string): number | undefined {
+  const value = new RegExp(`"${name}": *(\\d+)`).exec(status)?.[1];
+  return value === undefined ? undefined : Number(value);
+}
+
+/** A shell's way to say that a signal ended what it ran, which is also that of the first process inside. */
+function signalOf(exitCode: number | null): string | null {
+  const found = Object.entries(system.signals).find(([, number]) => number + 128 === exitCode);
+  return found?.[0] ?? null;
+}
+
+/** They are killed with the process that built the wall; until then they might still write. */
+async function untilGone(first: number, clock: Clock): Promise<void> {
+  for (let left = SETTLE_MS; left > 0 && isThere(first); left -= 1)
+    await new Promise<void>((done) => clock.after(1, done));
+}
+
+/** The first process of a namespace is a zombie only after all others of it are gone. */
+function isThere(pid: number): boolean {
+  try {
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
+  } catch (thrown) {
+    if (systemCode(thrown) === undefined) throw thrown;
+    return false;
+  }
+}
