@@ -4,28 +4,52 @@ import type { ProcessEnd, ProcessOptions } from "../tools/process.ts";
 /** `require`: nothing runs without a wall. `try`: a wall where one can be built. `off`: none. Set by people only. */
 export type SandboxMode = "require" | "try" | "off";
 
+/** How the commands of a session are held. */
+export interface SandboxSettings {
+  /** `try` when omitted. */
+  readonly mode?: SandboxMode;
+  /** Whether commands of all stages reach the network. Default: no. */
+  readonly network?: boolean;
+  /** Folders of the workspace that commands of stages that may not write files can fill; gone after each command. */
+  readonly scratch?: readonly string[];
+  /** Absolute paths that no command sees, besides the run store. */
+  readonly hidden?: readonly string[];
+  /** Variables that a command line may set besides `CI`, `NO_COLOR`, `FORCE_COLOR`, `LC_*`, `LANG`, `TZ` and `NODE_ENV`. */
+  readonly variables?: readonly string[];
+}
+
 /** What one program may see and change. Paths that are relative are relative to `root`, "" is all of it. */
 export interface WallPlan {
   /** The workspace: absolute, links resolved. */
   readonly root: string;
   /** Folders and files of the workspace that can be read. */
   readonly reads: readonly string[];
-  /** Folders and files of it that can be written; empty for a stage that only reads. */
+  /** Folders and files of it that can be written, or elsewhere when absolute; empty for a stage that only reads. What is not there is not made. */
   readonly writes: readonly string[];
   /** Folders that commands may fill and that are gone afterwards, such as `node_modules/.vite-temp`. */
   readonly scratch: readonly string[];
+  /** Whether it shares the machine's network: then abstract Unix sockets can be reached too, such as those of a desktop. */
   readonly network: boolean;
   /** Absolute paths that are not to be seen: the run store, Sluice's own folders. */
   readonly absent: readonly string[];
-  /** Absolute paths that can be read and never written. */
+  /** Absolute paths that can be read and never written, in the workspace or elsewhere. */
   readonly readOnly: readonly string[];
 }
 
 export interface SandboxOptions {
   readonly mode: SandboxMode;
   readonly root: string;
-  readonly absent: readonly string[];
+  /** Paths that the canary must not see; asked when it runs. */
+  readonly absent: () => readonly string[];
+  /** Where the program that builds the wall is looked for, in full; where systems have it when omitted. */
+  readonly programs?: readonly string[];
   readonly clock?: Clock;
+}
+
+/** Under `try`, that there is no wall; said once, by the first run that could start a process. */
+export interface SandboxFault {
+  readonly by: "sandbox";
+  readonly message: string;
 }
 
 /** The OS sandbox of a session. */
@@ -39,6 +63,16 @@ export interface Sandbox {
   prove(): Promise<void>;
   /** Runs a program behind the wall. Throws `wall_failed` when it was not built; nothing ran then. */
   run(program: ProcessOptions, plan: WallPlan): Promise<WalledEnd>;
+  /**
+   * What to start in place of a program that is talked to as long as it lives, such as a server. It ends with its parent. What
+   * it leaves in the workspace is not looked at. Throws `wall_failed` where there is no wall.
+   */
+  wrap(program: Pick<ProcessOptions, "file" | "args" | "cwd" | "env">, plan: WallPlan): Promise<WalledProgram>;
+}
+
+export interface WalledProgram {
+  readonly file: string;
+  readonly args: readonly string[];
 }
 
 export interface WalledEnd extends ProcessEnd {
