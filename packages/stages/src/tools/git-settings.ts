@@ -1,18 +1,19 @@
 import { lstatSync, readdirSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { gitlinks } from "./git-index.ts";
 import { readSmallFile } from "./gitignore.ts";
 import { contains } from "./paths.ts";
 import { systemCode } from "./results.ts";
 
 /**
- * Keys under which git finds a program to run, another file to read or another place to look. Looked for in any section:
- * what begins one is not always what it looks like, and a needless question is no harm.
+ * Keys under which a git command that only shows finds a program to run, another file to read or another place to look. Looked for
+ * in any section: what begins one is not always what it looks like, and a needless question is no harm. What only other commands
+ * run (aliases, editors, askpass, ssh) is left alone. `%G` in a format checks signatures.
  */
 const RISKY_KEY =
-  /(?<![a-z0-9-])(?:external|command|cmd|textconv|clean|smudge|process|program|fsmonitor|pager|sshcommand|askpass|editor|gitproxy|uploadpack|receivepack|vcs|promisor|partialclone|alternaterefscommand|helper|defaultkeycommand|worktree|[a-z]*file|submodule(?:summary)?)[ \t]*=/i;
+  /(?<![a-z0-9-])(?:external|command|cmd|textconv|clean|smudge|process|driver|program|fsmonitor|pager|uploadpack|promisor|partialclone|alternaterefscommand|defaultkeycommand|worktree|(?!ignorerevsfile)[a-z]*file|submodule(?:summary)?)[ \t]*=|%[-+ ]?G/i;
 /** Sections that name programs under any key, or other files of settings. */
-const RISKY_SECTION = /\[\s*(?:alias|include|includeif|pager|filter|interactive|credential)(?![a-z0-9-])/i;
+const RISKY_SECTION = /\[\s*(?:include|includeif|pager|filter)(?![a-z0-9-])/i;
 /** Submodules in submodules that are looked at. */
 const MAX_DEPTH = 5;
 /** Folders of a repository in which a link, as git follows it, leads to somebody else's. */
@@ -36,6 +37,22 @@ export function riskyGitSettings(root: string): boolean {
     if (["HEAD", "objects", "refs"].every((name) => exists(join(place, name))))
       return isRiskyRepository({ place, folder: place, shared: place });
     if (dirname(place) === place) return false;
+  }
+}
+
+/** The top of the work tree that a folder lies in, or why git cannot be run there: a text that begins with "in". */
+export function workTree(folder: string): { readonly top: string } | string {
+  const device = lstatSync(folder).dev;
+  for (let place = folder; ; place = dirname(place)) {
+    if (basename(place) === ".git") return "in .git";
+    // Git does not look for a repository on another disk: it then takes itself to be in none.
+    if (lstatSync(place).dev !== device) return "in a folder that is another disk than its repository";
+    if (exists(join(place, ".git")))
+      return isRisky(place, 0)
+        ? "in a repository whose own settings may name programs or other places"
+        : { top: place };
+    if (["HEAD", "objects", "refs"].every((name) => exists(join(place, name)))) return "in a bare repository";
+    if (dirname(place) === place) return "in no repository";
   }
 }
 

@@ -1,0 +1,90 @@
+import { lstatSync } from "node:fs";
+import { relative, resolve } from "node:path";
+import type { Options } from "./options.ts";
+
+const NAME = String.raw`(?:@|[\p{L}\p{N}_][\p{L}\p{N}_./+#=,%@-]*)`;
+const SUFFIX = String.raw`(?:[~^][0-9]*|@\{(?:-?[0-9]+|u|upstream|push)\}|\^\{(?:commit|tree|tag)?\})`;
+const SINGLE = new RegExp(`^${NAME}${SUFFIX}*$`, "u");
+const WITH_PATH = new RegExp(`^(${NAME}${SUFFIX}*):([^:\\0]*)$`, "su");
+
+/** A word that names commits, or what is at a path in one of them. */
+export interface Revision {
+  /** As it was written. */
+  readonly text: string;
+  /** The same word, which then fails for anything but commits; undefined where that cannot be said. */
+  readonly commit: string | undefined;
+  /** In `REV:path`, from the top of the work tree unless it begins with a dot. */
+  readonly path: string | undefined;
+}
+
+/** Names with `~N`, `^N`, `@{N}`, `@{upstream}` and `^{commit}`, ranges of them, and `REV:path`. Nothing that searches or dates. */
+export function parseRevision(text: string): Revision | undefined {
+  const range = /^(.*?)(\.\.\.?)(.*)$/s.exec(text);
+  const path = WITH_PATH.exec(text)?.[2];
+  if (path !== undefined && (range === null || range.index + (range[1] ?? "").length > text.indexOf(":")))
+    return { text, commit: undefined, path };
+  if (range !== null) {
+    const [, from = "", dots = "", to = ""] = range;
+    const ends = [from, to].map((end) => (end === "" ? { commit: "" } : single(end)));
+    if (text === dots || ends.includes(undefined)) return undefined;
+    const [first, second] = ends.map((end) => end?.commit);
+    const known = first !== undefined && second !== undefined;
+    return { text, commit: known ? `${first}${dots}${second}` : undefined, path: undefined };
+  }
+  if (text.startsWith("^"))
+    return single(text.slice(1)) === undefined ? undefined : { text, commit: text, path: undefined };
+  return single(text);
+}
+
+function single(text: string): Revision | undefined {
+  if (!SINGLE.test(text) || text.includes("..")) return undefined;
+  const commit = text.endsWith("^{commit}") ? text : /\^\{(?:tree|tag)?\}$/.test(text) ? undefined : `${text}^{commit}`;
+  return { text, commit, path: undefined };
+}
+
+/** Operands of a git command, as git will read them when `--` stands between the two. */
+export interface GitOperands {
+  readonly revisions: readonly Revision[];
+  readonly pathspecs: readonly string[];
+}
+
+/** In front of `--` are revisions only; without it, what is there as a file, or can be no revision, is a path. */
+export function splitOperands(operands: readonly string[], options: Options, cwd: string): GitOperands | string {
+  const revisions: Revision[] = [];
+  const pathspecs: string[] = [];
+  const firstAfter = operands.length - options.afterDashes;
+  for (const [at, word] of operands.entries()) {
+    const isPath = at >= firstAfter || (!options.hasDashes && (pathspecs.length > 0 || looksLikePath(word, cwd)));
+    if (isPath) {
+      if (word === "" || (word.startsWith(":") && !isExclusion(word))) return `the pathspec ${word} reaches elsewhere`;
+      pathspecs.push(word);
+      continue;
+    }
+    const revision = parseRevision(word);
+    if (revision === undefined) return `${word} is no plain revision, and no file`;
+    revisions.push(revision);
+  }
+  return { revisions, pathspecs };
+}
+
+function looksLikePath(word: string, cwd: string): boolean {
+  if (/[*?[]/.test(word) || isExclusion(word)) return true;
+  return !word.includes("\0") && lstatSync(resolve(cwd, word), { throwIfNoEntry: false }) !== undefined;
+}
+
+/** Only narrows what is shown. */
+export function isExclusion(pathspec: string): boolean {
+  return /^:(?:[!^]|\(exclude\))/.test(pathspec);
+}
+
+/** The file or folder that a pathspec stands for: git reads `..` as text, so links before it do not count. */
+export function pathOf(pathspec: string, cwd: string, from: string): string {
+  const magic = pathspec.search(/[*?[\\]/);
+  const sure = magic === -1 ? pathspec : pathspec.slice(0, pathspec.lastIndexOf("/", magic) + 1) || ".";
+  return cwd === from && !sure.split("/").includes("..") ? sure : resolve(cwd, sure);
+}
+
+/** What names a folder from another, as a pathspec. */
+export function pathspecOf(folder: string, cwd: string): string {
+  return relative(cwd, folder) || ".";
+}

@@ -1,0 +1,116 @@
+/** Where a script is read, and how deep in braces. */
+interface Cursor {
+  readonly text: string;
+  at: number;
+  depth: number;
+}
+
+function take(cursor: Cursor, pattern: RegExp): string | undefined {
+  pattern.lastIndex = cursor.at;
+  const found = pattern.exec(cursor.text)?.[0];
+  if (found !== undefined) cursor.at += found.length;
+  return found;
+}
+
+/**
+ * Only addresses, printing, deleting, hold space, jumps, inserted text, and `s` without `e` and `w`: a script of anything else may
+ * run commands and write files. What seds read differently is not plain either.
+ */
+export function isPlainSed(script: string): boolean {
+  const cursor: Cursor = { text: script, at: 0, depth: 0 };
+  if (script.trim() === "" || script.includes("\r")) return false;
+  while (cursor.at < script.length) {
+    if (take(cursor, /[ \t\n;]+/y) !== undefined || take(cursor, /#[^\n]*/y) !== undefined) continue;
+    if (!readAddresses(cursor) || !readFunction(cursor)) return false;
+  }
+  return cursor.depth === 0;
+}
+
+function readAddresses(cursor: Cursor): boolean {
+  const first = readAddress(cursor);
+  if (first === undefined) return false;
+  if (first && take(cursor, /[ \t]*,[ \t]*/y) !== undefined) {
+    const second = take(cursor, /[+~][0-9]+/y) === undefined ? readAddress(cursor) : true;
+    if (second !== true) return false;
+  }
+  take(cursor, /[ \t]*(?:![ \t]*)?/y);
+  return true;
+}
+
+/** Whether there is one; undefined when it is not plain. */
+function readAddress(cursor: Cursor): boolean | undefined {
+  if (take(cursor, /[0-9]+(?:~[0-9]+)?|\$/y) !== undefined) return true;
+  if (cursor.text[cursor.at] !== "/") return cursor.text[cursor.at] === "\\" ? undefined : false;
+  cursor.at += 1;
+  if (!readDelimited(cursor, "/", true)) return undefined;
+  take(cursor, /[IM]*/y);
+  return true;
+}
+
+/** Ends a function; a closing brace is left for the next look. */
+const END = /[ \t]*(?:[;\n]|(?=[}#])|$)/y;
+
+function readFunction(cursor: Cursor): boolean {
+  const name = cursor.text[cursor.at] ?? "";
+  cursor.at += 1;
+  switch (name) {
+    case "{":
+      cursor.depth += 1;
+      return true;
+    case "}":
+      cursor.depth -= 1;
+      return cursor.depth >= 0 && take(cursor, END) !== undefined;
+    case "b":
+    case "t":
+    case "T":
+      return take(cursor, /[ \t]*[A-Za-z0-9_]*/y) !== undefined && take(cursor, END) !== undefined;
+    case ":":
+      return take(cursor, /[ \t]*[A-Za-z0-9_]+[ \t]*(?:[;\n]|$)/y) !== undefined;
+    case "a":
+    case "i":
+    case "c":
+      return take(cursor, /(?:\\\n|[ \t]*\\?(?=[^\n\\]))(?:[^\n\\]|\\[^\n])+(?:\n|$)/y) !== undefined;
+    case "l":
+    case "L":
+    case "q":
+    case "Q":
+      return take(cursor, /[ \t]*[0-9]*/y) !== undefined && take(cursor, END) !== undefined;
+    case "s":
+    case "y":
+      return readReplacement(cursor, name === "s");
+    default:
+      return /[=dDgGhHnNpPxzF]/.test(name) && take(cursor, END) !== undefined;
+  }
+}
+
+function readReplacement(cursor: Cursor, isPattern: boolean): boolean {
+  const delimiter = take(cursor, /[/|#,:@!%_~+=]/y);
+  if (delimiter === undefined) return false;
+  if (!readDelimited(cursor, delimiter, isPattern) || !readDelimited(cursor, delimiter, false)) return false;
+  if (isPattern) take(cursor, /[gpiImM0-9]*/y);
+  return take(cursor, END) !== undefined;
+}
+
+/** Up to the delimiter and over it. In brackets some seds take it for a letter and others do not: there it is refused. */
+function readDelimited(cursor: Cursor, delimiter: string, isPattern: boolean): boolean {
+  const { text } = cursor;
+  while (cursor.at < text.length) {
+    const sign = text[cursor.at] ?? "";
+    cursor.at += 1;
+    if (sign === delimiter) return true;
+    if (sign === "\n") return false;
+    if (sign === "\\") {
+      if (cursor.at >= text.length || text[cursor.at] === "\n") return false;
+      cursor.at += 1;
+    } else if (sign === "[" && isPattern) {
+      const set = take(cursor, /\^?\]?(?:\[:[a-z]+:\]|\\[^\][\n]|[^\][\\\n])*\]/y);
+      if (set?.includes(delimiter) !== false && !isEscaped(set ?? delimiter, delimiter)) return false;
+    }
+  }
+  return false;
+}
+
+/** Each delimiter in the set stands behind a backslash, which ends nothing for any sed. */
+function isEscaped(set: string, delimiter: string): boolean {
+  return !set.replaceAll(/\\./g, "").includes(delimiter);
+}
