@@ -16,14 +16,17 @@ interface CommandOptions {
   /** Positions of the words that are only known at run time. */
   readonly dynamic?: readonly number[];
   readonly via?: readonly string[];
+  readonly why?: string;
+  readonly readsWith?: readonly number[];
 }
 /** `npm test` -> the simple command of these words. */
 export function command(line: string, options: CommandOptions = {}): Subject {
   return words(line.split(" "), options);
 }
 export function words(argv: readonly string[], options: CommandOptions = {}): Subject {
-  const { readOnly = false, assignments = [], dynamic = [], via = [] } = options;
-  return { kind: "command", argv, dynamic: argv.map((_, at) => dynamic.includes(at)), readOnly, assignments, via };
+  const { readOnly = false, assignments = [], dynamic = [], via = [], ...known } = options;
+  const unknown = argv.map((_, at) => dynamic.includes(at));
+  return { kind: "command", argv, dynamic: unknown, readOnly, assignments, via, ...known };
 }
 
 export const attempt = { runId: "r1", executionId: "plan#1", attempt: 1 };
@@ -85,6 +88,8 @@ export function toolCall(): ToolCall {
     env: {},
     notes: {},
     mayWrite: false,
+    reach: { reads: [""], writes: [], scratch: [], network: false, readOnly: [] },
+    anyLine: false,
     othersAtWork: () => false,
     startsUnwalled: () => undefined,
     judged: [],

@@ -52,7 +52,9 @@ export function stageIn(
   const judge = <I>(tool: ToolSpec<I>, input: I): JudgedCall => {
     const place =
       workspace.store === undefined ? { root: workspace.root } : { root: workspace.root, store: workspace.store };
-    const subjects = tool.subjects(input, place);
+    const env = options.env ?? { PATH: process.env.PATH ?? "/usr/bin:/bin" };
+    const mayWrite = options.mayWrite ?? true;
+    const subjects = tool.subjects(input, place, { env, mayWrite });
     calls += 1;
     const call: ToolCall = {
       runId: "r1",
@@ -62,9 +64,11 @@ export function stageIn(
       idempotencyKey: `test-${process.pid}-${workspace.root}-${calls}`,
       workspace: place,
       signal: new AbortController().signal,
-      env: { PATH: process.env.PATH ?? "/usr/bin:/bin" },
+      env,
       notes,
-      mayWrite: true,
+      mayWrite,
+      reach: { reads: [""], writes: mayWrite ? [""] : [], scratch: [], network: false, readOnly: [] },
+      anyLine: mayWrite,
       othersAtWork: () => false,
       startsUnwalled: () => undefined,
       judged: subjects,

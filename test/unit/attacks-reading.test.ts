@@ -3,13 +3,13 @@ import { execFileSync } from "node:child_process";
 import { describe, expect, test } from "vitest";
 import { decide } from "../../packages/core/src/gate/decide.ts";
 import { compileEnvelope } from "../../packages/core/src/gate/envelope.ts";
-import { bashTool } from "../../packages/stages/src/tools/bash.ts";
-import { commandSubjects } from "../../packages/stages/src/tools/bash-subjects.ts";
+import { bashTool } from "../../packages/stages/src/tools/bash/bash-tool.ts";
 import { propose } from "../support/gate.ts";
+import { lineIn } from "../support/lines.ts";
 import { stageIn, tempFolder } from "../support/tools.ts";
 
 function verdictOn(line: string, root: string): string {
-  const bound = { ok: true, subjects: commandSubjects(line, { root }) } as const;
+  const bound = { ok: true, subjects: lineIn(root, line) } as const;
   const state = {
     workspace: { root },
     mode: "ask",
@@ -35,12 +35,9 @@ describe("names outside the workspace are not shown without a grant", () => {
   });
 });
 
-test.each(['x=a; echo "$x"', "echo $? $# $((1 + 2)) {a,b}", "echo *.ts", 'printf "%s" "$x"'])(
-  "%s needs no grant",
-  (line) => {
-    expect(verdictOn(line, tempFolder().root)).toBe("approved");
-  },
-);
+test.each(["CI=1; echo x", "echo {a,b}", "echo *.ts", 'printf "%s" "$PATH"'])("%s needs no grant", (line) => {
+  expect(verdictOn(line, tempFolder().root)).toBe("approved");
+});
 
 test("git in a repository whose settings are only data needs no grant", () => {
   const folder = tempFolder();

@@ -5,8 +5,9 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { decide } from "../../packages/core/src/gate/decide.ts";
 import { compileEnvelope } from "../../packages/core/src/gate/envelope.ts";
-import { commandSubjects } from "../../packages/stages/src/tools/bash-subjects.ts";
+
 import { propose } from "../support/gate.ts";
+import { lineIn, printedLine } from "../support/lines.ts";
 import { tempFolder } from "../support/tools.ts";
 
 /** Each line tries to leave a file PWN, to read a file outside the workspace, or to read secret.txt where only src may be read. */
@@ -215,23 +216,27 @@ function scene(): { readonly outer: string; readonly root: string } {
 }
 
 function verdictOn(line: string, root: string, allowedTools: readonly string[]): string {
-  const bound = { ok: true, subjects: commandSubjects(line, { root }) } as const;
+  const bound = { ok: true, subjects: lineIn(root, line) } as const;
   const tool = { effect: "write", builtin: true, bound } as const;
   const state = { workspace: { root }, mode: "ask", allow: compileEnvelope([]), tool } as const;
   return decide(propose("Bash", { command: line }), compileEnvelope(allowedTools), state).kind;
 }
 
-/** What bash does with a line that needs nobody's leave. */
+/** What bash does with a line that needs no grant: what runs is what was written from it. */
 function effectOf(line: string, allowedTools: readonly string[]) {
   const { outer, root } = scene();
   if (verdictOn(line, root, allowedTools) !== "approved") return undefined;
   const env = { PATH: process.env.PATH ?? "/usr/bin:/bin", HOME: outer, PWD: root, GIT_OPTIONAL_LOCKS: "0" };
-  const { stdout } = spawnSync("/bin/bash", ["--noprofile", "--norc", "-c", line], {
-    cwd: root,
-    env,
-    encoding: "utf8",
-    timeout: 5_000,
-  });
+  const { stdout } = spawnSync(
+    "/bin/bash",
+    ["--noprofile", "--norc", "-c", printedLine(lineIn(root, line)) ?? "false"],
+    {
+      cwd: root,
+      env,
+      encoding: "utf8",
+      timeout: 5_000,
+    },
+  );
   return { stdout, files: [...readdirSync(outer), ...readdirSync(root)].sort(), made: existsSync(join(root, "PWN")) };
 }
 
@@ -262,21 +267,11 @@ describe("a run that tries to answer itself where every command is allowed", () 
   test.each([
     "sluice answer r1 q approve",
     "sluice --store x answer r1 q approve",
-    "SLUICE_RUN= npx sluice answer r1 q approve",
+    "CI=1 npx sluice answer r1 q approve",
     "npm exec sluice -- answer r1 q approve",
     "node_modules/.bin/sluice resume r1",
     "SLUICE cancel r1",
-  ])("is refused, and nobody can grant it: %s", (line) => {
+  ])("is refused with a reason, and nobody can grant it: %s", (line) => {
     expect(verdictOn(line, scene().root, ["Bash", "Edit", "Write"])).toBe("refused");
-  });
-
-  test.each([
-    "unset SLUICE_RUN; ./x answer r1 q approve",
-    "env -u SLUICE_RUN node main.js answer r1 q approve",
-    "env -i node main.js answer r1 q approve",
-    "export -n SLUICE_RUN; node main.js answer r1 q approve",
-    "exec -c node main.js answer r1 q approve",
-  ])("cannot shed the mark of its run without a grant: %s", (line) => {
-    expect(verdictOn(line, scene().root, ["Bash", "Edit", "Write"])).toBe("ask");
   });
 });

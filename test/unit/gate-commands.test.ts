@@ -20,8 +20,31 @@ describe("a listed command", () => {
     expect(bash(["Bash(npm test *)", "Bash(git status)"], command("npm test"), command("git status"))).toBe("envelope");
   });
 
-  test("lists no read-only command either", () => {
-    expect(bash(["Bash(npm test *)"], command("npm test"), ls)).toBe("ask");
+  test("may stand beside what reads nothing but its input, and beside readers where Read opens what they read", () => {
+    const npm = command("npm test");
+    const tail = command("tail -50", { readOnly: true });
+    const cat = command("cat docs/a.md", { readOnly: true });
+    const operand = path("/ws/docs/a.md", "read", "operand");
+    expect(bash(["Bash(npm test *)"], npm, tail)).toBe("envelope");
+    expect(bash(["Bash(npm test *)"], tail)).toBe("ask");
+    expect(bash(["Bash(npm test *)"], npm, cat, operand)).toBe("ask");
+    expect(bash(["Bash(npm test *)", "Read(docs/**)"], npm, cat, operand)).toBe("envelope");
+    expect(bash(["Bash(npm test *)", "Read(src/**)"], npm, cat, operand)).toBe("ask");
+  });
+
+  test("whose words alone would only read goes no further than reading by the rule's *", () => {
+    const log = { why: "git log --output writes a file", readsWith: [2] };
+    const writes = command("git log --output=x", log);
+    expect(bash(["Bash(git log *)"], writes)).toBe("ask");
+    expect(bash(["Bash(git *)"], writes)).toBe("envelope");
+    expect(bash(["Bash(git log --output=x)"], writes)).toBe("envelope");
+    expect(bash(["Bash(git log *)", "Edit"], writes)).toBe("envelope");
+    expect(
+      bash(
+        ["Bash(git push *)"],
+        command("git push --force", { why: "git push is not known to only read", readsWith: [] }),
+      ),
+    ).toBe("envelope");
   });
 
   test("is not listed with a variable in front", () => {
@@ -107,26 +130,39 @@ test("somebody's own command tool is judged by its own rules in the same way", (
   expect(shell(["Bash", "Edit"], command("touch a"))).toBe("ask");
 });
 
-describe("an operand that is only known when the command runs", () => {
-  const unknown: Subject = {
-    kind: "opaque",
-    reason: "which path is only known when the command runs",
-    from: "operand",
-  };
-  const cat = command("cat $f", { readOnly: true });
+describe("a command line", () => {
+  const line: Subject = { kind: "line", text: "'/bin/true'" };
+  const unread: readonly Subject[] = [{ kind: "opaque", reason: "the line has a loop" }, { kind: "line" }];
+  const walled: Subject = { kind: "walled", by: "bubblewrap" };
+  const outside = path("/etc/hosts", "read", "operand");
 
-  test("is read where every command may run and Read has no scope", () => {
-    expect(bash(["Bash", "Edit"], cat, unknown)).toBe("envelope");
-    expect(bash(["Bash", "Edit", "Read"], cat, unknown)).toBe("envelope");
+  test("that cannot be read runs where every command may run and every file may be read", () => {
+    expect(bash(["Bash", "Edit"], ...unread)).toBe("envelope");
+    expect(bash(["Bash", "Edit", "Read"], ...unread)).toBe("envelope");
+    expect(bash(["Bash", "Edit", "Read(src/**)"], ...unread)).toBe("ask");
+    expect(bash(["Bash", "Edit(src/**)"], ...unread)).toBe("ask");
+    expect(bash(["Bash", "Read"], ...unread)).toBe("ask");
+    expect(bash(["Bash(npm test *)", "Edit"], ...unread)).toBe("ask");
   });
 
-  test("needs a grant in a state that may not write, and where Read has a scope", () => {
-    expect(bash(["Bash", "Read"], cat, unknown)).toBe("ask");
-    expect(bash(["Bash", "Edit", "Read(src/**)"], cat, unknown)).toBe("ask");
-    expect(bash(["Bash(cat *)", "Edit"], cat, unknown)).toBe("ask");
+  test("behind a wall runs whatever it is, where Bash has no scope and the wall can be told what Read opens", () => {
+    expect(bash(["Bash", "Read"], ...unread, walled)).toBe("envelope");
+    expect(bash(["Bash"], command("touch a"), line, walled)).toBe("envelope");
+    expect(bash(["Bash", "Read(src/**)", "Read(package.json)"], ...unread, walled)).toBe("envelope");
+    expect(bash(["Bash", "Read(**/*.md)"], ...unread, walled)).toBe("ask");
+    expect(bash(["Bash(npm test *)"], ...unread, walled)).toBe("ask");
+    expect(bash(["Bash(npm test *)"], command("npm test"), line, walled)).toBe("envelope");
+    expect(bash(["Read"], ...unread, walled)).toBe("ask");
   });
 
-  test("is not what makes a line that cannot be read open", () => {
+  test("behind a wall may name what the wall does not show; without one that is a hard limit", () => {
+    const cat = command("cat /etc/hosts", { readOnly: true });
+    expect(bash(["Bash", "Read"], cat, outside, line, walled)).toBe("envelope");
+    expect(bash(["Bash", "Read"], cat, outside, line)).toBe("limit");
+    expect(bash(["Bash(cat *)"], cat, outside, line, walled)).toBe("limit");
+  });
+
+  test("is not what another tool's unknown call is", () => {
     expect(bash(["Bash", "Edit"], { kind: "opaque", reason: "not understood" })).toBe("ask");
   });
 });

@@ -82,7 +82,7 @@ describe("the tools of a replay", () => {
     expect(bound.call).toMatchObject({ tool: "Ask", given, input: given, question: { question: 'To {"to":"a"}?' } });
     expect(bound.call.given).toBe(given);
     const folder = tempFolder();
-    expect(bound.call.subjects(folder)).toEqual([]);
+    expect(bound.call.subjects(folder, { env: {}, mayWrite: false })).toEqual([]);
     const work = workOf(bound.call);
     expect(work).not.toHaveProperty("prepare");
     const { call } = stageIn(folder).judge(NOTHING, given);

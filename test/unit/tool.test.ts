@@ -50,12 +50,16 @@ test("a tool that throws over what a call would touch has hit a limit", async ()
     },
   });
   const call = await bound(tool, {});
-  expect(call.subjects(workspace)).toEqual([{ kind: "refused", reason: expect.stringContaining("no such disk") }]);
+  expect(call.subjects(workspace, { env: {}, mayWrite: false })).toEqual([
+    { kind: "refused", reason: expect.stringContaining("no such disk") },
+  ]);
 });
 
 test("a tool that returns no list of subjects has hit a limit", async () => {
   const call = await bound(echoTool({ subjects: () => JSON.parse("null") }), {});
-  expect(call.subjects(workspace)).toEqual([{ kind: "refused", reason: expect.any(String) }]);
+  expect(call.subjects(workspace, { env: {}, mayWrite: false })).toEqual([
+    { kind: "refused", reason: expect.any(String) },
+  ]);
 });
 
 test("nothing that can be reached from a bound call runs it", async () => {

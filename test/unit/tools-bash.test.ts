@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { isJsonObject, type ToolCall } from "@sluice/core";
 import { expect, test } from "vitest";
-import { bashTool } from "../../packages/stages/src/tools/bash.ts";
+import { bashTool } from "../../packages/stages/src/tools/bash/bash-tool.ts";
 import { codeOf, stageIn, type TestWorkspace, tempFolder, textOf } from "../support/tools.ts";
 
 const tool = bashTool();
@@ -113,10 +113,10 @@ const subjects = (folder: { readonly root: string }, command: string) =>
 test("every command and path of a line becomes a fact for the gate", () => {
   const folder = tempFolder();
   folder.put("src/a.ts", "");
-  expect(subjects(folder, "cat src/a.ts | grep x > out/log; A=1 npm test")).toEqual(
+  expect(subjects(folder, "cat src/a.ts | grep x > out/log; CI=1 npm test")).toEqual(
     expect.arrayContaining([
       expect.objectContaining({ kind: "command", argv: ["cat", "src/a.ts"], readOnly: true }),
-      expect.objectContaining({ kind: "command", argv: ["npm", "test"], readOnly: false, assignments: ["A"] }),
+      expect.objectContaining({ kind: "command", argv: ["npm", "test"], readOnly: false, assignments: [] }),
       { kind: "path", real: folder.path("src/a.ts"), access: "read", from: "operand" },
       { kind: "path", real: folder.path("out/log"), access: "write", from: "redirect" },
     ]),
@@ -135,35 +135,26 @@ test("operands are judged where their links lead", () => {
   });
 });
 
-test("a glob is judged by its folder and by every link it matches", () => {
+test("a glob is judged by the files it matches, where their links lead, and by the folders it shows names of", () => {
   const folder = tempFolder();
   const outside = tempFolder();
   folder.put("docs/a.md", "");
   symlinkSync(outside.path("key"), folder.path("docs/k.md"));
-  symlinkSync(outside.root, folder.path("docs/deep"));
-  const reals = (command: string) => {
-    const [within, ...links] = subjects(folder, command).flatMap((subject) =>
-      subject.kind === "path" ? [subject.real] : [],
-    );
-    return [within, ...links.sort()];
-  };
-  expect(reals("cat docs/*.md")).toEqual([folder.path("docs"), outside.path("key")]);
-  expect(reals("cat docs/?.md")).toEqual([folder.path("docs"), outside.path("key")]);
-  expect(reals("cat docs/a*")).toEqual([folder.path("docs")]);
-  expect(reals("cat docs/*/x")).toEqual([folder.path("docs"), outside.root, outside.path("key")]);
-  folder.put("sub/a/plain", "");
-  symlinkSync(outside.path("key"), folder.path("sub/a/named"));
-  expect(reals("cat sub/*/plain")).toEqual([folder.path("sub")]);
-  expect(reals("cat sub/*/named")).toEqual([folder.path("sub"), outside.path("key")]);
+  const reals = (command: string) =>
+    subjects(folder, command)
+      .flatMap((subject) => (subject.kind === "path" ? [subject.real] : []))
+      .sort();
+  expect(reals("cat docs/*.md")).toEqual([folder.path("docs"), folder.path("docs/a.md"), outside.path("key")].sort());
+  expect(reals("cat docs/a*")).toEqual([folder.path("docs"), folder.path("docs/a.md")]);
+  expect(reals("echo docs/*")).toEqual([folder.path("docs")]);
 });
 
-test("what cannot be known before it runs is opaque, what cannot run as written is refused", () => {
+test("what is not of the plain language is opaque, what cannot run as written is refused", () => {
   const folder = tempFolder();
   const kinds = (command: string) => subjects(folder, command).map((subject) => subject.kind);
-  expect(kinds('cat "$X"')).toContain("opaque");
-  expect(kinds("echo x > $OUT")).toContain("opaque");
+  for (const line of ['cat "$X"', "echo x > $OUT", "echo 'open", "for x in a; do echo; done", "echo $(ls)"])
+    expect(kinds(line)).toEqual(["opaque", "line"]);
   expect(kinds("cat new/../x")).toContain("opaque");
-  expect(kinds("echo 'open")).toEqual(["opaque"]);
   expect(kinds(`echo ${"x".repeat(17_000)}`)).toEqual(["refused"]);
   expect(kinds("echo \0")).toEqual(["refused"]);
 });
@@ -215,7 +206,7 @@ test("the same change while another call was at work, or by a command that may w
     ok: true,
     output: "(no output)\n[The workspace changed while this ran: a (changed)]",
   });
-  const granted = await bash(folder, "echo done; echo more >> a", inReadOnlyStage);
+  const granted = await bash(folder, "echo done; echo more >> a", { ...inReadOnlyStage, anyLine: true });
   expect(granted).toMatchObject({ ok: true, facts: { changed: ["a (changed)"] } });
   expect(textOf(granted)).toBe("done\n\n[The workspace changed while this ran: a (changed)]");
 });

@@ -18,7 +18,7 @@ async function verdict(
   const bound = await tool?.bind(input);
   if (tool === undefined || bound?.ok !== true) throw new Error(`${name} does not take ${JSON.stringify(input)}`);
   const workspace = { root: folder.root, store: folder.path(".sluice/store") };
-  const subjects = bound.call.subjects(workspace);
+  const subjects = bound.call.subjects(workspace, { env: {}, mayWrite: false });
   return word(judge(name, { allowedTools, subjects, workspace, tool: { effect: tool.effect } }));
 }
 

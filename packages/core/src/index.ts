@@ -38,6 +38,7 @@ export type * from "./definition/result.ts";
 export { compileSchema, withJsonSchema } from "./definition/schema.ts";
 export type * from "./definition/spec.ts";
 export { stage } from "./definition/stage.ts";
+export { isScratchFolder } from "./definition/state.ts";
 export type * from "./definition/state-rules.ts";
 export { didYouMean } from "./definition/suggest.ts";
 export type * from "./definition/types.ts";

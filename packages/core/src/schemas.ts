@@ -145,7 +145,7 @@ const data = {
     /** What the model was told instead of a result. */
     result: z.unknown().optional(),
   }),
-  "call.started": z.looseObject({ ...call, argsDigest: digest }),
+  "call.started": z.looseObject({ ...call, argsDigest: digest, wall: z.string().optional() }),
   "call.finished": z.looseObject({
     ...call,
     outcome: z.enum(["ok", "error", "abandoned", "outcome_unknown", "recovered"]),

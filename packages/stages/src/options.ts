@@ -13,6 +13,7 @@ import type { ResolvedModel } from "./models/model.ts";
 import type { PriceOption } from "./models/prices.ts";
 import type { ModelObject } from "./models/registry.ts";
 import type { ModelTraffic } from "./models/traffic.ts";
+import type { SandboxFault, SandboxMode, SandboxSettings } from "./sandbox/wall.ts";
 import type { Telemetry, TelemetryFault } from "./telemetry/telemetry.ts";
 import type { McpServers } from "./tools/mcp/config.ts";
 import type { McpFault } from "./tools/mcp/servers.ts";
@@ -61,6 +62,11 @@ export interface SessionOptions {
    * `.git`, `.sluice` and `sluice.config.*` besides.
    */
   readonly protectedPaths?: readonly string[];
+  /**
+   * The OS sandbox that commands run behind: `try` (default) uses one where it can be built, `require` runs no command without
+   * one, `off` uses none.
+   */
+  readonly sandbox?: SandboxMode | SandboxSettings;
   /** The workspace; the process's working directory when omitted. */
   readonly cwd?: string;
   /** Where keys and settings are read, and what child processes get, less the secrets; `process.env` when omitted. */
@@ -83,7 +89,7 @@ export interface SessionOptions {
   readonly clock?: Clock;
   /**
    * Hears of failures that a run survives: an interactor that crashed, a late answer, a tool of an MCP server that cannot be
-   * offered, telemetry that throws.
+   * offered, telemetry that throws, a sandbox that cannot be built.
    */
-  readonly onFault?: (fault: InteractionFault | McpFault | TelemetryFault) => void;
+  readonly onFault?: (fault: InteractionFault | McpFault | TelemetryFault | SandboxFault) => void;
 }

@@ -30,6 +30,8 @@ import type { SessionPeople } from "./people.ts";
 import { pipelineFacts } from "./pipeline-changes.ts";
 import { linkedPaths, ownCode, serverFiles } from "./protected.ts";
 import { JOURNAL_VERSION, type PipelineSource } from "./run-start.ts";
+import { sessionSandbox } from "./sandbox/session-sandbox.ts";
+import type { SandboxMode } from "./sandbox/wall.ts";
 import { rememberedSecrets, sessionSecrets } from "./secrets.ts";
 import { sessionTools } from "./session-tools.ts";
 import { type RecordedSpending, refuseUnpriced } from "./spending.ts";
@@ -50,6 +52,7 @@ export interface PreparationPlace {
 export interface RunPreparation {
   readonly root: string;
   readonly mode: SecurityMode;
+  readonly sandboxMode: SandboxMode;
   /** Takes out of a text what the environment says to be secret: for what is said before a run is prepared. */
   clean(text: string): string;
   /** Everything a run of this pipeline needs from the session. Throws what is missing. */
@@ -67,6 +70,8 @@ export interface PreparedRun {
   program(spent?: RecordedSpending): RunProgram;
   /** What `run.started` says: all that resuming needs. */
   started(source: PipelineSource, input: Json): JsonObject;
+  /** What holds its commands: a run says so whenever it is begun or resumed. */
+  readonly sandbox: JsonObject;
   /** What a run says of this pipeline when it goes on with another than it had. */
   facts(source: PipelineSource | undefined): JsonObject;
 }
@@ -79,7 +84,14 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
   const env = options.env ?? process.env;
   const root = workspaceRoot(options.cwd ?? process.cwd());
   const mode = options.mode ?? "ask";
-  const tools = sessionTools(options, { root, clock });
+  let same: SameForAll | undefined;
+  const held = sessionSandbox(options.sandbox, {
+    root,
+    clock,
+    store: () => same?.workspace.store,
+    onFault: (fault) => options.onFault?.(fault),
+  });
+  const tools = sessionTools(options, { root, clock, bash: { clock, ...held.bash } });
   const modelOf = new WeakMap<AgentSpec, ResolvedModel>();
   const factsOf = modelFacts(options.prices);
   const watched = watchRuns(options.telemetry, clock, (fault) => options.onFault?.(fault));
@@ -98,7 +110,6 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
   const slots = createSlots(options.maxParallel ?? 4);
   const atWork = { count: 0, started: 0 };
 
-  let same: SameForAll | undefined;
   /** Made by the first run, since nothing is opened before it. */
   const sameForAll = (): SameForAll => {
     same ??= {
@@ -155,14 +166,18 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
       given: await tools.keys(),
     });
     for (const [value, name] of known) place.secrets.set(value, name);
+    sameForAll();
+    await held.proveFor(spec, Object.keys(options.mcpServers ?? {}).length > 0);
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter });
     const states = pipelines.statesOf(spec, live);
     const answers = createAnswerRule({ any, unwalled, onUnwalled: () => people.unwalled(runId) });
     const deps: RunDeps = { ...depsOf({ tools: live, env: childEnv, secrets: filter }), answers };
     const facts: PreparedRun["facts"] = (source) => pipelineFacts(spec, pipelines.partsOf(spec), source, deps);
+    const sandbox = held.facts(spec, []);
     return {
       deps,
       facts,
+      sandbox,
       program: (spent) => {
         const meter = createRunMeter(spec.limits, clock, spent ?? { tokens: 0, workedMs: 0 });
         return watched.program(pipelineProgram(spec, deps, meter, states), spec, spent !== undefined);
@@ -177,6 +192,7 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
         allow: deps.secrets.json(allow),
         secrets: [...(options.secrets ?? [])],
         cwd: root,
+        sandbox,
         ...(any ? { answers: "any" } : {}),
         ...(unwalled ? { unwalled } : {}),
         journalVersion: JOURNAL_VERSION,
@@ -187,7 +203,7 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
   };
 
   const clean = (text: string): string => sessionSecrets(env, { ...named, values: [] }).filter.text(text);
-  return { root, mode, clean, of, close: () => tools.close() };
+  return { root, mode, sandboxMode: held.sandbox.mode, clean, of, close: () => tools.close() };
 }
 
 function workspaceOf(root: string, { folder }: RunHost): RunDeps["workspace"] {

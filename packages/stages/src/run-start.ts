@@ -12,6 +12,8 @@ import {
   type SluiceEvent,
   startedUnwalled,
 } from "@sluice/core";
+import { isLowered } from "./sandbox/session-sandbox.ts";
+import type { SandboxMode } from "./sandbox/wall.ts";
 
 /** Changes when the order of records changes in a way that older runs cannot be resumed over. */
 export const JOURNAL_VERSION = 1;
@@ -115,6 +117,21 @@ export function recordedAnswers(
 ): Pick<AnswerRuleOptions, "any" | "unwalled"> {
   const events = journals.flatMap(({ runId, records }) => records.flatMap((record) => readEvents(runId, record)));
   return { any: field(data, "answers") === "any", unwalled: startedUnwalled(events, false) };
+}
+
+/** What holds the commands of a run may be raised where it is resumed or forked, and is never lowered. */
+export function refuseLowerSandbox(
+  runId: string,
+  { data }: SluiceEvent,
+  { sandboxMode }: { readonly sandboxMode: SandboxMode },
+): void {
+  const recorded = field(data.sandbox, "mode");
+  if (!isLowered(recorded, sandboxMode)) return;
+  throw new SluiceError(
+    "Validation",
+    "sandbox_lowered",
+    `run ${runId} was started with sandbox ${shown(recorded)}, and this session has ${sandboxMode}; use ${shown(recorded)} or a stricter one`,
+  );
 }
 
 /** The input as the pipeline and its initial state accept it. Throws Validation `input_invalid`. */

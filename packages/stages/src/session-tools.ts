@@ -1,5 +1,6 @@
 import type { Clock, PipelineSpec, Tool } from "@sluice/core";
 import type { SessionOptions } from "./options.ts";
+import type { BashOptions } from "./tools/bash/bash-tool.ts";
 import { builtinTools } from "./tools/builtin.ts";
 import type { McpSource } from "./tools/mcp/servers.ts";
 import type { McpStart } from "./tools/mcp/start.ts";
@@ -20,9 +21,9 @@ export interface SessionTools {
 
 export function sessionTools(
   options: Pick<SessionOptions, "tools" | "mcpServers" | "onFault">,
-  { root, clock }: { readonly root: string; readonly clock: Clock },
+  { root, clock, bash }: { readonly root: string; readonly clock: Clock; readonly bash: BashOptions },
 ): SessionTools {
-  const builtins = builtinTools();
+  const builtins = builtinTools(bash);
   const custom = options.tools ?? [];
   const own = new Map([...builtins, ...custom].map((tool) => [tool.name, tool]));
   const replaced = new Set(custom.map((tool) => tool.name));

@@ -25,6 +25,7 @@ import {
   newRunId,
   type PipelineSource,
   recordedAnswers,
+  refuseLowerSandbox,
   refuseOtherPlace,
   refuseOtherRun,
   startOf,
@@ -139,6 +140,7 @@ export function createSession(options: SessionOptions): Session {
     const journals = await journalsOf(host, runId);
     const started = refuseOtherRun(spec, runId, await startOf(host, runId));
     refuseOtherPlace(runId, started, preparation);
+    refuseLowerSandbox(runId, started, preparation);
     const compare = comparePipeline(spec, runId, journals, options, preparation.clean);
     const run = await preparation.of(spec, runId, recordedAnswers(started, journals));
     const changes = compare(run.deps);
@@ -147,7 +149,10 @@ export function createSession(options: SessionOptions): Session {
     return await works.add(() =>
       host.resume(runId, run.program(spent), {
         ...readBefore(journals),
-        ...(changes === undefined ? {} : { said: { changed: { ...changes, ...run.facts(options.source) } } }),
+        said: {
+          sandbox: run.sandbox,
+          ...(changes === undefined ? {} : { changed: { ...changes, ...run.facts(options.source) } }),
+        },
       }),
     );
   };
@@ -161,6 +166,7 @@ export function createSession(options: SessionOptions): Session {
     const host = hostNow();
     const journals = await journalsOf(host, of);
     const from = refuseOtherRun(spec, of, await startOf(host, of));
+    refuseLowerSandbox(of, from, preparation);
     const { data: was } = from;
     const { boundary, past } = boundaryBefore(journals, options.from);
     const compare = comparePipeline(spec, of, past, options, preparation.clean);

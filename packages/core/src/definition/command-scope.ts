@@ -1,7 +1,14 @@
 import type { ScopeReading } from "./path-scope.ts";
 
-/** Whether a command's words are in scope; `dynamic` says which words are only known when the command runs. */
-export type CommandScope = (argv: readonly string[], dynamic: readonly boolean[]) => boolean;
+/** The words of a command rule. */
+export interface CommandScope {
+  /** Whether a command's words are in scope; `dynamic` says which words are only known when the command runs. */
+  covers(argv: readonly string[], dynamic: readonly boolean[]): boolean;
+  /** How many words it names, a last `*` not counted. */
+  readonly words: number;
+  /** Whether a last `*` stands for any further words. */
+  readonly open: boolean;
+}
 
 type WordRule = { readonly literal: string } | "one";
 
@@ -15,7 +22,8 @@ export function readCommandScope(scope: string): ScopeReading<CommandScope> {
   if (!words.ok) return words;
   const open = words.value.at(-1) === "one";
   const rules = open ? words.value.slice(0, -1) : words.value;
-  return { ok: true, value: (argv, dynamic) => commandInScope(rules, open, argv, dynamic) };
+  const covers: CommandScope["covers"] = (argv, dynamic) => commandInScope(rules, open, argv, dynamic);
+  return { ok: true, value: { covers, words: rules.length, open } };
 }
 
 function commandInScope(

@@ -26,7 +26,7 @@ export function fingerprint(spec: Omit<PipelineSpec, "fingerprint">): string {
 }
 
 function stateFacts(state: StateSpec): JsonObject {
-  const { kind, inputSchema, allowedTools, retryPolicy, limits, agent, options, output } = state;
+  const { kind, inputSchema, allowedTools, retryPolicy, limits, sandbox, agent, options, output } = state;
   const hooks = (["setup", "checkGate", "assert", "exit", "onCall"] as const).filter(
     (name) => state[name] !== undefined,
   );
@@ -36,6 +36,7 @@ function stateFacts(state: StateSpec): JsonObject {
     allowedTools: allowedTools?.map((entry) => (typeof entry === "string" ? entry : { ...entry })) ?? null,
     retryPolicy: retryPolicy === undefined ? null : { ...retryPolicy },
     limits: limits === undefined ? null : { ...limits },
+    ...(sandbox === undefined ? {} : { sandbox: { network: false, scratch: [], ...sandbox } }),
     hooks,
     agent: agent === undefined ? null : agentFacts(agent),
     options: factsOf(options),

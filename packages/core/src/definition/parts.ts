@@ -48,7 +48,7 @@ function pipelineFacts({ input, initial, context, limits, onCall, routes }: Pipe
 }
 
 function stateFacts(state: StateSpec): readonly Fact[] {
-  const { kind, inputSchema, allowedTools, retryPolicy, limits, agent, options, output } = state;
+  const { kind, inputSchema, allowedTools, retryPolicy, limits, sandbox, agent, options, output } = state;
   const hooks = (["setup", "checkGate", "assert", "exit", "onCall"] as const).filter(
     (name) => state[name] !== undefined,
   );
@@ -61,6 +61,7 @@ function stateFacts(state: StateSpec): readonly Fact[] {
     ...(output === undefined ? [] : schemaFacts("output", output)),
     ...settings("retryPolicy", retryPolicy),
     ...settings("limits", limits),
+    ...settings("sandbox", sandbox),
     ...(options === undefined || !own.ok ? [] : [["options", digest(own.value)] as const]),
     ...hooks.map((name): Fact => [`hook ${name}`, "there"]),
   ];

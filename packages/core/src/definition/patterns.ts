@@ -83,7 +83,7 @@ export function matchesPath(pattern: ToolPattern, relativePath: string): boolean
  * `*`. True when the pattern has no scope: what plain `Bash` opens is for the gate to say.
  */
 export function matchesArgv(pattern: ToolPattern, argv: readonly string[], dynamic: readonly boolean[]): boolean {
-  return pattern.scope === undefined || pattern.command?.(argv, dynamic) === true;
+  return pattern.scope === undefined || pattern.command?.covers(argv, dynamic) === true;
 }
 
 function refusal(text: string): Extract<ScopeReading<never>, { ok: false }> | undefined {

@@ -12,6 +12,7 @@ import type {
   RetryPolicy,
   RunLimits,
   StateLimits,
+  StateSandbox,
 } from "./state-rules.ts";
 import type { TemplatePath } from "./template.ts";
 
@@ -47,6 +48,7 @@ export interface StateSpec {
   readonly patterns?: readonly ToolPattern[];
   readonly retryPolicy?: RetryPolicy;
   readonly limits?: StateLimits;
+  readonly sandbox?: StateSandbox;
   readonly onCall?: GuardHook;
   /** The fields of an agent state; other kinds keep theirs in `options`. */
   readonly agent?: AgentSpec;

@@ -43,3 +43,11 @@ export interface Veto {
 
 export type GateAnswer = "proceed" | "skip" | { readonly retryAfterMs: number };
 export type AssertAnswer = "ok" | { readonly retry: string } | { readonly fail: string };
+
+/** What the commands of a state may do behind the wall, besides what its `allowedTools` say. */
+export type StateSandbox = {
+  /** Whether they reach the network. Default: no. */
+  readonly network?: boolean;
+  /** Folders of the workspace that they may fill although the state may not write files; they are empty at first and gone afterwards. */
+  readonly scratch?: readonly string[];
+};

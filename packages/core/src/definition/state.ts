@@ -10,7 +10,7 @@ import type { Schema } from "./types.ts";
 type Hooks = Pick<StateSpec, "onCall" | "setup" | "checkGate" | "assert" | "exit">;
 
 /** What any kind of state may be given (`StateCommon`), once the types of its context are gone. */
-export interface CommonOptions extends Hooks, Pick<StateSpec, "allowedTools" | "retryPolicy" | "limits"> {
+export interface CommonOptions extends Hooks, Pick<StateSpec, "allowedTools" | "retryPolicy" | "limits" | "sandbox"> {
   readonly inputSchema?: Schema<unknown>;
 }
 /** What a kind adds: its own fields, already read, and what was wrong with them. */
@@ -21,7 +21,7 @@ export interface KindFields extends Pick<StateSpec, "agent" | "options" | "outpu
 }
 
 const HOOKS = ["setup", "checkGate", "assert", "exit", "onCall"] as const;
-const COMMON_KEYS = ["inputSchema", "allowedTools", "retryPolicy", "limits", ...HOOKS];
+const COMMON_KEYS = ["inputSchema", "allowedTools", "retryPolicy", "limits", "sandbox", ...HOOKS];
 
 /** Reads what states of every kind share. Nothing throws: what is wrong is kept for the pipeline, which tells all of it. */
 export function stateSpec(kind: string, common: CommonOptions, own: KindFields): StateSpec {
@@ -33,10 +33,11 @@ export function stateSpec(kind: string, common: CommonOptions, own: KindFields):
   const patterns = readEnvelope(report, common.allowedTools);
   checkRetryPolicy(report, common.retryPolicy);
   checkLimits(report, "limits", common.limits, "state");
+  checkSandbox(report, common.sandbox);
   for (const hook of HOOKS) {
     if (common[hook] !== undefined && typeof common[hook] !== "function") report.add(hook, "is a function");
   }
-  const { allowedTools, retryPolicy, limits, setup, checkGate, assert, exit, onCall } = rest;
+  const { allowedTools, retryPolicy, limits, sandbox, setup, checkGate, assert, exit, onCall } = rest;
   return {
     kind,
     ...(schema === undefined ? {} : { inputSchema: schema }),
@@ -44,6 +45,7 @@ export function stateSpec(kind: string, common: CommonOptions, own: KindFields):
     ...(allowedTools === undefined ? {} : { allowedTools: structuredClone(allowedTools), patterns }),
     ...(retryPolicy === undefined ? {} : { retryPolicy: structuredClone(retryPolicy) }),
     ...(limits === undefined ? {} : { limits: structuredClone(limits) }),
+    ...(sandbox === undefined ? {} : { sandbox: structuredClone(sandbox) }),
     ...(setup === undefined ? {} : { setup }),
     ...(checkGate === undefined ? {} : { checkGate }),
     ...(assert === undefined ? {} : { assert }),
@@ -97,4 +99,24 @@ function checkRetryPolicy(report: Report, policy: unknown): void {
   if (!("maxAttempts" in policy) || !isCount(policy.maxAttempts)) {
     report.add("retryPolicy.maxAttempts", "is a whole number from 1", "1 means no second attempt");
   }
+}
+
+function checkSandbox(report: Report, sandbox: unknown): void {
+  if (sandbox === undefined) return;
+  if (typeof sandbox !== "object" || sandbox === null) {
+    report.add("sandbox", 'is an object: { scratch: ["coverage"] }');
+    return;
+  }
+  report.unknownKeys("sandbox", sandbox, ["network", "scratch"]);
+  if ("network" in sandbox && typeof sandbox.network !== "boolean") report.add("sandbox.network", "is true or false");
+  if (!("scratch" in sandbox)) return;
+  if (!Array.isArray(sandbox.scratch) || !sandbox.scratch.every(isScratchFolder))
+    report.add("sandbox.scratch", "is a list of folders of the workspace", '["coverage", "node_modules/.cache"]');
+}
+
+/** A folder below the workspace's root, and none that is protected there. */
+export function isScratchFolder(path: unknown): boolean {
+  if (typeof path !== "string" || path === "" || path.startsWith("/") || /[\0\\*?]/.test(path)) return false;
+  const names = path.split("/");
+  return names.every((name) => !["", ".", "..", ".git", ".sluice"].includes(name.toLowerCase()));
 }

@@ -11,6 +11,7 @@ import type {
   RetryPolicy,
   RunLimits,
   StateLimits,
+  StateSandbox,
 } from "./state-rules.ts";
 
 /** A Standard Schema (Zod 3, Zod 4, Valibot, ArkType, …), seen from the type it produces. */
@@ -56,6 +57,7 @@ export interface StateCommon<Up, I, O> {
   readonly onCall?: GuardHook;
   readonly retryPolicy?: RetryPolicy;
   readonly limits?: StateLimits;
+  readonly sandbox?: StateSandbox;
 }
 type Reads<A> = { readonly [K in keyof A]?: Out<A[K]> };
 

@@ -1,5 +1,5 @@
 import type { Issue } from "../definition/spec.ts";
-import { type Envelope, whyOutside } from "./envelope.ts";
+import { allowsAnyLine, type Envelope, isWalled, whyOutside } from "./envelope.ts";
 import type { Subject, ToolEffect } from "./facts.ts";
 import type { Proposal } from "./grants.ts";
 import { type Limits, limitOf } from "./limits.ts";
@@ -56,7 +56,10 @@ export function decide(proposal: Proposal, envelope: Envelope | undefined, state
   if (!tool.bound.ok) return invalid(tool.bound.issues);
 
   const subjects = tool.bound.subjects.filter((subject) => !isNowhere(subject));
+  const held = heldByWall(name, envelope, subjects, state);
   for (const subject of subjects) {
+    // Behind the wall a path leads to what the wall shows, whatever its name.
+    if (held && subject.kind === "path") continue;
     const reason = limitOf(subject, state);
     if (reason !== undefined) return { kind: "refused", cause: "limit", reason };
   }
@@ -64,6 +67,28 @@ export function decide(proposal: Proposal, envelope: Envelope | undefined, state
   if (envelope === undefined) return byMode(name, tool, subjects, state);
   const why = whyOutside(envelope, name, subjects, state.workspace);
   return why === undefined ? { kind: "approved", by: "envelope" } : { kind: "ask", why };
+}
+
+/** Whether a wall decides what this call can touch: it may be any line, and runs behind the wall only. */
+function heldByWall(
+  name: string,
+  envelope: Envelope | undefined,
+  subjects: readonly Subject[],
+  { mode, allow }: GateState,
+): boolean {
+  if (!isWalled(subjects)) return false;
+  return mayBeAnyLine(name, envelope, subjects, { mode, allow });
+}
+
+/** Whether the call, once it is approved by envelope or mode, may be any command line. */
+export function mayBeAnyLine(
+  name: string,
+  envelope: Envelope | undefined,
+  subjects: readonly Subject[],
+  { mode, allow }: Pick<GateState, "mode" | "allow">,
+): boolean {
+  if (envelope !== undefined) return allowsAnyLine(envelope, name, subjects);
+  return mode === "yolo" || (mode === "allowlist" && allowsAnyLine(allow, name, subjects));
 }
 
 function byMode(name: string, tool: LiveTool, subjects: readonly Subject[], state: GateState): Verdict {

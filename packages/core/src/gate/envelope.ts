@@ -1,6 +1,6 @@
 import { matchesArgv, matchesName, matchesPath, parsePattern, type ToolPattern } from "../definition/patterns.ts";
 import type { AllowedTool } from "../definition/state-rules.ts";
-import type { Subject, Workspace } from "./facts.ts";
+import type { Reach, Subject, Workspace } from "./facts.ts";
 import { insideRoot } from "./place.ts";
 
 type PathSubject = Extract<Subject, { readonly kind: "path" }>;
@@ -36,6 +36,53 @@ export function envelopeOf(patterns: readonly ToolPattern[]): Envelope {
   return { allowedTools: patterns.map((pattern) => pattern.text), mayWrite, rulesFor };
 }
 
+/**
+ * Whether a call of this tool may be any command line: it needs no reading then. Behind a wall, where the stage's files can be told
+ * to the wall; without one, where the stage may read and write every file anyway.
+ */
+export function allowsAnyLine(envelope: Envelope, tool: string, subjects: readonly Subject[]): boolean {
+  if (!envelope.rulesFor(tool).some(isPlain)) return false;
+  const readable = readableIn(envelope);
+  if (isWalled(subjects)) return readable !== undefined;
+  return envelope.mayWrite && readable?.includes("") === true;
+}
+
+/** Whether the call runs behind an OS sandbox, or not at all. */
+export function isWalled(subjects: readonly Subject[]): boolean {
+  return subjects.some(({ kind }) => kind === "walled");
+}
+
+/** Which OS sandbox holds the processes of a call, `none` without one; undefined where it starts none that the gate knows of. */
+export function wallOf(subjects: readonly Subject[]): string | undefined {
+  const walled = subjects.find((subject) => subject.kind === "walled");
+  return walled?.by ?? (isLine(subjects) ? "none" : undefined);
+}
+
+/** What a process that this tool starts may touch. Without an envelope, the whole workspace. */
+export function fileReach(envelope: Envelope | undefined, tool: string): Pick<Reach, "reads" | "writes"> {
+  if (envelope === undefined) return { reads: [""], writes: [""] };
+  // A command that a rule names runs as its author meant it, on the files it needs.
+  const readable = envelope.rulesFor(tool).some(isPlain) ? readableIn(envelope) : undefined;
+  const writers = WRITERS.flatMap((writer) => envelope.rulesFor(writer));
+  return { reads: readable ?? [""], writes: [...new Set(writers.flatMap((rule) => placeOf(rule) ?? []))] };
+}
+
+/** The folders and files that Read opens; undefined where they are not whole folders and single files. */
+function readableIn(envelope: Envelope): readonly string[] | undefined {
+  const readers = envelope.rulesFor("Read");
+  // Where nothing is said of reading, Bash without a scope opens the workspace.
+  if (readers.length === 0 || readers.some(isPlain)) return [""];
+  const places = readers.map(placeOf);
+  return places.includes(undefined) ? undefined : places.filter((place) => place !== undefined);
+}
+
+/** The folder or file that a rule covers, `""` for all; undefined when it is neither. */
+function placeOf({ scope }: ToolPattern): string | undefined {
+  if (scope === undefined || scope === "**") return "";
+  const place = scope.endsWith("/**") ? scope.slice(0, -3) : scope;
+  return /[*?{}]/.test(place) ? undefined : place;
+}
+
 /** Why a call is outside the envelope, for the person who may grant it; undefined when it is inside. */
 export function whyOutside(
   envelope: Envelope,
@@ -46,9 +93,16 @@ export function whyOutside(
   const rules = envelope.rulesFor(tool);
   if (rules.length === 0)
     return `${tool} is not in the envelope (${envelope.allowedTools.join(", ") || "it is empty"})`;
+  if (isLine(subjects) && allowsAnyLine(envelope, tool, subjects)) return undefined;
   const commands = subjects.filter((subject) => subject.kind === "command");
-  const listed = commands.length > 0 && commands.every((command) => isListed(command, rules));
-  const scene: Scene = { envelope, rules, plain: rules.some(isPlain), listed, root: workspace.root };
+  const listed = commands.filter((command) => ruleFor(command, rules) !== undefined);
+  const scene: Scene = {
+    envelope,
+    rules,
+    plain: rules.some(isPlain),
+    listed: commands.length === 0 || listed.length === 0 ? "none" : listed.length < commands.length ? "some" : "all",
+    root: workspace.root,
+  };
   for (const subject of subjects) {
     const why = faultOf(subject, scene);
     if (why !== undefined) return why;
@@ -66,8 +120,8 @@ interface Scene {
   readonly rules: readonly ToolPattern[];
   /** Whether one of them has no scope. */
   readonly plain: boolean;
-  /** Whether every command of the call is listed by a scope. */
-  readonly listed: boolean;
+  /** Which commands of the call are listed by a scope. */
+  readonly listed: "none" | "some" | "all";
   readonly root: string;
 }
 
@@ -80,16 +134,16 @@ function faultOf(subject: Subject, scene: Scene): string | undefined {
     case "host":
       return scene.plain ? undefined : `${texts(scene.rules)} says nothing about the host ${subject.host}`;
     case "opaque":
-      return subject.from === "operand" && readsFreely(scene) ? undefined : subject.reason;
     case "refused":
       return subject.reason;
+    case "line":
+    case "walled":
+      return undefined;
   }
 }
 
-/** Where every command may run anyway and Read has no scope, a reader's operand that nobody can know yet opens nothing more. */
-function readsFreely({ envelope, plain }: Scene): boolean {
-  const readers = envelope.rulesFor("Read");
-  return plain && envelope.mayWrite && (readers.length === 0 || readers.some(isPlain));
+function isLine(subjects: readonly Subject[]): boolean {
+  return subjects.some(({ kind }) => kind === "line");
 }
 
 /** The tools that write files: what DESIGN calls a state that may write is decided by their names. */
@@ -116,7 +170,7 @@ function foundPathFault({ real, access, from }: PathSubject, scene: Scene): stri
   const path = insideRoot(root, real);
   if (path === undefined) return `the command leaves the workspace for ${real}`;
   // A listed command runs as listed, with the operands its author let it have.
-  if (from === "cd" || (from === "operand" && listed)) return undefined;
+  if (from === "cd" || (from === "operand" && listed === "all")) return undefined;
   if (access === "write") {
     const open = WRITERS.some((tool) => envelope.rulesFor(tool).some((rule) => matchesPath(rule, path)));
     return open ? undefined : `the command writes ${path}, where neither Edit nor Write is allowed`;
@@ -126,19 +180,30 @@ function foundPathFault({ real, access, from }: PathSubject, scene: Scene): stri
   return open ? undefined : `the command reads ${path}, where Read is not allowed`;
 }
 
-function isListed({ argv, dynamic }: CommandSubject, rules: readonly ToolPattern[]): boolean {
-  return rules.some((rule) => !isPlain(rule) && matchesArgv(rule, argv, dynamic));
+function ruleFor({ argv, dynamic }: CommandSubject, rules: readonly ToolPattern[]): ToolPattern | undefined {
+  return rules.find((rule) => !isPlain(rule) && matchesArgv(rule, argv, dynamic));
 }
 
-function commandFault(command: CommandSubject, { envelope, rules, plain }: Scene): string | undefined {
-  const { argv, dynamic, assignments, readOnly } = command;
+function commandFault(command: CommandSubject, { envelope, rules, plain, listed }: Scene): string | undefined {
+  const { argv, dynamic, assignments, readOnly, why } = command;
   const shown = excerpt(argv.join(" "));
   if (assignments.length > 0) return `${shown} runs with ${assignments.join(", ")} changed, which no rule covers`;
   if (dynamic[0] !== false) return `which command ${shown} is, is only known when it runs`;
-  if (isListed(command, rules)) return undefined;
+  const rule = ruleFor(command, rules);
+  if (rule !== undefined) return envelope.mayWrite ? undefined : overstepOf(command, rule);
+  // Beside a listed command, what reads nothing but its input is no more than a view of it.
+  if (readOnly && (plain || listed !== "none")) return undefined;
   if (!plain) return `${shown} does not match ${texts(rules)}`;
-  if (envelope.mayWrite || readOnly) return undefined;
-  return `${shown} is not known to only read, and the stage may not write files`;
+  if (envelope.mayWrite) return undefined;
+  return why === undefined
+    ? `${shown} is not known to only read, and the stage may not write files`
+    : `${shown}: ${why}, and the stage may not write files`;
+}
+
+/** The `*` of a rule for words that only read stands for more words that only read: `git log *` is no way to write a file. */
+function overstepOf({ argv, why, readsWith }: CommandSubject, { text, command }: ToolPattern): string | undefined {
+  if (why === undefined || command?.open !== true || readsWith?.includes(command.words) !== true) return undefined;
+  return `${excerpt(argv.join(" "))}: ${why}, which ${text} does not cover in a stage that may not write files`;
 }
 
 const LONGEST_EXCERPT = 120;

@@ -18,8 +18,12 @@ export type Subject =
       readonly argv: readonly string[];
       /** Which words are only known when the command runs; they never match a literal word of a rule. */
       readonly dynamic: readonly boolean[];
-      /** Whether it is on the analyser's list of commands that only read. */
+      /** Whether it is known to only read, with exactly these words. */
       readonly readOnly: boolean;
+      /** Why it is not, where its program is one of those known to read. */
+      readonly why?: string;
+      /** How many of its first words, alone, would only read: a rule of those words and a `*` lets no more through than that. */
+      readonly readsWith?: readonly number[];
       /** Names assigned in front of it (`NODE_OPTIONS=… npm test`): such a command falls under no rule. */
       readonly assignments: readonly string[];
       /** What it was found inside: ["xargs"], ["sh -c"], ["$()"]. */
@@ -29,7 +33,11 @@ export type Subject =
   /** A hard limit the tool found while looking: no grant lifts it. */
   | { readonly kind: "refused"; readonly reason: string }
   /** Something that cannot be known before it runs, so it is outside every envelope but can be granted. */
-  | { readonly kind: "opaque"; readonly reason: string; readonly from?: "operand" };
+  | { readonly kind: "opaque"; readonly reason: string }
+  /** The call is a command line. `text` is that line written from what was judged; absent where it could not be read. */
+  | { readonly kind: "line"; readonly text?: string }
+  /** It runs behind this OS sandbox, or not at all. */
+  | { readonly kind: "walled"; readonly by: string };
 
 export type ToolEffect = "read" | "write" | "ask";
 
@@ -39,6 +47,28 @@ export interface Workspace {
   readonly root: string;
   /** Absolute real path of the run store's folder, when it is on this disk: tools neither read nor write it. */
   readonly store?: string;
+}
+
+/** What a tool needs to know of a stage to say what a call would touch. */
+export interface CallScene {
+  /** The environment of child processes, as in `ToolCall`. */
+  readonly env: Readonly<Record<string, string>>;
+  /** As in `ToolCall`. */
+  readonly mayWrite: boolean;
+}
+
+/**
+ * The files that a call may touch, for tools that can hold a process to it. Paths are relative to the workspace, `""` is all of
+ * it; a folder stands for all below it.
+ */
+export interface Reach {
+  readonly reads: readonly string[];
+  readonly writes: readonly string[];
+  /** Folders that commands may fill although the stage may not write: what is in them is gone afterwards. */
+  readonly scratch: readonly string[];
+  readonly network: boolean;
+  /** Absolute paths that are never written, whatever `writes` says. */
+  readonly readOnly: readonly string[];
 }
 
 /** What a tool is given besides its input. */
@@ -57,11 +87,15 @@ export interface ToolCall {
   readonly notes: Readonly<Record<string, Json>>;
   /** Whether the stage's envelope holds a tool that writes files. */
   readonly mayWrite: boolean;
+  /** What a process that the call starts may touch. A call that a person granted may write the workspace. */
+  readonly reach: Reach;
+  /** Whether any command line may run: in full, as it was given. Otherwise what runs is the `line` among `judged`. */
+  readonly anyLine: boolean;
   /** Whether another call of this session was at work at the same time. */
   readonly othersAtWork: () => boolean;
   /**
-   * To be said before this call starts a process without a wall, such a process being able to write answers into the run's store: from
-   * then on answers of other processes to this run need a proof.
+   * To be said before this call starts a process without a wall, which could write answers into the run's store: from then on
+   * answers of other processes to this run need a proof.
    */
   readonly startsUnwalled: () => void;
   /** What the gate judged this call to touch: it opens these paths and no others; one that resolves otherwise by now is `path_changed`. */
@@ -91,7 +125,9 @@ export interface ToolSpec<I = Json> {
   /** `read` may run beside other reads and again after a crash; `write` runs alone behind an open record; `ask` waits for a person. */
   readonly effect: ToolEffect;
   /** What this call would touch. Throwing is a hard limit. */
-  readonly subjects: (input: I, workspace: Workspace) => readonly Subject[];
+  readonly subjects: (input: I, workspace: Workspace, scene: CallScene) => readonly Subject[];
+  /** Awaited before a call is judged, for what `subjects` needs and cannot wait for. */
+  readonly ready?: () => Promise<void>;
   /** The intent recorded before a writing call runs, for recovery (hashes before and after). */
   readonly prepare?: (input: I, call: ToolCall) => Json | Promise<Json>;
   readonly execute: (input: I, call: ToolCall) => Promise<ToolResult>;

@@ -23,6 +23,8 @@ export function limitOf(subject: Subject, limits: Limits): string | undefined {
       return subject.reason;
     case "host":
     case "opaque":
+    case "line":
+    case "walled":
       return undefined;
     default:
       return "the tool named something that the gate does not know";

@@ -2,7 +2,16 @@ import { messageOf, type Problem, problemsError } from "../base/errors.ts";
 import { deepFreeze, isJson, type Json, type JsonObject } from "../base/json.ts";
 import { compileSchema } from "../definition/schema.ts";
 import type { Issue } from "../definition/spec.ts";
-import type { RecoverAnswer, Subject, ToolCall, ToolEffect, ToolResult, ToolSpec, Workspace } from "./facts.ts";
+import type {
+  CallScene,
+  RecoverAnswer,
+  Subject,
+  ToolCall,
+  ToolEffect,
+  ToolResult,
+  ToolSpec,
+  Workspace,
+} from "./facts.ts";
 
 /** A tool whose input type is gone: its schema stands at the only way in. */
 export interface Tool {
@@ -39,7 +48,7 @@ interface CallParts {
   readonly given: Json;
   readonly input: Json;
   readonly question: Question | undefined;
-  readonly subjects: (workspace: Workspace) => readonly Subject[];
+  readonly subjects: (workspace: Workspace, scene: CallScene) => readonly Subject[];
   readonly work: CallWork;
 }
 
@@ -54,7 +63,7 @@ export class BoundCall {
   readonly input: Json;
   /** For tools of effect `ask`. */
   readonly question: Question | undefined;
-  readonly #subjects: (workspace: Workspace) => readonly Subject[];
+  readonly #subjects: (workspace: Workspace, scene: CallScene) => readonly Subject[];
   readonly #work: CallWork;
 
   static {
@@ -72,9 +81,9 @@ export class BoundCall {
   }
 
   /** What this call would touch. A tool that cannot tell has hit a limit: what is not known is not run. */
-  subjects(workspace: Workspace): readonly Subject[] {
+  subjects(workspace: Workspace, scene: CallScene): readonly Subject[] {
     try {
-      return deepFreeze([...this.#subjects(workspace)]);
+      return deepFreeze([...this.#subjects(workspace, scene)]);
     } catch (thrown) {
       return [{ kind: "refused", reason: `${this.tool} cannot tell what this call would touch: ${messageOf(thrown)}` }];
     }
@@ -99,6 +108,7 @@ export function defineTool<I>(spec: ToolSpec<I>): Tool {
   const bind = async (given: Json): Promise<Bound> => {
     const verdict = await schema.check(given);
     if (!verdict.ok) return verdict;
+    await spec.ready?.();
     const { value } = verdict;
     let question: Question | undefined;
     try {
@@ -113,7 +123,7 @@ export function defineTool<I>(spec: ToolSpec<I>): Tool {
       given,
       input: isJson(value) ? deepFreeze(value) : given,
       question,
-      subjects: (workspace) => spec.subjects(value, workspace),
+      subjects: (workspace, scene) => spec.subjects(value, workspace, scene),
       work: prepare === undefined ? work : { ...work, prepare: async (call) => prepare(value, call) },
     };
     return { ok: true, call: new BoundCall(parts) };

@@ -3,6 +3,7 @@ import { sha256 } from "../base/canonical.ts";
 import { SluiceError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import type { StageContext } from "../definition/context.ts";
+import { wallOf } from "../gate/envelope.ts";
 import type { ToolEffect } from "../gate/facts.ts";
 import { createGrants, type Proposal } from "../gate/grants.ts";
 import type { StepOptions } from "../journal/seam.ts";
@@ -135,19 +136,21 @@ async function runApproved(
   const { deps, steps } = execution;
   const [only] = runnables;
   if (only === undefined) return new Map();
-  const announced = runnables.flatMap(({ proposal, by }) => {
+  const announced = runnables.flatMap(({ proposal, by, judged }) => {
     const { id: callId, tool, argsDigest } = proposal;
     const consumed =
       by === "grant"
         ? [journal.event("grant.consumed", { requestId: grants.request(proposal), callId, argsDigest })]
         : [];
-    return [...consumed, journal.event("call.started", { callId, tool, argsDigest })];
+    const wall = wallOf(judged);
+    if (wall === "none") deps.answers.startsUnwalled();
+    const started = { callId, tool, argsDigest, ...(wall === undefined ? {} : { wall }) };
+    return [...consumed, journal.event("call.started", started)];
   });
   if (only.tool.effect === "ask") {
     for (const { type, data } of announced) journal.note(type, data);
     return new Map([[only.proposal.id, await askQuestion(of, at, only)]]);
   }
-  const env = { deps, notes: of.notes, mayWrite: judge.mayWrite };
   const writing = only.tool.effect === "write";
   const intent: Json = {
     callId: only.proposal.id,
@@ -160,7 +163,7 @@ async function runApproved(
       if (!writing) for (const event of announced) step.event(event);
       const all = await limits.timed(step.signal, (signal) => {
         const at = { signal, opened: step.opened, hold: step.hold, incarnation: steps.incarnation };
-        return sideBySide(runnables, deps.maxParallelReads, (one) => runCall(one, env, at));
+        return sideBySide(runnables, deps.maxParallelReads, (one) => runCall(one, judge.callEnvironment, at));
       });
       for (const [index, { outcome, ms, facts }] of all.entries()) {
         const proposal = runnables[index]?.proposal;

@@ -23,10 +23,10 @@ import { type CallVerdict, isUnasked, type Judged, limitOfWorld, recordedVerdict
 import { cancelReason, orAborted } from "./over.ts";
 import type { CallsOf, Group, Proposed } from "./proposed.ts";
 import { REPEATED, STUCK } from "./repeats.ts";
-import { type Runnable, toolCall } from "./run-call.ts";
+import { type CallEnvironment, type Runnable, toolCall } from "./run-call.ts";
 
 export interface Judge {
-  readonly mayWrite: boolean;
+  readonly callEnvironment: CallEnvironment;
   /** The gate's word on a group, inside a step. Calls outside the envelope come back as `ask`, with their request announced. */
   decide(group: Group, step: StepCall): Promise<Judged[]>;
   /** The last word on a call that a person granted: guard hooks, and the intent of a writing call. Inside a step. */
@@ -54,6 +54,7 @@ export function createJudge(of: CallsOf): Judge {
     if (hook !== undefined) guards.push({ name, hook });
   }
   const mayWrite = envelope === undefined || envelope.mayWrite;
+  const callEnvironment: CallEnvironment = { deps, notes: of.notes, mayWrite, envelope, sandbox: state.sandbox };
   const bound = new Map<string, BoundCall>();
   const works = new Map<string, CallWork>();
 
@@ -82,7 +83,7 @@ export function createJudge(of: CallsOf): Judge {
     bound.set(proposal.id, result.call);
     if (before !== undefined) return { ...facts, bound: { ok: true, subjects: before.subjects } };
     // They are recorded: a tool's facts that are not JSON are facts nobody can rely on.
-    const own = ownCopy(result.call.subjects(deps.workspace));
+    const own = ownCopy(result.call.subjects(deps.workspace, { env: deps.env, mayWrite }));
     if (own.ok) return { ...facts, bound: { ok: true, subjects: own.value.map(withoutSecrets) } };
     const reason = `what ${tool.name} says this call would touch is not JSON: ${own.fault}`;
     return { ...facts, bound: { ok: true, subjects: [{ kind: "refused", reason }] } };
@@ -123,7 +124,7 @@ export function createJudge(of: CallsOf): Judge {
     const work = await workOf(proposal, by);
     if (work?.prepare === undefined) return undefined;
     try {
-      const intent = await work.prepare(toolCall({ proposal, judged }, { deps, notes: of.notes, mayWrite }, signal));
+      const intent = await work.prepare(toolCall({ proposal, judged, by }, callEnvironment, signal));
       return jsonFault(intent) === undefined ? intent : undefined;
     } catch {
       // Without an intent the call can run, but an interrupted one is reported as unknown.
@@ -262,7 +263,7 @@ export function createJudge(of: CallsOf): Judge {
   };
 
   return {
-    mayWrite,
+    callEnvironment,
     decide: async (group, step) => {
       const judged: Judged[] = [];
       for (const proposed of group) {

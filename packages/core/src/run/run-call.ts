@@ -1,7 +1,10 @@
 import { hash } from "node:crypto";
 import { messageOf } from "../base/errors.ts";
 import { type Json, type JsonObject, jsonFault } from "../base/json.ts";
+import type { StateSandbox } from "../definition/state-rules.ts";
+import { mayBeAnyLine } from "../gate/decide.ts";
 import { outcomeUnknown } from "../gate/denial.ts";
+import { type Envelope, fileReach } from "../gate/envelope.ts";
 import type { RecoverAnswer, Subject, ToolCall, ToolResult } from "../gate/facts.ts";
 import type { ApprovedBy, Proposal } from "../gate/grants.ts";
 import type { CallWork, Tool } from "../gate/tool.ts";
@@ -50,6 +53,8 @@ export interface CallEnvironment {
   readonly deps: RunDeps;
   readonly notes: Readonly<Record<string, Json>>;
   readonly mayWrite: boolean;
+  readonly envelope: Envelope | undefined;
+  readonly sandbox: StateSandbox | undefined;
 }
 
 /** The call's id for the world outside: the same on every re-execution, and safe in an environment variable. */
@@ -58,12 +63,14 @@ function idempotencyKey({ runId, executionId, attempt, id }: Proposal): string {
 }
 
 export function toolCall(
-  runnable: Pick<Runnable, "proposal" | "judged" | "intent">,
+  runnable: Pick<Runnable, "proposal" | "judged" | "intent" | "by">,
   env: CallEnvironment,
   signal: AbortSignal,
 ): ToolCall {
-  const { proposal, judged, intent } = runnable;
-  const { atWork } = env.deps;
+  const { proposal, judged, intent, by } = runnable;
+  const { envelope, sandbox, deps } = env;
+  const { atWork } = deps;
+  const granted = by === "grant";
   const before = { count: atWork.count, started: atWork.started };
   return {
     runId: proposal.runId,
@@ -76,6 +83,14 @@ export function toolCall(
     env: env.deps.env,
     notes: env.notes,
     mayWrite: env.mayWrite,
+    reach: {
+      ...fileReach(granted ? undefined : envelope, proposal.tool),
+      scratch: sandbox?.scratch ?? [],
+      network: sandbox?.network === true,
+      readOnly: deps.protectedPaths ?? [],
+    },
+    // A person approved the very text that was shown.
+    anyLine: granted || mayBeAnyLine(proposal.tool, envelope, judged, deps),
     startsUnwalled: env.deps.answers.startsUnwalled,
     othersAtWork: () => before.count > 0 || atWork.started > before.started + 1,
     judged,

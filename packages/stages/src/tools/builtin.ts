@@ -1,6 +1,6 @@
 import { defineTool, type Tool } from "@sluice/core";
 import { askUserTool } from "./ask-user.ts";
-import { bashTool } from "./bash.ts";
+import { type BashOptions, bashTool } from "./bash/bash-tool.ts";
 import { editTool } from "./edit.ts";
 import { globTool } from "./glob.ts";
 import { grepTool } from "./grep.ts";
@@ -8,14 +8,14 @@ import { readTool } from "./read.ts";
 import { writeTool } from "./write.ts";
 
 /** The tools that come with Sluice. Made anew, so that a session owns its own. */
-export function builtinTools(): readonly Tool[] {
+export function builtinTools(bash: BashOptions = {}): readonly Tool[] {
   return [
     defineTool(readTool),
     defineTool(grepTool()),
     defineTool(globTool),
     defineTool(editTool),
     defineTool(writeTool),
-    defineTool(bashTool()),
+    defineTool(bashTool(bash)),
     defineTool(askUserTool),
   ];
 }

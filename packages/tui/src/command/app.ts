@@ -19,6 +19,13 @@ export function withApp(program: Command, context: CommandRun): Command {
         "yolo",
       ]),
     )
+    .addOption(
+      new Option("--sandbox <mode>", "in the app: what commands run behind (default: try)").choices([
+        "require",
+        "try",
+        "off",
+      ]),
+    )
     .option("--max-parallel <n>", "in the app: stages of a run at work at once (default: 4)", positiveInteger)
     .option("--store <dir>", "in the app: the folder that holds the journals")
     .option("--cwd <dir>", "in the app: the workspace")

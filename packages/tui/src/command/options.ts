@@ -38,6 +38,12 @@ export function withWorkOptions(command: Command): Command {
       collect,
     )
     .option("--max-parallel <n>", "stages at work at once (default: 4)", positiveInteger)
+    .addOption(
+      new Option(
+        "--sandbox <mode>",
+        "what commands run behind: try uses an OS sandbox where one can be built (default), require runs none without one, off uses none",
+      ).choices(["require", "try", "off"]),
+    )
     .option("--adopt-store", "take over a store that was moved here from another machine")
     .option("--fail-on-denied", "exit 5 when the run completed but calls were denied")
     .option("--trust", "trust the config and the pipelines of this folder as they are now")

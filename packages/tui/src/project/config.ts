@@ -1,5 +1,5 @@
 import type { AnyPipeline, GuardHook, SecurityMode, StateExecutor, Tool } from "@sluice/core";
-import type { McpServers, PriceOption } from "@sluice/stages";
+import type { McpServers, PriceOption, SandboxMode, SandboxSettings } from "@sluice/stages";
 
 /** What a project decides about its runs, in `sluice.config.ts`. What the command line or the environment says wins. */
 export interface SluiceConfig {
@@ -13,6 +13,8 @@ export interface SluiceConfig {
   readonly allow?: readonly string[];
   /** Stages at work at once; 4 when omitted. */
   readonly maxParallel?: number;
+  /** The OS sandbox that commands run behind: `try` (default), `require` or `off`, or an object with its details. */
+  readonly sandbox?: SandboxMode | SandboxSettings;
   /** A request nobody answers within this many milliseconds is denied. Never when omitted. */
   readonly requestTimeoutMs?: number;
   /** The folder that holds the journals, from the workspace; `.sluice/store` when omitted. */

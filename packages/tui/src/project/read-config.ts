@@ -18,6 +18,9 @@ import {
   type PriceOption,
   readHttpAddress,
   readMcpServers,
+  readSandboxSettings,
+  type SandboxMode,
+  type SandboxSettings,
 } from "@sluice/stages";
 import type { SluiceConfig } from "./config.ts";
 import {
@@ -43,6 +46,7 @@ export interface ProjectSettings {
   readonly mode?: SecurityMode | undefined;
   readonly allow?: readonly string[] | undefined;
   readonly maxParallel?: number | undefined;
+  readonly sandbox?: SandboxSettings | undefined;
   readonly requestTimeoutMs?: number | undefined;
   readonly store?: string | undefined;
   readonly pipelines: ReadonlyMap<string, LoadedPipeline>;
@@ -108,6 +112,7 @@ const FIELDS = {
   mode: oneOf(["ask", "allowlist", "yolo"]),
   allow: listOf(pattern),
   maxParallel: wholeNumber,
+  sandbox: checkedBy((value): value is SandboxMode | SandboxSettings => typeof value === "string" || isPlain(value), readSandboxSettings),
   requestTimeoutMs: wholeNumber,
   store: text,
   pipelines: recordOf(that(isPipeline, "has to be a pipeline", "give what pipeline({ … }) returns"), pipelineName),
@@ -163,6 +168,7 @@ export function readConfig(file: string, root: string, value: unknown, known: It
     mode: read("mode", FIELDS.mode),
     allow: read("allow", FIELDS.allow),
     maxParallel: read("maxParallel", FIELDS.maxParallel),
+    sandbox: given.has("sandbox") ? asSettings(read("sandbox", FIELDS.sandbox)) : undefined,
     requestTimeoutMs: read("requestTimeoutMs", FIELDS.requestTimeoutMs),
     store: store === undefined ? undefined : resolve(root, store),
     pipelines,
@@ -220,6 +226,10 @@ function twice(path: string, names: readonly string[]): readonly Problem[] {
       ? []
       : [{ path: `${path}[${at}]`, message: `${JSON.stringify(name)} is there already`, suggestion: "keep one" }],
   );
+}
+
+function asSettings(sandbox: SandboxMode | SandboxSettings | undefined): SandboxSettings | undefined {
+  return typeof sandbox === "string" ? { mode: sandbox } : sandbox;
 }
 
 /** A script is named from the workspace, wherever the user stands. */

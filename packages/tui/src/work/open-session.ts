@@ -27,6 +27,7 @@ export function openSession(
   { env, here }: Standpoint,
 ): OpenSession {
   const { code, model, mode, allow, config, resumed } = plan;
+  const sandboxMode = flags.sandbox ?? plan.sandbox ?? config?.settings.sandbox?.mode;
   const maxParallel = flags.maxParallel ?? config?.settings.maxParallel;
   const traffic = trafficOf({ record: flags.record, model, here, workspace: place.cwd, resumed });
   const session = createSession({
@@ -37,6 +38,11 @@ export function openSession(
     ...sessionOptionsOf(config),
     // Whoever works in a home folder could trust anything by writing.
     protectedPaths: [...code, ...(config?.settings.protectedPaths ?? []), realPath(stateFolder(env))],
+    sandbox: {
+      ...config?.settings.sandbox,
+      ...(sandboxMode === undefined ? {} : { mode: sandboxMode }),
+      hidden: [realPath(stateFolder(env)), ...(config?.settings.sandbox?.hidden ?? [])],
+    },
     cwd: place.cwd,
     env,
     store,

@@ -9,7 +9,7 @@ import {
   type SluiceEvent,
   systemClock,
 } from "@sluice/core";
-import type { ConfigSource, FileDigest, PipelineSource } from "@sluice/stages";
+import type { ConfigSource, FileDigest, PipelineSource, SandboxMode } from "@sluice/stages";
 import { textAt } from "../fields.ts";
 import { modelFor } from "../project/model.ts";
 import { whoAmI } from "../project/person.ts";
@@ -101,6 +101,7 @@ export async function planResume(
     model,
     mode: flags.mode ?? modeOf(data),
     allow: flags.allow ?? textsAt(data, "allow"),
+    ...sandboxOf(data),
     config: project.config,
     resumed: from === undefined,
     begin: (session) =>
@@ -149,6 +150,14 @@ function modeOf(data: Json): SecurityMode {
   const mode = textAt(data, "mode");
   // A mode nobody knows is the careful one; the session refuses it where it differs from the run's.
   return MODES.find((known) => known === mode) ?? "ask";
+}
+
+const SANDBOXES: readonly SandboxMode[] = ["require", "try", "off"];
+
+function sandboxOf(data: Json): Pick<RunPlan, "sandbox"> {
+  const mode = textAt(field(data, "sandbox"), "mode");
+  const known = SANDBOXES.find((one) => one === mode);
+  return known === undefined ? {} : { sandbox: known };
 }
 
 function textsAt(data: Json, key: string): readonly string[] {

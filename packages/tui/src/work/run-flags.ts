@@ -1,4 +1,5 @@
 import type { SecurityMode } from "@sluice/core";
+import type { SandboxMode } from "@sluice/stages";
 import type { PlaceOptions } from "../project/place.ts";
 
 /** How a run works here, whoever shows it. */
@@ -9,6 +10,8 @@ export interface RunFlags extends PlaceOptions {
   readonly mode?: SecurityMode;
   readonly allow?: readonly string[];
   readonly maxParallel?: number;
+  /** What commands run behind. */
+  readonly sandbox?: SandboxMode;
   readonly adoptStore?: boolean;
   readonly trust?: boolean;
   /** Answers of any process count in the run that is started. */

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { type JsonObject, type SecurityMode, SluiceError, systemClock } from "@sluice/core";
-import type { RunHandle, Session } from "@sluice/stages";
+import type { RunHandle, SandboxMode, Session } from "@sluice/stages";
 import { type Environment, readSettings, refuseInsideRun } from "../project/environment.ts";
 import { requireTask } from "../project/input.ts";
 import type { LoadedConfig } from "../project/load-config.ts";
@@ -21,6 +21,8 @@ export interface RunPlan {
   readonly model: RunModel | undefined;
   readonly mode: SecurityMode;
   readonly allow: readonly string[];
+  /** What a run that is resumed or forked was started with. */
+  readonly sandbox?: SandboxMode;
   /** The project's config; what the flags say wins. */
   readonly config: LoadedConfig | undefined;
   /** Whether the run was begun before. */

@@ -1,0 +1,109 @@
+import { isAbsolute } from "node:path";
+import {
+  type Clock,
+  compileEnvelope,
+  isObject,
+  isScratchFolder,
+  type JsonObject,
+  type PipelineSpec,
+  type Problem,
+  problemsError,
+} from "@sluice/core";
+import type { BashOptions } from "../tools/bash/bash-tool.ts";
+import { createSandbox } from "./sandbox.ts";
+import type { Sandbox, SandboxFault, SandboxMode, SandboxSettings } from "./wall.ts";
+
+/** The sandbox of a session, and what its commands may do behind it. */
+export interface SessionSandbox {
+  readonly sandbox: Sandbox;
+  readonly bash: Pick<BashOptions, "sandbox" | "always" | "variables">;
+  /** Finds out what holds the commands of this pipeline, before any runs. Throws Environment `sandbox_missing`. */
+  proveFor(spec: PipelineSpec, hasServers: boolean): Promise<void>;
+  /** What a run's record says of it, whenever the run is begun or resumed. */
+  facts(spec: PipelineSpec, unwalledServers: readonly string[]): JsonObject;
+}
+
+export interface SandboxPlace {
+  readonly root: string;
+  readonly clock: Clock;
+  /** The folder of the run store, once it is open and on this disk. */
+  readonly store: () => string | undefined;
+  readonly onFault: (fault: SandboxFault) => void;
+}
+
+export function sessionSandbox(
+  option: SandboxMode | SandboxSettings | undefined,
+  { root, clock, store, onFault }: SandboxPlace,
+): SessionSandbox {
+  const { mode = "try", network = false, scratch = [], hidden = [], variables = [] } = readSandboxSettings(option);
+  const absent = (): readonly string[] => [store(), ...hidden].filter((path) => path !== undefined);
+  const sandbox = createSandbox({ mode, root, absent, clock });
+  let said = false;
+  return {
+    sandbox,
+    bash: { sandbox, always: { network, scratch, absent: hidden }, variables },
+    proveFor: async (spec, hasServers) => {
+      if (!hasServers && !mayRunCommands(spec)) return;
+      await sandbox.prove();
+      const { missing } = sandbox;
+      if (missing === undefined || said) return;
+      said = true;
+      onFault({ by: "sandbox", message: `commands run without a sandbox: ${missing.reason}; ${missing.fix}` });
+    },
+    facts: (spec, unwalledServers) => ({
+      mode,
+      ...(mayRunCommands(spec) ? { wall: sandbox.wall ?? "none" } : {}),
+      ...(unwalledServers.length === 0 ? {} : { unwalledServers: [...unwalledServers] }),
+    }),
+  };
+}
+
+const MODES: readonly SandboxMode[] = ["off", "try", "require"];
+
+/** The settings of a sandbox, checked. Throws Validation `sandbox_invalid` with all that is wrong. */
+export function readSandboxSettings(option: SandboxMode | SandboxSettings | undefined): SandboxSettings {
+  const settings: SandboxSettings = isObject(option) ? option : option === undefined ? {} : { mode: option };
+  const problems: Problem[] = [];
+  const must = (fits: boolean, path: string, message: string): void => {
+    if (!fits) problems.push({ path, message });
+  };
+  const { mode, network, scratch, hidden, variables, ...unknown } = settings;
+  for (const name of Object.keys(unknown)) must(false, name, "is no field of a sandbox");
+  must(mode === undefined || MODES.includes(mode), "mode", `is ${MODES.map((one) => `"${one}"`).join(" or ")}`);
+  must(network === undefined || typeof network === "boolean", "network", "is true or false");
+  const isList = (value: unknown, fits: (item: unknown) => boolean): boolean =>
+    value === undefined || (Array.isArray(value) && value.every(fits));
+  must(isList(scratch, isScratchFolder), "scratch", "is a list of folders of the workspace");
+  must(
+    isList(hidden, (path) => typeof path === "string" && isAbsolute(path)),
+    "hidden",
+    "is a list of absolute paths",
+  );
+  must(
+    isList(variables, (name) => typeof name === "string" && isPlainVariable(name)),
+    "variables",
+    "is a list of variables that no shell, loader or program manager obeys",
+  );
+  if (problems.length > 0) throw problemsError("sandbox_invalid", "This sandbox cannot be used:", problems);
+  return settings;
+}
+
+/** Names of variables by which a program is told to load or run something are never harmless. */
+function isPlainVariable(name: string): boolean {
+  return (
+    /^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(name) &&
+    !/^(?:PATH|HOME|SHELL|EDITOR|VISUAL|IFS|ENV|PS\d|PROMPT_COMMAND|CDPATH|NODE_OPTIONS|NODE_PATH|PYTHON\w*|PERL\w*|RUBY\w*|BASH\w*|LD_\w+|DYLD_\w+|GIT_\w+|npm_\w+|NPM_\w+|LESS\w*|\w*PAGER)$/i.test(
+      name,
+    )
+  );
+}
+
+/** Whether a run that was held in one mode may go on in another: people may raise it, and nobody lowers it. */
+export function isLowered(recorded: unknown, now: SandboxMode): boolean {
+  const was = MODES.findIndex((mode) => mode === recorded);
+  return MODES.indexOf(now) < was;
+}
+
+function mayRunCommands({ states }: PipelineSpec): boolean {
+  return [...states.values()].some(({ allowedTools }) => compileEnvelope(allowedTools)?.rulesFor("Bash").length !== 0);
+}

@@ -1,0 +1,99 @@
+import type { PathProducer } from "./find.ts";
+import { FOUND_MARK } from "./readers.ts";
+
+/** A call of xargs, in a form whose meaning is certain. */
+export interface XargsLine {
+  /** Its own options. */
+  readonly own: readonly string[];
+  readonly command: readonly string[];
+  /** The word that stands for one item (`-I {}`). */
+  readonly replaces: string | undefined;
+  /** Items end in NUL. */
+  readonly nul: boolean;
+}
+
+/** Undefined where it is not certain what xargs runs. */
+export function readXargs(argv: readonly string[]): XargsLine | undefined {
+  const own: string[] = [];
+  let replaces: string | undefined;
+  let nul = false;
+  let at = 1;
+  for (; argv[at]?.startsWith("-") === true; at++) {
+    const word = argv[at] ?? "";
+    const value = argv[at + 1] ?? "";
+    if (word === "-0" || word === "--null") nul = true;
+    else if (/^-[nPI]$/.test(word) || word === "-d") {
+      if (
+        word === "-I"
+          ? !/^(?:\{\}|%|@)$/.test(value)
+          : word === "-d"
+            ? !/^(?:\n|\\n)$/.test(value)
+            : !/^[0-9]{1,4}$/.test(value)
+      )
+        return undefined;
+      if (word === "-I") replaces = value;
+      own.push(word, value);
+      at += 1;
+      continue;
+    } else if (/^-I(?:\{\}|%|@)$/.test(word)) replaces = word.slice(2);
+    else if (!/^(?:-r|-t|--no-run-if-empty|-[nP][0-9]{1,4})$/.test(word)) return undefined;
+    own.push(word);
+  }
+  const command = argv.slice(at);
+  return command.length === 0 ? undefined : { own, command, replaces, nul };
+}
+
+/** What a pipeline's command becomes where it feeds xargs, or is xargs and fed. */
+export interface Fed {
+  readonly argv: readonly string[];
+  readonly found?: readonly string[];
+}
+
+/** Characters no path that is judged can hold. */
+const STANDS_FOR_FOUND = [`${FOUND_MARK}one`, `${FOUND_MARK}two`];
+
+/**
+ * Where the first command of a pipeline finds files and a later one is xargs, with nothing between but what leaves lines out: what
+ * xargs is fed is then known to be paths below the folders that were searched.
+ */
+export function feedsXargs(
+  pipeline: readonly (readonly string[] | undefined)[],
+  producerOf: (argv: readonly string[]) => PathProducer | undefined,
+): readonly (Fed | undefined)[] {
+  const at = pipeline.findIndex((argv) => argv?.[0] === "xargs");
+  const [first] = pipeline;
+  const line = pipeline[at];
+  const nothing = pipeline.map(() => undefined);
+  if (at < 1 || first === undefined || line === undefined) return nothing;
+  const xargs = readXargs(line);
+  const producer = producerOf(first);
+  const between = pipeline.slice(1, at);
+  if (xargs === undefined || producer === undefined || !between.every(leavesLinesOut)) return nothing;
+  const delimited = xargs.own.includes("-d");
+  if (producer.nul ? between.length > 0 || delimited : xargs.nul) return nothing;
+  const found = producer.starts.flatMap((start) =>
+    STANDS_FOR_FOUND.map((name) => `${start.replace(/\/$/, "")}/${name}`),
+  );
+  const splits = xargs.nul || delimited ? [] : producer.nul ? ["-0"] : ["-d", "\\n"];
+  return pipeline.map((argv, index): Fed | undefined => {
+    if (index === 0) return { argv: producer.argv };
+    return index === at && argv !== undefined ? { argv: ["xargs", ...splits, ...argv.slice(1)], found } : undefined;
+  });
+}
+
+/** Its output is lines of its input, whole and unchanged. */
+function leavesLinesOut(argv: readonly string[] | undefined): boolean {
+  const [name, ...args] = argv ?? [];
+  switch (name) {
+    case "head":
+    case "tail":
+      return args.length === 0 || /^-(?:n ?)?[0-9]+$/.test(args.join(" "));
+    case "sort":
+    case "uniq":
+      return args.every((arg) => /^-[ru]+$/.test(arg));
+    case "grep":
+      return /^(?:-[vEFiwx]+ )*[^-].*$/.test(args.join(" ")) && args.filter((arg) => !arg.startsWith("-")).length === 1;
+    default:
+      return false;
+  }
+}
