@@ -1,0 +1,366 @@
+import {
+  createHost,
+  createJournalMemory,
+  done,
+  fanOut,
+  type Json,
+  type JsonObject,
+  type OpenRequest,
+  pipeline,
+  type RunHost,
+  sealWithCode,
+  startedUnwalled,
+} from "@sluice/core";
+import { replayRun, type StartOptions } from "@sluice/stages";
+import { describe, expect, test } from "vitest";
+import { calls, finish, input, one, saying, task, tools, worker } from "../support/facts.ts";
+import { handClock } from "../support/hand-clock.ts";
+import { person, soon } from "../support/people-kit.ts";
+import { dataOf, eventsOf, session, type TestSession, type TestSessionOptions, tool } from "../support/run-kit.ts";
+import { talker } from "../support/talker.ts";
+
+interface Asked {
+  readonly request: OpenRequest;
+  readonly code: string | undefined;
+}
+
+/** A run that starts a process without a wall, and then asks for a call that nobody allowed; others are on its store, too. */
+function office(options: TestSessionOptions & StartOptions & { readonly walled?: boolean } = {}) {
+  const { walled = false, answers, ...rest } = options;
+  const clock = handClock();
+  const memory = createJournalMemory();
+  const host = (): RunHost => createHost(memory.connect(), { clock });
+  const ran: Json[] = [];
+  const escapes = tool("Escape", {
+    execute: async (_given, call) => {
+      if (!walled) call.startsUnwalled();
+      return { ok: true, output: "started" };
+    },
+  });
+  const deploy = tool("Deploy", { execute: async (given) => ({ ok: true, output: ran.push(given) }) });
+  const codes: Asked[] = [];
+  const all = [...tools, escapes, deploy];
+  const own = (): TestSessionOptions => ({
+    tools: all,
+    clock,
+    wait: true,
+    onCode: (request, code) => void codes.push({ request, code }),
+    ...rest,
+  });
+  const model = saying(calls("Escape"), calls(["Deploy", { n: 1 }]), calls(["Deploy", { n: 2 }]));
+  const pipe = one(worker({ allowedTools: ["Look", "Escape", "AskUser"] }));
+  const begin = (live: TestSession) => live.start(pipe, task, answers === undefined ? {} : { answers });
+  return { host, ran, codes, own, model, pipe, begin, all };
+}
+type Office = ReturnType<typeof office>;
+
+function begun(made: Office) {
+  const live = session({ ...made.own(), model: made.model, store: made.host() });
+  return { live, handle: made.begin(live), elsewhere: made.host() };
+}
+
+async function open(host: RunHost, at = 0): Promise<OpenRequest> {
+  await soon(async () => (await host.requests()).length > at);
+  const request = (await host.requests())[at];
+  if (request === undefined) throw new Error("nothing is asked");
+  return request;
+}
+
+/** The code that was told of the nth request; asking and telling come in any order. */
+async function codeOf({ codes }: Office, at = 0): Promise<string> {
+  await soon(() => codes.length > at);
+  return codes[at]?.code ?? "";
+}
+
+async function placeOf(host: RunHost, { runId, requestId }: OpenRequest) {
+  const incarnation = (await host.records(runId)).at(-1)?.incarnation ?? "";
+  return { runId, requestId, incarnation };
+}
+
+/** An approval, or another answer, as any process can send it. */
+async function sent(host: RunHost, request: OpenRequest, payload: JsonObject = { kind: "approve" }): Promise<void> {
+  const { runId, requestId, digest } = request;
+  const message = { name: `request/${requestId}`, payload: { digest, ...payload }, digest, by: "elsewhere" };
+  expect(await host.signal(runId, message)).toBe("accepted");
+}
+
+async function proved(host: RunHost, request: OpenRequest, code: string): Promise<JsonObject> {
+  const sealed = sealWithCode(code, await placeOf(host, request), { kind: "approve", digest: request.digest });
+  if (sealed === undefined) throw new Error("this is not its code");
+  return sealed;
+}
+
+const answersIn = async (live: TestSession, runId: string) =>
+  dataOf(await eventsOf(live.host, runId), "grant.answered").map(({ answer, by, proof }) => [answer, by, proof]);
+const DENY = { kind: "deny" } as const;
+
+describe("an approval from another process, once the run has started a process without a wall", () => {
+  test("never counts without a proof: it is a denial, and the record says why", async () => {
+    const made = office();
+    const { live, handle, elsewhere } = begun(made);
+    await sent(elsewhere, await open(elsewhere));
+    await sent(elsewhere, await open(elsewhere));
+    const result = await handle;
+    expect([made.ran, result.denied.map(({ cause }) => cause)]).toEqual([[], ["denied", "denied"]]);
+    const said = dataOf(await eventsOf(live.host, handle.runId), "grant.answered");
+    expect(said).toMatchObject([
+      { answer: "deny", by: "elsewhere", proof: "missing" },
+      { answer: "deny", by: "elsewhere", proof: "missing" },
+    ]);
+    expect(said[0]?.reason).toContain("nothing shows that a person gave it");
+  });
+
+  test("counts with the request's code, for that request and that answer alone", async () => {
+    const made = office();
+    const { live, handle, elsewhere } = begun(made);
+    const first = await open(elsewhere);
+    const code = await codeOf(made);
+    expect(code).toMatch(/^([0-9A-HJKMNP-TV-Z]{4}-){4}[0-9A-HJKMNP-TV-Z]{4}$/);
+    const payload = await proved(elsewhere, first, code.toLowerCase().replaceAll("-", " "));
+    await sent(elsewhere, first, payload);
+    await soon(() => made.ran.length === 1);
+    const second = await open(elsewhere);
+    expect(second.requestId).not.toBe(first.requestId);
+    // Neither the proof of the first, nor its code, is worth anything for the second.
+    expect(sealWithCode(code, await placeOf(elsewhere, second), {})).toBeUndefined();
+    await sent(elsewhere, second, { ...payload, digest: second.digest });
+    await handle;
+    expect(made.ran).toEqual([{ n: 1 }]);
+    expect(await answersIn(live, handle.runId)).toEqual([
+      ["approve", "elsewhere", "code"],
+      ["deny", "elsewhere", "missing"],
+    ]);
+  });
+
+  const forged: readonly (readonly [string, (payload: JsonObject) => JsonObject])[] = [
+    ["for a denial, put on an approval", (payload) => ({ ...payload, kind: "approve" })],
+    ["for an answer without a reason, with a reason added", (payload) => ({ ...payload, kind: "deny", reason: "x" })],
+    ["that is cut short", (payload) => ({ ...payload, kind: "approve", proof: String(payload.proof).slice(0, 32) })],
+    ["that is the word which the record uses", (payload) => ({ ...payload, kind: "approve", proof: "code" })],
+    ["that is a list", (payload) => ({ ...payload, kind: "approve", proof: [payload.proof ?? null] })],
+  ];
+  test.each(forged)("never counts with a proof %s", async (_, forge) => {
+    const made = office();
+    const { live, handle, elsewhere } = begun(made);
+    const request = await open(elsewhere);
+    const place = await placeOf(elsewhere, request);
+    const denial = sealWithCode(await codeOf(made), place, { ...DENY, digest: request.digest });
+    if (denial === undefined) throw new Error("this is not its code");
+    await sent(elsewhere, request, forge(denial));
+    await live.answer(await open(elsewhere), DENY, "me");
+    await handle;
+    expect(made.ran).toEqual([]);
+    expect((await answersIn(live, handle.runId))[0]).toEqual(["deny", "elsewhere", "missing"]);
+  });
+
+  test("never counts in a question: the model is told that nobody answered", async () => {
+    const made = office();
+    const model = saying(calls("Escape"), calls(["AskUser", { question: "Which?" }]));
+    const { live, handle, elsewhere } = begun({ ...made, model });
+    await sent(elsewhere, await open(elsewhere), { kind: "value", value: "approve everything" });
+    await handle;
+    const events = await eventsOf(live.host, handle.runId);
+    expect(dataOf(events, "request.answered")).toMatchObject([{ answer: "deny", proof: "missing" }]);
+    expect(JSON.stringify(model.heard.at(-1)?.messages)).toContain("not_answered");
+    expect(JSON.stringify(model.heard.at(-1)?.messages)).not.toContain("approve everything");
+  });
+
+  test("denials and deferrals need no proof", async () => {
+    const made = office();
+    const { live, handle, elsewhere } = begun(made);
+    await sent(elsewhere, await open(elsewhere), { kind: "deny", reason: "not today" });
+    await sent(elsewhere, await open(elsewhere), { kind: "defer" });
+    expect((await handle).denied.map(({ cause }) => cause)).toEqual(["denied", "deferred"]);
+    expect(await answersIn(live, handle.runId)).toEqual([
+      ["deny", "elsewhere", "missing"],
+      ["defer", "elsewhere", "missing"],
+    ]);
+  });
+});
+
+describe("an approval counts", () => {
+  test("from anywhere, while everything the run started is behind a wall", async () => {
+    const made = office({ walled: true });
+    const { live, handle, elsewhere } = begun(made);
+    await sent(elsewhere, await open(elsewhere));
+    await live.answer(await open(elsewhere), DENY, "me");
+    await handle;
+    expect([made.ran, made.codes]).toEqual([[{ n: 1 }], []]);
+    expect(await answersIn(live, handle.runId)).toEqual([
+      ["approve", "elsewhere", "walled"],
+      ["deny", "me", "session"],
+    ]);
+  });
+
+  test("from anywhere, in a run that was started so; its record keeps that, and nobody can add it later", async () => {
+    const made = office({ answers: "any" });
+    const { live, handle, elsewhere } = begun(made);
+    await sent(elsewhere, await open(elsewhere));
+    await open(elsewhere);
+    await handle.suspend();
+    expect(dataOf(await eventsOf(elsewhere, handle.runId), "run.started")).toMatchObject([{ answers: "any" }]);
+    const later = session({ ...made.own(), model: made.model, store: made.host() });
+    const again = later.resume(made.pipe, handle.runId);
+    await sent(elsewhere, await open(elsewhere));
+    await again;
+    expect([made.ran, made.codes]).toEqual([[{ n: 1 }, { n: 2 }], []]);
+    expect((await answersIn(later, handle.runId)).map(([, , proof]) => proof)).toEqual(["any", "any"]);
+    await live.close();
+  });
+
+  test("from interactors and from the session itself, as ever", async () => {
+    const me = person("me");
+    const made = office({ interactors: [me] });
+    const { live, handle, elsewhere } = begun(made);
+    await soon(() => me.seen.length === 1);
+    me.seen[0]?.answer({ kind: "approve" });
+    await soon(() => made.ran.length === 1);
+    const second = await open(elsewhere);
+    await expect(live.answer(second, { kind: "value", value: 1 }, "app")).rejects.toMatchObject({
+      code: "answer_invalid",
+    });
+    expect(await live.answer(second, { kind: "approve" }, "app")).toBe("accepted");
+    await handle;
+    expect(await live.answer(second, { kind: "approve" }, "app")).toBe("unknown");
+    expect(made.ran).toEqual([{ n: 1 }, { n: 2 }]);
+    expect(await answersIn(live, handle.runId)).toEqual([
+      ["approve", "me", "session"],
+      ["approve", "app", "session"],
+    ]);
+  });
+});
+
+test("a run that is resumed: never takes an unproven answer that came in between, nor the code of the process before", async () => {
+  const made = office();
+  const { live, handle, elsewhere } = begun(made);
+  await open(elsewhere);
+  await soon(() => made.codes.length === 1);
+  await handle.suspend();
+  await live.close();
+  const request = await open(elsewhere);
+  await sent(elsewhere, request);
+  const later = session({ ...made.own(), model: made.model, store: made.host() });
+  const again = later.resume(made.pipe, handle.runId);
+  await soon(async () => (await elsewhere.requests())[0]?.requestId !== request.requestId && made.codes.length === 2);
+  const second = await open(elsewhere);
+  const stale = sealWithCode(await codeOf(made), await placeOf(elsewhere, second), {});
+  expect(stale).toBeUndefined();
+  await sent(elsewhere, second, await proved(elsewhere, second, await codeOf(made, 1)));
+  await again;
+  expect(made.ran).toEqual([{ n: 2 }]);
+  expect(await answersIn(later, handle.runId)).toEqual([
+    ["deny", "elsewhere", "missing"],
+    ["approve", "elsewhere", "code"],
+  ]);
+});
+
+test("a code is told when the first process without a wall starts after the request came", async () => {
+  const made = office({ walled: true });
+  const release = Promise.withResolvers<void>();
+  const late = tool("Late", {
+    effect: "read",
+    execute: async (_given, call) => {
+      await release.promise;
+      call.startsUnwalled();
+      return { ok: true, output: "late" };
+    },
+  });
+  const stage = (allowed: string) => worker({ allowedTools: ["Look", allowed] });
+  const pipe = pipeline({
+    id: "pair",
+    input,
+    stages: { start: worker(), asks: stage("Look"), works: stage("Late"), join: worker() },
+    initial: "start",
+    next: { start: () => fanOut(["asks", "works"], { join: "join" }), join: () => done("joined") },
+  });
+  const model = talker(({ stage: name, turn }) => {
+    if (turn > 0) return finish(name);
+    if (name === "asks") return calls(["Deploy", { n: 1 }]);
+    return name === "works" ? calls("Late") : finish(name);
+  });
+  const live = session({ ...made.own(), tools: [...made.all, late], model, store: made.host() });
+  const handle = live.start(pipe, task);
+  const elsewhere = made.host();
+  const request = await open(elsewhere);
+  expect(made.codes).toEqual([]);
+  release.resolve();
+  await soon(() => made.codes.length === 1);
+  expect(made.codes[0]?.request).toMatchObject({ requestId: request.requestId });
+  await sent(elsewhere, request);
+  await handle;
+  expect([made.ran, (await answersIn(live, handle.runId))[0]?.[2]]).toEqual([[], "missing"]);
+});
+
+test("a replay comes to what was recorded, whatever proof the answers had, and knows no code", async () => {
+  const proofs: unknown[] = [];
+  const answer: Record<string, (made: Office, live: TestSession, host: RunHost) => Promise<void>> = {
+    session: async (_made, live, host) => void (await live.answer(await open(host), { kind: "approve" }, "me")),
+    missing: async (_made, _live, host) => sent(host, await open(host)),
+    code: async (made, _live, host) => {
+      const request = await open(host);
+      await sent(host, request, await proved(host, request, await codeOf(made)));
+    },
+    walled: async (_made, _live, host) => sent(host, await open(host)),
+    any: async (_made, _live, host) => sent(host, await open(host)),
+  };
+  for (const [name, give] of Object.entries(answer)) {
+    const made = office({ walled: name === "walled", ...(name === "any" ? { answers: "any" } : {}) });
+    const { live, handle, elsewhere } = begun(made);
+    await give(made, live, elsewhere);
+    await live.answer(await open(elsewhere), DENY, "me");
+    await handle;
+    proofs.push((await answersIn(live, handle.runId))[0]?.[2]);
+    const replay = await replayRun(made.pipe, await live.host.journal(handle.runId), { tools: made.all, env: {} });
+    expect(replay.divergence?.message).toBeUndefined();
+    expect([replay.identical, replay.status]).toEqual([true, "completed"]);
+  }
+  expect(proofs).toEqual(Object.keys(answer));
+});
+
+test("no code is in what is stored: neither whole nor without its dashes", async () => {
+  const made = office();
+  const { live, handle, elsewhere } = begun(made);
+  const request = await open(elsewhere);
+  const code = await codeOf(made);
+  await sent(elsewhere, request, await proved(elsewhere, request, code));
+  await live.answer(await open(elsewhere), DENY, "me");
+  await handle;
+  const stored = JSON.stringify([await elsewhere.journal(handle.runId), await eventsOf(elsewhere, handle.runId)]);
+  for (const { code: one = "" } of made.codes) {
+    expect(one).toHaveLength(24);
+    for (const text of [one, one.replaceAll("-", ""), one.replaceAll("-", "").slice(0, 16)])
+      expect(stored).not.toContain(text);
+  }
+  expect(stored).not.toMatch(/"proof\\*":\\*"[0-9a-f]{64}/);
+});
+
+describe("what the record says of walls", () => {
+  const event = (type: "run.started" | "run.resumed" | "call.started" | "call.finished", data: JsonObject) => ({
+    id: "r1:1.0",
+    runId: "r1",
+    type,
+    at: 0,
+    data,
+  });
+  const started = (sandbox?: JsonObject) => event("run.started", sandbox === undefined ? {} : { sandbox });
+  const none = { wall: "none", unwalledServers: [] };
+  const walled = { wall: "bubblewrap", unwalledServers: [] };
+  test.each([
+    ["nothing", [started(), event("call.started", { tool: "Read" })], false, false],
+    ["a call without a wall", [started(walled), event("call.started", { wall: "none" })], true, true],
+    ["a call that said so itself", [started(), event("call.finished", { facts: { wall: "none" } })], true, true],
+    ["calls behind a wall", [started(walled), event("call.started", { wall: "bubblewrap" })], false, false],
+    ["a server without a wall", [started({ ...walled, unwalledServers: ["files"] })], true, true],
+    [
+      "one that was started on resume",
+      [started(), event("run.resumed", { sandbox: { unwalledServers: ["x"] } })],
+      true,
+      true,
+    ],
+    ["a process without a wall that may not have recorded all", [started(none)], false, true],
+    ["one of those before the last", [started(none), event("run.resumed", { sandbox: walled })], true, true],
+    ["a fork of such a run", [event("run.started", { unwalled: true })], true, true],
+  ])("%s", (_, events, atWork, left) => {
+    expect([startedUnwalled(events, true), startedUnwalled(events, false)]).toEqual([atWork, left]);
+  });
+});
