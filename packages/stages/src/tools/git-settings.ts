@@ -1,4 +1,4 @@
-import { lstatSync, readdirSync } from "node:fs";
+import { accessSync, constants, lstatSync, readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { gitlinks } from "./git-index.ts";
 import { readSmallFile } from "./gitignore.ts";
@@ -60,6 +60,8 @@ function isRisky(place: string, depth: number): boolean {
   const repository = repositoryAt(place);
   if (repository === undefined || depth > MAX_DEPTH || isRiskyRepository(repository)) return true;
   const { folder, shared } = repository;
+  // What git does not take for a repository it passes by, for one further up.
+  if (!isComplete(folder, shared)) return true;
   // Entries of a split index are in another file.
   if (namesIn(folder).some((name) => name.startsWith("sharedindex."))) return true;
   const sha256 = /objectformat[ \t]*=[ \t]*sha256/i.test(readSmallFile(join(shared, "config")) ?? "");
@@ -76,15 +78,16 @@ export function repositoryAt(place: string): Repository | undefined {
   const stats = lstatSync(git);
   if (stats.isDirectory()) return exists(join(git, "commondir")) ? undefined : { place, folder: git, shared: git };
   if (!stats.isFile()) return undefined;
-  const target = /^gitdir:[ \t]*(.+)/.exec(readSmallFile(git) ?? "")?.[1];
+  const target = /^gitdir: (\S|\S[^\r\n]*\S)[\r\n]*$/.exec(readSmallFile(git) ?? "")?.[1];
   if (target === undefined) return undefined;
-  const folder = resolve(place, target.trimEnd());
+  const folder = resolve(place, target);
   const common = readSmallFile(join(folder, "commondir"));
   if (common === undefined) {
     const text = readSmallFile(join(folder, "config")) ?? "";
     return withoutOwnTree(text, folder, place) === text ? undefined : { place, folder, shared: folder };
   }
-  const shared = resolve(folder, common.trim());
+  if (!/^\S[^\r\n]*\n?$/.test(common) || /[ \t]\n?$/.test(common)) return undefined;
+  const shared = resolve(folder, common.trimEnd());
   const back = readSmallFile(join(folder, "gitdir"));
   const linked = back !== undefined && resolve(folder, back.trim()) === git;
   return linked && contains(join(shared, "worktrees"), folder) ? { place, folder, shared } : undefined;
@@ -99,6 +102,24 @@ function isRiskyRepository({ place, folder, shared }: Repository): boolean {
     return RISKY_KEY.test(other) || RISKY_SECTION.test(other);
   });
   return risky || exists(join(shared, "objects/info/alternates")) || leadsElsewhere(shared) || leadsElsewhere(folder);
+}
+
+/** The same test that git makes. */
+function isComplete(folder: string, shared: string): boolean {
+  const head = readSmallFile(join(folder, "HEAD")) ?? "";
+  return (
+    /^(?:ref:\s*refs\/|[0-9a-f]{40})/.test(head) && ["objects", "refs"].every((name) => mayEnter(join(shared, name)))
+  );
+}
+
+function mayEnter(folder: string): boolean {
+  try {
+    accessSync(folder, constants.X_OK);
+    return lstatSync(folder).isDirectory();
+  } catch (thrown) {
+    if (systemCode(thrown) === undefined) throw thrown;
+    return false;
+  }
 }
 
 /** Settings of a submodule name the work tree that it belongs to: said of this place, it is no other place to look. */

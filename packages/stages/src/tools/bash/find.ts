@@ -210,8 +210,17 @@ function findProducer(args: readonly string[], place: CommandPlace): PathProduce
 /** Options that do not change that only paths are printed, and the ones that make it so. */
 const PRINTS_PATHS = words("l files-with-matches files files-without-match L");
 const PRINTS_MORE = words(
-  "c count count-matches json stats type-list null-data z Z 0 null vimgrep passthru q quiet color colors p pretty path-separator replace r debug H",
+  "c count count-matches json stats type-list null-data z vimgrep passthru q quiet color colors p pretty path-separator replace",
 );
+const ENDS_IN_NUL = new Map([
+  ["rg", words("0 null")],
+  ["grep", words("Z null")],
+]);
+/** Leaves out what has a newline in its name. */
+const ONE_LINE = new Map([
+  ["rg", ["--iglob=!*\n*"]],
+  ["grep", ["--exclude=*\n*", "--exclude-dir=*\n*"]],
+]);
 
 /** Neither follows links below a folder, so only folders that are no links may be searched. */
 function searchProducer(argv: readonly string[], place: CommandPlace): PathProducer | undefined {
@@ -221,7 +230,7 @@ function searchProducer(argv: readonly string[], place: CommandPlace): PathProdu
   const options = spec === undefined ? "" : parseOptions(args, spec);
   if (typeof options === "string" || spec === undefined || reading?.kind !== "reads") return undefined;
   const recursive = name === "rg" || options.seen.has("r") || options.seen.has("recursive");
-  const seen = [...options.seen.keys()].filter((option) => !(name === "grep" && /^(?:r|H)$/.test(option)));
+  const seen = [...options.seen.keys()];
   const isL = (option: string): boolean => PRINTS_PATHS.has(option) && (name === "grep" || option !== "L");
   if (!recursive || !seen.some(isL) || seen.some((option) => PRINTS_MORE.has(option))) return undefined;
   const patternGiven = spec.patternBy?.some((option) => options.seen.has(option)) === true;
@@ -231,9 +240,10 @@ function searchProducer(argv: readonly string[], place: CommandPlace): PathProdu
     !path.includes("\n") &&
     lstatSync(isAbsolute(path) ? path : resolve(place.cwd, path), { throwIfNoEntry: false })?.isDirectory() === true;
   if (!folders.every(isFolder)) return undefined;
-  const dashes = reading.argv.indexOf("--");
-  const head = dashes === -1 ? reading.argv : reading.argv.slice(0, dashes);
+  // All that was added stands in front of the operands.
+  const head = reading.argv.slice(0, reading.argv.length - options.operands.length).filter((word) => word !== "--");
   const pattern = patternGiven ? [] : options.operands.slice(0, 1);
   const starts = folders.length === 0 ? ["."] : folders;
-  return { argv: [...head, "--null", "--", ...pattern, ...starts], starts, nul: true };
+  const nul = seen.some((option) => ENDS_IN_NUL.get(name)?.has(option) === true);
+  return { argv: [...head, ...(nul ? [] : (ONE_LINE.get(name) ?? [])), "--", ...pattern, ...starts], starts, nul };
 }

@@ -21,7 +21,7 @@ const SELECTS =
   "minimal patience histogram diff-algorithm: no-color color? no-renames full-index abbrev? no-abbrev find-renames? " +
   "find-copies? find-copies-harder diff-filter: relative? no-relative text ignore-cr-at-eol ignore-space-at-eol " +
   "ignore-space-change ignore-all-space ignore-blank-lines ignore-matching-lines: inter-hunk-context: exit-code quiet " +
-  "src-prefix: dst-prefix: no-prefix line-prefix: no-ext-diff no-textconv ignore-submodules? no-patch pickaxe-all pickaxe-regex";
+  "src-prefix: dst-prefix: no-prefix line-prefix: no-ext-diff no-textconv no-patch pickaxe-all pickaxe-regex";
 const SUMMARIES = "stat? numstat shortstat dirstat? cumulative summary name-only name-status raw";
 /** With one of these, a command that otherwise only lists shows contents, or lets them be guessed. */
 const PATCHES =
@@ -102,7 +102,7 @@ export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map<string, Git
     "status",
     {
       short: "sbzu?",
-      long: "short branch show-stash porcelain? long untracked-files? ignored? ignore-submodules? no-column ahead-behind no-ahead-behind renames no-renames find-renames?",
+      long: "short branch show-stash porcelain? long untracked-files? ignored? no-column ahead-behind no-ahead-behind renames no-renames find-renames?",
       operands: "paths",
       adds: [NO_SUBMODULES],
     },
@@ -200,7 +200,7 @@ export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map<string, Git
       long: "verbose push all",
       operands: "names",
       why: ({ operands }) =>
-        operands.length === 0 || (operands[0] === "get-url" && operands.length === 2)
+        operands.length === 0 || (operands[0] === "get-url" && /^[^-]/.test(operands[1] ?? "") && operands.length === 2)
           ? undefined
           : "only lists, or shows with get-url",
     },

@@ -128,9 +128,10 @@ function readOperands(scene: Scene): Run | string {
       if (operands.length > 0) return "it takes no operand here";
       return withContents(scene, [], [...added, ...words]);
     case "names":
-      return name === "config"
-        ? readConfig(scene)
-        : { words: [...words, "--", ...operands].slice(0, operands.length === 0 ? -1 : undefined), paths: [] };
+      if (name === "config") return readConfig(scene);
+      // Only this one has verbs of its own, which do not stand behind `--`.
+      if (name === "remote") return { words: [...operands.slice(0, 1), ...words, ...operands.slice(1)], paths: [] };
+      return { words: [...words, ...(operands.length === 0 ? [] : ["--"]), ...operands], paths: [] };
     case "paths": {
       const specs = splitOperands(operands, { ...options, hasDashes: true, afterDashes: operands.length }, cwd);
       if (typeof specs === "string") return specs;

@@ -26,8 +26,8 @@ export interface Options {
   readonly seen: ReadonlyMap<string, readonly string[]>;
   /** The options as they were read: values of long ones attached, so that no other parser reads them differently. */
   readonly words: readonly string[];
-  /** An option stands behind an operand, which not every getopt takes for an option. */
-  readonly permuted: boolean;
+  /** An option stands behind an operand, which not every getopt takes for an option, or goes by another name. */
+  readonly rewritten: boolean;
 }
 
 type Takes = "" | ":" | "@" | "?" | "~";
@@ -57,10 +57,12 @@ export function parseOptions(args: readonly string[], spec: OptionSpec): Options
   const files: string[] = [];
   const words: string[] = [];
   const seen = new Map<string, string[]>();
-  let permuted = false;
+  let rewritten = false;
   let dashesAt = -1;
 
-  const record = (name: string, kind: Takes, value: string | undefined): void => {
+  const record = (given: string, kind: Takes, value: string | undefined): void => {
+    const name = instead.get(given) ?? given;
+    rewritten ||= name !== given;
     seen.set(name, [...(seen.get(name) ?? []), ...(value === undefined ? [] : [value])]);
     if (value !== undefined && kind === "@" && value !== "-") files.push(value);
   };
@@ -83,7 +85,7 @@ export function parseOptions(args: readonly string[], spec: OptionSpec): Options
       operands.push(word);
       continue;
     }
-    permuted ||= operands.length > 0;
+    rewritten ||= operands.length > 0;
     if (word.startsWith("--")) {
       const equals = word.indexOf("=");
       const name = equals === -1 ? word.slice(2) : word.slice(2, equals);
@@ -96,7 +98,7 @@ export function parseOptions(args: readonly string[], spec: OptionSpec): Options
         const fault = value === undefined && kind === "~" ? undefined : badValue(name, value);
         if (fault !== undefined) return fault;
       }
-      record(instead.get(name) ?? name, kind, value);
+      record(name, kind, value);
       words.push(`--${instead.get(name) ?? name}${value === undefined ? "" : `=${value}`}`);
       continue;
     }
@@ -111,7 +113,7 @@ export function parseOptions(args: readonly string[], spec: OptionSpec): Options
       if (kind === undefined) return whyNot(spec, name);
       cluster += instead.get(name) ?? name;
       if (kind === "") {
-        record(instead.get(name) ?? name, kind, undefined);
+        record(name, kind, undefined);
         continue;
       }
       const attached = letter + 1 < word.length ? word.slice(letter + 1) : undefined;
@@ -131,7 +133,7 @@ export function parseOptions(args: readonly string[], spec: OptionSpec): Options
     if (cluster !== "") words.push(cluster);
   }
   const afterDashes = dashesAt === -1 ? 0 : operands.length - dashesAt;
-  return { operands, afterDashes, hasDashes: dashesAt !== -1, files, seen, words, permuted };
+  return { operands, afterDashes, hasDashes: dashesAt !== -1, files, seen, words, rewritten };
 }
 
 function whyNot({ refuses = {} }: OptionSpec, name: string): string {

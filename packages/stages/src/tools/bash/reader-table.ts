@@ -246,9 +246,9 @@ export const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
         "show-c-function show-function-line: label: expand-tabs initial-tab tabsize: suppress-blank-empty new-file recursive " +
         "no-dereference unidirectional-new-file ignore-case ignore-tab-expansion ignore-trailing-space ignore-space-change " +
         "ignore-all-space ignore-blank-lines ignore-matching-lines: text strip-trailing-cr minimal horizon-lines: " +
-        "speed-large-files color? exclude-from@ exclude: starting-file: from-file@ to-file@",
+        "speed-large-files color? exclude-from@ exclude: starting-file:",
       numeric: true,
-      refuses: { [RUNS]: "l paginate" },
+      refuses: { [RUNS]: "l paginate", "compares with files of a folder": "from-file to-file" },
       operands: "paths",
       noFollow: "--no-dereference",
       opensTree: ({ seen }) => seen.has("r") || seen.has("recursive"),

@@ -4,7 +4,7 @@ import { contains, resolveReal } from "../paths.ts";
 import { systemCode } from "../results.ts";
 import { readFind } from "./find.ts";
 import { readGit } from "./git.ts";
-import { type Options, parseOptions } from "./options.ts";
+import { parseOptions } from "./options.ts";
 import { READERS, type Reader } from "./reader-table.ts";
 import type { CommandPlace, NamedPath, Reading } from "./reading.ts";
 import { readAwk, readJq, readSed } from "./scripts.ts";
@@ -30,10 +30,8 @@ const VERSIONS = new Map<string, RegExp>([
   ["gcc", /^--version$/],
   ["node", /^(?:-v|--version)$/],
   ["npm", /^(?:-v|--version)$/],
-  ["perl", /^(?:-v|--version)$/],
   ["python", /^(?:-V|--version)$/],
   ["python3", /^(?:-V|--version)$/],
-  ["ruby", /^(?:-v|--version)$/],
   ["tsc", /^(?:-v|--version)$/],
 ]);
 const QUIET_NPM = ["--logs-max=0", "--no-update-notifier"];
@@ -80,7 +78,7 @@ function readListed(argv: readonly string[], spec: Reader, place: CommandPlace):
     added.push(...store.map((one) => `${spec.leaveOut}${one}`));
   }
   const paths = [...folders, ...options.files].map((path): NamedPath => ({ path, access: "read" }));
-  const rewritten = options.permuted || added.length > 0 || Object.keys(spec.instead ?? {}).length > 0;
+  const rewritten = options.rewritten || added.length > 0;
   if (!rewritten) return { kind: "reads", argv, paths };
   // What is added stands last among the options: of two that contradict each other, ripgrep takes the last.
   return {
@@ -124,5 +122,3 @@ export function storeNames(folders: readonly string[], place: CommandPlace): rea
   }
   return [...names];
 }
-
-export type { Options };

@@ -49,6 +49,8 @@ function readAddress(cursor: Cursor): boolean | undefined {
 
 /** Ends a function; a closing brace is left for the next look. */
 const END = /[ \t]*(?:[;\n]|(?=[}#])|$)/y;
+/** Ends a label, which may hold a `#`. */
+const LABEL_END = /[ \t]*(?:[;\n]|(?=\})|$)/y;
 
 function readFunction(cursor: Cursor): boolean {
   const name = cursor.text[cursor.at] ?? "";
@@ -63,7 +65,7 @@ function readFunction(cursor: Cursor): boolean {
     case "b":
     case "t":
     case "T":
-      return take(cursor, /[ \t]*[A-Za-z0-9_]*/y) !== undefined && take(cursor, END) !== undefined;
+      return take(cursor, /[ \t]*[A-Za-z0-9_]*/y) !== undefined && take(cursor, LABEL_END) !== undefined;
     case ":":
       return take(cursor, /[ \t]*[A-Za-z0-9_]+[ \t]*(?:[;\n]|$)/y) !== undefined;
     case "a":
