@@ -9,7 +9,7 @@ export function oneAnswer(
   return {
     name,
     answer: async (request) => {
-      if (!isSame(request, given.request)) return undefined;
+      if (!isSameRequest(request, given.request)) return undefined;
       onAnswered();
       return given.answer;
     },
@@ -21,10 +21,10 @@ export function except(interactor: Interactor, answered: OpenRequest): Interacto
   return {
     name: interactor.name,
     answer: async (request, signal) =>
-      isSame(request, answered) ? undefined : await interactor.answer(request, signal),
+      isSameRequest(request, answered) ? undefined : await interactor.answer(request, signal),
   };
 }
 
-function isSame(one: PersonRequest, other: OpenRequest): boolean {
+export function isSameRequest(one: PersonRequest, other: OpenRequest): boolean {
   return one.runId === other.runId && one.requestId === other.requestId && one.digest === other.digest;
 }

@@ -18,7 +18,7 @@ import type { WorkFlags } from "./flags.ts";
 import { type Followed, followRun } from "./follow.ts";
 import { lineInteractor } from "./line-interactor.ts";
 import { createLinePrompt } from "./line-prompt.ts";
-import { except } from "./one-answer.ts";
+import { except, isSameRequest } from "./one-answer.ts";
 import { createReporter } from "./reporter.ts";
 
 /** One run to start or take up. */
@@ -58,7 +58,10 @@ export async function work(
   const onFault = ({ by, message }: { readonly by: string; readonly message: string }): void =>
     terminal.err(`sluice: ${visible(redactText(`${by}: ${message}`))}\n`);
   const codes = createCodeBoard(terminal, (words) => commandLine(words, place, here, env));
-  const people = { interactors, wait: wait ?? false, onFault, ...(waits ? { onCode: codes.show } : {}) };
+  const onCode = (request: OpenRequest, code: string): void => {
+    if (answered === undefined || !isSameRequest(request, answered.request)) codes.show(request, code);
+  };
+  const people = { interactors, wait: wait ?? false, onFault, ...(waits ? { onCode } : {}) };
   const { session, traffic } = openSession({ plan, place, flags, store, people }, context);
   try {
     const followed = await followRun(plan.begin(session), {
