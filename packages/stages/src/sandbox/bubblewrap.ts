@@ -75,7 +75,8 @@ export function bubblewrapArguments(facts: BubblewrapFacts): readonly string[] {
     ...mounts.flatMap(toArguments),
     ...spelledHome(facts),
     // Mount points are made in them, so they are closed last.
-    ...["/dev", ...readOnlyLast, "/"].flatMap((path) => ["--remount-ro", path]),
+    // The superuser needs no capability to change settings of the kernel in /proc.
+    ...["/proc", "/dev", ...readOnlyLast, "/"].flatMap((path) => ["--remount-ro", path]),
     "--chdir",
     cwd,
     "--",
@@ -113,7 +114,6 @@ function toArguments({ at, how, from = at, size }: Mount): readonly string[] {
 function mountsOf(facts: BubblewrapFacts): readonly Mount[] {
   const { plan, home, keys, tools, repository, temporary, marks } = facts;
   const { root, network } = plan;
-  const absent = hidden([...plan.absent, join(root, ".sluice")].flatMap(existing));
   const writable = plan.writes.flatMap((path) => writableAt(path, facts));
   const readable = plan.reads.includes("") ? [root] : plan.reads.flatMap((path) => insideOf(root, path));
   const written = (path: string): boolean => writable.some((area) => contains(area, path));
@@ -128,7 +128,7 @@ function mountsOf(facts: BubblewrapFacts): readonly Mount[] {
     ...obeyed.flatMap(({ path }) => existing(path)),
   ].filter((path) => areas.some((area) => area !== path && contains(area, path)));
   const alsoRead = plan.readOnly.flatMap(existing).filter((path) => !contains(root, path) && !isTooWide(path, facts));
-  return [
+  const shown: readonly Mount[] = [
     ...SYSTEM_FOLDERS.flatMap(existing).map((at) => ({ at, how: "read" as const })),
     ...keys.files.map((at) => ({ at, how: "null" as const })),
     ...keys.folders.map((at) => ({ at, how: "hidden" as const })),
@@ -146,7 +146,12 @@ function mountsOf(facts: BubblewrapFacts): readonly Mount[] {
     ...marks
       .filter(({ path, kind }) => kind === "channel" && visible(path))
       .map(({ path: at }) => ({ at, how: "null" as const })),
-    ...absent,
+  ];
+  const isShown = (path: string): boolean =>
+    shown.some(({ at, how }) => (how === "read" || how === "write") && contains(at, path));
+  return [
+    ...shown,
+    ...[...plan.absent, join(root, ".sluice")].flatMap(existing).filter(isShown).map(hidden),
     ...plan.scratch
       .flatMap((path) => insideOf(root, path))
       .map((at) => ({ at, how: "tmpfs" as const, size: SIZES.scratch })),
@@ -166,8 +171,8 @@ function anchors(guarded: readonly string[], areas: readonly string[]): readonly
   return [...new Set(folders)].filter((at) => !isGuarded(at)).map((at) => ({ at, how: "write" }));
 }
 
-function hidden(paths: readonly string[]): readonly Mount[] {
-  return paths.map((at) => ({ at, how: lstatSync(at).isDirectory() ? "hidden" : "null" }));
+function hidden(at: string): Mount {
+  return { at, how: lstatSync(at).isDirectory() ? "hidden" : "null" };
 }
 
 /** In the workspace, or a folder elsewhere that was named in full. */

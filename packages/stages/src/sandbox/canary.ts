@@ -8,6 +8,7 @@ import type { WallPlan } from "./wall.ts";
 
 const PATIENCE_MS = 10_000;
 const MOST_TEXT = 64 * 1024;
+const MOST_SHOWN = 500;
 /** Namespaces that have to be its own. */
 const NAMESPACES = ["net", "pid", "ipc", "uts", "user", "mnt"];
 
@@ -15,8 +16,9 @@ const NAMESPACES = ["net", "pid", "ipc", "uts", "user", "mnt"];
 const SCRIPT = `
 exec 2>/dev/null
 ( : >"$CANARY_FILE" ) && echo wrote
+[ -w /proc/sys/kernel/core_pattern ] && echo kernel
 ( exec 7<>"/dev/tcp/127.0.0.1/$CANARY_PORT" ) && echo connected
-while IFS= read -r place; do
+while IFS= read -r place; do [ -n "$place" ] || continue
   [ -f "$place" ] && [ -s "$place" ] && echo store
   shopt -s dotglob nullglob; inside=("$place"/*); [ \${#inside[@]} -eq 0 ] || echo store
 done <<<"$CANARY_ABSENT"
@@ -29,6 +31,7 @@ echo end
 /** What each word says of the wall. */
 const HOLES: Readonly<Record<string, string>> = {
   wrote: "it could write in the workspace",
+  kernel: "it could change settings of the kernel",
   connected: "it could connect to a port of this machine",
   store: "it could see the run store",
   environment: "it could see variables of this process",
@@ -40,12 +43,15 @@ export interface CanaryOptions {
   readonly root: string;
   readonly absent: readonly string[];
   readonly clock: Clock;
+  /** Whether the wall has namespaces of its own. */
+  readonly hasNamespaces: boolean;
   /** Runs it behind the wall that is to be proven; false when the wall was not built. */
   readonly run: (program: ProcessOptions, plan: WallPlan) => Promise<ProcessEnd | undefined>;
 }
 
 /** Tries behind a read-only wall what no wall lets through. Returns why there is none, or undefined where all of it failed. */
-export async function tryCanary({ bash, root, absent, clock, run }: CanaryOptions): Promise<string | undefined> {
+export async function tryCanary(options: CanaryOptions): Promise<string | undefined> {
+  const { bash, root, absent, clock, run } = options;
   const file = join(root, `.canary-${randomUUID()}`);
   let connected = false;
   const server = createServer((socket) => {
@@ -53,8 +59,11 @@ export async function tryCanary({ bash, root, absent, clock, run }: CanaryOption
     socket.destroy();
   });
   const port = await listen(server);
-  let said = "";
-  let failed = "";
+  const said = { stdout: "", stderr: "" };
+  const take = (from: keyof typeof said) => (text: string) => {
+    said[from] += text;
+    return said[from].length < MOST_TEXT;
+  };
   const plan = { root, reads: [""], writes: [], scratch: [], network: false, absent, readOnly: [] };
   try {
     const end = await run(
@@ -65,19 +74,20 @@ export async function tryCanary({ bash, root, absent, clock, run }: CanaryOption
         env: { CANARY_FILE: file, CANARY_PORT: String(port), CANARY_ABSENT: absent.join("\n") },
         signal: new AbortController().signal,
         timeoutMs: PATIENCE_MS,
-        stdout: (text) => (said += text).length < MOST_TEXT,
-        stderr: (text) => (failed += text).length < MOST_TEXT,
+        stdout: take("stdout"),
+        stderr: take("stderr"),
         clock,
       },
       plan,
     );
-    if (end === undefined) return failed.trim() === "" ? "it could not be built" : failed.trim().slice(0, 500);
-    const lines = said.split("\n");
+    if (end === undefined) return said.stderr.trim().slice(0, MOST_SHOWN) || "it could not be built";
+    const lines = said.stdout.split("\n");
     const holes = new Set(lines.flatMap((line) => HOLES[line] ?? []));
     if (existsSync(file)) holes.add(HOLES.wrote ?? "");
     if (connected) holes.add(HOLES.connected ?? "");
     if (holes.size > 0) return [...holes].join(" and ");
     if (!lines.includes("end")) return `a program behind it ended with exit code ${end.exitCode}`;
+    if (!options.hasNamespaces) return undefined;
     const shared = NAMESPACES.filter((name) => lines.includes(readlinkSync(`/proc/self/ns/${name}`)));
     const seen = lines.filter((line) => NAMESPACES.some((name) => line.startsWith(`${name}:[`)));
     if (seen.length !== NAMESPACES.length) return "its namespaces cannot be read";

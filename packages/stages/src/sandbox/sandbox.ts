@@ -14,7 +14,7 @@ import { type WalledRepository, walledRepository } from "./repository.ts";
 import { scratchFolders } from "./scratch-folders.ts";
 import { seatbeltProfile } from "./seatbelt.ts";
 import { type SystemKeys, systemKeys } from "./system-keys.ts";
-import { toolRoots } from "./tool-roots.ts";
+import { knownToolRoots } from "./tool-roots.ts";
 import type { Sandbox, SandboxOptions, WalledEnd, WalledProgram, WallPlan } from "./wall.ts";
 import { realPath } from "./wall-paths.ts";
 
@@ -46,6 +46,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   const { mode, root, absent, clock = systemClock } = options;
   const marksBelow = folderMarks(clock);
   const scratch = scratchFolders();
+  const toolRoots = knownToolRoots(clock);
   let keys: SystemKeys | undefined;
   let proof: Promise<void> | undefined;
   let proven: FoundWall | undefined;
@@ -101,6 +102,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       root,
       absent: absent(),
       clock,
+      hasNamespaces: wall.kind === "bubblewrap",
       run: async (program, plan) =>
         await runBehind(wall, program, wallArguments(wall, findings(wall, program, plan), [])),
     });

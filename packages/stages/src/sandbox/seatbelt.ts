@@ -1,4 +1,82 @@
+import { join, resolve } from "node:path";
 import type { BubblewrapFacts } from "./bubblewrap.ts";
-export function seatbeltProfile(_facts: BubblewrapFacts): string {
-  return "";
+import { existing } from "./wall-paths.ts";
+
+/** Programs, libraries and settings of macOS. */
+const SYSTEM = ["/usr", "/bin", "/sbin", "/opt", "/System", "/Library", "/Applications/Xcode.app", "/private/etc"];
+const SYSTEM_FILES = ["/", "/private/var/db/timezone", "/private/var/select", "/private/var/run/resolv.conf"];
+const DEVICES = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/dtracehelper", "/dev/fd"];
+/** What every program asks of the system; none of them reaches a file or another program's memory. */
+const SERVICES = ["com.apple.system.opendirectoryd.libinfo", "com.apple.system.logger", "com.apple.trustd.agent"];
+
+/**
+ * The profile that `sandbox-exec` builds the same wall from. Weaker than that of Linux: there are no folders of its own, so
+ * /tmp and the home folder are closed instead of empty, processes share one table, and a port of the machine is no port inside.
+ * Of two rules about one path the later one holds.
+ */
+export function seatbeltProfile({ plan, home, tools, repository, temporary, keys }: BubblewrapFacts): string {
+  const { root, reads, writes, scratch, absent, readOnly, network } = plan;
+  const within = (paths: readonly string[]): readonly string[] => paths.map((path) => resolve(root, path));
+  const written = [...within(writes), ...within(scratch), ...(temporary === undefined ? [] : existing(temporary))];
+  const own = writes.includes("") && repository?.whole === true ? repository.folders : [];
+  const guarded = [
+    ...readOnly,
+    ...(repository?.fixed ?? []),
+    ...(home === undefined ? [] : [join(home, ".gitconfig")]),
+  ];
+  return [
+    "(version 1)",
+    "(deny default)",
+    "(allow process-fork)",
+    "(allow process-exec)",
+    "(allow signal (target same-sandbox))",
+    "(allow process-info* (target same-sandbox))",
+    "(allow sysctl-read)",
+    "(allow file-read-metadata)",
+    '(allow file-ioctl (literal "/dev/null"))',
+    ...rule(
+      "allow mach-lookup",
+      SERVICES.map((name) => `(global-name ${quoted(name)})`),
+    ),
+    ...rule("allow file-read*", [...SYSTEM.map(below), ...[...SYSTEM_FILES, ...DEVICES].map(exactly)]),
+    ...rule("allow file-write*", DEVICES.map(exactly)),
+    ...rule(
+      "allow file-read*",
+      tools.flatMap(({ from, at }) => [below(from), below(at)]),
+    ),
+    ...rule(
+      "allow file-read*",
+      [...within(reads), ...(reads.includes("") ? (repository?.outside ?? []) : [])].map(below),
+    ),
+    ...rule("allow file-read* file-write*", [...written, ...own].map(below)),
+    // Whatever a later program of the host would obey, wherever a command would put it; the workspace's own .git comes after.
+    '(deny file-write* (regex #"/\\.git(/|$)" #"/\\.sluice(/|$)" #"/sluice\\.config\\.[^/]*$"))',
+    ...rule("allow file-write*", own.map(below)),
+    ...rule("deny file-write*", guarded.map(below)),
+    ...rule("deny file-write-unlink", own.map(exactly)),
+    ...rule(
+      "deny file-read* file-write*",
+      [...absent, join(root, ".sluice"), ...keys.files, ...keys.folders].map(below),
+    ),
+    ...(network
+      ? ["(allow network*)", "(allow system-socket)", `(allow file-read* ${below("/private/var/run")})`]
+      : []),
+    "",
+  ].join("\n");
+}
+
+function rule(what: string, filters: readonly string[]): readonly string[] {
+  return filters.length === 0 ? [] : [`(${what}\n  ${[...new Set(filters)].join("\n  ")})`];
+}
+
+function below(path: string): string {
+  return `(subpath ${quoted(path)})`;
+}
+
+function exactly(path: string): string {
+  return `(literal ${quoted(path)})`;
+}
+
+function quoted(text: string): string {
+  return `"${text.replace(/["\\]/g, "\\$&")}"`;
 }

@@ -1,5 +1,6 @@
 import { readdirSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
+import type { Clock } from "@sluice/core";
 import { readSmallFile } from "../tools/gitignore.ts";
 import { contains } from "../tools/paths.ts";
 import { systemCode } from "../tools/results.ts";
@@ -59,6 +60,8 @@ const SHARED = ["/", "/tmp", "/var", "/var/tmp", "/home", "/srv", "/mnt"];
 /** Links of one folder that are followed. */
 const MOST_LINKS = 1_000;
 
+const KNOWN_MS = 10_000;
+
 export interface ToolPlaces {
   readonly root: string;
   /** With links resolved. */
@@ -74,8 +77,26 @@ export interface ToolRoot {
   readonly at: string;
 }
 
+/** The same for some time: nobody installs a tool for every command. */
+export function knownToolRoots(clock: Clock): (places: ToolPlaces) => readonly ToolRoot[] {
+  const known = new Map<string, { readonly roots: readonly ToolRoot[]; readonly at: number }>();
+  return (places) => {
+    const key = JSON.stringify([places.root, places.home, places.absent, Object.entries(places.env).filter(isPlace)]);
+    const before = known.get(key);
+    if (before !== undefined && clock.now() - before.at < KNOWN_MS) return before.roots;
+    const roots = toolRoots(places);
+    known.clear();
+    known.set(key, { roots, at: clock.now() });
+    return roots;
+  };
+}
+
+function isPlace([name]: readonly [string, string]): boolean {
+  return name === "HOME" || name === "PATH" || Object.hasOwn(BY_VARIABLE, name);
+}
+
 /** What programs that can be called from here are made of, outside of the system's folders and of the workspace. */
-export function toolRoots(places: ToolPlaces): readonly ToolRoot[] {
+function toolRoots(places: ToolPlaces): readonly ToolRoot[] {
   const { home, env } = places;
   const inHome = home === undefined ? [] : [...IN_HOME, ...GIT_SETTINGS.filter((name) => isPlain(join(home, name)))];
   const named = Object.entries(BY_VARIABLE).flatMap(([variable, inside]) => {

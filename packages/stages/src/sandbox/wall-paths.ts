@@ -6,7 +6,7 @@ import { systemCode } from "../tools/results.ts";
 /** Where a path leads; undefined when it leads nowhere, or nowhere that this process can see. */
 export function realPath(path: string): string | undefined {
   try {
-    return realpathSync(path);
+    return realpathSync.native(path);
   } catch (thrown) {
     if (systemCode(thrown) === undefined) throw thrown;
     return undefined;
