@@ -16,7 +16,15 @@ import { describe, expect, test } from "vitest";
 import { calls, finish, input, one, saying, task, tools, worker } from "../support/facts.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { person, soon } from "../support/people-kit.ts";
-import { dataOf, eventsOf, session, type TestSession, type TestSessionOptions, tool } from "../support/run-kit.ts";
+import {
+  dataOf,
+  eventsOf,
+  quiet,
+  session,
+  type TestSession,
+  type TestSessionOptions,
+  tool,
+} from "../support/run-kit.ts";
 import { talker } from "../support/talker.ts";
 
 interface Asked {
@@ -254,6 +262,25 @@ test("a run that is resumed: never takes an unproven answer that came in between
   ]);
 });
 
+test("a request that waits on in another process has another code there: never counts the one of the process before", async () => {
+  const made = office();
+  const { live, handle, elsewhere } = begun(made);
+  const request = await open(elsewhere);
+  const before = await proved(elsewhere, request, await codeOf(made));
+  await handle.suspend();
+  await live.close();
+  const later = session({ ...made.own(), model: made.model, store: made.host() });
+  const again = later.resume(made.pipe, handle.runId);
+  await codeOf(made, 1);
+  expect(made.codes.map((one) => one.request.requestId)).toEqual([request.requestId, request.requestId]);
+  expect(sealWithCode(await codeOf(made), await placeOf(elsewhere, request), {})).toBeUndefined();
+  await sent(elsewhere, request, before);
+  await later.answer(await open(elsewhere), DENY, "me");
+  await again;
+  expect(made.ran).toEqual([]);
+  expect((await answersIn(later, handle.runId))[0]).toEqual(["deny", "elsewhere", "missing"]);
+});
+
 test("a code is told when the first process without a wall starts after the request came", async () => {
   const made = office({ walled: true });
   const release = Promise.withResolvers<void>();
@@ -282,6 +309,7 @@ test("a code is told when the first process without a wall starts after the requ
   const handle = live.start(pipe, task);
   const elsewhere = made.host();
   const request = await open(elsewhere);
+  await quiet();
   expect(made.codes).toEqual([]);
   release.resolve();
   await soon(() => made.codes.length === 1);
