@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the strings are shell
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,7 +21,22 @@ beforeAll(() => {
   folder = join(outer, "here");
   mkdirSync(folder);
   for (const name of ["dir", "dir/sub", "d1", "empty"]) mkdirSync(join(folder, name));
-  const files = ["a", "b", "ab", "abc", "Ab", "a b", "a.txt", "b.txt", ".hid", "x=1", "é", "dir/a", "dir/b.txt", "d1/x"];
+  const files = [
+    "a",
+    "b",
+    "ab",
+    "abc",
+    "Ab",
+    "a b",
+    "a.txt",
+    "b.txt",
+    ".hid",
+    "x=1",
+    "é",
+    "dir/a",
+    "dir/b.txt",
+    "d1/x",
+  ];
   for (const name of [...files, "dir/sub/y", "{a", "a,b", "~", "[a]", "a\\b"]) writeFileSync(join(folder, name), "");
   symlinkSync("dir", join(folder, "link"));
   symlinkSync("nothing", join(folder, "dangling"));
@@ -30,11 +46,114 @@ afterAll(() => rmSync(outer, { recursive: true }));
 const plain = fc.constantFrom(..."ab.x/=,:1-@%+^!#é".split(""), "dir/", "ab", "./", "--o=", "HEAD");
 const piece = fc.oneof(
   { weight: 6, arbitrary: plain },
-  { weight: 3, arbitrary: fc.constantFrom("*", "?", "[ab]", "[a-c]", "[!a]", "[^b]*", "**", "*.txt", "[", "]", "[[:alpha:]]", "[a", ".*") },
-  { weight: 3, arbitrary: fc.constantFrom("{a,b}", "{a,{b,x}}", "{,a}", "{a}", "{}", "{", "}", ",", "{a..c}", "{1..3}", "{'a,b',x}", "{a,", "{*,b}", '{"",a}') },
-  { weight: 3, arbitrary: fc.constantFrom("'a b'", '"a b"', "''", '""', "'*'", '"*"', '"{a,b}"', "'$A'", '"\\$A"', '"a\\b"', '"`"') },
-  { weight: 3, arbitrary: fc.constantFrom("$A", "${A}", '"$A"', '"${B}"', "$B", "$C", '"$C"', "$D", '"$D"', "$Z", '"$Z"', "$", '"$"', '"a$"', "$1", "$?", "$$", '"$A[0]"', '"$(x)"') },
-  { weight: 2, arbitrary: fc.constantFrom("\\a", "\\*", "\\ ", "\\{", "\\,", "\\$", "\\\\", "\\\n", "\\'", '\\"', "~", "\\~", "`x`", "$'a'", '$"a"', "&", ";", "|", "<", ">", "(", ")", "\n", "\t", " #c", "\u00a0") },
+  {
+    weight: 3,
+    arbitrary: fc.constantFrom(
+      "*",
+      "?",
+      "[ab]",
+      "[a-c]",
+      "[!a]",
+      "[^b]*",
+      "**",
+      "*.txt",
+      "[",
+      "]",
+      "[[:alpha:]]",
+      "[a",
+      ".*",
+    ),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.constantFrom(
+      "{a,b}",
+      "{a,{b,x}}",
+      "{,a}",
+      "{a}",
+      "{}",
+      "{",
+      "}",
+      ",",
+      "{a..c}",
+      "{1..3}",
+      "{'a,b',x}",
+      "{a,",
+      "{*,b}",
+      '{"",a}',
+    ),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.constantFrom(
+      "'a b'",
+      '"a b"',
+      "''",
+      '""',
+      "'*'",
+      '"*"',
+      '"{a,b}"',
+      "'$A'",
+      '"\\$A"',
+      '"a\\b"',
+      '"`"',
+    ),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.constantFrom(
+      "$A",
+      "${A}",
+      '"$A"',
+      '"${B}"',
+      "$B",
+      "$C",
+      '"$C"',
+      "$D",
+      '"$D"',
+      "$Z",
+      '"$Z"',
+      "$",
+      '"$"',
+      '"a$"',
+      "$1",
+      "$?",
+      "$$",
+      '"$A[0]"',
+      '"$(x)"',
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.constantFrom(
+      "\\a",
+      "\\*",
+      "\\ ",
+      "\\{",
+      "\\,",
+      "\\$",
+      "\\\\",
+      "\\\n",
+      "\\'",
+      '\\"',
+      "~",
+      "\\~",
+      "`x`",
+      "$'a'",
+      '$"a"',
+      "&",
+      ";",
+      "|",
+      "<",
+      ">",
+      "(",
+      ")",
+      "\n",
+      "\t",
+      " #c",
+      "\u00a0",
+    ),
+  },
 );
 const word = fc.array(piece, { minLength: 1, maxLength: 5 }).map((pieces) => pieces.join(""));
 const line = fc.array(word, { minLength: 1, maxLength: 4 }).map((words) => `p ${words.join(" ")}`);
@@ -45,7 +164,7 @@ function readWords(text: string): readonly string[] | undefined {
     cwd: folder,
     env: ENV,
     changed: new Set(),
-    seen: { entries: 0 },
+    seen: { entries: 0, folders: 0 },
     listed: () => undefined,
   };
   try {

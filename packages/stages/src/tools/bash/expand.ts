@@ -3,10 +3,14 @@ import { dirname, resolve } from "node:path";
 import { systemCode } from "../results.ts";
 import { outside, type Word, type WordPart } from "./read-line.ts";
 
-/** Words that one word may become, and files that one glob may match. */
-const MOST_WORDS = 2_000;
+/** Words of a line, those included that its globs and braces stand for. */
+export const MOST_WORDS = 1_000;
 /** Names that are looked at for all globs of a line. */
-const MOST_ENTRIES = 20_000;
+const MOST_ENTRIES = 10_000;
+/** Folders that they are looked for in; reading one takes longer than looking at a name. */
+const MOST_FOLDERS = 200;
+/** Characters of a file's name, on all common systems; a longer pattern is not tried. */
+const MAX_NAME = 255;
 
 /** What words are expanded from. */
 export interface ExpansionScene {
@@ -18,8 +22,8 @@ export interface ExpansionScene {
   readonly changed: ReadonlySet<string>;
   /** Takes each folder whose names a glob showed. */
   readonly listed: (folder: string) => void;
-  /** How many names globs have looked at so far. */
-  readonly seen: { entries: number };
+  /** What globs have looked at so far. */
+  readonly seen: { entries: number; folders: number };
 }
 
 /** One character and whether it means only itself, or a variable's value. */
@@ -203,6 +207,7 @@ function foldersOf(tokens: readonly Token[]): readonly (readonly Token[])[] {
 }
 
 function piecesOf(component: readonly Token[]): readonly Piece[] {
+  if (component.length > MAX_NAME) throw outside("a glob that is longer than any name");
   const pieces: Piece[] = [];
   for (let at = 0; at < component.length; at++) {
     const token = component[at];
@@ -248,6 +253,8 @@ function matching(place: string, pieces: readonly Piece[], scene: ExpansionScene
   const [first] = pieces;
   const showsHidden = first?.kind === "text" && first.text.startsWith(".");
   const names: string[] = [];
+  scene.seen.folders += 1;
+  if (scene.seen.folders > MOST_FOLDERS) throw outside("globs that have to look at too many folders");
   for (const { name } of list(resolve(scene.cwd, place === "" ? "." : place))) {
     scene.seen.entries += 1;
     if (scene.seen.entries > MOST_ENTRIES) throw outside("globs that have to look at too many files");

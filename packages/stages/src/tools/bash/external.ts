@@ -36,6 +36,8 @@ export interface ExternalScene {
   readonly via: readonly string[];
   /** For xargs: paths that stand for what it is fed, where that is known to be paths below folders that are judged. */
   readonly found: readonly string[] | undefined;
+  /** Called for each command; throws when there were too many. */
+  readonly step: () => void;
   readonly setting: (name: string, value: string) => void;
   /** Judges a line that a shell runs, and writes it. */
   readonly line: (text: string, via: readonly string[]) => string;
@@ -46,7 +48,9 @@ const MOST_RULE_WORDS = 4;
 
 /** What a program runs and touches. Throws OutsideLanguage. */
 export function external(argv: readonly string[], scene: ExternalScene): External {
-  const [name = "", ...args] = argv;
+  scene.step();
+  const args = argv.slice(1);
+  const name = knownName(argv[0] ?? "", scene);
   if (name === "xargs") return throughXargs(argv, scene);
   if (name === "sh" || name === "bash" || name === "dash") return throughShell(argv, scene) ?? program(argv, scene);
   const own = WRAPPERS.get(name)?.(args, scene.setting);
@@ -100,7 +104,8 @@ function options(args: readonly string[], valued: RegExp, plain: RegExp): number
 
 /** `sh -c 'plain line'`: the line inside is judged and written anew as well. */
 function throughShell(argv: readonly string[], scene: ExternalScene): External | undefined {
-  const [name = "", flags = "", text, ...more] = argv;
+  const [shell = "", flags = "", text, ...more] = argv;
+  const name = knownName(shell, scene);
   if (!/^-[euxl]*c$/.test(flags) || text === undefined || more.length > 0) return undefined;
   const line = scene.line(text, [...scene.via, `${name} -c`]);
   const strict = name === "bash" ? ["--noprofile", "--norc"] : [];
@@ -140,11 +145,11 @@ function throughXargs(argv: readonly string[], scene: ExternalScene): External {
 function program(argv: readonly string[], scene: ExternalScene): External {
   const [name = "", ...args] = argv;
   const { path, inWorkspace } = located(name, scene);
-  const known = name.includes("/") && located(basename(name), scene).path === path ? basename(name) : name;
+  const known = knownName(name, scene);
   const read = (words: readonly string[]): Reading | undefined =>
     inWorkspace ? undefined : readCommand([known, ...words], placeOf(scene));
   const reading: Reading | undefined =
-    path === name ? { kind: "unknown", why: "there is no such program on PATH" } : read(args);
+    path === name && !name.includes("/") ? { kind: "unknown", why: "there is no such program on PATH" } : read(args);
   const shown = [nameFromRoot(name, path, scene), ...args];
   if (reading?.kind === "reads") {
     const command: JudgedCommand = { argv: shown, readOnly: true, dynamic: 0, via: scene.via };
@@ -176,6 +181,12 @@ function placeOf(scene: ExternalScene): CommandPlace {
       return { kind: "reads", argv: inner.argv, paths: inner.commands.flatMap(({ paths }) => paths) };
     },
   };
+}
+
+/** The name of a program that was called by its path, where the name alone would find the same. */
+function knownName(name: string, scene: ExternalScene): string {
+  const base = basename(name);
+  return name.includes("/") && base !== "" && located(base, scene).path === name ? base : name;
 }
 
 /** A rule that names a file of the workspace means the one at its root, wherever the line went. */

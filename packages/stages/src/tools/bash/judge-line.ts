@@ -1,7 +1,7 @@
 import type { Subject, Workspace } from "@sluice/core";
 import { contains, resolveReal } from "../paths.ts";
 import { builtin, cdTarget } from "./builtins.ts";
-import { type ExpansionScene, expandSingle, expandWord } from "./expand.ts";
+import { type ExpansionScene, expandSingle, expandWord, MOST_WORDS } from "./expand.ts";
 import { type External, external, type JudgedCommand } from "./external.ts";
 import { pathProducer } from "./find.ts";
 import {
@@ -35,6 +35,9 @@ export interface JudgedLine {
   readonly subjects: readonly Subject[];
 }
 
+/** Commands that all commands of a line may run in turn. */
+const MOST_INNER = 48;
+
 /** Writing to these, or reading from them, touches no file. */
 const HARMLESS_DEVICES = new Set(["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"]);
 
@@ -57,7 +60,11 @@ class LineWalk {
   readonly paths: Subject[] = [];
   readonly #scene: LineScene;
   readonly #changed = new Set<string>();
-  readonly #seen = { entries: 0 };
+  readonly #seen = { entries: 0, folders: 0 };
+  /** Words and redirections so far: each may be a path that has to be looked at. */
+  #words = 0;
+  /** Commands that others run, so far. */
+  #inner = 0;
   #depth = 0;
 
   constructor(scene: LineScene) {
@@ -129,7 +136,13 @@ class LineWalk {
     const [first, ...rest] = words;
     if (first === undefined) return [];
     const scene = this.#expansion(shell);
-    return [expandSingle(first, scene), ...rest.flatMap((word) => expandWord(word, scene))];
+    const argv = [expandSingle(first, scene)];
+    for (const word of rest) {
+      argv.push(...expandWord(word, scene));
+      if (this.#words + argv.length > MOST_WORDS) throw outside(`more than ${MOST_WORDS} words`);
+    }
+    this.#words += argv.length;
+    return argv;
   }
 
   #simple(
@@ -166,6 +179,10 @@ class LineWalk {
       env: this.#scene.env,
       via,
       found,
+      step: () => {
+        this.#inner += 1;
+        if (this.#inner > MOST_INNER) throw outside(`commands that run more than ${MOST_INNER} others`);
+      },
       setting: (name, value) => this.#checkSetting(name, value),
       line: (text, inside) => this.line(text, { ...shell }, inside),
     });
@@ -217,6 +234,8 @@ class LineWalk {
   }
 
   #redirect({ from, to }: Redirect, shell: Shell): string {
+    this.#words += 10;
+    if (this.#words > MOST_WORDS) throw outside("too many redirections");
     if (to.kind === "descriptor") return `${from === "both" ? 1 : from}>&${to.descriptor}`;
     const path = expandSingle(to.word, this.#expansion(shell));
     if (path === "") throw outside("a redirection to nothing");

@@ -49,7 +49,7 @@ export class OutsideLanguage extends Error {
 }
 
 const MAX_DEPTH = 8;
-const MAX_COMMANDS = 256;
+const MAX_COMMANDS = 32;
 const BLANK = new Set([" ", "\t"]);
 /** Ends a word; to bash, too. No other character separates words, whatever Unicode says of it. */
 const ENDS_WORD = new Set([" ", "\t", "\n", ";", "&", "|", "<", ">", "(", ")"]);
