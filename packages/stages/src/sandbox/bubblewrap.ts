@@ -77,6 +77,8 @@ export function bubblewrapArguments(facts: BubblewrapFacts): readonly string[] {
     // Mount points are made in them, so they are closed last.
     // The superuser needs no capability to change settings of the kernel in /proc.
     ...["/proc", "/dev", ...readOnlyLast, "/"].flatMap((path) => ["--remount-ro", path]),
+    // The folders between a workspace and the repository that it is a part of are no part of its file system here.
+    ...(facts.repository?.whole === false ? ["--setenv", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "1"] : []),
     "--chdir",
     cwd,
     "--",
@@ -122,11 +124,10 @@ function mountsOf(facts: BubblewrapFacts): readonly Mount[] {
   const outside = visible(root) ? (repository?.outside ?? []) : [];
   const areas = [...writable, ...(repositoryIsWritten ? outside : [])];
   const obeyed = marks.filter(({ path, kind }) => kind === "obeyed" && path !== join(root, ".git"));
-  const guarded = [
-    ...plan.readOnly.flatMap(existing),
-    ...(repository?.fixed ?? []),
-    ...obeyed.flatMap(({ path }) => existing(path)),
-  ].filter((path) => areas.some((area) => area !== path && contains(area, path)));
+  const isWritten = (path: string): boolean => areas.some((area) => area !== path && contains(area, path));
+  const guarded = [...plan.readOnly.flatMap(existing), ...(repository?.fixed ?? [])].filter(isWritten);
+  // These can be moved with the folder they are in, as they are: they are known again by what they are.
+  const marked = obeyed.flatMap(({ path }) => existing(path)).filter(isWritten);
   const alsoRead = plan.readOnly.flatMap(existing).filter((path) => !contains(root, path) && !isTooWide(path, facts));
   const shown: readonly Mount[] = [
     ...SYSTEM_FOLDERS.flatMap(existing).map((at) => ({ at, how: "read" as const })),
@@ -142,7 +143,7 @@ function mountsOf(facts: BubblewrapFacts): readonly Mount[] {
     ...writable.filter((at) => at !== root).map((at) => ({ at, how: "write" as const })),
     ...outside.map((at) => ({ at, how: repositoryIsWritten ? ("write" as const) : ("read" as const) })),
     ...anchors(guarded, areas),
-    ...[...alsoRead, ...guarded].map((at) => ({ at, how: "read" as const })),
+    ...[...alsoRead, ...guarded, ...marked].map((at) => ({ at, how: "read" as const })),
     ...marks
       .filter(({ path, kind }) => kind === "channel" && visible(path))
       .map(({ path: at }) => ({ at, how: "null" as const })),

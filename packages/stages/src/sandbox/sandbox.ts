@@ -80,7 +80,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     const child = { file: wall.program, args: [...args, program.file, ...program.args] };
     const limits = { memoryBytes: MEMORY_BYTES, outputBytes: OUTPUT_BYTES, ...program.limits };
     if (wall.kind === "seatbelt") return await runProcess({ ...program, ...child, limits });
-    const end = await runProcess({
+    const all: ProcessOptions = {
       ...program,
       ...child,
       limits,
@@ -88,7 +88,12 @@ export function createSandbox(options: SandboxOptions): Sandbox {
         status += text;
       },
       inside: () => numberIn(status, "child-pid"),
+    };
+    const end = await runProcess(all).catch((thrown: unknown) => {
+      if (!isSluiceError(thrown, "spawn_failed")) throw thrown;
+      program.stderr(thrown.message);
     });
+    if (end === undefined) return undefined;
     const first = numberIn(status, "child-pid");
     if (first !== undefined) await untilGone(first, clock);
     const wasBuilt = numberIn(status, "exit-code") !== undefined;

@@ -14,10 +14,10 @@ export function scratchFolders(): ScratchFolders {
   /** How many calls need each folder that was made here. */
   const needed = new Map<string, number>();
 
-  const need = (folder: string, root: string): readonly string[] => {
+  const need = (folder: string): readonly string[] => {
     const isOurs = needed.has(folder);
     if (!isOurs && realPath(folder) !== undefined) return [];
-    const parents = need(dirname(folder), root);
+    const parents = need(dirname(folder));
     if (!isOurs) mkdirSync(folder);
     needed.set(folder, (needed.get(folder) ?? 0) + 1);
     return [...parents, folder];
@@ -26,7 +26,7 @@ export function scratchFolders(): ScratchFolders {
   return {
     hold: (root, paths) => {
       const inside = paths.map((path) => resolve(root, path)).filter((path) => contains(root, path));
-      const held = inside.filter((path) => leadsInside(path, root)).flatMap((path) => need(path, root));
+      const held = inside.filter((path) => leadsInside(path, root)).flatMap((path) => need(path));
       return () => {
         for (const folder of held.toReversed()) {
           const left = (needed.get(folder) ?? 1) - 1;

@@ -1,0 +1,215 @@
+import { existsSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { hasWall, type WallUser, type WallWorld, walled, wallUsers, wallWorld } from "../support/walls.ts";
+
+const isThere = await hasWall();
+const WRITES = { writes: [""] };
+
+function repository(user: WallUser): WallWorld {
+  const world = wallWorld(user);
+  world.outside("echo .sluice >.gitignore; git init -q; git add .; git commit -qm first");
+  return world;
+}
+
+describe.skipIf(!isThere).each(wallUsers())(
+  "git behind the wall (skipped where none can be built), as $name",
+  (user) => {
+    test("a stage that writes commits, branches, stashes, merges, rebases and tags", async () => {
+      const world = repository(user);
+      const run = await walled(user, world);
+      const { text, end } = await run(
+        `set -e; exec 2>&1
+      echo b >b.txt; git add .; git commit -qm second; git tag -a v1 -m v1
+      git checkout -q -b side HEAD~1; echo c >c.txt; git add .; git commit -qm side
+      echo dirty >>a.txt; git stash -q; git stash pop -q; git checkout -q a.txt
+      git checkout -q main; git merge -q -m merged side; git checkout -q side; git rebase -q main; git checkout -q main
+      git mv b.txt d.txt; git reset -q --hard; git worktree list | wc -l
+      git status --short; git log --format=%an%s | sort | xargs; git fsck >/dev/null; echo done`,
+        WRITES,
+      );
+      expect(text).toBe("1\nAfirst Amerged Asecond Aside\ndone\n");
+      expect(end).toMatchObject({ exitCode: 0, movedAway: [] });
+      expect(
+        world.outside(
+          "git status --short; git log --format=%s -1; git stash list; git branch --format='%(refname:short)'",
+        ),
+      ).toBe("merged\nmain\nside\n");
+    });
+
+    test("a stage that reads reads the history, and changes nothing of it", async () => {
+      const world = repository(user);
+      const run = await walled(user, world);
+      const { text } = await run(
+        "git log --format=%s; git status --short; git diff; git commit --allow-empty -m x; git checkout -b y; git stash; :",
+      );
+      expect(text).toMatch(/^first\n(.*(Read-only|cannot|fatal|error).*\n)+$/);
+      expect(world.outside("git log --format=%s; git branch --format='%(refname:short)'")).toBe("first\nmain\n");
+    });
+
+    test("what git obeys cannot be changed, replaced or moved", async () => {
+      const world = repository(user);
+      world.put("work/tools/hooks/pre-commit", "#!/bin/sh\n", 0o755);
+      world.put("work/.husky/_/pre-push", "#!/bin/sh\n", 0o755);
+      world.put("work/.husky/pre-push", "#!/bin/sh\n", 0o755);
+      world.put("work/scripts/diff.sh", "#!/bin/sh\n", 0o755);
+      world.own();
+      world.outside(
+        "git config core.hooksPath tools/hooks; git config --add core.hooksPath .husky/_; git config diff.x.textconv scripts/diff.sh; echo x >.git/objects/info/alternates; mkdir -p .git/worktrees/w; echo ../.. >.git/worktrees/w/commondir",
+      );
+      const before = world.outside(
+        "find .git tools scripts .husky -type f ! -name index ! -path '*/objects/??/*' | sort | xargs sha256sum",
+      );
+      const run = await walled(user, world);
+      const { end } = await run(
+        `git config core.pager evil; git config --local alias.st '!evil'; git config -f .git/config.worktree core.pager evil
+      echo evil >.git/hooks/pre-commit; ln -sf /tmp/x .git/config; cp a.txt .git/config; rm -rf .git/hooks .git/config .git/info
+      mv .git other; mv .git/hooks other; mv .git/config other; mv .git/info other; mv .git/objects o; mv .git/objects/info o; mv .git/worktrees o
+      echo evil >.git/objects/info/alternates; echo evil >.git/worktrees/w/commondir; mv .git/worktrees/w o; echo evil >.git/info/attributes
+      echo evil >tools/hooks/pre-commit; mv tools t; mv tools/hooks t; echo evil >scripts/diff.sh; mv scripts s; rm -rf scripts tools .husky
+      echo evil >.husky/pre-push; mv .husky h; rm -f .git/config.worktree; :`,
+        WRITES,
+      );
+      expect(end.movedAway).toEqual([]);
+      expect(
+        world.outside(
+          "find .git tools scripts .husky -type f ! -name index ! -path '*/objects/??/*' | sort | xargs sha256sum",
+        ),
+      ).toBe(before);
+    });
+
+    test("what a command leaves that the host's programs would obey is moved away, and nothing else", async () => {
+      const world = repository(user);
+      world.put("work/vendor/lib/.gitkeep", "");
+      world.own();
+      world.outside(
+        "rm -rf .git/hooks .git/info; git init -q vendor/own; rm -rf vendor/own/.git/hooks; git init -q --bare vendor/bare",
+      );
+      const run = await walled(user, world);
+      const made = [
+        ".git/commondir",
+        ".git/config.worktree",
+        ".git/hooks",
+        ".git/info",
+        ".git/modules",
+        ".git/objects/info/alternates",
+        "deep/down/.git",
+        "nested/.git",
+        "nested/sub/.sluice",
+        "sluice.config.ts",
+        "src/sluice.config.mjs",
+        "bare/HEAD",
+        "bare/config",
+        "a/.GIT",
+        "linked/.git",
+      ];
+      const { text, end } = await run(
+        `echo . >.git/commondir; echo >.git/config.worktree; mkdir -p .git/hooks .git/info .git/modules/x; echo evil >.git/hooks/pre-commit
+      echo /x >.git/objects/info/alternates; mkdir -p deep/down nested/sub/.sluice bare linked a/.GIT; echo 'gitdir: /x' >deep/down/.git; git init -q nested
+      echo >sluice.config.ts; echo >src/sluice.config.mjs; git init -q --bare bare; ln -s /x linked/.git
+      mv vendor/own vendor/moved; mv vendor/moved/.git x; echo evil >vendor/moved/.git/config; echo evil >vendor/bare/config; echo kept >b.txt; :`,
+        WRITES,
+      );
+      expect(text).not.toBe("");
+      expect(end.movedAway.map(({ path }) => path.slice(world.root.length + 1)).toSorted()).toEqual(made.toSorted());
+      for (const path of made) expect(existsSync(join(world.root, path))).toBe(false);
+      for (const { to } of end.movedAway) {
+        expect(to).toMatch(new RegExp(`^${world.folder}/state/moved-away/[0-9a-f-]+/\\d+-[^.].*\\.moved$`));
+        readdirSync(join(to, ".."));
+      }
+      expect(
+        world.outside("cat b.txt; git status --short vendor b.txt; cat vendor/moved/.git/config vendor/bare/config"),
+      ).toMatch(/^kept\n(?!(?:.*\n)*evil)/);
+      expect((await run("ls", WRITES)).end.movedAway).toEqual([]);
+    });
+
+    test("a workspace that is no repository gets none, and its own config and folders stay as they are", async () => {
+      const world = wallWorld(user);
+      world.put("work/sluice.config.ts", "mine");
+      world.put("work/pkg/sluice.config.mjs", "mine");
+      world.put("work/config/pipelines/x", "mine");
+      world.own();
+      const run = await walled(user, world);
+      const plan = { ...WRITES, readOnly: [join(world.root, "config/pipelines"), join(world.root, "later")] };
+      const { end } = await run(
+        `git init -q; echo evil >sluice.config.ts; mv sluice.config.ts x; rm -f sluice.config.ts; echo evil >pkg/sluice.config.mjs
+      echo evil >config/pipelines/x; mv config c; mv config/pipelines c; echo new >config/other; echo evil >later; mkdir -p .SLUICE; :`,
+        plan,
+      );
+      expect(end.movedAway.map(({ path }) => path.slice(world.root.length + 1)).toSorted()).toEqual([
+        ".SLUICE",
+        ".git",
+        "later",
+      ]);
+      expect(world.outside("cat sluice.config.ts pkg/sluice.config.mjs config/pipelines/x config/other")).toBe(
+        "mineminemine" + "new\n",
+      );
+    });
+
+    test("in a work tree of its own, and in a submodule, git works and what it obeys is as closed", async () => {
+      const world = repository(user);
+      world.outside(`git worktree add -q ../tree -b tree; git init -q ../lib; git -C ../lib commit -q --allow-empty -m lib
+      git -c protocol.file.allow=always submodule --quiet add ../lib sub; git commit -qm sub`);
+      const run = await walled(user, world);
+      const inTree = { ...WRITES, root: join(world.folder, "tree") };
+      const closed = (git: string): string =>
+        `echo evil >${git}/hooks/pre-commit; git config core.pager evil; mv ${git}/hooks ${git}/h; echo evil >.git; rm -f .git; mv .git x`;
+      const common = join(world.root, ".git");
+      const tree = await run(
+        `echo t >t.txt; git add .; git commit -qm tree && git log --format=%s -1; ${closed(common)}; echo /x >${common}/worktrees/tree/commondir; ls ${world.root}/a.txt; :`,
+        inTree,
+      );
+      expect(tree.text).toMatch(/^tree\n/);
+      expect(tree.text).toContain(`cannot access '${world.root}/a.txt'`);
+      expect(tree.end.movedAway).toEqual([]);
+      const reading = await run("git log --format=%s -1; git commit --allow-empty -m no || echo refused", {
+        root: inTree.root,
+      });
+      expect(reading.text).toMatch(/^tree\n(?:.*\n)*refused\n$/);
+
+      const status = await run(
+        `git submodule status | cut -c1,42-; git -C sub log --format=%s; ${closed(".git/modules/sub")}; :`,
+        WRITES,
+      );
+      expect(status.text).toMatch(/^ {2}sub \(heads\/main\)\nlib\n/);
+      expect(status.end.movedAway).toEqual([]);
+      const inSub = { ...WRITES, root: join(world.root, "sub") };
+      const sub = await run(
+        `git commit -q --allow-empty -m inner && git log --format=%s -1; ${closed(join(common, "modules/sub"))}; :`,
+        inSub,
+      );
+      expect(sub.text).toMatch(/^inner\n/);
+      expect(sub.end.movedAway).toEqual([]);
+      expect(
+        world.outside(
+          `git config --get-all core.pager || cat .git/hooks/pre-commit .git/modules/sub/hooks/pre-commit 2>&1; git -C ../tree status --short; git -C sub log --format=%s`,
+        ),
+      ).not.toContain("evil");
+    });
+
+    test("in a folder of a repository its history can be read, and is never written", async () => {
+      const world = repository(user);
+      const run = await walled(user, world);
+      const plan = { ...WRITES, root: join(world.root, "src") };
+      const { text } = await run(
+        "git log --format=%s; ls ..; git commit -qam x || echo refused; echo changed >code.ts",
+        plan,
+      );
+      expect(text).toMatch(/^first\nsrc\n(?:.*\n)*refused\n$/);
+      expect(world.outside("git status --short; cat src/code.ts")).toBe(" M src/code.ts\nchanged\n");
+    });
+
+    test("a .git that leads to somebody else's repository leads nowhere, and one that is a link is refused", async () => {
+      const world = wallWorld(user);
+      world.outside("mkdir ../other; cd ../other; git init -q; git commit -q --allow-empty -m secret");
+      world.put("work/.git", `gitdir: ${world.folder}/other/.git\n`);
+      world.own();
+      const run = await walled(user, world);
+      expect((await run("git log", WRITES)).text).not.toContain("secret");
+      world.outside("rm .git");
+      symlinkSync(join(world.folder, "other/.git"), join(world.root, ".git"));
+      await expect(run("echo ran", WRITES)).rejects.toThrow(/wall_failed: .*link/);
+      expect(readFileSync(join(world.folder, "other/.git/HEAD"), "utf8")).toContain("main");
+    });
+  },
+);
