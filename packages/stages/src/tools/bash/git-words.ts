@@ -4,7 +4,7 @@ import type { Options } from "./options.ts";
 
 const NAME = String.raw`(?:@|[\p{L}\p{N}_][\p{L}\p{N}_./+#=,%@-]*)`;
 const SUFFIX = String.raw`(?:[~^][0-9]*|@\{(?:-?[0-9]+|u|upstream|push)\}|\^\{(?:commit|tree|tag)?\})`;
-const SINGLE = new RegExp(`^${NAME}${SUFFIX}*$`, "u");
+const SINGLE = new RegExp(`^(?:${NAME}|(?=@\\{))${SUFFIX}*$`, "u");
 const WITH_PATH = new RegExp(`^(${NAME}${SUFFIX}*):([^:\\0]*)$`, "su");
 
 /** A word that names commits, or what is at a path in one of them. */
