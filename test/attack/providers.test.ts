@@ -84,16 +84,12 @@ async function leavings(name: (typeof PROVIDERS)[number], url: string, task = "x
     onFault: ({ message }) => void faults.push(message),
   });
   const handle = live.start(work, { task });
-  let over = false;
-  const ending = handle.then((result) => {
-    over = true;
-    return result;
-  });
-  while (!over) {
+  for await (const { type } of handle.events) {
+    if (type !== "model.retried") continue;
+    while (clock.waiting() === 0) await setImmediate();
     clock.turn(60_000);
-    await setImmediate();
   }
-  const result = await ending;
+  const result = await handle;
   const journal = await live.host.journal(handle.runId);
   const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).map((file) => join(folder, file));
   return {

@@ -3,7 +3,7 @@ import { codesIn, readPage, sectionOf, tableOf } from "./pages.ts";
 import { answeredIn, readSources, thrownIn } from "./sources.ts";
 
 const page = readPage("docs/errors.md");
-const CLASSES = ["Validation", "Session", "Host", "Cancellation", "ProviderCapability"] as const;
+const CLASSES = ["Validation", "Session", "Host", "Cancellation", "ProviderCapability", "ProviderTransient"] as const;
 const sources = readSources();
 const isTool = ({ path }: { readonly path: string }): boolean => path.startsWith("packages/stages/src/tools/");
 const { codes, unread } = thrownIn(sources);

@@ -1,5 +1,5 @@
 import type { LanguageModelV4, LanguageModelV4FunctionTool } from "@ai-sdk/provider";
-import { systemClock } from "@sluice/core";
+import { type Clock, systemClock } from "@sluice/core";
 import { resolveModel } from "../../packages/stages/src/models/registry.ts";
 import { readAnthropic, startAnthropicServer } from "./anthropic-server.ts";
 import { COMPATIBLE_CHAT, OLLAMA_CHAT, OPENAI_CHAT, readChat, startChatServer } from "./chat-server.ts";
@@ -146,10 +146,10 @@ export interface WiredProvider extends AsyncDisposable {
   readonly model: LanguageModelV4;
 }
 
-export async function wire(name: ProviderName, replies: Replies): Promise<WiredProvider> {
+export async function wire(name: ProviderName, replies: Replies, clock: Clock = systemClock): Promise<WiredProvider> {
   const provider = providerOf(name);
   const server = await provider.start(replies);
-  const resolved = await resolveModel(provider.model, { env: provider.env(server.url), cwd: "/", clock: systemClock });
+  const resolved = await resolveModel(provider.model, { env: provider.env(server.url), cwd: "/", clock });
   return {
     server,
     model: resolved.at({ stage: "plan", turn: 0, attempt: 1 }),

@@ -56,6 +56,8 @@ export interface ServerReply {
   readonly hold?: Promise<unknown>;
   readonly holdAtEvent?: number;
   readonly holdAfter?: string;
+  /** Waited for before each event. */
+  readonly pace?: (event: number) => Promise<unknown> | undefined;
   /** The last word on what goes over the wire. */
   readonly events?: (events: readonly string[]) => readonly string[];
 }
@@ -247,6 +249,7 @@ async function stream(response: ServerResponse, reply: ServerReply, events: read
   for (const [index, event] of events.entries()) {
     if (index === reply.cutAfterEvents) return cut(response, reply);
     if (index === reply.holdAtEvent) await reply.hold;
+    await reply.pace?.(index);
     if (response.destroyed) return;
     const inside = holds(event, reply.cutInside);
     await write(response, inside ? event.slice(0, event.length / 2) : event);

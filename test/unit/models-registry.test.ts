@@ -377,11 +377,12 @@ describe("a model object", () => {
     vi.unstubAllGlobals();
   });
 
-  test("is used as it is", async () => {
+  test("is called by its own name, and is the same at every turn", async () => {
     const model = modelOf([]);
     const resolved = await resolveModel(model, NO_ENV);
-    expect(resolved.at(FIRST)).toBe(model);
     expect(resolved).toMatchObject({ id: "fake/fake-1", secrets: [] });
+    expect(resolved.at(FIRST)).toMatchObject({ provider: model.provider, modelId: model.modelId });
+    expect(resolved.at(FIRST)).toBe(resolved.at(FIRST));
   });
 
   const usage = { inputTokens: 1, outputTokens: 2, totalTokens: 3 };

@@ -133,14 +133,19 @@ interface Facts {
   readonly retryAfterMs: number | undefined;
 }
 
-/** The gateway's errors give 500 to what has no status and keep no headers: what was answered stands in their cause. */
+/**
+ * What an error is about: the provider packages wrap what our own fetch refuses, and the gateway's errors give 500 to what has
+ * no status and keep no headers, so that what was answered stands in their cause.
+ */
 function unwrapped(error: unknown): unknown {
+  let layer = record(error);
+  for (let depth = 0; layer !== undefined && depth < 5; depth += 1) {
+    if (isSluiceError(layer)) return layer;
+    layer = record(layer.cause);
+  }
   const outer = record(error);
   const cause = record(outer?.cause);
-  return /^Gateway(?!Timeout)/.test(text(outer?.name) ?? "") &&
-    (cause?.name === "AI_APICallError" || isSluiceError(cause))
-    ? cause
-    : error;
+  return /^Gateway(?!Timeout)/.test(text(outer?.name) ?? "") && cause?.name === "AI_APICallError" ? cause : error;
 }
 
 function verdict(facts: Facts, thrown: unknown, opened: boolean): Verdict {

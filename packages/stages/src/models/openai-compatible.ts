@@ -22,5 +22,5 @@ export async function resolveOpenAICompatible(id: string, name: string, options:
     fetch: fetchHere,
     ...(apiKey === undefined ? {} : { apiKey }),
   }).languageModel(name);
-  return steady(id, model, apiKey === undefined ? [] : [apiKey]);
+  return steady(id, model, apiKey === undefined ? [] : [apiKey], options);
 }

@@ -2,6 +2,7 @@ import type { LanguageModelV4, LanguageModelV4CallOptions, SharedV4ProviderOptio
 import { type Clock, SluiceError } from "@sluice/core";
 import { readHttpAddress } from "../http-address.ts";
 import type { ResolvedModel } from "./model.ts";
+import { withSilenceLimit } from "./silence-limit.ts";
 
 export interface ModelOptions {
   /** Where keys and base URLs come from; `process.env` is never read here. */
@@ -12,13 +13,19 @@ export interface ModelOptions {
   readonly promptCache?: boolean;
   /** Where a relative script path starts. */
   readonly cwd: string;
-  /** Times the delays of a scripted model. */
+  /** Times the delays of a scripted model and the silence of others. */
   readonly clock: Clock;
 }
 
-/** A model that is the same at every turn. */
-export function steady(id: string, model: LanguageModelV4, secrets: readonly string[]): ResolvedModel {
-  return { id, secrets, at: () => model };
+/** A model that is the same at every turn, and not silent for ever. */
+export function steady(
+  id: string,
+  model: LanguageModelV4,
+  secrets: readonly string[],
+  { clock }: Pick<ModelOptions, "clock">,
+): ResolvedModel {
+  const limited = withSilenceLimit(model, clock);
+  return { id, secrets, at: () => limited };
 }
 
 /** A variable of the environment; one that is blank is not set. */

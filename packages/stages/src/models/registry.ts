@@ -99,7 +99,7 @@ export const MODEL_PROVIDERS: readonly ProviderInfo[] = [
  * `invalid_script` or those of `replayModel`; Session `missing_key`, `missing_base_url` or `provider_not_installed`.
  */
 export async function resolveModel(model: string | ModelObject, options: ModelOptions): Promise<ResolvedModel> {
-  if (typeof model !== "string") return resolveObject(model);
+  if (typeof model !== "string") return resolveObject(model, options);
   const scripted = /^scripted:(.*)$/su.exec(model);
   if (scripted !== null) return resolveScript(model, scripted[1] ?? "", options);
   const replayed = /^replay:(.*)$/su.exec(model);
@@ -139,15 +139,15 @@ async function resolveReplay(id: string, file: string, { cwd, env, clock }: Mode
   return await replayModel(resolve(cwd, file), { cwd, env, clock });
 }
 
-async function resolveObject(model: ModelObject): Promise<ResolvedModel> {
+async function resolveObject(model: ModelObject, options: ModelOptions): Promise<ResolvedModel> {
   switch (model?.specificationVersion) {
     case "v4":
-      return steady(`${model.provider}/${model.modelId}`, model, []);
+      return steady(`${model.provider}/${model.modelId}`, model, [], options);
     case "v3":
     case "v2": {
       // `ai` adapts older versions whenever it wraps a model, so an empty middleware is the adapter. For v2 it warns once on stderr.
       const { wrapLanguageModel } = await import("ai");
-      return steady(`${model.provider}/${model.modelId}`, wrapLanguageModel({ model, middleware: [] }), []);
+      return steady(`${model.provider}/${model.modelId}`, wrapLanguageModel({ model, middleware: [] }), [], options);
     }
     default:
       throw invalidModel(
