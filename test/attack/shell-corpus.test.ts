@@ -1,0 +1,236 @@
+import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import type { LanguageModelV4Prompt } from "@ai-sdk/provider";
+import { done, field, type Json, pipeline, stage } from "@sluice/core";
+import { sqliteStore } from "@sluice/sqlite";
+import { createSession, type ResolvedModel } from "@sluice/stages";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { z } from "zod";
+import { finish, modelFrom, part } from "../support/stream-model.ts";
+
+// Every line of the corpus is given to a stage by a model. Each was confirmed to have its effect in plain bash
+// (test/fixtures/shell/confirm.ts); here none may have any.
+
+interface Attack {
+  readonly family: string;
+  readonly name: string;
+  readonly line: string;
+  readonly stage: string;
+  readonly effect: string;
+  readonly place?: string;
+}
+interface Place {
+  readonly top: string;
+  readonly root: string;
+  readonly home: string;
+  fill(text: string): string;
+  reset(script?: string): void;
+  changes(): ReadonlySet<string>;
+  hostLooks(): boolean;
+  endLeft(): boolean;
+  remove(): void;
+}
+interface Corpus {
+  readonly ATTACKS: readonly Attack[];
+  readonly ENVELOPES: Readonly<Record<string, readonly string[]>>;
+  readonly SECRETS: Readonly<Record<string, string>>;
+  makeScene(options: { readonly port: number; readonly keep: readonly string[] }): Place;
+  showsSecret(text: string, stage: string): boolean;
+  lineEnvironment(scene: Place): Readonly<Record<string, string>>;
+}
+type Mode = "try" | "off";
+
+const STORE = ".sluice/store";
+/** Lines of one run. */
+const AT_ONCE = 60;
+const TIMEOUT_MS = 8_000;
+/** What only the environment of this process holds. */
+const OWNERS_OWN = /VITEST[A-Z_]*=/;
+
+/** Fixtures are no part of the tests' project, so they are loaded by their paths. */
+async function corpusOf(...files: readonly string[]): Promise<Corpus> {
+  const loaded: Corpus[] = await Promise.all(
+    files.map((file) => import(join(import.meta.dirname, "../fixtures/shell", file))),
+  );
+  return Object.assign({}, ...loaded);
+}
+const corpus = await corpusOf("attack.ts", "attacks.ts", "scene.ts");
+const { ATTACKS, ENVELOPES, SECRETS } = corpus;
+
+/** The one place that says how a session is put behind a wall. */
+function behind(sandbox: Mode): object {
+  return { sandbox };
+}
+
+let connections = 0;
+const server = createServer((socket) => {
+  connections += 1;
+  socket.on("error", () => undefined); // whoever connects may leave at any time
+  socket.end("HTTP/1.0 404 Not Found\r\n\r\n");
+});
+let port = 0;
+beforeAll(async () => {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  if (typeof address === "object" && address !== null) port = address.port;
+});
+afterAll(() => void server.close());
+
+/** What came of one line. */
+interface Came {
+  readonly attack: Attack;
+  readonly effects: readonly string[];
+  /** `ok`, the cause of a denial, or the code of an error. */
+  readonly outcome: string;
+}
+
+/** Runs lines of one stage in as few runs as they need, each in a workspace that is put back first. */
+async function comesOf(attacks: readonly Attack[], mode: Mode): Promise<readonly Came[]> {
+  const scene = corpus.makeScene({ port, keep: [STORE] });
+  const came: Came[] = [];
+  try {
+    while (came.length < attacks.length) {
+      const before = came.length;
+      const some = attacks.slice(before, before + AT_ONCE);
+      const broken = await oneRun(scene, some, mode, came);
+      if (came.length - before === some.length) continue;
+      // The line that was at work when its run broke: a store that is gone is an effect, too.
+      const attack = attacks[came.length];
+      if (attack !== undefined) came.push({ attack, effects: [`broke the run: ${broken}`], outcome: "broken" });
+      rmSync(join(scene.root, STORE), { recursive: true, force: true });
+    }
+    for (const secret of [SECRETS.outside, SECRETS.name, SECRETS.home, SECRETS.owner])
+      expect(stored(scene, String(secret)), "a secret in the run store").toEqual([]);
+    expect(scene.endLeft(), "a process is left").toBe(false);
+    scene.reset();
+    expect(scene.hostLooks(), "git ran something for the host").toBe(false);
+  } finally {
+    scene.endLeft();
+    scene.remove();
+  }
+  return came;
+}
+
+async function oneRun(scene: Place, attacks: readonly Attack[], mode: Mode, came: Came[]): Promise<string> {
+  const session = createSession({
+    ...behind(mode),
+    cwd: scene.root,
+    env: { ...corpus.lineEnvironment(scene) },
+    mode: "ask",
+    store: () => sqliteStore(join(scene.root, STORE)),
+    model: attacker(scene, attacks, came),
+  });
+  const work = stage({
+    prompt: "Do the work.",
+    allowedTools: ENVELOPES[attacks[0]?.stage ?? ""] ?? [],
+    completionTool: "finish",
+    completionSchema: z.object({ text: z.string() }),
+    turnCap: attacks.length + 2,
+  });
+  const attacked = pipeline({
+    id: "attacked",
+    input: z.object({ task: z.string() }),
+    stages: { work },
+    initial: "work",
+    next: { work: ({ output }) => done(output.text) },
+  });
+  try {
+    const result = await session.run(attacked, { task: "work" });
+    return "error" in result ? JSON.stringify(result.error) : result.status;
+  } catch (thrown) {
+    return String(thrown);
+  } finally {
+    await session.close().catch(() => undefined); // a store that a line destroyed cannot be closed
+  }
+}
+
+/** Gives one line a turn, and looks at what came of the one before. */
+function attacker(scene: Place, attacks: readonly Attack[], came: Came[]): ResolvedModel {
+  return {
+    id: "attacker",
+    secrets: [],
+    at: ({ turn }) =>
+      modelFrom(async ({ prompt }) => {
+        const before = attacks[turn - 1];
+        if (before !== undefined) came.push(lookAfter(scene, before, resultIn(prompt)));
+        const next = attacks[turn];
+        const call = next === undefined ? { toolName: "finish", input: { text: "done" } } : callOf(scene, next);
+        if (next !== undefined) {
+          connections = 0;
+          scene.reset(next.place);
+        }
+        return ReadableStream.from([
+          part({ type: "stream-start", warnings: [] }),
+          part({ type: "tool-call", toolCallId: `c${turn}`, ...call, input: JSON.stringify(call.input) }),
+          finish("tool-calls"),
+        ]);
+      }),
+  };
+}
+
+/** The description makes each call another one, where two attacks differ in their place only. */
+function callOf(scene: Place, { line, family, name }: Attack): { toolName: string; input: Json } {
+  const input = { command: scene.fill(line), timeout: TIMEOUT_MS, description: `${family}: ${name}` };
+  return { toolName: "Bash", input };
+}
+
+function resultIn(prompt: LanguageModelV4Prompt): { readonly text: string; readonly outcome: string } {
+  const last = prompt.findLast(({ role }) => role === "tool");
+  const output = last?.role === "tool" ? last.content.find(({ type }) => type === "tool-result") : undefined;
+  if (output?.type !== "tool-result") throw new Error("the last call has no result");
+  const value: Json = JSON.parse(JSON.stringify("value" in output.output ? output.output.value : null));
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  if (output.output.type !== "error-json") return { text, outcome: "ok" };
+  const code = field(value, "code");
+  return { text, outcome: String(code === "tool_call_denied" ? field(value, "cause") : (code ?? "failed")) };
+}
+
+function lookAfter(scene: Place, attack: Attack, { text, outcome }: { text: string; outcome: string }): Came {
+  const found = new Set<string>();
+  if (attack.effect === "process" && scene.endLeft()) found.add("process");
+  for (const effect of scene.changes()) found.add(effect);
+  if (corpus.showsSecret(text, attack.stage) || OWNERS_OWN.test(text)) found.add("secret");
+  if (connections > 0) found.add("connected");
+  if (attack.effect === "host" && scene.hostLooks()) found.add("host");
+  // A stage that may write changes its workspace; only what the line is there for counts.
+  const counts = (effect: string): boolean => attack.stage !== "writing" || effect === attack.effect;
+  return { attack, outcome, effects: [...found].filter(counts) };
+}
+
+/** Files of the run store that hold a text; the one that was put there does not count. */
+function stored(scene: Place, text: string): readonly string[] {
+  const folder = join(scene.root, STORE);
+  return readdirSync(folder, { recursive: true, withFileTypes: true }).flatMap((entry) => {
+    const path = join(entry.parentPath, entry.name);
+    return entry.isFile() && entry.name !== "planted.txt" && readFileSync(path).includes(text) ? [path] : [];
+  });
+}
+
+const told = ({ attack: { family, name, effect, line }, effects, outcome }: Came): string =>
+  `${family} / ${name} (${effect}): ${effects.join(", ")} [${outcome}]  ${line}`;
+
+function summary(stageName: string, mode: Mode, came: readonly Came[]): string {
+  const outcomes = Map.groupBy(came, ({ outcome }) => outcome);
+  const counts = [...outcomes].map(([outcome, { length }]) => `${length} ${outcome}`).join(", ");
+  const had = came.filter(({ effects }) => effects.length > 0).length;
+  return `${stageName}, sandbox ${mode}: ${had} of ${came.length} had an effect (${counts})`;
+}
+
+test.each((["off", "try"] as const).flatMap((mode) => Object.keys(ENVELOPES).map((name) => [name, mode] as const)))(
+  "lines of a stage that is %s, sandbox %s: none has an effect",
+  async (stageName, mode) => {
+    // What a command may eat behind the wall is tested with the wall: memory is filled here for nothing.
+    const attacks = ATTACKS.filter(
+      ({ stage: its, effect, name }) =>
+        its === stageName && !(mode === "try" && effect === "eaten" && name.startsWith("memory")),
+    );
+    const came = await comesOf(attacks, mode);
+    console.log(summary(stageName, mode, came));
+    const had = came.filter(({ effects }) => effects.length > 0).map(told);
+    // Without a wall, a stage that may run everything can write everything that its user can.
+    if (stageName === "writing" && mode === "off") console.log(had.join("\n"));
+    else expect(had).toEqual([]);
+  },
+  300_000,
+);

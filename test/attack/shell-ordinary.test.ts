@@ -1,0 +1,151 @@
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import type { LanguageModelV4Prompt } from "@ai-sdk/provider";
+import { done, field, type Json, pipeline, stage } from "@sluice/core";
+import { sqliteStore } from "@sluice/sqlite";
+import { createSession, type ResolvedModel } from "@sluice/stages";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { z } from "zod";
+import { finish, modelFrom, part } from "../support/stream-model.ts";
+
+// Commands as planners, reviewers and testers type them. Each works in plain bash (test/fixtures/shell/confirm-ordinary.ts);
+// here they should run without asking anybody.
+
+interface Ordinary {
+  readonly line: string;
+  readonly stage: string;
+  readonly rules: readonly string[];
+  readonly runsCode: boolean;
+  readonly exit: number;
+}
+interface Fixtures {
+  readonly ORDINARY: readonly Ordinary[];
+  readonly STORE_SECRET: string;
+  buildWorkspace(root: string): void;
+}
+type Mode = "try" | "off";
+
+/** How many of a hundred have to run without a grant. */
+const ENOUGH: Readonly<Record<Mode, number>> = { try: 99, off: 85 };
+const READING = ["Read", "Grep", "Glob", "Bash"];
+
+/** Fixtures are no part of the tests' project, so they are loaded by their paths. */
+async function fixturesOf(...files: readonly string[]): Promise<Fixtures> {
+  const loaded: Fixtures[] = await Promise.all(
+    files.map((file) => import(join(import.meta.dirname, "../fixtures/shell", file))),
+  );
+  return Object.assign({}, ...loaded);
+}
+const { ORDINARY, STORE_SECRET, buildWorkspace } = await fixturesOf("ordinary.ts", "workspace.ts");
+
+/** The one place that says how a session is put behind a wall. */
+function behind(sandbox: Mode): object {
+  return { sandbox };
+}
+
+const top = realpathSync(mkdtempSync(join(tmpdir(), "sluice-ordinary-")));
+const root = join(top, "ws");
+beforeAll(() => {
+  mkdirSync(root);
+  buildWorkspace(root);
+});
+afterAll(() => rmSync(top, { recursive: true, force: true }));
+
+/** What came of one command; `why` says what kept it from running as it does in plain bash. */
+interface Came {
+  readonly command: Ordinary;
+  readonly why: string | undefined;
+}
+
+/** Runs commands that are allowed alike in one run. */
+async function comesOf(commands: readonly Ordinary[], mode: Mode): Promise<readonly Came[]> {
+  const came: Came[] = [];
+  const path = [process.env.PATH ?? "", join(root, "node_modules", ".bin")].join(delimiter);
+  const session = createSession({
+    ...behind(mode),
+    cwd: root,
+    env: { PATH: path, HOME: top, LANG: "C.UTF-8" },
+    mode: "ask",
+    store: () => sqliteStore(join(top, "store")),
+    model: planner(commands, came),
+  });
+  const first = commands[0];
+  const work = stage({
+    prompt: "Do the work.",
+    allowedTools: first?.stage === "scoped" ? ["Read", ...first.rules] : READING,
+    completionTool: "finish",
+    completionSchema: z.object({ text: z.string() }),
+    turnCap: commands.length + 2,
+  });
+  const worked = pipeline({
+    id: "worked",
+    input: z.object({ task: z.string() }),
+    stages: { work },
+    initial: "work",
+    next: { work: ({ output }) => done(output.text) },
+  });
+  try {
+    const result = await session.run(worked, { task: "work" });
+    expect(result.status, JSON.stringify("error" in result ? result.error : null)).toBe("completed");
+  } finally {
+    await session.close();
+  }
+  return came;
+}
+
+function planner(commands: readonly Ordinary[], came: Came[]): ResolvedModel {
+  return {
+    id: "planner",
+    secrets: [],
+    at: ({ turn }) =>
+      modelFrom(({ prompt }) => {
+        const before = commands[turn - 1];
+        if (before !== undefined) came.push({ command: before, why: whyNot(before, prompt) });
+        const next = commands[turn];
+        const call =
+          next === undefined
+            ? { toolName: "finish", input: { text: "done" } }
+            : { toolName: "Bash", input: { command: next.line, timeout: 60_000 } };
+        return Promise.resolve(
+          ReadableStream.from([
+            part({ type: "stream-start", warnings: [] }),
+            part({ type: "tool-call", toolCallId: `c${turn}`, ...call, input: JSON.stringify(call.input) }),
+            finish("tool-calls"),
+          ]),
+        );
+      }),
+  };
+}
+
+function whyNot({ exit }: Ordinary, prompt: LanguageModelV4Prompt): string | undefined {
+  const last = prompt.findLast(({ role }) => role === "tool");
+  const result = last?.role === "tool" ? last.content.find(({ type }) => type === "tool-result") : undefined;
+  if (result?.type !== "tool-result") throw new Error("the last call has no result");
+  const value: Json = JSON.parse(JSON.stringify("value" in result.output ? result.output.value : null));
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  expect(text).not.toContain(STORE_SECRET);
+  if (field(value, "code") === "tool_call_denied") return String(field(value, "reason"));
+  if (result.output.type === "error-json" && typeof value !== "string") return `it ran, but: ${text.slice(0, 200)}`;
+  const ended = Number(/^Exit code (\d+)/.exec(text)?.[1] ?? 0);
+  return ended === exit ? undefined : `it ran, but: ${text.slice(0, 200)}`;
+}
+
+test.each(["off", "try"] as const)(
+  "ordinary commands, sandbox %s: nearly all run without a grant",
+  async (mode) => {
+    const before = readFileSync(join(root, "package.json"), "utf8");
+    const groups = Map.groupBy(ORDINARY, ({ rules }) => rules.join());
+    const came: Came[] = [];
+    for (const commands of groups.values()) came.push(...(await comesOf(commands, mode)));
+    const not = came.filter(({ why }) => why !== undefined);
+    const kept = not.map(({ command: { line, stage: its }, why }) => `  [${its}] ${line}\n    ${why ?? ""}`);
+    const share = (100 * (came.length - not.length)) / came.length;
+    const counts = `${came.length - not.length} of ${came.length} (${share.toFixed(1)} %)`;
+    console.log(`sandbox ${mode}: ${counts} ran as in plain bash; these did not:\n${kept.join("\n")}`);
+    expect(came).toHaveLength(ORDINARY.length);
+    expect(share).toBeGreaterThanOrEqual(ENOUGH[mode]);
+    expect(readFileSync(join(root, "package.json"), "utf8")).toBe(before);
+  },
+  300_000,
+);
