@@ -751,6 +751,26 @@ describe("a workspace below the top of its repository", () => {
   );
 });
 
+describe("a run store that was committed", () => {
+  test.each([
+    "git log -p",
+    "git log -p -3 --all",
+    "git show",
+    "git diff HEAD~1",
+    "git grep -h SECRET",
+    "git grep -h SECRET HEAD",
+    "git diff",
+  ])("%s leaves it out", (line) => {
+    const here = scene();
+    git(here, "add -f .sluice", "commit -qm store");
+    here.put(".sluice/store/journal.txt", "SECRET again\n");
+    const reading = here.judge(words(line));
+    if (reading?.kind !== "reads") throw new Error(reading?.why);
+    expect(here.run(words(line))).toContain("SECRET");
+    expect(here.run(reading.argv)).not.toContain("SECRET");
+  });
+});
+
 describe("a revision of a blob beside a path that may be read", () => {
   test.each(["git show BLOB -- a.txt", "git diff BLOB BLOB2 -- a.txt", "git grep apple BLOB -- a.txt"])(
     "%s",

@@ -28,7 +28,7 @@ const PATCHES =
   "patch unified? patch-with-stat color-moved? color-moved-ws? word-diff? word-diff-regex: color-words? check binary function-context " +
   "cc diff-merges: combined-all-paths";
 const DIFF_LETTERS = "pusztwbRaWDS:G:I:U?M?C?B?l:";
-const PATCH_NAMES = new Set([..."puUWcmLSG", ...PATCHES.replace(/[:?]/g, "").split(" ")]);
+const PATCH_NAMES = new Set(["p", "u", "U", "W", "c", "m", "L", "S", "G", ...PATCHES.replace(/[:?]/g, "").split(" ")]);
 const SUMMARY_NAMES = new Set(["s", "no-patch", "quiet", ...SUMMARIES.replace(/[:?]/g, "").split(" ")]);
 
 const WALKS =

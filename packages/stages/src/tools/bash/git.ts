@@ -249,8 +249,8 @@ function readWalk(scene: Scene): Run | string {
       ? []
       : boundary(scene);
   const { store } = place.workspace;
-  const leavesOut =
-    store !== undefined && contents && contains(top, store) && objects.length === 0 && /^(?:diff|grep)$/.test(name);
+  const mayLeaveOut = contents && objects.length === 0 && wanders === undefined && name !== "blame";
+  const leavesOut = mayLeaveOut && store !== undefined && contains(top, store);
   const without = leavesOut ? [`:(exclude,top,literal)${relative(top, store)}`] : [];
   const paths = [
     ...named.map((one) => reading(pathOf(one, cwd, place.cwd))),
@@ -263,6 +263,6 @@ function readWalk(scene: Scene): Run | string {
   const words = [...(spec.adds ?? []), ...options.words, ...searchWords, ...shown.filter((word) => word !== undefined)];
   return {
     words: [...words, "--", ...pathspecs, ...bounds, ...without],
-    paths: [...paths, ...files.map(reading)],
+    paths: [...paths, ...files.map((file) => reading(cwd === place.cwd ? file : resolve(cwd, file)))],
   };
 }
