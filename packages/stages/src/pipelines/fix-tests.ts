@@ -2,34 +2,50 @@ import { done, fail, fanOut, pipeline, stage, to } from "@sluice/core";
 import { z } from "zod";
 import { changeSchema, filesNow, reportedFiles } from "./changes.ts";
 
-/** Commands that run a project's tests, as people name them. Whatever else a stage wants to run needs a grant. */
+/**
+ * Commands that run a project's tests, word by word: an option more could name a program to run or a file to write, also in a
+ * stage that may not write. Whatever else a stage wants to run needs a grant.
+ */
 const TEST_COMMANDS = [
-  "Bash(npm test *)",
-  "Bash(npm run test *)",
-  "Bash(pnpm test *)",
-  "Bash(yarn test *)",
-  "Bash(node --test *)",
-  "Bash(npx vitest run *)",
-  "Bash(npx jest *)",
-  "Bash(pytest *)",
-  "Bash(python -m pytest *)",
-  "Bash(python -m unittest *)",
-  "Bash(go test *)",
-  "Bash(cargo test *)",
-  "Bash(make test *)",
+  "npm test",
+  "npm run test",
+  "pnpm test",
+  "pnpm run test",
+  "yarn test",
+  "yarn run test",
+  "node --test",
+  "npx vitest run",
+  "npx jest",
+  "pytest",
+  "pytest -q",
+  "python -m pytest",
+  "python -m pytest -q",
+  "python3 -m pytest",
+  "python3 -m pytest -q",
+  "python -m unittest",
+  "python3 -m unittest",
+  "go test ./...",
+  "cargo test",
+  "make test",
 ];
 const LINT_COMMANDS = [
-  "Bash(npm run lint *)",
-  "Bash(pnpm lint *)",
-  "Bash(yarn lint *)",
-  "Bash(npx eslint *)",
-  "Bash(npx biome check *)",
-  "Bash(npx tsc --noEmit *)",
-  "Bash(ruff check *)",
-  "Bash(go vet *)",
-  "Bash(cargo clippy *)",
-  "Bash(make lint *)",
+  "npm run lint",
+  "pnpm lint",
+  "pnpm run lint",
+  "yarn lint",
+  "yarn run lint",
+  "npx eslint .",
+  "npx biome check",
+  "npx biome check .",
+  "npx tsc --noEmit",
+  "ruff check",
+  "ruff check .",
+  "go vet ./...",
+  "cargo clippy",
+  "make lint",
 ];
+const TEST_RULES = TEST_COMMANDS.map(ruleOf);
+const LINT_RULES = LINT_COMMANDS.map(ruleOf);
 const READERS = ["Read", "Grep", "Glob"];
 
 const failure = z.object({
@@ -38,7 +54,7 @@ const failure = z.object({
 });
 
 const reproduce = stage({
-  allowedTools: [...READERS, ...TEST_COMMANDS],
+  allowedTools: [...READERS, ...TEST_RULES],
   completionTool: "submit_reproduction",
   completionSchema: z.object({
     command: z.string().min(1).describe("The exact command that shows the failures."),
@@ -52,13 +68,15 @@ const reproduce = stage({
 2. Run them, and Read the failing tests and the code they test.
 3. Name the cause: the line that is wrong and what it does instead of what it should. "The test fails" is not a cause.
 
+${freely(TEST_COMMANDS)}
+
 Do not guess: report only failures that you saw in the output of a command you ran. If nothing fails, say so with an empty list.`,
 });
 
 const fix = stage({
   reads: { reproduce },
   inputSchema: z.object({ problems: z.array(z.string()) }),
-  allowedTools: [...READERS, "Edit", "Write", ...TEST_COMMANDS],
+  allowedTools: [...READERS, "Edit", "Write", ...TEST_RULES],
   completionTool: "submit_fix",
   completionSchema: z.object({
     summary: z.string().min(1).describe("What was wrong and how it is mended."),
@@ -74,12 +92,14 @@ Your input lists the problems to solve, also those an earlier fix left open.
 
 - Read before you edit. Mend the cause in the code that is tested; the smallest change that is right.
 - A test is only changed when it is itself wrong: say so in the change, with the reason. Never delete, skip or weaken a test to make it pass.
-- Run the tests before you submit. Others run them again after you, so do not report what you have not seen.`,
+- Run the tests before you submit. Others run them again after you, so do not report what you have not seen.
+
+${freely(TEST_COMMANDS)}`,
 });
 
 const test = stage({
   reads: { reproduce, fix },
-  allowedTools: [...READERS, ...TEST_COMMANDS],
+  allowedTools: [...READERS, ...TEST_RULES],
   completionTool: "submit_test_run",
   completionSchema: z.object({
     command: z.string().min(1),
@@ -92,12 +112,14 @@ const test = stage({
 The command that showed the failures before:
 {{ctx.upstream.reproduce.command}}
 
-Run that command first, then the whole test suite if that was only a part of it. "passed" is true only when the exit code of the whole suite was 0.`,
+Run that command first, then the whole test suite if that was only a part of it. "passed" is true only when the exit code of the whole suite was 0.
+
+${freely(TEST_COMMANDS)}`,
 });
 
 const lint = stage({
   reads: { fix },
-  allowedTools: [...READERS, ...LINT_COMMANDS],
+  allowedTools: [...READERS, ...LINT_RULES],
   completionTool: "submit_lint_run",
   completionSchema: z.object({
     command: z.string().describe("What you ran; empty when the project has no linter or type checker."),
@@ -110,7 +132,9 @@ const lint = stage({
 What was changed:
 {{ctx.upstream.fix.changes}}
 
-Find the command in package.json, the Makefile or the continuous integration file and run it. If the project has none, submit an empty command and passed: true; do not bring one in. Report errors only in files that were changed.`,
+Find the command in package.json, the Makefile or the continuous integration file and run it. If the project has none, submit an empty command and passed: true; do not bring one in. Report errors only in files that were changed.
+
+${freely(LINT_COMMANDS)}`,
 });
 
 const verify = stage({
@@ -173,3 +197,12 @@ export const fixTests = pipeline({
     },
   },
 });
+
+function ruleOf(command: string): string {
+  return `Bash(${command})`;
+}
+
+/** What a model has to know of the rules: a command that needs a grant may wait for somebody, or be refused at once. */
+function freely(commands: readonly string[]): string {
+  return `These commands run at once, exactly as they are written here, from the workspace's folder: ${commands.map((command) => `\`${command}\``).join(", ")}. With any other word, option or variable a command needs the approval of a person, who may not be there.`;
+}

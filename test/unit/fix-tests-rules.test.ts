@@ -1,0 +1,192 @@
+import { chmodSync } from "node:fs";
+import type { Json, JsonObject } from "@sluice/core";
+import { fixTests, type ResolvedModel, scriptedModel } from "@sluice/stages";
+import { describe, expect, test } from "vitest";
+import { dataOf, eventsOf, session } from "../support/run-kit.ts";
+import { tempFolder } from "../support/tools.ts";
+
+// What the stages of fixTests run without asking: the project's own commands as they stand, since an option can name a
+// program to run or a file to write, in stages too that may not write.
+
+const TESTS = [
+  "npm test",
+  "npm run test",
+  "pnpm test",
+  "yarn test",
+  "node --test",
+  "npx vitest run",
+  "npx jest",
+  "pytest",
+  "pytest -q",
+  "python -m pytest",
+  "python3 -m unittest",
+  "go test ./...",
+  "cargo test",
+  "make test",
+];
+const LINTS = [
+  "npm run lint",
+  "pnpm lint",
+  "npx eslint .",
+  "npx tsc --noEmit",
+  "ruff check .",
+  "go vet ./...",
+  "make lint",
+];
+
+const HOSTILE = [
+  "npm test -- --reporter=./x.mjs",
+  "npm test -- --outputFile=../x",
+  "npm test --script-shell=./x.sh",
+  "npm test --node-options=--import=./x.mjs",
+  "npm test --prefix ../elsewhere",
+  "npm --script-shell ./x.sh test",
+  "npm run test -- --globalSetup=./x.mjs",
+  "npm run lint -- --fix",
+  "pnpm test --config.script-shell=./x.sh",
+  "pnpm -C ../elsewhere test",
+  "yarn --cwd ../elsewhere test",
+  "node --test --import ./x.mjs",
+  "node --test --test-reporter=./x.mjs",
+  "node --test --test-reporter=tap --test-reporter-destination=../x",
+  "node --require ./x.js --test",
+  "npx vitest run --config ./x.ts",
+  "npx vitest run --reporter=json --outputFile=src/a.ts",
+  "npx jest --globalSetup ./x.js",
+  "npx --package evil jest",
+  "npx eslint . --rulesdir ./x",
+  "npx eslint --fix .",
+  "npx tsc --noEmit --generateTrace ../x",
+  "pytest -p x",
+  "pytest -c ./x.ini",
+  "pytest --basetemp=src",
+  "python -m pytest --junitxml=../x",
+  "python -m unittest x",
+  "go test -exec ./x ./...",
+  "go test -toolexec ./x ./...",
+  "go test -o ../x ./...",
+  "go vet -vettool=./x ./...",
+  "cargo test --config ./x.toml",
+  "cargo test --target-dir ../x",
+  "cargo clippy --fix",
+  "ruff check --fix .",
+  "make test --eval=x:=$(shell ./x)",
+  "make test SHELL=./x",
+  "make -f ./x test",
+  "make -C ../elsewhere test",
+  "NODE_OPTIONS=--import=./x.mjs npm test",
+  "PYTEST_ADDOPTS='-p x' pytest",
+  "MAKEFLAGS=--eval=x make test",
+  "npm test > ../a.ts",
+  "npm test | tee src/a.ts",
+  "npm test; ./x.sh",
+  "npm test $(./x.sh)",
+];
+
+const PROGRAMS = [
+  "npm",
+  "pnpm",
+  "yarn",
+  "node",
+  "npx",
+  "pytest",
+  "python",
+  "python3",
+  "go",
+  "cargo",
+  "make",
+  "ruff",
+  "tee",
+];
+
+const turn = (...calls: readonly (readonly [tool: string, input: Json])[]) => ({
+  calls: calls.map(([tool, input]) => ({ tool, input })),
+});
+const runs = (commands: readonly string[]) => turn(...commands.map((command) => ["Bash", { command }] as const));
+
+/** fixTests over a script whose stages ask for all of these, with programs that do nothing, and what its stages were told. */
+async function asked(commands: readonly string[]) {
+  const folder = tempFolder();
+  const bin = tempFolder();
+  for (const name of PROGRAMS) chmodSync(bin.put(name, "#!/bin/sh\nexit 0\n"), 0o755);
+  folder.put("src/a.ts", "export const a = 1;\n");
+  const failures = [{ test: "a", error: "b" }];
+  const changes = [{ file: "src/a.ts", change: "c" }];
+  const model = scriptedModel({
+    stages: {
+      reproduce: [runs(commands), turn(["submit_reproduction", { command: "npm test", failures, cause: "a.ts:1" }])],
+      fix: [runs(commands), turn(["submit_fix", { summary: "s", changes }])],
+      test: [runs(commands), turn(["submit_test_run", { command: "npm test", passed: true, failures: [] }])],
+      lint: [runs(commands), turn(["submit_lint_run", { command: "npm run lint", passed: true, problems: [] }])],
+      verify: [turn(["submit_verdict", { verdict: "fixed", summary: "s", problems: [] }])],
+    },
+  });
+  const told = new Map<string, string>();
+  const listening: ResolvedModel = {
+    ...model,
+    at: (position) => {
+      const inner = model.at(position);
+      const doStream: typeof inner.doStream = (call) => {
+        told.set(position.stage, JSON.stringify(call.prompt[0]));
+        return inner.doStream(call);
+      };
+      return { ...inner, doStream };
+    },
+  };
+  const env = { PATH: `${bin.root}:/usr/bin:/bin` };
+  const live = session({ model: listening, env, cwd: folder.root, sandbox: "off" });
+  const handle = live.start(fixTests, { task: "make them pass" });
+  expect(await handle).toMatchObject({ status: "completed" });
+  const events = await eventsOf(live.host, handle.runId);
+  const decided = (stage: string, fits: (decision: JsonObject) => boolean): readonly (string | undefined)[] =>
+    dataOf(
+      events.filter(({ executionId }) => executionId?.startsWith(`${stage}#`) === true),
+      "call.decided",
+    )
+      .filter(fits)
+      .map(({ callId }) => commands[Number(/^t1\.c(\d+)$/.exec(String(callId))?.[1])]);
+  return {
+    told,
+    free: (stage: string) => decided(stage, ({ verdict, by }) => verdict === "approved" && by === "envelope"),
+    refused: (stage: string) => decided(stage, ({ verdict }) => verdict === "refused"),
+  };
+}
+
+const STAGES = [
+  ["reproduce", TESTS],
+  ["fix", TESTS],
+  ["test", TESTS],
+  ["lint", LINTS],
+] as const;
+
+describe("the stages of fixTests", () => {
+  test("run the usual commands of a project without asking, each its own", async () => {
+    const all = [...TESTS, ...LINTS];
+    const { free, refused } = await asked(all);
+    for (const [stage, own] of STAGES) {
+      expect([stage, free(stage)]).toEqual([stage, own]);
+      expect(refused(stage)).toEqual(all.filter((command) => !own.includes(command)));
+    }
+  });
+
+  test("run none of them with a word more, a variable or a redirect", async () => {
+    const { free, refused } = await asked(HOSTILE);
+    for (const [stage] of STAGES) {
+      expect([stage, free(stage)]).toEqual([stage, []]);
+      expect(refused(stage)).toEqual(HOSTILE);
+    }
+  });
+
+  test("hear in their prompts which commands run at once", async () => {
+    const { told } = await asked([]);
+    for (const [stage] of STAGES) {
+      const rules = (fixTests.spec.states.get(stage)?.allowedTools ?? []).map(String);
+      const commands = rules.flatMap((rule) => /^Bash\((.*)\)$/.exec(rule)?.[1] ?? []);
+      expect(commands.length).toBeGreaterThan(10);
+      for (const command of commands) {
+        expect(command).not.toContain("*");
+        expect(told.get(stage)).toContain(`\`${command}\``);
+      }
+    }
+  });
+});
