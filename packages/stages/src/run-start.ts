@@ -110,7 +110,7 @@ export function refuseOtherPlace(
   }
 }
 
-/** What a run's record says of answers from other processes, for a process that goes on with it. */
+/** What a run's record says of answers from other processes, for a process that resumes or forks it. */
 export function recordedAnswers(
   { data }: SluiceEvent,
   journals: readonly RunJournal[],

@@ -138,7 +138,7 @@ function hasTerminal(terminal: Terminal): boolean {
   return here !== undefined;
 }
 
-/** Goes on with the run, and answers the request as soon as that asks: nothing of it is in the store before. */
+/** Resumes the run and answers the request when the run asks again: nothing of the answer is in the store before. */
 async function answerAndResume(
   { request, answer }: Given,
   { runId, flags }: AnswerRequest,

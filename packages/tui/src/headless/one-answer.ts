@@ -1,6 +1,6 @@
 import type { Answer, Interactor, OpenRequest, PersonRequest } from "@sluice/core";
 
-/** Somebody who has answered one request before the run goes on, and has no opinion of any other. */
+/** Somebody who has answered one request before the run is resumed, and has no opinion of any other. */
 export function oneAnswer(
   name: string,
   given: { readonly request: OpenRequest; readonly answer: Answer },

@@ -180,7 +180,7 @@ function requestLines({ request, fault }: ShownRequest, way: WayToAnswer, line: 
 function answerLine(request: OpenRequest, way: WayToAnswer, line: Line): string {
   const { kind } = request;
   const answer = kind === "askUser" || kind === "humanState" ? ["--value", "…"] : ["approve"];
-  // A code is on the run's own terminal; without a process that has one, whoever goes on with the run answers.
+  // A code is on the run's own terminal; without a process that has one, whoever resumes the run answers.
   const proof = { freely: [], code: ["--code", "…"], resume: ["--resume"] }[way];
   return line([...answerWords(request), ...proof, ...answer]);
 }

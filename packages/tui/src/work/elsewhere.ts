@@ -13,7 +13,7 @@ import { eventsOf, rootOf, startedWith } from "./lookup.ts";
 
 /**
  * How people answer a request of a run that works elsewhere so that it counts: `freely`, with the `code` that the run's process
- * shows on its terminal, or, where no process works on the run, by going on with it in a terminal (`resume`).
+ * shows on its terminal, or, where no process works on the run, by resuming it in a terminal (`resume`).
  */
 export type WayToAnswer = "freely" | "code" | "resume";
 
@@ -46,7 +46,7 @@ export function unprovenHere(way: Exclude<WayToAnswer, "freely">, { runId, reque
   const why = `not sent: run ${root} has started processes without a wall, and any of them could answer ${requestId} like this`;
   return way === "code"
     ? `${why}; answer where the run works, or with --code and the code that its terminal shows`
-    : `${why}; no process works on the run, so go on with it in a terminal (sluice resume ${root}), and you are asked there`;
+    : `${why}; no process works on the run: resume it in a terminal (sluice resume ${root}), and you are asked there`;
 }
 
 export function otherCode({ runId, requestId }: OpenRequest): string {
