@@ -270,6 +270,8 @@ const HOSTILE: readonly Hostile[] = [
   ["grep -d recurse SECRET ."],
   ["grep --directories=recurse SECRET ."],
   ["rg -uuu SECRET"],
+  ["rg -uuu SECRET .sluice"],
+  ["find . -name '.s*' -exec rg -uuu SECRET {} +"],
   ["rg --hidden SECRET ."],
   ["rg -. -g '*' SECRET"],
   ["rg -. --iglob '.SLUICE' --iglob '*.txt' SECRET"],
@@ -345,6 +347,14 @@ describe("what has an effect when it runs as it was written", () => {
     // Either it needs a grant, or what runs instead has no effect.
     if (reading?.kind === "reads") expect(effect(here, reading.argv)).toBeUndefined();
     else expect(reading === undefined || reading.why !== "").toBe(true);
+  });
+
+  test("ripgrep from a folder beside the store", () => {
+    const here = scene();
+    const reading = here.judge(words("rg -uuu SECRET .."), here.path("folder"));
+    if (reading?.kind !== "reads") throw new Error(reading?.why);
+    expect(here.run(words("rg -uuu SECRET .."), here.path("folder"))).toContain("SECRET");
+    expect(here.run(reading.argv, here.path("folder"))).not.toContain("SECRET");
   });
 
   test("enough of them run in a form that has none", () => {
@@ -449,6 +459,7 @@ const READS: readonly (readonly [line: string, paths: string])[] = [
   ["git diff --name-only main...HEAD", ""],
   ["git diff --cached a.txt b.txt", "a.txt b.txt"],
   ["git diff HEAD -- 'folder/*.txt'", "folder/"],
+  ["git diff HEAD -- 'folder/*/../../b.txt'", "@/b.txt"],
   ["git diff HEAD -- . ':!b.txt'", "."],
   ["git diff -- ':!b.txt'", "@"],
   ["git diff HEAD:a.txt HEAD:b.txt", "@/a.txt @/b.txt"],

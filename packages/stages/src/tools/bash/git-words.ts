@@ -79,9 +79,9 @@ export function isExclusion(pathspec: string): boolean {
 
 /** The file or folder that a pathspec stands for: git reads `..` as text, so links before it do not count. */
 export function pathOf(pathspec: string, cwd: string, from: string): string {
-  const magic = pathspec.search(/[*?[\\]/);
-  const sure = magic === -1 ? pathspec : pathspec.slice(0, pathspec.lastIndexOf("/", magic) + 1) || ".";
-  return cwd === from && !sure.split("/").includes("..") ? sure : resolve(cwd, sure);
+  const plain = cwd === from && !pathspec.split("/").includes("..") ? pathspec : resolve(cwd, pathspec);
+  const magic = plain.search(/[*?[\\]/);
+  return magic === -1 ? plain : plain.slice(0, plain.lastIndexOf("/", magic) + 1) || ".";
 }
 
 /** What names a folder from another, as a pathspec. */

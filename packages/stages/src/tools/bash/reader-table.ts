@@ -12,6 +12,8 @@ export interface Reader extends OptionSpec {
   readonly opensTree?: (options: Options) => boolean;
   /** An option that leaves out files and folders of a name, up to where the name stands. */
   readonly leaveOut?: string;
+  /** The same for a path seen from the folder it runs in. */
+  readonly leaveOutPath?: string;
   /** Words that are always added. */
   readonly adds?: readonly string[];
   /** Added unless all operands are files: keeps links in folders from being followed. */
@@ -134,6 +136,7 @@ export const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
       folder: true,
       opensTree: () => true,
       leaveOut: "--iglob=!",
+      leaveOutPath: "--iglob=!/",
       adds: ["--no-config", "--no-follow"],
     },
   ],

@@ -73,9 +73,9 @@ function readListed(argv: readonly string[], spec: Reader, place: CommandPlace):
   const folders = given.length === 0 && readsFolder ? ["."] : given;
   const added = [...(spec.adds ?? []), ...(spec.noFollow === undefined ? [] : noFollow(spec.noFollow, given, place))];
   if (spec.leaveOut !== undefined && spec.opensTree?.(options) === true) {
-    const store = storeNames(folders, place);
+    const store = leaveOut(spec, folders, place);
     if (typeof store === "string") return unknown(`${name} ${store}`);
-    added.push(...store.map((one) => `${spec.leaveOut}${one}`));
+    added.push(...store);
   }
   const paths = [...folders, ...options.files].map((path): NamedPath => ({ path, access: "read" }));
   const rewritten = options.rewritten || added.length > 0;
@@ -104,21 +104,26 @@ function noFollow(option: string, operands: readonly string[], { cwd }: CommandP
 }
 
 /** Stands in paths that are only known when the command runs. */
-export const FOUND_MARK = "\u0001";
+const FOUND_MARK = "\u0001";
+/** Neither a glob nor a separator of words, wherever it stands. */
+const SAFE_PATH = /^[\w.@+/-]+$/;
 
-/** The first names behind these folders that lead to the run store, each safe as a glob; or why none can be given. */
-export function storeNames(folders: readonly string[], place: CommandPlace): readonly string[] | string {
-  const { store } = place.workspace;
+/** Options that leave the run store out of what is read below these folders; or why there are none. */
+function leaveOut(spec: Reader, folders: readonly string[], place: CommandPlace): readonly string[] | string {
+  const { cwd, workspace } = place;
+  const { store } = workspace;
   if (store === undefined) return [];
   const names = new Set<string>();
   for (const path of folders) {
     const isFound = path.includes(FOUND_MARK);
-    const resolution = resolveReal(isFound ? dirname(path) : path, place.cwd);
+    const resolution = resolveReal(isFound ? dirname(path) : path, cwd);
     if (!resolution.ok || resolution.real === store || !contains(resolution.real, store)) continue;
-    if (isFound) return "would read the run store: name the folders, or leave the recursion out";
+    const fromHere = relative(cwd, store);
+    if (spec.leaveOutPath !== undefined && contains(cwd, store) && SAFE_PATH.test(fromHere))
+      return [`${spec.leaveOutPath}${fromHere}`];
     const [first = ""] = relative(resolution.real, store).split(sep);
-    if (!/^[\w.@+-]+$/.test(first)) return "would read the run store: name other folders";
+    if (isFound || !SAFE_PATH.test(first)) return "would read the run store: name other folders";
     names.add(first);
   }
-  return [...names];
+  return [...names].map((name) => `${spec.leaveOut}${name}`);
 }
