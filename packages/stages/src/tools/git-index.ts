@@ -23,18 +23,43 @@ export function gitlinks(indexFile: string, oidBytes: number): readonly string[]
   if (bytes === undefined || bytes === "missing") return bytes === undefined ? undefined : [];
   if (bytes.length < HEADER || bytes.toString("latin1", 0, 4) !== "DIRC") return undefined;
   // Nearly no index holds one, and none without these bytes does.
-  return bytes.includes(GITLINK_BYTES) ? readEntries(bytes, oidBytes) : [];
+  if (!bytes.includes(GITLINK_BYTES)) return [];
+  const found: string[] = [];
+  const whole = readEntries(bytes, oidBytes, (name, mode) => {
+    if (mode === GITLINK) found.push(name.toString("utf8"));
+    return found.length <= MAX_GITLINKS;
+  });
+  return whole ? found : undefined;
 }
 
-function readEntries(bytes: Buffer, oidBytes: number): readonly string[] | undefined {
+/** All folders that files of the index lie in, relative to the work tree; undefined when that cannot be said. */
+export function trackedFolders(indexFile: string, oidBytes: number): ReadonlySet<string> | undefined {
+  const bytes = readIndex(indexFile);
+  const found = new Set<string>();
+  if (bytes === "missing") return found;
+  if (bytes === undefined || bytes.length < HEADER || bytes.toString("latin1", 0, 4) !== "DIRC") return undefined;
+  let last = "";
+  const whole = readEntries(bytes, oidBytes, (name) => {
+    const slash = name.lastIndexOf("/");
+    const folder = slash === -1 ? "" : name.toString("utf8", 0, slash);
+    if (folder !== last)
+      for (let at = folder.indexOf("/"); at !== -1; at = folder.indexOf("/", at + 1)) found.add(folder.slice(0, at));
+    if (folder !== "") found.add(folder);
+    last = folder;
+    return true;
+  });
+  return whole ? found : undefined;
+}
+
+/** Whether all entries could be read. */
+function readEntries(bytes: Buffer, oidBytes: number, visit: (name: Buffer, mode: number) => boolean): boolean {
   const version = bytes.readUInt32BE(4);
-  if (version < 2 || version > 4) return undefined;
-  const found: string[] = [];
+  if (version < 2 || version > 4) return false;
   let name: Buffer = Buffer.alloc(0);
   let at = HEADER;
   for (let left = bytes.readUInt32BE(8); left > 0; left -= 1) {
     const flagsAt = at + STAT + oidBytes;
-    if (flagsAt + 4 > bytes.length) return undefined;
+    if (flagsAt + 4 > bytes.length) return false;
     const flags = bytes.readUInt16BE(flagsAt);
     let nameAt = flagsAt + ((flags & EXTENDED) === 0 ? 2 : 4);
     let kept = 0;
@@ -44,16 +69,16 @@ function readEntries(bytes: Buffer, oidBytes: number): readonly string[] | undef
       kept = name.length - cut.value;
     }
     const end = bytes.indexOf(0, nameAt);
-    if (end === -1 || kept < 0) return undefined;
-    name = Buffer.concat([name.subarray(0, kept), bytes.subarray(nameAt, end)]);
+    if (end === -1 || kept < 0) return false;
+    const rest = bytes.subarray(nameAt, end);
+    name = kept === 0 ? rest : Buffer.concat([name.subarray(0, kept), rest]);
     const length = flags & NAME_LENGTH;
-    if (name.length === 0 || (length < NAME_LENGTH && length !== name.length)) return undefined;
-    if (bytes.readUInt32BE(at + MODE_AT) === GITLINK) found.push(name.toString("utf8"));
-    if (found.length > MAX_GITLINKS) return undefined;
+    if (name.length === 0 || (length < NAME_LENGTH && length !== name.length)) return false;
+    if (!visit(name, bytes.readUInt32BE(at + MODE_AT))) return false;
     // Entries before version 4 are filled up with one to eight NULs.
     at = version === 4 ? end + 1 : at + ((end - at + 8) & ~7);
   }
-  return found;
+  return true;
 }
 
 /** Git's own numbers of variable length: each further byte adds one besides its bits. */

@@ -1,6 +1,6 @@
 import { accessSync, constants, lstatSync, readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { gitlinks } from "./git-index.ts";
+import { gitlinks, trackedFolders } from "./git-index.ts";
 import { readSmallFile } from "./gitignore.ts";
 import { contains } from "./paths.ts";
 import { systemCode } from "./results.ts";
@@ -64,12 +64,26 @@ function isRisky(place: string, depth: number): boolean {
   if (!isComplete(folder, shared)) return true;
   // Entries of a split index are in another file.
   if (namesIn(folder).some((name) => name.startsWith("sharedindex."))) return true;
-  const sha256 = /objectformat[ \t]*=[ \t]*sha256/i.test(readSmallFile(join(shared, "config")) ?? "");
-  const links = gitlinks(join(folder, "index"), sha256 ? 32 : 20);
+  const links = gitlinks(join(folder, "index"), oidBytes(shared));
   if (links === undefined) return true;
   return links
     .map((path) => join(place, path))
     .some((inner) => exists(join(inner, ".git")) && isRisky(inner, depth + 1));
+}
+
+/** The length of object names. */
+function oidBytes(shared: string): number {
+  return /objectformat[ \t]*=[ \t]*sha256/i.test(readSmallFile(join(shared, "config")) ?? "") ? 32 : 20;
+}
+
+/** Folders of a work tree in which git keeps files, but which are links now: `git grep` follows them. */
+export function linkedFolders(top: string): readonly string[] | undefined {
+  const repository = repositoryAt(top);
+  const folders = repository && trackedFolders(join(repository.folder, "index"), oidBytes(repository.shared));
+  if (folders === undefined) return undefined;
+  return [...folders].filter(
+    (folder) => lstatSync(join(top, folder), { throwIfNoEntry: false })?.isSymbolicLink() === true,
+  );
 }
 
 /** Undefined when `.git` leads to a repository that does not say in turn that it belongs here. */

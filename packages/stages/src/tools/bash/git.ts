@@ -1,6 +1,6 @@
 import { realpathSync } from "node:fs";
 import { relative, resolve } from "node:path";
-import { workTree } from "../git-settings.ts";
+import { linkedFolders, workTree } from "../git-settings.ts";
 import { contains } from "../paths.ts";
 import { systemCode } from "../results.ts";
 import { GIT_COMMANDS, type GitCommand } from "./git-commands.ts";
@@ -102,6 +102,9 @@ export function readGit(args: readonly string[], place: CommandPlace): Reading {
   ];
   return { kind: "reads", argv: [...argv, ...run.words], paths: run.paths };
 }
+
+/** More links in the place of folders than any work tree has. */
+const MOST_LINKED = 100;
 
 interface Scene extends GitLine {
   readonly spec: GitCommand;
@@ -252,7 +255,12 @@ function readWalk(scene: Scene): Run | string {
   const { store } = place.workspace;
   const mayLeaveOut = contents && objects.length === 0 && wanders === undefined && name !== "blame";
   const leavesOut = mayLeaveOut && store !== undefined && contains(top, store);
-  const without = leavesOut ? [`:(exclude,top,literal)${relative(top, store)}`] : [];
+  // Other commands of git look whether a folder is still one before they open what was in it.
+  const opensTree = name === "grep" && revisions.length === 0 && !options.seen.has("cached");
+  const linked = opensTree ? linkedFolders(top) : [];
+  if (linked === undefined || linked.length > MOST_LINKED) return "its index cannot be read";
+  const left = [...linked, ...(leavesOut ? [relative(top, store)] : [])];
+  const without = left.map((path) => `:(exclude,top,literal)${path}`);
   const paths = [
     ...named.map((one) => reading(pathOf(one, cwd, place.cwd))),
     ...objects.map(({ path = "" }) => objectPath(path, scene)),

@@ -36,7 +36,7 @@ function recurses({ seen }: Options): boolean {
 }
 
 const GREP: Reader = {
-  short: "EFGPivwxcLlnHhoqsabTZUzrRIye:m:A:B:C:d:D:f@",
+  short: "EFGPivwxcLlnHhoqsabTZUzrRIy0123456789e:m:A:B:C:d:D:f@",
   long:
     "extended-regexp fixed-strings basic-regexp perl-regexp regexp: file@ ignore-case no-ignore-case invert-match " +
     "word-regexp line-regexp count color? colour? files-without-match files-with-matches max-count: only-matching quiet " +
