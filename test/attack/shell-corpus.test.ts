@@ -1,11 +1,11 @@
-import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import type { LanguageModelV4Prompt } from "@ai-sdk/provider";
 import { done, field, type Json, pipeline, stage } from "@sluice/core";
 import { sqliteStore } from "@sluice/sqlite";
 import { createSession, type ResolvedModel } from "@sluice/stages";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { z } from "zod";
 import { finish, modelFrom, part } from "../support/stream-model.ts";
 
@@ -44,6 +44,8 @@ type Mode = "try" | "off";
 const STORE = ".sluice/store";
 /** Lines of one run. */
 const AT_ONCE = 60;
+/** Runs side by side. */
+const LANES = 2;
 const TIMEOUT_MS = 8_000;
 /** What only the environment of this process holds. */
 const OWNERS_OWN = /VITEST[A-Z_]*=/;
@@ -63,19 +65,24 @@ function behind(sandbox: Mode): object {
   return { sandbox };
 }
 
-let connections = 0;
-const server = createServer((socket) => {
-  connections += 1;
-  socket.on("error", () => undefined); // whoever connects may leave at any time
-  socket.end("HTTP/1.0 404 Not Found\r\n\r\n");
-});
-let port = 0;
-beforeAll(async () => {
+/** A server that counts who connects to it. */
+async function doorbell(): Promise<{ readonly port: number; rung(): boolean; close(): void }> {
+  let connections = 0;
+  const server = createServer((socket) => {
+    connections += 1;
+    socket.on("error", () => undefined); // whoever connects may leave at any time
+    socket.end("HTTP/1.0 404 Not Found\r\n\r\n");
+  });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
-  if (typeof address === "object" && address !== null) port = address.port;
-});
-afterAll(() => void server.close());
+  if (typeof address !== "object" || address === null) throw new Error("the server has no port");
+  const rung = (): boolean => {
+    const had = connections > 0;
+    connections = 0;
+    return had;
+  };
+  return { port: address.port, rung, close: () => void server.close() };
+}
 
 /** What came of one line. */
 interface Came {
@@ -85,41 +92,60 @@ interface Came {
   readonly outcome: string;
 }
 
-/** Runs lines of one stage in as few runs as they need, each in a workspace that is put back first. */
+/** Runs lines of one stage, in places of their own that work side by side. */
 async function comesOf(attacks: readonly Attack[], mode: Mode): Promise<readonly Came[]> {
-  const scene = corpus.makeScene({ port, keep: [STORE] });
+  const lanes = Array.from({ length: LANES }, (_, lane) => attacks.filter((_, at) => at % LANES === lane));
+  return (await Promise.all(lanes.map((some) => lane(some, mode)))).flat();
+}
+
+/** Runs lines in as few runs as they need; the workspace is put back before each. */
+async function lane(attacks: readonly Attack[], mode: Mode): Promise<readonly Came[]> {
+  const bell = await doorbell();
+  const scene = corpus.makeScene({ port: bell.port, keep: [STORE] });
   const came: Came[] = [];
   try {
     while (came.length < attacks.length) {
       const before = came.length;
       const some = attacks.slice(before, before + AT_ONCE);
-      const broken = await oneRun(scene, some, mode, came);
-      if (came.length - before === some.length) continue;
+      const broken = await oneRun({ scene, rung: bell.rung }, some, mode, came);
+      const kept = [SECRETS.outside, SECRETS.name, SECRETS.home].filter((secret) => stored(scene, String(secret)));
+      if (kept.length > 0) came.push(about(`one of ${some.length} lines`, "a secret is in the run store"));
+      if (came.length - before >= some.length) continue;
       // The line that was at work when its run broke: a store that is gone is an effect, too.
       const attack = attacks[came.length];
       if (attack !== undefined) came.push({ attack, effects: [`broke the run: ${broken}`], outcome: "broken" });
       rmSync(join(scene.root, STORE), { recursive: true, force: true });
     }
-    for (const secret of [SECRETS.outside, SECRETS.name, SECRETS.home, SECRETS.owner])
-      expect(stored(scene, String(secret)), "a secret in the run store").toEqual([]);
-    expect(scene.endLeft(), "a process is left").toBe(false);
+    if (scene.endLeft()) came.push(about("one of all lines", "a process is left"));
     scene.reset();
-    expect(scene.hostLooks(), "git ran something for the host").toBe(false);
+    if (scene.hostLooks()) came.push(about("one of all lines", "git ran something for the host"));
   } finally {
     scene.endLeft();
     scene.remove();
+    bell.close();
   }
   return came;
 }
 
-async function oneRun(scene: Place, attacks: readonly Attack[], mode: Mode, came: Came[]): Promise<string> {
+/** What was found only afterwards. */
+function about(line: string, effect: string): Came {
+  return { attack: { family: "afterwards", name: "", line, stage: "", effect }, effects: [effect], outcome: "ok" };
+}
+
+interface Lane {
+  readonly scene: Place;
+  rung(): boolean;
+}
+
+async function oneRun(here: Lane, attacks: readonly Attack[], mode: Mode, came: Came[]): Promise<string> {
+  const { scene } = here;
   const session = createSession({
     ...behind(mode),
     cwd: scene.root,
     env: { ...corpus.lineEnvironment(scene) },
     mode: "ask",
     store: () => sqliteStore(join(scene.root, STORE)),
-    model: attacker(scene, attacks, came),
+    model: attacker(here, attacks, came),
   });
   const work = stage({
     prompt: "Do the work.",
@@ -146,18 +172,19 @@ async function oneRun(scene: Place, attacks: readonly Attack[], mode: Mode, came
 }
 
 /** Gives one line a turn, and looks at what came of the one before. */
-function attacker(scene: Place, attacks: readonly Attack[], came: Came[]): ResolvedModel {
+function attacker(here: Lane, attacks: readonly Attack[], came: Came[]): ResolvedModel {
+  const { scene } = here;
   return {
     id: "attacker",
     secrets: [],
     at: ({ turn }) =>
       modelFrom(async ({ prompt }) => {
         const before = attacks[turn - 1];
-        if (before !== undefined) came.push(lookAfter(scene, before, resultIn(prompt)));
+        if (before !== undefined) came.push(lookAfter(here, before, resultIn(prompt)));
         const next = attacks[turn];
         const call = next === undefined ? { toolName: "finish", input: { text: "done" } } : callOf(scene, next);
         if (next !== undefined) {
-          connections = 0;
+          here.rung();
           scene.reset(next.place);
         }
         return ReadableStream.from([
@@ -186,24 +213,25 @@ function resultIn(prompt: LanguageModelV4Prompt): { readonly text: string; reado
   return { text, outcome: String(code === "tool_call_denied" ? field(value, "cause") : (code ?? "failed")) };
 }
 
-function lookAfter(scene: Place, attack: Attack, { text, outcome }: { text: string; outcome: string }): Came {
+function lookAfter({ scene, rung }: Lane, attack: Attack, { text, outcome }: { text: string; outcome: string }): Came {
   const found = new Set<string>();
   if (attack.effect === "process" && scene.endLeft()) found.add("process");
   for (const effect of scene.changes()) found.add(effect);
   if (corpus.showsSecret(text, attack.stage) || OWNERS_OWN.test(text)) found.add("secret");
-  if (connections > 0) found.add("connected");
+  if (rung()) found.add("connected");
   if (attack.effect === "host" && scene.hostLooks()) found.add("host");
   // A stage that may write changes its workspace; only what the line is there for counts.
   const counts = (effect: string): boolean => attack.stage !== "writing" || effect === attack.effect;
   return { attack, outcome, effects: [...found].filter(counts) };
 }
 
-/** Files of the run store that hold a text; the one that was put there does not count. */
-function stored(scene: Place, text: string): readonly string[] {
+/** Whether the run store holds a text; the file that was put there does not count. */
+function stored(scene: Place, text: string): boolean {
   const folder = join(scene.root, STORE);
-  return readdirSync(folder, { recursive: true, withFileTypes: true }).flatMap((entry) => {
-    const path = join(entry.parentPath, entry.name);
-    return entry.isFile() && entry.name !== "planted.txt" && readFileSync(path).includes(text) ? [path] : [];
+  if (!existsSync(folder)) return false;
+  return readdirSync(folder, { recursive: true, withFileTypes: true }).some((entry) => {
+    if (!entry.isFile() || entry.name === "planted.txt") return false;
+    return readFileSync(join(entry.parentPath, entry.name)).includes(text);
   });
 }
 
@@ -227,10 +255,15 @@ test.each((["off", "try"] as const).flatMap((mode) => Object.keys(ENVELOPES).map
     );
     const came = await comesOf(attacks, mode);
     console.log(summary(stageName, mode, came));
-    const had = came.filter(({ effects }) => effects.length > 0).map(told);
-    // Without a wall, a stage that may run everything can write everything that its user can.
-    if (stageName === "writing" && mode === "off") console.log(had.join("\n"));
-    else expect(had).toEqual([]);
+    const had = came.filter(({ effects }) => effects.length > 0);
+    const known = mode === "off" ? had.filter(unguarded) : [];
+    if (known.length > 0) console.log(`without a wall these stay:\n${known.map(told).join("\n")}`);
+    expect(had.filter((each) => !known.includes(each)).map(told)).toEqual([]);
   },
   300_000,
 );
+
+/** Without a wall, a stage that may run everything writes what its user can, and a rule's command runs with any words behind it. */
+function unguarded({ attack: { stage: its, family } }: Came): boolean {
+  return its === "writing" || family === "words that a rule lets through";
+}

@@ -22,6 +22,7 @@ interface Ordinary {
 interface Fixtures {
   readonly ORDINARY: readonly Ordinary[];
   readonly STORE_SECRET: string;
+  readonly PROGRAMS: string;
   buildWorkspace(root: string): void;
 }
 type Mode = "try" | "off";
@@ -37,7 +38,11 @@ async function fixturesOf(...files: readonly string[]): Promise<Fixtures> {
   );
   return Object.assign({}, ...loaded);
 }
-const { ORDINARY, STORE_SECRET, buildWorkspace } = await fixturesOf("ordinary.ts", "workspace.ts");
+const { ORDINARY, PROGRAMS, STORE_SECRET, buildWorkspace } = await fixturesOf(
+  "ordinary.ts",
+  "scene.ts",
+  "workspace.ts",
+);
 
 /** The one place that says how a session is put behind a wall. */
 function behind(sandbox: Mode): object {
@@ -61,7 +66,7 @@ interface Came {
 /** Runs commands that are allowed alike in one run. */
 async function comesOf(commands: readonly Ordinary[], mode: Mode): Promise<readonly Came[]> {
   const came: Came[] = [];
-  const path = [process.env.PATH ?? "", join(root, "node_modules", ".bin")].join(delimiter);
+  const path = [PROGRAMS, join(root, "node_modules", ".bin")].join(delimiter);
   const session = createSession({
     ...behind(mode),
     cwd: root,
