@@ -24,6 +24,12 @@ const source = z.looseObject({
   config: z.looseObject({ file: z.string(), files }).optional(),
 });
 /** The run goes on with another pipeline: what is other, who allowed it where that had to be, and what the pipeline is now. */
+/** What commands run behind: the mode that people chose, the wall that was proven, and the MCP servers that have none. */
+const heldBy = z.looseObject({
+  mode: z.string(),
+  wall: z.string().optional(),
+  unwalledServers: z.array(z.string()).optional(),
+});
 const changedPipeline = z.looseObject({
   by: z.string().optional(),
   what: z.array(z.string()),
@@ -53,6 +59,7 @@ const data = {
     models: z.array(z.string()).optional(),
     mode: z.enum(["ask", "allowlist", "yolo"]).optional(),
     cwd: z.string().optional(),
+    sandbox: heldBy.optional(),
     /** Answers of any process count, without a proof that a person gave them. */
     answers: z.literal("any").optional(),
     /** Of a fork: the run that it was forked from had started processes without a wall. */
@@ -99,6 +106,7 @@ const data = {
   "run.suspended": z.looseObject({ reason: z.enum(["waiting", "interrupted"]) }),
   "run.resumed": z.looseObject({
     incarnation: z.string(),
+    sandbox: heldBy.optional(),
     changed: changedPipeline.optional(),
   }),
   "run.finished": z.looseObject({

@@ -59,7 +59,7 @@ export function decide(proposal: Proposal, envelope: Envelope | undefined, state
   const held = heldByWall(name, envelope, subjects, state);
   for (const subject of subjects) {
     // Behind the wall a path leads to what the wall shows, whatever its name.
-    if (held && subject.kind === "path") continue;
+    if (held && subject.kind !== "command") continue;
     const reason = limitOf(subject, state);
     if (reason !== undefined) return { kind: "refused", cause: "limit", reason };
   }

@@ -106,7 +106,7 @@ export async function runCall(runnable: Runnable, env: CallEnvironment, step: Ca
   const finish = (ran: Omit<Ran, "ms">): Ran => ({
     ...ran,
     ms: clock.now() - startedAt,
-    // Who goes on with the run later has to know, too.
+    // A process that resumes the run has to know, too.
     ...(unwalled ? { facts: { ...ran.facts, wall: "none" } } : {}),
   });
   const call: ToolCall = {
