@@ -23,13 +23,13 @@ const source = z.looseObject({
   files: files.optional(),
   config: z.looseObject({ file: z.string(), files }).optional(),
 });
-/** The run goes on with another pipeline: what is other, who allowed it where that had to be, and what the pipeline is now. */
 /** What commands run behind: the mode that people chose, the wall that was proven, and the MCP servers that have none. */
 const heldBy = z.looseObject({
   mode: z.string(),
   wall: z.string().optional(),
   unwalledServers: z.array(z.string()).optional(),
 });
+/** The run goes on with another pipeline: what is other, who allowed it where that had to be, and what the pipeline is now. */
 const changedPipeline = z.looseObject({
   by: z.string().optional(),
   what: z.array(z.string()),

@@ -104,7 +104,7 @@ function noFollow(option: string, operands: readonly string[], { cwd }: CommandP
 }
 
 /** Stands in paths that are only known when the command runs. */
-const FOUND_MARK = "\u0001";
+export const FOUND_MARK = "\u0001";
 /** Neither a glob nor a separator of words, wherever it stands. */
 const SAFE_PATH = /^[\w.@+/-]+$/;
 
