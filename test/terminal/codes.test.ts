@@ -13,8 +13,8 @@ const FORGER = join(import.meta.dirname, "fixtures", "forger.ts");
 const NODE = ["--conditions=@sluice/source", "--disable-warning=ExperimentalWarning"];
 const CODE = /--code ([0-9A-Z]{4}(?:-[0-9A-Z]{4}){4}) approve/;
 
-/** A project whose model starts a process that leaves the run, and then asks to deploy, twice. */
-function project(way: string) {
+/** A project whose model starts a process that leaves the run, by this tool, and then asks to deploy, twice. */
+function project(way: string, by: "Leave" | "Bash" = "Leave") {
   const place = terminalPlace();
   const { workspace, home } = place;
   const [store, forged, script] = [
@@ -38,16 +38,18 @@ const deploys = defineTool({ ...common, name: "Deploy", input: z.object({ n: z.n
   writeFileSync(${JSON.stringify(`${home}/deployed-`)} + n, "");
   return { ok: true, output: "deployed" };
 } });
-const work = stage({ prompt: "Do it.", allowedTools: ["Leave"], completionTool: "finish", completionSchema: z.object({ text: z.string() }), turnCap: 5 });
+const work = stage({ prompt: "Do it.", allowedTools: ["${by}", "Edit"], completionTool: "finish", completionSchema: z.object({ text: z.string() }), turnCap: 5 });
 export default defineConfig({
   tools: [leaves, deploys],
   pipelines: { mine: pipeline({ id: "mine", input: z.object({ task: z.string() }), stages: { work }, initial: "work", next: { work: ({ output }) => done(output.text) } }) },
 });
 `;
   writeFileSync(join(workspace, "sluice.config.ts"), config);
+  const leave = `import { spawnSync } from "node:child_process";\nspawnSync("setsid", ${JSON.stringify(words)}, { stdio: "ignore" });\n`;
+  writeFileSync(join(workspace, "leave.mjs"), leave);
   const turn = (tool: string, input: object) => ({ calls: [{ tool, input }] });
   const turns = [
-    turn("Leave", {}),
+    by === "Leave" ? turn("Leave", {}) : turn("Bash", { command: "node leave.mjs" }),
     turn("Deploy", { n: 1 }),
     turn("Deploy", { n: 2 }),
     turn("finish", { text: "done" }),
@@ -66,7 +68,7 @@ export default defineConfig({
     /** The command on a terminal, both of its streams going elsewhere. */
     onTerminal: (command: string): TerminalProcess =>
       place.shell(`${process.execPath} ${COMMAND} ${command} >>${out} 2>>${err}`, { columns: 300 }),
-    run: `run mine x --model scripted:${script} --trust --wait --headless`,
+    run: `run mine x --model scripted:${script} --trust --wait --headless --sandbox off`,
     forged: async (): Promise<Json> => {
       await soon(() => existsSync(forged));
       const read = parseJson(readFileSync(forged, "utf8"));
@@ -104,8 +106,12 @@ async function proofsIn(at: Project): Promise<readonly Json[]> {
 }
 
 describe("a process that left the run, without a wall: never approves what the run asks", () => {
-  test.each(["signal", "sql"])("by %s: what it wrote is a denial; the code on the terminal approves", async (way) => {
-    const at = project(way);
+  test.each([
+    ["signal", "Leave"],
+    ["sql", "Leave"],
+    ["sql", "Bash"],
+  ] as const)("by %s, started by %s: what it wrote is a denial; the code on the terminal approves", async (way, by) => {
+    const at = project(way, by);
     const terminal = at.onTerminal(at.run);
     expect(await at.forged()).toEqual(way === "sql" ? 1 : "accepted");
     // The first was denied: the code of the second is the next that is shown, whether the first's was or not.
