@@ -16,6 +16,8 @@ export interface SessionTools {
    * same. Errors are those of McpSource.
    */
   liveFor(spec: PipelineSpec, start: McpStart): Promise<ReadonlyMap<string, Tool>>;
+  /** Names of the MCP servers that were started without a wall: by their settings, or where there is none. */
+  unwalledServers(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
@@ -45,6 +47,7 @@ export function sessionTools(
   return {
     builtins: new Set(builtins.map((tool) => tool.name).filter((name) => !replaced.has(name))),
     keys: async () => (await mcp())?.keys ?? new Map(),
+    unwalledServers: async () => [...((await mcp())?.unwalled ?? [])],
     liveFor: async (spec, start) => {
       const added = (await (await mcp())?.toolsFor(spec, start)) ?? [];
       if (added.length === 0) return own;

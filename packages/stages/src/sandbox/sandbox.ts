@@ -59,7 +59,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     const cwd = realPath(program.cwd) ?? plan.root;
     return {
       plan,
-      cwd: contains(plan.root, cwd) ? cwd : plan.root,
+      cwd: [plan.root, ...plan.writes.filter(isAbsolute)].some((folder) => contains(folder, cwd)) ? cwd : plan.root,
       home,
       spelledHome,
       temporary: program.env.TMPDIR,

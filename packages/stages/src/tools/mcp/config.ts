@@ -30,6 +30,10 @@ export interface McpStdioServer extends McpServerLimits {
   readonly env?: Readonly<Record<string, string>>;
   /** Where it runs; relative to the workspace, which is the default. */
   readonly cwd?: string;
+  /** False starts it without the wall that commands run behind. Whoever works on the run is told. */
+  readonly sandbox?: boolean;
+  /** Whether it reaches the network from behind the wall; true when omitted. */
+  readonly network?: boolean;
 }
 
 /** A server that speaks MCP over streamable HTTP. */
@@ -79,6 +83,8 @@ const stdio = z.strictObject({
     )
     .optional(),
   cwd: text.min(1).optional(),
+  sandbox: z.boolean().optional(),
+  network: z.boolean().optional(),
   ...limits,
 });
 const http = z.strictObject({

@@ -6,6 +6,7 @@ import type { ListedTool } from "./definition.ts";
 import { HttpTransport } from "./http.ts";
 import type { End } from "./inbox.ts";
 import type { McpSdk } from "./sdk.ts";
+import { type ServerWall, wallServer } from "./server-wall.ts";
 import { StdioTransport } from "./stdio.ts";
 
 /** More pages than any list of tools has. */
@@ -24,6 +25,8 @@ export interface ConnectionOptions {
   readonly notice: (message: string) => void;
   /** Aborts when the session is closed. */
   readonly signal: AbortSignal;
+  /** What its process is started behind. */
+  readonly wall: ServerWall | undefined;
 }
 
 /** A server that was reached and has said who it is. */
@@ -57,7 +60,7 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
       end = why;
     },
   };
-  const transport = transportTo(options, common);
+  const transport = await transportTo(options, common);
   const kill = (): void => {
     if (transport instanceof StdioTransport) transport.kill();
   };
@@ -123,22 +126,17 @@ type Common = Pick<
   "maxMessageBytes" | "validate" | "notice" | "changed" | "ended"
 >;
 
-function transportTo(
-  { settings: { config }, sdk, workspace, env, runId }: ConnectionOptions,
+async function transportTo(
+  { settings: { config }, sdk, workspace, env, runId, wall }: ConnectionOptions,
   common: Common,
-): StdioTransport | HttpTransport {
+): Promise<StdioTransport | HttpTransport> {
   if ("url" in config) return new HttpTransport({ ...common, sdk, url: config.url, headers: config.headers ?? {} });
   const { command, args = [], cwd = ".", env: added = {} } = config;
   // A path is one from the workspace; a bare name is looked for in PATH.
   const file = command.includes("/") && !isAbsolute(command) ? resolve(workspace, command) : command;
-  return new StdioTransport({
-    ...common,
-    command: file,
-    args,
-    cwd: resolve(workspace, cwd),
-    env: { ...env, ...added },
-    runId,
-  });
+  const own = { file, args, cwd: resolve(workspace, cwd), env: { ...env, ...added } };
+  const started = wall === undefined ? own : await wallServer(own, config, { root: workspace, wall });
+  return new StdioTransport({ ...common, ...started, command: started.file, runId });
 }
 
 async function listAll(client: MCPClient, signal: AbortSignal): Promise<readonly ListedTool[]> {

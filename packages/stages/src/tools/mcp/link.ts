@@ -2,6 +2,7 @@ import type { Clock } from "@sluice/core";
 import type { McpSettings } from "./config.ts";
 import { type Connection, connect } from "./connection.ts";
 import type { McpSdk } from "./sdk.ts";
+import { isWalled } from "./server-wall.ts";
 import type { McpStart } from "./start.ts";
 
 export interface LinkOptions {
@@ -11,6 +12,8 @@ export interface LinkOptions {
   readonly workspace: string;
   /** Where what ends a server's process at once is kept while there is one. */
   readonly kills: Set<() => void>;
+  /** Takes the name of a server whose process runs without a wall. */
+  readonly unwalled: Set<string>;
   readonly onFault: (message: string) => void;
 }
 
@@ -27,8 +30,12 @@ export interface Link {
   close(): Promise<void>;
 }
 
-export function createLink(options: LinkOptions, { runId, env }: McpStart): Link {
-  const { settings, clock, workspace, kills } = options;
+export function createLink(options: LinkOptions, { runId, env, wall }: McpStart): Link {
+  const { settings, clock, workspace, kills, unwalled } = options;
+  // One that was behind a wall is never started again without it.
+  const isHeld = "command" in settings.config && isWalled(settings.config, wall);
+  const held = isHeld ? wall : undefined;
+  if ("command" in settings.config && !isHeld) unwalled.add(settings.name);
   const closing = new AbortController();
   const { signal } = closing;
   let connection: Connection | undefined;
@@ -44,7 +51,8 @@ export function createLink(options: LinkOptions, { runId, env }: McpStart): Link
     }
     const sdk = await options.sdk();
     if (signal.aborted) throw new Error("the session was closed");
-    connection = await connect({ settings, sdk, clock, workspace, env, runId, kills, notice: options.onFault, signal });
+    const { onFault: notice } = options;
+    connection = await connect({ settings, sdk, clock, workspace, env, runId, kills, notice, signal, wall: held });
     return connection;
   };
 

@@ -30,6 +30,8 @@ export interface McpSource {
    * Validation `mcp_servers_invalid`; Session `mcp_not_installed`, or `mcp_server_failed` with every server that did not start.
    */
   toolsFor(spec: PipelineSpec, start: McpStart): Promise<readonly Tool[]>;
+  /** Names of those whose processes run, or ran, without a wall. */
+  readonly unwalled: ReadonlySet<string>;
   /** Ends them, with everything they started. */
   close(): Promise<void>;
 }
@@ -37,6 +39,7 @@ export interface McpSource {
 export function createMcpSource({ servers, clock, root, onFault }: ServersOptions): McpSource {
   const settings = readMcpServers(servers);
   const kills = new Set<() => void>();
+  const unwalled = new Set<string>();
   const running = new Map<string, McpServer>();
   let sdk: Promise<McpSdk> | undefined;
   const loaded = (): Promise<McpSdk> => {
@@ -57,7 +60,15 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
     const known = running.get(one.name);
     if (known !== undefined) return known;
     const onServerFault = (message: string): void => onFault({ by: `mcp:${one.name}`, message: clean(message) });
-    const made = createServer({ settings: one, sdk: loaded, clock, workspace: root, kills, onFault: onServerFault });
+    const made = createServer({
+      settings: one,
+      sdk: loaded,
+      clock,
+      workspace: root,
+      kills,
+      unwalled,
+      onFault: onServerFault,
+    });
     running.set(one.name, made);
     return made;
   };
@@ -74,6 +85,7 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
 
   return {
     keys: keysOf(settings),
+    unwalled,
     toolsFor: async (spec, start) => {
       const needed = settings.filter(({ name }) => mayNeed(spec, name));
       if (needed.length === 0) return [];

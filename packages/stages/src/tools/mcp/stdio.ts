@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import type { JSONRPCMessage, MCPTransport, MCPTransportSendOptions } from "@ai-sdk/mcp";
 import { type Clock, messageOf, systemClock } from "@sluice/core";
+import { coveredDescriptors } from "../descriptors.ts";
 import {
   CALL_VARIABLE,
   endGroup,
@@ -186,18 +187,21 @@ export class StdioTransport implements MCPTransport {
     return new Promise((resolve, reject) => {
       const failed = (thrown: unknown): void =>
         reject(new Error(`${command} could not be started in ${cwd}: ${systemCode(thrown) ?? messageOf(thrown)}`));
+      const covered = coveredDescriptors(3);
       try {
         const child = spawn(command, args, {
           cwd,
           env: { ...env, [RUN_VARIABLE]: runId, [CALL_VARIABLE]: this.#mark },
           detached: process.platform !== "win32",
-          stdio: "pipe",
+          stdio: ["pipe", "pipe", "pipe", ...covered.stdio],
           windowsHide: true,
         });
         child.on("error", failed);
         child.once("spawn", () => resolve(child));
       } catch (thrown) {
         failed(thrown);
+      } finally {
+        covered.close();
       }
     });
   }
