@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync, readlinkSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { type Clock, messageOf } from "@sluice/core";
+import { messageOf } from "@sluice/core";
 import type { ProcessEnd, ProcessOptions } from "../tools/process.ts";
 import type { WallPlan } from "./wall.ts";
 
@@ -42,7 +42,6 @@ export interface CanaryOptions {
   readonly bash: string;
   readonly root: string;
   readonly absent: readonly string[];
-  readonly clock: Clock;
   /** Whether the wall has namespaces of its own. */
   readonly hasNamespaces: boolean;
   /** Runs it behind the wall that is to be proven; false when the wall was not built. */
@@ -51,7 +50,7 @@ export interface CanaryOptions {
 
 /** Tries behind a read-only wall what no wall lets through. Returns why there is none, or undefined where all of it failed. */
 export async function tryCanary(options: CanaryOptions): Promise<string | undefined> {
-  const { bash, root, absent, clock, run } = options;
+  const { bash, root, absent, run } = options;
   const file = join(root, `.canary-${randomUUID()}`);
   let connected = false;
   const server = createServer((socket) => {
@@ -76,7 +75,6 @@ export async function tryCanary(options: CanaryOptions): Promise<string | undefi
         timeoutMs: PATIENCE_MS,
         stdout: take("stdout"),
         stderr: take("stderr"),
-        clock,
       },
       plan,
     );

@@ -1,7 +1,7 @@
 import { type BigIntStats, lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
-import { type Clock, systemClock } from "@sluice/core";
+import { systemClock } from "@sluice/core";
 import { systemCode } from "../tools/results.ts";
 
 /** Folders that are looked at; the nearest come first. */
@@ -33,7 +33,7 @@ interface KnownFolder {
  * Finds the marks below folders. A folder is read again only when it changed, so that the second look costs one `lstat` a
  * folder. Not looked into: `node_modules`, what is itself obeyed, links, and what is beyond the limit.
  */
-export function folderMarks(clock: Clock = systemClock): (tops: readonly string[]) => Promise<readonly Mark[]> {
+export function folderMarks(): (tops: readonly string[]) => Promise<readonly Mark[]> {
   const known = new Map<string, KnownFolder>();
 
   const look = (folder: string): KnownFolder | undefined => {
@@ -41,7 +41,7 @@ export function folderMarks(clock: Clock = systemClock): (tops: readonly string[
     if (stats?.isDirectory() !== true) return undefined;
     const before = known.get(folder);
     if (before !== undefined && before.changed === stats.ctimeNs && !before.racy) return before;
-    const now = { ...contentsOf(folder), changed: stats.ctimeNs, racy: isRacy(stats, clock) };
+    const now = { ...contentsOf(folder), changed: stats.ctimeNs, racy: isRacy(stats) };
     known.set(folder, now);
     return now;
   };
@@ -60,8 +60,8 @@ export function folderMarks(clock: Clock = systemClock): (tops: readonly string[
   };
 }
 
-function isRacy({ ctimeMs }: BigIntStats, clock: Clock): boolean {
-  return BigInt(Math.floor(clock.now())) - ctimeMs < RACY_MS;
+function isRacy({ ctimeMs }: BigIntStats): boolean {
+  return BigInt(systemClock.now()) - ctimeMs < RACY_MS;
 }
 
 function contentsOf(folder: string): Pick<KnownFolder, "marks" | "folders"> {

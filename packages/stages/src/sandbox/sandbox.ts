@@ -1,7 +1,8 @@
 import { accessSync, constants, readFileSync } from "node:fs";
 import { constants as system } from "node:os";
 import { isAbsolute, resolve } from "node:path";
-import { type Clock, isSluiceError, SluiceError, systemClock } from "@sluice/core";
+import { setTimeout } from "node:timers/promises";
+import { isSluiceError, SluiceError, systemClock } from "@sluice/core";
 import { contains } from "../tools/paths.ts";
 import { type ProcessEnd, type ProcessOptions, runProcess } from "../tools/process.ts";
 import { fault, systemCode } from "../tools/results.ts";
@@ -44,7 +45,7 @@ type Program = Pick<ProcessOptions, "file" | "args" | "cwd" | "env">;
 
 export function createSandbox(options: SandboxOptions): Sandbox {
   const { mode, root, absent, clock = systemClock } = options;
-  const marksBelow = folderMarks(clock);
+  const marksBelow = folderMarks();
   const scratch = scratchFolders();
   const toolRoots = knownToolRoots(clock);
   let keys: SystemKeys | undefined;
@@ -95,7 +96,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     });
     if (end === undefined) return undefined;
     const first = numberIn(status, "child-pid");
-    if (first !== undefined) await untilGone(first, clock);
+    if (first !== undefined) await untilGone(first);
     const wasBuilt = numberIn(status, "exit-code") !== undefined;
     if (!wasBuilt && end.by === "itself" && end.killed === null) return undefined;
     return { ...end, killed: end.killed ?? signalOf(end.exitCode) };
@@ -106,7 +107,6 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       bash,
       root,
       absent: absent(),
-      clock,
       hasNamespaces: wall.kind === "bubblewrap",
       run: async (program, plan) =>
         await runBehind(wall, program, wallArguments(wall, findings(wall, program, plan), [])),
@@ -280,9 +280,9 @@ function signalOf(exitCode: number | null): string | null {
 }
 
 /** They are killed with the process that built the wall; until then they might still write. */
-async function untilGone(first: number, clock: Clock): Promise<void> {
-  for (let left = SETTLE_MS; left > 0 && isThere(first); left -= 1)
-    await new Promise<void>((done) => clock.after(1, done));
+async function untilGone(first: number): Promise<void> {
+  // Processes know nothing of a session's clock, which may stand still.
+  for (let left = SETTLE_MS; left > 0 && isThere(first); left -= 1) await setTimeout(1);
 }
 
 /** The first process of a namespace is a zombie only after all others of it are gone. */
