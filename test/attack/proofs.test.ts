@@ -1,105 +1,12 @@
-import {
-  createHost,
-  createJournalMemory,
-  done,
-  fanOut,
-  type Json,
-  type JsonObject,
-  type OpenRequest,
-  pipeline,
-  type RunHost,
-  sealWithCode,
-  startedUnwalled,
-} from "@sluice/core";
-import { replayRun, type StartOptions } from "@sluice/stages";
+import { done, fanOut, type JsonObject, pipeline, type RunHost, sealWithCode } from "@sluice/core";
+import { replayRun } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
-import { calls, finish, input, one, saying, task, tools, worker } from "../support/facts.ts";
-import { handClock } from "../support/hand-clock.ts";
+import { answersIn, begun, codeOf, type Office, office, open, placeOf, proved, sent } from "../support/answers-kit.ts";
+import { calls, finish, input, saying, task, worker } from "../support/facts.ts";
 import { person, soon } from "../support/people-kit.ts";
-import {
-  dataOf,
-  eventsOf,
-  quiet,
-  session,
-  type TestSession,
-  type TestSessionOptions,
-  tool,
-} from "../support/run-kit.ts";
+import { dataOf, eventsOf, quiet, session, type TestSession, tool } from "../support/run-kit.ts";
 import { talker } from "../support/talker.ts";
 
-interface Asked {
-  readonly request: OpenRequest;
-  readonly code: string | undefined;
-}
-
-/** A run that starts a process without a wall, and then asks for a call that nobody allowed; others are on its store, too. */
-function office(options: TestSessionOptions & StartOptions & { readonly walled?: boolean } = {}) {
-  const { walled = false, answers, ...rest } = options;
-  const clock = handClock();
-  const memory = createJournalMemory();
-  const host = (): RunHost => createHost(memory.connect(), { clock });
-  const ran: Json[] = [];
-  const escapes = tool("Escape", {
-    execute: async (_given, call) => {
-      if (!walled) call.startsUnwalled();
-      return { ok: true, output: "started" };
-    },
-  });
-  const deploy = tool("Deploy", { execute: async (given) => ({ ok: true, output: ran.push(given) }) });
-  const codes: Asked[] = [];
-  const all = [...tools, escapes, deploy];
-  const own = (): TestSessionOptions => ({
-    tools: all,
-    clock,
-    wait: true,
-    onCode: (request, code) => void codes.push({ request, code }),
-    ...rest,
-  });
-  const model = saying(calls("Escape"), calls(["Deploy", { n: 1 }]), calls(["Deploy", { n: 2 }]));
-  const pipe = one(worker({ allowedTools: ["Look", "Escape", "AskUser"] }));
-  const begin = (live: TestSession) => live.start(pipe, task, answers === undefined ? {} : { answers });
-  return { host, ran, codes, own, model, pipe, begin, all };
-}
-type Office = ReturnType<typeof office>;
-
-function begun(made: Office) {
-  const live = session({ ...made.own(), model: made.model, store: made.host() });
-  return { live, handle: made.begin(live), elsewhere: made.host() };
-}
-
-async function open(host: RunHost, at = 0): Promise<OpenRequest> {
-  await soon(async () => (await host.requests()).length > at);
-  const request = (await host.requests())[at];
-  if (request === undefined) throw new Error("nothing is asked");
-  return request;
-}
-
-/** The code that was told of the nth request; asking and telling come in any order. */
-async function codeOf({ codes }: Office, at = 0): Promise<string> {
-  await soon(() => codes.length > at);
-  return codes[at]?.code ?? "";
-}
-
-async function placeOf(host: RunHost, { runId, requestId }: OpenRequest) {
-  const incarnation = (await host.records(runId)).at(-1)?.incarnation ?? "";
-  return { runId, requestId, incarnation };
-}
-
-/** An approval, or another answer, as any process can send it. */
-async function sent(host: RunHost, request: OpenRequest, payload: JsonObject = { kind: "approve" }): Promise<void> {
-  const { runId, requestId, digest } = request;
-  const message = { name: `request/${requestId}`, payload: { digest, ...payload }, digest, by: "elsewhere" };
-  expect(await host.signal(runId, message)).toBe("accepted");
-}
-
-async function proved(host: RunHost, request: OpenRequest, code: string): Promise<JsonObject> {
-  const sealed = sealWithCode(code, await placeOf(host, request), { kind: "approve", digest: request.digest });
-  if (sealed === undefined) throw new Error("this is not its code");
-  return sealed;
-}
-
-const answersIn = async (live: TestSession, runId: string) =>
-  dataOf(await eventsOf(live.host, runId), "grant.answered").map(({ answer, by, proof }) => [answer, by, proof]);
 const DENY = { kind: "deny" } as const;
 
 describe("an approval from another process, once the run has started a process without a wall", () => {
@@ -360,35 +267,4 @@ test("no code is in what is stored: neither whole nor without its dashes", async
       expect(stored).not.toContain(text);
   }
   expect(stored).not.toMatch(/"proof\\*":\\*"[0-9a-f]{64}/);
-});
-
-describe("what the record says of walls", () => {
-  const event = (type: "run.started" | "run.resumed" | "call.started" | "call.finished", data: JsonObject) => ({
-    id: "r1:1.0",
-    runId: "r1",
-    type,
-    at: 0,
-    data,
-  });
-  const started = (sandbox?: JsonObject) => event("run.started", sandbox === undefined ? {} : { sandbox });
-  const none = { wall: "none", unwalledServers: [] };
-  const walled = { wall: "bubblewrap", unwalledServers: [] };
-  test.each([
-    ["nothing", [started(), event("call.started", { tool: "Read" })], false, false],
-    ["a call without a wall", [started(walled), event("call.started", { wall: "none" })], true, true],
-    ["a call that said so itself", [started(), event("call.finished", { facts: { wall: "none" } })], true, true],
-    ["calls behind a wall", [started(walled), event("call.started", { wall: "bubblewrap" })], false, false],
-    ["a server without a wall", [started({ ...walled, unwalledServers: ["files"] })], true, true],
-    [
-      "one that was started on resume",
-      [started(), event("run.resumed", { sandbox: { unwalledServers: ["x"] } })],
-      true,
-      true,
-    ],
-    ["a process without a wall that may not have recorded all", [started(none)], false, true],
-    ["one of those before the last", [started(none), event("run.resumed", { sandbox: walled })], true, true],
-    ["a fork of such a run", [event("run.started", { unwalled: true })], true, true],
-  ])("%s", (_, events, atWork, left) => {
-    expect([startedUnwalled(events, true), startedUnwalled(events, false)]).toEqual([atWork, left]);
-  });
 });
