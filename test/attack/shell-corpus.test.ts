@@ -42,6 +42,8 @@ interface Corpus {
 type Mode = "try" | "off";
 
 const STORE = ".sluice/store";
+/** Where the wall puts what a line left in a place that later commands obey. */
+const MOVED_AWAY = ".sluice/moved-away";
 /** Lines of one run. */
 const AT_ONCE = 60;
 /** Runs side by side. */
@@ -101,24 +103,26 @@ async function comesOf(attacks: readonly Attack[], mode: Mode): Promise<readonly
 /** Runs lines in as few runs as they need; the workspace is put back before each. */
 async function lane(attacks: readonly Attack[], mode: Mode): Promise<readonly Came[]> {
   const bell = await doorbell();
-  const scene = corpus.makeScene({ port: bell.port, keep: [STORE] });
+  const scene = corpus.makeScene({ port: bell.port, keep: [STORE, MOVED_AWAY] });
   const came: Came[] = [];
   try {
     while (came.length < attacks.length) {
       const before = came.length;
       const some = attacks.slice(before, before + AT_ONCE);
       const broken = await oneRun({ scene, rung: bell.rung }, some, mode, came);
-      const kept = [SECRETS.outside, SECRETS.name, SECRETS.home].filter((secret) => stored(scene, String(secret)));
-      if (kept.length > 0) came.push(about(`one of ${some.length} lines`, "a secret is in the run store"));
+      for (const secret of [SECRETS.outside, SECRETS.name, SECRETS.home]) {
+        const where = stored(scene, String(secret));
+        if (where !== undefined) came.push(about("a secret is in the run store", where));
+      }
       if (came.length - before >= some.length) continue;
       // The line that was at work when its run broke: a store that is gone is an effect, too.
       const attack = attacks[came.length];
       if (attack !== undefined) came.push({ attack, effects: [`broke the run: ${broken}`], outcome: "broken" });
       rmSync(join(scene.root, STORE), { recursive: true, force: true });
     }
-    if (scene.endLeft()) came.push(about("one of all lines", "a process is left"));
+    if (scene.endLeft()) came.push(about("a process is left", ""));
     scene.reset();
-    if (scene.hostLooks()) came.push(about("one of all lines", "git ran something for the host"));
+    if (scene.hostLooks()) came.push(about("git ran something for the host", ""));
   } finally {
     scene.endLeft();
     scene.remove();
@@ -128,7 +132,7 @@ async function lane(attacks: readonly Attack[], mode: Mode): Promise<readonly Ca
 }
 
 /** What was found only afterwards. */
-function about(line: string, effect: string): Came {
+function about(effect: string, line: string): Came {
   return { attack: { family: "afterwards", name: "", line, stage: "", effect }, effects: [effect], outcome: "ok" };
 }
 
@@ -225,14 +229,17 @@ function lookAfter({ scene, rung }: Lane, attack: Attack, { text, outcome }: { t
   return { attack, outcome, effects: [...found].filter(counts) };
 }
 
-/** Whether the run store holds a text; the file that was put there does not count. */
-function stored(scene: Place, text: string): boolean {
+/** Where the run store holds a text, with what stands around it; the file that was put there does not count. */
+function stored(scene: Place, text: string): string | undefined {
   const folder = join(scene.root, STORE);
-  if (!existsSync(folder)) return false;
-  return readdirSync(folder, { recursive: true, withFileTypes: true }).some((entry) => {
-    if (!entry.isFile() || entry.name === "planted.txt") return false;
-    return readFileSync(join(entry.parentPath, entry.name)).includes(text);
-  });
+  if (!existsSync(folder)) return undefined;
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile() || entry.name === "planted.txt") continue;
+    const bytes = readFileSync(join(entry.parentPath, entry.name));
+    const at = bytes.indexOf(text);
+    if (at >= 0) return bytes.toString("latin1", Math.max(0, at - 200), at + 300);
+  }
+  return undefined;
 }
 
 const told = ({ attack: { family, name, effect, line }, effects, outcome }: Came): string =>
