@@ -18,6 +18,7 @@ import {
   turn,
 } from "../support/command.ts";
 import { FILESYSTEM } from "../support/mcp.ts";
+import { hasWall } from "../support/walls.ts";
 
 const KEY = "sk-ant-0123456789abcdefghijklmnop";
 const MODEL = { SLUICE_MODEL: "anthropic/some-model", ANTHROPIC_API_KEY: KEY };
@@ -66,6 +67,12 @@ test("where a run can start it is exit 0; it says which model and why, shows no 
   expect(found.of("model")).toMatchObject([{ status: "ok", message: "anthropic/some-model (SLUICE_MODEL)" }]);
   expect(found.of("store")).toMatchObject([
     { status: "ok", message: expect.stringContaining("is made with the first run") },
+  ]);
+  const held = await hasWall();
+  expect(found.of("sandbox")).toMatchObject([
+    held
+      ? { status: "ok", message: expect.stringMatching(/^bubblewrap holds/) }
+      : { status: "warning", message: expect.stringContaining("commands run without one"), mend: expect.any(String) },
   ]);
   expect(found.of("terminal")).toMatchObject([
     { status: "ok", message: expect.stringContaining("runs ask nobody here") },

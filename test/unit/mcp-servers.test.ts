@@ -7,10 +7,11 @@ import {
   callingPipeline,
   mcpSession,
   misbehaving,
+  until,
   untilNoted,
   useServers,
 } from "../support/mcp.ts";
-import { dataOf, eventually, quiet, twoHosts } from "../support/run-kit.ts";
+import { dataOf, quiet, twoHosts } from "../support/run-kit.ts";
 import { isAlive } from "../support/survivors.ts";
 
 const act = "mcp__bad__act";
@@ -54,7 +55,7 @@ describe("a server that does not start", () => {
       callingPipeline(async () => null),
       {},
     );
-    await eventually(() => live.clock.waiting() > 0);
+    await until(() => live.clock.waiting() > 0);
     live.clock.turn(60_000);
     await expect(run).rejects.toThrow("bad: it did not answer within 60000 ms");
   });

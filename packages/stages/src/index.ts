@@ -44,6 +44,7 @@ export type { RecordPlace } from "./replay-place.ts";
 export { type ReplayRunOptions, type RunDivergence, type RunReplay, replayRun } from "./replay-run.ts";
 export { type DeniedCall, finished, type RunHandle, type RunResult } from "./run-handle.ts";
 export { type ConfigSource, type FileDigest, JOURNAL_VERSION, type PipelineSource, startOf } from "./run-start.ts";
+export { probeSandbox } from "./sandbox/sandbox.ts";
 export { readSandboxSettings } from "./sandbox/session-sandbox.ts";
 export type { SandboxFault, SandboxMode, SandboxSettings } from "./sandbox/wall.ts";
 export { createSession, type Session, type StartOptions } from "./session.ts";

@@ -204,6 +204,16 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   };
 }
 
+/** Whether commands could be held in this workspace, by which wall, or why by none. */
+export async function probeSandbox(
+  root: string,
+  absent: readonly string[],
+): Promise<Pick<Sandbox, "wall" | "missing">> {
+  const sandbox = createSandbox({ mode: "try", root, absent: () => absent });
+  await sandbox.prove();
+  return sandbox;
+}
+
 function wallArguments(
   wall: FoundWall,
   facts: Omit<BubblewrapFacts, "marks" | "status">,

@@ -4,6 +4,7 @@ import { checkMachine } from "../project/checks/machine.ts";
 import { checkMcpServers } from "../project/checks/mcp.ts";
 import { checkModels } from "../project/checks/models.ts";
 import { checkProject } from "../project/checks/project.ts";
+import { checkSandbox } from "../project/checks/sandbox.ts";
 import { checkStore } from "../project/checks/store.ts";
 import { checkTerminal } from "../project/checks/terminal.ts";
 import { findCode } from "../project/code.ts";
@@ -40,6 +41,7 @@ async function examine(flags: CommonFlags, { terminal, env, here }: CommandConte
   const place = placeOf(flags, here, { store: readSettings(env).store, configured: settings?.store });
   const found = [
     ...(await checkMachine(workspace, env)),
+    await checkSandbox(workspace, place),
     ...(await checkModels({ env, settings, workspace, clock: systemClock })),
     ...(await checkStore(place)),
     ...project.checks,
