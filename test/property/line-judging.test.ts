@@ -50,7 +50,7 @@ test("what is written from a line is judged to do no less than the line itself",
 
 /** Commands that say where they ran and how they ended. */
 const command = fc.constantFrom(
-  ..."true,false,echo a,echo b c,printf '%s|' x y,test -f a,test -d sub,[ x = x ],cat a,cat a b,cat none,ls,ls sub,wc -l a b,head -n 1 a,pwd,cd sub,cd .,cd none,exit 3,sort a,grep one a,grep -c o *,echo *,echo {p,q}*,cat < a,cat a > /dev/null,cat none 2>&1,cat none 2>/dev/null,echo e >&2,ls none &>/dev/null,: x,timeout 5 cat a,env CI=1 cat b,bash -c 'cat a; false',sh -c 'echo x && pwd',find . -name a,find . -name '*' | xargs wc -c,nice cat a,set -e,CI=1 cat a,export CI=2".split(
+  ..."true,false,echo $?,echo \"code $?\",[ $? -eq 0 ],exit $?,echo a,echo b c,printf '%s|' x y,test -f a,test -d sub,[ x = x ],cat a,cat a b,cat none,ls,ls sub,wc -l a b,head -n 1 a,pwd,cd sub,cd .,cd none,exit 3,sort a,grep one a,grep -c o *,echo *,echo {p,q}*,cat < a,cat a > /dev/null,cat none 2>&1,cat none 2>/dev/null,echo e >&2,ls none &>/dev/null,: x,timeout 5 cat a,env CI=1 cat b,bash -c 'cat a; false',sh -c 'echo x && pwd',find . -name a,find . -name '*' | xargs wc -c,nice cat a,set -e,CI=1 cat a,export CI=2".split(
     ",",
   ),
 );

@@ -5,7 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type ExpansionScene, expandSingle, expandWord } from "../../packages/stages/src/tools/bash/expand.ts";
+import {
+  EXIT_CODE,
+  type ExpansionScene,
+  expandSingle,
+  expandWord,
+} from "../../packages/stages/src/tools/bash/expand.ts";
 import { OutsideLanguage, readLine } from "../../packages/stages/src/tools/bash/read-line.ts";
 
 // What the reader makes of the words of a line is what bash makes of them; where it is not sure, it says so.
@@ -175,7 +180,9 @@ function readWords(text: string): readonly string[] | undefined {
       return undefined;
     const [first, ...rest] = command.words;
     if (first === undefined || expandSingle(first, scene) !== "p") return undefined;
-    return rest.flatMap((one) => expandWord(one, scene));
+    const words = rest.flatMap((one) => expandWord(one, scene));
+    // What stands for `$?` is written as such.
+    return words.some((one) => one.includes(EXIT_CODE)) ? undefined : words;
   } catch (thrown) {
     if (thrown instanceof OutsideLanguage) return undefined;
     throw thrown;

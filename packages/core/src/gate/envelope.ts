@@ -200,9 +200,9 @@ function commandFault(command: CommandSubject, { envelope, rules, plain, listed 
     : `${shown}: ${why}, and the stage may not write files`;
 }
 
-/** The `*` of a rule for words that only read stands for more words that only read: `git log *` is no way to write a file. */
+/** A rule for words that only read covers reading and no more: `git log *` is no way to write a file or to run a program. */
 function overstepOf({ argv, why, readsWith }: CommandSubject, { text, command }: ToolPattern): string | undefined {
-  if (why === undefined || command?.open !== true || readsWith?.includes(command.words) !== true) return undefined;
+  if (why === undefined || command === undefined || readsWith?.includes(command.words) !== true) return undefined;
   return `${excerpt(argv.join(" "))}: ${why}, which ${text} does not cover in a stage that may not write files`;
 }
 

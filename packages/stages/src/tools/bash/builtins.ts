@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import type { Workspace } from "@sluice/core";
 import { resolveReal } from "../paths.ts";
 import { systemCode } from "../results.ts";
+import { EXIT_CODE } from "./expand.ts";
 import { outside } from "./read-line.ts";
 import type { NamedPath } from "./reading.ts";
 
@@ -38,9 +39,7 @@ export function builtin(
     case "pwd":
       return args.length === 0 || (args.length === 1 && /^-[LP]$/.test(args[0] ?? "")) ? { paths: [] } : refuse(name);
     case "exit":
-      return args.length === 0 || (args.length === 1 && /^[0-9]{1,3}$/.test(args[0] ?? ""))
-        ? { paths: [] }
-        : refuse(name);
+      return args.length === 0 || (args.length === 1 && isNumber(args[0] ?? "")) ? { paths: [] } : refuse(name);
     case "printf":
       return isPlainFormat(args[0]) ? { paths: [] } : refuse(name);
     case "set":
@@ -99,6 +98,10 @@ function isQuestion(name: string, args: readonly string[]): boolean {
   return asks && rest.length > 0 && rest.every((word) => /^[A-Za-z0-9_][A-Za-z0-9_.+-]*$/.test(word));
 }
 
+function isNumber(word: string): boolean {
+  return word === EXIT_CODE || /^-?[0-9]{1,18}$/.test(word);
+}
+
 const FILE_TESTS = /^-[abcdefghkprsuwxGLNOS]$/;
 const COMPARES_FILES = /^-(?:nt|ot|ef)$/;
 const COMPARES = /^(?:=|==|!=|<|>)$/;
@@ -115,7 +118,7 @@ function testedPaths(given: readonly string[]): readonly NamedPath[] {
   }
   if (args.length !== 3) refuse("test");
   if (COMPARES.test(second)) return [];
-  if (COMPARES_NUMBERS.test(second) && [first, third].every((word) => /^-?[0-9]{1,18}$/.test(word))) return [];
+  if (COMPARES_NUMBERS.test(second) && [first, third].every(isNumber)) return [];
   if (COMPARES_FILES.test(second)) return [first, third].map((path) => ({ path, access: "read" }));
   return refuse("test");
 }

@@ -12,6 +12,9 @@ const MOST_FOLDERS = 200;
 /** Characters of a file's name, on all common systems; a longer pattern is not tried. */
 const MAX_NAME = 255;
 
+/** Stands for `$?`, which is a number of up to three digits: only builtins that print or compare it may have it. */
+export const EXIT_CODE = "\u0002";
+
 /** What words are expanded from. */
 export interface ExpansionScene {
   /** Absolute folder the command runs in. */
@@ -55,6 +58,7 @@ export function expandWord(word: Word, scene: ExpansionScene): readonly string[]
 /** The one word of a redirection or an assignment, where bash expands no braces and refuses several. */
 export function expandSingle(word: Word, scene: ExpansionScene): string {
   const tokens = word.flatMap((part) => tokensOf(part, scene));
+  if (tokens.some((token) => token.text === EXIT_CODE)) throw outside("$? in an unusual place");
   if (tokens.some((token) => isGlobCharacter(token) || (!token.plain && /[{}~]/.test(token.text))))
     throw outside("an expansion in a redirection or assignment");
   return textOf(tokens);
@@ -62,6 +66,7 @@ export function expandSingle(word: Word, scene: ExpansionScene): string {
 
 function tokensOf(part: WordPart, scene: ExpansionScene): readonly Token[] {
   if (part.kind === "text") return [...part.text].map((text) => ({ text, plain: part.quoted }));
+  if (part.name === "?") return [{ text: EXIT_CODE, plain: true }];
   const value = environmentValue(part.name, scene);
   // Unquoted it may become several words, names of files, or none.
   if (!part.quoted && !/^[^\s*?[\]\\{}~]+$/.test(value)) throw outside(`$${part.name} without quotes`);
@@ -76,7 +81,7 @@ function environmentValue(name: string, { env, changed }: ExpansionScene): strin
   const value = Object.hasOwn(env, name) ? env[name] : undefined;
   if (value === undefined || changed.has(name) || SET_BY_BASH.test(name))
     throw outside(`the value of $${name}, which is known only when it runs`);
-  if (value.includes("\0")) throw outside(`the value of $${name}`);
+  if (value.includes("\0") || value.includes(EXIT_CODE)) throw outside(`the value of $${name}`);
   return value;
 }
 

@@ -146,8 +146,11 @@ function program(argv: readonly string[], scene: ExternalScene): External {
   const [name = "", ...args] = argv;
   const { path, inWorkspace } = located(name, scene);
   const known = knownName(name, scene);
+  const place = placeOf(scene);
   const read = (words: readonly string[]): Reading | undefined =>
-    inWorkspace ? undefined : readCommand([known, ...words], placeOf(scene));
+    inWorkspace ? undefined : readCommand([known, ...words], place);
+  const wouldRead = (count: number): boolean =>
+    !inWorkspace && readCommand([known, ...args.slice(0, count)], { ...place, wordsOnly: true })?.kind === "reads";
   const reading: Reading | undefined =
     path === name && !name.includes("/") ? { kind: "unknown", why: "there is no such program on PATH" } : read(args);
   const shown = [nameFromRoot(name, path, scene), ...args];
@@ -155,9 +158,8 @@ function program(argv: readonly string[], scene: ExternalScene): External {
     const command: JudgedCommand = { argv: shown, readOnly: true, dynamic: 0, via: scene.via };
     return { argv: [path, ...reading.argv.slice(1)], commands: [{ command, paths: reading.paths }] };
   }
-  const readsWith = Array.from({ length: Math.min(args.length, MOST_RULE_WORDS) }, (_, at) => at).filter(
-    (count) => read(args.slice(0, count))?.kind === "reads",
-  );
+  const counts = [...Array(MOST_RULE_WORDS).keys(), args.length].filter((count) => count <= args.length);
+  const readsWith = reading === undefined ? [] : [...new Set(counts)].filter(wouldRead);
   const command: JudgedCommand = {
     argv: shown,
     readOnly: false,

@@ -84,6 +84,7 @@ export function readGit(args: readonly string[], place: CommandPlace): Reading {
   if (typeof options === "string") return unknown(`git ${line.name} ${options}`);
   const why = spec.why?.(options);
   if (why !== undefined) return unknown(`git ${line.name} ${why}`);
+  if (place.wordsOnly === true) return { kind: "reads", argv: ["git", ...args], paths: [] };
   if (!contains(place.workspace.root, line.cwd)) return unknown("git outside of the workspace");
   const tree = workTree(line.cwd);
   if (typeof tree === "string") return unknown(`git ${tree}`);

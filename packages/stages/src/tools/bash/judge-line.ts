@@ -1,7 +1,7 @@
 import type { Subject, Workspace } from "@sluice/core";
 import { contains, resolveReal } from "../paths.ts";
 import { builtin, cdTarget } from "./builtins.ts";
-import { type ExpansionScene, expandSingle, expandWord, MOST_WORDS } from "./expand.ts";
+import { EXIT_CODE, type ExpansionScene, expandSingle, expandWord, MOST_WORDS } from "./expand.ts";
 import { type External, external, type JudgedCommand } from "./external.ts";
 import { pathProducer } from "./find.ts";
 import {
@@ -14,6 +14,7 @@ import {
   type Redirect,
   readLine,
   type SimpleCommand,
+  type Word,
 } from "./read-line.ts";
 import type { CommandPlace, NamedPath } from "./reading.ts";
 import { isHarmlessSetting } from "./settings.ts";
@@ -136,7 +137,7 @@ class LineWalk {
     const [first, ...rest] = words;
     if (first === undefined) return [];
     const scene = this.#expansion(shell);
-    const argv = [expandSingle(first, scene)];
+    const argv = [isBracket(first) ? "[" : expandSingle(first, scene)];
     for (const word of rest) {
       argv.push(...expandWord(word, scene));
       if (this.#words + argv.length > MOST_WORDS) throw outside(`more than ${MOST_WORDS} words`);
@@ -167,6 +168,7 @@ class LineWalk {
       this.#found({ argv, readOnly: true, dynamic: 0, via }, inShell.paths, shell);
       return [...settings, argv[0] ?? "", ...argv.slice(1).map(quoted)].join(" ");
     }
+    if (argv.some((word) => word.includes(EXIT_CODE))) throw outside("$? as a word of a program");
     const judged = this.#external(argv, shell, via, found);
     for (const { command, paths } of judged.commands) this.#found(command, paths, shell);
     return [...settings, ...judged.argv.map(quoted)].join(" ");
@@ -257,9 +259,15 @@ class LineWalk {
   }
 }
 
-/** A word that bash takes as it is. */
+/** A word that bash takes as it is, but for the exit code of the command before. */
 export function quoted(word: string): string {
-  return `'${word.replaceAll("'", `'\\''`)}'`;
+  return `'${word.replaceAll("'", `'\\''`).replaceAll(EXIT_CODE, `'"$?"'`)}'`;
+}
+
+/** The command `[`, which is no pattern where it stands alone. */
+function isBracket(word: Word): boolean {
+  const [only] = word;
+  return word.length === 1 && only?.kind === "text" && only.text === "[";
 }
 
 function distinct(subjects: readonly Subject[]): readonly Subject[] {

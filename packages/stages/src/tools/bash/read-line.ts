@@ -317,6 +317,7 @@ class LineReader {
       return { kind: "variable", name, quoted, braced };
     }
     if (braced) throw outside("a parameter expansion");
+    if (this.#takes("?")) return { kind: "variable", name: "?", quoted, braced: true };
     const next = this.#peek();
     if (this.#text.startsWith("\\\n", this.#at)) throw outside("a name that goes on in the next line");
     const isPlain = quoted ? next !== "" && /[\s"\\|/.,;:%=^&)<>+~\]}]/.test(next) : next === "" || ENDS_WORD.has(next);

@@ -8,7 +8,7 @@ import { parseOptions } from "./options.ts";
 import { READERS, type Reader } from "./reader-table.ts";
 import type { CommandPlace, NamedPath, Reading } from "./reading.ts";
 import { readAwk, readJq, readSed } from "./scripts.ts";
-import { readDate, readSeq, readTree, readXxd } from "./special-readers.ts";
+import { readDate, readSeq, readTee, readTree, readXxd } from "./special-readers.ts";
 
 const SPECIAL = new Map<string, (args: readonly string[], place: CommandPlace) => Reading>([
   ["awk", readAwk],
@@ -20,6 +20,7 @@ const SPECIAL = new Map<string, (args: readonly string[], place: CommandPlace) =
   ["mawk", readAwk],
   ["sed", readSed],
   ["seq", readSeq],
+  ["tee", readTee],
   ["tree", readTree],
   ["xxd", readXxd],
 ]);

@@ -20,6 +20,8 @@ export interface CommandPlace {
   /** Absolute, links resolved. */
   readonly cwd: string;
   readonly workspace: Workspace;
+  /** Asks about the words alone: not where they lead, and not what a repository's settings make of them. */
+  readonly wordsOnly?: true;
   /** Judges a command that this one runs; the program in its `argv` is an absolute path. */
   readonly inner: (argv: readonly string[]) => Reading;
 }
