@@ -1,7 +1,10 @@
 // Every check in turn, one line each; the log of a check is printed when it fails. Ends with `N passed, N failed`.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { homedir } from "node:os";
 import { join, relative, sep } from "node:path";
+import { setup } from "../test/support/own-home.ts";
+import { appeared, pathsNow } from "./left-behind.mjs";
 import { root, secondsSince, tool } from "./setup.mjs";
 
 const reports = join(root, ".reports");
@@ -34,6 +37,7 @@ const checks = [
     needs: group.onBuild ? "types" : undefined,
     run: () => runTests(group),
   })),
+  { name: "left behind", run: lookAround },
 ];
 
 const failedChecks = new Set();
@@ -41,6 +45,9 @@ let passed = 0;
 let failed = 0;
 
 mkdirSync(reports, { recursive: true });
+const home = homedir();
+const before = pathsNow(root, home);
+const removeOwnHome = setup();
 for (const check of checks) {
   if (failedChecks.has(check.needs)) {
     failed += 1;
@@ -57,6 +64,7 @@ for (const check of checks) {
   }
   print(result.ok ? "ok" : "FAIL", check.name, [...result.notes, secondsSince(started)].join(", "));
 }
+removeOwnHome();
 process.stdout.write(`${passed} passed, ${failed} failed\n`);
 process.exitCode = failed === 0 ? 0 : 1;
 
@@ -68,6 +76,13 @@ function print(outcome, name, detail) {
 function runTool(path, args) {
   const result = runNode([tool(path), ...args]);
   return { ok: result.ok, passed: 0, failed: result.ok ? 0 : 1, notes: [], log: result.log };
+}
+
+/** Nothing is to be in the developer's home or in this folder that was not there before. */
+function lookAround() {
+  const names = appeared(before, pathsNow(root, home));
+  const log = `These appeared while the checks ran; tests write in folders of their own only:\n  ${names.join("\n  ")}`;
+  return { ok: names.length === 0, passed: 0, failed: names.length === 0 ? 0 : 1, notes: [], log };
 }
 
 function testGroups() {

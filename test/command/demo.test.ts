@@ -72,7 +72,7 @@ test("for programs it is the result alone, with the folder; the sample's tests p
   const tests = execFileSync(process.execPath, ["--test"], {
     cwd: folder,
     encoding: "utf8",
-    env: { PATH: process.env.PATH },
+    env: { PATH: process.env.PATH, HOME: process.env.HOME },
   });
   expect(tests).toMatch(/several units are added up/);
   expect(tests).toMatch(/fail 0/);

@@ -11,7 +11,7 @@ function tests(folder: string, env: Readonly<Record<string, string>> = {}) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [vitest, "run", "--root", folder], {
     cwd: root,
     encoding: "utf8",
-    env: { PATH: process.env.PATH, NO_COLOR: "1", ...env },
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, NO_COLOR: "1", ...env },
   });
   return { status, said: stdout + stderr };
 }
@@ -27,7 +27,8 @@ function copy(): string {
 }
 
 test("the example's tests pass with the cassette that is committed", () => {
-  const { status, said } = tests(join(root, "examples/testing"));
+  // In a copy, since vitest keeps what it measured beside the tests.
+  const { status, said } = tests(copy());
   expect(status, said).toBe(0);
 });
 

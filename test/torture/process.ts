@@ -37,9 +37,11 @@ const PATIENCE_MS = 60_000;
 /** Starts a process on a run. With `killAt` it is killed from here once it has told so many places: it dies anywhere after that. */
 export function startLife(plan: LifePlan, cache: string, killAt?: number): Life {
   const args = ["--conditions=@sluice/source", "--disable-warning=ExperimentalWarning", PROGRAM, JSON.stringify(plan)];
+  const { PATH, HOME, XDG_STATE_HOME } = process.env;
   const child = spawn(process.execPath, args, {
     stdio: ["ignore", "pipe", "pipe"],
-    env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: cache },
+    // The same home as here, since a store may keep there which machine this is.
+    env: { PATH, HOME, XDG_STATE_HOME, NODE_COMPILE_CACHE: cache },
   });
   const { pid } = child;
   if (pid === undefined) throw new Error("the process did not start");

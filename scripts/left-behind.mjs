@@ -1,0 +1,57 @@
+// What tests could leave behind: names where programs keep what is their user's, and files in this folder.
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+
+/** Folders of a home in which programs have theirs. */
+const HOMES = ["", ".config", ".local", ".local/share", ".local/state", ".cache"];
+/** Of package managers and tools that checks run; and folders that hold others. */
+const USUAL = new Set([
+  ...HOMES,
+  ".npm",
+  ".cache/node",
+  ".cache/pnpm",
+  ".cache/biome",
+  ".local/share/pnpm",
+  ".local/state/pnpm",
+]);
+/** What checks make in this folder: packages, builds and reports. */
+const MADE = /^(?:\.git|\.reports|node_modules|packages\/[^/]+\/(?:node_modules|dist)|coverage)$|\.tsbuildinfo$/;
+
+/** Every path that could tell of a test, relative to `home` and `root`, with the names of what they are below. */
+export function pathsNow(root, home) {
+  const ofHome = HOMES.flatMap((folder) => namesIn(join(home, folder)).map((name) => join(folder, name)));
+  const own = ofHome.filter((path) => /sluice/i.test(path)).flatMap((path) => below(home, path, () => true));
+  const kept = [...ofHome, ...own].filter((path) => !USUAL.has(path));
+  return new Set([
+    ...kept.map((path) => `~/${path}`),
+    ...below(root, "", (path) => !MADE.test(path)).map((path) => `./${path}`),
+  ]);
+}
+
+/** What is there now and was not before; of a folder that is new, not what is in it. */
+export function appeared(before, now) {
+  const fresh = [...now].filter((path) => !before.has(path)).sort();
+  return fresh.filter((path) => !fresh.some((other) => path.startsWith(`${other}/`)));
+}
+
+function below(base, folder, wanted) {
+  return entriesIn(join(base, folder)).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (!wanted(path)) return [];
+    return entry.isDirectory() ? [path, ...below(base, path, wanted)] : [path];
+  });
+}
+
+function namesIn(folder) {
+  return entriesIn(folder).map(({ name }) => name);
+}
+
+function entriesIn(folder) {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch (thrown) {
+    // A file, or nothing: a folder may also go while this looks.
+    if (["ENOENT", "ENOTDIR", "EACCES"].includes(thrown.code)) return [];
+    throw thrown;
+  }
+}
