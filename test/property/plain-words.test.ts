@@ -11,7 +11,8 @@ import {
   expandSingle,
   expandWord,
 } from "../../packages/stages/src/tools/bash/expand.ts";
-import { OutsideLanguage, readLine } from "../../packages/stages/src/tools/bash/read-line.ts";
+import { OutsideLanguage } from "../../packages/stages/src/tools/bash/line.ts";
+import { readLine } from "../../packages/stages/src/tools/bash/read-line.ts";
 
 // What the reader makes of the words of a line is what bash makes of them; where it is not sure, it says so.
 

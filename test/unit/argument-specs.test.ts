@@ -17,7 +17,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { pathProducer } from "../../packages/stages/src/tools/bash/find.ts";
+import { pathProducer } from "../../packages/stages/src/tools/bash/xargs.ts";
 import { readCommand } from "../../packages/stages/src/tools/bash/readers.ts";
 import type { CommandPlace, Reading } from "../../packages/stages/src/tools/bash/reading.ts";
 

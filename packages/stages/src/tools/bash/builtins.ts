@@ -4,7 +4,7 @@ import type { Workspace } from "@sluice/core";
 import { resolveReal } from "../paths.ts";
 import { systemCode } from "../results.ts";
 import { EXIT_CODE } from "./expand.ts";
-import { outside } from "./read-line.ts";
+import { outside } from "./line.ts";
 import type { NamedPath } from "./reading.ts";
 
 /** What a builtin of bash may do to the shell it runs in. */

@@ -1,7 +1,7 @@
 import { type Dirent, lstatSync, readdirSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { systemCode } from "../results.ts";
-import { outside, type Word, type WordPart } from "./read-line.ts";
+import { outside, type Word, type WordPart } from "./line.ts";
 
 /** Words of a line, those included that its globs and braces stand for. */
 export const MOST_WORDS = 1_000;

@@ -3,7 +3,7 @@ import { basename, isAbsolute, join, relative, resolve } from "node:path";
 import type { Workspace } from "@sluice/core";
 import { contains } from "../paths.ts";
 import { systemCode } from "../results.ts";
-import { outside } from "./read-line.ts";
+import { outside } from "./line.ts";
 import { readCommand } from "./readers.ts";
 import type { CommandPlace, NamedPath, Reading } from "./reading.ts";
 import { readXargs } from "./xargs.ts";

@@ -1,10 +1,7 @@
-import { lstatSync, realpathSync } from "node:fs";
-import { basename, isAbsolute, relative, resolve } from "node:path";
+import { realpathSync } from "node:fs";
+import { basename, relative, resolve } from "node:path";
 import { contains } from "../paths.ts";
 import { systemCode } from "../results.ts";
-import { parseOptions } from "./options.ts";
-import { READERS } from "./reader-table.ts";
-import { readCommand } from "./readers.ts";
 import type { CommandPlace, NamedPath, Reading } from "./reading.ts";
 import { unknown } from "./special-readers.ts";
 
@@ -177,17 +174,8 @@ export interface PathProducer {
   readonly nul: boolean;
 }
 
-/**
- * What `find …`, `rg -l …`, `rg --files …` or `grep -rl …` has to run as, so that what it prints is safe for `xargs -0` (where `nul`
- * is set) or `xargs -d '\n'`: every path begins with one of `starts` (so with no dash), is no link, and holds no newline unless
- * `nul`. The same command still has to be judged by `readCommand`. Undefined: it may print something else.
- */
-export function pathProducer(argv: readonly string[], place: CommandPlace): PathProducer | undefined {
-  if (argv[0] === "find") return findProducer(argv.slice(1), place);
-  return argv[0] === "rg" || argv[0] === "grep" ? searchProducer(argv, place) : undefined;
-}
-
-function findProducer(args: readonly string[], place: CommandPlace): PathProducer | undefined {
+/** `pathProducer` of a search by find. */
+export function findProducer(args: readonly string[], place: CommandPlace): PathProducer | undefined {
   const search = parse(args);
   if (typeof search === "string") return undefined;
   const { starts, globals } = search;
@@ -205,45 +193,4 @@ function findProducer(args: readonly string[], place: CommandPlace): PathProduce
   const tests = prints ? expression.slice(0, -1) : expression.length === 0 ? [] : ["(", ...expression, ")"];
   const safe = ["!", "-type", "l", ...(nul ? [] : ["!", "-path", "*\n*"]), ...leavesOutStore(starts, place)];
   return { argv: ["find", ...starts, ...globals, ...tests, ...safe, nul ? "-print0" : "-print"], starts, nul };
-}
-
-/** Options that do not change that only paths are printed, and the ones that make it so. */
-const PRINTS_PATHS = words("l files-with-matches files files-without-match L");
-const PRINTS_MORE = words(
-  "c count count-matches json stats type-list null-data z vimgrep passthru q quiet color colors p pretty path-separator replace",
-);
-const ENDS_IN_NUL = new Map([
-  ["rg", words("0 null")],
-  ["grep", words("Z null")],
-]);
-/** Leaves out what has a newline in its name. */
-const ONE_LINE = new Map([
-  ["rg", ["--iglob=!*\n*"]],
-  ["grep", ["--exclude=*\n*", "--exclude-dir=*\n*"]],
-]);
-
-/** Neither follows links below a folder, so only folders that are no links may be searched. */
-function searchProducer(argv: readonly string[], place: CommandPlace): PathProducer | undefined {
-  const [name = "", ...args] = argv;
-  const spec = READERS.get(name);
-  const reading = readCommand(argv, place);
-  const options = spec === undefined ? "" : parseOptions(args, spec);
-  if (typeof options === "string" || spec === undefined || reading?.kind !== "reads") return undefined;
-  const recursive = name === "rg" || options.seen.has("r") || options.seen.has("recursive");
-  const seen = [...options.seen.keys()];
-  const isL = (option: string): boolean => PRINTS_PATHS.has(option) && (name === "grep" || option !== "L");
-  if (!recursive || !seen.some(isL) || seen.some((option) => PRINTS_MORE.has(option))) return undefined;
-  const patternGiven = spec.patternBy?.some((option) => options.seen.has(option)) === true;
-  const folders = patternGiven ? options.operands : options.operands.slice(1);
-  const isFolder = (path: string): boolean =>
-    !path.startsWith("-") &&
-    !path.includes("\n") &&
-    lstatSync(isAbsolute(path) ? path : resolve(place.cwd, path), { throwIfNoEntry: false })?.isDirectory() === true;
-  if (!folders.every(isFolder)) return undefined;
-  // All that was added stands in front of the operands.
-  const head = reading.argv.slice(0, reading.argv.length - options.operands.length).filter((word) => word !== "--");
-  const pattern = patternGiven ? [] : options.operands.slice(0, 1);
-  const starts = folders.length === 0 ? ["."] : folders;
-  const nul = seen.some((option) => ENDS_IN_NUL.get(name)?.has(option) === true);
-  return { argv: [...head, ...(nul ? [] : (ONE_LINE.get(name) ?? [])), "--", ...pattern, ...starts], starts, nul };
 }

@@ -3,7 +3,6 @@ import { contains, resolveReal } from "../paths.ts";
 import { builtin, cdTarget } from "./builtins.ts";
 import { EXIT_CODE, type ExpansionScene, expandSingle, expandWord, MOST_WORDS } from "./expand.ts";
 import { type External, external, type JudgedCommand } from "./external.ts";
-import { pathProducer } from "./find.ts";
 import {
   type AndOr,
   type Assignment,
@@ -12,13 +11,13 @@ import {
   outside,
   type Pipeline,
   type Redirect,
-  readLine,
   type SimpleCommand,
   type Word,
-} from "./read-line.ts";
+} from "./line.ts";
+import { readLine } from "./read-line.ts";
 import type { CommandPlace, NamedPath } from "./reading.ts";
 import { isHarmlessSetting } from "./settings.ts";
-import { feedsXargs } from "./xargs.ts";
+import { feedsXargs, pathProducer } from "./xargs.ts";
 
 /** What a line is judged in. */
 export interface LineScene {

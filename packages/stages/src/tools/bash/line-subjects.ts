@@ -2,7 +2,7 @@ import type { CallScene, Subject, Workspace } from "@sluice/core";
 import type { Sandbox } from "../../sandbox/wall.ts";
 import { lineEnvironment } from "./environment.ts";
 import { judgeLine } from "./judge-line.ts";
-import { OutsideLanguage, outside } from "./read-line.ts";
+import { OutsideLanguage, outside } from "./line.ts";
 
 /** Bytes of UTF-8; longer command lines belong in a script file, where they can be reviewed. */
 const MAX_BYTES = 16 * 1024;
