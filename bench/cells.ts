@@ -268,6 +268,29 @@ export const cells: readonly Cell[] = [
       ]),
   },
   {
+    name: "wall",
+    about: "commands behind the wall, with all the processes that they take",
+    workloads: ["walled-commands"],
+    rounds: 5,
+    judge: (rounds) => {
+      const cpuOf = (way: string): number => fact(rounds, "walled-commands", `${way}CpuMs`);
+      const over = (way: string): Finding => ({
+        what: `a ${way} one over a bare one`,
+        value: cpuOf(way) - cpuOf("bare"),
+        unit: "ms of CPU",
+        atMost: 4,
+      });
+      return [
+        { what: "a bare command", value: cpuOf("bare"), unit: "ms of CPU" },
+        over("reading"),
+        over("writing"),
+        { what: "a bare command, time", value: least(rounds, "walled-commands", "bareMs"), unit: "ms" },
+        { what: "a reading one, time", value: least(rounds, "walled-commands", "readingMs"), unit: "ms" },
+        { what: "the proof, time", value: least(rounds, "walled-commands", "proofMs"), unit: "ms" },
+      ];
+    },
+  },
+  {
     name: "start",
     about: "processes that start and end, in CPU time",
     workloads: ["version", "headless"],

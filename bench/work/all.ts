@@ -14,6 +14,7 @@ import { firstPaint, streamingApp } from "./terminal.ts";
 import { bareTransitions, tableTransitions } from "./transition.ts";
 import { bareHashes, verifiedExport, verifiedJournal } from "./verify.ts";
 import { waitingRuns } from "./waiting.ts";
+import { walledCommands } from "./walls.ts";
 
 /** What a child process can be asked to do, by name. */
 export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promise<Workload>> = new Map([
@@ -41,6 +42,7 @@ export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promis
   ["disk-of-1000", bytesOnDisk(1_000)],
   ["disk-of-10000", bytesOnDisk(10_000)],
   ["waiting", waitingRuns],
+  ["walled-commands", walledCommands],
   ["resume", resumeOfSteps],
   ["bare-hashes", bareHashes],
   ["verify-journal", verifiedJournal],

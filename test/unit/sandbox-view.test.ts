@@ -33,7 +33,7 @@ describe.skipIf(!isThere).each(wallUsers())("behind the wall (skipped where none
       for place in ${world.folder}/beside ${world.folder}/state ~/.ssh ${elsewhere} /root/.bashrc /home/* /mnt /srv /boot /sys/kernel /run/* /var/lib; do
         [ -e "$place" ] && echo "sees $place"; done
       for file in /etc/shadow /etc/shadow- /etc/gshadow /etc/gshadow- /etc/ssh/ssh_host_*_key; do [ -r "$file" ] && [ -s "$file" ] && echo "reads $file"; done
-      ls -A /etc/ssl/private; find /etc ! -type l ! -perm -o=r -type f -size +0 2>/dev/null
+      ls -A /etc/ssl/private 2>/dev/null; find /etc ! -type l ! -perm -o=r -type f -size +0 -readable 2>/dev/null
       cat /etc/hostname >/dev/null && ls /usr/bin/env && cat a.txt`);
     expect(text.split("\n").filter((line) => !line.startsWith("/var/run"))).toEqual(["/usr/bin/env", "a", ""]);
   });
@@ -64,7 +64,7 @@ describe.skipIf(!isThere).each(wallUsers())("behind the wall (skipped where none
     );
     expect(text).not.toContain("planted");
     expect(text).toContain("end");
-    expect(world.outside("cat */store/journal token")).toBe("plantedplanted");
+    expect(world.outside("cat keep/store/journal token")).toBe("plantedplanted");
   });
 
   test("only what a stage reads of the workspace is there, and only what it writes can be written", async () => {

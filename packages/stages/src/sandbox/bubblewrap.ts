@@ -56,7 +56,6 @@ export function bubblewrapArguments(facts: BubblewrapFacts): readonly string[] {
     "--unshare-ipc",
     "--unshare-pid",
     "--unshare-uts",
-    "--unshare-cgroup-try",
     ...(plan.network ? [] : ["--unshare-net"]),
     "--die-with-parent",
     "--new-session",
@@ -129,6 +128,7 @@ function mountsOf(facts: BubblewrapFacts): readonly Mount[] {
   // These can be moved with the folder they are in, as they are: they are known again by what they are.
   const marked = obeyed.flatMap(({ path }) => existing(path)).filter(isWritten);
   const alsoRead = plan.readOnly.flatMap(existing).filter((path) => !contains(root, path) && !isTooWide(path, facts));
+  const absent = [...plan.absent, join(root, ".sluice")].flatMap(existing);
   const shown: readonly Mount[] = [
     ...SYSTEM_FOLDERS.flatMap(existing).map((at) => ({ at, how: "read" as const })),
     ...keys.files.map((at) => ({ at, how: "null" as const })),
@@ -142,7 +142,7 @@ function mountsOf(facts: BubblewrapFacts): readonly Mount[] {
     ...readable.filter((at) => at !== root && !written(at)).map((at) => ({ at, how: "read" as const })),
     ...writable.filter((at) => at !== root).map((at) => ({ at, how: "write" as const })),
     ...outside.map((at) => ({ at, how: repositoryIsWritten ? ("write" as const) : ("read" as const) })),
-    ...anchors(guarded, areas),
+    ...anchors([...guarded, ...absent.filter(isWritten)], areas),
     ...[...alsoRead, ...guarded, ...marked].map((at) => ({ at, how: "read" as const })),
     ...marks
       .filter(({ path, kind }) => kind === "channel" && visible(path))
@@ -152,7 +152,7 @@ function mountsOf(facts: BubblewrapFacts): readonly Mount[] {
     shown.some(({ at, how }) => (how === "read" || how === "write") && contains(at, path));
   return [
     ...shown,
-    ...[...plan.absent, join(root, ".sluice")].flatMap(existing).filter(isShown).map(hidden),
+    ...absent.filter(isShown).map(hidden),
     ...plan.scratch
       .flatMap((path) => insideOf(root, path))
       .map((at) => ({ at, how: "tmpfs" as const, size: SIZES.scratch })),

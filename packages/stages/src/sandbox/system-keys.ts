@@ -1,4 +1,4 @@
-import { type Dirent, lstatSync, readdirSync } from "node:fs";
+import { accessSync, constants, type Dirent, lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { systemCode } from "../tools/results.ts";
 
@@ -21,14 +21,29 @@ export function systemKeys(folder = "/etc"): SystemKeys {
     for (const entry of entriesOf(parent)) {
       if (entry.isSymbolicLink()) continue;
       const path = join(parent, entry.name);
-      const mode = lstatSync(path, { throwIfNoEntry: false })?.mode ?? 0;
-      if (!entry.isDirectory()) {
-        if ((mode & 0o004) === 0 || KEYS.test(entry.name) || !entry.isFile()) files.push(path);
-      } else if ((mode & 0o005) !== 0o005 || path === "/etc/ssl/private") folders.push(path);
-      else queue.push(path);
+      const { mode = 0, size = 0 } = lstatSync(path, { throwIfNoEntry: false }) ?? {};
+      if (entry.isDirectory()) {
+        const isClosed = (mode & 0o005) !== 0o005 || path === "/etc/ssl/private";
+        if (!isClosed) queue.push(path);
+        else if (isReadable(path)) folders.push(path);
+        continue;
+      }
+      const isKey = ((mode & 0o004) === 0 || KEYS.test(entry.name)) && size > 0;
+      if ((isKey && isReadable(path)) || !entry.isFile()) files.push(path);
     }
   }
   return { files, folders };
+}
+
+/** Each mount costs time at every command: what this process cannot read, its commands cannot either. */
+function isReadable(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK);
+    return true;
+  } catch (thrown) {
+    if (systemCode(thrown) === undefined) throw thrown;
+    return false;
+  }
 }
 
 function entriesOf(folder: string): readonly Dirent[] {

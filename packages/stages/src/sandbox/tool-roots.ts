@@ -119,12 +119,19 @@ function toolRoots(places: ToolPlaces): readonly ToolRoot[] {
       if (mayBeBound(path, from, places)) roots.set(path, from);
   }
   const all = [...roots].map(([at, from]) => ({ at, from }));
-  return all.filter((one) => !all.some((other) => other.at !== one.at && shows(other, one)));
+  return all.filter(
+    (one) =>
+      !isShown(
+        one,
+        all.filter(({ at }) => at !== one.at),
+      ),
+  );
 }
 
-/** Whether what one root binds is there with the other already. */
-function shows(outer: ToolRoot, inner: ToolRoot): boolean {
-  return contains(outer.at, inner.at) && join(outer.from, relative(outer.at, inner.at)) === inner.from;
+/** Whether a path that one root binds is there with the others already, as it is outside: also by a link that they show. */
+function isShown({ at, from }: ToolRoot, others: readonly ToolRoot[]): boolean {
+  const asItIs = others.filter((other) => other.at === other.from);
+  return [at, from].every((path) => asItIs.some((other) => contains(other.at, path)));
 }
 
 /** Never the workspace, nor what holds it, the home folder or something that is to be absent; and not what is there anyway. */

@@ -1,0 +1,50 @@
+// Runs commands bare and behind the wall, in a process namespace of its own: node wall-commands.ts <how often>. Whoever is the
+// first process there waits for all that outlive their parent, so that no CPU time of theirs is lost.
+import { readFileSync, writeSync } from "node:fs";
+import { createSandbox } from "../../packages/stages/src/sandbox/sandbox.ts";
+import { type ProcessOptions, runProcess } from "../../packages/stages/src/tools/process.ts";
+
+const times = Number(process.argv[2]);
+const root = process.cwd();
+const sandbox = createSandbox({ mode: "require", root, absent: () => [] });
+const command: ProcessOptions = {
+  file: "/bin/bash",
+  args: ["--noprofile", "--norc", "-c", "true"],
+  cwd: root,
+  env: { PATH: process.env.PATH ?? "", HOME: process.env.HOME ?? root },
+  signal: new AbortController().signal,
+  timeoutMs: 60_000,
+  stdout: () => true,
+  stderr: () => true,
+};
+const plan = { root, reads: [""], scratch: [], network: false, absent: [], readOnly: [] };
+const ways: Readonly<Record<string, () => Promise<unknown>>> = {
+  bare: () => runProcess(command),
+  reading: () => sandbox.run(command, { ...plan, writes: [] }),
+  writing: () => sandbox.run(command, { ...plan, writes: [""] }),
+};
+
+/** Milliseconds: of this process, of its children, and of those that became the first process's. */
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  const waitedFor = (pid: string): number => {
+    const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
+    const [, children = 0, theirs = 0] = [12, 13, 14].map((at) =>
+      Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[at]),
+    );
+    return (children + theirs) * 10;
+  };
+  return (user + system) / 1000 + waitedFor("self") + waitedFor("1");
+}
+
+const started = performance.now();
+await sandbox.prove();
+const facts: Record<string, number> = { proofMs: performance.now() - started };
+for (const [name, once] of Object.entries(ways)) {
+  for (let done = 0; done < times / 10; done += 1) await once();
+  const [cpu, time] = [cpuMs(), performance.now()];
+  for (let done = 0; done < times; done += 1) await once();
+  facts[`${name}CpuMs`] = (cpuMs() - cpu) / times;
+  facts[`${name}Ms`] = (performance.now() - time) / times;
+}
+writeSync(3, JSON.stringify(facts));

@@ -1,0 +1,43 @@
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import type { Workload, WorkloadOptions } from "../measure.ts";
+import { scratch } from "../session.ts";
+
+const program = fileURLToPath(new URL("wall-commands.ts", import.meta.url));
+const report = z.record(z.string(), z.number());
+
+/** Commands behind the wall beside bare ones, with the CPU time of every process that they take. */
+export async function walledCommands({ quick }: WorkloadOptions): Promise<Workload> {
+  const cwd = scratch();
+  const times = quick ? 20 : 200;
+  return {
+    warmUps: 0,
+    slice: async () => {
+      // A shell waits for every process that becomes its own.
+      const namespace = [
+        "--map-root-user",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "/bin/bash",
+        "-c",
+        '"$@"; exit $?',
+        "bash",
+      ];
+      const node = [
+        process.execPath,
+        ...process.execArgv.filter((arg) => arg !== "--expose-gc"),
+        program,
+        String(times),
+      ];
+      const { status, stderr, output } = spawnSync("unshare", [...namespace, ...node], {
+        cwd,
+        encoding: "utf8",
+        stdio: ["ignore", "ignore", "pipe", "pipe"],
+      });
+      if (status !== 0) throw new Error(`the commands ended with ${status}: ${stderr}`);
+      return { units: times, facts: report.parse(JSON.parse(output[3] ?? "")) };
+    },
+  };
+}
