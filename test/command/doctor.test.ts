@@ -68,7 +68,7 @@ test("where a run can start it is exit 0; it says which model and why, shows no 
   expect(found.of("store")).toMatchObject([
     { status: "ok", message: expect.stringContaining("is made with the first run") },
   ]);
-  const held = await hasWall();
+  const held = hasWall();
   expect(found.of("sandbox")).toMatchObject([
     held
       ? { status: "ok", message: expect.stringMatching(/^bubblewrap holds/) }

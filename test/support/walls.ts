@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, fork } from "node:child_process";
+import { type ChildProcess, execFileSync, fork, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import {
   chmodSync,
@@ -15,18 +15,19 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
-import { createSandbox } from "../../packages/stages/src/sandbox/sandbox.ts";
 import type { WalledEnd, WallPlan } from "../../packages/stages/src/sandbox/wall.ts";
 import type { OwnerAnswer, OwnerCall } from "./wall-owner.ts";
 
 const OWNER = fileURLToPath(new URL("./wall-owner.ts", import.meta.url));
 const NOBODY = 65_534;
 
-/** Whether this machine can build a wall at all; tests that need one are skipped without it, and their names say so. */
-export async function hasWall(): Promise<boolean> {
-  const sandbox = createSandbox({ mode: "try", root: realpathSync(tmpdir()), absent: () => [] });
-  await sandbox.prove();
-  return sandbox.wall !== undefined;
+/**
+ * Whether this machine can build a wall at all, by bubblewrap's own word: a wall of ours that does not hold is no reason to skip.
+ * Tests that need one are skipped without it, and their names say so.
+ */
+export function hasWall(): boolean {
+  const least = ["--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "true"];
+  return spawnSync("/usr/bin/bwrap", least).status === 0;
 }
 
 /** A user to whom commands belong; undefined is the one who runs the tests. */

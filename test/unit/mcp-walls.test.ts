@@ -9,7 +9,7 @@ import { loadMcpSdk } from "../../packages/stages/src/tools/mcp/sdk.ts";
 import { EVERYTHING, FILESYSTEM, misbehaving } from "../support/mcp.ts";
 import { hasWall, type WallWorld, wallUsers, wallWorld } from "../support/walls.ts";
 
-const isThere = await hasWall();
+const isThere = hasWall();
 const [user = { name: "", uid: undefined }] = wallUsers();
 
 interface Server {

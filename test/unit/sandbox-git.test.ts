@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { hasWall, type WallUser, type WallWorld, walled, wallUsers, wallWorld } from "../support/walls.ts";
 
-const isThere = await hasWall();
+const isThere = hasWall();
 const WRITES = { writes: [""] };
 
 function repository(user: WallUser): WallWorld {

@@ -7,7 +7,7 @@ import { seatbeltProfile } from "../../packages/stages/src/sandbox/seatbelt.ts";
 import type { Sandbox, SandboxMode, WalledEnd } from "../../packages/stages/src/sandbox/wall.ts";
 import { hasWall, type WallWorld, wallUsers, wallWorld } from "../support/walls.ts";
 
-const isThere = await hasWall();
+const isThere = hasWall();
 const [user = { name: "", uid: undefined }] = wallUsers();
 
 function sandboxIn(world: WallWorld, mode: SandboxMode, programs?: readonly string[]): Sandbox {

@@ -11,7 +11,7 @@ import { until } from "../support/mcp.ts";
 import { isAlive } from "../support/survivors.ts";
 import { hasWall, startOwner, type WallWorld, walled, wallUsers, wallWorld } from "../support/walls.ts";
 
-const isThere = await hasWall();
+const isThere = hasWall();
 const connects = (to: string): string =>
   `node -e 'require("net").connect(${to}).on("error", (e) => console.log(e.code)).on("connect", () => { console.log("connected"); process.exit() })'`;
 

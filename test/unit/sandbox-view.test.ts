@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { hasWall, walled, wallUsers, wallWorld } from "../support/walls.ts";
 
-const isThere = await hasWall();
+const isThere = hasWall();
 
 describe.skipIf(!isThere).each(wallUsers())("behind the wall (skipped where none can be built), as $name", (user) => {
   test("a stage that reads changes nothing: not the workspace, not the system, and what it writes elsewhere is gone", async () => {

@@ -115,8 +115,12 @@ function toArguments({ at, how, from = at, size }: Mount): readonly string[] {
 function mountsOf(facts: BubblewrapFacts): readonly Mount[] {
   const { plan, home, keys, tools, repository, temporary, marks } = facts;
   const { root, network } = plan;
-  const writable = plan.writes.flatMap((path) => writableAt(path, facts));
-  const readable = plan.reads.includes("") ? [root] : plan.reads.flatMap((path) => insideOf(root, path));
+  const writable = plan.writes.flatMap((path) => pathsOf(path, facts));
+  // A server's code may lie around the workspace; what is absent there stays so.
+  const named = plan.reads.flatMap((path) =>
+    path.startsWith(sep) && !isHomeIn(path, home) ? existing(path) : pathsOf(path, facts),
+  );
+  const readable = plan.reads.includes("") ? [root, ...named.filter((path) => !contains(root, path))] : named;
   const written = (path: string): boolean => writable.some((area) => contains(area, path));
   const visible = (path: string): boolean => written(path) || readable.some((area) => contains(area, path));
   const repositoryIsWritten = repository?.whole === true && written(root);
@@ -127,7 +131,6 @@ function mountsOf(facts: BubblewrapFacts): readonly Mount[] {
   const guarded = [...plan.readOnly.flatMap(existing), ...(repository?.fixed ?? [])].filter(isWritten);
   // These can be moved with the folder they are in, as they are: they are known again by what they are.
   const marked = obeyed.flatMap(({ path }) => existing(path)).filter(isWritten);
-  const alsoRead = plan.readOnly.flatMap(existing).filter((path) => !contains(root, path) && !isTooWide(path, facts));
   const absent = [...plan.absent, join(root, ".sluice")].flatMap(existing);
   const shown: readonly Mount[] = [
     ...SYSTEM_FOLDERS.flatMap(existing).map((at) => ({ at, how: "read" as const })),
@@ -143,7 +146,7 @@ function mountsOf(facts: BubblewrapFacts): readonly Mount[] {
     ...writable.filter((at) => at !== root).map((at) => ({ at, how: "write" as const })),
     ...outside.map((at) => ({ at, how: repositoryIsWritten ? ("write" as const) : ("read" as const) })),
     ...anchors([...guarded, ...absent.filter(isWritten)], areas),
-    ...[...alsoRead, ...guarded, ...marked].map((at) => ({ at, how: "read" as const })),
+    ...[...guarded, ...marked].map((at) => ({ at, how: "read" as const })),
     ...marks
       .filter(({ path, kind }) => kind === "channel" && visible(path))
       .map(({ path: at }) => ({ at, how: "null" as const })),
@@ -176,8 +179,12 @@ function hidden(at: string): Mount {
   return { at, how: lstatSync(at).isDirectory() ? "hidden" : "null" };
 }
 
+function isHomeIn(path: string, home: string | undefined): boolean {
+  return home !== undefined && contains(path, home);
+}
+
 /** In the workspace, or a folder elsewhere that was named in full. */
-function writableAt(path: string, facts: BubblewrapFacts): readonly string[] {
+function pathsOf(path: string, facts: BubblewrapFacts): readonly string[] {
   const { root } = facts.plan;
   if (!path.startsWith(sep)) return insideOf(root, path);
   return existing(path).filter((real) => contains(root, real) || !isTooWide(real, facts));

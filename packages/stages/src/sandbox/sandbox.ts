@@ -242,9 +242,9 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** Where marks are looked for: what the plan lets a command reach of the workspace. */
+/** Where marks are looked for: what the plan lets a command reach of the workspace, and what it lets it write elsewhere. */
 function topsOf({ root, reads, writes }: WallPlan): readonly string[] {
-  const tops = [...reads, ...writes].map((path) => resolve(root, path));
+  const tops = [...reads.filter((path) => !isAbsolute(path)), ...writes].map((path) => resolve(root, path));
   return [...new Set(tops)].filter((top) => !tops.some((other) => other !== top && contains(other, top)));
 }
 

@@ -22,7 +22,7 @@ export interface SandboxSettings {
 export interface WallPlan {
   /** The workspace: absolute, links resolved. */
   readonly root: string;
-  /** Folders and files of the workspace that can be read. */
+  /** Folders and files of the workspace that can be read, or elsewhere when absolute. */
   readonly reads: readonly string[];
   /** Folders and files of it that can be written, or elsewhere when absolute; empty for a stage that only reads. What is not there is not made. */
   readonly writes: readonly string[];
@@ -32,7 +32,7 @@ export interface WallPlan {
   readonly network: boolean;
   /** Absolute paths that are not to be seen: the run store, Sluice's own folders. */
   readonly absent: readonly string[];
-  /** Absolute paths that can be read and never written, in the workspace or elsewhere. */
+  /** Absolute paths that are never written. It shows none that is not to be read anyway. */
   readonly readOnly: readonly string[];
 }
 

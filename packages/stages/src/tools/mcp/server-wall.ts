@@ -50,12 +50,12 @@ export async function wallServer(
   const { absent, readOnly } = wall.plan();
   const plan: WallPlan = {
     root,
-    reads: [""],
+    reads: ["", ...code.map(projectOf)],
     writes: ["", ...paths.filter((path) => !isCode(path))],
     scratch: [],
     network: config.network ?? true,
     absent,
-    readOnly: [...readOnly, ...code.map(projectOf)],
+    readOnly: [...readOnly, ...code],
   };
   const wrapped = await wall.sandbox.wrap({ file, args, cwd, env }, plan);
   return { ...process, ...wrapped };
