@@ -36,6 +36,7 @@ import { rememberedSecrets, sessionSecrets } from "./secrets.ts";
 import { sessionTools } from "./session-tools.ts";
 import { type RecordedSpending, refuseUnpriced } from "./spending.ts";
 import { watchRuns } from "./telemetry/watched-runs.ts";
+import type { ServerWall } from "./tools/mcp/server-wall.ts";
 import { endSurvivors } from "./tools/process.ts";
 
 /** Where and with whom a session's runs are prepared. */
@@ -138,6 +139,12 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
     ...serverFiles(options.mcpServers ?? {}, root),
   ];
 
+  const serverPlan: ServerWall["plan"] = () => ({
+    absent: held.absent(),
+    // What a server is started from is known where it is started.
+    readOnly: [...sameForAll().protectedPaths, ...linkedPaths(root), ...models.files()],
+  });
+
   let latest: Omit<RunDeps, "answers"> | undefined;
   /** The same object for one run after the other, as long as they have the same: thousands may be at work. */
   const depsOf = (own: Pick<RunDeps, "tools" | "env" | "secrets">): Omit<RunDeps, "answers"> => {
@@ -168,12 +175,15 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
     for (const [value, name] of known) place.secrets.set(value, name);
     sameForAll();
     await held.proveFor(spec, Object.keys(options.mcpServers ?? {}).length > 0);
-    const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter });
+    const wall: ServerWall = { sandbox: held.sandbox, plan: serverPlan };
+    const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter, wall });
+    const unwalledServers = await tools.unwalledServers();
     const states = pipelines.statesOf(spec, live);
     const answers = createAnswerRule({ any, unwalled, onUnwalled: () => people.unwalled(runId) });
     const deps: RunDeps = { ...depsOf({ tools: live, env: childEnv, secrets: filter }), answers };
     const facts: PreparedRun["facts"] = (source) => pipelineFacts(spec, pipelines.partsOf(spec), source, deps);
-    const sandbox = held.facts(spec, []);
+    const sandbox = held.facts(spec, unwalledServers);
+    if (unwalledServers.length > 0) answers.startsUnwalled();
     return {
       deps,
       facts,

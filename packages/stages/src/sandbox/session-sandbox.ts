@@ -16,6 +16,8 @@ import type { Sandbox, SandboxFault, SandboxMode, SandboxSettings } from "./wall
 /** The sandbox of a session, and what its commands may do behind it. */
 export interface SessionSandbox {
   readonly sandbox: Sandbox;
+  /** What no process that is started here sees. */
+  readonly absent: () => readonly string[];
   readonly bash: Pick<BashOptions, "sandbox" | "always" | "variables">;
   /** Finds out what holds the commands of this pipeline, before any runs. Throws Environment `sandbox_missing`. */
   proveFor(spec: PipelineSpec, hasServers: boolean): Promise<void>;
@@ -41,6 +43,7 @@ export function sessionSandbox(
   let said = false;
   return {
     sandbox,
+    absent,
     bash: { sandbox, always: { network, scratch, absent: hidden }, variables },
     proveFor: async (spec, hasServers) => {
       if (!hasServers && !mayRunCommands(spec)) return;
