@@ -88,8 +88,8 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "all-of-the-workspace-read",
     file: BUILDER,
-    find: 'plan.reads.includes("") ? [root] :',
-    replace: "plan.reads.length >= 0 ? [root] :",
+    find: "!contains(root, path))] : named;",
+    replace: "!contains(root, path))] : [root];",
   },
   {
     name: "outside-repository-unwritten",
@@ -116,10 +116,10 @@ export const WALL_BUGS: readonly WallBug[] = [
     replace: "text !== undefined",
   },
   {
-    name: "any-repository-believed",
+    name: "linked-git-followed",
     file: "sandbox/repository.ts",
-    find: "return stats.isSymbolicLink() ? undefined : place;",
-    replace: "return place;",
+    find: "if (stats?.isSymbolicLink() === true && place === root)",
+    replace: "if (stats === null)",
   },
   {
     name: "hooks-elsewhere-writable",

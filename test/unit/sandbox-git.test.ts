@@ -128,12 +128,16 @@ describe.skipIf(!isThere).each(wallUsers())(
       world.put("work/sluice.config.ts", "mine");
       world.put("work/pkg/sluice.config.mjs", "mine");
       world.put("work/config/pipelines/x", "mine");
+      world.put("work/kit/deep/y", "mine");
       world.own();
       const run = await walled(user, world);
-      const plan = { ...WRITES, readOnly: [join(world.root, "config/pipelines"), join(world.root, "later")] };
+      const plan = {
+        ...WRITES,
+        readOnly: ["config/pipelines", "later", "kit", "kit/deep/y"].map((path) => join(world.root, path)),
+      };
       const { end } = await run(
         `git init -q; echo evil >sluice.config.ts; mv sluice.config.ts x; rm -f sluice.config.ts; echo evil >pkg/sluice.config.mjs
-      echo evil >config/pipelines/x; mv config c; mv config/pipelines c; echo new >config/other; echo evil >later; mkdir -p .SLUICE; :`,
+      echo evil >config/pipelines/x; mv config c; mv config/pipelines c; echo new >config/other; echo evil >later; mkdir -p .SLUICE; echo evil >kit/deep/z; :`,
         plan,
       );
       expect(end.movedAway.map(({ path }) => path.slice(world.root.length + 1)).toSorted()).toEqual([
@@ -141,9 +145,9 @@ describe.skipIf(!isThere).each(wallUsers())(
         ".git",
         "later",
       ]);
-      expect(world.outside("cat sluice.config.ts pkg/sluice.config.mjs config/pipelines/x config/other")).toBe(
-        "mineminemine" + "new\n",
-      );
+      expect(
+        world.outside("ls kit/deep; cat sluice.config.ts pkg/sluice.config.mjs config/pipelines/x config/other"),
+      ).toBe("y\nminemineminenew\n");
     });
 
     test("in a work tree of its own, and in a submodule, git works and what it obeys is as closed", async () => {

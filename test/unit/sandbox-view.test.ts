@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -40,16 +40,18 @@ describe.skipIf(!isThere).each(wallUsers())("behind the wall (skipped where none
 
   test("the run store is absent, in the workspace and elsewhere, and cannot be made in either", async () => {
     const world = wallWorld(user);
+    world.put("work/.sluice/pipelines/mine.ts", "planted pipeline");
+    world.own();
     const run = await walled(user, world);
     for (const writes of [[], [""]]) {
       const { text, end } = await run(
-        `ls -A .sluice; cat .sluice/runs/journal ${world.folder}/state/runs/journal; mkdir -p .sluice/runs; mv .sluice s; rm -rf .sluice; :`,
+        `ls -A .sluice; cat .sluice/pipelines/* .sluice/runs/journal ${world.folder}/state/runs/journal; mkdir -p .sluice/runs; echo evil >.sluice/pipelines/mine.ts; mv .sluice s; rm -rf .sluice; :`,
         { writes },
       );
       expect(text).not.toContain("planted");
       expect(end.movedAway).toEqual([]);
     }
-    expect(readFileSync(join(world.root, ".sluice/runs/journal"), "utf8")).toBe("planted store");
+    expect(world.outside("cat .sluice/*/*")).toBe("planted pipelineplanted store");
   });
 
   test("a store in a folder that is bound is absent too, and a file that is to be absent is empty", async () => {
