@@ -41,6 +41,7 @@ test.each(["CI=1; echo x", "echo {a,b}", "echo *.ts", 'printf "%s" "$PATH"'])("%
 
 test("git in a repository whose settings are only data needs no grant", () => {
   const folder = tempFolder();
+  execFileSync("git", ["init", "-q"], { cwd: folder.root });
   folder.put(".git/config", '[core]\n\tbare = false\n[remote "origin"]\n\turl = https://h/x\n');
   expect(verdictOn("git log -1", folder.root)).toBe("approved");
   folder.put(".git/config", "[include]\n\tpath = ../settings\n");

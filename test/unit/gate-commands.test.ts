@@ -10,9 +10,20 @@ const ls = command("ls -la", { readOnly: true });
 describe("a listed command", () => {
   test("runs as listed", () => {
     expect(bash(["Bash(npm test *)"], command("npm test"))).toBe("envelope");
-    expect(bash(["Bash(npm test *)"], command("npm test -- --watch"))).toBe("envelope");
+    expect(bash(["Bash(npm test *)"], command("npm test -- src/a.test.ts -t adds --run"))).toBe("envelope");
     expect(bash(["Bash(npm test)"], command("npm test -- --watch"))).toBe("ask");
     expect(bash(["Bash(npm test *)"], command("npm testing"))).toBe("ask");
+  });
+
+  test("has options that may name programs or files by its rule's * only behind a wall, or where files may be written", () => {
+    const reporter = command("npm test -- --reporter=./x.mjs");
+    const walled: Subject = { kind: "walled", by: "bubblewrap" };
+    const setting = command("make test SHELL=./x");
+    expect(bash(["Bash(npm test *)"], reporter)).toBe("ask");
+    expect(bash(["Bash(make test *)"], setting)).toBe("ask");
+    expect(bash(["Bash(npm test *)"], reporter, { kind: "line", text: "" }, walled)).toBe("envelope");
+    expect(bash(["Bash(npm test *)", "Edit"], reporter)).toBe("envelope");
+    expect(bash(["Bash(npm test -- --reporter=./x.mjs)"], reporter)).toBe("envelope");
   });
 
   test("lists no other command of the same line", () => {
@@ -36,13 +47,12 @@ describe("a listed command", () => {
     const log = { why: "git log --output writes a file", readsWith: [2] };
     const writes = command("git log --output=x", log);
     expect(bash(["Bash(git log *)"], writes)).toBe("ask");
-    expect(bash(["Bash(git *)"], writes)).toBe("envelope");
     expect(bash(["Bash(git log --output=x)"], writes)).toBe("envelope");
     expect(bash(["Bash(git log *)", "Edit"], writes)).toBe("envelope");
     expect(
       bash(
         ["Bash(git push *)"],
-        command("git push --force", { why: "git push is not known to only read", readsWith: [] }),
+        command("git push origin", { why: "git push is not known to only read", readsWith: [] }),
       ),
     ).toBe("envelope");
   });

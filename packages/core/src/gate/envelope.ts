@@ -100,6 +100,7 @@ export function whyOutside(
     envelope,
     rules,
     plain: rules.some(isPlain),
+    walled: isWalled(subjects),
     listed: commands.length === 0 || listed.length === 0 ? "none" : listed.length < commands.length ? "some" : "all",
     root: workspace.root,
   };
@@ -120,6 +121,7 @@ interface Scene {
   readonly rules: readonly ToolPattern[];
   /** Whether one of them has no scope. */
   readonly plain: boolean;
+  readonly walled: boolean;
   /** Which commands of the call are listed by a scope. */
   readonly listed: "none" | "some" | "all";
   readonly root: string;
@@ -184,13 +186,15 @@ function ruleFor({ argv, dynamic }: CommandSubject, rules: readonly ToolPattern[
   return rules.find((rule) => !isPlain(rule) && matchesArgv(rule, argv, dynamic));
 }
 
-function commandFault(command: CommandSubject, { envelope, rules, plain, listed }: Scene): string | undefined {
+function commandFault(command: CommandSubject, scene: Scene): string | undefined {
+  const { envelope, rules, plain, listed, walled } = scene;
   const { argv, dynamic, assignments, readOnly, why } = command;
   const shown = excerpt(argv.join(" "));
   if (assignments.length > 0) return `${shown} runs with ${assignments.join(", ")} changed, which no rule covers`;
   if (dynamic[0] !== false) return `which command ${shown} is, is only known when it runs`;
   const rule = ruleFor(command, rules);
-  if (rule !== undefined) return envelope.mayWrite ? undefined : overstepOf(command, rule);
+  if (rule !== undefined)
+    return envelope.mayWrite ? undefined : (overstepOf(command, rule) ?? optionFault(command, rule, walled));
   // Beside a listed command, what reads nothing but its input is no more than a view of it.
   if (readOnly && (plain || listed !== "none")) return undefined;
   if (!plain) return `${shown} does not match ${texts(rules)}`;
@@ -204,6 +208,25 @@ function commandFault(command: CommandSubject, { envelope, rules, plain, listed 
 function overstepOf({ argv, why, readsWith }: CommandSubject, { text, command }: ToolPattern): string | undefined {
   if (why === undefined || command === undefined || readsWith?.includes(command.words) !== true) return undefined;
   return `${excerpt(argv.join(" "))}: ${why}, which ${text} does not cover in a stage that may not write files`;
+}
+
+/** Options of test runners and their like that name neither a program to run nor a file to write. */
+const PLAIN_OPTION =
+  /^(?:--?|-[qsvx]+|-[0-9]+|--(?:run|ci|verbose|silent|quiet|bail|exitfirst|if-present|workspaces|passWithNoTests|(?:no-)?colors?|no-watch|no-coverage|(?:watch|watchAll|coverage)=false)|(?:-[tgkw]|--(?:grep|filter|project|workspace|maxfail|testNamePattern|test-name-pattern))(?:=.*)?|--reporter=(?:dot|spec|tap|basic|verbose|default))$/;
+
+/**
+ * An option may name a program to run or a file to write, and so may a setting such as `SHELL=./x`. Behind a wall that comes to
+ * nothing; without one, the `*` of a rule covers only those that are known to be plain where the stage may not write.
+ */
+function optionFault(
+  { argv, readOnly }: CommandSubject,
+  { text, command }: ToolPattern,
+  walled: boolean,
+): string | undefined {
+  if (walled || readOnly || command?.open !== true) return undefined;
+  const odd = argv.slice(command.words).find((word) => /^(?:-|\w+=)/.test(word) && !PLAIN_OPTION.test(word));
+  if (odd === undefined) return undefined;
+  return `${excerpt(odd)} may name a program to run or a file to write: without a sandbox, ${text} covers no such word in a stage that may not write files`;
 }
 
 const LONGEST_EXCERPT = 120;

@@ -1,5 +1,5 @@
 import { type Dirent, lstatSync, readdirSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { resolve } from "node:path";
 import { systemCode } from "../results.ts";
 import { outside, type Word, type WordPart } from "./line.ts";
 
@@ -23,7 +23,7 @@ export interface ExpansionScene {
   readonly env: Readonly<Record<string, string>>;
   /** Names that the line itself has set, whose values in `env` are old. */
   readonly changed: ReadonlySet<string>;
-  /** Takes each folder whose names a glob showed. */
+  /** Takes each folder whose names a glob is going to show; throws where they are not to be shown. */
   readonly listed: (folder: string) => void;
   /** What globs have looked at so far. */
   readonly seen: { entries: number; folders: number };
@@ -193,7 +193,6 @@ function expandGlob(tokens: readonly Token[], scene: ExpansionScene): readonly s
   const found = places.filter((path) => isThere(resolve(scene.cwd, path), path.endsWith("/")));
   if (found.some((path) => path.startsWith("-")))
     throw outside("a glob that matches a name which begins with -; put ./ in front of it");
-  for (const path of found) scene.listed(dirname(resolve(scene.cwd, path)));
   return found.length === 0 ? [textOf(tokens)] : found.sort(byCharacters);
 }
 
@@ -258,9 +257,11 @@ function matching(place: string, pieces: readonly Piece[], scene: ExpansionScene
   const [first] = pieces;
   const showsHidden = first?.kind === "text" && first.text.startsWith(".");
   const names: string[] = [];
+  const folder = resolve(scene.cwd, place === "" ? "." : place);
+  scene.listed(folder);
   scene.seen.folders += 1;
   if (scene.seen.folders > MOST_FOLDERS) throw outside("globs that have to look at too many folders");
-  for (const { name } of list(resolve(scene.cwd, place === "" ? "." : place))) {
+  for (const { name } of list(folder)) {
     scene.seen.entries += 1;
     if (scene.seen.entries > MOST_ENTRIES) throw outside("globs that have to look at too many files");
     if (name.startsWith(".") && !showsHidden) continue;

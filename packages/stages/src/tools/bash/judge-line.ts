@@ -253,7 +253,13 @@ class LineWalk {
       changed: this.#changed,
       seen: this.#seen,
       // What a glob shows is the names in a folder, wherever they are printed.
-      listed: (folder) => this.#path(folder, "read", "operand", shell),
+      listed: (folder) => {
+        const resolution = resolveReal(folder, shell.cwd);
+        // Not even the record is to hold names from elsewhere.
+        if (!resolution.ok || !contains(this.#scene.workspace.root, resolution.real))
+          throw outside("a glob that leaves the workspace");
+        if (resolution.exists) this.#path(folder, "read", "operand", shell);
+      },
     };
   }
 }

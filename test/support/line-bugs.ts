@@ -1,0 +1,195 @@
+import type { WallBug } from "./wall-bugs.ts";
+
+/** A bug put on purpose into what reads, judges and writes command lines; some test has to fail then. */
+export interface LineBug extends Omit<WallBug, "file"> {
+  /** Below packages. */
+  readonly file: string;
+  /** The tests that are to find it. */
+  readonly tests: readonly string[];
+}
+
+const BASH = "stages/src/tools/bash";
+const READER = `${BASH}/read-line.ts`;
+const EXPANDER = `${BASH}/expand.ts`;
+const WORDS = ["test/property/plain-words.test.ts"];
+const LINES = ["test/property/line-judging.test.ts", "test/unit/plain-lines.test.ts"];
+const SPECS = ["test/unit/argument-specs.test.ts"];
+const GATE = ["test/unit/gate-commands.test.ts"];
+
+export const LINE_BUGS: readonly LineBug[] = [
+  {
+    name: "escapes-in-double-quotes-stay",
+    file: READER,
+    find: 'if (this.#peek(1) !== "\\n") text += this.#peek(1);',
+    replace: "text += `\\\\${this.#peek(1)}`;",
+    tests: WORDS,
+  },
+  {
+    name: "single-quotes-are-expanded",
+    file: READER,
+    find: 'this.#at = end + 1;\n    return { kind: "text", text, quoted: true };',
+    replace: 'this.#at = end + 1;\n    return { kind: "text", text, quoted: false };',
+    tests: WORDS,
+  },
+  {
+    name: "background-is-a-list",
+    file: READER,
+    find: 'if (this.#peek() === "&") throw outside("a background process");',
+    replace: 'if (this.#peek() === "&") this.#at += 1;',
+    tests: LINES,
+  },
+  {
+    name: "here-documents-are-files",
+    file: READER,
+    find: 'if (this.#peek() === "<") throw outside("a here-document or here-string");',
+    replace: 'while (this.#peek() === "<") this.#at += 1;',
+    tests: LINES,
+  },
+  {
+    name: "keywords-are-commands",
+    file: READER,
+    find: 'else if (first && RESERVED.has(plainText(word) ?? ""))',
+    replace: 'else if (first && plainText(word) === "if")',
+    tests: LINES,
+  },
+  {
+    name: "backquotes-are-letters",
+    file: READER,
+    find: 'else if (next === "`") throw outside("a command substitution");',
+    replace: 'else if (next === "`") { parts.push({ kind: "text", text: next, quoted: false }); this.#at += 1; }',
+    tests: LINES,
+  },
+  {
+    name: "a-name-goes-on-in-the-next-line",
+    file: READER,
+    find: 'if (next === "" || next === "\\n") throw outside("a line that ends in a backslash without a blank before it");',
+    replace: 'if (next === "") throw outside("a line that ends in a backslash without a blank before it");',
+    tests: WORDS,
+  },
+  {
+    name: "variables-are-split-by-nobody",
+    file: EXPANDER,
+    find: "if (!part.quoted && !/^[^\\s*?[\\]\\\\{}~]+$/.test(value))",
+    replace: 'if (!part.quoted && value === "")',
+    tests: WORDS,
+  },
+  {
+    name: "unset-variables-are-empty",
+    file: EXPANDER,
+    find: "if (value === undefined || changed.has(name) || SET_BY_BASH.test(name))",
+    replace: 'if (value === undefined) return "";\n  if (changed.has(name))',
+    tests: [...WORDS, ...LINES],
+  },
+  {
+    name: "hidden-files-match",
+    file: EXPANDER,
+    find: 'if (name.startsWith(".") && !showsHidden) continue;',
+    replace: "",
+    tests: WORDS,
+  },
+  {
+    name: "globs-may-make-options",
+    file: EXPANDER,
+    find: 'if (found.some((path) => path.startsWith("-")))',
+    replace: "if (found.length > 1e9)",
+    tests: LINES,
+  },
+  {
+    name: "braces-with-names",
+    file: EXPANDER,
+    find: "if (alternatives.length > 1 && word.some",
+    replace: "if (alternatives.length > 1e9 && word.some",
+    tests: WORDS,
+  },
+  {
+    name: "tildes-are-letters",
+    file: EXPANDER,
+    find: 'throw outside("a tilde; write the whole path");',
+    replace: "return;",
+    tests: WORDS,
+  },
+  {
+    name: "quotes-are-not-quoted",
+    file: `${BASH}/judge-line.ts`,
+    find: "word.replaceAll(\"'\", `'\\\\''`)",
+    replace: "word",
+    tests: LINES,
+  },
+  {
+    name: "a-failing-cd-goes-on",
+    file: `${BASH}/judge-line.ts`,
+    find: "|| exit 1; }`;",
+    replace: "; }`;",
+    tests: LINES,
+  },
+  {
+    name: "any-setting-is-harmless",
+    file: `${BASH}/settings.ts`,
+    find: "return variables.includes(name) &&",
+    replace: "return",
+    tests: LINES,
+  },
+  {
+    name: "programs-of-the-workspace-are-known",
+    file: `${BASH}/external.ts`,
+    find: "const found = candidates.find((one) => !one.inWorkspace) ?? candidates[0];",
+    replace: "const found = candidates.map((one) => ({ ...one, inWorkspace: false }))[0];",
+    tests: LINES,
+  },
+  {
+    name: "xargs-trusts-what-it-is-fed",
+    file: `${BASH}/external.ts`,
+    find: "readOnly: one.readOnly && found !== undefined && isCertain,",
+    replace: "readOnly: one.readOnly,",
+    tests: LINES,
+  },
+  {
+    name: "printf-counts",
+    file: `${BASH}/builtins.ts`,
+    find: "[sdiuoxXfeEgGcbq])/g",
+    replace: "[sdiuoxXfeEgGcbqn])/g",
+    tests: LINES,
+  },
+  {
+    name: "options-are-abbreviated",
+    file: `${BASH}/options.ts`,
+    find: "const kind = takes.get(name);",
+    replace: "const kind = takes.get([...takes.keys()].find((one) => one.startsWith(name)) ?? name);",
+    tests: SPECS,
+  },
+  {
+    name: "git-runs-text-converters",
+    file: `${BASH}/git-commands.ts`,
+    find: "--no-textconv",
+    replace: "--textconv",
+    tests: SPECS,
+  },
+  {
+    name: "sed-has-no-second-lock",
+    file: `${BASH}/find.ts`,
+    find: '"!", "-type", "l"',
+    replace: '"!", "-type", "s"',
+    tests: SPECS,
+  },
+  {
+    name: "a-star-covers-writing",
+    file: "core/src/gate/envelope.ts",
+    find: "if (rule !== undefined) return envelope.mayWrite ? undefined : overstepOf(command, rule);",
+    replace: "if (rule !== undefined) return undefined;",
+    tests: GATE,
+  },
+  {
+    name: "unread-lines-run-where-files-may-be-written",
+    file: "core/src/gate/envelope.ts",
+    find: 'return envelope.mayWrite && readable?.includes("") === true;',
+    replace: "return envelope.mayWrite;",
+    tests: GATE,
+  },
+  {
+    name: "walls-hold-scoped-rules",
+    file: "core/src/gate/envelope.ts",
+    find: "if (!envelope.rulesFor(tool).some(isPlain)) return false;",
+    replace: "if (envelope.rulesFor(tool).length === 0) return false;",
+    tests: GATE,
+  },
+];
