@@ -291,6 +291,16 @@ export const cells: readonly Cell[] = [
     },
   },
   {
+    name: "judging",
+    about: "command lines of 16 KB that are as hard to judge as can be",
+    workloads: ["judged-lines"],
+    rounds: 5,
+    judge: (rounds) => [
+      { what: "the worst line", value: least(rounds, "judged-lines", "worst"), unit: "ms of CPU", atMost: 50 },
+      { what: "a usual line", value: least(rounds, "judged-lines", "usual"), unit: "ms of CPU" },
+    ],
+  },
+  {
     name: "start",
     about: "processes that start and end, in CPU time",
     workloads: ["version", "headless"],

@@ -4,6 +4,7 @@ import { bareFanOut, fanOutOfThousand, fanOutOnVirtualClock } from "./fan-out.ts
 import { heapOfFinishedRuns } from "./heap.ts";
 
 import { heapOfRunsInFlight } from "./in-flight.ts";
+import { judgedLines } from "./judging.ts";
 import { listOf } from "./list.ts";
 import { listenersLeft, longRun } from "./long-run.ts";
 import { resumeOfSteps } from "./resume.ts";
@@ -43,6 +44,7 @@ export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promis
   ["disk-of-10000", bytesOnDisk(10_000)],
   ["waiting", waitingRuns],
   ["walled-commands", walledCommands],
+  ["judged-lines", judgedLines],
   ["resume", resumeOfSteps],
   ["bare-hashes", bareHashes],
   ["verify-journal", verifiedJournal],

@@ -52,6 +52,9 @@ interface CallParts {
   readonly work: CallWork;
 }
 
+/** A stage of which nothing is known. */
+const NO_SCENE: CallScene = { env: {}, mayWrite: false };
+
 let takeWork: (call: BoundCall) => CallWork;
 
 /** A call whose input its tool accepted. A class because its work has to be out of reach of whoever holds the call. */
@@ -81,7 +84,7 @@ export class BoundCall {
   }
 
   /** What this call would touch. A tool that cannot tell has hit a limit: what is not known is not run. */
-  subjects(workspace: Workspace, scene: CallScene): readonly Subject[] {
+  subjects(workspace: Workspace, scene: CallScene = NO_SCENE): readonly Subject[] {
     try {
       return deepFreeze([...this.#subjects(workspace, scene)]);
     } catch (thrown) {
