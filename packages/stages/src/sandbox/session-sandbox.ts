@@ -4,10 +4,12 @@ import {
   compileEnvelope,
   isObject,
   isScratchFolder,
+  type Json,
   type JsonObject,
   type PipelineSpec,
   type Problem,
   problemsError,
+  type SecurityMode,
 } from "@sluice/core";
 import type { BashOptions } from "../tools/bash/bash-tool.ts";
 import { createSandbox } from "./sandbox.ts";
@@ -27,6 +29,8 @@ export interface SessionSandbox {
 
 export interface SandboxPlace {
   readonly root: string;
+  /** What decides in stages without an envelope. */
+  readonly securityMode: SecurityMode;
   readonly clock: Clock;
   /** The folder of the run store, once it is open and on this disk. */
   readonly store: () => string | undefined;
@@ -35,7 +39,7 @@ export interface SandboxPlace {
 
 export function sessionSandbox(
   option: SandboxMode | SandboxSettings | undefined,
-  { root, clock, store, onFault }: SandboxPlace,
+  { root, securityMode, clock, store, onFault }: SandboxPlace,
 ): SessionSandbox {
   const { mode = "try", network = false, scratch = [], hidden = [], variables = [] } = readSandboxSettings(option);
   const absent = (): readonly string[] => [store(), ...hidden].filter((path) => path !== undefined);
@@ -46,7 +50,7 @@ export function sessionSandbox(
     absent,
     bash: { sandbox, always: { network, scratch, absent: hidden }, variables },
     proveFor: async (spec, hasServers) => {
-      if (!hasServers && !mayRunCommands(spec)) return;
+      if (!hasServers && !mayRunCommands(spec, securityMode)) return;
       await sandbox.prove();
       const { missing } = sandbox;
       if (missing === undefined || said) return;
@@ -55,7 +59,7 @@ export function sessionSandbox(
     },
     facts: (spec, unwalledServers) => ({
       mode,
-      ...(mayRunCommands(spec) ? { wall: sandbox.wall ?? "none" } : {}),
+      ...(mayRunCommands(spec, securityMode) ? { wall: sandbox.wall ?? "none" } : {}),
       ...(unwalledServers.length === 0 ? {} : { unwalledServers: [...unwalledServers] }),
     }),
   };
@@ -102,11 +106,15 @@ function isPlainVariable(name: string): boolean {
 }
 
 /** Whether a run that was held in one mode may go on in another: people may raise it, and nobody lowers it. */
-export function isLowered(recorded: unknown, now: SandboxMode): boolean {
-  const was = MODES.findIndex((mode) => mode === recorded);
-  return MODES.indexOf(now) < was;
+export function isLowered(recorded: Json | undefined, now: SandboxMode): boolean {
+  const weaker = MODES.slice(0, Math.max(0, MODES.map(String).indexOf(String(recorded))));
+  return weaker.includes(now);
 }
 
-function mayRunCommands({ states }: PipelineSpec): boolean {
-  return [...states.values()].some(({ allowedTools }) => compileEnvelope(allowedTools)?.rulesFor("Bash").length !== 0);
+/** Whether a stage may run a command that nobody grants; for one that somebody does, the wall is proven by then. */
+function mayRunCommands({ states }: PipelineSpec, mode: SecurityMode): boolean {
+  return [...states.values()].some(({ allowedTools }) => {
+    const envelope = compileEnvelope(allowedTools);
+    return envelope === undefined ? mode !== "ask" : envelope.rulesFor("Bash").length > 0;
+  });
 }
