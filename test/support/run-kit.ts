@@ -112,6 +112,8 @@ export function session(options: TestSessionOptions = {}): TestSession {
   const made = createSession({
     env: {},
     cwd: import.meta.dirname,
+    // A wall is proven in real time, which these sessions' clocks know nothing of.
+    sandbox: "off",
     ...options,
     clock,
     executors: [workExecutor, ...(options.executors ?? [])],

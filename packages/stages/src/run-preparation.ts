@@ -88,7 +88,7 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
   let same: SameForAll | undefined;
   const held = sessionSandbox(options.sandbox, {
     root,
-    securityMode: mode,
+    withoutEnvelope: mode === "yolo" ? ["*"] : mode === "allowlist" ? (options.allow ?? []) : [],
     clock,
     store: () => same?.workspace.store,
     onFault: (fault) => options.onFault?.(fault),

@@ -1,5 +1,6 @@
 import { isAbsolute } from "node:path";
 import {
+  type AllowedTool,
   type Clock,
   compileEnvelope,
   isObject,
@@ -9,7 +10,6 @@ import {
   type PipelineSpec,
   type Problem,
   problemsError,
-  type SecurityMode,
 } from "@sluice/core";
 import type { BashOptions } from "../tools/bash/bash-tool.ts";
 import { createSandbox } from "./sandbox.ts";
@@ -29,8 +29,8 @@ export interface SessionSandbox {
 
 export interface SandboxPlace {
   readonly root: string;
-  /** What decides in stages without an envelope. */
-  readonly securityMode: SecurityMode;
+  /** What the mode approves in stages without an envelope. */
+  readonly withoutEnvelope: readonly AllowedTool[];
   readonly clock: Clock;
   /** The folder of the run store, once it is open and on this disk. */
   readonly store: () => string | undefined;
@@ -39,7 +39,7 @@ export interface SandboxPlace {
 
 export function sessionSandbox(
   option: SandboxMode | SandboxSettings | undefined,
-  { root, securityMode, clock, store, onFault }: SandboxPlace,
+  { root, withoutEnvelope, clock, store, onFault }: SandboxPlace,
 ): SessionSandbox {
   const { mode = "try", network = false, scratch = [], hidden = [], variables = [] } = readSandboxSettings(option);
   const absent = (): readonly string[] => [store(), ...hidden].filter((path) => path !== undefined);
@@ -50,7 +50,7 @@ export function sessionSandbox(
     absent,
     bash: { sandbox, always: { network, scratch, absent: hidden }, variables },
     proveFor: async (spec, hasServers) => {
-      if (!hasServers && !mayRunCommands(spec, securityMode)) return;
+      if (!hasServers && !mayRunCommands(spec, withoutEnvelope)) return;
       await sandbox.prove();
       const { missing } = sandbox;
       if (missing === undefined || said) return;
@@ -59,7 +59,7 @@ export function sessionSandbox(
     },
     facts: (spec, unwalledServers) => ({
       mode,
-      ...(mayRunCommands(spec, securityMode) ? { wall: sandbox.wall ?? "none" } : {}),
+      ...(mayRunCommands(spec, withoutEnvelope) ? { wall: sandbox.wall ?? "none" } : {}),
       ...(unwalledServers.length === 0 ? {} : { unwalledServers: [...unwalledServers] }),
     }),
   };
@@ -112,9 +112,8 @@ export function isLowered(recorded: Json | undefined, now: SandboxMode): boolean
 }
 
 /** Whether a stage may run a command that nobody grants; for one that somebody does, the wall is proven by then. */
-function mayRunCommands({ states }: PipelineSpec, mode: SecurityMode): boolean {
-  return [...states.values()].some(({ allowedTools }) => {
-    const envelope = compileEnvelope(allowedTools);
-    return envelope === undefined ? mode !== "ask" : envelope.rulesFor("Bash").length > 0;
-  });
+function mayRunCommands({ states }: PipelineSpec, withoutEnvelope: readonly AllowedTool[]): boolean {
+  return [...states.values()].some(
+    ({ allowedTools }) => compileEnvelope(allowedTools ?? withoutEnvelope).rulesFor("Bash").length > 0,
+  );
 }
