@@ -43,7 +43,8 @@ test("Bash, Edit and Write can be approved on a card: what it shows has the dige
   const after = await answered(
     {
       allowedTools: ["Read"],
-      calls: [write("new.txt", "é"), bash("echo hi"), read("src/b.ts"), edit("src/b.ts", "1", "2")],
+      // The command comes last: once it started without a wall, answers from elsewhere need a code.
+      calls: [write("new.txt", "é"), read("src/b.ts"), edit("src/b.ts", "1", "2"), bash("echo hi")],
     },
     approve,
   );
