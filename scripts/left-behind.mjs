@@ -30,7 +30,7 @@ export function pathsNow(root, home) {
 
 /** What is there now and was not before; of a folder that is new, not what is in it. */
 export function appeared(before, now) {
-  const fresh = [...now].filter((path) => !before.has(path)).sort();
+  const fresh = [...now].filter((path) => !before.has(path)).sort((a, b) => (a < b ? -1 : 1));
   return fresh.filter((path) => !fresh.some((other) => path.startsWith(`${other}/`)));
 }
 

@@ -107,8 +107,7 @@ function isPlainVariable(name: string): boolean {
 
 /** Whether a run that was held in one mode may go on in another: people may raise it, and nobody lowers it. */
 export function isLowered(recorded: Json | undefined, now: SandboxMode): boolean {
-  const weaker = MODES.slice(0, Math.max(0, MODES.map(String).indexOf(String(recorded))));
-  return weaker.includes(now);
+  return MODES.slice(MODES.indexOf(now) + 1).some((stricter) => stricter === recorded);
 }
 
 /** Whether a stage may run a command that nobody grants; for one that somebody does, the wall is proven by then. */

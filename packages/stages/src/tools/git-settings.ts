@@ -27,20 +27,10 @@ export interface Repository {
 }
 
 /**
- * Whether git, run at this place, could be made to run a program, or to show what is not this repository's, by what the
- * repository itself says: its settings, those of its submodules, and where its folder leads.
+ * The top of the work tree that a folder lies in; or why git cannot be run there, a text that begins with "in": it could be made to
+ * run a program, or to show what is not this repository's, by the repository's own settings, those of its submodules, and
+ * where its folder leads.
  */
-export function riskyGitSettings(root: string): boolean {
-  for (let place = root; ; place = dirname(place)) {
-    if (exists(join(place, ".git"))) return isRisky(place, 0);
-    // A folder that is shaped like a repository is one.
-    if (["HEAD", "objects", "refs"].every((name) => exists(join(place, name))))
-      return isRiskyRepository({ place, folder: place, shared: place });
-    if (dirname(place) === place) return false;
-  }
-}
-
-/** The top of the work tree that a folder lies in, or why git cannot be run there: a text that begins with "in". */
 export function workTree(folder: string): { readonly top: string } | string {
   const device = lstatSync(folder).dev;
   for (let place = folder; ; place = dirname(place)) {

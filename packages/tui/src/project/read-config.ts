@@ -112,7 +112,10 @@ const FIELDS = {
   mode: oneOf(["ask", "allowlist", "yolo"]),
   allow: listOf(pattern),
   maxParallel: wholeNumber,
-  sandbox: checkedBy((value): value is SandboxMode | SandboxSettings => typeof value === "string" || isPlain(value), readSandboxSettings),
+  sandbox: checkedBy(
+    (value): value is SandboxMode | SandboxSettings => typeof value === "string" || isPlain(value),
+    readSandboxSettings,
+  ),
   requestTimeoutMs: wholeNumber,
   store: text,
   pipelines: recordOf(that(isPipeline, "has to be a pipeline", "give what pipeline({ … }) returns"), pipelineName),

@@ -265,7 +265,7 @@ class LineWalk {
 }
 
 /** A word that bash takes as it is, but for the exit code of the command before. */
-export function quoted(word: string): string {
+function quoted(word: string): string {
   return `'${word.replaceAll("'", `'\\''`).replaceAll(EXIT_CODE, `'"$?"'`)}'`;
 }
 
