@@ -11,7 +11,7 @@ import { systemCode } from "./results.ts";
  * run (aliases, editors, askpass, ssh) is left alone. `%G` in a format checks signatures.
  */
 const RISKY_KEY =
-  /(?<![a-z0-9-])(?:external|command|cmd|textconv|clean|smudge|process|driver|program|fsmonitor|pager|uploadpack|promisor|partialclone|alternaterefscommand|defaultkeycommand|worktree|(?!ignorerevsfile)[a-z]*file|submodule(?:summary)?)[ \t]*=|%[-+ ]?G/i;
+  /(?<![a-z0-9-])(?:external|command|cmd|textconv|clean|smudge|process|driver|program|fsmonitor|pager|uploadpack|promisor|partialclone|alternaterefscommand|defaultkeycommand|worktree|[a-z]*file|submodule(?:summary)?)[ \t]*=|%[-+ ]?G/i;
 /** Sections that name programs under any key, or other files of settings. */
 const RISKY_SECTION = /\[\s*(?:include|includeif|pager|filter)(?![a-z0-9-])/i;
 /** Submodules in submodules that are looked at. */

@@ -24,7 +24,6 @@ const NEUTRAL = [
   "status.submoduleSummary=false",
   "submodule.recurse=false",
   "grep.fallbackToNoIndex=false",
-  "blame.ignoreRevsFile=",
   "gpg.program=false",
   "gpg.ssh.program=false",
   "gpg.x509.program=false",
