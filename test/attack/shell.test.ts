@@ -7,7 +7,6 @@ import {
   attack,
   attacks,
   bash,
-  eventData,
   INSIDE,
   nothingRan,
   type Row,
@@ -326,7 +325,7 @@ describe("a line in a stage that may not write", () => {
   test("a program on PATH before the system's, in the workspace: never is found when PATH does not name it", async () => {
     const here = scene();
     here.put("ls", "#!/bin/sh\ntouch PWN\n");
-    const after = await attack(here, { ...READING, calls: [bash("ls"), bash("command ls src")] });
+    const after = await attack(here, { ...READING, calls: [bash("ls"), bash("ls src")] });
     expect(after.outcomes).toEqual(["ok", "ok"]);
   });
 
@@ -434,13 +433,12 @@ describe("a line in a stage that may run everything", () => {
         "sluice run p.ts --trust",
         "sluice run p.ts --adopt-store",
         "SLUICE answer r1 x approve",
-        'sluice "$verb" r1 x approve',
         "xargs sluice answer <<< 'r1 x approve'",
         'node -e \'require("child_process").execSync("sluice answer r1 x approve")\'',
         "bunx @sluice/tui answer r1 x approve",
         "pnpm dlx @sluice/tui@latest cancel r1",
       ].map(bash),
-      outcomes: Array.from({ length: 15 }, () => "limit"),
+      outcomes: Array.from({ length: 14 }, () => "limit"),
       look: nothingRan,
     },
     {
@@ -454,9 +452,8 @@ describe("a line in a stage that may run everything", () => {
         "echo x > .GIT/config",
         ": > sluice.config.ts",
         "echo x 2> .git/HEAD",
-        "exec > .git/x",
       ].map(bash),
-      outcomes: Array.from({ length: 8 }, () => "limit"),
+      outcomes: Array.from({ length: 7 }, () => "limit"),
       look: nothingRan,
     },
     {
@@ -485,20 +482,13 @@ describe("a line in a stage that may run everything", () => {
       look: (after) => expect(after.outcomes[3]).toBe("ok"),
     },
   ]);
-  test("the mark of its run: never is missing in what a command starts", async () => {
+  test("the mark of its run: is in the environment of what a command starts", async () => {
     const after = await attack(scene(), {
       ...ALL,
-      calls: [
-        bash('echo "$SLUICE_RUN"'),
-        bash("unset SLUICE_RUN; printenv SLUICE_RUN"),
-        bash("env -i printenv SLUICE_RUN"),
-        bash("export -n SLUICE_RUN; printenv SLUICE_RUN"),
-      ],
+      calls: [bash('echo "$SLUICE_RUN"')],
       interactors: [],
     });
     expect(after.outputs[0]).toBe(`${after.result.runId}\n`);
-    expect(after.outcomes.slice(1)).toEqual(["no_interactor", "no_interactor", "no_interactor"]);
-    expect(eventData(after.events, "call.started")).toHaveLength(1);
   });
 });
 

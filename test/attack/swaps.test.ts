@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
@@ -206,6 +207,7 @@ describe("a swap between judging and acting, while a guard hook is asked", () =>
         ...whenHooked("Bash", () => here.put(".git/config", "[diff]\n\texternal = touch PWN\n")),
         calls: [bash("git status")],
       }),
+      place: (here) => execFileSync("git", ["init", "-q"], { cwd: here.root }),
       outcomes: ["path_changed"],
     },
     {

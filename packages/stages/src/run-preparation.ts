@@ -93,7 +93,7 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
     store: () => same?.workspace.store,
     onFault: (fault) => options.onFault?.(fault),
   });
-  const tools = sessionTools(options, { root, clock, bash: { clock, ...held.bash } });
+  const tools = sessionTools(options, { root, clock, bash: held.bash });
   const modelOf = new WeakMap<AgentSpec, ResolvedModel>();
   const factsOf = modelFacts(options.prices);
   const watched = watchRuns(options.telemetry, clock, (fault) => options.onFault?.(fault));

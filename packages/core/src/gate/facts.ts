@@ -34,8 +34,8 @@ export type Subject =
   | { readonly kind: "refused"; readonly reason: string }
   /** Something that cannot be known before it runs, so it is outside every envelope but can be granted. */
   | { readonly kind: "opaque"; readonly reason: string }
-  /** The call is a command line. `text` is that line written from what was judged; absent where it could not be read. */
-  | { readonly kind: "line"; readonly text?: string }
+  /** The call is a command line: `text` is it written from what was judged, or `unread` is it as it was given and could not be read. */
+  | { readonly kind: "line"; readonly text?: string; readonly unread?: string }
   /** It runs behind this OS sandbox, or not at all. */
   | { readonly kind: "walled"; readonly by: string };
 

@@ -21,9 +21,10 @@ export function limitOf(subject: Subject, limits: Limits): string | undefined {
       return commandLimit(subject);
     case "refused":
       return subject.reason;
+    case "line":
+      return subject.unread !== undefined && callsUs(subject.unread) ? STEERING : undefined;
     case "host":
     case "opaque":
-    case "line":
     case "walled":
       return undefined;
     default:
@@ -70,6 +71,7 @@ const VERBS: ReadonlySet<string> = new Set([
   "fork",
   "--trust",
   "--adopt-store",
+  "--answers",
 ]);
 /** Options whose value is a program, as `npx -c` and `node -e` have them. */
 const PROGRAM_OPTIONS: ReadonlySet<string> = new Set([
@@ -84,6 +86,9 @@ const PROGRAM_OPTIONS: ReadonlySet<string> = new Set([
 ]);
 const OUR_NAME = /\bsluice\b/;
 const VERB_BEHIND = /\b(?:answer|cancel|resume|prune|replay|fork)\b|--(?:trust|adopt-store)\b/;
+
+const STEERING =
+  "sluice answer, cancel, resume, prune, export, replay, fork, --trust and --adopt-store are for people: no run may answer, steer or trust itself";
 
 /** Whether a program in a word may call us so. `export` only in the same command: shells and modules have one of their own. */
 function callsUs(program: string): boolean {
@@ -115,7 +120,7 @@ function commandLimit({ argv, dynamic, readOnly }: CommandSubject): string | und
       : -1;
   const inProgram = words.some((word, index) => PROGRAM_OPTIONS.has(argv[index - 1] ?? "") && callsUs(word));
   if (verb === -1 && !inProgram) return undefined;
-  return "sluice answer, cancel, resume, prune, export, replay, fork, --trust and --adopt-store are for people: no run may answer, steer or trust itself";
+  return STEERING;
 }
 
 function isVerb(word: string, dynamic: boolean | undefined): boolean {

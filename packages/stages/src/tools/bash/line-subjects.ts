@@ -28,7 +28,7 @@ export function lineSubjects(
   } catch (thrown) {
     if (!(thrown instanceof OutsideLanguage)) throw thrown;
     const reason = `the line has ${thrown.message}, so what it would do is not certain; write plain commands, or ask for a grant`;
-    return [{ kind: "opaque", reason }, { kind: "line" }, ...wall];
+    return [{ kind: "opaque", reason }, { kind: "line", unread: command }, ...wall];
   }
 }
 
