@@ -42,7 +42,15 @@ const REVIEWED = {
   usage: { inputTokens: 50, outputTokens: 100 },
 };
 const REVIEW = ["run", "codeReview", "wave", "--output-format", "json"];
-const TOOLS = ["run", `${pipelineFile("pipelines.ts")}#tools`, "work", "--output-format", "stream-json", "--sandbox", "off"];
+const TOOLS = [
+  "run",
+  `${pipelineFile("pipelines.ts")}#tools`,
+  "work",
+  "--output-format",
+  "stream-json",
+  "--sandbox",
+  "off",
+];
 
 function toolsTurns(...turns: readonly Readonly<Record<string, Json>>[]): Turns {
   const calls = turns.map(({ tool, ...input }, at) => says(`w${at}`, String(tool), input));

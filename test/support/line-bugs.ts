@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: texts of the sources
 import type { WallBug } from "./wall-bugs.ts";
 
 /** A bug put on purpose into what reads, judges and writes command lines; some test has to fail then. */
@@ -158,24 +159,24 @@ export const LINE_BUGS: readonly LineBug[] = [
     tests: SPECS,
   },
   {
-    name: "git-runs-text-converters",
-    file: `${BASH}/git-commands.ts`,
-    find: "--no-textconv",
-    replace: "--textconv",
+    name: "git-runs-what-watches-files",
+    file: `${BASH}/git.ts`,
+    find: '"core.fsmonitor=false"',
+    replace: '"core.fsmonitor=true"',
     tests: SPECS,
   },
   {
-    name: "sed-has-no-second-lock",
+    name: "links-are-found",
     file: `${BASH}/find.ts`,
-    find: '"!", "-type", "l"',
-    replace: '"!", "-type", "s"',
+    find: 'const safe = ["!", "-type", "l"',
+    replace: 'const safe = ["!", "-type", "s"',
     tests: SPECS,
   },
   {
     name: "a-star-covers-writing",
     file: "core/src/gate/envelope.ts",
-    find: "if (rule !== undefined) return envelope.mayWrite ? undefined : overstepOf(command, rule);",
-    replace: "if (rule !== undefined) return undefined;",
+    find: "overstepOf(command, rule) ?? optionFault(command, rule, walled)",
+    replace: "optionFault(command, rule, walled)",
     tests: GATE,
   },
   {

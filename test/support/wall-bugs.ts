@@ -210,3 +210,12 @@ export const WALL_BUGS: readonly WallBug[] = [
     replace: "const held = undefined;",
   },
 ];
+
+/** Where bugs of the wall show. */
+export const WALL_TESTS: readonly string[] = [
+  "test/unit/sandbox-view.test.ts",
+  "test/unit/sandbox-processes.test.ts",
+  "test/unit/sandbox-modes.test.ts",
+  "test/unit/sandbox-git.test.ts",
+  "test/unit/mcp-walls.test.ts",
+];
