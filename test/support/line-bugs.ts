@@ -131,10 +131,10 @@ export const LINE_BUGS: readonly LineBug[] = [
     tests: LINES,
   },
   {
-    name: "programs-of-the-workspace-are-known",
-    file: `${BASH}/external.ts`,
-    find: "const found = candidates.find((one) => !one.inWorkspace) ?? candidates[0];",
-    replace: "const found = candidates.map((one) => ({ ...one, inWorkspace: false }))[0];",
+    name: "a-cd-goes-unnoticed",
+    file: `${BASH}/judge-line.ts`,
+    find: "shell.cwd = folder;",
+    replace: "",
     tests: LINES,
   },
   {
@@ -159,10 +159,10 @@ export const LINE_BUGS: readonly LineBug[] = [
     tests: SPECS,
   },
   {
-    name: "git-runs-what-watches-files",
+    name: "git-shows-the-repository-around",
     file: `${BASH}/git.ts`,
-    find: '"core.fsmonitor=false"',
-    replace: '"core.fsmonitor=true"',
+    find: "return isOuter(top, place) ? [",
+    replace: 'return isOuter(top, place) && top === "" ? [',
     tests: SPECS,
   },
   {

@@ -47,6 +47,9 @@ describe("a listed command", () => {
     const log = { why: "git log --output writes a file", readsWith: [2] };
     const writes = command("git log --output=x", log);
     expect(bash(["Bash(git log *)"], writes)).toBe("ask");
+    const copies = command("uniq a b", { why: "uniq writes its second operand", readsWith: [1, 2] });
+    expect(bash(["Bash(uniq *)"], copies)).toBe("ask");
+    expect(bash(["Bash(uniq a b)"], copies)).toBe("envelope");
     expect(bash(["Bash(git log --output=x)"], writes)).toBe("envelope");
     expect(bash(["Bash(git log *)", "Edit"], writes)).toBe("envelope");
     expect(
