@@ -1,5 +1,6 @@
 import {
   isJsonObject,
+  type Json,
   type JsonObject,
   type OpenRequest,
   type RunHost,
@@ -100,6 +101,7 @@ function jsonOf({ run, started, account, requests, way, outcome }: Shown, line: 
     model: textAt(started, "model"),
     models: started.models ?? [],
     mode: textAt(started, "mode"),
+    ...(started.sandbox === undefined ? {} : { sandbox: started.sandbox }),
     cwd: textAt(started, "cwd"),
     createdAt: run.createdAt,
     ...(started.forkedFrom === undefined ? {} : { forkedFrom: started.forkedFrom }),
@@ -119,6 +121,13 @@ function jsonOf({ run, started, account, requests, way, outcome }: Shown, line: 
   };
 }
 
+/** The mode that people chose, and what held the commands at the start where that was known then. */
+function sandboxText(sandbox: Json): string {
+  const [mode, wall] = [textAt(sandbox, "mode"), textAt(sandbox, "wall")];
+  if (wall === "" || mode === "off") return mode;
+  return wall === "none" ? `${mode}: there is none here` : `${mode}: ${wall}`;
+}
+
 function textOf(
   { run, started, account, requests, way, outcome }: Shown,
   line: Line,
@@ -131,6 +140,7 @@ function textOf(
     ["task", oneLine(textAt(started.input, "task"), 1_000)],
     ["model", modelsOf(started)],
     ["mode", oneLine(textAt(started, "mode"))],
+    ...(started.sandbox === undefined ? [] : [["sandbox", oneLine(sandboxText(started.sandbox))]]),
     ...(started.answers === "any" ? [["answers", "of any process count"]] : []),
     ["workspace", oneLine(textAt(started, "cwd"), 1_000)],
     ["started", moment(run.createdAt)],
