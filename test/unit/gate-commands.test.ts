@@ -20,6 +20,9 @@ describe("a listed command", () => {
     const walled: Subject = { kind: "walled", by: "bubblewrap" };
     const setting = command("make test SHELL=./x");
     expect(bash(["Bash(npm test *)"], reporter)).toBe("ask");
+    const fed = words(["npm", "test", "{…}"], { dynamic: [2], via: ["xargs"] });
+    expect(bash(["Bash(npm test *)"], fed)).toBe("ask");
+    expect(bash(["Bash(npm test *)"], fed, walled)).toBe("envelope");
     expect(bash(["Bash(make test *)"], setting)).toBe("ask");
     expect(bash(["Bash(npm test *)"], reporter, { kind: "line", text: "" }, walled)).toBe("envelope");
     expect(bash(["Bash(npm test *)", "Edit"], reporter)).toBe("envelope");

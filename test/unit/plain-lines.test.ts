@@ -140,6 +140,45 @@ describe("commands that run others are judged with what they run", () => {
   });
 });
 
+describe("what xargs is fed is known only where a search feeds it, and nothing else", () => {
+  test.each([
+    "echo \"x'; id > PWN #\" | xargs -d '\\n' -I {} sh -c 'echo {}'",
+    "find . | xargs -I {} sh -c 'echo {}'",
+    "find . | xargs -I% find % -type f -exec cat '{}' +",
+    "find . | xargs sh -c 'cat a.txt'",
+    "find . | sort < list.txt | xargs sort",
+    "find . | xargs cat < list.txt",
+    "find . |& xargs cat",
+    "find . | grep '^/etc' -rh | xargs cat",
+    "find . | grep /etc/hostname -o | xargs cat",
+    "find . | grep -c x | xargs cat",
+  ])("%s", (line) => {
+    const subjects = lineIn(workspace().root, line);
+    expect(subjects.some((one) => one.kind === "opaque" || (one.kind === "command" && !one.readOnly))).toBe(true);
+  });
+
+  test("also where errors go nowhere", () => {
+    expect(commands(workspace().root, "find . -name '*.ts' 2>/dev/null | xargs wc -l")).toContain("xargs > wc -l {…}");
+  });
+});
+
+test("a search that runs readers stays off links whatever stands in front of them", () => {
+  const line = printedLine(lineIn(workspace().root, "find . ! -exec cat {} ';'"));
+  expect(line).toMatch(/'!' '\(' '!' '-type' 'l' .*'-exec' .* ';' '\)'$/);
+});
+
+test("names that hold what stands for something else are not shown by a glob", () => {
+  const folder = workspace();
+  folder.put("d\u0002/x", "");
+  expect(outside(folder.root, "cat d*/x")).toContain("not plain text");
+});
+
+test("a shell without the keyword `time` is not given it", () => {
+  const { root } = workspace();
+  expect(outside(root, "sh -c 'time cat a.txt'")).toContain("time");
+  expect(commands(root, "bash -c 'time cat a.txt'")).toEqual(["bash -c > cat a.txt"]);
+});
+
 describe("a program", () => {
   test("of the workspace is never the one that is known, whatever PATH says", () => {
     const folder = workspace();

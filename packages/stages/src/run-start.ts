@@ -134,6 +134,17 @@ export function refuseLowerSandbox(
   );
 }
 
+/** A run whose commands were held by a wall does not go on where there is none. Throws Validation `sandbox_lowered`. */
+export function refuseWithoutWall(runId: string, { data }: SluiceEvent, now: Json): void {
+  const recorded = field(data.sandbox, "wall");
+  if (typeof recorded !== "string" || recorded === "none" || field(now, "wall") !== "none") return;
+  throw new SluiceError(
+    "Validation",
+    "sandbox_lowered",
+    `the commands of run ${runId} were held by ${recorded}, and no sandbox can be built here; sluice doctor says how to get one`,
+  );
+}
+
 /** The input as the pipeline and its initial state accept it. Throws Validation `input_invalid`. */
 export async function checkedInput(spec: PipelineSpec, input: unknown): Promise<Json> {
   const verdict = await spec.input.check(input);

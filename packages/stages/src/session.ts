@@ -28,6 +28,7 @@ import {
   refuseLowerSandbox,
   refuseOtherPlace,
   refuseOtherRun,
+  refuseWithoutWall,
   startOf,
 } from "./run-start.ts";
 import { sessionClosed, sessionStore, sessionWorks } from "./session-works.ts";
@@ -143,6 +144,7 @@ export function createSession(options: SessionOptions): Session {
     refuseLowerSandbox(runId, started, preparation);
     const compare = comparePipeline(spec, runId, journals, options, preparation.clean);
     const run = await preparation.of(spec, runId, recordedAnswers(started, journals));
+    refuseWithoutWall(runId, started, run.sandbox);
     const changes = compare(run.deps);
     const spent = isCapped(spec.limits) ? recordedSpending(journals) : NOTHING_SPENT;
     refuseUnpricedPast(spec, runId, spent);
@@ -171,6 +173,7 @@ export function createSession(options: SessionOptions): Session {
     const { boundary, past } = boundaryBefore(journals, options.from);
     const compare = comparePipeline(spec, of, past, options, preparation.clean);
     const run = await preparation.of(spec, runId, recordedAnswers(from, journals));
+    refuseWithoutWall(of, from, run.sandbox);
     const changed = compare(run.deps);
     refuseUnpricedPast(spec, of, recordedSpending(past));
     const { source = PROGRAMMATIC } = options;

@@ -212,18 +212,20 @@ function overstepOf({ argv, why, readsWith }: CommandSubject, { text, command }:
 
 /** Options of test runners and their like that name neither a program to run nor a file to write. */
 const PLAIN_OPTION =
-  /^(?:--?|-[qsvx]+|-[0-9]+|--(?:run|ci|verbose|silent|quiet|bail|exitfirst|if-present|workspaces|passWithNoTests|(?:no-)?colors?|no-watch|no-coverage|(?:watch|watchAll|coverage)=false)|(?:-[tgkw]|--(?:grep|filter|project|workspace|maxfail|testNamePattern|test-name-pattern))(?:=.*)?|--reporter=(?:dot|spec|tap|basic|verbose|default))$/;
+  /^(?:--?|-[qsvx]+|-[0-9]+|--(?:run|ci|verbose|silent|quiet|bail|exitfirst|if-present|workspaces|passWithNoTests|(?:no-)?colors?|no-watch|no-coverage|(?:watch|watchAll|coverage)=false)|(?:-[tgk]|--(?:grep|maxfail|testNamePattern|test-name-pattern))(?:=.*)?|--reporter=(?:dot|spec|tap|basic|verbose|default))$/;
 
 /**
  * An option may name a program to run or a file to write, and so may a setting such as `SHELL=./x`. Behind a wall that comes to
  * nothing; without one, the `*` of a rule covers only those that are known to be plain where the stage may not write.
  */
 function optionFault(
-  { argv, readOnly }: CommandSubject,
+  { argv, dynamic, readOnly }: CommandSubject,
   { text, command }: ToolPattern,
   walled: boolean,
 ): string | undefined {
   if (walled || readOnly || command?.open !== true) return undefined;
+  if (dynamic.includes(true))
+    return `${excerpt(argv.join(" "))} gets words that are only known when it runs: without a sandbox, ${text} covers none in a stage that may not write files`;
   const odd = argv.slice(command.words).find((word) => /^(?:-|\w+=)/.test(word) && !PLAIN_OPTION.test(word));
   if (odd === undefined) return undefined;
   return `${excerpt(odd)} may name a program to run or a file to write: without a sandbox, ${text} covers no such word in a stage that may not write files`;

@@ -53,8 +53,10 @@ export function createJudge(of: CallsOf): Judge {
   ] as const) {
     if (hook !== undefined) guards.push({ name, hook });
   }
-  const mayWrite = envelope === undefined || envelope.mayWrite;
-  const callEnvironment: CallEnvironment = { deps, notes: of.notes, mayWrite, envelope, sandbox: state.sandbox };
+  // In mode allowlist the session's list is the envelope of the stages that have none.
+  const held = envelope ?? (deps.mode === "allowlist" ? deps.allow : undefined);
+  const mayWrite = held === undefined || held.mayWrite;
+  const callEnvironment: CallEnvironment = { deps, notes: of.notes, mayWrite, envelope: held, sandbox: state.sandbox };
   const bound = new Map<string, BoundCall>();
   const works = new Map<string, CallWork>();
 

@@ -23,6 +23,10 @@ export interface WalledRepository {
   readonly whole: boolean;
   /** What is there and is never to be written: git would obey it. */
   readonly fixed: readonly string[];
+  /** What its settings name as programs or hooks and is not there: whatever comes to be there, git would obey. */
+  readonly awaited: readonly string[];
+  /** The top of its work tree. */
+  readonly place: string;
   /** Its own folder, and the one that it shares with its other work trees. */
   readonly folders: readonly string[];
 }
@@ -46,12 +50,15 @@ export function walledRepository(root: string, home: string | undefined): Walled
   if (place === undefined) return undefined;
   const link = join(place, ".git");
   const isFile = lstatSync(link).isFile();
-  if (repository === undefined) return { outside: [], whole: false, fixed: isFile ? [link] : [], folders: [] };
+  if (repository === undefined)
+    return { outside: [], whole: false, fixed: isFile ? [link] : [], awaited: [], place, folders: [] };
   const folders = [...new Set([repository.shared, repository.folder])];
   return {
     outside: [...folders, ...(isFile ? [link] : [])].filter((path) => !contains(root, path)),
     whole: place === root,
     fixed: [...obeyedPaths(folders), ...(isFile ? [link] : []), ...programs(repository, root)].flatMap(existing),
+    awaited: programs(repository, root).filter((path) => !existsSync(path)),
+    place,
     folders,
   };
 }
@@ -72,15 +79,19 @@ function placeOf(root: string, home: string | undefined): string | undefined {
 function programs({ shared, folder }: Repository, root: string): readonly string[] {
   const files = [join(shared, "config"), join(folder, "config.worktree")];
   const named = files.flatMap((file) =>
-    [...(readSmallFile(file) ?? "").matchAll(NAMES_A_PROGRAM)].flatMap(([, value = ""]) =>
-      value.split(/[\s"'=;|&]+/).flatMap((word) => [resolve(root, word), resolve(dirname(file), word)]),
+    [...(readSmallFile(file) ?? "").matchAll(NAMES_A_PROGRAM)].flatMap(([line, value = ""]) =>
+      value
+        .split(/[\s"'=;|&]+/)
+        .flatMap((word) => [resolve(root, word), resolve(dirname(file), word)])
+        // A bare name is a program of PATH, unless there is such a file.
+        .filter((path) => /^\s*hookspath/i.test(line) || value.includes("/") || existsSync(path)),
     ),
   );
   return (
     named
       // Husky's folder of hooks calls those beside it.
       .map((path) => (basename(path) === "_" ? dirname(path) : path))
-      .filter((path) => contains(root, path) && path !== root && path !== shared && existsSync(path))
+      .filter((path) => contains(root, path) && path !== root && path !== shared)
   );
 }
 

@@ -3,6 +3,7 @@ import { constants as system } from "node:os";
 import { isAbsolute, resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { isSluiceError, SluiceError, systemClock } from "@sluice/core";
+import { namedRepositories } from "../tools/git-settings.ts";
 import { contains } from "../tools/paths.ts";
 import { type ProcessEnd, type ProcessOptions, runProcess } from "../tools/process.ts";
 import { fault, systemCode } from "../tools/results.ts";
@@ -52,6 +53,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   let proof: Promise<void> | undefined;
   let proven: FoundWall | undefined;
   let missing: MissingWall | undefined;
+  let isLost = false;
 
   const findings = (wall: FoundWall, program: Program, plan: WallPlan): Omit<BubblewrapFacts, "marks" | "status"> => {
     keys ??= systemKeys();
@@ -144,6 +146,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     proven = undefined;
     proof = undefined;
     keys = undefined;
+    isLost = true;
     try {
       await proveOnce();
     } catch (thrown) {
@@ -194,6 +197,9 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     mode,
     get wall() {
       return proven?.kind;
+    },
+    get isLost() {
+      return isLost && proven === undefined;
     },
     get missing() {
       return mode === "off" ? undefined : missing;
@@ -258,7 +264,9 @@ function watchedPlaces({
   const areas = plan.writes.map((path) => resolve(plan.root, path));
   const planned = [...plan.absent, ...plan.readOnly].filter((path) => areas.some((area) => contains(area, path)));
   const isWritten = repository?.whole === true && areas.includes(plan.root);
-  return { repository: isWritten ? repository.folders : [], planned };
+  if (!isWritten) return { repository: [], planned };
+  const named = [...repository.awaited, ...namedRepositories(repository.place)];
+  return { repository: repository.folders, planned: [...planned, ...named] };
 }
 
 function refuseMany(marks: readonly Mark[]): void {

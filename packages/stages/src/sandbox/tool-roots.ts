@@ -1,5 +1,5 @@
-import { readdirSync } from "node:fs";
-import { basename, dirname, isAbsolute, join, relative, sep } from "node:path";
+import { lstatSync, readdirSync } from "node:fs";
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import type { Clock } from "@sluice/core";
 import { readSmallFile } from "../tools/gitignore.ts";
 import { contains } from "../tools/paths.ts";
@@ -103,7 +103,10 @@ function toolRoots(places: ToolPlaces): readonly ToolRoot[] {
     const folder = env[variable];
     return folder === undefined || !isAbsolute(folder) ? [] : inside.map((name) => join(folder, name));
   });
-  const entries = (env.PATH ?? "").split(":").filter((entry) => isAbsolute(entry));
+  // What the workspace puts into PATH says nothing of where programs live.
+  const entries = (env.PATH ?? "")
+    .split(":")
+    .filter((entry) => isAbsolute(entry) && !contains(places.root, resolve(entry)));
   const found = [
     ...inHome.map((name) => join(home ?? "/", name)),
     ...named,
@@ -184,7 +187,18 @@ function linkedModules(root: string): readonly string[] {
     above.push(join(folder, "node_modules"));
     if (folder === dirname(folder)) break;
   }
-  return [...links.filter((target) => !contains(root, target)).map(outermostModules), ...above];
+  // A link is the workspace's to make: only a package that it leads to is shown, and nothing of hidden folders.
+  const packages = links.filter((target) => !contains(root, target) && isPackage(target)).map(outermostModules);
+  return [...new Set(packages)].slice(0, MOST_LINKED).concat(above);
+}
+
+/** More packages outside of the workspace than any has. */
+const MOST_LINKED = 100;
+
+function isPackage(folder: string): boolean {
+  const isHidden = folder.split(sep).some((name) => name.startsWith(".") && name !== ".pnpm" && name !== ".local");
+  const manifest = lstatSync(join(folder, "package.json"), { throwIfNoEntry: false });
+  return !isHidden && manifest?.isFile() === true;
 }
 
 function linksIn(folder: string): readonly string[] {

@@ -57,6 +57,8 @@ export interface Sandbox {
   readonly mode: SandboxMode;
   /** Which wall was proven here; undefined before `prove`, where there is none, and once it was lost. */
   readonly wall: "bubblewrap" | "seatbelt" | undefined;
+  /** Whether there was one that cannot be built any more: what it held is not run without it. */
+  readonly isLost: boolean;
   /** Why there is none, and how to get one. */
   readonly missing: { readonly reason: string; readonly fix: string } | undefined;
   /** Finds a wall and runs the canary behind it, once. Throws Environment `sandbox_missing` where the mode is `require`. */

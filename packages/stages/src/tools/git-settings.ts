@@ -61,6 +61,18 @@ function isRisky(place: string, depth: number): boolean {
     .some((inner) => exists(join(inner, ".git")) && isRisky(inner, depth + 1));
 }
 
+/**
+ * The repositories in a work tree that git looks into from outside, since its index names them as submodules: their `.git`. The
+ * index itself, where it cannot be read.
+ */
+export function namedRepositories(place: string): readonly string[] {
+  const repository = repositoryAt(place);
+  if (repository === undefined) return [];
+  const index = join(repository.folder, "index");
+  const links = gitlinks(index, oidBytes(repository.shared));
+  return links === undefined ? [index] : links.map((path) => join(place, path, ".git")).filter(exists);
+}
+
 /** The length of object names. */
 function oidBytes(shared: string): number {
   return /objectformat[ \t]*=[ \t]*sha256/i.test(readSmallFile(join(shared, "config")) ?? "") ? 32 : 20;

@@ -2,7 +2,7 @@
 const RESERVED: ReadonlySet<string> = new Set(
   (
     "getline system close fflush function func ENVIRON PROCINFO ARGV ARGC ARGIND FUNCTAB SYMTAB extension include load namespace " +
-    "BINMODE LINT TEXTDOMAIN"
+    "BINMODE LINT TEXTDOMAIN switch case default"
   ).split(" "),
 );
 const CALLS: ReadonlySet<string> = new Set(

@@ -109,8 +109,11 @@ function throughShell(argv: readonly string[], scene: ExternalScene): External |
   if (!/^-[euxl]*c$/.test(flags) || text === undefined || more.length > 0) return undefined;
   const line = scene.line(text, [...scene.via, `${name} -c`]);
   const strict = name === "bash" ? ["--noprofile", "--norc"] : [];
-  return { argv: [located(name, scene).path, ...strict, flags.replace("l", ""), line], commands: [] };
+  return { argv: [located(name, scene).path, ...strict, flags.replaceAll("l", ""), line], commands: [] };
 }
+
+/** Commands that read their words once more, or search what they are given: nothing that xargs is fed is known to them. */
+const UNFED = new Set(["sh", "bash", "dash", "env", "xargs", "find", "rg", "git", "awk", "gawk", "mawk", "jq"]);
 
 function throughXargs(argv: readonly string[], scene: ExternalScene): External {
   const line = readXargs(argv);
@@ -123,7 +126,10 @@ function throughXargs(argv: readonly string[], scene: ExternalScene): External {
       : command.map((word) => (word === replaces ? (paths[0] ?? word) : word));
   const within = { ...scene, via: [...scene.via, "xargs"], found: undefined };
   const isCertain = replaces === undefined || command.every((word) => word === replaces || !word.includes(replaces));
-  const inner = external(found === undefined || !isCertain ? fill([]) : fill(found), within);
+  // Inside a word, what it is fed may be read as anything; a shell or a search reads it once more.
+  if (!isCertain || UNFED.has(knownName(command[0] ?? "", scene))) return program(argv, scene);
+  const inner = external(found === undefined ? fill([]) : fill(found), within);
+  if (inner.commands.length === 0) return program(argv, scene);
   const holds = (word: string): boolean => found?.some((path) => word.includes(path)) === true;
   const words =
     replaces === undefined
@@ -135,7 +141,7 @@ function throughXargs(argv: readonly string[], scene: ExternalScene): External {
       argv: [...one.argv.filter((word) => !holds(word)), "{…}"],
       dynamic: 1,
       // What it is fed may be anything, options included.
-      readOnly: one.readOnly && found !== undefined && isCertain,
+      readOnly: one.readOnly && found !== undefined,
     },
     paths: paths.filter(({ path }) => !holds(path)),
   }));

@@ -110,8 +110,9 @@ export function readFind(args: readonly string[], place: CommandPlace): Reading 
     const run = readExec(word, search.starts, place);
     if (run.kind === "unknown") return run;
     paths.push(...run.paths);
-    if (!LOOKS_AT_LINKS.has(basename(word.command[0] ?? ""))) expression.push("!", "-type", "l");
-    expression.push(...withoutStore, "-exec", ...run.argv, word.end);
+    const links = LOOKS_AT_LINKS.has(basename(word.command[0] ?? "")) ? [] : ["!", "-type", "l"];
+    // In parentheses: what stands in front of it, such as `!`, is about all of it.
+    expression.push("(", ...links, ...withoutStore, "-exec", ...run.argv, word.end, ")");
   }
   return { kind: "reads", argv: ["find", ...search.starts, ...search.globals, ...expression], paths };
 }

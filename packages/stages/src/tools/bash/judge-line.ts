@@ -120,7 +120,11 @@ class LineWalk {
     const expanded = commands.map(({ command }) =>
       command.kind === "simple" ? this.#argv(command, place) : undefined,
     );
-    const fed = feedsXargs(expanded, (argv) => pathProducer(argv, this.#commandPlace(place)));
+    // A redirection or an error in the pipe would feed it something else.
+    const isPlain = commands.every(({ command, withErrors }) => !withErrors && command.redirects.every(isQuiet));
+    const fed = feedsXargs(isPlain ? expanded : expanded.map(() => undefined), (argv) =>
+      pathProducer(argv, this.#commandPlace(place)),
+    );
     const printed = commands.map(({ command, withErrors }, at) => {
       const text =
         command.kind === "subshell"
@@ -129,6 +133,8 @@ class LineWalk {
       const redirects = this.#redirects(command, place);
       return `${text}${redirects}${withErrors ? " 2>&1" : ""}`;
     });
+    if (timed && via.some((name) => /^(?:sh|dash) -c$/.test(name)))
+      throw outside("time in a shell that has no such keyword");
     return `${timed ? "time " : ""}${negated ? "! " : ""}${printed.join(" | ")}`;
   }
 
@@ -267,6 +273,12 @@ class LineWalk {
 /** A word that bash takes as it is, but for the exit code of the command before. */
 function quoted(word: string): string {
   return `'${word.replaceAll("'", `'\\''`).replaceAll(EXIT_CODE, `'"$?"'`)}'`;
+}
+
+/** Errors that go nowhere change nothing of what goes into the pipe. */
+function isQuiet({ from, to }: Redirect): boolean {
+  const [only] = to.kind === "file" ? to.word : [];
+  return from === 2 && to.kind === "file" && only?.kind === "text" && only.text === "/dev/null" && to.word.length === 1;
 }
 
 /** The command `[`, which is no pattern where it stands alone. */

@@ -37,6 +37,8 @@ function faultOf(command: string, sandbox: Sandbox | undefined): string | undefi
   if (command.length > MAX_BYTES || Buffer.byteLength(command) > MAX_BYTES)
     return `the command is longer than ${MAX_BYTES} bytes; put it into a script file`;
   if (command.includes("\0")) return "the command holds a NUL byte";
+  if (sandbox?.wall === undefined && sandbox?.isLost === true)
+    return `the sandbox of this run cannot be built any more, and nothing is run without it: ${sandbox.missing?.reason ?? "it failed"}`;
   if (sandbox?.mode !== "require" || sandbox.wall !== undefined) return undefined;
   return `this run requires a sandbox, and there is none: ${sandbox.missing?.reason ?? "it was not proven"}`;
 }

@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { dirname, relative, sep } from "node:path";
+import { dirname, relative, resolve, sep } from "node:path";
 import { contains, resolveReal } from "../paths.ts";
 import { systemCode } from "../results.ts";
 import { readFind } from "./find.ts";
@@ -119,6 +119,9 @@ function leaveOut(spec: Reader, folders: readonly string[], place: CommandPlace)
     const isFound = path.includes(FOUND_MARK);
     const resolution = resolveReal(isFound ? dirname(path) : path, cwd);
     if (!resolution.ok || resolution.real === store || !contains(resolution.real, store)) continue;
+    // A name on the way that is not what it says would not be left out.
+    const isStraight = isFound || resolve(cwd, path) === resolution.real;
+    if (!isStraight || /[^./][^/]*\/+\.\./.test(path)) return "would read the run store by another name";
     const fromHere = relative(cwd, store);
     if (spec.leaveOutPath !== undefined && contains(cwd, store) && SAFE_PATH.test(fromHere))
       return [`${spec.leaveOutPath}${fromHere}`];

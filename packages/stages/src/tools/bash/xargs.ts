@@ -99,7 +99,7 @@ function leavesLinesOut(argv: readonly string[] | undefined): boolean {
     case "uniq":
       return args.every((arg) => /^-[ru]+$/.test(arg));
     case "grep":
-      return /^(?:-[vEFiwx]+ )*[^-].*$/.test(args.join(" ")) && args.filter((arg) => !arg.startsWith("-")).length === 1;
+      return /^[^-]/.test(args.at(-1) ?? "") && args.slice(0, -1).every((arg) => /^-[vEFiwx]+$/.test(arg));
     default:
       return false;
   }
