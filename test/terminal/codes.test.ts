@@ -45,7 +45,11 @@ export default defineConfig({
 });
 `;
   writeFileSync(join(workspace, "sluice.config.ts"), config);
-  const leave = `import { spawnSync } from "node:child_process";\nspawnSync("setsid", ${JSON.stringify(words)}, { stdio: "ignore" });\n`;
+  const leave = `import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+spawnSync("setsid", ${JSON.stringify(words)}, { stdio: "ignore" });
+while (!existsSync(${JSON.stringify(`${forged}.left`)})) await new Promise((resolve) => setImmediate(resolve));
+`;
   writeFileSync(join(workspace, "leave.mjs"), leave);
   const turn = (tool: string, input: object) => ({ calls: [{ tool, input }] });
   const turns = [
