@@ -78,6 +78,22 @@ describe.skipIf(!isThere).each(wallUsers())(
       ).toBe(before);
     });
 
+    test("a repository that the index comes to name, and hooks where none were, are moved away wherever they lie", async () => {
+      const world = repository(user);
+      world.outside("git config core.hooksPath .githooks");
+      const run = await walled(user, world);
+      const { end } = await run(
+        `git init -q node_modules/x; git -C node_modules/x -c user.name=a -c user.email=a@example.com commit -q --allow-empty -m x
+      S=$(git -C node_modules/x rev-parse HEAD); git update-index --add --cacheinfo 160000,$S,node_modules/x
+      mkdir .githooks; echo evil > .githooks/pre-commit`,
+        WRITES,
+      );
+      expect(end.movedAway.map(({ path }) => path.slice(world.root.length + 1)).toSorted()).toEqual([
+        ".githooks",
+        "node_modules/x/.git",
+      ]);
+    });
+
     test("what a command leaves that the host's programs would obey is moved away, and nothing else", async () => {
       const world = repository(user);
       world.put("work/vendor/lib/.gitkeep", "");

@@ -125,6 +125,23 @@ describe.skipIf(!isThere).each(wallUsers())("behind the wall (skipped where none
     expect(sizes.slice(0, 5).every((size) => size > 0 && size <= 1024)).toBe(true);
   });
 
+  test("what links of the workspace lead to is not shown, whatever they are called and PATH says", async () => {
+    const world = wallWorld(user);
+    world.put("elsewhere/key", "planted");
+    world.put("work/node_modules/.keep", "");
+    world.put("work/tools/.keep", "");
+    symlinkSync(join(world.home, ".ssh"), join(world.root, "node_modules/evil"));
+    symlinkSync(join(world.folder, "elsewhere"), join(world.root, "node_modules/other"));
+    symlinkSync(join(world.folder, "elsewhere"), join(world.root, "node_modules/.bin"));
+    symlinkSync(join(world.home, ".ssh"), join(world.root, "tools/bin"));
+    world.own();
+    const run = await walled(user, world);
+    const own = ["node_modules/.bin", "tools/bin"].map((name) => join(world.root, name));
+    const env = { PATH: [...own, process.env.PATH].join(":") };
+    const { text } = await run(`cat node_modules/evil/id node_modules/other/key ~/.ssh/id tools/bin/id; :`, {}, env);
+    expect(text).not.toContain("planted");
+  });
+
   test("programs below the home folder and those that PATH names elsewhere run, and their secrets are not there", async () => {
     const world = wallWorld(user);
     const script = (says: string): string => `#!/bin/sh\necho ${says}\n`;
