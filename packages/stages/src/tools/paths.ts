@@ -1,4 +1,4 @@
-import { lstatSync, readlinkSync, realpathSync, type Stats } from "node:fs";
+import { accessSync, constants, lstatSync, readlinkSync, realpathSync, type Stats, statSync } from "node:fs";
 import { dirname, isAbsolute, join, parse, relative, sep } from "node:path";
 import { messageOf, type Subject, type ToolCall, type Workspace } from "@sluice/core";
 import { fault, systemCode } from "./results.ts";
@@ -157,4 +157,15 @@ export function displayPath(real: string, workspace: Workspace): string {
   if (!contains(workspace.root, real)) return real;
   const shown = relative(workspace.root, real);
   return shown === "" ? "." : sep === "/" ? shown : shown.split(sep).join("/");
+}
+
+/** Whether a path is a file that may be run, links followed. */
+export function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch (thrown) {
+    if (systemCode(thrown) === undefined) throw thrown;
+    return false;
+  }
 }

@@ -267,7 +267,7 @@ function matching(place: string, pieces: readonly Piece[], scene: ExpansionScene
     if (name.startsWith(".") && !showsHidden) continue;
     // Bytes that are no text, and letters where the locale says what one letter is.
     const odd = name.includes("\uFFFD") || (/[^\0-\x7f]/.test(name) && pieces.some(({ kind }) => kind === "one"));
-    if (odd || /[\0-\x1f\x7f]/.test(name)) throw outside("a glob over names that are not plain text");
+    if (odd || /\p{Cc}/u.test(name)) throw outside("a glob over names that are not plain text");
     if (fits(name, pieces)) names.push(name);
   }
   return names;

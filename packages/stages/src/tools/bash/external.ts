@@ -1,7 +1,7 @@
-import { accessSync, constants, realpathSync, statSync } from "node:fs";
+import { realpathSync } from "node:fs";
 import { basename, isAbsolute, join, relative, resolve } from "node:path";
 import type { Workspace } from "@sluice/core";
-import { contains } from "../paths.ts";
+import { contains, isProgram } from "../paths.ts";
 import { systemCode } from "../results.ts";
 import { outside } from "./line.ts";
 import { readCommand } from "./readers.ts";
@@ -223,16 +223,6 @@ function located(name: string, scene: ExternalScene): { path: string; inWorkspac
   if (name === "") throw outside("an empty command");
   // No builtin comes here, so the name can only be looked for again, and not be found.
   return found ?? { path: name, inWorkspace: true };
-}
-
-function isProgram(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return statSync(path).isFile();
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return false;
-  }
 }
 
 function realOf(path: string): string | undefined {

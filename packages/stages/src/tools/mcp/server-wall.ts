@@ -1,8 +1,7 @@
-import { accessSync, constants, existsSync, statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { dirname, extname, isAbsolute, join, resolve } from "node:path";
 import type { Sandbox, WallPlan } from "../../sandbox/wall.ts";
-import { contains } from "../paths.ts";
-import { systemCode } from "../results.ts";
+import { contains, isProgram } from "../paths.ts";
 import type { McpStdioServer } from "./config.ts";
 
 /** The wall that servers of a session are started behind, and what it keeps from them. */
@@ -63,19 +62,9 @@ export async function wallServer(
 
 /** As a process is started: a bare name is looked for in PATH. */
 function findProgram({ file, cwd, env }: ServerProcess): string | undefined {
-  if (file.includes("/")) return isExecutable(resolve(cwd, file)) ? resolve(cwd, file) : undefined;
+  if (file.includes("/")) return isProgram(resolve(cwd, file)) ? resolve(cwd, file) : undefined;
   const places = (env.PATH ?? "").split(":").map((folder) => join(resolve(cwd, folder), file));
-  return places.find(isExecutable);
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return statSync(path).isFile();
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return false;
-  }
+  return places.find(isProgram);
 }
 
 /** What a file of code needs lies beside it: in the outermost `node_modules`, or in the project that it is a part of. */
