@@ -37,7 +37,7 @@ export function envelopeOf(patterns: readonly ToolPattern[]): Envelope {
 }
 
 /**
- * Whether a call of this tool may be any command line: it needs no reading then. Behind a wall, where the stage's files can be told
+ * Whether a call of this tool may be any command line: it needs no reading then. Behind a wall, where the stage's files can be given
  * to the wall; without one, where the stage may read and write every file anyway.
  */
 export function allowsAnyLine(envelope: Envelope, tool: string, subjects: readonly Subject[]): boolean {

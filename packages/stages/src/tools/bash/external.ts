@@ -102,7 +102,7 @@ function options(args: readonly string[], valued: RegExp, plain: RegExp): number
   return at;
 }
 
-/** `sh -c 'plain line'`: the line inside is judged and written anew as well. */
+/** `sh -c 'plain line'`: the line inside is judged and written in the same way. */
 function throughShell(argv: readonly string[], scene: ExternalScene): External | undefined {
   const [shell = "", flags = "", text, ...more] = argv;
   const name = knownName(shell, scene);

@@ -41,7 +41,7 @@ const MOST_INNER = 48;
 /** Writing to these, or reading from them, touches no file. */
 const HARMLESS_DEVICES = new Set(["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"]);
 
-/** Reads, expands and judges a line, and writes it anew. Throws OutsideLanguage. */
+/** Reads, expands and judges a line, and writes it from what was judged. Throws OutsideLanguage. */
 export function judgeLine(text: string, scene: LineScene): JudgedLine {
   const walk = new LineWalk(scene);
   const printed = walk.line(text, { cwd: scene.workspace.root }, []);
