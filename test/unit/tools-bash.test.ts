@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync } from "node:fs";
-import { isJsonObject, type ToolCall } from "@sluice/core";
+import { isJsonObject, SluiceError, type ToolCall } from "@sluice/core";
 import { expect, test } from "vitest";
 import { bashTool } from "../../packages/stages/src/tools/bash/bash-tool.ts";
 import { codeOf, stageIn, type TestWorkspace, tempFolder, textOf } from "../support/tools.ts";
@@ -262,4 +262,38 @@ test("the line that runs is the line that was judged, whatever is in it", async 
   const folder = tempFolder();
   const line = "printf '%s|' \"a b\" 'c$d' $'e\\'f' \\\\; echo \"$0\"";
   expect(textOf(await bash(folder, line))).toMatch(/^a b\|c\$d\|e'f\|\\\|.*bash\n$/);
+});
+
+test("where a sandbox is required and there is none, a call is refused with the reason, and the tool does not fail", async () => {
+  const missing = { reason: "no bubblewrap is here", fix: "install it" };
+  const nothing = () => Promise.reject(new SluiceError("Session", "sandbox_missing", missing.reason));
+  const sandbox = {
+    mode: "require",
+    wall: undefined,
+    isLost: false,
+    missing,
+    prove: nothing,
+    run: nothing,
+    wrap: nothing,
+  } as const;
+  const required = bashTool({ sandbox });
+  await required.ready?.();
+  const [first] = stageIn(tempFolder()).judge(required, { command: "ls" }).subjects;
+  expect(first).toMatchObject({ kind: "refused", reason: expect.stringContaining("no bubblewrap is here") });
+});
+
+test("where the sandbox was lost, nothing more is run without it", () => {
+  const missing = { reason: "it was built before", fix: "find out why" };
+  const nothing = () => Promise.reject(new Error("not called"));
+  const sandbox = {
+    mode: "try",
+    wall: undefined,
+    isLost: true,
+    missing,
+    prove: nothing,
+    run: nothing,
+    wrap: nothing,
+  } as const;
+  const [first] = stageIn(tempFolder()).judge(bashTool({ sandbox }), { command: "echo $(id)" }).subjects;
+  expect(first).toMatchObject({ kind: "refused", reason: expect.stringContaining("cannot be built any more") });
 });

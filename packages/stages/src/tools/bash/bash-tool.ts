@@ -1,6 +1,14 @@
 import { accessSync, constants } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
-import { type Clock, type Subject, systemClock, type ToolCall, type ToolResult, type ToolSpec } from "@sluice/core";
+import {
+  type Clock,
+  isSluiceError,
+  type Subject,
+  systemClock,
+  type ToolCall,
+  type ToolResult,
+  type ToolSpec,
+} from "@sluice/core";
 import { z } from "zod";
 import type { Sandbox, WalledEnd, WallPlan } from "../../sandbox/wall.ts";
 import { withFolder } from "../open.ts";
@@ -73,10 +81,19 @@ export function bashTool(options: BashOptions = {}): ToolSpec<BashInput> {
     effect: "write",
     subjects: (bash, workspace, scene) => lineSubjects(bash.command, workspace, scene, options),
     // What holds a command has to be known before the command is judged.
-    ...(options.sandbox === undefined ? {} : { ready: options.sandbox.prove }),
+    ready: () => proven(options.sandbox),
     // Without `recover`: nobody can tell how far an interrupted command got.
     execute: (bash, call) => asResult(() => run(bash, call, options)),
   };
+}
+
+/** What is missing is said where the call is judged: then it is refused. */
+async function proven(sandbox: Sandbox | undefined): Promise<void> {
+  try {
+    await sandbox?.prove();
+  } catch (thrown) {
+    if (!isSluiceError(thrown, "sandbox_missing")) throw thrown;
+  }
 }
 
 async function run(bash: BashInput, call: ToolCall, options: BashOptions): Promise<ToolResult> {
