@@ -68,6 +68,9 @@ const SCRIPT = {
 /** What is tried again for five seconds is tried as often, in a fraction of one. */
 const impatient: Clock = { now: systemClock.now, after: (ms, fn) => systemClock.after(ms / 40, fn) };
 
+/** A run that stops is given up with its last command, also where that takes longer to end than a host waits for it. */
+const patient: Clock = { now: systemClock.now, after: (ms, fn) => systemClock.after(ms * 100, fn) };
+
 /** What is seen from outside of what a run does. */
 interface World {
   readonly workspace: TestWorkspace;
@@ -131,7 +134,7 @@ function sessionIn(
     interactors: [grants],
     onFault: ({ message }) => void faults.push(message),
     // Faults that nobody waits for: a lock that could not be given back.
-    store: () => createHost(noting, { onFault: () => undefined }),
+    store: () => createHost(noting, { clock: patient, onFault: () => undefined }),
   });
 }
 
