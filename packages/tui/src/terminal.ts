@@ -1,5 +1,5 @@
+import { closeSync, constants, openSync, write } from "node:fs";
 import { styleText } from "node:util";
-import { type ControllingTerminal, openControllingTerminal } from "./controlling-terminal.ts";
 import type { TerminalFacts } from "./project/checks/terminal.ts";
 
 export type Tone = "plain" | "strong" | "faint" | "good" | "bad" | "notice" | "name";
@@ -33,6 +33,12 @@ export interface Terminal {
   facts(): TerminalFacts;
   /** Waits until what was written has left. Returns why the result could not be written, if so. */
   flush(): Promise<string | undefined>;
+}
+
+/** The terminal that this process belongs to, whatever its streams are: what is said there is in no file and no pipe. */
+export interface ControllingTerminal {
+  say(text: string): void;
+  close(): void;
 }
 
 interface Streams {
@@ -82,4 +88,24 @@ export function createTerminal({ stdin, stdout, stderr }: Streams): Terminal {
       return fault;
     },
   };
+}
+
+/** Undefined where the process has none, as in CI, under cron or in a process of its own session. */
+function openControllingTerminal(): ControllingTerminal | undefined {
+  const opened = openTerminal();
+  if (opened === undefined) return undefined;
+  return {
+    // A terminal that stands still must not hold the run, and one that is gone shows nothing: there is nobody to say it to.
+    say: (text) => write(opened, text, () => undefined),
+    close: () => closeSync(opened),
+  };
+}
+
+function openTerminal(): number | undefined {
+  try {
+    return openSync("/dev/tty", constants.O_RDWR | constants.O_NOCTTY);
+  } catch {
+    // Whatever the reason, nobody can be shown anything there.
+    return undefined;
+  }
 }

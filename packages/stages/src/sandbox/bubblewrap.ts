@@ -1,12 +1,11 @@
 import { lstatSync, readlinkSync } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
-import { contains } from "../tools/paths.ts";
+import { contains, existing, realPath } from "../tools/paths.ts";
 import type { Mark } from "./folder-marks.ts";
 import type { WalledRepository } from "./repository.ts";
 import type { SystemKeys } from "./system-keys.ts";
 import { SYSTEM_FOLDERS, type ToolRoot } from "./tool-roots.ts";
 import type { WallPlan } from "./wall.ts";
-import { existing, insideOf, realPath } from "./wall-paths.ts";
 
 const MB = 1024 * 1024;
 /** Sizes of what a command may fill that is not on a disk, in bytes. It is memory. */
@@ -215,4 +214,9 @@ function inOrder(mounts: readonly Mount[], { plan: { root, absent } }: Bubblewra
   const depth = ({ at }: Mount): number => at.split(sep).length;
   const last = new Map(mounts.map((mount) => [mount.at, mount]));
   return [...last.values()].filter(({ at }) => !isGone(at)).toSorted((one, other) => depth(one) - depth(other));
+}
+
+/** A path of a folder, unless a link leads out of it. */
+function insideOf(root: string, path: string): readonly string[] {
+  return existing(resolve(root, path)).filter((real) => contains(root, real));
 }

@@ -2,9 +2,8 @@ import { existsSync, lstatSync, readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { type Repository, repositoryAt } from "../tools/git-settings.ts";
 import { readSmallFile } from "../tools/gitignore.ts";
-import { contains } from "../tools/paths.ts";
+import { contains, existing } from "../tools/paths.ts";
 import { fault, systemCode } from "../tools/results.ts";
-import { existing } from "./wall-paths.ts";
 
 /** What of a repository's own folder says what git runs, or where else it looks. */
 const CODE = ["hooks", "config", "config.worktree", "info", "modules", "commondir", "objects/info/alternates"];

@@ -4,7 +4,7 @@ import { isAbsolute, resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { isSluiceError, SluiceError, systemClock } from "@sluice/core";
 import { namedRepositories } from "../tools/git-settings.ts";
-import { contains } from "../tools/paths.ts";
+import { contains, realPath } from "../tools/paths.ts";
 import { type ProcessEnd, type ProcessOptions, runProcess } from "../tools/process.ts";
 import { fault, systemCode } from "../tools/results.ts";
 import { moveAway, obeyedBefore, type WatchedPlaces } from "./after-call.ts";
@@ -18,7 +18,6 @@ import { seatbeltProfile } from "./seatbelt.ts";
 import { type SystemKeys, systemKeys } from "./system-keys.ts";
 import { knownToolRoots } from "./tool-roots.ts";
 import type { Sandbox, SandboxOptions, WalledEnd, WalledProgram, WallPlan } from "./wall.ts";
-import { realPath } from "./wall-paths.ts";
 
 /** Never looked up in PATH, which a workspace can prepend to. */
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {

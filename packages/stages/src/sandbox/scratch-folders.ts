@@ -1,8 +1,7 @@
 import { mkdirSync, rmdirSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { contains } from "../tools/paths.ts";
+import { contains, realPath } from "../tools/paths.ts";
 import { systemCode } from "../tools/results.ts";
-import { realPath } from "./wall-paths.ts";
 
 /** Folders that are there as long as a call needs them, for something to be mounted on. */
 export interface ScratchFolders {

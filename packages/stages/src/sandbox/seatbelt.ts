@@ -1,6 +1,6 @@
 import { join, resolve } from "node:path";
+import { existing } from "../tools/paths.ts";
 import type { BubblewrapFacts } from "./bubblewrap.ts";
-import { existing } from "./wall-paths.ts";
 
 /** Programs, libraries and settings of macOS. */
 const SYSTEM = ["/usr", "/bin", "/sbin", "/opt", "/System", "/Library", "/Applications/Xcode.app", "/private/etc"];

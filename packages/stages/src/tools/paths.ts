@@ -102,6 +102,22 @@ function readLink(path: string): string | undefined {
   }
 }
 
+/** Where a path leads; undefined when it leads nowhere, or nowhere that this process can see. */
+export function realPath(path: string): string | undefined {
+  try {
+    return realpathSync.native(path);
+  } catch (thrown) {
+    if (systemCode(thrown) === undefined) throw thrown;
+    return undefined;
+  }
+}
+
+/** The same as a list, empty when it leads nowhere. */
+export function existing(path: string): readonly string[] {
+  const real = realPath(path);
+  return real === undefined ? [] : [real];
+}
+
 /** What a file tool touches: one path, or the reason why no grant could make it right. */
 export function fileSubjects(path: string, access: "read" | "write", workspace: Workspace): readonly Subject[] {
   const resolution = resolveReal(path, workspace.root);

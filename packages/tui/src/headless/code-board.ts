@@ -1,6 +1,5 @@
 import { type OpenRequest, visible } from "@sluice/core";
-import type { ControllingTerminal } from "../controlling-terminal.ts";
-import type { Terminal } from "../terminal.ts";
+import type { ControllingTerminal, Terminal } from "../terminal.ts";
 import { answerWords } from "../work/answering.ts";
 import { rootOf } from "../work/lookup.ts";
 

@@ -1,10 +1,9 @@
 import { type JsonObject, systemClock, visible } from "@sluice/core";
 import type { Check } from "../project/checks/check.ts";
-import { checkMachine } from "../project/checks/machine.ts";
+import { checkMachine, checkSandbox } from "../project/checks/machine.ts";
 import { checkMcpServers } from "../project/checks/mcp.ts";
 import { checkModels } from "../project/checks/models.ts";
 import { checkProject } from "../project/checks/project.ts";
-import { checkSandbox } from "../project/checks/sandbox.ts";
 import { checkStore } from "../project/checks/store.ts";
 import { checkTerminal } from "../project/checks/terminal.ts";
 import { findCode } from "../project/code.ts";

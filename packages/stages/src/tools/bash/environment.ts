@@ -1,7 +1,6 @@
 import { delimiter, isAbsolute } from "node:path";
 import type { CallScene } from "@sluice/core";
 import { contains } from "../paths.ts";
-import { READ_ALIKE } from "./settings.ts";
 
 /** Variables that make bash run something else, read the line differently, or find folders elsewhere. */
 const SHELL_VARIABLES =
@@ -21,6 +20,26 @@ const READING_GIT = {
   "log.showSignature": "false",
   "safe.bareRepository": "explicit",
 };
+
+/** Locales in which bash takes a line for the letters that were judged: in some others a backslash is half of a letter. */
+const READ_ALIKE = /^(?:C|POSIX|[A-Za-z_]+\.utf-?8(?:@[A-Za-z]+)?)$/i;
+
+const WORD = /^[A-Za-z0-9_.-]*$/;
+
+/** Variables that a line may set, and the values that do no harm. */
+const HARMLESS = new Map<string, RegExp>([
+  ["CI", WORD],
+  ["NO_COLOR", WORD],
+  ["FORCE_COLOR", WORD],
+  ["NODE_ENV", WORD],
+  ["PYTHONDONTWRITEBYTECODE", WORD],
+  ["PYTHONUNBUFFERED", WORD],
+  ["RUST_BACKTRACE", WORD],
+  ["TZ", /^[A-Za-z][A-Za-z0-9_+-]*(?:\/[A-Za-z0-9_+-]+)*$/],
+  ["LANG", READ_ALIKE],
+  ["PAGER", /^cat$/],
+  ["GIT_PAGER", /^cat$/],
+]);
 
 /** The environment of a command line, the same when it is judged and when it runs. */
 export function lineEnvironment({ env, mayWrite }: CallScene, root: string): Readonly<Record<string, string>> {
@@ -56,4 +75,12 @@ function gitSettings(): Readonly<Record<string, string>> {
     [`GIT_CONFIG_VALUE_${at}`, value],
   ]);
   return { GIT_CONFIG_COUNT: String(Object.keys(READING_GIT).length), ...Object.fromEntries(entries) };
+}
+
+/** Whether a line that sets this variable means no more than the same line without it. `variables` are allowed with plain words. */
+export function isHarmlessSetting(name: string, value: string, variables: readonly string[]): boolean {
+  if (/^LC_[A-Z]+$/.test(name)) return READ_ALIKE.test(value);
+  const shape = HARMLESS.get(name);
+  if (shape !== undefined) return shape.test(value);
+  return variables.includes(name) && /^[A-Za-z0-9_.,:/@%+=-]*$/.test(value);
 }

@@ -1,8 +1,6 @@
-import { realpathSync } from "node:fs";
 import { basename, isAbsolute, join, relative, resolve } from "node:path";
 import type { Workspace } from "@sluice/core";
-import { contains, isProgram } from "../paths.ts";
-import { systemCode } from "../results.ts";
+import { contains, isProgram, realPath } from "../paths.ts";
 import { outside } from "./line.ts";
 import { readCommand } from "./readers.ts";
 import type { CommandPlace, NamedPath, Reading } from "./reading.ts";
@@ -208,7 +206,7 @@ function located(name: string, scene: ExternalScene): { path: string; inWorkspac
   const { cwd, workspace, env } = scene;
   if (name.includes("/")) {
     const path = resolve(cwd, name);
-    return { path, inWorkspace: contains(workspace.root, realOf(path) ?? path) };
+    return { path, inWorkspace: contains(workspace.root, realPath(path) ?? path) };
   }
   const candidates = (env.PATH ?? "")
     .split(":")
@@ -217,19 +215,10 @@ function located(name: string, scene: ExternalScene): { path: string; inWorkspac
     .filter(isProgram)
     .map((path) => ({
       path,
-      inWorkspace: contains(workspace.root, realOf(path) ?? path) || contains(workspace.root, path),
+      inWorkspace: contains(workspace.root, realPath(path) ?? path) || contains(workspace.root, path),
     }));
   const found = candidates.find((one) => !one.inWorkspace) ?? candidates[0];
   if (name === "") throw outside("an empty command");
   // No builtin comes here, so the name can only be looked for again, and not be found.
   return found ?? { path: name, inWorkspace: true };
-}
-
-function realOf(path: string): string | undefined {
-  try {
-    return realpathSync(path);
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return undefined;
-  }
 }

@@ -1,7 +1,5 @@
-import { realpathSync } from "node:fs";
 import { basename, relative, resolve } from "node:path";
-import { contains } from "../paths.ts";
-import { systemCode } from "../results.ts";
+import { contains, realPath } from "../paths.ts";
 import type { CommandPlace, NamedPath, Reading } from "./reading.ts";
 import { unknown } from "./special-readers.ts";
 
@@ -149,21 +147,12 @@ function readExec({ command, end }: Exec, starts: readonly string[], place: Comm
 function leavesOutStore(starts: readonly string[], { cwd, workspace: { store } }: CommandPlace): readonly string[] {
   if (store === undefined) return [];
   return starts.flatMap((start) => {
-    const real = realOf(resolve(cwd, start));
+    const real = realPath(resolve(cwd, start));
     if (real === undefined || !contains(real, store)) return [];
     const rest = relative(real, store);
     const shown = `${start}${start.endsWith("/") || rest === "" ? "" : "/"}${rest}`.replace(/[[\]*?\\]/g, "\\$&");
     return ["!", "-path", shown, "!", "-path", `${shown}/*`];
   });
-}
-
-function realOf(path: string): string | undefined {
-  try {
-    return realpathSync.native(path);
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return undefined;
-  }
 }
 
 /** A command that prints nothing but paths below folders, none of them a link and none of them in the run store. */

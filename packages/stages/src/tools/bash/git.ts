@@ -1,8 +1,6 @@
-import { realpathSync } from "node:fs";
 import { relative, resolve } from "node:path";
 import { linkedFolders, workTree } from "../git-settings.ts";
-import { contains } from "../paths.ts";
-import { systemCode } from "../results.ts";
+import { contains, realPath } from "../paths.ts";
 import { GIT_COMMANDS, type GitCommand } from "./git-commands.ts";
 import { type GitOperands, isExclusion, parseRevision, pathOf, pathspecOf, splitOperands } from "./git-words.ts";
 import { type Options, parseOptions } from "./options.ts";
@@ -53,7 +51,7 @@ function readGlobals(args: readonly string[], place: CommandPlace): GitLine | st
     if (word === "--no-pager" || word === "-P" || word === "--no-optional-locks") continue;
     if (word === "-c" && DATA_SETTING.test(value)) globals.push(word, value);
     else if (word === "-C") {
-      const folder = folderOf(resolve(cwd, value));
+      const folder = realPath(resolve(cwd, value));
       if (value === "" || folder === undefined || !contains(place.workspace.root, folder))
         return "-C with a folder that is not in the workspace";
       cwd = folder;
@@ -61,15 +59,6 @@ function readGlobals(args: readonly string[], place: CommandPlace): GitLine | st
     at += 1;
   }
   return "without a subcommand";
-}
-
-function folderOf(path: string): string | undefined {
-  try {
-    return realpathSync.native(path);
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return undefined;
-  }
 }
 
 /** Subcommands that only show, in a work tree whose settings run nothing, with what could run by known names switched off. */

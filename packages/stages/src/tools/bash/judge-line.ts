@@ -1,6 +1,7 @@
 import type { Subject, Workspace } from "@sluice/core";
 import { contains, resolveReal } from "../paths.ts";
 import { builtin, cdTarget } from "./builtins.ts";
+import { isHarmlessSetting } from "./environment.ts";
 import { EXIT_CODE, type ExpansionScene, expandSingle, expandWord, MOST_WORDS } from "./expand.ts";
 import { type External, external, type JudgedCommand } from "./external.ts";
 import {
@@ -16,7 +17,6 @@ import {
 } from "./line.ts";
 import { readLine } from "./read-line.ts";
 import type { CommandPlace, NamedPath } from "./reading.ts";
-import { isHarmlessSetting } from "./settings.ts";
 import { feedsXargs, pathProducer } from "./xargs.ts";
 
 /** What a line is judged in. */

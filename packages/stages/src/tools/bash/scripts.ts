@@ -1,6 +1,5 @@
-import { realpathSync } from "node:fs";
 import { basename } from "node:path";
-import { systemCode } from "../results.ts";
+import { realPath } from "../paths.ts";
 import { isPlainAwk, isReservedAwkName } from "./awk.ts";
 import { parseOptions } from "./options.ts";
 import type { NamedPath, Reading } from "./reading.ts";
@@ -40,13 +39,7 @@ export function readSed(args: readonly string[]): Reading {
 
 /** GNU sed has a second lock: with `--sandbox` it refuses e, r and w. BusyBox and the seds of other systems do not know it. */
 function isGnuSed(): boolean {
-  if (process.platform !== "linux") return false;
-  try {
-    return basename(realpathSync("/bin/sed")) === "sed";
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return false;
-  }
+  return process.platform === "linux" && basename(realPath("/bin/sed") ?? "") === "sed";
 }
 
 /** All options by hand: the awks agree on these, and stop at the program. */

@@ -1,9 +1,10 @@
 import { execFile } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, realpathSync } from "node:fs";
 import { dirname, join, parse } from "node:path";
 import { promisify } from "node:util";
-import { carriedRipgrep } from "@sluice/stages";
+import { carriedRipgrep, probeSandbox } from "@sluice/stages";
 import type { Environment } from "../environment.ts";
+import type { Place } from "../place.ts";
 import { blocking, type Check, ok, warning } from "./check.ts";
 
 const NEEDED_NODE = [22, 18, 0] as const;
@@ -65,6 +66,18 @@ function checkRepository(workspace: string): Check {
     "repository",
     `${workspace} is no git repository: what a run changes cannot be compared or taken back`,
     "git init",
+  );
+}
+
+/** Builds the sandbox that commands would run in, and lets a canary try to get out of it. */
+export async function checkSandbox(workspace: string, { store }: Pick<Place, "store">): Promise<Check> {
+  const { wall, missing } = await probeSandbox(realpathSync(workspace), [store]);
+  if (wall !== undefined) return ok("sandbox", `${wall} holds: a program in it changed nothing and reached nothing`);
+  const why = missing?.reason ?? "it was not looked for";
+  return warning(
+    "sandbox",
+    `${why}; commands run without one, and those that are not plain are asked about`,
+    missing?.fix,
   );
 }
 
