@@ -3,7 +3,7 @@
 
 /** @type {import("@stryker-mutator/api/core").PartialStrykerOptions} */
 export default {
-  mutate: ["packages/core/src/{gate,routing,journal}/**/*.ts"],
+  mutate: ["packages/core/src/{gate,machine,journal}/**/*.ts"],
   testRunner: "vitest",
   vitest: { configFile: "vitest.mutate.config.ts", related: false },
   // TypeScript 7 has no programming interface; tests run sources without it.

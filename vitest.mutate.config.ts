@@ -6,7 +6,7 @@ const source = (name: string): string => new URL(`packages/${name}`, import.meta
 // hour. They import the sources of this folder, mutated or not, and not those that node_modules links to.
 const TESTS: Readonly<Record<string, readonly string[]>> = {
   gate: ["test/unit/{gate-*,grants,hooks,tool}.test.ts"],
-  routing: ["test/unit/{choices,routing}.test.ts"],
+  machine: ["test/unit/{choices,routing}.test.ts"],
   records: ["test/unit/{journal-*,redact,secrets}.test.ts"],
   journal: [
     "test/conformance/{host-journal-memory,host-memory,host-store,journal-stores}.test.ts",

@@ -1,5 +1,5 @@
-// `npm run mutate`: breaks the gate, routing and journal folders one place at a time and says which changes no test notices.
-// `npm run mutate -- routing` does one folder, `npm run mutate -- packages/core/src/gate/decide.ts` some files of them, and
+// `npm run mutate`: breaks the gate, machine and journal folders one place at a time and says which changes no test notices.
+// `npm run mutate -- machine` does one folder, `npm run mutate -- packages/core/src/gate/decide.ts` some files of them, and
 // `npm run mutate -- --read a.json b.json` judges reports that are there already. What survived and why is in .reports/mutation.md.
 import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
@@ -7,9 +7,10 @@ import { basename, join, relative } from "node:path";
 import { environment, install, root, tool } from "./setup.mjs";
 
 const SOURCES = "packages/core/src";
-const FOLDERS = ["gate", "routing", "journal"];
+const FOLDERS = ["gate", "machine", "journal"];
 /** What can be tried without a host is tried without one, which is quicker: in redaction alone there is much to try. */
-const RECORDS = /\/journal\/(?:chain|control|event-data|past|recorded|redact|verify|waiting|writer)\.ts/;
+const RECORDS =
+  /\/journal\/(?:record\/(?:append|event-data|hash-chain|json-value)|host\/(?:cancellation|recorded-steps|wait)|redaction\/redact|audit\/verify)\.ts/;
 
 const TRIED = new Set(["Killed", "Timeout", "Survived", "NoCoverage"]);
 

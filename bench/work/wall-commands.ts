@@ -2,7 +2,7 @@
 // first process there waits for all that outlive their parent, so that no CPU time of theirs is lost.
 import { readFileSync, writeSync } from "node:fs";
 import { createSandbox } from "../../packages/stages/src/sandbox/sandbox.ts";
-import { type ProcessOptions, runProcess } from "../../packages/stages/src/tools/process.ts";
+import { type ProcessOptions, runProcess } from "../../packages/stages/src/tools/bash/process.ts";
 
 const times = Number(process.argv[2]);
 const root = process.cwd();

@@ -1,6 +1,6 @@
 import { exportLines, type JournalRecord, type RunJournal, readExport, verifyExport } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { readTape } from "../../packages/core/src/journal/tape.ts";
+import { readTape } from "../../packages/core/src/journal/replay/recorded-run.ts";
 import { rehashed } from "../support/tampering.ts";
 
 // Files that somebody made who can hash: each chain in them is whole.

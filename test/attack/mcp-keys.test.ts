@@ -1,6 +1,6 @@
 import type { JSONRPCMessage } from "@ai-sdk/mcp";
 import { expect, test } from "vitest";
-import { createInbox } from "../../packages/stages/src/tools/mcp/inbox.ts";
+import { createInbox } from "../../packages/stages/src/tools/mcp/transport/inbox.ts";
 
 /** What an inbox lets through of an answer that is awaited. */
 function delivered(text: string): {

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { secretForms } from "../../packages/stages/src/secret-forms.ts";
+import { secretForms } from "../../packages/stages/src/secrets/encodings.ts";
 import { startAnthropicServer } from "../support/anthropic-server.ts";
 import { COMPATIBLE_CHAT, startChatServer } from "../support/chat-server.ts";
 import { at, type Desk, desk, type Ended, PIPELINES, printed, textAt } from "../support/command.ts";

@@ -84,12 +84,12 @@ const bare = (codes: readonly string[]): readonly string[] => codes.map((code) =
 
 test("docs/sessions.md lists the options of a session", () => {
   const documented = firstCodes(sectionOf(sessions, "## Options"));
-  expect(documented).toEqual(membersIn("packages/stages/src/options.ts", "SessionOptions"));
+  expect(documented).toEqual(membersIn("packages/stages/src/session/options.ts", "SessionOptions"));
 });
 
 test("docs/sessions.md lists what a handle can do, and names only methods a host has", () => {
   const handle = bare(firstCodes(sectionOf(sessions, "## Runs")));
-  expect(handle).toEqual(membersIn("packages/stages/src/run-handle.ts", "RunHandle"));
+  expect(handle).toEqual(membersIn("packages/stages/src/session/run-handle.ts", "RunHandle"));
   const methods = tableOf(sectionOf(sessions, "## The host")).flatMap(([method = ""]) => bare(codesIn(method)));
   const known = membersIn("packages/core/src/journal/seam.ts", "RunHost");
   expect(methods.filter((method) => !known.includes(method))).toEqual([]);

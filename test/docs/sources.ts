@@ -13,10 +13,10 @@ const MAKERS: Readonly<Record<string, string>> = {
 const OPEN_CALLS = [
   'packages/core/src/base/errors.ts: "Validation", code',
   'packages/core/src/gate/grants.ts: "Host", code',
-  'packages/core/src/journal/step-runner.ts: "Host", code',
+  'packages/core/src/journal/host/step-runner.ts: "Host", code',
   'packages/sqlite/src/faults.ts: "Host", code',
-  "packages/stages/src/models/cassette-values.ts: errorClass, code",
-  'packages/stages/src/tools/results.ts: "ToolTerminal", code',
+  "packages/stages/src/models/cassettes/values.ts: errorClass, code",
+  'packages/stages/src/tools/files/results.ts: "ToolTerminal", code',
   "packages/tui/src/project/load.ts: thrown.class, thrown.code",
 ];
 

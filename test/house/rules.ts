@@ -13,12 +13,13 @@ const packageDirection: Readonly<Record<string, readonly string[]>> = {
 /** What a folder of core may import of the others. The four in the middle do not know each other. */
 const coreDirection: Readonly<Record<string, readonly string[]>> = {
   base: [],
-  definition: ["base"],
-  gate: ["definition", "base"],
-  routing: ["definition", "base"],
-  interaction: ["definition", "base"],
-  journal: ["definition", "base"],
-  run: ["gate", "routing", "interaction", "journal", "definition", "base"],
+  schema: ["base"],
+  definition: ["schema", "base"],
+  machine: ["definition", "schema", "base"],
+  gate: ["definition", "schema", "base"],
+  people: ["definition", "schema", "base"],
+  journal: ["definition", "schema", "base"],
+  run: ["gate", "machine", "people", "journal", "definition", "schema", "base"],
   testing: ["journal", "base"],
 };
 

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { walk } from "../../packages/stages/src/tools/walk.ts";
+import { walk } from "../../packages/stages/src/tools/search/walk.ts";
 
 const FILES = [
   "a",

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { resolveReal } from "../../packages/stages/src/tools/paths.ts";
+import { resolveReal } from "../../packages/stages/src/tools/files/paths.ts";
 
 const piece = fc.constantFrom("a", "b", "c", "file", "l1", "l2", "l3", "..", ".", "");
 const path = fc.array(piece, { minLength: 1, maxLength: 6 }).map((pieces) => pieces.join("/"));

@@ -1,6 +1,11 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { matchesArgv, matchesName, matchesPath, parsePattern } from "../../packages/core/src/definition/patterns.ts";
+import {
+  matchesArgv,
+  matchesName,
+  matchesPath,
+  parsePattern,
+} from "../../packages/core/src/definition/patterns/tool-pattern.ts";
 
 /** Characters that picomatch or a regular expression would read as something else, among plain ones. */
 const tricky = fc.constantFrom(..."ab.-_+@!^$|&;'\"[]()#~%:,=<> é\u{1f600}".split(""), "\u{1f600}");

@@ -10,9 +10,9 @@ import {
   type ExpansionScene,
   expandSingle,
   expandWord,
-} from "../../packages/stages/src/tools/bash/expand.ts";
-import { OutsideLanguage } from "../../packages/stages/src/tools/bash/line.ts";
-import { readLine } from "../../packages/stages/src/tools/bash/read-line.ts";
+} from "../../packages/stages/src/tools/bash/language/expand.ts";
+import { OutsideLanguage } from "../../packages/stages/src/tools/bash/language/line.ts";
+import { readLine } from "../../packages/stages/src/tools/bash/language/read-line.ts";
 
 // What the reader makes of the words of a line is what bash makes of them; where it is not sure, it says so.
 

@@ -1,7 +1,6 @@
 import { isSluiceError, type Problem } from "../../packages/core/src/base/errors.ts";
 import { field, isJsonObject } from "../../packages/core/src/base/json.ts";
-import type { StageContext } from "../../packages/core/src/definition/context.ts";
-import type { Completed, Failed, Skipped } from "../../packages/core/src/definition/result.ts";
+import type { Completed, Failed, Skipped, StageContext } from "../../packages/core/src/definition/result.ts";
 import { stage } from "../../packages/core/src/definition/stage.ts";
 
 /** A stage with nothing to say of itself. */

@@ -1,5 +1,5 @@
 import { isJsonObject, type Json, type JsonObject, parseJson } from "@sluice/core";
-import { secretForms } from "../../packages/stages/src/secret-forms.ts";
+import { secretForms } from "../../packages/stages/src/secrets/encodings.ts";
 
 // What a provider answers, with the key it was called with in the place of what it says.
 

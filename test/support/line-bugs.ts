@@ -10,8 +10,8 @@ export interface LineBug extends Omit<WallBug, "file"> {
 }
 
 const BASH = "stages/src/tools/bash";
-const READER = `${BASH}/read-line.ts`;
-const EXPANDER = `${BASH}/expand.ts`;
+const READER = `${BASH}/language/read-line.ts`;
+const EXPANDER = `${BASH}/language/expand.ts`;
 const WORDS = ["test/property/plain-words.test.ts"];
 const LINES = ["test/property/line-judging.test.ts", "test/unit/plain-lines.test.ts"];
 const SPECS = ["test/unit/argument-specs.test.ts"];
@@ -111,63 +111,63 @@ export const LINE_BUGS: readonly LineBug[] = [
   },
   {
     name: "quotes-are-not-quoted",
-    file: `${BASH}/judge-line.ts`,
+    file: `${BASH}/language/judge-line.ts`,
     find: "word.replaceAll(\"'\", `'\\\\''`)",
     replace: "word",
     tests: LINES,
   },
   {
     name: "a-failing-cd-goes-on",
-    file: `${BASH}/judge-line.ts`,
+    file: `${BASH}/language/judge-line.ts`,
     find: "|| exit 1; }`;",
     replace: "; }`;",
     tests: LINES,
   },
   {
     name: "any-setting-is-harmless",
-    file: `${BASH}/settings.ts`,
+    file: `${BASH}/language/environment.ts`,
     find: "return variables.includes(name) &&",
     replace: "return",
     tests: LINES,
   },
   {
     name: "a-cd-goes-unnoticed",
-    file: `${BASH}/judge-line.ts`,
+    file: `${BASH}/language/judge-line.ts`,
     find: "shell.cwd = folder;",
     replace: "",
     tests: LINES,
   },
   {
     name: "xargs-trusts-what-it-is-fed",
-    file: `${BASH}/external.ts`,
+    file: `${BASH}/language/external.ts`,
     find: "readOnly: one.readOnly && found !== undefined && isCertain,",
     replace: "readOnly: one.readOnly,",
     tests: LINES,
   },
   {
     name: "printf-counts",
-    file: `${BASH}/builtins.ts`,
+    file: `${BASH}/language/builtins.ts`,
     find: "[sdiuoxXfeEgGcbq])/g",
     replace: "[sdiuoxXfeEgGcbqn])/g",
     tests: LINES,
   },
   {
     name: "options-are-abbreviated",
-    file: `${BASH}/options.ts`,
+    file: `${BASH}/readers/options.ts`,
     find: "const kind = takes.get(name);",
     replace: "const kind = takes.get([...takes.keys()].find((one) => one.startsWith(name)) ?? name);",
     tests: SPECS,
   },
   {
     name: "git-shows-the-repository-around",
-    file: `${BASH}/git.ts`,
+    file: `${BASH}/readers/git.ts`,
     find: "return isOuter(top, place) ? [",
     replace: 'return isOuter(top, place) && top === "" ? [',
     tests: SPECS,
   },
   {
     name: "links-are-found",
-    file: `${BASH}/find.ts`,
+    file: `${BASH}/readers/find.ts`,
     find: 'const safe = ["!", "-type", "l"',
     replace: 'const safe = ["!", "-type", "s"',
     tests: SPECS,

@@ -1,5 +1,5 @@
 import type { Subject } from "@sluice/core";
-import { lineSubjects } from "../../packages/stages/src/tools/bash/line-subjects.ts";
+import { lineSubjects } from "../../packages/stages/src/tools/bash/language/line-subjects.ts";
 
 /** What the gate is given of a command line in a stage that may not write, without a sandbox. */
 export function lineIn(root: string, command: string, env: Readonly<Record<string, string>> = {}): readonly Subject[] {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { secretForms } from "../../packages/stages/src/secret-forms.ts";
+import { secretForms } from "../../packages/stages/src/secrets/encodings.ts";
 
 /** Secrets, each for one place: one that only its value gives away, and one that everybody would take for a key. */
 export interface Planted {

@@ -9,8 +9,12 @@ import {
   type StepCall,
 } from "@sluice/core";
 import { expect } from "vitest";
-import type { RecordDifference } from "../../packages/core/src/journal/record-difference.ts";
-import { type Replayed, type ReplayRequest, replayJournals } from "../../packages/core/src/journal/replay.ts";
+import type { RecordDifference } from "../../packages/core/src/journal/replay/record-diff.ts";
+import {
+  type Replayed,
+  type ReplayRequest,
+  replayJournals,
+} from "../../packages/core/src/journal/replay/replay-journals.ts";
 import { type HandClock, handClock } from "./hand-clock.ts";
 import { endOf, start, turns } from "./journal.ts";
 import { rehashed } from "./tampering.ts";

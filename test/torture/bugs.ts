@@ -10,8 +10,8 @@ export interface Bug {
   readonly changes: readonly (readonly [text: string, instead: string])[];
 }
 
-const RUNNER = "core/src/journal/step-runner.ts";
-const RUN_CALL = "core/src/run/run-call.ts";
+const RUNNER = "core/src/journal/host/step-runner.ts";
+const RUN_CALL = "core/src/run/tool-calls/execute-tool-call.ts";
 const WRITER = "sqlite/src/writer.ts";
 
 export const BUGS: readonly Bug[] = [
@@ -19,14 +19,14 @@ export const BUGS: readonly Bug[] = [
     name: "ordinals-unchecked",
     shows: { at: "works main/fan/b/fan/b write", changed: true },
     rule: "2",
-    file: "core/src/journal/past.ts",
+    file: "core/src/journal/host/recorded-steps.ts",
     changes: [["if (known.stepId !== stepId) throw mismatch(ordinal, known.stepId, stepId);", ""]],
   },
   {
     name: "judged-again",
     shows: { at: "Ledger acted" },
     rule: "2",
-    file: "core/src/run/calls.ts",
+    file: "core/src/run/tool-calls/run-tool-calls.ts",
     changes: [
       [
         // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a text of the sources
@@ -40,7 +40,7 @@ export const BUGS: readonly Bug[] = [
     name: "changed-pipeline-goes-on",
     shows: { at: "Long works", changed: true },
     rule: "9",
-    file: "stages/src/session.ts",
+    file: "stages/src/session/session.ts",
     changes: [
       [
         "const compare = comparePipeline(spec, runId, journals, options, preparation.clean);",
@@ -165,7 +165,7 @@ export const BUGS: readonly Bug[] = [
     name: "message-taken-again",
     shows: { at: "prompt wrap#1/a1 enter" },
     rule: "6",
-    file: "core/src/journal/step-call.ts",
+    file: "core/src/journal/host/step-call.ts",
     changes: [
       [
         "if (this.#takes !== undefined) this.#inbox.taken",
@@ -194,7 +194,7 @@ export const BUGS: readonly Bug[] = [
     name: "sibling-begins-anew",
     shows: { at: "Post acted" },
     rule: "1",
-    file: "core/src/journal/tree.ts",
+    file: "core/src/journal/host/run-tree.ts",
     changes: [
       [
         "return { at: { runId: childId, epoch, incarnation, seq, head }, ...taken };",
@@ -206,14 +206,14 @@ export const BUGS: readonly Bug[] = [
     name: "finished-sibling-forgotten",
     rule: "1",
     shows: { at: "before main done fan-1" },
-    file: "core/src/journal/fork.ts",
+    file: "core/src/journal/host/fork.ts",
     changes: [["else onEnd(child.key, end);", ""]],
   },
   {
     name: "join-before-a-siblings-end",
     shows: { at: "Post acted" },
     rule: "1",
-    file: "core/src/journal/fork.ts",
+    file: "core/src/journal/host/fork.ts",
     changes: [
       [
         "else works.push(work(child.key, opened));",

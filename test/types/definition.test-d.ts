@@ -1,10 +1,10 @@
 // What must compile and what must not. Checked by `tsc -b`; definition.test.ts runs the compiler over it, too.
 import { z } from "zod";
 import type { Json } from "../../packages/core/src/base/json.ts";
-import { done, fail, fanOut, route, to } from "../../packages/core/src/definition/choices.ts";
-import { state } from "../../packages/core/src/definition/custom-state.ts";
+import { done, fail, fanOut, route, to } from "../../packages/core/src/definition/choice.ts";
 import { pipeline } from "../../packages/core/src/definition/pipeline.ts";
 import { stage } from "../../packages/core/src/definition/stage.ts";
+import { state } from "../../packages/core/src/definition/state.ts";
 import type { In, Out, Pipeline } from "../../packages/core/src/definition/types.ts";
 
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;

@@ -17,9 +17,9 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { readCommand } from "../../packages/stages/src/tools/bash/readers.ts";
-import type { CommandPlace, Reading } from "../../packages/stages/src/tools/bash/reading.ts";
-import { pathProducer } from "../../packages/stages/src/tools/bash/xargs.ts";
+import { pathProducer } from "../../packages/stages/src/tools/bash/language/xargs.ts";
+import { readCommand } from "../../packages/stages/src/tools/bash/readers/readers.ts";
+import type { CommandPlace, Reading } from "../../packages/stages/src/tools/bash/readers/reading.ts";
 
 // What a command may do by its words alone; the dangers are real ones: each is shown to happen with the real program.
 

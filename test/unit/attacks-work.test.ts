@@ -1,9 +1,9 @@
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { globTool } from "../../packages/stages/src/tools/glob.ts";
-import { compileGlob, compilePath } from "../../packages/stages/src/tools/glob-match.ts";
-import { lineDelta } from "../../packages/stages/src/tools/text.ts";
-import { walk } from "../../packages/stages/src/tools/walk.ts";
+import { lineDelta } from "../../packages/stages/src/tools/files/text.ts";
+import { globTool } from "../../packages/stages/src/tools/search/glob.ts";
+import { compileGlob, compilePath } from "../../packages/stages/src/tools/search/glob-match.ts";
+import { walk } from "../../packages/stages/src/tools/search/walk.ts";
 import { lineIn } from "../support/lines.ts";
 import { stageIn, tempFolder } from "../support/tools.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { boundedResponse } from "../../packages/stages/src/models/bounded-response.ts";
+import { boundedResponse } from "../../packages/stages/src/models/providers/bounded-response.ts";
 import { eventually } from "../support/run-kit.ts";
 
 const MIB = 1024 * 1024;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { checkPipeline, checkSession } from "../../packages/core/src/definition/check.ts";
-import { done, fail, fanOut, route, to } from "../../packages/core/src/definition/choices.ts";
+import { done, fail, fanOut, route, to } from "../../packages/core/src/definition/choice.ts";
 import { pipeline } from "../../packages/core/src/definition/pipeline.ts";
 import type { PipelineDefinition } from "../../packages/core/src/definition/read.ts";
 import { stage } from "../../packages/core/src/definition/stage.ts";

@@ -1,7 +1,7 @@
 import { createSecretFilter } from "@sluice/core";
 import { expect, test } from "vitest";
 import { cleanReply } from "../../packages/stages/src/agent/clean-reply.ts";
-import type { ModelReply } from "../../packages/stages/src/models/reply.ts";
+import type { ModelReply } from "../../packages/stages/src/models/reply/reply.ts";
 
 const KEY = "hunter2-hunter2";
 const DIGITS = "91827364";

@@ -1,6 +1,11 @@
 import { expect, test } from "vitest";
 import { isSluiceError } from "../../packages/core/src/base/errors.ts";
-import { matchesArgv, matchesName, matchesPath, parsePattern } from "../../packages/core/src/definition/patterns.ts";
+import {
+  matchesArgv,
+  matchesName,
+  matchesPath,
+  parsePattern,
+} from "../../packages/core/src/definition/patterns/tool-pattern.ts";
 
 function refusalOf(text: string): string {
   try {

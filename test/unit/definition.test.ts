@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { isSluiceError } from "../../packages/core/src/base/errors.ts";
-import { cancel, done, fail, fanOut, route, to } from "../../packages/core/src/definition/choices.ts";
+import { cancel, done, fail, fanOut, route, to } from "../../packages/core/src/definition/choice.ts";
 import { pipeline } from "../../packages/core/src/definition/pipeline.ts";
 import { stage } from "../../packages/core/src/definition/stage.ts";
 import { CONTEXT, plainStage } from "../support/definition.ts";

@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
 import type { GuardedCall, GuardHook, StageContext } from "@sluice/core";
 import { expect, test } from "vitest";
-import { type NamedGuard, runGuardHooks } from "../../packages/core/src/gate/hooks.ts";
+import { type NamedGuard, runGuardHooks } from "../../packages/core/src/gate/guard-hooks.ts";
 import { handClock } from "../support/hand-clock.ts";
 
 const call: GuardedCall = {

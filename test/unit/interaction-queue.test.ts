@@ -6,14 +6,14 @@ import {
   type Interactor,
   type PersonRequest,
   type Resolution,
-} from "../../packages/core/src/interaction/interactor.ts";
+} from "../../packages/core/src/people/interactor.ts";
 import {
   createRequestQueue,
   type InteractionFault,
   type RequestQueue,
   type RequestQueueOptions,
   type SubmitOutcome,
-} from "../../packages/core/src/interaction/queue.ts";
+} from "../../packages/core/src/people/request-queue.ts";
 import { type HandClock, handClock } from "../support/hand-clock.ts";
 
 function request(requestId: string, more: Partial<PersonRequest> = {}): PersonRequest {

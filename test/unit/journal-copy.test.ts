@@ -10,7 +10,7 @@ import {
   verifyJournal,
 } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import type { WholeRun } from "../../packages/core/src/journal/store.ts";
+import type { WholeRun } from "../../packages/core/src/journal/store/journal-store.ts";
 import { chain, life, type RecordDraft, step } from "../support/chains.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { changed, endOf, start, turns, waiting } from "../support/journal.ts";

@@ -6,10 +6,10 @@ import {
   type JsonObject,
 } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { childRunId, forkKeys } from "../../packages/core/src/journal/children.ts";
-import { checkFork } from "../../packages/core/src/journal/fork.ts";
-import { NO_PAST, readOpened, takeUp } from "../../packages/core/src/journal/past.ts";
-import type { RunRow } from "../../packages/core/src/journal/store.ts";
+import { checkFork } from "../../packages/core/src/journal/host/fork.ts";
+import { NO_PAST, readOpened, takeUp } from "../../packages/core/src/journal/host/recorded-steps.ts";
+import { childRunId, forkKeys } from "../../packages/core/src/journal/record/child-ids.ts";
+import type { RunRow } from "../../packages/core/src/journal/store/journal-store.ts";
 import { chain, life, type RecordDraft, step } from "../support/chains.ts";
 import { changed } from "../support/journal.ts";
 

@@ -8,10 +8,7 @@ import {
   type Json,
 } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { readEvents, type UnhashedRecord, writeEvents } from "../../packages/core/src/journal/chain.ts";
-import { dataText, sharedData } from "../../packages/core/src/journal/event-data.ts";
 import type { EventDraft } from "../../packages/core/src/journal/events.ts";
-import { recorded } from "../../packages/core/src/journal/recorded.ts";
 import {
   appendRecord,
   createIncarnations,
@@ -19,7 +16,10 @@ import {
   type RecordDraft,
   type RunPosition,
   startOf,
-} from "../../packages/core/src/journal/writer.ts";
+} from "../../packages/core/src/journal/record/append.ts";
+import { dataText, sharedData } from "../../packages/core/src/journal/record/event-data.ts";
+import { readEvents, type UnhashedRecord, writeEvents } from "../../packages/core/src/journal/record/hash-chain.ts";
+import { recorded } from "../../packages/core/src/journal/record/json-value.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { changed } from "../support/journal.ts";
 

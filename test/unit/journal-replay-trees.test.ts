@@ -9,7 +9,7 @@ import {
   type RunProgram,
 } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import type { ReplayRequest } from "../../packages/core/src/journal/replay.ts";
+import type { ReplayRequest } from "../../packages/core/src/journal/replay/replay-journals.ts";
 import { completed, endOf, start, turns } from "../support/journal.ts";
 import {
   clocked,

@@ -7,9 +7,9 @@ import {
   type StepRunner,
 } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { closeAlone, closeCancelled, closeOwnerless } from "../../packages/core/src/journal/takeover.ts";
-import { startRecord } from "../../packages/core/src/journal/tree.ts";
-import { draftCommit, type RunPosition, startOf } from "../../packages/core/src/journal/writer.ts";
+import { closeAlone, closeCancelled, closeOwnerless } from "../../packages/core/src/journal/host/cancel-orphans.ts";
+import { startRecord } from "../../packages/core/src/journal/host/run-tree.ts";
+import { draftCommit, type RunPosition, startOf } from "../../packages/core/src/journal/record/append.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { changed, endOf, eventsOf, start, turns, waiting } from "../support/journal.ts";
 

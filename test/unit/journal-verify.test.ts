@@ -1,6 +1,6 @@
 import { GENESIS, hashRecord, type Json, type RunEnd, type RunJournal, verifyJournal } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { checkChain } from "../../packages/core/src/journal/verify.ts";
+import { checkChain } from "../../packages/core/src/journal/audit/verify.ts";
 import { chain, life, type RecordDraft, step } from "../support/chains.ts";
 
 const DONE: RunEnd = { status: "completed", value: 1 };

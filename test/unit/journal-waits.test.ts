@@ -1,10 +1,10 @@
 import { getMaxListeners } from "node:events";
 import { type EventDraft, type Json, SluiceError, type StepCall } from "@sluice/core";
 import { describe, expect, test, vi } from "vitest";
-import { Control } from "../../packages/core/src/journal/control.ts";
-import type { TreeOfRun } from "../../packages/core/src/journal/run-at-work.ts";
-import { FunctionStep, SUSPENDED } from "../../packages/core/src/journal/step-call.ts";
-import { type Wait, waitFor } from "../../packages/core/src/journal/waiting.ts";
+import type { TreeOfRun } from "../../packages/core/src/journal/host/active-run.ts";
+import { Control } from "../../packages/core/src/journal/host/cancellation.ts";
+import { FunctionStep, SUSPENDED } from "../../packages/core/src/journal/host/step-call.ts";
+import { type Wait, waitFor } from "../../packages/core/src/journal/host/wait.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { turns } from "../support/journal.ts";
 

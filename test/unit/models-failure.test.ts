@@ -6,7 +6,7 @@ import {
 } from "@ai-sdk/provider";
 import { createSecretFilter, SluiceError } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { failureOf } from "../../packages/stages/src/models/failure.ts";
+import { failureOf } from "../../packages/stages/src/models/reply/failure.ts";
 
 const refusal = (statusCode: number, more: Partial<ConstructorParameters<typeof APICallError>[0]> = {}): APICallError =>
   new APICallError({ message: "no", url: "https://example.com", requestBodyValues: {}, statusCode, ...more });

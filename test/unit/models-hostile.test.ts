@@ -3,8 +3,8 @@ import { isJsonObject, jsonFault } from "@sluice/core";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { callModel } from "../../packages/stages/src/agent/model-call.ts";
-import { failureOf } from "../../packages/stages/src/models/failure.ts";
-import type { ModelReply } from "../../packages/stages/src/models/reply.ts";
+import { failureOf } from "../../packages/stages/src/models/reply/failure.ts";
+import type { ModelReply } from "../../packages/stages/src/models/reply/reply.ts";
 import { anything, block, call, end, other } from "../support/random-parts.ts";
 import { finish, modelOf, part } from "../support/stream-model.ts";
 

@@ -7,7 +7,7 @@ import type { LanguageModelV2, LanguageModelV3, LanguageModelV4Prompt } from "@a
 import { isSluiceError, type JsonObject, type SluiceError, systemClock } from "@sluice/core";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { callModel, type ModelRequest } from "../../packages/stages/src/agent/model-call.ts";
-import { loadProvider, type ModelOptions } from "../../packages/stages/src/models/provider-settings.ts";
+import { loadProvider, type ModelOptions } from "../../packages/stages/src/models/providers/settings.ts";
 import { MODEL_PROVIDERS, type ModelObject, resolveModel } from "../../packages/stages/src/models/registry.ts";
 import { modelOf } from "../support/stream-model.ts";
 

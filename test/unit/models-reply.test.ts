@@ -2,7 +2,7 @@ import type { LanguageModelV4FunctionTool, LanguageModelV4Prompt, LanguageModelV
 import { type Json, jsonFault } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { callModel, type ModelRequest } from "../../packages/stages/src/agent/model-call.ts";
-import type { ModelReply } from "../../packages/stages/src/models/reply.ts";
+import type { ModelReply } from "../../packages/stages/src/models/reply/reply.ts";
 import { finish, modelFrom, modelOf, part } from "../support/stream-model.ts";
 
 const TOOLS: LanguageModelV4FunctionTool[] = [{ type: "function", name: "Read", inputSchema: { type: "object" } }];

@@ -1,9 +1,9 @@
 import { expect, test, vi } from "vitest";
 import { z } from "zod";
-import { done, fail, fanOut, route, to } from "../../packages/core/src/definition/choices.ts";
+import { done, fail, fanOut, route, to } from "../../packages/core/src/definition/choice.ts";
 import { type PipelineDefinition, readDefinition } from "../../packages/core/src/definition/read.ts";
 import type { StageResult } from "../../packages/core/src/definition/result.ts";
-import { decideNext } from "../../packages/core/src/routing/next.ts";
+import { decideNext } from "../../packages/core/src/machine/decide-next.ts";
 import { CONTEXT, completed, failed, focusedStage, plainStage, skipped } from "../support/definition.ts";
 
 /** Decides after `plan` in a pipeline with these routes, whether or not its definition would be let through. */

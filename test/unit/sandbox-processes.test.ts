@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createSandbox } from "../../packages/stages/src/sandbox/sandbox.ts";
 import type { WalledEnd } from "../../packages/stages/src/sandbox/wall.ts";
-import type { ProcessOptions } from "../../packages/stages/src/tools/process.ts";
+import type { ProcessOptions } from "../../packages/stages/src/tools/bash/process.ts";
 import { until } from "../support/mcp.ts";
 import { isAlive } from "../support/survivors.ts";
 import { hasWall, startOwner, type WallWorld, walled, wallUsers, wallWorld } from "../support/walls.ts";

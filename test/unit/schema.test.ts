@@ -4,8 +4,8 @@ import * as mini from "zod/mini";
 import { z as z3 } from "zod-v3";
 import { digestOf } from "../../packages/core/src/base/canonical.ts";
 import { isSluiceError, messageOf } from "../../packages/core/src/base/errors.ts";
-import { compileSchema, withJsonSchema } from "../../packages/core/src/definition/schema.ts";
-import type { Schema } from "../../packages/core/src/definition/types.ts";
+import { compileSchema, withJsonSchema } from "../../packages/core/src/schema/compile-schema.ts";
+import type { Schema } from "../../packages/core/src/schema/schema.ts";
 
 const PLAN = {
   type: "object",

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { sessionSecrets } from "../../packages/stages/src/secrets.ts";
+import { sessionSecrets } from "../../packages/stages/src/secrets/detect.ts";
 
 const TOKEN = "q8Zk2mT5vXw9Lp3R";
 const split = (env: Record<string, string>, options: { named?: string[]; passed?: string[]; values?: string[] } = {}) =>

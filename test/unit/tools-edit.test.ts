@@ -10,8 +10,8 @@ import {
   writeFileSync,
 } from "node:fs";
 import { expect, test } from "vitest";
-import { editTool } from "../../packages/stages/src/tools/edit.ts";
-import { readTool } from "../../packages/stages/src/tools/read.ts";
+import { editTool } from "../../packages/stages/src/tools/files/edit.ts";
+import { readTool } from "../../packages/stages/src/tools/files/read.ts";
 import { codeOf, stageIn, type TestWorkspace, tempFolder, textOf, unprivileged } from "../support/tools.ts";
 
 /** Reads and edits a file in a stage of its own. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { compileGlob } from "../../packages/stages/src/tools/glob-match.ts";
+import { compileGlob } from "../../packages/stages/src/tools/search/glob-match.ts";
 
 function matches(pattern: string, path: string): boolean {
   const compiled = compileGlob(pattern);

@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, symlinkSync } from "node:fs";
 import { expect, test } from "vitest";
-import { globTool } from "../../packages/stages/src/tools/glob.ts";
+import { globTool } from "../../packages/stages/src/tools/search/glob.ts";
 import { codeOf, stageIn, type TestWorkspace, tempFolder, textOf, unprivileged } from "../support/tools.ts";
 
 function withFiles(...names: readonly string[]): TestWorkspace {

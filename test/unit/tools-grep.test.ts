@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { mkdirSync, rmSync, symlinkSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import { grepTool } from "../../packages/stages/src/tools/grep.ts";
+import { grepTool } from "../../packages/stages/src/tools/search/grep.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { codeOf, stageIn, tempFolder, textOf } from "../support/tools.ts";
 

@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { readUpTo, withFile, withFolder, withMadeFolder } from "../../packages/stages/src/tools/open.ts";
+import { readUpTo, withFile, withFolder, withMadeFolder } from "../../packages/stages/src/tools/files/open.ts";
 import { tempFolder } from "../support/tools.ts";
 
 const contentOf = (path: string): Promise<string> =>

@@ -3,8 +3,8 @@ import { mkdirSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { fileSubjects, resolveReal } from "../../packages/stages/src/tools/paths.ts";
-import { readTool } from "../../packages/stages/src/tools/read.ts";
+import { fileSubjects, resolveReal } from "../../packages/stages/src/tools/files/paths.ts";
+import { readTool } from "../../packages/stages/src/tools/files/read.ts";
 import { codeOf, stageIn, tempFolder, unprivileged } from "../support/tools.ts";
 
 const real = (path: string, cwd: string): string => {

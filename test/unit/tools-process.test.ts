@@ -8,7 +8,7 @@ import {
   type ProcessEnd,
   type ProcessOptions,
   runProcess,
-} from "../../packages/stages/src/tools/process.ts";
+} from "../../packages/stages/src/tools/bash/process.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { tempFolder } from "../support/tools.ts";
 

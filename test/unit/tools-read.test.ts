@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { readTool } from "../../packages/stages/src/tools/read.ts";
+import { readTool } from "../../packages/stages/src/tools/files/read.ts";
 import { codeOf, stageIn, tempFolder, textOf, unprivileged } from "../support/tools.ts";
 
 test("lines come behind their numbers, and the file's hash is noted", async () => {

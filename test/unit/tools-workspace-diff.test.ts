@@ -12,7 +12,7 @@ import {
 } from "node:fs";
 import { systemClock, type Workspace } from "@sluice/core";
 import { expect, test } from "vitest";
-import { watchWorkspace } from "../../packages/stages/src/tools/workspace-diff.ts";
+import { watchWorkspace } from "../../packages/stages/src/tools/bash/workspace-diff.ts";
 import { type TestWorkspace, tempFolder } from "../support/tools.ts";
 
 const signal = new AbortController().signal;

@@ -1,9 +1,9 @@
 import { hash } from "node:crypto";
 import { chmodSync, mkdirSync, readdirSync, renameSync, statSync, symlinkSync } from "node:fs";
 import { expect, test } from "vitest";
-import { editTool } from "../../packages/stages/src/tools/edit.ts";
-import { readTool } from "../../packages/stages/src/tools/read.ts";
-import { writeTool } from "../../packages/stages/src/tools/write.ts";
+import { editTool } from "../../packages/stages/src/tools/files/edit.ts";
+import { readTool } from "../../packages/stages/src/tools/files/read.ts";
+import { writeTool } from "../../packages/stages/src/tools/files/write.ts";
 import { codeOf, stageIn, tempFolder, textOf } from "../support/tools.ts";
 
 test("a new file is written with the folders above it, and can be edited at once", async () => {

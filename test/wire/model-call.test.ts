@@ -3,7 +3,7 @@ import type { LanguageModelV4Prompt } from "@ai-sdk/provider";
 import { createSecretFilter } from "@sluice/core";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { callModel, type ModelRequest } from "../../packages/stages/src/agent/model-call.ts";
-import type { ModelReply, ModelToolCall } from "../../packages/stages/src/models/reply.ts";
+import type { ModelReply, ModelToolCall } from "../../packages/stages/src/models/reply/reply.ts";
 import { PROVIDERS, providerOf, TEST_KEY, TOOLS, type WiredProvider, wire } from "../support/providers.ts";
 import type { ServerReply } from "../support/sse-server.ts";
 import { wireMessage } from "../support/wire-request.ts";

@@ -3,7 +3,7 @@ import { done, pipeline, stage } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { callModel, type ModelOutcome } from "../../packages/stages/src/agent/model-call.ts";
-import { LONGEST_SILENCE_MS } from "../../packages/stages/src/models/silence-limit.ts";
+import { LONGEST_SILENCE_MS } from "../../packages/stages/src/models/providers/silence-limit.ts";
 import { type HandClock, handClock } from "../support/hand-clock.ts";
 import { PROVIDERS, type ProviderName, wire } from "../support/providers.ts";
 import { dataOf, eventually, quiet } from "../support/run-kit.ts";

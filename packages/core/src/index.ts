@@ -24,28 +24,30 @@ export {
   parseKept,
 } from "./base/json.ts";
 export { usdText } from "./base/money.ts";
+export { didYouMean } from "./base/problems.ts";
 export { checkPipeline, checkSession } from "./definition/check.ts";
 export type * from "./definition/choice.ts";
-export { cancel, done, fail, fanOut, route, to } from "./definition/choices.ts";
-export type * from "./definition/context.ts";
-export { state } from "./definition/custom-state.ts";
+export { cancel, done, fail, fanOut, route, to } from "./definition/choice.ts";
+export { partChanges } from "./definition/fingerprint/part-changes.ts";
+export { type PartsOf, type PipelineParts, pipelineParts } from "./definition/fingerprint/pipeline-parts.ts";
 export { type PipelineShape, pipelineShape, type StateShape } from "./definition/graph.ts";
-export { partChanges } from "./definition/part-changes.ts";
-export { type PartsOf, type PipelineParts, pipelineParts } from "./definition/parts.ts";
-export { matchesArgv, matchesName, matchesPath, parsePattern, type ToolPattern } from "./definition/patterns.ts";
+export {
+  matchesArgv,
+  matchesName,
+  matchesPath,
+  parsePattern,
+  type ToolPattern,
+} from "./definition/patterns/tool-pattern.ts";
 export { pipeline } from "./definition/pipeline.ts";
 export type * from "./definition/result.ts";
-export { compileSchema, withJsonSchema } from "./definition/schema.ts";
 export type * from "./definition/spec.ts";
 export { stage } from "./definition/stage.ts";
-export { isScratchFolder } from "./definition/state.ts";
+export { isScratchFolder, state } from "./definition/state.ts";
 export type * from "./definition/state-rules.ts";
-export { didYouMean } from "./definition/suggest.ts";
 export type * from "./definition/types.ts";
 export { decide, type GateState, type LiveTool, type Refused, type SecurityMode, type Verdict } from "./gate/decide.ts";
 export { type DenialCause, denial, type ToolCallDenied } from "./gate/denial.ts";
 export { compileEnvelope, type Envelope } from "./gate/envelope.ts";
-export type * from "./gate/facts.ts";
 export {
   type ApprovedBy,
   type AttemptId,
@@ -54,57 +56,65 @@ export {
   type Permit,
   type Proposal,
 } from "./gate/grants.ts";
-export { type NamedGuard, runGuardHooks } from "./gate/hooks.ts";
+export { type NamedGuard, runGuardHooks } from "./gate/guard-hooks.ts";
+export type * from "./gate/subjects.ts";
 export { argsSummary, replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
 export { defineTool, type Tool } from "./gate/tool.ts";
-export { checkAnswer } from "./interaction/answers.ts";
+export { type ExportedJournal, type ExportedRecord, type ExportOptions, exportLines } from "./journal/audit/export.ts";
+export { type RunExport, readExport } from "./journal/audit/read-export.ts";
+export { type CheckedChain, checkChain, verifyJournal } from "./journal/audit/verify.ts";
+export { type ExportReport, verifyExport } from "./journal/audit/verify-export.ts";
+export type { AuditFault, AuditReport } from "./journal/audit/verify-tree.ts";
+export { EVENT_TYPES, type EventDraft, type EventType, type SluiceEvent } from "./journal/events.ts";
+export { createHost, type HostOptions } from "./journal/host/host.ts";
+export { GENESIS, hashRecord, readEvents } from "./journal/record/hash-chain.ts";
+export { redactJson } from "./journal/redaction/redact.ts";
+export { redactText } from "./journal/redaction/redact-text.ts";
+export { createSecretFilter, REDACTION_MARKER, type SecretFilter } from "./journal/redaction/secret-filter.ts";
+export type { DifferentPart, RecordDifference } from "./journal/replay/record-diff.ts";
+export type { Replayed } from "./journal/replay/replay-journals.ts";
+export type * from "./journal/seam.ts";
+export type * from "./journal/store/journal-store.ts";
+export { createJournalMemory, type JournalMemory, type JournalMemoryOptions } from "./journal/store/memory-store.ts";
+export { decideNext, type NextDecision } from "./machine/decide-next.ts";
+export type { ResolvedChoice } from "./machine/resolve-choice.ts";
+export { type AnswerProof, type AnswerSeal, type CodePlace, sealWithCode } from "./people/answer-proof.ts";
+export { checkAnswer } from "./people/check-answer.ts";
 export {
   type Answer,
   callbackInteractor,
   type Interactor,
   type PersonRequest,
   type Resolution,
-} from "./interaction/interactor.ts";
-export { type AnswerProof, type AnswerSeal, type CodePlace, sealWithCode } from "./interaction/proof.ts";
+} from "./people/interactor.ts";
 export {
   createRequestQueue,
   type InteractionFault,
   type RequestQueue,
   type RequestQueueOptions,
-} from "./interaction/queue.ts";
-export { GENESIS, hashRecord, readEvents } from "./journal/chain.ts";
-export { EVENT_TYPES, type EventDraft, type EventType, type SluiceEvent } from "./journal/events.ts";
-export { type ExportedJournal, type ExportedRecord, type ExportOptions, exportLines } from "./journal/export.ts";
-export { createHost, type HostOptions } from "./journal/host.ts";
-export { createJournalMemory, type JournalMemory, type JournalMemoryOptions } from "./journal/memory-store.ts";
-export { type RunExport, readExport } from "./journal/read-export.ts";
-export type { DifferentPart, RecordDifference } from "./journal/record-difference.ts";
-export { redactJson } from "./journal/redact.ts";
-export { redactText } from "./journal/redact-text.ts";
-export type { Replayed } from "./journal/replay.ts";
-export type * from "./journal/seam.ts";
-export { createSecretFilter, REDACTION_MARKER, type SecretFilter } from "./journal/secret-filter.ts";
-export type * from "./journal/store.ts";
-export { type CheckedChain, checkChain, verifyJournal } from "./journal/verify.ts";
-export { type ExportReport, verifyExport } from "./journal/verify-export.ts";
-export type { AuditFault, AuditReport } from "./journal/verify-tree.ts";
-export type { ResolvedChoice } from "./routing/choice.ts";
-export { decideNext, type NextDecision } from "./routing/next.ts";
-export { type AnswerRule, type AnswerRuleOptions, createAnswerRule, startedUnwalled } from "./run/answer-rule.ts";
-export { type Boundary, boundariesOf, pastOf } from "./run/boundaries.ts";
+} from "./people/request-queue.ts";
 export type { CallAround, People, RunDeps } from "./run/deps.ts";
 export type * from "./run/executor.ts";
 export {
+  addUsage,
   createRunMeter,
   type LimitHit,
   type Limits,
   type RunMeter,
   type Spending,
   type Worked,
-} from "./run/limits.ts";
-export { type RunOutcome, readOutcome } from "./run/outcome.ts";
-export { type PreparedStates, pipelineProgram, prepareStates } from "./run/program.ts";
-export { replayClock, replayPipeline } from "./run/replay.ts";
-export { replayTools } from "./run/replay-tools.ts";
-export { createSlots, type Slots } from "./run/slots.ts";
-export { addUsage } from "./run/usage.ts";
+} from "./run/limits/budget.ts";
+export { createSlots, type Slots } from "./run/limits/semaphore.ts";
+export { type PreparedStates, pipelineProgram, prepareStates } from "./run/pipeline-run.ts";
+export { type Boundary, boundariesOf, pastOf } from "./run/replay/fork-points.ts";
+export { replayTools } from "./run/replay/recorded-tools.ts";
+export { replayClock, replayPipeline } from "./run/replay/replay-pipeline.ts";
+export { type RunOutcome, readOutcome } from "./run/run-result.ts";
+export {
+  type AnswerRule,
+  type AnswerRuleOptions,
+  createAnswerRule,
+  startedUnwalled,
+} from "./run/tool-calls/answer-rule.ts";
+export { compileSchema, withJsonSchema } from "./schema/compile-schema.ts";
+export type * from "./schema/schema.ts";

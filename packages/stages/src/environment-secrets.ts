@@ -1,7 +1,7 @@
 // An entry of its own: whoever only looks at runs needs these, and nothing else of what loads with stages.
 import type { SecretFilter } from "@sluice/core";
 import { MODEL_PROVIDERS } from "./models/registry.ts";
-import { sessionSecrets } from "./secrets.ts";
+import { sessionSecrets } from "./secrets/detect.ts";
 
 /**
  * What a process knows to be secret by its environment alone: keys of providers, variables that are called like keys, and those

@@ -1,7 +1,33 @@
 export { agentExecutor } from "./agent/executor.ts";
-export { boundaryBefore, type ChangedSince, changedSince, type ForkRunOptions } from "./forking.ts";
-export { type HttpAddress, readHttpAddress } from "./http-address.ts";
-export { sendMessage } from "./messages.ts";
+export { sendMessage } from "./agent/messages.ts";
+export { boundaryBefore, type ChangedSince, changedSince, type ForkRunOptions } from "./history/fork.ts";
+export type { AllowedChanges, ChangeOptions } from "./history/pipeline-changes.ts";
+export {
+  type ConfigSource,
+  type FileDigest,
+  JOURNAL_VERSION,
+  type PipelineSource,
+  startOf,
+} from "./history/run-started.ts";
+export { type TranscriptEntry, transcriptEntries } from "./history/transcript.ts";
+export {
+  type ReplayedModel,
+  type ReplayedTraffic,
+  type ReplayModelOptions,
+  type ReplayOptions,
+  type ReplayReport,
+  replayModel,
+  replayTraffic,
+} from "./models/cassettes/playback.ts";
+export type { UnusedExchange } from "./models/cassettes/playback-player.ts";
+export {
+  type RecordedTraffic,
+  type RecordModelOptions,
+  type RecordOptions,
+  recordModel,
+  recordTraffic,
+} from "./models/cassettes/record.ts";
+export type { ModelTraffic, TrafficPlace, WantedModel } from "./models/cassettes/traffic.ts";
 export {
   type ChosenModel,
   chooseModel,
@@ -11,43 +37,24 @@ export {
   type ModelChoice,
 } from "./models/default-model.ts";
 export type { ResolvedModel, TurnPosition } from "./models/model.ts";
-export type { ModelFacts, ModelPrice, TokenPrices } from "./models/model-facts.ts";
-export { modelFacts, type PriceOption } from "./models/prices.ts";
-export {
-  type RecordedTraffic,
-  type RecordModelOptions,
-  type RecordOptions,
-  recordModel,
-  recordTraffic,
-} from "./models/record.ts";
+export type { ModelFacts, ModelPrice, TokenPrices } from "./models/pricing/model-facts.ts";
+export { modelFacts, type PriceOption } from "./models/pricing/prices.ts";
+export { type HttpAddress, readHttpAddress } from "./models/providers/http-url.ts";
 export { MODEL_PROVIDERS, type ModelObject, type ProviderInfo, resolveModel } from "./models/registry.ts";
-export {
-  type ReplayedModel,
-  type ReplayedTraffic,
-  type ReplayModelOptions,
-  type ReplayOptions,
-  type ReplayReport,
-  replayModel,
-  replayTraffic,
-} from "./models/replay.ts";
-export type { UnusedExchange } from "./models/replay-player.ts";
 export { loadScript, parseScript, type Script, type ScriptedTurn } from "./models/script.ts";
 export { scriptedModel } from "./models/scripted.ts";
-export type { ModelTraffic, TrafficPlace, WantedModel } from "./models/traffic.ts";
-export type { SessionOptions } from "./options.ts";
-export type { AnsweredRequest } from "./people.ts";
-export type { AllowedChanges, ChangeOptions } from "./pipeline-changes.ts";
 export { bundledPipelines } from "./pipelines/bundled.ts";
 export { codeReview } from "./pipelines/code-review.ts";
 export { fixTests } from "./pipelines/fix-tests.ts";
-export type { RecordPlace } from "./replay-place.ts";
-export { type ReplayRunOptions, type RunDivergence, type RunReplay, replayRun } from "./replay-run.ts";
-export { type DeniedCall, finished, type RunHandle, type RunResult } from "./run-handle.ts";
-export { type ConfigSource, type FileDigest, JOURNAL_VERSION, type PipelineSource, startOf } from "./run-start.ts";
+export type { RecordPlace } from "./replay/locate.ts";
+export { type ReplayRunOptions, type RunDivergence, type RunReplay, replayRun } from "./replay/replay-run.ts";
 export { probeSandbox } from "./sandbox/sandbox.ts";
 export { readSandboxSettings } from "./sandbox/session-sandbox.ts";
 export type { SandboxFault, SandboxMode, SandboxSettings } from "./sandbox/wall.ts";
-export { createSession, type Session, type StartOptions } from "./session.ts";
+export type { SessionOptions } from "./session/options.ts";
+export type { AnsweredRequest } from "./session/people.ts";
+export { type DeniedCall, finished, type RunHandle, type RunResult } from "./session/run-handle.ts";
+export { createSession, type Session, type StartOptions } from "./session/session.ts";
 export type {
   Activity,
   AttemptPlace,
@@ -61,8 +68,8 @@ export type {
   Telemetry,
   TelemetryFault,
 } from "./telemetry/telemetry.ts";
+export { endProcessesOf } from "./tools/bash/process.ts";
 export { builtinTools } from "./tools/builtin.ts";
-export { carriedRipgrep } from "./tools/grep-ripgrep.ts";
 export {
   type McpHttpServer,
   type McpServerConfig,
@@ -73,6 +80,5 @@ export {
 } from "./tools/mcp/config.ts";
 export { type McpProbe, type McpProbeOptions, probeMcpServers } from "./tools/mcp/probe.ts";
 export type { McpFault } from "./tools/mcp/servers.ts";
-export { endProcessesOf } from "./tools/process.ts";
-export { type WorkspaceFiles, workspaceFiles } from "./tools/workspace-files.ts";
-export { type TranscriptEntry, transcriptEntries } from "./transcript-entries.ts";
+export { carriedRipgrep } from "./tools/search/grep-ripgrep.ts";
+export { type WorkspaceFiles, workspaceFiles } from "./tools/search/workspace-files.ts";

@@ -1,5 +1,5 @@
 // `@sluice/stages/testing`: pipelines under test, with any test runner.
-export { type ReplayRunOptions, type RunDivergence, type RunReplay, replayRun } from "./replay-run.ts";
+export { type ReplayRunOptions, type RunDivergence, type RunReplay, replayRun } from "./replay/replay-run.ts";
 export { readRun, writeRun } from "./testing/recorded-run.ts";
 export {
   type RecordedRun,

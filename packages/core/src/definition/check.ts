@@ -1,14 +1,12 @@
 import type { Problem } from "../base/errors.ts";
-import { type ChoiceShape, readChoiceShape, type SiblingShape } from "./choice-shape.ts";
-import { declaredTargets } from "./choices.ts";
+import { createReport, type Report, suggestOneOf } from "../base/problems.ts";
+import { missingPiece, type TemplatePath, unknownRequired } from "../schema/schema-path.ts";
+import { type ChoiceShape, declaredTargets, readChoiceShape, type SiblingShape } from "./choice.ts";
 import { type Reach, reach, waysOut } from "./graph.ts";
-import { matchesName } from "./patterns.ts";
-import { createReport, type Report } from "./problems.ts";
+import { matchesName } from "./patterns/tool-pattern.ts";
 import { type PipelineDefinition, readDefinition } from "./read.ts";
-import { missingPiece, unknownRequired } from "./schema-path.ts";
 import type { PipelineSpec, RowSpec, StateSpec } from "./spec.ts";
-import { suggestOneOf } from "./suggest.ts";
-import { pathText, type TemplatePath } from "./template.ts";
+import { pathText } from "./template.ts";
 
 /** Everything that is wrong with a definition, as far as it can be known without running it. Empty when it can run. */
 export function checkPipeline(definition: PipelineDefinition | PipelineSpec): readonly Problem[] {

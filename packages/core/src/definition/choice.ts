@@ -1,4 +1,6 @@
-import type { JsonObject } from "../base/json.ts";
+import { ownJson } from "../base/clone-json.ts";
+import { isJsonObject, isObject, type JsonObject } from "../base/json.ts";
+import { suggestOneOf } from "../base/problems.ts";
 
 // Choices: the target is a literal, the payload rides along, the pipeline checks both.
 export interface To<T extends string, I = undefined> {
@@ -43,3 +45,233 @@ export type AnyChoice =
   | Fail
   | Cancel
   | StageList<string>;
+
+/** Goes on in a state. Its input is checked against the state's `inputSchema`; `context` is merged into the run's. */
+export function to<const T extends string>(state: T): To<T>;
+export function to<const T extends string, I>(
+  state: T,
+  input: I,
+  options?: { readonly context?: JsonObject },
+): To<T, I>;
+export function to(
+  state: string,
+  input?: unknown,
+  options: { readonly context?: JsonObject } = {},
+): To<string, unknown> {
+  return { kind: "to", state, input, ...options };
+}
+
+/** Goes on in several states at once, each in a run of its own, and then in `join`, which sees their outputs upstream. */
+export function fanOut<const T extends string, const J extends string>(
+  siblings: readonly (T | To<T, unknown>)[],
+  options: { readonly join: J; readonly input?: unknown; readonly onFailure?: "cancel" | "settle" },
+): FanOut<T, J> {
+  return { kind: "fanOut", siblings, ...options };
+}
+
+/** Ends the run as completed. */
+export function done<O>(output: O): Done<O> {
+  return { kind: "done", output };
+}
+
+/** Ends the run as failed. */
+export function fail(reason: string): Fail {
+  return { kind: "fail", reason };
+}
+
+/** Ends the run as cancelled. */
+export function cancel(reason: string): Cancel {
+  return { kind: "cancel", reason };
+}
+
+/** What a route may return that was declared for some targets. Ends are always open to it. */
+export type ChoiceAmong<T extends string> =
+  | To<T, unknown>
+  | FanOut<T, T>
+  | Done<unknown>
+  | Fail
+  | Cancel
+  | StageList<T>;
+/** A route that says beforehand where it may go. */
+export interface DeclaredRoute<Result, Ctx, C> {
+  (result: Result, ctx: Ctx): C;
+  readonly targets: readonly string[];
+}
+
+/**
+ * Declares where a route may go, so that checks and graphs know; a bare function may go anywhere. Going elsewhere is refused.
+ */
+export function route<const T extends string, Result, Ctx, C extends ChoiceAmong<T>>(
+  targets: readonly T[],
+  fn: (result: Result, ctx: Ctx) => C,
+): DeclaredRoute<Result, Ctx, C> {
+  return Object.assign((result: Result, ctx: Ctx): C => fn(result, ctx), { targets });
+}
+
+/** The targets a route was declared for; undefined for a bare function. */
+export function declaredTargets(candidate: unknown): readonly string[] | undefined {
+  if (typeof candidate !== "function" || !("targets" in candidate) || !Array.isArray(candidate.targets))
+    return undefined;
+  return candidate.targets.filter((target) => typeof target === "string");
+}
+
+/** A choice whose names are known states and whose form is right; payloads are still unchecked. */
+export type ChoiceShape =
+  | { readonly kind: "to"; readonly state: string; readonly input: unknown; readonly context?: JsonObject }
+  | {
+      readonly kind: "fanOut";
+      readonly siblings: readonly SiblingShape[];
+      readonly join: string;
+      readonly input: unknown;
+      readonly onFailure: "cancel" | "settle";
+    }
+  | { readonly kind: "done"; readonly output: unknown }
+  | { readonly kind: "fail" | "cancel"; readonly reason: string };
+export interface SiblingShape {
+  readonly state: string;
+  readonly input: unknown;
+}
+export type ShapeReading =
+  | { readonly ok: true; readonly shape: ChoiceShape }
+  | { readonly ok: false; readonly reason: string };
+
+type Fields = Readonly<Record<string, unknown>>;
+type States = { has(id: string): boolean; keys(): Iterable<string> };
+
+/** Reads anything a route, a table or a model gave as a choice. `output` is what an empty list of stages ends with. */
+export function readChoiceShape(value: unknown, states: States, output: unknown): ShapeReading {
+  if (typeof value === "string")
+    return refuse(`"${value.slice(0, 80)}" is a name, not a choice; write to("${value.slice(0, 80)}")`);
+  if (!isFields(value))
+    return refuse(`${value === null ? "null" : typeof value} is not a choice; return to(…), done(…) or another`);
+  if ("stages" in value) return readStageList(value, states, output);
+  switch (value.kind) {
+    case "to":
+      return readTo(value, states);
+    case "fanOut":
+      return readFanOut(value, states);
+    case "done":
+      return extraKeys(value, ["kind", "output"]) ?? { ok: true, shape: { kind: "done", output: value.output } };
+    case "fail":
+    case "cancel":
+      return readEnd(value, value.kind);
+    default:
+      return refuse(
+        "then" in value
+          ? "a promise is not a choice; routes are synchronous"
+          : `it has no kind of choice; ${suggestOneOf(String(value.kind), ["to", "fanOut", "done", "fail", "cancel"])}`,
+      );
+  }
+}
+
+function readTo(value: Fields, states: States): ShapeReading {
+  const { state, input, context } = value;
+  const fault = extraKeys(value, ["kind", "state", "input", "context"]) ?? unknownState(state, states, "to");
+  if (fault !== undefined) return fault;
+  if (typeof state !== "string") return refuse("to() names no state");
+  if (context === undefined) return { ok: true, shape: { kind: "to", state, input } };
+  const patch = readPatch(context);
+  return patch.ok ? { ok: true, shape: { kind: "to", state, input, context: patch.value } } : refuse(patch.reason);
+}
+
+function readFanOut(value: Fields, states: States): ShapeReading {
+  const { siblings, join, input, onFailure = "cancel" } = value;
+  const extra = extraKeys(value, ["kind", "siblings", "join", "input", "onFailure"]);
+  if (extra !== undefined) return extra;
+  if (!Array.isArray(siblings) || siblings.length === 0) return refuse("fanOut() needs at least one sibling");
+  if (onFailure !== "cancel" && onFailure !== "settle") return refuse('onFailure is "cancel" or "settle"');
+  const read: SiblingShape[] = [];
+  for (const entry of siblings) {
+    const sibling = readSibling(entry, states);
+    if ("reason" in sibling) return sibling;
+    read.push(sibling);
+  }
+  const fault = unknownState(join, states, "the join") ?? siblingsFault(read, join);
+  if (fault !== undefined) return fault;
+  if (typeof join !== "string") return refuse("fanOut() names no join");
+  return { ok: true, shape: { kind: "fanOut", siblings: read, join, input, onFailure } };
+}
+
+function readSibling(entry: unknown, states: States): SiblingShape | Extract<ShapeReading, { ok: false }> {
+  if (typeof entry === "string") return unknownState(entry, states, "a sibling") ?? { state: entry, input: undefined };
+  if (!isFields(entry) || entry.kind !== "to") return refuse('a sibling is a name or to("name", input)');
+  const reading = readTo(entry, states);
+  if (!reading.ok) return reading;
+  if (reading.shape.kind !== "to") return refuse("a sibling is a state");
+  if (reading.shape.context !== undefined)
+    return refuse("a sibling cannot change the context: it has a copy of its own");
+  return { state: reading.shape.state, input: reading.shape.input };
+}
+
+function siblingsFault(
+  siblings: readonly SiblingShape[],
+  join: unknown,
+): Extract<ShapeReading, { ok: false }> | undefined {
+  const names = siblings.map(({ state }) => state);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) return refuse(`${twice} is a sibling twice`);
+  return names.some((name) => name === join) ? refuse(`the join ${String(join)} is also a sibling`) : undefined;
+}
+
+function readEnd(value: Fields, kind: "fail" | "cancel"): ShapeReading {
+  const { reason } = value;
+  const extra = extraKeys(value, ["kind", "reason"]);
+  if (extra !== undefined) return extra;
+  if (typeof reason !== "string" || reason.trim() === "") return refuse(`${kind}() needs a reason`);
+  return { ok: true, shape: { kind, reason } };
+}
+
+/** `{ stages, execution, join }`. */
+function readStageList(value: Fields, states: States, output: unknown): ShapeReading {
+  const { stages, execution, join } = value;
+  const extra = extraKeys(value, ["stages", "execution", "join"]);
+  if (extra !== undefined) return extra;
+  if (!Array.isArray(stages) || !stages.every((name) => typeof name === "string"))
+    return refuse("stages is a list of names");
+  if (execution !== "sequential" && execution !== "parallel") return refuse('execution is "sequential" or "parallel"');
+  if (stages.length === 0) return { ok: true, shape: { kind: "done", output } };
+  const [only, ...more] = stages;
+  if (execution === "parallel") {
+    if (more.length === 0) return refuse("parallel needs two or more stages");
+    return readFanOut({ kind: "fanOut", siblings: stages, join }, states);
+  }
+  if (more.length > 0) return refuse(`one stage can be next, not ${stages.length}; let ${only} route to ${more[0]}`);
+  if (join !== undefined) return refuse("a join belongs to parallel stages");
+  return readTo({ kind: "to", state: only }, states);
+}
+
+/** What a patch may hold at its top, where it is merged: names of ours and of every object are not for it. */
+export function readPatch(
+  value: unknown,
+): { readonly ok: true; readonly value: JsonObject } | { readonly ok: false; readonly reason: string } {
+  const own = ownJson(value);
+  if (!own.ok) return { ok: false, reason: `the context is not JSON: ${own.fault}` };
+  if (!isJsonObject(own.value)) return { ok: false, reason: "the context is an object" };
+  const bad = Object.keys(own.value).find((key) => key.startsWith("_") || key === "constructor");
+  return bad === undefined
+    ? { ok: true, value: own.value }
+    : { ok: false, reason: `the context cannot hold ${JSON.stringify(bad)}` };
+}
+
+function unknownState(state: unknown, states: States, what: string): Extract<ShapeReading, { ok: false }> | undefined {
+  if (typeof state !== "string") return refuse(`${what} names no state`);
+  if (states.has(state)) return undefined;
+  return refuse(
+    `${what}: there is no state ${JSON.stringify(state.slice(0, 80))}; ${suggestOneOf(state, states.keys()) ?? ""}`,
+  );
+}
+
+function extraKeys(value: Fields, known: readonly string[]): Extract<ShapeReading, { ok: false }> | undefined {
+  const extra = Object.keys(value).find((key) => !known.includes(key));
+  return extra === undefined
+    ? undefined
+    : refuse(`a choice has no ${JSON.stringify(extra)}; ${suggestOneOf(extra, known)}`);
+}
+
+function isFields(value: unknown): value is Fields {
+  return isObject(value) && !Array.isArray(value);
+}
+
+function refuse(reason: string): { readonly ok: false; readonly reason: string } {
+  return { ok: false, reason };
+}

@@ -1,4 +1,4 @@
-import { readChoiceShape } from "./choice-shape.ts";
+import { readChoiceShape } from "./choice.ts";
 import type { PipelineSpec, RowSpec, StateRoutes } from "./spec.ts";
 
 /** What of a pipeline can be drawn by somebody who does not have it; `run.started` of a root holds it. */

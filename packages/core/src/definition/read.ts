@@ -1,18 +1,14 @@
 import { messageOf, type Problem } from "../base/errors.ts";
 import type { JsonObject } from "../base/json.ts";
-import type { AnyChoice } from "./choice.ts";
-import { readPatch } from "./choice-shape.ts";
-import { declaredTargets, to } from "./choices.ts";
-import type { StageContext } from "./context.ts";
-import { fingerprint } from "./fingerprint.ts";
-import { idFault } from "./ids.ts";
-import { checkLimits } from "./limits.ts";
-import { createReport, type Report } from "./problems.ts";
-import type { StageResult } from "./result.ts";
+import { createReport, idFault, type Report } from "../base/problems.ts";
+import type { Schema } from "../schema/schema.ts";
+import { type AnyChoice, declaredTargets, readPatch, to } from "./choice.ts";
+import { fingerprint } from "./fingerprint/fingerprint.ts";
+import type { StageContext, StageResult } from "./result.ts";
 import type { PipelineSpec, RoutesSpec, RowSpec, StateRoutes, StateSpec } from "./spec.ts";
 import { schemaAt } from "./state.ts";
-import type { GuardHook, RunLimits } from "./state-rules.ts";
-import type { AnyState, Schema } from "./types.ts";
+import { checkLimits, type GuardHook, type RunLimits } from "./state-rules.ts";
+import type { AnyState } from "./types.ts";
 
 /** A route whose result and context are no longer visible to the compiler. Declared as a method so that narrower ones fit. */
 type RouteFunction = { route(result: StageResult<unknown>, ctx: StageContext): unknown }["route"];

@@ -1,9 +1,10 @@
 import type { Problem } from "../base/errors.ts";
 import type { Json, JsonObject } from "../base/json.ts";
+import type { CompiledSchema } from "../schema/schema.ts";
+import type { TemplatePath } from "../schema/schema-path.ts";
 import type { AnyChoice } from "./choice.ts";
-import type { StageContext } from "./context.ts";
-import type { ToolPattern } from "./patterns.ts";
-import type { Completed, Failed, Skipped, StageResult } from "./result.ts";
+import type { ToolPattern } from "./patterns/tool-pattern.ts";
+import type { Completed, Failed, Skipped, StageContext, StageResult } from "./result.ts";
 import type {
   AllowedTool,
   AssertAnswer,
@@ -14,27 +15,6 @@ import type {
   StateLimits,
   StateSandbox,
 } from "./state-rules.ts";
-import type { TemplatePath } from "./template.ts";
-
-/** A schema after conversion: done once per definition, used at every check and every model call. */
-export interface CompiledSchema<T> {
-  /** Draft-07, input side; what a model is shown. */
-  readonly jsonSchema: JsonObject;
-  /** SHA-256 of the canonical JSON of `jsonSchema`. */
-  readonly digest: string;
-  /** Accepted values are plain JSON of their own; at most 20 issues, none of them long. Never throws. */
-  check(value: unknown): SchemaVerdict<T> | Promise<SchemaVerdict<T>>;
-  /** The JSON Schema of accepted values; undefined where that is not known (a schema may transform what it takes). */
-  accepted?(): JsonObject | undefined;
-}
-export type SchemaVerdict<T> =
-  | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly issues: readonly Issue[] };
-export type Issue = {
-  /** `$.steps[0].title`. */
-  readonly path: string;
-  readonly message: string;
-};
 
 // The specs below are what stage() and pipeline() leave for the run loop and for executors. Their members are methods, so
 // that functions over narrower contexts fit: the loop only ever calls them with the context of their own state.

@@ -1,12 +1,12 @@
-import type { StageContext } from "./context.ts";
-import { idFault } from "./ids.ts";
-import { isCount } from "./limits.ts";
-import { matchesName } from "./patterns.ts";
-import { createReport, type Report } from "./problems.ts";
-import type { AgentSpec, CompiledSchema } from "./spec.ts";
+import { createReport, idFault, type Report } from "../base/problems.ts";
+import type { CompiledSchema, Schema } from "../schema/schema.ts";
+import { matchesName } from "./patterns/tool-pattern.ts";
+import type { StageContext } from "./result.ts";
+import type { AgentSpec } from "./spec.ts";
 import { type CommonOptions, readEnvelope, schemaAt, stateSpec } from "./state.ts";
+import { isCount } from "./state-rules.ts";
 import { readTemplate } from "./template.ts";
-import type { AnyState, Schema, Stage, StageOptions, State } from "./types.ts";
+import type { AnyState, Stage, StageOptions, State } from "./types.ts";
 
 /** StageOptions once the types of context and output are gone. */
 interface AgentOptions extends CommonOptions {

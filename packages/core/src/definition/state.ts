@@ -1,11 +1,12 @@
 import type { Problem } from "../base/errors.ts";
-import { checkLimits, isCount } from "./limits.ts";
-import { readPattern, type ToolPattern } from "./patterns.ts";
-import { createReport, type Report } from "./problems.ts";
-import { readSchema } from "./schema.ts";
-import type { CompiledSchema, StateSpec } from "./spec.ts";
-import type { AllowedTool } from "./state-rules.ts";
-import type { Schema } from "./types.ts";
+import { type JsonObject, jsonFault } from "../base/json.ts";
+import { createReport, idFault, type Report } from "../base/problems.ts";
+import { readSchema } from "../schema/compile-schema.ts";
+import type { CompiledSchema, Schema } from "../schema/schema.ts";
+import { readPattern, type ToolPattern } from "./patterns/tool-pattern.ts";
+import type { StateSpec } from "./spec.ts";
+import { type AllowedTool, checkLimits, isCount } from "./state-rules.ts";
+import type { AnyState, State, StateOptions } from "./types.ts";
 
 type Hooks = Pick<StateSpec, "onCall" | "setup" | "checkGate" | "assert" | "exit">;
 
@@ -119,4 +120,39 @@ export function isScratchFolder(path: unknown): boolean {
   if (typeof path !== "string" || path === "" || path.startsWith("/") || /[\0\\*?]/.test(path)) return false;
   const names = path.split("/");
   return names.every((name) => !["", ".", "..", ".git", ".sluice"].includes(name.toLowerCase()));
+}
+
+/** StateOptions once the types of context and output are gone. */
+interface CustomOptions extends CommonOptions {
+  readonly kind: string;
+  readonly reads?: Readonly<Record<string, AnyState>>;
+  readonly options?: JsonObject;
+  readonly output: Schema<unknown>;
+}
+
+const KEYS = ["kind", "reads", "options", "output"];
+
+/**
+ * A state of a kind of one's own: the session's executor of that kind does its work, everything around it (setup, gate, limits,
+ * assert, routes, journal) is as for a stage. What is wrong with it is told by the pipeline, with everything else that is wrong.
+ */
+export function state<const A extends Record<string, AnyState> = Record<never, never>, O = unknown, I = undefined>(
+  options: StateOptions<A, O, I>,
+): State<O, NoInfer<I>>;
+export function state(given: CustomOptions): State {
+  const { kind, reads: _typesOnly, options, output, ...common } = given;
+  const report = createReport();
+  checkKind(report, kind);
+  const fault = options === undefined ? undefined : jsonFault(options, "options");
+  if (fault !== undefined) report.add("options", `is not JSON: ${fault}`, "functions belong into the executor");
+  const own = { output: schemaAt(report, "output", output), keys: KEYS, problems: report.problems };
+  // A copy: what was checked must not change under the executor.
+  const data = options === undefined || fault !== undefined ? {} : { options: structuredClone(options) };
+  return { kind, spec: stateSpec(kind, common, { ...own, ...data }) };
+}
+
+function checkKind(report: Report, kind: unknown): void {
+  const fault = typeof kind === "string" ? idFault(kind) : "is the name of a kind";
+  if (fault !== undefined) report.add("kind", fault);
+  else if (kind === "agent") report.add("kind", "agent states are made with stage()");
 }

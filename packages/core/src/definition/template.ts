@@ -1,5 +1,6 @@
 import { SluiceError } from "../base/errors.ts";
-import type { StageContext } from "./context.ts";
+import type { TemplatePath } from "../schema/schema-path.ts";
+import type { StageContext } from "./result.ts";
 
 /** A prompt's text, read once. */
 export interface CompiledTemplate {
@@ -10,7 +11,6 @@ export interface CompiledTemplate {
   /** The text with every path replaced. Throws SluiceError `prompt_unresolved` naming a path that leads nowhere. */
   render(ctx: object): string;
 }
-export type TemplatePath = readonly (string | number)[];
 export interface TemplateFault {
   readonly message: string;
   readonly suggestion?: string;

@@ -1,7 +1,7 @@
 import type { Json, JsonObject } from "../base/json.ts";
+import type { Schema } from "../schema/schema.ts";
 import type { Cancel, Done, Fail, FanOut, StageList, To } from "./choice.ts";
-import type { StageContext } from "./context.ts";
-import type { Completed, Failed, Skipped, StageResult } from "./result.ts";
+import type { Completed, Failed, Skipped, StageContext, StageResult } from "./result.ts";
 import type { PipelineSpec, StateSpec } from "./spec.ts";
 import type {
   AllowedTool,
@@ -13,20 +13,6 @@ import type {
   StateLimits,
   StateSandbox,
 } from "./state-rules.ts";
-
-/** A Standard Schema (Zod 3, Zod 4, Valibot, ArkType, …), seen from the type it produces. */
-export interface StandardSchema<T> {
-  readonly "~standard": { readonly types?: { readonly output: T } | undefined };
-}
-/** Plain JSON Schema (draft-07), whose values are Json to the compiler. */
-export interface JsonSchema {
-  readonly type: "object";
-  readonly [keyword: string]: unknown;
-  readonly "~standard"?: never;
-}
-declare const PLAIN: unique symbol;
-/** Anything that can check a value and describe itself to a model. */
-export type Schema<T> = StandardSchema<T> | (JsonSchema & { readonly [PLAIN]?: T });
 
 // A state carries only what it gives and what it takes: two phantom members, nothing deeper, so that 60 stages still check fast.
 declare const OUT: unique symbol;

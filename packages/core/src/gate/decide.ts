@@ -1,8 +1,8 @@
-import type { Issue } from "../definition/spec.ts";
+import type { Issue } from "../schema/schema.ts";
 import { allowsAnyLine, type Envelope, isWalled, whyOutside } from "./envelope.ts";
-import type { Subject, ToolEffect } from "./facts.ts";
 import type { Proposal } from "./grants.ts";
-import { type Limits, limitOf } from "./limits.ts";
+import { type Limits, limitOf } from "./hard-limits.ts";
+import type { Subject, ToolEffect } from "./subjects.ts";
 
 /** What decides where a stage has no envelope: a person, the session's list, or nobody. */
 export type SecurityMode = "ask" | "allowlist" | "yolo";

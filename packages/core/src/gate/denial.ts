@@ -1,5 +1,5 @@
-import type { Issue } from "../definition/spec.ts";
-import { didYouMean } from "../definition/suggest.ts";
+import { didYouMean } from "../base/problems.ts";
+import type { Issue } from "../schema/schema.ts";
 
 /** Why a call that could have run was not let through. */
 export type DenialCause = "denied" | "deferred" | "timeout" | "no_interactor" | "hook" | "mode" | "limit";

@@ -1,7 +1,12 @@
-import { matchesArgv, matchesName, matchesPath, parsePattern, type ToolPattern } from "../definition/patterns.ts";
+import {
+  matchesArgv,
+  matchesName,
+  matchesPath,
+  parsePattern,
+  type ToolPattern,
+} from "../definition/patterns/tool-pattern.ts";
 import type { AllowedTool } from "../definition/state-rules.ts";
-import type { Reach, Subject, Workspace } from "./facts.ts";
-import { insideRoot } from "./place.ts";
+import { insideRoot, type Reach, type Subject, type Workspace } from "./subjects.ts";
 
 type PathSubject = Extract<Subject, { readonly kind: "path" }>;
 type CommandSubject = Extract<Subject, { readonly kind: "command" }>;

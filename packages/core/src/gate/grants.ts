@@ -1,7 +1,7 @@
 import { canonicalJson, digestOf, sha256 } from "../base/canonical.ts";
 import { isSluiceError, SluiceError } from "../base/errors.ts";
 import { deepFreeze, type Json } from "../base/json.ts";
-import type { ToolCall, ToolResult } from "./facts.ts";
+import type { ToolCall, ToolResult } from "./subjects.ts";
 import { type BoundCall, type CallWork, workOf } from "./tool.ts";
 
 /** Which attempt of which execution of which run: a token is good for nothing else. */

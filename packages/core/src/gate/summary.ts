@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { isJsonObject, type Json, type JsonObject } from "../base/json.ts";
-import type { Subject } from "./facts.ts";
 import type { Proposal } from "./grants.ts";
+import type { Subject } from "./subjects.ts";
 
 /**
  * What a terminal would act on or an eye would miss: control and format characters (bidirectional and zero-width ones among

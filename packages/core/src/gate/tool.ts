@@ -1,7 +1,7 @@
 import { messageOf, type Problem, problemsError } from "../base/errors.ts";
 import { deepFreeze, isJson, type Json, type JsonObject } from "../base/json.ts";
-import { compileSchema } from "../definition/schema.ts";
-import type { Issue } from "../definition/spec.ts";
+import { compileSchema } from "../schema/compile-schema.ts";
+import type { Issue } from "../schema/schema.ts";
 import type {
   CallScene,
   RecoverAnswer,
@@ -11,7 +11,7 @@ import type {
   ToolResult,
   ToolSpec,
   Workspace,
-} from "./facts.ts";
+} from "./subjects.ts";
 
 /** A tool whose input type is gone: its schema stands at the only way in. */
 export interface Tool {

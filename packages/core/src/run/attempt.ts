@@ -1,11 +1,10 @@
 import type { Json } from "../base/json.ts";
-import type { StageContext } from "../definition/context.ts";
+import type { StageContext } from "../definition/result.ts";
+import { AttemptJournal } from "./attempt-steps.ts";
 import { stageContext } from "./context.ts";
 import type { Denied, Execution } from "./execution.ts";
-import { ExecutionLimits, type Limits } from "./limits.ts";
-import { Place } from "./place.ts";
-import { AttemptJournal } from "./scoped-steps.ts";
-import { Stopwatch } from "./stopwatch.ts";
+import { ExecutionLimits, type Limits, Stopwatch } from "./limits/budget.ts";
+import { Place } from "./limits/concurrency-slot.ts";
 
 /** What the attempts of one execution share. */
 interface Attempts {

@@ -1,5 +1,5 @@
 import { deepFreeze, field, type Json, type JsonObject } from "../base/json.ts";
-import type { SiblingOutcome, StageContext } from "../definition/context.ts";
+import type { SiblingOutcome, StageContext } from "../definition/result.ts";
 
 /** What a run knows between two states; grows only by accepted outputs and by routes. */
 export interface RunState {

@@ -2,14 +2,14 @@ import type { Clock } from "../base/clock.ts";
 import type { GuardHook } from "../definition/state-rules.ts";
 import type { SecurityMode } from "../gate/decide.ts";
 import type { Envelope } from "../gate/envelope.ts";
-import type { ToolCall, ToolResult, Workspace } from "../gate/facts.ts";
+import type { ToolCall, ToolResult, Workspace } from "../gate/subjects.ts";
 import type { Tool } from "../gate/tool.ts";
-import type { AnswerSeal } from "../interaction/proof.ts";
+import type { SecretFilter } from "../journal/redaction/secret-filter.ts";
 import type { OpenRequest } from "../journal/seam.ts";
-import type { SecretFilter } from "../journal/secret-filter.ts";
-import type { AnswerRule } from "./answer-rule.ts";
+import type { AnswerSeal } from "../people/answer-proof.ts";
 import type { StateExecutor } from "./executor.ts";
-import type { Slots } from "./slots.ts";
+import type { Slots } from "./limits/semaphore.ts";
+import type { AnswerRule } from "./tool-calls/answer-rule.ts";
 
 /** What a session brings to a run. Everything here lives in the process; nothing of it is journaled. */
 export interface RunDeps {

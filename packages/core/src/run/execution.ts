@@ -4,11 +4,11 @@ import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
 import type { DenialCause } from "../gate/denial.ts";
 import type { Envelope } from "../gate/envelope.ts";
 import type { StepRunner } from "../journal/seam.ts";
-import type { NextDecision } from "../routing/next.ts";
+import type { NextDecision } from "../machine/decide-next.ts";
 import type { Entry, RunState } from "./context.ts";
 import type { RunDeps } from "./deps.ts";
 import type { Offer, StateExecutor } from "./executor.ts";
-import type { RunMeter } from "./limits.ts";
+import type { RunMeter } from "./limits/budget.ts";
 
 /** One entry into one state. */
 export interface Execution extends Entry {

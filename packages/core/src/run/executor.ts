@@ -1,12 +1,11 @@
 import type { Json, JsonObject } from "../base/json.ts";
-import type { StageContext } from "../definition/context.ts";
-import type { FailureCode, Usage } from "../definition/result.ts";
+import type { FailureCode, StageContext, Usage } from "../definition/result.ts";
 import type { StateSpec } from "../definition/spec.ts";
-import type { ToolEffect } from "../gate/facts.ts";
+import type { ToolEffect } from "../gate/subjects.ts";
 import type { EventDraft } from "../journal/events.ts";
+import type { SecretFilter } from "../journal/redaction/secret-filter.ts";
 import type { StepCall, StepOptions } from "../journal/seam.ts";
-import type { SecretFilter } from "../journal/secret-filter.ts";
-import type { Limits } from "./limits.ts";
+import type { Limits } from "./limits/budget.ts";
 
 /** Runs states of one kind between their gate and their assert. Found by kind in a table; users may add to it. */
 export interface StateExecutor {

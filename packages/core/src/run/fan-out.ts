@@ -1,18 +1,17 @@
 import { deepFreeze, field, type Json, type JsonObject } from "../base/json.ts";
-import type { SiblingOutcome } from "../definition/context.ts";
-import type { Failed, StageResult } from "../definition/result.ts";
+import type { Failed, SiblingOutcome, StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { ChildRun, Settled, StepCall, StepRunner } from "../journal/seam.ts";
-import type { ResolvedChoice } from "../routing/choice.ts";
-import { decideNext, type NextDecision } from "../routing/next.ts";
-import { cleaned } from "./clean.ts";
+import { decideNext, type NextDecision } from "../machine/decide-next.ts";
+import type { ResolvedChoice } from "../machine/resolve-choice.ts";
+import { cancelReason, orAborted } from "./cancellation.ts";
 import { type RunState, stageContext } from "./context.ts";
 import type { Execution, ExecutionEnd } from "./execution.ts";
-import { routeEvents } from "./leave.ts";
-import { cancelReason, orAborted } from "./over.ts";
-import { ENTERED, leftNext } from "./phase-data.ts";
-import { routesAnew } from "./recorded-phases.ts";
+import { cleaned } from "./mask-secrets.ts";
+import { routeEvents } from "./stage/leave.ts";
+import { ENTERED, leftNext } from "./stage/phase-events.ts";
+import { routesAnew } from "./stage/recorded-phases.ts";
 
 export type ForkChoice = Extract<ResolvedChoice, { readonly kind: "fanOut" }>;
 

@@ -1,8 +1,8 @@
 import type { Clock } from "../base/clock.ts";
 import { SluiceError } from "../base/errors.ts";
-import { createHost } from "../journal/host.ts";
+import { createHost } from "../journal/host/host.ts";
 import type { JournalRecord } from "../journal/seam.ts";
-import type { JournalStore } from "../journal/store.ts";
+import type { JournalStore } from "../journal/store/journal-store.ts";
 import type { ConformanceHost, OpenConformanceStore, WriteDecision } from "./harness.ts";
 
 export interface SharedJournals {

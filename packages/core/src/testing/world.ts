@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { isSluiceError } from "../base/errors.ts";
 import type { Json, JsonObject } from "../base/json.ts";
+import { exportLines } from "../journal/audit/export.ts";
+import { readExport } from "../journal/audit/read-export.ts";
+import { verifyJournal } from "../journal/audit/verify.ts";
+import { verifyExport } from "../journal/audit/verify-export.ts";
 import type { EventDraft, SluiceEvent } from "../journal/events.ts";
-import { exportLines } from "../journal/export.ts";
-import { readExport } from "../journal/read-export.ts";
 import type {
   ChildRun,
   EventQuery,
@@ -17,8 +19,6 @@ import type {
   Settled,
   StepRunner,
 } from "../journal/seam.ts";
-import { verifyJournal } from "../journal/verify.ts";
-import { verifyExport } from "../journal/verify-export.ts";
 import type { HandClock } from "./hand-clock.ts";
 import type { ConformanceHost } from "./harness.ts";
 

@@ -1,8 +1,8 @@
 import type { SecretFilter } from "@sluice/core";
-import { cleanWord } from "../models/cut-text.ts";
-import { usageOf } from "../models/provider-facts.ts";
-import { providerData } from "../models/provider-json.ts";
-import type { AssistantPart, ModelReply, ModelToolCall } from "../models/reply.ts";
+import { usageOf } from "../models/providers/facts.ts";
+import { providerData } from "../models/providers/json.ts";
+import { cleanWord } from "../models/reply/cut-text.ts";
+import type { AssistantPart, ModelReply, ModelToolCall } from "../models/reply/reply.ts";
 
 type Reply = Extract<ModelReply, { readonly ok: true }>;
 

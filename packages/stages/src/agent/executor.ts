@@ -14,10 +14,10 @@ import {
   type StateSpec,
   type Usage,
 } from "@sluice/core";
-import { FILTERED } from "../models/failure.ts";
 import type { ResolvedModel } from "../models/model.ts";
-import type { ModelFacts } from "../models/model-facts.ts";
-import { modelFacts } from "../models/prices.ts";
+import type { ModelFacts } from "../models/pricing/model-facts.ts";
+import { modelFacts } from "../models/pricing/prices.ts";
+import { FILTERED } from "../models/reply/failure.ts";
 import { checkCompletions } from "./completions.ts";
 import { contract, firstMessage, nudge, systemMessages } from "./contract.ts";
 import type { CompletionCheck, Reply, TurnCall } from "./kept-reply.ts";

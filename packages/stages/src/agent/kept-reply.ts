@@ -1,5 +1,5 @@
 import { field, type Issue, isJsonObject, type Json, type JsonObject } from "@sluice/core";
-import type { AssistantPart, ModelReply, ModelToolCall } from "../models/reply.ts";
+import type { AssistantPart, ModelReply, ModelToolCall } from "../models/reply/reply.ts";
 
 // What a model step records is most of a journal. So it says everything once: the content holds the texts and the arguments
 // of calls, and what stands there is read from there.

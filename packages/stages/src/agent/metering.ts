@@ -1,7 +1,7 @@
 import type { Spending, Usage } from "@sluice/core";
-import type { ModelFacts } from "../models/model-facts.ts";
-import { costOf, mostOf } from "../models/prices.ts";
-import type { ModelFailure, ModelUsage } from "../models/reply.ts";
+import type { ModelFacts } from "../models/pricing/model-facts.ts";
+import { costOf, mostOf } from "../models/pricing/prices.ts";
+import type { ModelFailure, ModelUsage } from "../models/reply/reply.ts";
 
 /** Asked of the provider where a cap needs a maximum to set aside and the stage names none. */
 const DEFAULT_MAX_OUTPUT_TOKENS = 8_192;

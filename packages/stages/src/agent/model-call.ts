@@ -8,10 +8,10 @@ import type {
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
 import type { SecretFilter } from "@sluice/core";
-import { NO_SECRETS } from "../models/cut-text.ts";
-import { ABORTED, failureOf } from "../models/failure.ts";
-import type { ModelFailure, ModelReply } from "../models/reply.ts";
-import { ReplyBuilder } from "../models/reply-builder.ts";
+import { NO_SECRETS } from "../models/reply/cut-text.ts";
+import { ABORTED, failureOf } from "../models/reply/failure.ts";
+import type { ModelFailure, ModelReply } from "../models/reply/reply.ts";
+import { ReplyBuilder } from "../models/reply/reply-builder.ts";
 
 export interface ModelRequest {
   readonly model: LanguageModelV4;

@@ -1,13 +1,13 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import type { ActScope, AgentSpec, LimitHit, Limits, ReceivedSignal, StepCall } from "@sluice/core";
-import { type Message, readMessages, saidByPeople, takesMessages } from "../messages.ts";
 import type { ResolvedModel } from "../models/model.ts";
-import type { ModelFacts } from "../models/model-facts.ts";
-import type { ModelFailure } from "../models/reply.ts";
+import type { ModelFacts } from "../models/pricing/model-facts.ts";
+import type { ModelFailure } from "../models/reply/reply.ts";
 import { cleanReply } from "./clean-reply.ts";
 import { checkCompletions } from "./completions.ts";
 import { keepChecks, keepReply } from "./kept-reply.ts";
 import { LiveText } from "./live-text.ts";
+import { type Message, readMessages, saidByPeople, takesMessages } from "./messages.ts";
 import {
   maxOutput,
   type Reserve,

@@ -1,10 +1,10 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import { type ActScope, type AgentSpec, addUsage, type LimitHit, type Usage } from "@sluice/core";
-import { NO_MESSAGES, saidByPeople } from "../messages.ts";
 import type { ResolvedModel } from "../models/model.ts";
-import type { ModelFacts } from "../models/model-facts.ts";
-import type { ModelFailure } from "../models/reply.ts";
+import type { ModelFacts } from "../models/pricing/model-facts.ts";
+import type { ModelFailure } from "../models/reply/reply.ts";
 import { type CompletionCheck, type Reply, readChecks, readReply } from "./kept-reply.ts";
+import { NO_MESSAGES, saidByPeople } from "./messages.ts";
 import { NO_USAGE, spendingOf, usageOfCall } from "./metering.ts";
 import { backoffMs, MAX_TRIES, mayRetry, modelStep, reserveOf, type TurnRequest } from "./model-try.ts";
 import type { Recorded } from "./recorded-try.ts";

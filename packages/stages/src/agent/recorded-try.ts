@@ -1,8 +1,8 @@
 import type { AgentSpec, LimitHit, RecordedOutcome, StepCall, Worked } from "@sluice/core";
-import type { Message } from "../messages.ts";
-import type { ModelFailure } from "../models/reply.ts";
+import type { ModelFailure } from "../models/reply/reply.ts";
 import { checkCompletions } from "./completions.ts";
 import { type KeptCheck, type KeptReply, keepChecks, readReply } from "./kept-reply.ts";
+import type { Message } from "./messages.ts";
 import type { Spent } from "./metering.ts";
 
 /** What a model step records; `lost` is a call whose process did not live to record what came of it. */

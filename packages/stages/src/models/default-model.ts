@@ -1,6 +1,6 @@
 import { type Clock, field, type Json, parseJson } from "@sluice/core";
-import { ollamaAddress } from "./ollama.ts";
-import { type ModelOptions, setting } from "./provider-settings.ts";
+import { ollamaAddress } from "./providers/ollama.ts";
+import { type ModelOptions, setting } from "./providers/settings.ts";
 
 /** A model nobody named on the command line, and why it is that one: for people, in a few words. */
 export interface ChosenModel {

@@ -1,14 +1,14 @@
 import { resolve } from "node:path";
 import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
 import { didYouMean, SluiceError } from "@sluice/core";
-import { resolveAnthropic } from "./anthropic.ts";
-import { resolveGateway } from "./gateway.ts";
-import { resolveGoogle } from "./google.ts";
 import type { ResolvedModel } from "./model.ts";
-import { resolveOllama } from "./ollama.ts";
-import { resolveOpenAI } from "./openai.ts";
-import { resolveOpenAICompatible } from "./openai-compatible.ts";
-import { invalidModel, type ModelOptions, steady } from "./provider-settings.ts";
+import { resolveAnthropic } from "./providers/anthropic.ts";
+import { resolveGateway } from "./providers/gateway.ts";
+import { resolveGoogle } from "./providers/google.ts";
+import { resolveOllama } from "./providers/ollama.ts";
+import { resolveOpenAI } from "./providers/openai.ts";
+import { resolveOpenAICompatible } from "./providers/openai-compatible.ts";
+import { invalidModel, type ModelOptions, steady } from "./providers/settings.ts";
 
 /** A model object of the AI SDK's provider interface, of any version it has had. */
 export type ModelObject = LanguageModelV4 | LanguageModelV3 | LanguageModelV2;
@@ -135,7 +135,7 @@ async function resolveScript(id: string, file: string, options: ModelOptions): P
 
 async function resolveReplay(id: string, file: string, { cwd, env, clock }: ModelOptions): Promise<ResolvedModel> {
   if (file === "") throw invalidModel(`${JSON.stringify(id)} names no file; write replay:<file>`);
-  const { replayModel } = await import("./replay.ts");
+  const { replayModel } = await import("./cassettes/playback.ts");
   return await replayModel(resolve(cwd, file), { cwd, env, clock });
 }
 

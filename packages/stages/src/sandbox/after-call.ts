@@ -3,7 +3,7 @@ import { cpSync, lstatSync, mkdirSync, readlinkSync, renameSync, rmSync } from "
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { messageOf } from "@sluice/core";
-import { fault, systemCode } from "../tools/results.ts";
+import { fault, systemCode } from "../tools/files/results.ts";
 import type { Mark } from "./folder-marks.ts";
 import { obeyedPaths } from "./repository.ts";
 

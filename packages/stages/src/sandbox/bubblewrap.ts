@@ -1,6 +1,6 @@
 import { lstatSync, readlinkSync } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
-import { contains, existing, realPath } from "../tools/paths.ts";
+import { contains, existing, realPath } from "../tools/files/paths.ts";
 import type { Mark } from "./folder-marks.ts";
 import type { WalledRepository } from "./repository.ts";
 import type { SystemKeys } from "./system-keys.ts";

@@ -3,7 +3,7 @@ import { existsSync, readlinkSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { messageOf } from "@sluice/core";
-import type { ProcessEnd, ProcessOptions } from "../tools/process.ts";
+import type { ProcessEnd, ProcessOptions } from "../tools/bash/process.ts";
 import type { WallPlan } from "./wall.ts";
 
 const PATIENCE_MS = 10_000;

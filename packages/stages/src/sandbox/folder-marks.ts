@@ -2,7 +2,7 @@ import { type BigIntStats, lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { systemClock } from "@sluice/core";
-import { systemCode } from "../tools/results.ts";
+import { systemCode } from "../tools/files/results.ts";
 
 /** Folders that are looked at; the nearest come first. */
 const MOST_FOLDERS = 20_000;

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { readSmallFile } from "../tools/gitignore.ts";
+import { readSmallFile } from "../tools/search/gitignore.ts";
 
 /** Why there is no wall, and how to get one. */
 export interface MissingWall {

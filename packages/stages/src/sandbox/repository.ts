@@ -1,9 +1,9 @@
 import { existsSync, lstatSync, readdirSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { type Repository, repositoryAt } from "../tools/git-settings.ts";
-import { readSmallFile } from "../tools/gitignore.ts";
-import { contains, existing } from "../tools/paths.ts";
-import { fault, systemCode } from "../tools/results.ts";
+import { contains, existing } from "../tools/files/paths.ts";
+import { fault, systemCode } from "../tools/files/results.ts";
+import { type Repository, repositoryAt } from "../tools/search/git-settings.ts";
+import { readSmallFile } from "../tools/search/gitignore.ts";
 
 /** What of a repository's own folder says what git runs, or where else it looks. */
 const CODE = ["hooks", "config", "config.worktree", "info", "modules", "commondir", "objects/info/alternates"];

@@ -1,7 +1,7 @@
 import { mkdirSync, rmdirSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { contains, realPath } from "../tools/paths.ts";
-import { systemCode } from "../tools/results.ts";
+import { contains, realPath } from "../tools/files/paths.ts";
+import { systemCode } from "../tools/files/results.ts";
 
 /** Folders that are there as long as a call needs them, for something to be mounted on. */
 export interface ScratchFolders {

@@ -1,5 +1,5 @@
 import { join, resolve } from "node:path";
-import { existing } from "../tools/paths.ts";
+import { existing } from "../tools/files/paths.ts";
 import type { BubblewrapFacts } from "./bubblewrap.ts";
 
 /** Programs, libraries and settings of macOS. */

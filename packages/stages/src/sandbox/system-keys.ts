@@ -1,6 +1,6 @@
 import { accessSync, constants, type Dirent, lstatSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { systemCode } from "../tools/results.ts";
+import { systemCode } from "../tools/files/results.ts";
 
 /** What a wall does not show of a folder that it shows. */
 export interface SystemKeys {

@@ -1,9 +1,9 @@
 import { lstatSync, readdirSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import type { Clock } from "@sluice/core";
-import { readSmallFile } from "../tools/gitignore.ts";
-import { contains, realPath } from "../tools/paths.ts";
-import { systemCode } from "../tools/results.ts";
+import { contains, realPath } from "../tools/files/paths.ts";
+import { systemCode } from "../tools/files/results.ts";
+import { readSmallFile } from "../tools/search/gitignore.ts";
 
 /** Where version managers and package managers keep programs and libraries, below the home folder: no settings, no keys. */
 const IN_HOME = [

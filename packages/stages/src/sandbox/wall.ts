@@ -1,5 +1,5 @@
 import type { Clock } from "@sluice/core";
-import type { ProcessEnd, ProcessOptions } from "../tools/process.ts";
+import type { ProcessEnd, ProcessOptions } from "../tools/bash/process.ts";
 
 /** `require`: nothing runs without a wall. `try`: a wall where one can be built. `off`: none. Set by people only. */
 export type SandboxMode = "require" | "try" | "off";

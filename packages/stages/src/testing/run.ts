@@ -2,14 +2,14 @@ import { randomUUID } from "node:crypto";
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { type Pipeline, SluiceError, type SluiceEvent } from "@sluice/core";
-import { type RecordOptions, recordTraffic } from "../models/record.ts";
-import { type ReplayedTraffic, type ReplayOptions, replayTraffic } from "../models/replay.ts";
-import type { UnusedExchange } from "../models/replay-player.ts";
+import { type ReplayedTraffic, type ReplayOptions, replayTraffic } from "../models/cassettes/playback.ts";
+import type { UnusedExchange } from "../models/cassettes/playback-player.ts";
+import { type RecordOptions, recordTraffic } from "../models/cassettes/record.ts";
 import type { Script } from "../models/script.ts";
 import { scriptedModel } from "../models/scripted.ts";
-import type { SessionOptions } from "../options.ts";
-import type { DeniedCall, RunResult } from "../run-handle.ts";
-import { createSession } from "../session.ts";
+import type { SessionOptions } from "../session/options.ts";
+import type { DeniedCall, RunResult } from "../session/run-handle.ts";
+import { createSession } from "../session/session.ts";
 import { type FileChange, makeWorkspace, pathOf, type WorkspaceOptions } from "./workspace.ts";
 
 /** How a test's run works: where, and what else its session has. */

@@ -1,6 +1,6 @@
 import type { ToolSpec } from "@sluice/core";
 import { z } from "zod";
-import { failure } from "./results.ts";
+import { failure } from "./files/results.ts";
 
 const MAX_ANSWER = 20_000;
 

@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import { checkAborted } from "./results.ts";
+import { checkAborted } from "./files/results.ts";
 
 /** Steps between two turns of others: some milliseconds of work. */
 const STEPS = 1_000_000;

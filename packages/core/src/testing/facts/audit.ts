@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { hashRecord } from "../../journal/chain.ts";
+import { verifyJournal } from "../../journal/audit/verify.ts";
+import { hashRecord } from "../../journal/record/hash-chain.ts";
 import type { JournalRecord, ProgramEnd, RunJournal, StepRunner } from "../../journal/seam.ts";
-import { verifyJournal } from "../../journal/verify.ts";
 import {
   cancelled,
   child,

@@ -11,8 +11,11 @@ import {
 } from "@sluice/core";
 import { z } from "zod";
 import type { Sandbox, WalledEnd, WallPlan } from "../../sandbox/wall.ts";
-import { withFolder } from "../open.ts";
-import { headTail, KEPT_HALF, SHOWN_HALF } from "../output.ts";
+import { withFolder } from "../files/open.ts";
+import { headTail, KEPT_HALF, SHOWN_HALF } from "../files/output.ts";
+import { asResult, failure, fault } from "../files/results.ts";
+import { lineEnvironment } from "./language/environment.ts";
+import { lineSubjects } from "./language/line-subjects.ts";
 import {
   CALL_VARIABLE,
   endSurvivors,
@@ -20,11 +23,8 @@ import {
   type ProcessOptions,
   RUN_VARIABLE,
   runProcess,
-} from "../process.ts";
-import { asResult, failure, fault } from "../results.ts";
-import { type WorkspaceChanges, watchWorkspace } from "../workspace-diff.ts";
-import { lineEnvironment } from "./environment.ts";
-import { lineSubjects } from "./line-subjects.ts";
+} from "./process.ts";
+import { type WorkspaceChanges, watchWorkspace } from "./workspace-diff.ts";
 
 const DEFAULT_TIMEOUT_MS = 120_000;
 const MAX_TIMEOUT_MS = 600_000;

@@ -1,7 +1,7 @@
 import { type Json, messageOf, type ToolEffect, type ToolResult } from "@sluice/core";
-import { failure } from "../results.ts";
+import { failure } from "../files/results.ts";
 import { cleanText } from "./definition.ts";
-import { BAD_ANSWER, type End, NO_ANSWER } from "./inbox.ts";
+import { BAD_ANSWER, type End, NO_ANSWER } from "./transport/inbox.ts";
 
 const LONGEST_MESSAGE = 2_000;
 /** Errors of a connection that was never made, so that the server saw nothing of the call. */

@@ -1,6 +1,6 @@
 import { type Problem, problemsError } from "@sluice/core";
 import { z } from "zod";
-import { readHttpAddress } from "../../http-address.ts";
+import { readHttpAddress } from "../../models/providers/http-url.ts";
 import { serverNameFault } from "./names.ts";
 
 /** What holds for every MCP server, however it is reached. */

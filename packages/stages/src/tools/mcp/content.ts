@@ -1,6 +1,6 @@
 import { isJson, isJsonObject, type Json, type JsonObject, type ToolResult } from "@sluice/core";
-import { headTail, KEPT_HALF, SHOWN_HALF } from "../output.ts";
-import { failure } from "../results.ts";
+import { headTail, KEPT_HALF, SHOWN_HALF } from "../files/output.ts";
+import { failure } from "../files/results.ts";
 
 /** Characters of an answer that are kept as it came. */
 const LONGEST_KEPT = 2 * KEPT_HALF;

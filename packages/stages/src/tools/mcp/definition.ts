@@ -8,7 +8,7 @@ import {
   type JsonSchema,
   jsonFault,
 } from "@sluice/core";
-import { firstCharacters } from "../output.ts";
+import { firstCharacters } from "../files/output.ts";
 
 const LONGEST_DESCRIPTION = 4_000;
 /** The same inside a schema, where there are many. */

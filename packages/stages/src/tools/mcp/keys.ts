@@ -1,4 +1,4 @@
-import { isKeyName, looksRandom, SHORTEST_SECRET, urlPasswords } from "../../secrets.ts";
+import { isKeyName, looksRandom, SHORTEST_SECRET, urlPasswords } from "../../secrets/detect.ts";
 import type { McpServerConfig, McpSettings } from "./config.ts";
 
 /** Flags whose value is a key. */

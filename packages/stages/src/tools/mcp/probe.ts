@@ -1,6 +1,6 @@
 import { type AnyPipeline, type Clock, done, messageOf, pipeline, stage, systemClock } from "@sluice/core";
 import { z } from "zod";
-import { sessionSecrets } from "../../secrets.ts";
+import { sessionSecrets } from "../../secrets/detect.ts";
 import type { McpServers } from "./config.ts";
 import { prefixOf } from "./names.ts";
 

@@ -1,14 +1,14 @@
 import { defineTool, messageOf, type Tool, type ToolCall, type ToolResult } from "@sluice/core";
-import { asResult, checkAborted, failure, fault } from "../results.ts";
+import { asResult, checkAborted, failure, fault } from "../files/results.ts";
 import { callFailure } from "./call-failure.ts";
 import type { McpSettings } from "./config.ts";
-import type { Connection } from "./connection.ts";
 import { readAnswer } from "./content.ts";
 import type { ListedTool } from "./definition.ts";
-import { createLink, type Link, type LinkOptions } from "./link.ts";
 import { createPins, type OfferedTool, offeredOf, type Pins } from "./offered.ts";
-import type { McpStart } from "./start.ts";
-import { orAborted, timed } from "./timed.ts";
+import type { Connection } from "./transport/connection.ts";
+import { createLink, type Link, type LinkOptions } from "./transport/link.ts";
+import type { McpStart } from "./transport/start.ts";
+import { orAborted, timed } from "./transport/timed.ts";
 
 /** A list older than this is looked at again before a call: not every server says when it changes. */
 const LIST_AGE_MS = 60_000;

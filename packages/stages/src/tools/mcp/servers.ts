@@ -2,9 +2,9 @@ import { type Clock, messageOf, type PipelineSpec, SluiceError, type Tool } from
 import { type McpServers, type McpSettings, readMcpServers } from "./config.ts";
 import { keysOf } from "./keys.ts";
 import { mayNeed } from "./names.ts";
-import { loadMcpSdk, type McpSdk } from "./sdk.ts";
 import { createServer, type McpServer } from "./server.ts";
-import type { McpStart } from "./start.ts";
+import { loadMcpSdk, type McpSdk } from "./transport/sdk.ts";
+import type { McpStart } from "./transport/start.ts";
 
 /** Something is wrong with an MCP server, and runs go on. */
 export interface McpFault {

@@ -7,8 +7,7 @@ import type { Environment } from "../../project/environment.ts";
 import type { RunView } from "../../runs/run-view.ts";
 import type { Line } from "../../text/line.ts";
 import { bodyLines, type CardFacts } from "./body.ts";
-import type { FileNow } from "./change.ts";
-import { fileToRead } from "./change.ts";
+import { type FileNow, fileToRead } from "./change.ts";
 import type { DeskCard } from "./desk.ts";
 import type { Hiding } from "./file-lines.ts";
 

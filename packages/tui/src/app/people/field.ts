@@ -1,5 +1,4 @@
-import type { Editor, Inserted } from "../composer/editor.ts";
-import { insertTyped } from "../composer/editor.ts";
+import { type Editor, type Inserted, insertTyped } from "../composer/editor.ts";
 import { editByKey } from "../composer/keymap.ts";
 import type { Key } from "../keys.ts";
 

@@ -1,0 +1,67 @@
+import { field, type Json } from "../../base/json.ts";
+import type { Fact, PartsOf, PipelineParts } from "./pipeline-parts.ts";
+
+/** Enough to see what happened; a pipeline that is another as a whole has more. */
+const MOST_CHANGES = 40;
+
+/**
+ * What is other in a pipeline than in the one whose parts were recorded, in plain words. Undefined where nothing was recorded
+ * that could be compared; empty where the parts are the same.
+ */
+export function partChanges(recorded: Json | undefined, now: PipelineParts): readonly string[] | undefined {
+  const before = readParts(recorded);
+  if (before === undefined) return undefined;
+  const after = new Map(now.map(({ of, facts }) => [of, facts]));
+  const changes = [...new Set([...before.keys(), ...after.keys()])].flatMap((of) =>
+    changesOf(of, before.get(of), after.get(of)),
+  );
+  if (changes.length <= MOST_CHANGES) return changes;
+  return [...changes.slice(0, MOST_CHANGES), `and ${changes.length - MOST_CHANGES} more`];
+}
+
+function changesOf(
+  of: string,
+  before: PartsOf["facts"] | undefined,
+  after: PartsOf["facts"] | undefined,
+): readonly string[] {
+  const where = of === "" ? "the pipeline" : `state ${of}`;
+  if (before === undefined) return [`${where} is new`];
+  if (after === undefined) return [`${where} is gone`];
+  const [was, is] = [new Map(before), new Map(after)];
+  return [...new Set([...was.keys(), ...is.keys()])].flatMap((name) => {
+    const words = wordsOf(was.get(name), is.get(name));
+    return words === undefined ? [] : [`${where}: ${name.replace(/^out(?= |$)/, "completionSchema")} ${words}`];
+  });
+}
+
+function wordsOf(was: string | undefined, is: string | undefined): string | undefined {
+  if (was === is) return undefined;
+  if (was === undefined) return isPlain(is) ? `is new (${is})` : "is new";
+  if (is === undefined) return "is gone";
+  return isPlain(was) && isPlain(is) ? `was ${was || "empty"}, is ${is || "empty"}` : "was changed";
+}
+
+/** Whether it says something to a person: no digest, and more than that it is there. */
+function isPlain(value: string | undefined): boolean {
+  return value !== undefined && value !== "there" && !/(?:^|[ ])#[0-9a-f]+$/.test(value);
+}
+
+/** A journal may come from anywhere: what was not written like this says nothing. */
+function readParts(recorded: Json | undefined): ReadonlyMap<string, PartsOf["facts"]> | undefined {
+  if (!Array.isArray(recorded)) return undefined;
+  const parts = new Map<string, PartsOf["facts"]>();
+  for (const part of recorded) {
+    const [of, facts] = [field(part, "of"), field(part, "facts")];
+    if (typeof of !== "string" || !Array.isArray(facts)) return undefined;
+    const read = facts.flatMap(factOf);
+    if (read.length !== facts.length) return undefined;
+    parts.set(of, read);
+  }
+  return parts;
+}
+
+function factOf(fact: Json): readonly Fact[] {
+  if (!Array.isArray(fact) || fact.length !== 2) return [];
+  const [name, value]: readonly Json[] = fact;
+  return typeof name === "string" && typeof value === "string" ? [[name, value]] : [];
+}

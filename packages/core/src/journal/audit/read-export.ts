@@ -1,0 +1,167 @@
+import { isUtf8 } from "node:buffer";
+import { hash } from "node:crypto";
+import { field, type Json, parseJson } from "../../base/json.ts";
+import { digestOf } from "../record/hash-chain.ts";
+import { isEnd } from "../record/lifecycle.ts";
+import type { RecordPhase, RunEnd, RunJournal } from "../seam.ts";
+import {
+  EXPORT_VERSION,
+  type ExportedJournal,
+  type ExportedRecord,
+  endLine,
+  headerLine,
+  journalLine,
+  recordLine,
+  valuedLine,
+} from "./export.ts";
+import type { AuditFault } from "./verify-tree.ts";
+
+/** What an export holds. */
+export interface RunExport {
+  readonly runId: string;
+  readonly journals: readonly ExportedJournal[];
+  /** Where the file is not what was written, its chains aside. */
+  readonly faults: readonly AuditFault[];
+  /** The journals with their values, where the file holds them and is whole: what `RunHost.journal` gives. */
+  readonly recorded?: readonly RunJournal[];
+}
+
+interface Reading extends Omit<ExportedJournal, "records"> {
+  readonly records: ExportedRecord[];
+  /** Of the records, in a file that holds them. */
+  readonly values: string[];
+}
+
+/**
+ * Reads an export, whatever it is: each line has to be the very bytes that would be written for what it says. Stops at the
+ * first line that is not, and says which record that is.
+ */
+export function readExport(file: Uint8Array): RunExport {
+  const text = Buffer.from(file.buffer, file.byteOffset, file.byteLength).toString("utf8");
+  const lines = text.split("\n");
+  const [header = ""] = lines;
+  const known = parsed(header);
+  const runId = textIn(known, "runId") ?? "";
+  const journals: Reading[] = [];
+  const faults: AuditFault[] = [];
+  const valued = field(known, "values") === true;
+  const fault = (what: string): void => void faults.push({ runId: journals.at(-1)?.runId ?? runId, fault: what });
+  const done = (): RunExport => ({
+    runId,
+    journals: journals.map(({ values: _values, ...journal }) => journal),
+    faults,
+    ...(valued && faults.length === 0 ? { recorded: journals.map(withValues) } : {}),
+  });
+
+  const version = field(known, "version");
+  if (textIn(known, "sluice") !== "run" || typeof version !== "number") {
+    fault("the file is no export of a run: its first line does not say so");
+    return done();
+  }
+  if (version !== EXPORT_VERSION) {
+    fault(`the export has version ${version}, and this Sluice reads ${EXPORT_VERSION}; update Sluice`);
+    return done();
+  }
+  let at = 1;
+  for (; at < lines.length; at += 1) {
+    const line = `${lines[at] ?? ""}\n`;
+    const read = parsed(line);
+    if (field(read, "sha256") !== undefined) break;
+    const journal = journalIn(read);
+    if (journal !== undefined && journalLine(journal) === line) {
+      journals.push({ ...journal, records: [], values: [] });
+      continue;
+    }
+    const current = journals.at(-1);
+    const value = valued ? textIn(read, "value") : undefined;
+    const record = valued && value === undefined ? undefined : recordIn(read, value);
+    if (current !== undefined && record !== undefined && lineOf(record, value) === line) {
+      current.records.push(record);
+      if (value !== undefined) current.values.push(value);
+      continue;
+    }
+    const where = current === undefined ? "" : `, where record ${current.records.length} should be,`;
+    if (lines[at] === "" && at === lines.length - 1) fault("the file was cut: its last line is missing");
+    else fault(`line ${at + 1}${where} is not as it was written`);
+    return done();
+  }
+  if (at === lines.length) fault("the file was cut: its last line is missing");
+  else if (headerLine(journals, valued) !== `${header}\n`)
+    fault("the first line is not that of the journals in the file");
+  // Bytes that are no text read like the sign that stands for them.
+  else if (!isUtf8(file) || !isWhole(lines, at))
+    fault("the file is not as it was written: it has another digest than its last line says");
+  return done();
+}
+
+/** Whether the line at `at` is the last one, and counts and digests those before it. */
+function isWhole(lines: readonly string[], at: number): boolean {
+  const before = `${lines.slice(0, at).join("\n")}\n`;
+  return lines.slice(at).join("\n") === endLine(at, hash("sha256", before));
+}
+
+function journalIn(read: Json | undefined): Omit<ExportedJournal, "records"> | undefined {
+  const runId = textIn(read, "runId");
+  const parentId = textIn(read, "parentId");
+  const [records, head] = [numberIn(read, "records"), textIn(read, "head")];
+  if (runId === undefined || records === undefined || head === undefined) return undefined;
+  return { runId, claimed: { records, head }, ...(parentId === undefined ? {} : { parentId }) };
+}
+
+function lineOf(record: ExportedRecord, value: string | undefined): string {
+  if (value === undefined) return recordLine(record);
+  const { valueDigest: _digest, ...rest } = record;
+  return valuedLine({ ...rest, value });
+}
+
+/** A value that is no text was never written. */
+function digestIn(read: Json | undefined, value: string | undefined): string | undefined {
+  if (value === undefined) return textIn(read, "valueDigest");
+  return value.isWellFormed() ? digestOf(value) : undefined;
+}
+
+function withValues({ records, values, ...journal }: Reading): RunJournal {
+  const whole = records.map(({ valueDigest: _digest, ...record }, at) => ({ ...record, value: values[at] ?? "" }));
+  const last = whole.at(-1);
+  const end = last !== undefined && isEnd(last) ? endIn(last.value) : undefined;
+  return { ...journal, input: parsed(values[0] ?? "") ?? null, records: whole, ...(end === undefined ? {} : { end }) };
+}
+
+function endIn(value: string): RunEnd | undefined {
+  const read = parsed(value);
+  const status = END_STATUSES.find((known) => known === textIn(read, "status"));
+  const own = field(read, "value");
+  return status === undefined || own === undefined ? undefined : { status, value: own };
+}
+
+const END_STATUSES: readonly RunEnd["status"][] = ["completed", "failed", "cancelled"];
+
+function recordIn(read: Json | undefined, value: string | undefined): ExportedRecord | undefined {
+  const [seq, ordinal, phase] = [numberIn(read, "seq"), numberIn(read, "ordinal"), phaseIn(read)];
+  const [stepId, incarnation] = [textIn(read, "stepId"), textIn(read, "incarnation")];
+  const [valueDigest, events, hashed] = [digestIn(read, value), textIn(read, "events"), textIn(read, "hash")];
+  if (seq === undefined || ordinal === undefined || phase === undefined || stepId === undefined) return undefined;
+  if (incarnation === undefined || valueDigest === undefined || events === undefined || hashed === undefined)
+    return undefined;
+  return { seq, ordinal, stepId, phase, incarnation, valueDigest, events, hash: hashed };
+}
+
+function phaseIn(read: Json | undefined): RecordPhase | undefined {
+  const phase = textIn(read, "phase");
+  return phase === "open" || phase === "done" || phase === "life" ? phase : undefined;
+}
+
+function parsed(line: string): Json | undefined {
+  const read = parseJson(line);
+  return read.ok ? read.value : undefined;
+}
+
+function textIn(read: Json | undefined, key: string): string | undefined {
+  const value = field(read, key);
+  return typeof value === "string" ? value : undefined;
+}
+
+function numberIn(read: Json | undefined, key: string): number | undefined {
+  const value = field(read, key);
+  return typeof value === "number" ? value : undefined;
+}

@@ -1,0 +1,97 @@
+import { field, type Json, parseJson } from "../../base/json.ts";
+import { childRunId } from "../record/child-ids.ts";
+import { isEnd } from "../record/lifecycle.ts";
+import type { ExportedJournal, ExportedRecord } from "./export.ts";
+import type { RunExport } from "./read-export.ts";
+import { checkDigested } from "./verify.ts";
+import { type AuditReport, type CheckedJournal, type ChildLink, checkTree } from "./verify-tree.ts";
+
+export interface ExportReport extends AuditReport {
+  /** Children whose parent's events do not say with which head they ended: their own chains alone hold them. */
+  readonly unnamed: readonly string[];
+}
+
+/**
+ * Checks an export with nothing but the file: every record's hash, the counts and heads, the links to children, the file's own
+ * digest. Whoever can rewrite the file can compute all of them anew: give the `expectedHead` that was kept elsewhere.
+ */
+export function verifyExport({ journals, faults }: RunExport, expectedHead?: string): ExportReport {
+  const below = Map.groupBy(journals, ({ parentId }) => parentId);
+  const checked = journals.map((journal) => {
+    const ids = (below.get(journal.runId) ?? []).map(({ runId }) => runId);
+    return checkOne(journal, ids);
+  });
+  const report = checkTree(checked, expectedHead);
+  const unnamed = checked.flatMap(({ children }) => [...children].filter(([, link]) => link === "unnamed"));
+  // Of a file that was read to a part only, what is missing says nothing.
+  const whole = faults.length === 0;
+  const chains = whole ? report.faults : report.faults.filter(({ fault }) => fault.startsWith("record "));
+  return { ...report, faults: [...chains, ...faults], unnamed: unnamed.map(([runId]) => runId) };
+}
+
+function checkOne(journal: ExportedJournal, childIds: readonly string[]): CheckedJournal {
+  const { runId, parentId, records } = journal;
+  const { head, fault } = checkDigested(runId, records, ({ valueDigest }) => valueDigest);
+  const faults = fault === undefined ? claimFaults(journal, head) : [fault];
+  const children = childrenOf(journal, childIds);
+  return { runId, parentId, records: records.length, head, ended: records.some(isEnd), faults, children };
+}
+
+/** What the journal's own line says, compared with its records. */
+function claimFaults({ records, claimed }: ExportedJournal, head: string): readonly string[] {
+  if (records.length === 0) return ["the journal is empty"];
+  if (claimed.records !== records.length)
+    return [`${claimed.records} records are claimed, and ${records.length} there`];
+  if (claimed.head !== head) return ["another head is claimed than the last record has"];
+  return records.slice(0, -1).some(isEnd) ? ["records follow the run's end"] : [];
+}
+
+/** What the events say about a run's children; the values, which say it too, are not here. */
+function childrenOf({ runId, records }: ExportedJournal, childIds: readonly string[]): ReadonlyMap<string, ChildLink> {
+  const children = new Map<string, ChildLink>();
+  const name = (child: string, by: Json): void => {
+    const head = textIn(by, "head");
+    if (head !== undefined) children.set(child, { head });
+  };
+  const joined = new Set<number>();
+  for (const record of records) if (record.phase === "done") joined.add(record.ordinal);
+  // Each step's children are looked through once, however often a file that nobody here wrote says that it began.
+  const byStep = Map.groupBy(childIds, (id) => id.slice(0, id.lastIndexOf("/")));
+  for (const record of records) {
+    const link = joined.has(record.ordinal) ? "unnamed" : "started";
+    // Events need not list the children; the ids of those that are there name the step that started them.
+    if (record.phase === "open") {
+      const step = `${runId}/${record.stepId}`;
+      for (const id of byStep.get(step) ?? []) children.set(id, link);
+      byStep.delete(step);
+    }
+    for (const event of eventsIn(record)) {
+      const [type, data] = [field(event, "type"), field(event, "data")];
+      if (type === "fork.started" && record.phase === "open") {
+        for (const key of list(field(data, "siblings")))
+          if (typeof key === "string") children.set(childRunId(runId, record.stepId, key), link);
+      } else if (type === "fork.joined" && record.phase === "done") {
+        for (const outcome of list(field(data, "outcomes")))
+          name(childRunId(runId, record.stepId, textIn(outcome, "name") ?? ""), outcome);
+      } else if (type === "run.finished" && isEnd(record)) {
+        for (const child of list(field(data, "children"))) name(textIn(child, "run") ?? "", child);
+      }
+    }
+  }
+  return children;
+}
+
+/** What cannot be read was never written, and its chain tells. */
+function eventsIn({ events }: ExportedRecord): readonly Json[] {
+  const read = parseJson(events);
+  return read.ok ? list(read.value) : [];
+}
+
+function list(value: Json | undefined): readonly Json[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function textIn(value: Json, key: string): string | undefined {
+  const found = field(value, key);
+  return typeof found === "string" ? found : undefined;
+}

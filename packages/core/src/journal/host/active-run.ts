@@ -1,0 +1,55 @@
+import type { Clock } from "../../base/clock.ts";
+import type { SluiceError } from "../../base/errors.ts";
+import type { RunPosition } from "../record/append.ts";
+import type { ChildRun, LiveChunk, Settled } from "../seam.ts";
+import type { JournalStore } from "../store/journal-store.ts";
+import type { Control } from "./cancellation.ts";
+import type { Past } from "./recorded-steps.ts";
+
+/** What a host keeps of one run while it works here. */
+export interface RunAtWork {
+  readonly store: JournalStore;
+  readonly clock: Clock;
+  readonly at: RunPosition;
+  readonly past: Past;
+  readonly control: Control;
+  readonly tree: TreeOfRun;
+}
+
+/** What a run shares with the whole tree it belongs to. */
+export interface TreeOfRun {
+  /** Stops every run of the tree here, resumable: one of them cannot go on. */
+  stop(thrown: unknown): void;
+  /** Calls back when signals may have come. Returns the unsubscriber. */
+  onSignal(listener: () => void): () => void;
+  emit(chunk: LiveChunk): void;
+  heard(): boolean;
+  /** Work that goes on after its step; the tree stays owned until it settles. */
+  hold(work: Promise<unknown>): void;
+  /** Starts a child that was never started, or takes up one that was; `fresh` says that none of this fork was. */
+  openChild(parent: RunAtWork, stepId: string, child: ChildRun, fresh: boolean): Promise<ChildTask | EndedChild>;
+  /** Ends a child that does not work here, and everything below it, as cancelled, without running their code. */
+  closeChild(parent: RunAtWork, stepId: string, child: ChildRun, reason: string): Promise<Settled>;
+}
+/** One child at work, as its parent sees it. */
+export interface ChildTask {
+  readonly end: Promise<Settled>;
+  cancel(reason: SluiceError): void;
+}
+export interface EndedChild {
+  readonly ended: Settled;
+}
+
+/** What a journal does not take stops the whole tree at once: no sibling may begin anything after it. */
+export function orStop<T>(tree: Pick<TreeOfRun, "stop">, write: () => Promise<T> | T): Promise<T> | T {
+  const stop = (thrown: unknown): never => {
+    tree.stop(thrown);
+    throw thrown;
+  };
+  try {
+    const written = write();
+    return written instanceof Promise ? written.catch(stop) : written;
+  } catch (thrown) {
+    return stop(thrown);
+  }
+}

@@ -1,0 +1,137 @@
+import { SluiceError } from "../../base/errors.ts";
+import { childRunId, forkKeys } from "../record/child-ids.ts";
+import type { ChildRun, ForkOptions, JournalRecord, RunEnd, Settled } from "../seam.ts";
+import type { RunRow } from "../store/journal-store.ts";
+import type { ChildTask, RunAtWork } from "./active-run.ts";
+import { takeEnd } from "./recorded-steps.ts";
+
+/** Refuses a fork that could not be replayed: before anything of it is written, or when it is not the recorded one. */
+export function checkFork(
+  runId: string,
+  stepId: string,
+  children: readonly ChildRun[],
+  known: JournalRecord | undefined,
+): void {
+  const keys = children.map((child) => child.key);
+  const seen = new Set<string>();
+  const wrong = keys.find((key) => key === "" || key.includes("/") || seen.size === seen.add(key).size);
+  if (wrong !== undefined) {
+    const mend = "keys are unique, not empty and hold no slash";
+    throw new SluiceError("Validation", "fork_key", `run ${runId}: fork ${stepId} has a child "${wrong}"; ${mend}`);
+  }
+  if (known === undefined) return;
+  const recorded = forkKeys(known);
+  if (JSON.stringify(recorded) === JSON.stringify(keys)) return;
+  throw new SluiceError(
+    "Host",
+    "journal_mismatch",
+    `run ${runId}: fork ${stepId} is recorded with the children ${JSON.stringify(recorded)}, but the program asked for ${JSON.stringify(keys)}`,
+  );
+}
+
+/** The row of a child, if it was started. Ids may be put together in two ways: a run of another parent is not this one. */
+export async function childRow(parent: RunAtWork, childId: string): Promise<RunRow | undefined> {
+  const row = await parent.store.run(childId);
+  if (row === undefined || row.parentId === parent.at.runId) return row;
+  const mend = "step ids and keys must not add up to the same id";
+  throw new SluiceError(
+    "Host",
+    "run_exists",
+    `a run ${childId} exists already, and is not of ${parent.at.runId}; ${mend}`,
+  );
+}
+
+/** Runs all children side by side and waits for every one, whatever happens: none is left at work when the fork is over. */
+export async function runFork(
+  parent: RunAtWork,
+  stepId: string,
+  children: readonly ChildRun[],
+  options: ForkOptions,
+  fresh: boolean,
+): Promise<Readonly<Record<string, Settled>>> {
+  const { control, tree } = parent;
+  const settled = new Map<string, Settled>();
+  const working = new Map<string, ChildTask>();
+  let failedKey: string | undefined;
+  let fault: { readonly thrown: unknown } | undefined;
+
+  /** Why the children still at work are to end, if they are. */
+  const ending = (): SluiceError | undefined =>
+    control.cancelled ?? (failedKey === undefined ? undefined : siblingFailed(failedKey));
+  const cancelRest = (): void => {
+    const reason = ending();
+    if (reason !== undefined) for (const task of working.values()) task.cancel(reason);
+  };
+  /** A fault in one journal stops the whole tree; every run of it stays resumable. */
+  const onFault = (thrown: unknown): void => {
+    fault ??= { thrown };
+    tree.stop(thrown);
+  };
+  const onEnd = (key: string, end: Settled): void => {
+    settled.set(key, end);
+    if (failedKey !== undefined || options.onFailure !== "cancel" || !isFailure(options, end)) return;
+    failedKey = key;
+    cancelRest();
+  };
+  const work = async (key: string, task: ChildTask): Promise<void> => {
+    working.set(key, task);
+    // It may have been told while its journal was being opened.
+    cancelRest();
+    try {
+      const end = await task.end;
+      working.delete(key);
+      onEnd(key, end);
+    } catch (thrown) {
+      working.delete(key);
+      onFault(thrown);
+    }
+  };
+
+  const works: Promise<void>[] = [];
+  const start = async (): Promise<void> => {
+    const waiting: ChildRun[] = [];
+    // On resume, ends first: what an earlier process saw fail must cancel the rest before they are taken up again.
+    for (const child of children) {
+      const known = fresh ? undefined : await childRow(parent, childRunId(parent.at.runId, stepId, child.key));
+      const end = known === undefined ? undefined : await takeEnd(parent.store, known);
+      if (end === undefined) waiting.push(child);
+      else onEnd(child.key, end);
+    }
+    for (const child of waiting) {
+      if (control.stopped !== undefined) throw control.stopped;
+      const reason = ending();
+      if (reason !== undefined) {
+        onEnd(child.key, await tree.closeChild(parent, stepId, child, reason.message));
+        continue;
+      }
+      const opened = await tree.openChild(parent, stepId, child, fresh);
+      if ("ended" in opened) onEnd(child.key, opened.ended);
+      else works.push(work(child.key, opened));
+    }
+  };
+
+  const listener = { controlChanged: cancelRest };
+  control.listen(listener);
+  try {
+    await start();
+  } catch (thrown) {
+    onFault(thrown);
+  }
+  await Promise.all(works);
+  control.unlisten(listener);
+  if (fault !== undefined) throw fault.thrown;
+  return Object.fromEntries(
+    children.flatMap(({ key }) => {
+      const end = settled.get(key);
+      return end === undefined ? [] : [[key, end] as const];
+    }),
+  );
+}
+
+function isFailure(options: ForkOptions, end: RunEnd): boolean {
+  return end.status !== "completed" || options.failed(end);
+}
+
+function siblingFailed(key: string): SluiceError {
+  return new SluiceError("Cancellation", "sibling_failed", `cancelled because its sibling ${key} failed`);
+}

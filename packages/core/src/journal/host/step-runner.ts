@@ -1,0 +1,314 @@
+import { SluiceError } from "../../base/errors.ts";
+import { field, type Json } from "../../base/json.ts";
+import type { EventDraft } from "../events.ts";
+import { appendRecord, type RecordDraft } from "../record/append.ts";
+import { jsonText, recorded } from "../record/json-value.ts";
+import type {
+  ChildRun,
+  ForkOptions,
+  ProgramEnd,
+  ReceivedSignal,
+  RunEnd,
+  Settled,
+  StepCall,
+  StepOptions,
+  StepRunner,
+  WaitOptions,
+} from "../seam.ts";
+import { orStop, type RunAtWork } from "./active-run.ts";
+import { checkFork, runFork } from "./fork.ts";
+import { type RecordedStep, readOpened } from "./recorded-steps.ts";
+import { FunctionStep, type Inbox, type Step } from "./step-call.ts";
+import { waitFor } from "./wait.ts";
+
+type AnyStep = Pick<Step<unknown, unknown>, "stepId" | "open">;
+
+/** Numbers the steps of one program, records what they come to, and hands back what is recorded. */
+export class ProgramRunner implements StepRunner, Inbox {
+  readonly #run: RunAtWork;
+  /** Signals taken so far, by name. */
+  #taken: Map<string, number> | undefined;
+  #forks: Set<string> | undefined;
+  #nextOrdinal = 0;
+  /** Whether a step of another run is handed back: what it took never stood in this one's inbox. */
+  #copied = false;
+  #open: AnyStep | undefined;
+  /** What the program waits for while a step is open. */
+  #settling: Promise<unknown> | undefined;
+  #fault: { readonly thrown: unknown } | undefined;
+  #over = false;
+
+  constructor(run: RunAtWork) {
+    this.#run = run;
+  }
+
+  get runId(): string {
+    return this.#run.at.runId;
+  }
+
+  get incarnation(): string {
+    return this.#run.at.incarnation;
+  }
+
+  get signal(): AbortSignal {
+    return this.#run.control.signal;
+  }
+
+  run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options: StepOptions = {}): Promise<T> {
+    return this.#step(new FunctionStep(this.#run, this, stepId, fn, options));
+  }
+
+  now(stepId: string): Promise<number> {
+    return this.run(stepId, () => this.#run.clock.now());
+  }
+
+  sleepUntil(stepId: string, epochMs: number): Promise<void> {
+    return this.#step<null, void>({
+      stepId,
+      open: undefined,
+      make: async () => {
+        await waitFor(this.#run, { until: epochMs });
+        return null;
+      },
+      events: noEvents,
+      hand: ignore,
+    });
+  }
+
+  waitForSignal(name: string, { timeoutMs, clean }: WaitOptions = {}): Promise<ReceivedSignal | undefined> {
+    const { store, clock } = this.#run;
+    return this.#step<ReceivedSignal | null, ReceivedSignal | undefined>({
+      stepId: `wait/${name}`,
+      open: timeoutMs === undefined ? undefined : { events: NO_EVENTS, intent: { until: clock.now() + timeoutMs } },
+      make: async (opened) => {
+        const until = timeoutMs === undefined ? undefined : untilOf(opened);
+        let found: ReceivedSignal | undefined;
+        const arrived = async (): Promise<boolean> => {
+          found ??= (await store.signals(this.runId, name))[this.#takenSoFar(name)];
+          return found !== undefined;
+        };
+        await waitFor(this.#run, { arrived, ...(until === undefined ? {} : { until }) });
+        // Decided here: a look that is still under way must not change what is recorded.
+        if (found === undefined) return null;
+        return clean === undefined ? found : { ...found, payload: clean(found.payload) };
+      },
+      events: noEvents,
+      hand: (received) => {
+        if (received !== null) this.taken(name, 1);
+        return received ?? undefined;
+      },
+    });
+  }
+
+  takeSignals(stepId: string, name: string): Promise<readonly ReceivedSignal[]> {
+    return this.#step<readonly ReceivedSignal[], readonly ReceivedSignal[]>({
+      stepId,
+      open: undefined,
+      make: () => this.untaken(name),
+      events: noEvents,
+      hand: (received) => {
+        this.taken(name, received.length);
+        return received;
+      },
+    });
+  }
+
+  fork(
+    stepId: string,
+    children: readonly ChildRun[],
+    options: ForkOptions,
+  ): Promise<Readonly<Record<string, Settled>>> {
+    return this.#step<Readonly<Record<string, Settled>>, Readonly<Record<string, Settled>>>({
+      stepId,
+      open: { events: options.open.events, intent: { fork: children.map((child) => child.key) } },
+      check: (known) => {
+        this.#forks ??= new Set();
+        if (this.#forks.has(stepId))
+          throw this.#misuse("fork_repeated", `fork ${stepId} was asked for twice; its children would be the same`);
+        this.#forks.add(stepId);
+        checkFork(this.runId, stepId, children, known);
+      },
+      make: (_opened, fresh) => runFork(this.#run, stepId, children, options, fresh),
+      events: options.joined,
+      hand: (settled) => settled,
+    });
+  }
+
+  untaken(name: string): Promise<readonly ReceivedSignal[]> | readonly ReceivedSignal[] {
+    const all = this.#run.store.signals(this.runId, name);
+    return all instanceof Promise ? all.then((come) => this.#after(name, come)) : this.#after(name, all);
+  }
+
+  taken(name: string, count: number): void {
+    if (count === 0 || this.#copied) return;
+    this.#taken ??= new Map();
+    this.#taken.set(name, this.#takenSoFar(name) + count);
+  }
+
+  emit(channel: string, chunk: Json): void {
+    this.#run.tree.emit({ runId: this.runId, channel, chunk });
+  }
+
+  heard(): boolean {
+    return this.#run.tree.heard();
+  }
+
+  /** The end that the program came to. Throws when it is none: a step met a fault or is open, or the run has to stop. */
+  ended(end: ProgramEnd): ProgramEnd {
+    const { control, past } = this.#run;
+    if (!END_STATUSES.has(end.status))
+      throw this.#misuse("end_invalid", `the program ended as ${String(end.status)}, which is no status`);
+    if (this.#open !== undefined) {
+      const message = `the program ended while step ${this.#open.stepId} was open; await every step`;
+      throw this.#misuse("step_left_open", message);
+    }
+    // What the program made of a signal to stop is not its end.
+    if (control.stopped !== undefined) throw control.stopped;
+    past.finish();
+    if (this.#fault !== undefined) throw this.#fault.thrown;
+    this.#over = true;
+    return end;
+  }
+
+  /**
+   * What becomes of a run whose program threw, or came to no end: rejects with the first fault any step met, whatever the
+   * program made of it. A run that was cancelled before it had replayed its past has no end of its own, since what its code did
+   * then cannot follow what is recorded: then the reason of the cancel.
+   */
+  async failed(thrown: unknown): Promise<string> {
+    const { control, tree } = this.#run;
+    this.#fail(thrown);
+    const fault = this.#fault?.thrown;
+    const tooEarly = this.#cancelledInPast;
+    if (tooEarly !== undefined && fault === tooEarly) {
+      if (control.stopped !== undefined) throw control.stopped;
+      return tooEarly.message;
+    }
+    if (this.#open !== undefined) {
+      tree.stop(fault);
+      await Promise.allSettled([this.#settling]);
+    }
+    throw fault;
+  }
+
+  /** The way of every step. What it rejects with is the run's end here: nothing after it could be replayed. */
+  #step<V, T>(step: Step<V, T>): Promise<T> {
+    const settling = this.#walk(step);
+    if (this.#open === step) this.#settling = settling;
+    else settling.catch(ignore);
+    return settling;
+  }
+
+  async #walk<V, T>(step: Step<V, T>): Promise<T> {
+    const { stepId } = step;
+    try {
+      const { ordinal, known } = this.#enter(step);
+      step.check?.(known?.open);
+      if (known?.done !== undefined) {
+        this.#copied = known.copied === true;
+        const replayed = step.hand(JSON.parse(known.done.value));
+        this.#copied = false;
+        // A replayed step is open for a moment too: what overlaps on the first run must not pass on the second.
+        return await Promise.resolve(replayed);
+      }
+      const earlier = known?.open;
+      const opened = earlier === undefined ? step.open && (await this.#announce(ordinal, step)) : readOpened(earlier);
+      const made = await step.make(opened, earlier === undefined);
+      step.close?.();
+      const { text, value } = recorded(made, `the value of step ${stepId}`);
+      await this.#append({ ordinal, stepId, phase: "done", value: text, events: step.events(value) });
+      return step.hand(value);
+    } catch (thrown) {
+      // A program that does not look at its step must not bring the process down; `ended` and `failed` tell.
+      if (this.#open === step) this.#settling?.catch(ignore);
+      step.close?.();
+      this.#fail(thrown);
+      throw thrown;
+    } finally {
+      if (this.#open === step) this.#open = undefined;
+    }
+  }
+
+  /** Numbers a step and finds what is known of it, before anything else can happen. */
+  #enter(step: AnyStep): { readonly ordinal: number; readonly known: RecordedStep | undefined } {
+    const { control, past } = this.#run;
+    const { stepId } = step;
+    if (this.#fault !== undefined) throw this.#fault.thrown;
+    const tooEarly = this.#cancelledInPast;
+    if (tooEarly !== undefined) throw tooEarly;
+    if (this.#over) throw this.#misuse("run_over", "a step was asked for after the program had ended");
+    if (control.stopped !== undefined) throw control.stopped;
+    if (this.#open !== undefined) {
+      const message = `step ${stepId} was started while ${this.#open.stepId} is open; run side by side with fork()`;
+      throw this.#misuse("step_overlap", message);
+    }
+    if (stepId === "" || !stepId.isWellFormed()) {
+      throw this.#misuse("step_id_invalid", `"${stepId}" is no id for a step`);
+    }
+    this.#open = step;
+    const ordinal = this.#nextOrdinal;
+    this.#nextOrdinal += 1;
+    return { ordinal, known: past.take(ordinal, stepId) };
+  }
+
+  /** Commits a step's open record. Rejects when the run was told to stop between the record and the effect. */
+  async #announce(ordinal: number, step: AnyStep): Promise<StepCall["opened"]> {
+    const { control, at } = this.#run;
+    const { stepId, open } = step;
+    if (open === undefined) return undefined;
+    const { events, intent } = open;
+    // A step may take long; nobody needs what it announced any more.
+    step.open = undefined;
+    const value = intent === undefined ? "" : jsonText(intent, `the intent of step ${stepId}`);
+    await this.#append({ ordinal, stepId, phase: "open", value, events });
+    if (control.stopped !== undefined) throw control.stopped;
+    const { incarnation } = at;
+    return intent === undefined ? { incarnation } : { incarnation, intent };
+  }
+
+  #append(record: RecordDraft): Promise<void> | void {
+    const { store, at, clock, tree } = this.#run;
+    return orStop(tree, () => appendRecord(store, at, record, clock));
+  }
+
+  /** Why the run was cancelled, when that was before its past was replayed. */
+  get #cancelledInPast(): SluiceError | undefined {
+    const { control, past } = this.#run;
+    return past.left ? control.cancelled : undefined;
+  }
+
+  /** Only the first fault counts. */
+  #fail(thrown: unknown): void {
+    this.#fault ??= { thrown: this.#cancelledInPast ?? thrown };
+  }
+
+  #after(name: string, come: readonly ReceivedSignal[]): readonly ReceivedSignal[] {
+    const taken = this.#takenSoFar(name);
+    return taken === 0 ? come : come.slice(taken);
+  }
+
+  #takenSoFar(name: string): number {
+    return this.#taken?.get(name) ?? 0;
+  }
+
+  #misuse(code: string, message: string): SluiceError {
+    return new SluiceError("Host", code, `run ${this.runId}: ${message}`);
+  }
+}
+
+function ignore(): void {
+  return;
+}
+
+function noEvents(): readonly EventDraft[] {
+  return NO_EVENTS;
+}
+
+const END_STATUSES: ReadonlySet<string> = new Set<RunEnd["status"]>(["completed", "failed", "cancelled"]);
+
+const NO_EVENTS: readonly EventDraft[] = [];
+
+function untilOf(opened: StepCall["opened"]): number | undefined {
+  const until = field(opened?.intent, "until");
+  return typeof until === "number" ? until : undefined;
+}

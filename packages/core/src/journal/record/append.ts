@@ -1,0 +1,128 @@
+import { randomBytes } from "node:crypto";
+import type { Clock } from "../../base/clock.ts";
+import { isJsonObject } from "../../base/json.ts";
+import type { EventDraft } from "../events.ts";
+import type { JournalRecord, OpenRequest, RecordPhase, RequestKind, RunEnd } from "../seam.ts";
+import type { Commit, JournalStore } from "../store/journal-store.ts";
+import { GENESIS, hashRecord, writeEvents } from "./hash-chain.ts";
+
+export interface RecordDraft {
+  readonly ordinal: number;
+  readonly stepId: string;
+  readonly phase: RecordPhase;
+  readonly value: string;
+  readonly events: readonly EventDraft[];
+  readonly end?: RunEnd;
+}
+
+/** Where one run's journal stands: the next record and the hash before it. */
+export interface RunPosition {
+  readonly runId: string;
+  readonly epoch: number;
+  readonly incarnation: string;
+  seq: number;
+  head: string;
+}
+
+type Draft = Omit<Commit, "runId" | "epoch">;
+
+/** Hashes a record onto the chain and works out which requests it opens and closes. */
+export function draftCommit(at: Omit<RunPosition, "epoch">, draft: RecordDraft, clock: Clock): Draft {
+  const now = clock.now();
+  const { ordinal, stepId, phase, value } = draft;
+  const { seq, incarnation } = at;
+  const unhashed = { seq, ordinal, stepId, phase, incarnation, value, events: writeEvents(draft.events, now) };
+  const { events } = unhashed;
+  const hash = hashRecord(at.head, at.runId, unhashed);
+  // Field by field: an object that is spread and added to takes half as much again, and journals are made of these.
+  const record: JournalRecord = { seq, ordinal, stepId, phase, incarnation, value, events, hash };
+  const asks = draft.events.some(aboutRequests);
+  const commit: Draft = {
+    record,
+    opened: asks ? openedBy(at.runId, draft.events, now) : NONE,
+    closed: asks ? closedBy(draft.events) : NONE,
+  };
+  return draft.end === undefined ? commit : { ...commit, end: draft.end };
+}
+
+/** Commits the next record of a run. Fails with a Host error when it could not be written; then nothing of it is kept. */
+export function appendRecord(
+  store: JournalStore,
+  at: RunPosition,
+  draft: RecordDraft,
+  clock: Clock,
+): Promise<void> | void {
+  const commit = draftCommit(at, draft, clock);
+  const written = store.append({ ...commit, runId: at.runId, epoch: at.epoch });
+  const onWritten = (): void => {
+    at.seq += 1;
+    at.head = commit.record.hash;
+  };
+  // A store that writes at once need not be waited for.
+  if (written === undefined) onWritten();
+  else return written.then(onWritten);
+}
+
+/** Names for the stays of runs in this process: each tells one stay from every other anywhere. */
+export function createIncarnations(): () => string {
+  const process = randomBytes(6).toString("hex");
+  let stays = 0;
+  return () => {
+    stays += 1;
+    // Joined, not added: every record names it, and a sum of texts is kept as its parts.
+    return [process, stays.toString(36)].join("-");
+  };
+}
+
+/** Where a journal stands before its first record. */
+export function startOf(runId: string, incarnation: string): Omit<RunPosition, "epoch"> {
+  return { runId, incarnation, seq: 0, head: GENESIS };
+}
+
+const REQUEST_KINDS: ReadonlySet<string> = new Set<RequestKind>([
+  "grantStageTool",
+  "approveTransition",
+  "askUser",
+  "humanState",
+]);
+
+function isRequestKind(kind: unknown): kind is RequestKind {
+  return typeof kind === "string" && REQUEST_KINDS.has(kind);
+}
+
+const NONE: readonly never[] = [];
+
+/**
+ * A request keeps its body as it is, where the event of it is redacted: whoever answers decides about exactly this, and text
+ * made to look like a secret must not hide what would run.
+ */
+function openedBy(runId: string, events: readonly EventDraft[], openedAt: number): readonly OpenRequest[] {
+  const opened: OpenRequest[] = [];
+  for (const { type, data } of events) {
+    if (!OPENING.has(type)) continue;
+    const { requestId, kind, digest, body } = data;
+    if (typeof requestId !== "string" || typeof digest !== "string" || !isRequestKind(kind)) continue;
+    opened.push({ requestId, runId, kind, digest, body: isJsonObject(body) ? body : {}, openedAt });
+  }
+  return opened;
+}
+
+/** Events that open a request, and those that close one. */
+export const OPENING: ReadonlySet<string> = new Set(["grant.requested", "request.opened"]);
+export const CLOSING: ReadonlySet<string> = new Set([
+  "grant.answered",
+  "grant.expired",
+  "request.answered",
+  "request.expired",
+]);
+
+function aboutRequests({ type }: EventDraft): boolean {
+  return OPENING.has(type) || CLOSING.has(type);
+}
+
+function closedBy(events: readonly EventDraft[]): readonly string[] {
+  const closed: string[] = [];
+  for (const { type, data } of events)
+    if (CLOSING.has(type) && typeof data.requestId === "string") closed.push(data.requestId);
+  return closed;
+}

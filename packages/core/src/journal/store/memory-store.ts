@@ -1,0 +1,269 @@
+import { SluiceError } from "../../base/errors.ts";
+import { deepFreeze } from "../../base/json.ts";
+import type { JournalRecord, OpenRequest, ReceivedSignal, RunEnd } from "../seam.ts";
+import type { Commit, JournalStore, NewRunRow, RunRow } from "./journal-store.ts";
+
+interface MemoryRun {
+  readonly seed: NewRunRow;
+  end?: RunEnd;
+  cancel?: NonNullable<RunRow["cancel"]>;
+  readonly records: JournalRecord[];
+  /** By name; made when the first one comes. */
+  signals?: Map<string, ReceivedSignal[]>;
+  /** The open ones; made when the first one is. */
+  requests?: Map<string, OpenRequest>;
+}
+interface MemoryTree {
+  owner: string | undefined;
+  epoch: number;
+  readonly runIds: string[];
+}
+
+/** Journals kept in this process. Every `connect()` is an owner of its own, so several hosts can share one memory. */
+export interface JournalMemory {
+  connect(): JournalStore;
+}
+
+export interface JournalMemoryOptions {
+  /** Finished runs that stay readable, with their children; older ones leave memory. 100 when omitted. */
+  readonly keepFinished?: number;
+}
+
+export function createJournalMemory(options: JournalMemoryOptions = {}): JournalMemory {
+  const keepFinished = options.keepFinished ?? 100;
+  const finished = new Set<string>();
+  const runs = new Map<string, MemoryRun>();
+  const trees = new Map<string, MemoryTree>();
+  const live = new Set<string>();
+  const listeners = new Set<() => void>();
+  let connections = 0;
+
+  const changed = (): void => {
+    for (const listener of listeners) listener();
+  };
+  const runOf = (runId: string): MemoryRun => {
+    const run = runs.get(runId);
+    if (run === undefined) throw unknownRun(runId);
+    return run;
+  };
+  const treeOf = (rootId: string): MemoryTree => {
+    const tree = trees.get(rootId);
+    if (tree === undefined) throw unknownRun(rootId);
+    return tree;
+  };
+  const drop = (rootId: string): void => {
+    for (const runId of trees.get(rootId)?.runIds ?? []) runs.delete(runId);
+    trees.delete(rootId);
+  };
+  /** A long-lived process must not grow with the runs it has finished. */
+  const retire = (rootId: string): void => {
+    finished.add(rootId);
+    for (const oldest of finished) {
+      if (finished.size <= keepFinished) return;
+      finished.delete(oldest);
+      drop(oldest);
+    }
+  };
+  const view = ({ seed, records, end, cancel }: MemoryRun): RunRow => {
+    const { runId, rootId, parentId, createdAt } = seed;
+    const owner = trees.get(rootId)?.owner;
+    return {
+      runId,
+      rootId,
+      createdAt,
+      records: records.length,
+      head: records.at(-1)?.hash ?? "",
+      // Copied when asked for: a look at a run, and at all its children, happens at every change.
+      get input() {
+        return ownCopy(seed.input);
+      },
+      ...(parentId === undefined ? {} : { parentId }),
+      ...(end === undefined ? {} : { end }),
+      ...(cancel === undefined ? {} : { cancel }),
+      ...(owner === undefined ? {} : { owner: { id: owner, label: `this process (${owner})`, live: live.has(owner) } }),
+    };
+  };
+
+  return {
+    connect() {
+      connections += 1;
+      const ownerId = `memory-${connections}`;
+      live.add(ownerId);
+      const own = new Set<() => void>();
+      let closed = false;
+      const guard = (): void => {
+        if (closed) throw new SluiceError("Host", "store_closed", "the run store was closed; open it again to go on");
+      };
+      const checkOwner = (rootId: string, epoch: number | undefined): void => {
+        const tree = treeOf(rootId);
+        if (tree.owner !== ownerId || (epoch !== undefined && tree.epoch !== epoch)) {
+          throw new SluiceError("Host", "ownership_lost", `run ${rootId} was taken over by another owner`);
+        }
+      };
+      const keep = (run: MemoryRun, commit: Pick<Commit, "record" | "opened" | "closed" | "end">): void => {
+        run.records.push(Object.freeze({ ...commit.record }));
+        for (const request of commit.opened) {
+          run.requests ??= new Map();
+          run.requests.set(request.requestId, ownCopy(request));
+        }
+        for (const requestId of commit.closed) run.requests?.delete(requestId);
+        if (commit.end === undefined) return;
+        // Frozen, not copied: it holds all that the run came to.
+        run.end = deepFreeze(commit.end);
+        run.requests?.clear();
+        if (run.seed.runId === run.seed.rootId) retire(run.seed.runId);
+      };
+
+      return {
+        ownerId,
+        create(seed: NewRunRow, commit) {
+          guard();
+          if (runs.has(seed.runId)) throw new SluiceError("Host", "run_exists", `a run ${seed.runId} exists already`);
+          const { runId, rootId } = seed;
+          if (runId === rootId) trees.set(rootId, { owner: ownerId, epoch: 1, runIds: [runId] });
+          else {
+            checkOwner(rootId, commit.epoch);
+            treeOf(rootId).runIds.push(runId);
+          }
+          const run: MemoryRun = { seed, records: [] };
+          runs.set(runId, run);
+          keep(run, commit);
+          changed();
+          return treeOf(rootId).epoch;
+        },
+        createWhole(whole) {
+          guard();
+          const taken = whole.find(({ row }) => runs.has(row.runId));
+          if (taken !== undefined)
+            throw new SluiceError("Host", "run_exists", `a run ${taken.row.runId} exists already`);
+          for (const { row, records, end } of whole) {
+            const { runId, rootId } = row;
+            if (runId === rootId) trees.set(rootId, { owner: undefined, epoch: 1, runIds: [runId] });
+            else treeOf(rootId).runIds.push(runId);
+            const run: MemoryRun = { seed: row, records: records.map((record) => Object.freeze({ ...record })) };
+            if (end !== undefined) run.end = deepFreeze(end);
+            runs.set(runId, run);
+          }
+          changed();
+        },
+        claim(rootId) {
+          guard();
+          const tree = treeOf(rootId);
+          if (tree.owner !== undefined && live.has(tree.owner) && tree.owner !== ownerId) {
+            throw new SluiceError("Host", "run_owned", `run ${rootId} is owned by ${tree.owner}, which is alive`);
+          }
+          tree.owner = ownerId;
+          tree.epoch += 1;
+          changed();
+          return tree.epoch;
+        },
+        release(rootId) {
+          const tree = trees.get(rootId);
+          if (tree?.owner === ownerId) tree.owner = undefined;
+          changed();
+        },
+        append(commit) {
+          guard();
+          const run = runOf(commit.runId);
+          checkOwner(run.seed.rootId, commit.epoch);
+          if (run.end !== undefined) {
+            const message = `run ${commit.runId} is ${run.end.status}; nothing can be added to it`;
+            throw new SluiceError("Host", "run_finished", message);
+          }
+          if (commit.record.seq !== run.records.length) {
+            const message = `run ${commit.runId} does not have ${commit.record.seq} records: another owner added to it`;
+            throw new SluiceError("Host", "ownership_lost", message);
+          }
+          keep(run, commit);
+          changed();
+        },
+        run: (runId) => {
+          guard();
+          const run = runs.get(runId);
+          return run === undefined ? undefined : view(run);
+        },
+        runs: (rootId, limit) => {
+          guard();
+          const roots = (): readonly string[] => [...trees.keys()].reverse().slice(0, limit);
+          const ids = rootId === undefined ? roots() : (trees.get(rootId)?.runIds ?? []);
+          return ids.map((id) => view(runOf(id)));
+        },
+        records: (runId, from, limit) => {
+          guard();
+          return runOf(runId).records.slice(from, limit === undefined ? undefined : from + limit);
+        },
+        putSignal(runId, message, at) {
+          guard();
+          const run = runs.get(runId);
+          if (run === undefined || run.end !== undefined) return "unknown";
+          const arrived = run.signals?.get(message.name) ?? [];
+          if (message.name.startsWith("request/")) {
+            if (arrived.length > 0) return "already_answered";
+            const request = run.requests?.get(message.name.slice("request/".length));
+            if (request === undefined) return "unknown";
+            if (message.digest !== undefined && message.digest !== request.digest) return "digest_mismatch";
+          }
+          arrived.push(ownCopy({ payload: message.payload, by: message.by, at }));
+          run.signals ??= new Map();
+          run.signals.set(message.name, arrived);
+          changed();
+          return "accepted";
+        },
+        signals: (runId, name) => {
+          guard();
+          return [...(runOf(runId).signals?.get(name) ?? [])];
+        },
+        requestCancel(runId, reason, by, at) {
+          guard();
+          const run = runs.get(runId);
+          if (run === undefined) return false;
+          run.cancel = { reason, by, at };
+          changed();
+          return true;
+        },
+        requests: (rootId) => {
+          guard();
+          const ids = rootId === undefined ? [...runs.keys()] : (trees.get(rootId)?.runIds ?? []);
+          return ids.flatMap((id) => [...(runOf(id).requests?.values() ?? [])]).sort((a, b) => a.openedAt - b.openedAt);
+        },
+        remove(rootIds) {
+          guard();
+          const gone = rootIds.filter((rootId) => {
+            const tree = trees.get(rootId);
+            if (tree === undefined || (tree.owner !== undefined && live.has(tree.owner))) return false;
+            if (tree.runIds.some((id) => runOf(id).end === undefined)) return false;
+            drop(rootId);
+            return true;
+          });
+          for (const rootId of gone) finished.delete(rootId);
+          if (gone.length > 0) changed();
+          return gone;
+        },
+        onChange(listener) {
+          const mine = (): void => listener();
+          listeners.add(mine);
+          own.add(mine);
+          return () => {
+            listeners.delete(mine);
+            own.delete(mine);
+          };
+        },
+        close() {
+          closed = true;
+          live.delete(ownerId);
+          for (const listener of own) listeners.delete(listener);
+          changed();
+        },
+      };
+    },
+  };
+}
+
+/** What is kept is nobody else's: neither who wrote it nor who reads it can change it. */
+function ownCopy<T>(value: T): T {
+  return deepFreeze(JSON.parse(JSON.stringify(value)));
+}
+
+function unknownRun(runId: string): SluiceError {
+  return new SluiceError("Session", "run_unknown", `there is no run ${runId} in this store`);
+}

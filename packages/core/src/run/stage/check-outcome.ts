@@ -1,0 +1,69 @@
+import { messageOf } from "../../base/errors.ts";
+import { isJson, isObject, type Json } from "../../base/json.ts";
+import type { StateSpec } from "../../definition/spec.ts";
+import type { CompiledSchema, Issue } from "../../schema/schema.ts";
+import { type AttemptJournal, DECIDES } from "../attempt-steps.ts";
+import type { ActOutcome } from "../executor.ts";
+import { isAmount, NO_USAGE } from "../limits/budget.ts";
+
+type Checked = { readonly ok: true; readonly output: Json } | { readonly ok: false; readonly why: string };
+
+/**
+ * Holds what an executor says it made against the state's own output schema. A step, since a schema may be user code: what it
+ * said once is what later readers get.
+ */
+export async function checkedOutput(
+  journal: AttemptJournal,
+  { kind, output: schema }: Pick<StateSpec, "kind" | "output">,
+  acted: ActOutcome,
+): Promise<ActOutcome> {
+  const outcome = readOutcome(kind, acted);
+  if (schema === undefined || outcome.status !== "completed") return outcome;
+  const { turns, usage, output } = outcome;
+  const checked = await journal.run("output", () => check(schema, output), DECIDES);
+  if (checked.ok) return { status: "completed", output: checked.output, turns, usage };
+  return { status: "failed", code: "schema", message: `the output does not fit: ${checked.why}`, turns, usage };
+}
+
+/** An executor may be user code: what is no outcome fails its state, and breaks nothing else. */
+function readOutcome(kind: string, acted: ActOutcome): ActOutcome {
+  const fault = outcomeFault(acted);
+  if (fault === undefined) return acted;
+  const message = `the executor of ${kind} has to hand back an outcome: ${fault}`;
+  return { status: "failed", code: "hook", message, turns: 0, usage: NO_USAGE };
+}
+
+function outcomeFault(acted: unknown): string | undefined {
+  if (!isObject(acted)) return `it is ${acted === null ? "null" : typeof acted}`;
+  const { status, turns, usage, code, message, reason } = acted;
+  if (!isAmount(turns)) return "turns is a number from 0";
+  if (!isObject(usage)) return "usage is an object";
+  const { inputTokens, outputTokens, ...others } = usage;
+  const counts = [inputTokens, outputTokens, ...Object.values(others).filter((count) => count !== undefined)];
+  if (!counts.every(isAmount)) return "usage holds numbers from 0: inputTokens, outputTokens and what more is known";
+  switch (status) {
+    case "completed":
+      return undefined;
+    case "failed":
+      return typeof code === "string" && typeof message === "string" ? undefined : "a failure has a code and a message";
+    case "cancelled":
+      return typeof reason === "string" ? undefined : "what was cancelled has a reason";
+    default:
+      return "status is completed, failed or cancelled";
+  }
+}
+
+async function check(schema: CompiledSchema<unknown>, output: Json): Promise<Checked> {
+  try {
+    const verdict = await schema.check(output);
+    if (!verdict.ok) return { ok: false, why: textOf(verdict.issues) };
+    if (isJson(verdict.value)) return { ok: true, output: verdict.value };
+    return { ok: false, why: "its schema turned it into something that is not JSON" };
+  } catch (thrown) {
+    return { ok: false, why: `its schema could not check it: ${messageOf(thrown)}` };
+  }
+}
+
+function textOf(issues: readonly Issue[]): string {
+  return issues.map(({ path, message }) => `${path} ${message}`).join("; ");
+}

@@ -1,0 +1,112 @@
+import { ownJson } from "../../base/clone-json.ts";
+import { isJson, type Json, jsonFault } from "../../base/json.ts";
+import type { StageContext } from "../../definition/result.ts";
+import type { GateAnswer } from "../../definition/state-rules.ts";
+import type { StepCall } from "../../journal/seam.ts";
+import type { Attempt } from "../attempt.ts";
+import { cancelReason } from "../cancellation.ts";
+import type { Execution } from "../execution.ts";
+import type { ActOutcome } from "../executor.ts";
+import { NO_USAGE } from "../limits/budget.ts";
+import { cleaned } from "../mask-secrets.ts";
+import { LEFT, leftGate } from "./phase-events.ts";
+import { createPhases, type PhaseHook, type Reading, readGateAnswer } from "./phases.ts";
+import { type Entered, entering, recordedEntry } from "./recorded-phases.ts";
+import type { Asked, Unanswered } from "./user-code.ts";
+
+/** Setup, Init and CheckGate, in one record: everything up to the first model call. */
+export function enter(attempt: Attempt): Promise<Entered> {
+  const { execution, journal, number, feedback } = attempt;
+  const { state, executor, deps, offer, visit } = execution;
+  const decide = async (call: StepCall): Promise<Entered> => {
+    const before = recordedEntry(call);
+    const at = before?.at ?? deps.clock.now();
+    const phases = createPhases(attempt, call);
+    phases.note("attempt.started", { attempt: number, visit, ...(feedback === undefined ? {} : { feedback }) });
+
+    const setUp = await phases.through<Json>("stage.setup", {
+      ask: state.setup && (() => (before === undefined ? state.setup?.(attempt.contextWith(null)) : before.setup)),
+      read: (value) => readOwn(value, "setup"),
+      otherwise: null,
+      say: () => execution.leftSetup,
+    });
+    if (setUp.kind !== "answered") return { kind: "out", at, why: cleaned(setUp, deps.secrets) };
+    const setup = deps.secrets.json(setUp.value);
+    const ctx = attempt.contextWith(setup);
+
+    const rendered = await phases.through<Json>("stage.init", {
+      ask: executor.init && (() => executor.init?.(state, ctx, offer)),
+      read: (value) => readFresh(value, "init"),
+      otherwise: null,
+      say: () => LEFT,
+    });
+    if (rendered.kind !== "answered") return { kind: "out", at, why: cleaned(rendered, deps.secrets) };
+    const gate = await phases.through("stage.gate", gateHook(execution, ctx, before?.gate));
+    if (gate.kind !== "answered") return { kind: "out", at, why: cleaned(gate, deps.secrets) };
+    return { kind: "ready", at, setup, init: deps.secrets.json(rendered.value), gate: gate.value };
+  };
+  return journal.run("enter", decide, entering(state.setup !== undefined));
+}
+
+/** A gate that asks for later is asked again after a durable wait, up to the attempts the state has. */
+export async function passGate(
+  attempt: Attempt,
+  first: GateAnswer,
+  ctx: StageContext,
+): Promise<"proceed" | "skipped" | ActOutcome> {
+  const { execution, journal, place } = attempt;
+  const { steps } = execution;
+  const tries = execution.state.retryPolicy?.maxAttempts ?? 3;
+  let asked: Asked<GateAnswer> = { kind: "answered", value: first };
+  for (let times = 1; ; times += 1) {
+    if (asked.kind !== "answered") return outOf(asked);
+    const { value } = asked;
+    if (value === "proceed") return value;
+    if (value === "skip") return "skipped";
+    if (times >= tries) {
+      const message = `checkGate asked to wait ${times} ${times === 1 ? "time" : "times"} and never said proceed`;
+      return outOf({ kind: "failed", code: "gate", message });
+    }
+    const now = await journal.now(`gate/${times}/now`);
+    await place.whileFree(() => journal.sleepUntil(`gate/${times}/sleep`, now + Math.max(0, value.retryAfterMs)));
+    const reason = cancelReason(steps.signal);
+    if (reason !== undefined) return outOf({ kind: "cancelled", reason });
+    asked = await journal.run(`gate/${times}`, async (call) => {
+      const phases = createPhases(attempt, call);
+      return cleaned(await phases.through("stage.gate", gateHook(execution, ctx)), execution.deps.secrets);
+    });
+  }
+}
+
+/** An attempt that ended before its work began. */
+export function outOf(why: Unanswered): ActOutcome {
+  const spent = { turns: 0, usage: NO_USAGE };
+  if (why.kind === "cancelled") return { ...spent, status: "cancelled", reason: why.reason };
+  const { code, message, limit } = why;
+  return { ...spent, status: "failed", code, message, ...(limit === undefined ? {} : { detail: { limit } }) };
+}
+
+function gateHook({ state }: Execution, ctx: StageContext, before?: GateAnswer): PhaseHook<GateAnswer> {
+  return {
+    ask: state.checkGate && (() => before ?? state.checkGate?.(ctx)),
+    read: readGateAnswer,
+    otherwise: "proceed",
+    say: leftGate,
+  };
+}
+
+/** A copy: what a hook returns is frozen in its context, and may be an object that lives on elsewhere. */
+function readOwn(value: unknown, where: string): Reading<Json> {
+  const own = ownJson(value);
+  return own.ok ? own : { ok: false, fault: notJson(where, own.fault) };
+}
+
+/** The same for a value that was just made and is handed over: a prompt is not copied once more. */
+function readFresh(value: unknown, where: string): Reading<Json> {
+  if (value === undefined) return { ok: true, value: null };
+  return isJson(value) ? { ok: true, value } : { ok: false, fault: notJson(where, jsonFault(value) ?? "") };
+}
+
+function notJson(where: string, fault: string): string {
+  return `${where} returned something that is not JSON: ${fault}`;
+}

@@ -1,0 +1,56 @@
+import type { StageContext } from "../../definition/result.ts";
+import { type Attempt, firstAttempt } from "../attempt.ts";
+import { cancelReason } from "../cancellation.ts";
+import type { Execution, ExecutionEnd } from "../execution.ts";
+import type { ActOutcome } from "../executor.ts";
+import { addUsage, NO_USAGE } from "../limits/budget.ts";
+import { Act } from "./act.ts";
+import { enter, outOf, passGate } from "./enter.ts";
+import { type Counted, leave } from "./leave.ts";
+import type { Entered } from "./recorded-phases.ts";
+
+/** Runs a state to its result: attempts of Setup, Init, CheckGate, Act, Assert; then Exit and Next, once. */
+export async function execute(execution: Execution): Promise<ExecutionEnd> {
+  const maxAttempts = execution.state.retryPolicy?.maxAttempts ?? 3;
+  let attempt = firstAttempt(execution);
+  const { place, denied } = attempt;
+  let counted: Counted | undefined;
+  try {
+    for (;;) {
+      await place.take();
+      const entered = await enter(attempt);
+      counted ??= { turns: 0, usage: NO_USAGE, startedAt: entered.at };
+      const ctx = attempt.contextWith(entered.kind === "ready" ? entered.setup : null);
+      const begun = await begin(attempt, entered, ctx, execution.turnsBefore + counted.turns);
+      const outcome = begun instanceof Act ? await begun.end(await begun.work()) : begun;
+      if (outcome !== "skipped") counted = plus(counted, outcome);
+      const left = await leave(attempt, ctx, outcome, counted, attempt.number < maxAttempts);
+      if (left.kind === "left") {
+        if (!execution.routed && left.result.status === "failed") place.leaveLast();
+        return { result: left.result, next: left.next ?? undefined, denied };
+      }
+      attempt = attempt.next(left.feedback);
+    }
+  } finally {
+    place.leave();
+  }
+}
+
+function plus(counted: Counted, { turns, usage }: ActOutcome): Counted {
+  return { ...counted, turns: counted.turns + turns, usage: addUsage(counted.usage, usage) };
+}
+
+/** The work of an attempt, unless it ended before that. */
+async function begin(
+  attempt: Attempt,
+  entered: Entered,
+  ctx: StageContext,
+  turnsBefore: number,
+): Promise<Act | ActOutcome | "skipped"> {
+  if (entered.kind === "out") return outOf(entered.why);
+  const gate = await passGate(attempt, entered.gate, ctx);
+  if (gate !== "proceed") return gate;
+  const reason = cancelReason(attempt.execution.steps.signal);
+  if (reason !== undefined) return outOf({ kind: "cancelled", reason });
+  return new Act(attempt, ctx, entered.init, turnsBefore);
+}

@@ -1,0 +1,214 @@
+import { messageOf } from "../../base/errors.ts";
+import { deepFreeze, type Json, type JsonObject, jsonFault } from "../../base/json.ts";
+import type { Completed, Failed, StageContext, StageResult, Usage } from "../../definition/result.ts";
+import type { AssertAnswer } from "../../definition/state-rules.ts";
+import type { EventDraft } from "../../journal/events.ts";
+import type { StepCall } from "../../journal/seam.ts";
+import { decideNext, type NextDecision } from "../../machine/decide-next.ts";
+import type { Attempt } from "../attempt.ts";
+import type { AttemptJournal } from "../attempt-steps.ts";
+import { cancelReason, orAborted } from "../cancellation.ts";
+import type { Execution } from "../execution.ts";
+import type { ActOutcome } from "../executor.ts";
+import type { LimitHit, Limits } from "../limits/budget.ts";
+import { cleaned } from "../mask-secrets.ts";
+import { ENTERED, finishedAs, leftAssert, leftNext, leftWith } from "./phase-events.ts";
+import { createPhases, type Phases, readAssertAnswer } from "./phases.ts";
+import { LEAVING, type LeaveBefore, type Left, recordedLeave } from "./recorded-phases.ts";
+
+/** What the loop counted so far. */
+export interface Counted {
+  readonly turns: number;
+  readonly usage: Usage;
+  /** Epoch milliseconds, by the record of the first attempt. */
+  readonly startedAt: number;
+}
+interface Leaving {
+  readonly execution: Execution;
+  readonly limits: Limits;
+  readonly ctx: StageContext;
+  readonly phases: Phases;
+  /** In a replay: what the clock, the caps and the exit hook said. */
+  readonly before: LeaveBefore | undefined;
+  readonly base: Pick<Failed, "executionId" | "attempts" | "turns" | "usage" | "ms">;
+}
+
+/** An exit hook that hangs must not keep a cancelled run alive. */
+const EXIT_MS = 5_000;
+
+/** Assert, and when there is no further attempt Exit and Next: one record. */
+export function leave(
+  attempt: Attempt,
+  ctx: StageContext,
+  outcome: ActOutcome | "skipped",
+  counted: Counted,
+  attemptsLeft: boolean,
+): Promise<Left> {
+  const { execution, executionId, journal, limits, number } = attempt;
+  const { deps } = execution;
+  const decide = async (call: StepCall): Promise<Left> => {
+    const { turns, usage, startedAt } = counted;
+    const before = recordedLeave(call, startedAt);
+    const base = { executionId, attempts: number, turns, usage, ms: before?.ms ?? deps.clock.now() - startedAt };
+    const phases = createPhases(attempt, call);
+    const leaving: Leaving = { execution, limits, ctx, phases, before, base };
+    const asserted = await assertOn(leaving, withinCaps(leaving, resultOf(leaving, outcome)), attemptsLeft);
+    if ("retry" in asserted) {
+      const feedback = deps.secrets.text(asserted.retry);
+      phases.note("attempt.finished", { outcome: "retry", feedback });
+      return { kind: "retry", feedback };
+    }
+    const result = await exitWith(leaving, asserted);
+    if (!execution.routed || result.status === "cancelled") return { kind: "left", result, next: null };
+    phases.note("stage.next", ENTERED);
+    const next = await nextAfter(leaving, result);
+    for (const draft of routeEvents(journal, execution.stateId, next)) call.event(draft);
+    phases.note("stage.next", leftNext(next.choice.kind));
+    return { kind: "left", result, next };
+  };
+  return journal.run("leave", decide, LEAVING);
+}
+
+function resultOf({ execution, base }: Leaving, outcome: ActOutcome | "skipped"): StageResult<Json> {
+  if (outcome === "skipped") return { ...base, status: "skipped" };
+  const { secrets } = execution.deps;
+  switch (outcome.status) {
+    case "completed": {
+      const fault = jsonFault(outcome.output);
+      if (fault === undefined) return { ...base, status: "completed", output: secrets.json(outcome.output) };
+      const message = `the executor of ${execution.state.kind} completed with something that is not JSON: ${fault}`;
+      return { ...base, status: "failed", code: "hook", message };
+    }
+    case "failed": {
+      const { code, message, detail } = outcome;
+      const failed = { ...base, status: "failed", code, message, ...(detail === undefined ? {} : { detail }) } as const;
+      return cleaned<StageResult<Json>>(failed, secrets);
+    }
+    case "cancelled":
+      return { ...base, status: "cancelled", reason: outcome.reason };
+  }
+}
+
+/** A cap that was passed is a failure also where the work came to its end. */
+function withinCaps({ limits, base, phases, before }: Leaving, result: StageResult<Json>): StageResult<Json> {
+  const passed = (): LimitHit | undefined =>
+    before === undefined ? (limits.late() ?? limits.overspent()) : before.hit;
+  const hit = result.status === "completed" ? passed() : undefined;
+  if (hit === undefined) return result;
+  const { code, limit, message, detail } = hit;
+  phases.note("limit.reached", { limit, message, ...detail });
+  return { ...base, status: "failed", code, message, detail: { limit, ...detail } };
+}
+
+/** The result as assert leaves it, or the feedback for another attempt. `ok` changes nothing: it cannot complete a failure. */
+async function assertOn(
+  { execution, ctx, phases, base }: Leaving,
+  result: StageResult<Json>,
+  attemptsLeft: boolean,
+): Promise<StageResult<Json> | { readonly retry: string }> {
+  if (result.status !== "completed" && result.status !== "failed") return result;
+  const { state, deps } = execution;
+  const asked = await phases.through<AssertAnswer>("stage.assert", {
+    ask: state.assert && (() => state.assert?.(deepFreeze<Completed<Json> | Failed>(result), ctx)),
+    read: readAssertAnswer,
+    otherwise: "ok",
+    say: leftAssert,
+  });
+  if (asked.kind === "cancelled") return { ...base, status: "cancelled", reason: asked.reason };
+  // What failed first is not forgotten over what assert said of it.
+  const first =
+    result.status === "failed" ? { detail: { failed: { code: result.code, message: result.message } } } : {};
+  if (asked.kind === "failed") {
+    const { code, message } = asked;
+    return { ...base, status: "failed", code, message: deps.secrets.text(message), ...first };
+  }
+  const answer = asked.value;
+  if (answer === "ok") return result;
+  if ("retry" in answer && attemptsLeft) return answer;
+  const message = "retry" in answer ? `no attempt is left: ${answer.retry}` : answer.fail;
+  return { ...base, status: "failed", code: "assert", message: deps.secrets.text(message), ...first };
+}
+
+/** Teardown. A hook that fails fails what had not failed yet. */
+async function exitWith(leaving: Leaving, result: StageResult<Json>): Promise<StageResult<Json>> {
+  const { phases, base } = leaving;
+  const outcome = finishedAs(result.status);
+  const { status } = result;
+  phases.note(
+    "attempt.finished",
+    status === "failed" ? { ...outcome, code: result.code, message: result.message } : outcome,
+  );
+  phases.note("stage.exit", ENTERED);
+  deepFreeze(result);
+  const { exit } = leaving.execution.state;
+  const fault = exit === undefined ? undefined : await runExit(leaving, result);
+  const ended: StageResult<Json> =
+    fault !== undefined && (result.status === "completed" || result.status === "skipped")
+      ? { ...base, status: "failed", code: "hook", message: fault }
+      : result;
+  // What its turns do not tell: calls that ended without a reply.
+  const left =
+    base.usage.unmeteredCalls === undefined
+      ? leftWith(ended.status)
+      : { ...leftWith(ended.status), usage: { ...base.usage } };
+  phases.note("stage.exit", fault === undefined ? left : { ...left, fault });
+  return ended;
+}
+
+async function runExit({ execution, ctx, before }: Leaving, result: StageResult<Json>): Promise<string | undefined> {
+  if (before !== undefined) return before.exitFault;
+  const { state, deps } = execution;
+  let disarm: (() => void) | undefined;
+  try {
+    const late = new Promise<string>((resolve) => {
+      disarm = deps.clock.after(EXIT_MS, () => resolve(`the exit hook did not end within ${EXIT_MS} ms`));
+    });
+    const done = Promise.resolve(state.exit?.(result, ctx)).then(() => undefined);
+    return await Promise.race([done, late]);
+  } catch (thrown) {
+    return deps.secrets.text(`the exit hook threw: ${messageOf(thrown)}`);
+  } finally {
+    disarm?.();
+  }
+}
+
+/** The choice. A route that is still at work when the run is cancelled is not waited for. */
+async function nextAfter({ execution, ctx }: Leaving, result: StageResult<Json>): Promise<NextDecision> {
+  const { spec, stateId, steps, deps } = execution;
+  const cancelled = (reason: string): NextDecision => ({ by: "default", choice: { kind: "cancel", reason } });
+  const already = cancelReason(steps.signal);
+  if (already !== undefined) return cancelled(already);
+  const decided = await orAborted(steps.signal, decideNext(spec, stateId, deepFreeze(result), ctx));
+  return decided === undefined
+    ? cancelled(cancelReason(steps.signal) ?? "cancelled")
+    : cleaned(decided.value, deps.secrets);
+}
+
+/** The events of one decision: what was decided, by whom, and what it changes. */
+export function routeEvents(
+  journal: Pick<AttemptJournal, "event">,
+  from: string,
+  next: NextDecision,
+): readonly EventDraft[] {
+  const { choice, ...why } = next;
+  const drafts: EventDraft[] = [];
+  if (next.rejected !== undefined) drafts.push(journal.event("route.rejected", { from, reason: next.rejected }));
+  drafts.push(journal.event("route.decided", { from, choice: choice.kind, ...targetOf(next), why }));
+  if (choice.kind === "to" && choice.context !== undefined)
+    drafts.push(journal.event("context.changed", { patch: choice.context }));
+  return drafts;
+}
+
+function targetOf({ choice }: NextDecision): JsonObject {
+  switch (choice.kind) {
+    case "to":
+      return { to: choice.state };
+    case "fanOut":
+      return { to: choice.siblings.map((sibling) => sibling.state), join: choice.join };
+    case "done":
+      return {};
+    case "fail":
+    case "cancel":
+      return { reason: choice.reason };
+  }
+}

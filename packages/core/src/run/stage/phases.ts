@@ -1,0 +1,88 @@
+import type { JsonObject } from "../../base/json.ts";
+import type { AssertAnswer, GateAnswer } from "../../definition/state-rules.ts";
+import type { EventType } from "../../journal/events.ts";
+import type { StepCall } from "../../journal/seam.ts";
+import type { Attempt } from "../attempt.ts";
+import { cancelReason } from "../cancellation.ts";
+import { ENTERED, leftWith } from "./phase-events.ts";
+import { type Asked, askUserCode } from "./user-code.ts";
+
+type PhaseEvent = Extract<EventType, `stage.${string}`>;
+/** Whose code a phase runs, as its author knows it. */
+const CODE_OF: Partial<Record<PhaseEvent, string>> = {
+  "stage.setup": "setup",
+  "stage.init": "the prompt",
+  "stage.gate": "checkGate",
+  "stage.assert": "assert",
+};
+/** What a hook returned, looked at: user code in JavaScript may return anything. */
+export type Reading<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly fault: string };
+
+/** One phase's hook: absent, its phase answers by itself. */
+export interface PhaseHook<T> {
+  readonly ask: (() => unknown) | undefined;
+  read(value: unknown): Reading<T>;
+  readonly otherwise: T;
+  /** What the event after the phase says of the answer. */
+  say(value: T): JsonObject;
+}
+
+/** Walks through phases inside one step: an event before and an event after each, whatever its hook does. */
+export interface Phases {
+  note(type: EventType, data: JsonObject): void;
+  /** At once when the hook answers at once. */
+  through<T>(type: PhaseEvent, hook: PhaseHook<T>): Asked<T> | Promise<Asked<T>>;
+}
+
+export function createPhases({ journal, execution, limits }: Attempt, call: StepCall): Phases {
+  const { signal } = execution.steps;
+  const note = (type: EventType, data: JsonObject): void => call.event(journal.event(type, data));
+  const ask = <T>(type: PhaseEvent, { ask, otherwise }: PhaseHook<T>): Asked<unknown> | Promise<Asked<unknown>> => {
+    const cancelled = cancelReason(signal);
+    if (cancelled !== undefined) return { kind: "cancelled", reason: cancelled };
+    if (ask === undefined) return { kind: "answered", value: otherwise };
+    return askUserCode(CODE_OF[type] ?? type, signal, limits, ask);
+  };
+  const leave = <T>(type: PhaseEvent, hook: PhaseHook<T>, given: Asked<unknown>): Asked<T> => {
+    const asked = readAnswer(hook, given);
+    note(type, asked.kind === "answered" ? hook.say(asked.value) : leftWith(asked.kind));
+    if (asked.kind === "failed" && asked.limit !== undefined) {
+      note("limit.reached", { limit: asked.limit, message: asked.message });
+    }
+    return asked;
+  };
+  return {
+    note,
+    through: (type, hook) => {
+      note(type, ENTERED);
+      const given = ask(type, hook);
+      return given instanceof Promise ? given.then((later) => leave(type, hook, later)) : leave(type, hook, given);
+    },
+  };
+}
+
+function readAnswer<T>({ ask, read, otherwise }: PhaseHook<T>, given: Asked<unknown>): Asked<T> {
+  if (given.kind !== "answered") return given;
+  if (ask === undefined) return { kind: "answered", value: otherwise };
+  const reading = read(given.value);
+  if (reading.ok) return { kind: "answered", value: reading.value };
+  return { kind: "failed", code: "hook", message: reading.fault };
+}
+
+export function readGateAnswer(value: unknown): Reading<GateAnswer> {
+  if (value === "proceed" || value === "skip") return { ok: true, value };
+  if (typeof value === "object" && value !== null && "retryAfterMs" in value) {
+    const { retryAfterMs } = value;
+    if (typeof retryAfterMs === "number" && Number.isFinite(retryAfterMs)) return { ok: true, value: { retryAfterMs } };
+  }
+  return { ok: false, fault: 'checkGate answered neither "proceed", nor "skip", nor { retryAfterMs: milliseconds }' };
+}
+
+export function readAssertAnswer(value: unknown): Reading<AssertAnswer> {
+  if (value === "ok") return { ok: true, value };
+  if (typeof value === "object" && value !== null) {
+    if ("retry" in value && typeof value.retry === "string") return { ok: true, value: { retry: value.retry } };
+    if ("fail" in value && typeof value.fail === "string") return { ok: true, value: { fail: value.fail } };
+  }
+  return { ok: false, fault: 'assert answered neither "ok", nor { retry: feedback }, nor { fail: reason }' };
+}

@@ -1,0 +1,95 @@
+import { digestOf } from "../../base/canonical.ts";
+import { messageOf } from "../../base/errors.ts";
+import type { Json, JsonObject } from "../../base/json.ts";
+import { visible } from "../../gate/summary.ts";
+import type { OpenRequest, StepCall } from "../../journal/seam.ts";
+import { compileSchema } from "../../schema/compile-schema.ts";
+import { DECIDES } from "../attempt-steps.ts";
+import type { Ran, Runnable } from "./execute-tool-call.ts";
+import { answeredBy, awaitAnswer, type JournaledAnswer, readAnswer } from "./request-approval.ts";
+import type { CallsOf } from "./tool-call.ts";
+
+/** What a question step opened, recorded: the request, or why nobody is asked. */
+type Opened =
+  | { readonly kind: "open"; readonly at: number; readonly digest: string; readonly body: JsonObject }
+  | { readonly kind: "unasked"; readonly ran: Ran };
+
+/** Runs a call of effect `ask`: opens the request, waits for a person, records the answer as the call's result. */
+export async function askQuestion(of: CallsOf, at: string, runnable: Runnable): Promise<Ran> {
+  const { journal, execution } = of;
+  const { steps, deps } = execution;
+  const { proposal, tool } = runnable;
+  const requestId = `${proposal.executionId}/a${proposal.attempt}/${proposal.id}/question`;
+  const finished = (ran: Ran, step: StepCall): Ran => {
+    const { outcome, ms } = ran;
+    step.event(journal.event("call.finished", { callId: proposal.id, tool: tool.name, outcome, ms }));
+    return ran;
+  };
+
+  const opened = await journal.run(`${at}/question`, async (step): Promise<Opened> => {
+    const unasked = (code: string, message: string): Opened => ({
+      kind: "unasked",
+      ran: finished(none(code, message), step),
+    });
+    if (!deps.people.reachable()) {
+      return unasked(
+        "no_interactor",
+        "nobody is there to answer; decide with what you know, and say so in your result",
+      );
+    }
+    try {
+      const body = await bodyOf(runnable);
+      const digest = digestOf(body);
+      step.event(journal.event("request.opened", { requestId, kind: "askUser", digest, body }));
+      return { kind: "open", at: deps.clock.now(), digest, body };
+    } catch (thrown) {
+      return unasked("tool_failed", `the question could not be put: ${deps.secrets.text(messageOf(thrown))}`);
+    }
+  });
+  if (opened.kind === "unasked") return opened.ran;
+
+  const { at: openedAt, digest, body } = opened;
+  const request: OpenRequest = { requestId, runId: steps.runId, kind: "askUser", digest, body, openedAt };
+  const received = await awaitAnswer(of, request);
+  const answered = async (step: StepCall): Promise<Ran> => {
+    if (received === undefined) {
+      step.event(journal.event("request.expired", { requestId, cause: "cancelled" }));
+      return finished(none("cancelled", "the run was cancelled while this waited for an answer"), step);
+    }
+    const answer = readAnswer(received);
+    step.event(journal.event("request.answered", { requestId, ...answeredBy(answer, received) }));
+    const ran = await resultOf(answer, opened);
+    return finished({ ...ran, ms: Math.max(0, received.at - openedAt) }, step);
+  };
+  return await journal.run(`${at}/answer`, answered, DECIDES);
+}
+
+async function bodyOf({ proposal, tool }: Runnable): Promise<JsonObject> {
+  const bound = proposal.input === undefined ? undefined : await tool.bind(proposal.input);
+  const question = bound?.ok === true ? bound.call.question : undefined;
+  if (question === undefined) throw new TypeError(`${tool.name} asks nothing`);
+  return { tool: tool.name, question: visible(question.question), answer: question.answer };
+}
+
+async function resultOf(answer: JournaledAnswer, { digest, body }: Extract<Opened, { kind: "open" }>): Promise<Ran> {
+  const { kind, value, reason } = answer;
+  if (kind === "none")
+    return none(reason ?? "no_interactor", "nobody answered; decide with what you know, and say so in your result");
+  if (kind === "defer") return none("deferred", "the person put the answer off; decide with what you know for now");
+  if (kind !== "value" || value === undefined)
+    return none("not_answered", reason ?? "the person did not answer this question");
+  if (answer.digest !== undefined && answer.digest !== digest)
+    return none("answer_invalid", "the answer was for another question");
+  const schema = compileSchema(
+    { type: "object", properties: { answer: body.answer }, required: ["answer"] },
+    "an answer",
+  );
+  const checked = await schema.check({ answer: value });
+  if (!checked.ok) return none("answer_invalid", "the answer does not fit what was asked");
+  return { ok: true, output: value, outcome: "ok", ms: 0 };
+}
+
+function none(code: string, message: string): Ran {
+  const output: Json = { code, message };
+  return { ok: false, output, outcome: "error", ms: 0 };
+}

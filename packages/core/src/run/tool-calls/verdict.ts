@@ -1,0 +1,54 @@
+import { field, type Json, type JsonObject } from "../../base/json.ts";
+import type { DenialCause } from "../../gate/denial.ts";
+import type { ApprovedBy } from "../../gate/grants.ts";
+import type { Subject } from "../../gate/subjects.ts";
+import type { RecordedOutcome, StepCall } from "../../journal/seam.ts";
+
+// Types, not interfaces: these are recorded, and only types count as JSON to the compiler.
+
+export type CallVerdict =
+  | { readonly kind: "approved"; readonly by: ApprovedBy }
+  /** A person has to grant it; `body` is what they are asked, the same in every process. */
+  | { readonly kind: "ask"; readonly body: JsonObject }
+  | { readonly kind: "refused"; readonly output: Json; readonly cause?: DenialCause; readonly stuck?: true };
+/** What was decided about one call; recorded before anything follows from it, and read back on resume. */
+export type Judged = {
+  readonly id: string;
+  readonly tool: string;
+  readonly verdict: CallVerdict;
+  /** What it was judged to touch: also after a restart it may open nothing else, and a replay judges by it again. */
+  readonly subjects: readonly Subject[];
+  /** What the tool prepared for recovery. */
+  readonly intent?: Json;
+};
+
+const UNKNOWN: Pick<Judged, "verdict" | "subjects"> = { verdict: { kind: "approved", by: "envelope" }, subjects: [] };
+
+/** In a replay, what was decided about a call: nothing about the world where the record does not know it. Undefined otherwise. */
+export function recordedVerdict({ recorded }: StepCall, id: string, tool: string): Judged | undefined {
+  if (recorded === undefined) return undefined;
+  return verdictsIn(recorded).find((one) => one.id === id) ?? { id, tool, ...UNKNOWN };
+}
+
+/** Why a hard limit refused the call: what paths lead to, and how late it is, only the machine that ran it knew. */
+export function limitOfWorld({ verdict }: Judged): string | undefined {
+  if (verdict.kind !== "refused" || verdict.cause !== "limit") return undefined;
+  const reason = field(verdict.output, "reason");
+  return typeof reason === "string" ? reason : "";
+}
+
+/** Whether a person would have had to grant it, and nobody was there. */
+export function isUnasked({ verdict }: Judged): boolean {
+  return verdict.kind === "refused" && verdict.cause === "no_interactor";
+}
+
+/** Verdicts are made anew in a replay, except where the run was cancelled over them. */
+export function judgesAnew(recorded: RecordedOutcome): boolean {
+  return verdictsIn(recorded).every(
+    ({ verdict }) => verdict.kind !== "refused" || field(verdict.output, "code") !== "call_not_run",
+  );
+}
+
+function verdictsIn({ value }: RecordedOutcome): readonly Judged[] {
+  return JSON.parse(value);
+}

@@ -1,0 +1,176 @@
+import { digestOf } from "../base/canonical.ts";
+import { ownCopy, ownJson } from "../base/clone-json.ts";
+import { messageOf, SluiceError } from "../base/errors.ts";
+import { isJsonObject, type JsonObject } from "../base/json.ts";
+import { issuePath, MAX_ISSUES, readableMessage } from "./issues.ts";
+import { compileJsonSchema } from "./json-schema.ts";
+import type { CompiledSchema, Issue, Schema, SchemaVerdict, StandardSchema } from "./schema.ts";
+import { describeZod, isZod } from "./zod-schema.ts";
+
+/** A hostile server may send a schema too; compiling and showing one has to stay cheap. */
+const MAX_SCHEMA_CHARS = 262_144;
+const DRAFT = { target: "draft-07" };
+
+/** The part of Standard Schema that is called; its version 1 with the JSON Schema extension. */
+interface Standard<T> extends StandardSchema<T> {
+  readonly "~standard": {
+    readonly types?: { readonly output: T } | undefined;
+    readonly vendor?: string;
+    readonly validate: (value: unknown) => StandardResult<T> | Promise<StandardResult<T>>;
+    readonly jsonSchema?: { readonly input: Describe; readonly output?: Describe };
+  };
+}
+type Describe = (options: { readonly target: string }) => unknown;
+type StandardResult<T> =
+  | { readonly value: T; readonly issues?: undefined }
+  | { readonly issues: readonly StandardIssue[] };
+interface StandardIssue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+export type SchemaReading<T> =
+  | { readonly ok: true; readonly value: CompiledSchema<T> }
+  | { readonly ok: false; readonly message: string };
+
+/**
+ * Converts a schema to JSON Schema and to a check, once. `where` names it in errors (`stages.plan.completionSchema`).
+ * Throws SluiceError `schema_invalid` for what is no schema, cannot describe itself, or holds what JSON Schema cannot say.
+ */
+export function compileSchema<T>(schema: Schema<T>, where: string): CompiledSchema<T> {
+  const reading = readSchema(schema);
+  if (reading.ok) return reading.value;
+  throw new SluiceError("Validation", "schema_invalid", `${where}: ${reading.message}`);
+}
+
+/** Like `compileSchema`, with the fault as a value, for checks that gather all of them. */
+export function readSchema<T>(schema: Schema<T>): SchemaReading<T> {
+  try {
+    if (isStandard(schema)) return { ok: true, value: compileStandard(schema) };
+    if (typeof schema === "object" && schema !== null && !("~standard" in schema))
+      return { ok: true, value: compilePlain(schema) };
+    return { ok: false, message: "neither a schema nor JSON Schema" };
+  } catch (thrown) {
+    return { ok: false, message: readableMessage(messageOf(thrown)) };
+  }
+}
+
+/**
+ * Gives a Standard Schema that cannot describe itself (its library is older than the standard's JSON Schema extension) a JSON
+ * Schema to show to models. Values are still checked by the schema itself.
+ */
+export function withJsonSchema<T>(schema: StandardSchema<T>, jsonSchema: JsonObject): StandardSchema<T> {
+  const described = { ...schema["~standard"], jsonSchema: { input: () => jsonSchema } };
+  return { "~standard": described };
+}
+
+function isStandard<T>(schema: Schema<T>): schema is Standard<T> {
+  if ((typeof schema !== "object" && typeof schema !== "function") || schema === null) return false;
+  const standard: unknown = schema["~standard"];
+  return (
+    typeof standard === "object" &&
+    standard !== null &&
+    "validate" in standard &&
+    typeof standard.validate === "function"
+  );
+}
+
+function compilePlain<T>(schema: object): CompiledSchema<T> {
+  const described = describe(schema);
+  const validate = compileJsonSchema<T>(described.jsonSchema);
+  return {
+    ...described,
+    accepted: () => described.jsonSchema,
+    check: (value) => {
+      const own = ownJson(value);
+      if (!own.ok) return refused([faultIssue(own.fault)]);
+      return guarded(() => validate(own.value));
+    },
+  };
+}
+
+function compileStandard<T>(schema: Standard<T>): CompiledSchema<T> {
+  const standard = schema["~standard"];
+  const own = isZod(schema) ? describeZod(schema, "input") : standard.jsonSchema?.input(DRAFT);
+  if (own === undefined) {
+    const vendor = standard.vendor ?? "this library";
+    throw new Error(
+      `a ${vendor} schema that cannot describe itself as JSON Schema; update ${vendor}, wrap it in withJsonSchema(schema, {…}), or use Zod`,
+    );
+  }
+  const described = describe(own);
+  return {
+    ...described,
+    accepted: () => acceptedBy(schema),
+    check: (value) => {
+      const input = ownJson(value);
+      if (!input.ok) return refused([faultIssue(input.fault)]);
+      return guarded(() => {
+        const result = standard.validate(value === undefined ? undefined : input.value);
+        return result instanceof Promise ? result.then(verdictOf, failed) : verdictOf(result);
+      });
+    },
+  };
+}
+
+function acceptedBy(schema: Standard<unknown>): JsonObject | undefined {
+  try {
+    const own = isZod(schema) ? describeZod(schema, "output") : schema["~standard"].jsonSchema?.output?.(DRAFT);
+    return own === undefined ? undefined : describe(own).jsonSchema;
+  } catch {
+    // Not every schema can say what it makes of a value; that is no fault of it.
+    return undefined;
+  }
+}
+
+function verdictOf<T>(result: StandardResult<T>): SchemaVerdict<T> {
+  if (result.issues !== undefined) {
+    return refused(
+      result.issues.slice(0, MAX_ISSUES).map(({ path, message }) => ({
+        path: issuePath((path ?? []).map((piece) => (typeof piece === "object" ? piece.key : piece))),
+        message: readableMessage(message),
+      })),
+    );
+  }
+  const own = ownCopy(result.value);
+  return own.ok ? { ok: true, value: own.value } : refused([faultIssue(own.fault)]);
+}
+
+function guarded<T>(
+  check: () => SchemaVerdict<T> | Promise<SchemaVerdict<T>>,
+): SchemaVerdict<T> | Promise<SchemaVerdict<T>> {
+  try {
+    return check();
+  } catch (thrown) {
+    return failed(thrown);
+  }
+}
+
+/** A schema that throws has not said yes. */
+function failed(thrown: unknown): { readonly ok: false; readonly issues: readonly Issue[] } {
+  return refused([
+    { path: "$", message: readableMessage(`the schema could not judge this value: ${messageOf(thrown)}`) },
+  ]);
+}
+
+function refused(issues: readonly Issue[]): { readonly ok: false; readonly issues: readonly Issue[] } {
+  return { ok: false, issues };
+}
+
+function faultIssue(fault: string): Issue {
+  const [path = "$", ...rest] = fault.split(": ");
+  return { path, message: readableMessage(rest.join(": ")) };
+}
+
+/** What models are shown: plain JSON of our own, and its digest. Draft-07 is the default and need not be named. */
+function describe(schema: unknown): { readonly jsonSchema: JsonObject; readonly digest: string } {
+  const own = ownJson(schema);
+  if (!own.ok) throw new Error(`the JSON Schema is not JSON: ${own.fault}`);
+  if (!isJsonObject(own.value)) throw new Error("the JSON Schema is not an object");
+  const { $schema: dialect, ...rest } = own.value;
+  const draft07 = dialect === undefined || (typeof dialect === "string" && dialect.includes("draft-07"));
+  const jsonSchema: JsonObject = draft07 ? rest : own.value;
+  if (JSON.stringify(jsonSchema).length > MAX_SCHEMA_CHARS)
+    throw new Error(`the JSON Schema is longer than ${MAX_SCHEMA_CHARS} characters`);
+  return { jsonSchema, digest: digestOf(jsonSchema) };
+}

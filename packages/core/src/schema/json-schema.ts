@@ -1,0 +1,122 @@
+import { createRequire } from "node:module";
+import type { Ajv as AjvInstance, ErrorObject, Options } from "ajv";
+import { field, type Json, type JsonObject } from "../base/json.ts";
+import { issuePath, MAX_ISSUES, readableMessage } from "./issues.ts";
+import type { Issue, SchemaVerdict } from "./schema.ts";
+
+// ajv takes 40 ms to load, and only plain JSON Schema needs it.
+const require = createRequire(import.meta.url);
+
+const OPTIONS: Options = {
+  allErrors: true,
+  // Schemas come from anywhere: unknown keywords and formats are no reason to refuse one.
+  strict: false,
+  validateFormats: false,
+  logger: false,
+  ownProperties: true,
+};
+
+interface Dialect {
+  /** A compiler of its own for each schema, so that ids cannot clash and nothing is kept. */
+  compiler(): AjvInstance;
+  /** Judges schemas themselves. Its compilation is the expensive part (20 ms), the same for all. */
+  readonly judge: () => AjvInstance;
+}
+
+const DRAFT_07 = dialect(() => {
+  const { Ajv }: typeof import("ajv") = require("ajv");
+  return Ajv;
+});
+const DRAFT_2019 = dialect(() => {
+  const { Ajv2019 }: typeof import("ajv/dist/2019.js") = require("ajv/dist/2019.js");
+  return Ajv2019;
+});
+const DRAFT_2020 = dialect(() => {
+  const { Ajv2020 }: typeof import("ajv/dist/2020.js") = require("ajv/dist/2020.js");
+  return Ajv2020;
+});
+
+/**
+ * Compiles a JSON Schema (draft-07; 2019-09 and 2020-12 when it says so). Nothing is fetched: a reference to elsewhere is
+ * refused. Throws Error with a message for the author of the schema.
+ */
+export function compileJsonSchema<T>(schema: JsonObject): (value: Json) => SchemaVerdict<T> {
+  // An extension of ajv's that turns the check into a promise.
+  if (Object.hasOwn(schema, "$async")) throw new Error("$async is not JSON Schema");
+  const { compiler, judge } = dialectOf(schema);
+  const meta = judge();
+  if (meta.validateSchema(schema) !== true) throw new Error(`not a valid JSON Schema: ${schemaFaults(meta.errors)}`);
+  const validate = compiler().compile<T>(schema);
+  return (value) => {
+    if (validate(value)) return { ok: true, value };
+    return { ok: false, issues: issuesOf(validate.errors ?? [], value) };
+  };
+}
+
+function dialect(load: () => new (options: Options) => AjvInstance): Dialect {
+  let judge: AjvInstance | undefined;
+  return {
+    compiler: () => new (load())({ ...OPTIONS, validateSchema: false }),
+    judge: () => {
+      judge ??= new (load())(OPTIONS);
+      return judge;
+    },
+  };
+}
+
+function dialectOf({ $schema }: JsonObject): Dialect {
+  if (typeof $schema !== "string") return DRAFT_07;
+  if ($schema.includes("2020-12")) return DRAFT_2020;
+  if ($schema.includes("2019-09")) return DRAFT_2019;
+  throw new Error(`the dialect ${readableMessage($schema)} is not known; write draft-07, or leave $schema out`);
+}
+
+function schemaFaults(errors: readonly ErrorObject[] | null | undefined): string {
+  const all = (errors ?? []).map(
+    (error) => `${error.instancePath.slice(0, 100) || "/"} ${error.message ?? error.keyword}`,
+  );
+  return readableMessage([...new Set(all)].slice(0, 3).join("; "));
+}
+
+function issuesOf(errors: readonly ErrorObject[], value: Json): readonly Issue[] {
+  // A union says "must match a schema in anyOf" after each branch's own errors, which say more.
+  const telling = errors.filter((error) => error.keyword !== "if");
+  return telling.slice(0, MAX_ISSUES).map((error) => issueOf(error, value));
+}
+
+function issueOf(error: ErrorObject, value: Json): Issue {
+  const pieces = piecesOf(error.instancePath, value);
+  const params: Readonly<Record<string, unknown>> = error.params;
+  switch (error.keyword) {
+    case "required":
+      return { path: issuePath([...pieces, String(params.missingProperty)]), message: "is required" };
+    case "additionalProperties":
+      return { path: issuePath([...pieces, String(params.additionalProperty)]), message: "is not a known property" };
+    case "enum":
+      return {
+        path: issuePath(pieces),
+        message: readableMessage(`must be one of ${JSON.stringify(params.allowedValues)}`),
+      };
+    case "const":
+      return { path: issuePath(pieces), message: readableMessage(`must be ${JSON.stringify(params.allowedValue)}`) };
+    default:
+      return { path: issuePath(pieces), message: readableMessage(error.message ?? `fails ${error.keyword}`) };
+  }
+}
+
+/** A JSON pointer says "0" for an element and for a member of that name; the value tells which. */
+function piecesOf(pointer: string, value: Json): readonly (string | number)[] {
+  let here: Json | undefined = value;
+  return pointer
+    .split("/")
+    .slice(1)
+    .map((escaped) => {
+      const key = escaped.replaceAll("~1", "/").replaceAll("~0", "~");
+      if (Array.isArray(here)) {
+        here = here[Number(key)];
+        return Number(key);
+      }
+      here = field(here, key);
+      return key;
+    });
+}

@@ -1,0 +1,75 @@
+import { field, isJsonObject, type Json, type JsonObject } from "../base/json.ts";
+
+/** Keys and indexes from the root of a value. */
+export type TemplatePath = readonly (string | number)[];
+
+/** Where a path leaves what a schema knows: the piece that is not there, and what is. */
+export interface MissingPiece {
+  readonly index: number;
+  readonly found: string;
+}
+
+const MAX_REFERENCES = 16;
+/** With one of these the members of a value depend on more than `properties`. */
+const OPEN_KEYWORDS = [
+  "anyOf",
+  "oneOf",
+  "allOf",
+  "if",
+  "not",
+  "patternProperties",
+  "dependentSchemas",
+  "unevaluatedProperties",
+];
+
+/** Whether a path can lead nowhere in any value of a schema. Undefined where it may exist: only certainty is reported. */
+export function missingPiece(schema: JsonObject, path: TemplatePath): MissingPiece | undefined {
+  let here: Json | undefined = schema;
+  for (const [index, key] of path.entries()) {
+    here = resolved(here, schema);
+    if (!isJsonObject(here) || OPEN_KEYWORDS.some((keyword) => field(here, keyword) !== undefined)) return undefined;
+    const type = here.type;
+    if (type === "object") {
+      const properties = field(here, "properties");
+      const member = field(properties, String(key));
+      if (member === undefined && !closed(here, properties)) return undefined;
+      if (member === undefined) return { index, found: `has ${Object.keys(properties ?? {}).join(", ")}` };
+      here = member;
+    } else if (type === "array") {
+      if (typeof key !== "number") return { index, found: "is a list" };
+      here = field(here, "items");
+    } else if (typeof type === "string") {
+      return { index, found: `is a ${type}` };
+    } else {
+      return undefined;
+    }
+  }
+  return undefined;
+}
+
+/** Names the properties that every value must have and a schema does not know. */
+export function unknownRequired(wanted: JsonObject, given: JsonObject): readonly string[] {
+  const required = wanted.required;
+  if (!Array.isArray(required)) return [];
+  return required.filter((key) => typeof key === "string" && missingPiece(given, [key]) !== undefined);
+}
+
+/** A schema that lists properties and says nothing of others has told all that its author knows of. */
+function closed(schema: JsonObject, properties: Json | undefined): properties is JsonObject {
+  const rest = field(schema, "additionalProperties");
+  return isJsonObject(properties) && Object.keys(properties).length > 0 && (rest === undefined || rest === false);
+}
+
+function resolved(schema: Json | undefined, root: JsonObject): Json | undefined {
+  let here = schema;
+  for (let count = 0; count < MAX_REFERENCES; count += 1) {
+    const reference = field(here, "$ref");
+    if (typeof reference !== "string") return here;
+    if (!reference.startsWith("#")) return undefined;
+    here = reference
+      .split("/")
+      .slice(1)
+      .reduce<Json | undefined>((at, piece) => field(at, piece.replaceAll("~1", "/").replaceAll("~0", "~")), root);
+  }
+  return undefined;
+}

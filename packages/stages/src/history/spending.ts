@@ -1,0 +1,105 @@
+import {
+  type AgentSpec,
+  field,
+  type Json,
+  type PipelineSpec,
+  type RunJournal,
+  SluiceError,
+  type Spending,
+  type StateLimits,
+} from "@sluice/core";
+import type { ModelFacts } from "../models/pricing/model-facts.ts";
+
+/** What a run and its children spent, by their journals. */
+export type RecordedSpending = Required<Spending> & {
+  readonly workedMs: number;
+  /** Models that were called without a known price. */
+  readonly unpriced: readonly string[];
+};
+
+/** Of a run whose pipeline caps nothing, nobody asks: its journal need not be read for that. */
+export const NOTHING_SPENT: RecordedSpending = { tokens: 0, costUsd: 0, workedMs: 0, unpriced: [] };
+
+export function isCapped({ maxTokens, maxCostUsd, timeoutMs }: StateLimits): boolean {
+  return maxTokens !== undefined || maxCostUsd !== undefined || timeoutMs !== undefined;
+}
+
+const MODEL_STEP = /\/turn\/\d+\/model(?:\/\d+)?$/;
+
+/**
+ * What the model steps of a run and its children recorded, so that caps go on from there after a restart. Costs are those that
+ * were recorded: a price that changed meanwhile changes nothing of what was spent. A call whose process did not live to record
+ * what came of it counts with all that was set aside for it.
+ */
+export function recordedSpending(journals: readonly RunJournal[]): RecordedSpending {
+  let tokens = 0;
+  let costUsd = 0;
+  let workedMs = 0;
+  const unpriced = new Set<string>();
+  for (const { records } of journals) {
+    const open = new Map<string, { readonly intent: string; readonly events: string }>();
+    const add = (counted: Json | undefined, cost: Json | undefined, stepId: string): void => {
+      if (counted === undefined) return;
+      tokens += amount(field(counted, "inputTokens")) + amount(field(counted, "outputTokens"));
+      costUsd += amount(cost);
+      if (cost === undefined) unpriced.add(modelIn(open.get(stepId)?.events ?? ""));
+    };
+    for (const { phase, stepId, value, events } of records) {
+      if (phase === "life" || !MODEL_STEP.test(stepId)) continue;
+      if (phase === "open") {
+        open.set(stepId, { intent: value, events });
+        continue;
+      }
+      const recorded: Json = JSON.parse(value);
+      const counted = field(recorded, "counted") ?? field(field(recorded, "reply"), "usage");
+      add(counted, field(recorded, "costUsd"), stepId);
+      workedMs = Math.max(workedMs, amount(field(field(recorded, "worked"), "runMs")));
+      open.delete(stepId);
+    }
+    for (const [stepId, { intent }] of open) {
+      if (intent === "") continue;
+      const reserve: Json = JSON.parse(intent);
+      add(reserve, field(reserve, "costUsd"), stepId);
+    }
+  }
+  return { tokens, costUsd, workedMs, unpriced: [...unpriced] };
+}
+
+/** The model that a `turn.started` event names. */
+function modelIn(events: string): string {
+  const all: Json = JSON.parse(events === "" ? "[]" : events);
+  const started = Array.isArray(all) ? all.find((event) => field(event, "type") === "turn.started") : undefined;
+  const model = field(field(started, "data"), "model");
+  return typeof model === "string" ? model : "a model";
+}
+
+function amount(value: Json | undefined): number {
+  return typeof value === "number" ? value : 0;
+}
+
+/** A cap on money over a model without a price could not hold. Throws Session `price_unknown`, all such models at once. */
+export function refuseUnpriced(
+  spec: PipelineSpec,
+  modelOf: (agent: AgentSpec) => string | undefined,
+  factsOf: (modelId: string) => ModelFacts,
+): void {
+  const whole = spec.limits.maxCostUsd !== undefined;
+  const capped = [...spec.states.values()].filter(({ limits }) => whole || limits?.maxCostUsd !== undefined);
+  const models = capped.flatMap(({ agent }) => (agent === undefined ? [] : (modelOf(agent) ?? [])));
+  const unpriced = [...new Set(models)].filter((model) => factsOf(model).price === undefined);
+  if (unpriced.length > 0) throw priceUnknown(`pipeline ${spec.id} caps its cost`, unpriced);
+}
+
+/** A run that called models without a price before has spent nobody knows how much of a cap it has now. */
+export function refuseUnpricedPast({ limits }: PipelineSpec, runId: string, { unpriced }: RecordedSpending): void {
+  if (limits.maxCostUsd === undefined || unpriced.length === 0) return;
+  const models = unpriced.join(", ");
+  const message = `run ${runId} called ${models} when no price was known for it, so a cap on its cost (maxCostUsd) cannot hold any more; resume it without the cap, or start anew`;
+  throw new SluiceError("Session", "price_unknown", message, { detail: { models: [...unpriced] } });
+}
+
+function priceUnknown(why: string, models: readonly string[]): SluiceError {
+  const given = models.map((model) => `${JSON.stringify(model)}: { input: …, output: … }`).join(", ");
+  const message = `${why} (maxCostUsd), and no price is known for ${models.join(", ")}; give it in US dollars for a million tokens, as the session's prices: { ${given} }`;
+  return new SluiceError("Session", "price_unknown", message, { detail: { models: [...models] } });
+}

@@ -1,0 +1,252 @@
+import { realpathSync } from "node:fs";
+import { basename, resolve } from "node:path";
+import type {
+  LanguageModelV4,
+  LanguageModelV4CallOptions,
+  LanguageModelV4GenerateResult,
+  LanguageModelV4Message,
+  LanguageModelV4StreamPart,
+} from "@ai-sdk/provider";
+import { type Clock, type Json, messageOf, SluiceError, systemClock } from "@sluice/core";
+import type { ResolvedModel, TurnPosition } from "../model.ts";
+import { damaged, type Exchange, readCassette } from "./cassette.ts";
+import { createMask, createUnmask } from "./mask.ts";
+import { createPlayer, type Player, type UnusedExchange } from "./playback-player.ts";
+import { readRequest } from "./request.ts";
+import type { ModelTraffic, TrafficPlace, WantedModel } from "./traffic.ts";
+import { decodeValue } from "./values.ts";
+
+/** How much longer than when it was recorded a stopped call waits to be stopped again. */
+const ABORT_GRACE_MS = 5_000;
+
+export interface ReplayOptions {
+  /**
+   * `strict` (when omitted): a request has to be the recorded one, and the first that is not fails its run with
+   * `replay_diverged`. `sequence`: the recorded turns of each stage in order, whatever is asked.
+   */
+  readonly match?: "strict" | "sequence";
+  /** How fast chunks come: 1 as recorded, 2 twice as fast. At once when omitted. */
+  readonly speed?: number;
+  /** Takes out of a request's texts what is different each time, as when it was recorded. */
+  readonly normalise?: (text: string) => string;
+}
+
+export interface ReplayModelOptions extends ReplayOptions {
+  /** The workspace, which recorded paths are put into; the process's working directory when omitted. */
+  readonly cwd?: string;
+  /** Where HOME and TMPDIR are read; `process.env` when omitted. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Times the pace. */
+  readonly clock?: Clock;
+}
+
+/** What is known of a replay besides its answers. */
+export interface ReplayReport {
+  readonly file: string;
+  /** Exchanges that nobody asked for, in recorded order; all of them before the first call. */
+  unused(): readonly UnusedExchange[];
+  /** The first request that the cassette has no answer for, told in full: a run's own error has room for a line only. */
+  readonly divergence: SluiceError | undefined;
+}
+
+/** A replay of all models of a session: no network, no key, no provider package. */
+export interface ReplayedTraffic extends ModelTraffic, ReplayReport {}
+export interface ReplayedModel extends ResolvedModel, ReplayReport {}
+
+/**
+ * Answers all models of a session from a cassette, those that stages name included. A relative path starts at the process's
+ * working directory; the file is read when the first run starts, with the errors of `replayModel`.
+ */
+export function replayTraffic(file: string, options: ReplayOptions = {}): ReplayedTraffic {
+  const path = resolve(file);
+  let player: Player | undefined;
+  let real = path;
+  const open = (): Player => {
+    if (player !== undefined) return player;
+    player = createPlayer(path, readCassette(path), options.match ?? "strict");
+    real = realpathSync(path);
+    return player;
+  };
+  return {
+    file: path,
+    get files() {
+      return [real];
+    },
+    unused: () => open().unused(),
+    get divergence() {
+      return player?.divergence;
+    },
+    model: async (wanted, place) => replayed(open(), place, options, wanted),
+  };
+}
+
+/**
+ * A model that answers what a cassette holds. Errors: Validation `cassette_not_found`, `cassette_damaged` and
+ * `cassette_version`; a call fails with Validation `replay_diverged`, `replay_exhausted` or `replay_aborted`.
+ */
+export async function replayModel(file: string, options: ReplayModelOptions = {}): Promise<ReplayedModel> {
+  const { env = process.env, clock = systemClock } = options;
+  const player = createPlayer(resolve(file), readCassette(resolve(file)), options.match ?? "strict");
+  const root = realpathSync(options.cwd ?? process.cwd());
+  const model = replayed(player, { root, env, clock, secrets: new Map() }, options);
+  return {
+    ...model,
+    file: player.file,
+    unused: player.unused,
+    get divergence() {
+      return player.divergence;
+    },
+  };
+}
+
+function replayed(
+  player: Player,
+  place: TrafficPlace,
+  options: ReplayOptions,
+  wanted: Pick<WantedModel, "stage" | "named"> = { stage: "" },
+): ResolvedModel {
+  const known = new WeakMap<LanguageModelV4Message, string>();
+  const { normalise, speed } = options;
+  const at = (position: TurnPosition): LanguageModelV4 => {
+    const { runId } = position;
+    const find = (call: LanguageModelV4CallOptions, kind: Exchange["call"]): Playback => {
+      const mask = createMask({ ...place, runId });
+      const { exchange, line } = player.take(position, kind, readRequest(call, { mask, normalise, known }));
+      const unmask = createUnmask({ ...place, runId });
+      const wait = createWait(place.clock, call.abortSignal);
+      const pace = speed === undefined ? undefined : createPace(wait, speed);
+      const decode = (value: Json): unknown => decoded(value, unmask, player.file, line);
+      return { exchange, decode, wait, pace: pace ?? (() => Promise.resolve()), file: player.file, line };
+    };
+    return {
+      specificationVersion: "v4",
+      provider: "replay",
+      modelId: basename(player.file),
+      supportedUrls: {},
+      async doGenerate(call) {
+        const playback = find(call, "generate");
+        const { exchange, decode, pace, file, line } = playback;
+        await pace(exchange.ms);
+        await endAsRecorded(playback);
+        const result = decode(exchange.parts[0]?.[1] ?? null);
+        if (!isResult(result)) throw damaged(file, line, "its part is no result of a model");
+        return result;
+      },
+      async doStream(call) {
+        const playback = find(call, "stream");
+        const { exchange, pace } = playback;
+        await pace(exchange.opened ?? exchange.ms);
+        if (exchange.opened === null) await endAsRecorded(playback);
+        return { stream: streamOf(playback) };
+      },
+    };
+  };
+  const pricedAs = player.modelOf(wanted.stage) ?? wanted.named;
+  return { id: `replay:${player.file}`, ...(pricedAs === undefined ? {} : { pricedAs }), secrets: [], at };
+}
+
+/** One recorded exchange, ready to be played. */
+interface Playback {
+  readonly exchange: Exchange;
+  readonly file: string;
+  readonly line: number;
+  readonly decode: (value: Json) => unknown;
+  readonly wait: Wait;
+  /** Waits until so many recorded milliseconds since the call have passed. */
+  readonly pace: (ms: number) => Promise<void>;
+}
+
+function streamOf(playback: Playback): ReadableStream<LanguageModelV4StreamPart> {
+  const { exchange, decode, pace, wait, file, line } = playback;
+  let next = 0;
+  return new ReadableStream<LanguageModelV4StreamPart>(
+    {
+      async pull(controller) {
+        const timed = exchange.parts[next];
+        next += 1;
+        if (timed === undefined) {
+          await pace(exchange.ms);
+          await endAsRecorded(playback);
+          controller.close();
+          return;
+        }
+        await pace(timed[0]);
+        const part = decode(timed[1]);
+        if (!isPart(part)) throw damaged(file, line, `its part ${next} is no part of a stream`);
+        controller.enqueue(part);
+      },
+      cancel: () => wait.stop(),
+    },
+    // One part a read, as the provider sent them.
+    { highWaterMark: 0 },
+  );
+}
+
+/** Throws what was thrown; where the call was stopped, waits to be stopped again. */
+async function endAsRecorded({ exchange, decode, wait, file, line }: Playback): Promise<void> {
+  if (exchange.end === "failed") throw decode(exchange.error ?? null);
+  if (exchange.end !== "aborted") return;
+  await wait.for(exchange.ms + ABORT_GRACE_MS);
+  const message = `line ${line} of the cassette ${basename(file)} is a call that was stopped after ${exchange.ms} ms when it was recorded; this run does not stop it`;
+  throw new SluiceError("Validation", "replay_aborted", message, { detail: { file, line } });
+}
+
+/** Waits by the session's clock; rejects as soon as the call is aborted. */
+interface Wait {
+  for(ms: number): Promise<void>;
+  /** Nobody waits any more. */
+  stop(): void;
+}
+
+function createWait(clock: Clock, signal: AbortSignal | undefined): Wait {
+  let stop = (): void => undefined;
+  return {
+    stop: () => stop(),
+    for: (ms) =>
+      new Promise((resolve, reject) => {
+        const aborted = (): void => {
+          stop();
+          reject(new DOMException("the call was aborted", "AbortError"));
+        };
+        if (signal?.aborted === true) {
+          aborted();
+          return;
+        }
+        const disarm = clock.after(ms, () => {
+          stop();
+          resolve();
+        });
+        stop = () => {
+          disarm();
+          signal?.removeEventListener("abort", aborted);
+        };
+        signal?.addEventListener("abort", aborted, { once: true });
+      }),
+  };
+}
+
+function createPace(wait: Wait, speed: number): (ms: number) => Promise<void> {
+  let reached = 0;
+  return async (ms) => {
+    const left = ms - reached;
+    reached = Math.max(reached, ms);
+    if (left > 0) await wait.for(left / speed);
+  };
+}
+
+function decoded(value: Json, unmask: (text: string) => string, file: string, line: number): unknown {
+  try {
+    return decodeValue(value, unmask);
+  } catch (cause) {
+    throw damaged(file, line, messageOf(cause));
+  }
+}
+
+/** What reads parts is made for parts of any content; that they are told apart is all it needs. */
+function isPart(value: unknown): value is LanguageModelV4StreamPart {
+  return typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
+}
+
+function isResult(value: unknown): value is LanguageModelV4GenerateResult {
+  return typeof value === "object" && value !== null && "content" in value && Array.isArray(value.content);
+}

@@ -1,0 +1,183 @@
+import type { LanguageModelV4CallOptions, LanguageModelV4Message } from "@ai-sdk/provider";
+import { digestOf, type Json, type JsonObject, redactText } from "@sluice/core";
+import type { KeptMessage, KeptRequest } from "./cassette.ts";
+import type { Mask } from "./mask.ts";
+import { encodeValue } from "./values.ts";
+
+/** Enough of a digest to tell one message of a transcript from another. */
+const SHORT_DIGEST = 16;
+const LONGEST_LINE = 120;
+/** Characters of a line that are shown before the place where it differs. */
+const BEFORE_DIFFERENCE = 40;
+
+/** One request, as it is compared and kept. */
+export interface RequestShape {
+  readonly digest: string;
+  /** Of every message, in order. */
+  readonly messages: readonly { readonly role: string; readonly digest: string }[];
+  readonly tools: readonly (readonly [name: string, digest: string])[];
+  readonly settings: JsonObject;
+  /** A message for people, without what looks like a secret. */
+  textOf(index: number): string;
+}
+
+export interface ReadingOptions {
+  readonly mask: Mask;
+  /** Takes out of every text what is different each time. */
+  readonly normalise?: ((text: string) => string) | undefined;
+  /** Transcripts only grow, so each of their messages is digested once. */
+  readonly known: WeakMap<LanguageModelV4Message, string>;
+}
+
+/** Reads a request now: its transcript grows after the call. Headers and the signal are no part of it. */
+export function readRequest(
+  call: LanguageModelV4CallOptions,
+  { mask, normalise, known }: ReadingOptions,
+): RequestShape {
+  const { prompt, tools = [], abortSignal: _signal, headers: _headers, ...settings } = call;
+  const clean = (text: string): string => {
+    const masked = mask.text(text);
+    return (normalise === undefined ? masked : normalise(masked)).toWellFormed();
+  };
+  const messageDigest = (message: LanguageModelV4Message): string => {
+    const digest = known.get(message) ?? shortDigest(cleaned(encodeValue(message), clean));
+    known.set(message, digest);
+    return digest;
+  };
+  const messages = prompt.map((message) => ({ role: message.role, digest: messageDigest(message) }));
+  const offered = tools.map((tool) => [clean(tool.name), shortDigest(cleaned(encodeValue(tool), clean))] as const);
+  const others = Object.fromEntries(
+    Object.entries(settings).map(([key, value]) => [key, cleaned(encodeValue(value), clean)]),
+  );
+  const kept = [...prompt];
+  return {
+    digest: digestOf([messages.map(({ digest }) => digest), offered.map(([, digest]) => digest), others]),
+    messages,
+    tools: offered,
+    settings: others,
+    textOf: (index) => {
+      const message = kept[index];
+      return message === undefined ? "" : redactText(clean(messageText(message)));
+    },
+  };
+}
+
+/** What of a request is written: the messages since the last reply, which is in the file already. */
+export function keepRequest(shape: RequestShape, texts: boolean): KeptRequest {
+  const from = Math.max(
+    0,
+    shape.messages.findLastIndex(({ role }) => role === "assistant"),
+  );
+  const messages = shape.messages.slice(from).map(({ role, digest }, index): KeptMessage => {
+    return texts && role !== "assistant" ? { role, digest, text: shape.textOf(from + index) } : { role, digest };
+  });
+  return { digest: shape.digest, from, messages, tools: shape.tools, settings: shape.settings };
+}
+
+/** What makes a request another one than the recorded, in a few lines. */
+export function difference(recorded: KeptRequest, now: RequestShape): string {
+  const { from, messages } = recorded;
+  for (const [index, message] of messages.entries()) {
+    const at = from + index;
+    const here = now.messages[at];
+    if (here === undefined) return `the recorded request has ${from + messages.length} messages, this one has ${at}`;
+    if (here.digest === message.digest) continue;
+    const name = `message ${at + 1} (${here.role})`;
+    if (here.role !== message.role) return `${name} was a message of role ${message.role}`;
+    return message.text === undefined
+      ? `${name} differs; its text was not kept. Now: ${clip(now.textOf(at), 0)}`
+      : `${name} differs${textDifference(message.text, now.textOf(at))}`;
+  }
+  const length = from + messages.length;
+  if (now.messages.length > length)
+    return `the recorded request has ${length} messages, this one has ${now.messages.length}`;
+  return (
+    toolsDifference(recorded, now) ??
+    settingsDifference(recorded, now) ??
+    `a message before message ${from + 1} differs`
+  );
+}
+
+function textDifference(recorded: string, now: string): string {
+  const [before, after] = [recorded.split("\n"), now.split("\n")];
+  const line = before.findIndex((text, index) => text !== after[index]);
+  const at = line === -1 ? before.length : line;
+  const [was, is] = [before[at], after[at]];
+  if (was === undefined && is === undefined) return " in what is not shown as text";
+  const column = sharedStart(was ?? "", is ?? "");
+  const show = (text: string | undefined): string => (text === undefined ? "(it ends here)" : clip(text, column));
+  return ` in line ${at + 1}:\n  recorded: ${show(was)}\n  now:      ${show(is)}`;
+}
+
+function toolsDifference(recorded: KeptRequest, now: RequestShape): string | undefined {
+  const [before, after] = [new Map(recorded.tools), new Map(now.tools)];
+  const gone = [...before.keys()].filter((name) => !after.has(name));
+  const added = [...after.keys()].filter((name) => !before.has(name));
+  const changed = [...after].filter(([name, digest]) => before.has(name) && before.get(name) !== digest);
+  const said = [
+    ...gone.map((name) => `${name} is not offered any more`),
+    ...added.map((name) => `${name} was not offered`),
+    ...changed.map(([name]) => `${name} has another description or schema`),
+  ];
+  if (said.length > 0) return `the tools differ: ${said.join(", ")}`;
+  const order = (tools: KeptRequest["tools"]): string => tools.map(([name]) => name).join(", ");
+  return order(recorded.tools) === order(now.tools) ? undefined : "the tools stand in another order";
+}
+
+function settingsDifference(recorded: KeptRequest, now: RequestShape): string | undefined {
+  const [before, after] = [new Map(Object.entries(recorded.settings)), new Map(Object.entries(now.settings))];
+  const shown = (value: Json | undefined): string => (value === undefined ? "not set" : clip(JSON.stringify(value), 0));
+  const said = [...new Set([...before.keys(), ...after.keys()])].flatMap((key) => {
+    const [was, is] = [shown(before.get(key)), shown(after.get(key))];
+    return was === is ? [] : [`${key} was ${was}, now ${is}`];
+  });
+  return said.length === 0 ? undefined : `the settings differ: ${said.join("; ")}`;
+}
+
+function sharedStart(a: string, b: string): number {
+  let at = 0;
+  while (at < a.length && a[at] === b[at]) at += 1;
+  return at;
+}
+
+function clip(text: string, around: number): string {
+  const start = text.length <= LONGEST_LINE ? 0 : Math.max(0, around - BEFORE_DIFFERENCE);
+  const part = text.slice(start, start + LONGEST_LINE);
+  return `${start > 0 ? "…" : ""}${part.replaceAll("\n", "\\n")}${start + LONGEST_LINE < text.length ? "…" : ""}`;
+}
+
+/** A message as a person reads it. */
+function messageText(message: LanguageModelV4Message): string {
+  if (typeof message.content === "string") return message.content;
+  return message.content.map(partText).join("\n");
+}
+
+type Part = Exclude<LanguageModelV4Message["content"], string>[number];
+
+function partText(part: Part): string {
+  switch (part.type) {
+    case "text":
+    case "reasoning":
+      return part.text;
+    case "tool-call":
+      return `${part.toolName} ${JSON.stringify(part.input)}`;
+    case "tool-result": {
+      const { output } = part;
+      const value = "value" in output ? output.value : output.type;
+      return `${part.toolName}: ${typeof value === "string" ? value : JSON.stringify(encodeValue(value), null, 1)}`;
+    }
+    default:
+      return `[${part.type}]`;
+  }
+}
+
+function cleaned(value: Json, clean: (text: string) => string): Json {
+  if (typeof value === "string") return clean(value);
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((item: Json) => cleaned(item, clean));
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [clean(key), cleaned(member, clean)]));
+}
+
+function shortDigest(value: Json): string {
+  return digestOf(value).slice(0, SHORT_DIGEST);
+}

@@ -1,0 +1,44 @@
+import type { SharedV4ProviderOptions } from "@ai-sdk/provider";
+import type { ResolvedModel } from "../model.ts";
+import { ANTHROPIC_WHOLE_ARGUMENTS } from "./anthropic.ts";
+import { fetchHere } from "./fetch.ts";
+import { OPENAI_STATELESS } from "./openai.ts";
+import {
+  baseUrl,
+  invalidModel,
+  loadProvider,
+  type ModelOptions,
+  requireKey,
+  steady,
+  versioned,
+  withDefaults,
+} from "./settings.ts";
+
+const HOME = "https://ai-gateway.vercel.sh/v4/ai";
+
+/** `gateway/<provider>/<name>`: Vercel's hosted gateway. Reads AI_GATEWAY_API_KEY and AI_GATEWAY_BASE_URL (an address without a path means `/v4/ai`). */
+export async function resolveGateway(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {
+  if (!/^[^/]+\/./su.test(name)) {
+    throw invalidModel(`${JSON.stringify(id)} names no provider behind the gateway; write gateway/<provider>/<model>`);
+  }
+  const apiKey = requireKey(id, options, "AI_GATEWAY_API_KEY");
+  const baseURL = versioned(baseUrl(options, "gateway", "AI_GATEWAY_BASE_URL") ?? new URL(HOME), "/v4/ai");
+  const { createGateway } = await loadProvider("@ai-sdk/gateway", () => import("@ai-sdk/gateway"));
+  const model = createGateway({ apiKey, baseURL, fetch: fetchWithoutDeployment }).languageModel(name);
+  return steady(id, withDefaults(model, defaultsFor(name, options.promptCache !== false)), [apiKey], options);
+}
+
+/** The gateway hands options on to the provider behind it, so that a model behaves as it does when it is asked directly. */
+function defaultsFor(name: string, cache: boolean): SharedV4ProviderOptions {
+  const gateway: SharedV4ProviderOptions = cache ? { gateway: { caching: "auto" } } : {};
+  if (name.startsWith("openai/")) return { ...gateway, openai: OPENAI_STATELESS };
+  if (name.startsWith("anthropic/")) return { ...gateway, anthropic: ANTHROPIC_WHOLE_ARGUMENTS };
+  return gateway;
+}
+
+/** The package tells the gateway about the deployment it finds in the variables of the process; that is nobody's business. */
+const fetchWithoutDeployment: typeof fetch = (input, init) => {
+  const headers = new Headers(init?.headers);
+  for (const name of [...headers.keys()]) if (name.startsWith("ai-o11y-")) headers.delete(name);
+  return fetchHere(input, { ...init, headers });
+};

@@ -1,0 +1,13 @@
+import type { ResolvedModel } from "../model.ts";
+import { fetchHere } from "./fetch.ts";
+import { baseUrl, loadProvider, type ModelOptions, requireKey, steady, versioned } from "./settings.ts";
+
+const HOME = "https://generativelanguage.googleapis.com/v1beta";
+
+/** `google/<name>`: the Gemini API. Reads GOOGLE_GENERATIVE_AI_API_KEY and GOOGLE_GENERATIVE_AI_BASE_URL (an address without a path means `/v1beta`). */
+export async function resolveGoogle(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {
+  const apiKey = requireKey(id, options, "GOOGLE_GENERATIVE_AI_API_KEY");
+  const baseURL = versioned(baseUrl(options, "google", "GOOGLE_GENERATIVE_AI_BASE_URL") ?? new URL(HOME), "/v1beta");
+  const { createGoogle } = await loadProvider("@ai-sdk/google", () => import("@ai-sdk/google"));
+  return steady(id, createGoogle({ apiKey, baseURL, fetch: fetchHere }).languageModel(name), [apiKey], options);
+}

@@ -1,0 +1,42 @@
+import type { ResolvedModel } from "../model.ts";
+import { fetchHere } from "./fetch.ts";
+import {
+  baseUrl,
+  loadProvider,
+  type ModelOptions,
+  requireKey,
+  setting,
+  steady,
+  versioned,
+  withDefaults,
+} from "./settings.ts";
+
+const HOME = "https://api.openai.com/v1";
+
+/** What keeps a transcript whole without the provider's memory: nothing is stored there, so that reasoning comes encrypted. */
+export const OPENAI_STATELESS = { store: false } as const;
+
+/** `openai/<name>` over the Responses API, `openai-chat/<name>` over chat completions. */
+export async function resolveOpenAI(
+  api: "responses" | "chat",
+  id: string,
+  name: string,
+  options: ModelOptions,
+): Promise<ResolvedModel> {
+  const apiKey = requireKey(id, options, "OPENAI_API_KEY");
+  // Always given, since the package would read the variable of the process otherwise.
+  const baseURL = versioned(baseUrl(options, "openai", "OPENAI_BASE_URL") ?? new URL(HOME), "/v1");
+  const { createOpenAI } = await loadProvider("@ai-sdk/openai", () => import("@ai-sdk/openai"));
+  const organization = setting(options.env, "OPENAI_ORG_ID");
+  const project = setting(options.env, "OPENAI_PROJECT_ID");
+  const provider = createOpenAI({
+    apiKey,
+    baseURL,
+    fetch: fetchHere,
+    ...(organization === undefined ? {} : { organization }),
+    ...(project === undefined ? {} : { project }),
+  });
+  const model =
+    api === "chat" ? provider.chat(name) : withDefaults(provider.responses(name), { openai: OPENAI_STATELESS });
+  return steady(id, model, [apiKey], options);
+}

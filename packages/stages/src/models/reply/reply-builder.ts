@@ -1,0 +1,349 @@
+import type { LanguageModelV4FunctionTool, LanguageModelV4StreamPart } from "@ai-sdk/provider";
+import type { SecretFilter } from "@sluice/core";
+import { usageOf, warningText, word } from "../providers/facts.ts";
+import { providerData, toBase64, toJson } from "../providers/json.ts";
+import { cleanWord, cutText } from "./cut-text.ts";
+import { CUT, failureOf } from "./failure.ts";
+import type {
+  FilePart,
+  FinishReason,
+  ModelFailure,
+  ModelReply,
+  ModelToolCall,
+  ModelUsage,
+  ProviderData,
+} from "./reply.ts";
+import { type Block, type BlockKind, type Draft, messageOf } from "./reply-message.ts";
+import { parseToolInput, uniqueCallId, wireInput, wireNameOf } from "./tool-input.ts";
+
+/** A reply longer than this is refused, since nothing else bounds what a broken or hostile server streams: 32 MiB of characters. */
+const MAX_REPLY_CHARS = 32 * 1024 * 1024;
+const MAX_WARNINGS = 20;
+/** What a part counts for beside its text: one that says nothing takes room too. */
+const PART_CHARS = 64;
+const LONGEST_TOOL_NAME = 256;
+/** Words of the provider that are kept as they are: ids, kinds, media types, reasons. */
+const LONGEST_WORD = 1024;
+
+/** What of a model call matters to reading its answer. */
+export interface ReplyOptions {
+  readonly tools: readonly LanguageModelV4FunctionTool[];
+  /** Ids of calls that stand in the transcript already. */
+  readonly callIds?: ReadonlySet<string>;
+  /** Texts that are cut or rewritten are cleaned before, since what that leaves of a secret could not be found any more. */
+  readonly secrets: SecretFilter;
+  readonly onText?: (delta: string, kind: "text" | "reasoning") => void;
+}
+
+type FinishPart = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
+/** What an end said, read once. */
+type Finish = {
+  readonly unified: unknown;
+  readonly raw: unknown;
+  readonly usage: ModelUsage;
+  readonly metadata: ProviderData | undefined;
+};
+type CallPart = Extract<LanguageModelV4StreamPart, { type: "tool-call" }>;
+
+/**
+ * Gathers the parts of one stream into a reply; the only place that reads them. A part in the wrong order, for an unknown
+ * id or of an unknown type never throws: it is used as far as it makes sense, or counted among the warnings.
+ */
+export class ReplyBuilder {
+  finished = false;
+  readonly #options: ReplyOptions;
+  readonly #parts: Draft[] = [];
+  /** Open blocks by kind and id: providers number text and reasoning apart. */
+  readonly #open = { text: new Map<string, Block>(), reasoning: new Map<string, Block>() };
+  readonly #calls: ModelToolCall[] = [];
+  /** Ids in this turn's transcript, and which of them an id of the provider stands for now. */
+  readonly #ids = new Set<string>();
+  readonly #renamed = new Map<string, string>();
+  readonly #warnings: string[] = [];
+  readonly #ignored = new Map<string, number>();
+  #finish: Finish | undefined;
+  #response: { id?: string; model?: string } = {};
+  #size = 0;
+  /** Text that came with the part being taken, to be shown when that is read. */
+  #delta = "";
+  #deltaKind: BlockKind = "text";
+
+  constructor(options: ReplyOptions) {
+    this.#options = options;
+  }
+
+  /** Takes one part; a failure ends the call. Throws only what `onText` throws. */
+  take(part: LanguageModelV4StreamPart): ModelFailure | undefined {
+    try {
+      const failure = this.#read(part);
+      if (failure !== undefined) return failure;
+    } catch {
+      // A part may be an object with code of its own; one that cannot be read is counted, not heard.
+      this.#ignore("unreadable");
+    }
+    const delta = this.#delta;
+    if (delta !== "") {
+      this.#delta = "";
+      this.#options.onText?.(delta, this.#deltaKind);
+    }
+    if (this.#size <= MAX_REPLY_CHARS) return undefined;
+    const message = `the model's answer is longer than ${MAX_REPLY_CHARS} characters`;
+    return { kind: "permanent", code: "reply_too_large", message };
+  }
+
+  #read(part: LanguageModelV4StreamPart): ModelFailure | undefined {
+    switch (part?.type) {
+      case "text-delta":
+        this.#grow("text", part);
+        break;
+      case "reasoning-delta":
+        this.#grow("reasoning", part);
+        break;
+      case "text-start":
+        this.#note(this.#begin("text", part.id), part);
+        break;
+      case "reasoning-start":
+        this.#note(this.#begin("reasoning", part.id), part);
+        break;
+      case "text-end":
+        this.#seal("text", part);
+        break;
+      case "reasoning-end":
+        this.#seal("reasoning", part);
+        break;
+      case "tool-call":
+        this.#call(part);
+        break;
+      case "tool-result":
+        this.#providerResult(part);
+        break;
+      case "custom":
+        this.#custom(part.kind, part.providerMetadata);
+        break;
+      case "file":
+      case "reasoning-file":
+        this.#file(part);
+        break;
+      case "error":
+        return failureOf(part.error, true, this.#options.secrets);
+      case "finish":
+        this.#end(part);
+        break;
+      case "stream-start":
+        for (const warning of Array.isArray(part.warnings) ? part.warnings : []) this.#warn(warningText(warning));
+        break;
+      case "response-metadata":
+        if (typeof part.id === "string") this.#response.id = this.#cut(part.id, LONGEST_WORD);
+        if (typeof part.modelId === "string") this.#response.model = this.#cut(part.modelId, LONGEST_WORD);
+        break;
+      case "tool-input-start":
+      case "tool-input-delta":
+      case "tool-input-end":
+      case "ping":
+      case "raw":
+      case "source": // answers only: no provider takes sources back
+        break;
+      case "tool-approval-request": // only the gate approves, and it knows no tool of a provider
+        this.#ignore(part.type);
+        break;
+      default:
+        this.#ignore(typeOf(part));
+    }
+    return undefined;
+  }
+
+  build(): ModelReply {
+    const finish = this.#finish;
+    if (finish === undefined || finish.unified === "interrupted") return { ok: false, error: CUT };
+    const { unified, raw, usage, metadata } = finish;
+    if (unified === "error") {
+      const message = "the provider ended the answer with an error and did not say which";
+      return { ok: false, error: { kind: "transient", code: "provider_error", message } };
+    }
+    const finishReason = FINISH_REASONS.find((reason) => reason === unified) ?? "other";
+    if (finishReason === "length") this.#truncateLastCall("the output limit was reached");
+    if (finishReason === "content-filter") this.#truncateLastCall("a content filter stopped the answer");
+    for (const [type, count] of this.#ignored) this.#warn(`ignored in the stream: ${type} (${count})`);
+
+    const text = this.#parts.reduce((all, part) => (part.type === "text" ? all + part.text : all), "");
+    const content = messageOf(this.#parts);
+    const { id, model } = this.#response;
+    return {
+      ok: true,
+      content,
+      calls: this.#calls,
+      text,
+      finishReason,
+      ...(typeof raw === "string" ? { rawFinishReason: this.#cut(raw, LONGEST_WORD) } : {}),
+      usage,
+      warnings: this.#warnings,
+      ...(id === undefined && model === undefined ? {} : { response: this.#response }),
+      ...(metadata === undefined ? {} : { providerMetadata: metadata }),
+    };
+  }
+
+  #begin(kind: BlockKind, id: string): Block {
+    const block: Block = { type: kind, text: "", metadata: undefined };
+    this.#open[kind].set(id, block);
+    this.#keep(block);
+    return block;
+  }
+
+  #keep(part: Draft): void {
+    this.#size += PART_CHARS;
+    this.#parts.push(part);
+  }
+
+  /** Metadata to send back with its part. */
+  #data(metadata: unknown): ProviderData | undefined {
+    const data = providerData(metadata);
+    if (data !== undefined) this.#size += sizeOf(data);
+    return data;
+  }
+
+  #note(block: Block, { providerMetadata }: { providerMetadata?: unknown }): void {
+    block.metadata = this.#data(providerMetadata) ?? block.metadata;
+  }
+
+  #grow(kind: BlockKind, part: { id: string; delta: string; providerMetadata?: unknown }): void {
+    const block = this.#open[kind].get(part.id) ?? this.#begin(kind, part.id);
+    this.#note(block, part);
+    const { delta } = part;
+    if (typeof delta !== "string" || delta === "") return;
+    block.text += delta;
+    this.#size += delta.length;
+    this.#delta = delta;
+    this.#deltaKind = kind;
+  }
+
+  #end({ finishReason, usage, providerMetadata }: FinishPart): void {
+    this.#finish = {
+      unified: finishReason?.unified,
+      raw: finishReason?.raw,
+      usage: usageOf(usage),
+      metadata: this.#data(providerMetadata),
+    };
+    this.finished = true;
+  }
+
+  #seal(kind: BlockKind, part: { id: string; providerMetadata?: unknown }): void {
+    const open = this.#open[kind].get(part.id);
+    // An end for a block that never began has nothing to keep.
+    if (open === undefined && part.providerMetadata === undefined) return;
+    this.#note(open ?? this.#begin(kind, part.id), part);
+    this.#open[kind].delete(part.id);
+  }
+
+  #call(part: CallPart): void {
+    const sentInput: unknown = part.input;
+    // The specification says a JSON string; a model object that hands over the value itself is understood too.
+    const parsed = parseToolInput(
+      typeof sentInput === "string" ? sentInput : (JSON.stringify(toJson(sentInput)) ?? ""),
+      this.#options.secrets,
+    );
+    const tool = this.#cut(word(part.toolName), LONGEST_TOOL_NAME);
+    const wireName = wireNameOf(tool, this.#options.tools);
+    const index = this.#calls.length;
+    const taken = (id: string): boolean => this.#ids.has(id) || this.#options.callIds?.has(id) === true;
+    const id = uniqueCallId(this.#id(part.toolCallId), index, taken);
+    this.#ids.add(id);
+    this.#renamed.set(part.toolCallId, id);
+    this.#size += parsed.rawInput.length + tool.length;
+    const data = this.#data(part.providerMetadata);
+    const kept = { toolCallId: id, toolName: wireName, input: wireInput(parsed.input) };
+    const more = data === undefined ? {} : { providerOptions: data };
+    if (part.providerExecuted === true) {
+      this.#keep({ type: "tool-call", ...kept, providerExecuted: true, ...more });
+      return;
+    }
+    this.#keep({ type: "tool-call", ...kept, ...more });
+    this.#calls.push({ index, id, tool, ...(wireName === tool ? {} : { wireName }), ...parsed });
+  }
+
+  /** The last block of an answer that was stopped is the one it was cut in; a cut `{}` would look complete. */
+  #truncateLastCall(why: string): void {
+    const lastPart = this.#parts.at(-1);
+    const call = this.#calls.at(-1);
+    if (lastPart?.type !== "tool-call" || call === undefined || lastPart.toolCallId !== call.id) return;
+    const { input: _cut, ...rest } = call;
+    const message = `${why} inside this call, so its arguments are incomplete`;
+    this.#calls[call.index] = { ...rest, inputError: { code: "truncated", message } };
+  }
+
+  #providerResult(part: Extract<LanguageModelV4StreamPart, { type: "tool-result" }>): void {
+    if (part.preliminary === true) return; // a final one follows
+    const value = toJson(part.result) ?? null;
+    const data = this.#data(part.providerMetadata);
+    this.#size += sizeOf(value);
+    this.#keep({
+      type: "tool-result",
+      toolCallId: this.#renamed.get(part.toolCallId) ?? this.#id(part.toolCallId).slice(0, LONGEST_WORD),
+      toolName: wireNameOf(this.#cut(word(part.toolName), LONGEST_TOOL_NAME), this.#options.tools),
+      output:
+        typeof value === "string" && part.isError !== true
+          ? { type: "text", value }
+          : { type: part.isError === true ? "error-json" : "json", value },
+      ...(data === undefined ? {} : { providerOptions: data }),
+    });
+  }
+
+  #custom(kind: string, metadata: unknown): void {
+    if (!isCustomKind(kind)) {
+      this.#ignore("custom");
+      return;
+    }
+    const data = this.#data(metadata);
+    this.#keep({ type: "custom", kind, ...(data === undefined ? {} : { providerOptions: data }) });
+  }
+
+  #file(part: Extract<LanguageModelV4StreamPart, { type: "file" | "reasoning-file" }>): void {
+    const bytes = part.data?.type === "data" ? part.data.data : undefined;
+    // A file behind a URL is not plain JSON and may be gone when it is sent again.
+    if ((typeof bytes !== "string" && !(bytes instanceof Uint8Array)) || !isMediaType(part.mediaType)) {
+      this.#ignore(part.type);
+      return;
+    }
+    const data = typeof bytes === "string" ? bytes : toBase64(bytes);
+    this.#size += data.length;
+    const options = this.#data(part.providerMetadata);
+    const file: FilePart = { type: part.type, data: { type: "data", data }, mediaType: part.mediaType };
+    this.#keep(options === undefined ? file : { ...file, providerOptions: options });
+  }
+
+  #ignore(type: string): void {
+    const name = JSON.stringify(this.#cut(type, 60));
+    const seen = this.#ignored.get(name);
+    if (seen !== undefined || this.#ignored.size < MAX_WARNINGS) this.#ignored.set(name, (seen ?? 0) + 1);
+  }
+
+  #warn(warning: string): void {
+    if (this.#warnings.length < MAX_WARNINGS) this.#warnings.push(this.#cut(warning, 300));
+  }
+
+  #id(sent: unknown): string {
+    return cleanWord(word(sent), this.#options.secrets);
+  }
+
+  #cut(text: string, longest: number): string {
+    return cutText(text, longest, this.#options.secrets);
+  }
+}
+
+const FINISH_REASONS: readonly FinishReason[] = ["stop", "length", "content-filter", "tool-calls", "other"];
+
+function typeOf(part: unknown): string {
+  const type = typeof part === "object" && part !== null && "type" in part ? part.type : undefined;
+  return typeof type === "string" ? type : "no type";
+}
+
+function isCustomKind(kind: unknown): kind is `${string}.${string}` {
+  return typeof kind === "string" && kind.includes(".") && kind.length <= LONGEST_WORD;
+}
+
+function isMediaType(type: unknown): type is string {
+  return typeof type === "string" && type.length <= LONGEST_WORD;
+}
+
+function sizeOf(value: unknown): number {
+  return JSON.stringify(value).length;
+}

@@ -1,0 +1,235 @@
+import { realpathSync } from "node:fs";
+import { isDeepStrictEqual } from "node:util";
+import {
+  type AgentSpec,
+  type AnswerRuleOptions,
+  type Clock,
+  compileEnvelope,
+  createAnswerRule,
+  createRunMeter,
+  createSlots,
+  type Json,
+  type JsonObject,
+  messageOf,
+  type PipelineSpec,
+  pipelineProgram,
+  type RunDeps,
+  type RunHost,
+  type RunProgram,
+  type SecurityMode,
+  SluiceError,
+  type StateExecutor,
+} from "@sluice/core";
+import { followedExecutor } from "../agent/executor.ts";
+import { pipelineFacts } from "../history/pipeline-changes.ts";
+import { JOURNAL_VERSION, type PipelineSource } from "../history/run-started.ts";
+import { type RecordedSpending, refuseUnpriced } from "../history/spending.ts";
+import type { ResolvedModel } from "../models/model.ts";
+import { modelFacts } from "../models/pricing/prices.ts";
+import { sessionSandbox } from "../sandbox/session-sandbox.ts";
+import type { SandboxMode } from "../sandbox/wall.ts";
+import { rememberedSecrets, sessionSecrets } from "../secrets/detect.ts";
+import { watchRuns } from "../telemetry/watched-runs.ts";
+import { endSurvivors } from "../tools/bash/process.ts";
+import type { ServerWall } from "../tools/mcp/transport/server-wall.ts";
+import { noModel, sessionModels } from "./models.ts";
+import type { SessionOptions } from "./options.ts";
+import type { SessionPeople } from "./people.ts";
+import { knownPipelines } from "./pipeline-cache.ts";
+import { linkedPaths, ownCode, serverFiles } from "./protected-paths.ts";
+import { sessionTools } from "./tools.ts";
+
+/** Where and with whom a session's runs are prepared. */
+export interface PreparationPlace {
+  readonly clock: Clock;
+  readonly people: SessionPeople;
+  /** The session's store, opened by the first run. */
+  readonly host: () => RunHost;
+  /** Takes every value that is found out to be secret, with its name. */
+  readonly secrets: Map<string, string>;
+}
+
+/** What a session gives its runs: models, tools, secrets, and everything that they share. */
+export interface RunPreparation {
+  readonly root: string;
+  readonly mode: SecurityMode;
+  readonly sandboxMode: SandboxMode;
+  /** Takes out of a text what the environment says to be secret: for what is said before a run is prepared. */
+  clean(text: string): string;
+  /** Everything a run of this pipeline needs from the session. Throws what is missing. */
+  of(spec: PipelineSpec, runId: string, answers: RunAnswers): Promise<PreparedRun>;
+  close(): Promise<void>;
+}
+
+/** What a run's start and its record say of answers from other processes. */
+export type RunAnswers = Pick<AnswerRuleOptions, "any" | "unwalled">;
+
+/** A pipeline with all that running it here takes. */
+export interface PreparedRun {
+  readonly deps: RunDeps;
+  /** For a run that has spent so much before; none when omitted. */
+  program(spent?: RecordedSpending): RunProgram;
+  /** What `run.started` says: all that resuming needs. */
+  started(source: PipelineSource, input: Json): JsonObject;
+  /** What holds its commands: a run says so whenever it is begun or resumed. */
+  readonly sandbox: JsonObject;
+  /** What a run says of this pipeline when it goes on with another than it had. */
+  facts(source: PipelineSource | undefined): JsonObject;
+}
+
+/** What all runs of a session have. */
+type SameForAll = Omit<RunDeps, "tools" | "env" | "secrets" | "answers"> & Required<Pick<RunDeps, "protectedPaths">>;
+
+export function runPreparation(options: SessionOptions, place: PreparationPlace): RunPreparation {
+  const { clock, people, host } = place;
+  const env = options.env ?? process.env;
+  const root = workspaceRoot(options.cwd ?? process.cwd());
+  const mode = options.mode ?? "ask";
+  let same: SameForAll | undefined;
+  const held = sessionSandbox(options.sandbox, {
+    root,
+    withoutEnvelope: mode === "yolo" ? ["*"] : mode === "allowlist" ? (options.allow ?? []) : [],
+    clock,
+    store: () => same?.workspace.store,
+    onFault: (fault) => options.onFault?.(fault),
+  });
+  const tools = sessionTools(options, { root, clock, bash: held.bash });
+  const modelOf = new WeakMap<AgentSpec, ResolvedModel>();
+  const factsOf = modelFacts(options.prices);
+  const watched = watchRuns(options.telemetry, clock, (fault) => options.onFault?.(fault));
+  const modelFor = (spec: AgentSpec): ResolvedModel => {
+    const model = modelOf.get(spec);
+    if (model === undefined) throw noModel();
+    return model;
+  };
+  const agent = followedExecutor({ modelOf: modelFor, factsOf, caller: watched.call });
+  const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
+  const pipelines = knownPipelines(executors);
+  const models = sessionModels(options, { root, env, clock, secrets: place.secrets });
+  const named = { named: options.secrets ?? [], passed: options.passEnv ?? [] };
+  const secretsOf = rememberedSecrets(env, named);
+  const allow = [...(options.allow ?? [])];
+  const slots = createSlots(options.maxParallel ?? 4);
+  const atWork = { count: 0, started: 0 };
+
+  /** Made by the first run, since nothing is opened before it. */
+  const sameForAll = (): SameForAll => {
+    same ??= {
+      clock,
+      executors,
+      mode,
+      allow: compileEnvelope(allow),
+      protectedPaths: [...(options.protectedPaths ?? []), ...ownCode()],
+      builtins: tools.builtins,
+      workspace: workspaceOf(root, host()),
+      slots,
+      people,
+      maxParallelReads: 8,
+      atWork,
+      endSurvivors,
+      ...(options.onCall === undefined ? {} : { onCall: options.onCall }),
+      ...watched.deps,
+    };
+    return same;
+  };
+
+  /** What is on the disk may change between two runs. */
+  const foundPaths = (): readonly string[] => [
+    ...linkedPaths(root),
+    ...models.files(),
+    ...serverFiles(options.mcpServers ?? {}, root),
+  ];
+
+  const serverPlan: ServerWall["plan"] = () => ({
+    absent: held.absent(),
+    // What a server is started from is known where it is started.
+    readOnly: [...sameForAll().protectedPaths, ...linkedPaths(root), ...models.files()],
+  });
+
+  let latest: Omit<RunDeps, "answers"> | undefined;
+  /** The same object for one run after the other, as long as they have the same: thousands may be at work. */
+  const depsOf = (own: Pick<RunDeps, "tools" | "env" | "secrets">): Omit<RunDeps, "answers"> => {
+    const always = sameForAll();
+    const deps = { ...always, ...own, protectedPaths: [...always.protectedPaths, ...foundPaths()] };
+    if (latest === undefined || !isDeepStrictEqual(latest, deps)) latest = deps;
+    return latest;
+  };
+
+  const modelsOf = async ({ states }: PipelineSpec): Promise<ReadonlyMap<AgentSpec, ResolvedModel>> => {
+    const byState = new Map<AgentSpec, ResolvedModel>();
+    for (const [id, { agent }] of states) {
+      if (agent === undefined) continue;
+      const resolved = await models.of(id, agent.model);
+      byState.set(agent, resolved);
+      modelOf.set(agent, resolved);
+    }
+    return byState;
+  };
+
+  const of: RunPreparation["of"] = async (spec, runId, { any, unwalled }) => {
+    const byState = await modelsOf(spec);
+    refuseUnpriced(spec, (agent) => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id, factsOf);
+    const { filter, known, childEnv } = secretsOf({
+      values: [...byState.values()].flatMap((model) => model.secrets),
+      given: await tools.keys(),
+    });
+    for (const [value, name] of known) place.secrets.set(value, name);
+    sameForAll();
+    await held.proveFor(spec, Object.keys(options.mcpServers ?? {}).length > 0);
+    const wall: ServerWall = { sandbox: held.sandbox, plan: serverPlan };
+    const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter, wall });
+    const unwalledServers = await tools.unwalledServers();
+    const states = pipelines.statesOf(spec, live);
+    const answers = createAnswerRule({ any, unwalled, onUnwalled: () => people.unwalled(runId) });
+    const deps: RunDeps = { ...depsOf({ tools: live, env: childEnv, secrets: filter }), answers };
+    const facts: PreparedRun["facts"] = (source) => pipelineFacts(spec, pipelines.partsOf(spec), source, deps);
+    const sandbox = held.facts(spec, unwalledServers);
+    if (unwalledServers.length > 0) answers.startsUnwalled();
+    return {
+      deps,
+      facts,
+      sandbox,
+      program: (spent) => {
+        const meter = createRunMeter(spec.limits, clock, spent ?? { tokens: 0, workedMs: 0 });
+        return watched.program(pipelineProgram(spec, deps, meter, states), spec, spent !== undefined);
+      },
+      started: (source, input) => ({
+        pipeline: spec.id,
+        ...facts(source),
+        models: [...new Set([...byState.values()].map(({ id }) => id))],
+        // The model of the stages that name none; null when each names its own.
+        model: [...byState].find(([agent]) => agent.model === undefined)?.[1].id ?? null,
+        mode,
+        allow: deps.secrets.json(allow),
+        secrets: [...(options.secrets ?? [])],
+        cwd: root,
+        sandbox,
+        ...(any ? { answers: "any" } : {}),
+        ...(unwalled ? { unwalled } : {}),
+        journalVersion: JOURNAL_VERSION,
+        shape: pipelines.shapeOf(spec),
+        input,
+      }),
+    };
+  };
+
+  const clean = (text: string): string => sessionSecrets(env, { ...named, values: [] }).filter.text(text);
+  return { root, mode, sandboxMode: held.sandbox.mode, clean, of, close: () => tools.close() };
+}
+
+function workspaceOf(root: string, { folder }: RunHost): RunDeps["workspace"] {
+  return folder === undefined ? { root } : { root, store: folder };
+}
+
+function workspaceRoot(cwd: string): string {
+  try {
+    return realpathSync(cwd);
+  } catch (cause) {
+    throw new SluiceError(
+      "Session",
+      "workspace_missing",
+      `the workspace ${cwd} cannot be opened: ${messageOf(cause)}`,
+      { cause },
+    );
+  }
+}

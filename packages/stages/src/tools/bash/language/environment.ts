@@ -1,0 +1,86 @@
+import { delimiter, isAbsolute } from "node:path";
+import type { CallScene } from "@sluice/core";
+import { contains } from "../../files/paths.ts";
+
+/** Variables that make bash run something else, read the line differently, or find folders elsewhere. */
+const SHELL_VARIABLES =
+  /^(?:BASH_.*|ENV|SHELLOPTS|BASHOPTS|POSIXLY_CORRECT|CDPATH|GLOBIGNORE|EXECIGNORE|PS4|PROMPT_COMMAND|TEXTDOMAIN.*)$/;
+
+/** Variables with which the programs that only read do more, or read something else. */
+const READER_VARIABLES =
+  /^(?:RIPGREP_CONFIG_PATH|GREP_(?:OPTIONS|COLORS?)|LESSOPEN|LESSCLOSE|JQ_.*|AWKPATH|AWKLIBPATH|TREE_.*|LD_.*|DYLD_.*|TMPDIR)$/;
+
+/** Variables of git that may name a program, a file to write, or another repository than was judged. */
+const GIT_VARIABLES = /^GIT_(?!CONFIG_(?:GLOBAL|SYSTEM|NOSYSTEM)$|CEILING_DIRECTORIES$)/;
+
+/** Settings for git in a stage that may not write, above those of the repository: no program of its own is run. */
+const READING_GIT = {
+  "core.fsmonitor": "false",
+  "core.hooksPath": "/dev/null",
+  "log.showSignature": "false",
+  "safe.bareRepository": "explicit",
+};
+
+/** Locales in which bash takes a line for the letters that were judged: in some others a backslash is half of a letter. */
+const READ_ALIKE = /^(?:C|POSIX|[A-Za-z_]+\.utf-?8(?:@[A-Za-z]+)?)$/i;
+
+const WORD = /^[A-Za-z0-9_.-]*$/;
+
+/** Variables that a line may set, and the values that do no harm. */
+const HARMLESS = new Map<string, RegExp>([
+  ["CI", WORD],
+  ["NO_COLOR", WORD],
+  ["FORCE_COLOR", WORD],
+  ["NODE_ENV", WORD],
+  ["PYTHONDONTWRITEBYTECODE", WORD],
+  ["PYTHONUNBUFFERED", WORD],
+  ["RUST_BACKTRACE", WORD],
+  ["TZ", /^[A-Za-z][A-Za-z0-9_+-]*(?:\/[A-Za-z0-9_+-]+)*$/],
+  ["LANG", READ_ALIKE],
+  ["PAGER", /^cat$/],
+  ["GIT_PAGER", /^cat$/],
+]);
+
+/** The environment of a command line, the same when it is judged and when it runs. */
+export function lineEnvironment({ env, mayWrite }: CallScene, root: string): Readonly<Record<string, string>> {
+  const dropped = (name: string): boolean =>
+    SHELL_VARIABLES.test(name) || (!mayWrite && (GIT_VARIABLES.test(name) || READER_VARIABLES.test(name)));
+  const kept = Object.fromEntries(Object.entries(env).filter(([name]) => !dropped(name)));
+  return {
+    ...kept,
+    PATH: outsideFirst(kept.PATH ?? "/usr/local/bin:/usr/bin:/bin", root),
+    // Bash trusts a PWD that leads to the same folder, and then climbs by that name.
+    PWD: root,
+    ...(READ_ALIKE.test(kept.LC_ALL || kept.LC_CTYPE || kept.LANG || "C") ? {} : { LC_ALL: "C.UTF-8" }),
+    // No colours and nothing that waits for a key: nobody sits at this terminal.
+    TERM: "dumb",
+    PAGER: "cat",
+    GIT_PAGER: "cat",
+    GIT_TERMINAL_PROMPT: "0",
+    // Reading the state of a repository refreshes its index, and may run a program its settings name.
+    ...(mayWrite ? {} : { GIT_OPTIONAL_LOCKS: "0", GIT_NO_LAZY_FETCH: "1", ...gitSettings() }),
+  };
+}
+
+/** A workspace that PATH prepends has no say in what `env node` finds; relative folders are another one after each cd. */
+function outsideFirst(path: string, root: string): string {
+  const folders = path.split(delimiter).filter((folder) => isAbsolute(folder));
+  const inside = folders.filter((folder) => contains(root, folder));
+  return [...folders.filter((folder) => !inside.includes(folder)), ...inside].join(delimiter);
+}
+
+function gitSettings(): Readonly<Record<string, string>> {
+  const entries = Object.entries(READING_GIT).flatMap(([key, value], at) => [
+    [`GIT_CONFIG_KEY_${at}`, key],
+    [`GIT_CONFIG_VALUE_${at}`, value],
+  ]);
+  return { GIT_CONFIG_COUNT: String(Object.keys(READING_GIT).length), ...Object.fromEntries(entries) };
+}
+
+/** Whether a line that sets this variable means no more than the same line without it. `variables` are allowed with plain words. */
+export function isHarmlessSetting(name: string, value: string, variables: readonly string[]): boolean {
+  if (/^LC_[A-Z]+$/.test(name)) return READ_ALIKE.test(value);
+  const shape = HARMLESS.get(name);
+  if (shape !== undefined) return shape.test(value);
+  return variables.includes(name) && /^[A-Za-z0-9_.,:/@%+=-]*$/.test(value);
+}

@@ -1,0 +1,157 @@
+import { lstatSync } from "node:fs";
+import { isAbsolute, resolve } from "node:path";
+import { findProducer, type PathProducer } from "../readers/find.ts";
+import { parseOptions } from "../readers/options.ts";
+import { READERS } from "../readers/reader-table.ts";
+import { FOUND_MARK, readCommand } from "../readers/readers.ts";
+import type { CommandPlace } from "../readers/reading.ts";
+
+const words = (text: string): ReadonlySet<string> => new Set(text.split(" "));
+
+/** A call of xargs, in a form whose meaning is certain. */
+export interface XargsLine {
+  /** Its own options. */
+  readonly own: readonly string[];
+  readonly command: readonly string[];
+  /** The word that stands for one item (`-I {}`). */
+  readonly replaces: string | undefined;
+  /** Items end in NUL. */
+  readonly nul: boolean;
+}
+
+/** Undefined where it is not certain what xargs runs. */
+export function readXargs(argv: readonly string[]): XargsLine | undefined {
+  const own: string[] = [];
+  let replaces: string | undefined;
+  let nul = false;
+  let at = 1;
+  for (; argv[at]?.startsWith("-") === true; at++) {
+    const word = argv[at] ?? "";
+    const value = argv[at + 1] ?? "";
+    if (word === "-0" || word === "--null") nul = true;
+    else if (/^-[nPI]$/.test(word) || word === "-d") {
+      if (
+        word === "-I"
+          ? !/^(?:\{\}|%|@)$/.test(value)
+          : word === "-d"
+            ? !/^(?:\n|\\n)$/.test(value)
+            : !/^[0-9]{1,4}$/.test(value)
+      )
+        return undefined;
+      if (word === "-I") replaces = value;
+      own.push(word, value);
+      at += 1;
+      continue;
+    } else if (/^-I(?:\{\}|%|@)$/.test(word)) replaces = word.slice(2);
+    else if (!/^(?:-r|-t|--no-run-if-empty|-[nP][0-9]{1,4})$/.test(word)) return undefined;
+    own.push(word);
+  }
+  const command = argv.slice(at);
+  return command.length === 0 ? undefined : { own, command, replaces, nul };
+}
+
+/** What a pipeline's command becomes where it feeds xargs, or is xargs and fed. */
+export interface Fed {
+  readonly argv: readonly string[];
+  readonly found?: readonly string[];
+}
+
+/** Characters no path that is judged can hold. */
+const STANDS_FOR_FOUND = [`${FOUND_MARK}one`, `${FOUND_MARK}two`];
+
+/**
+ * Where the first command of a pipeline finds files and a later one is xargs, with nothing between but what leaves lines out: what
+ * xargs is fed is then known to be paths below the folders that were searched.
+ */
+export function feedsXargs(
+  pipeline: readonly (readonly string[] | undefined)[],
+  producerOf: (argv: readonly string[]) => PathProducer | undefined,
+): readonly (Fed | undefined)[] {
+  const at = pipeline.findIndex((argv) => argv?.[0] === "xargs");
+  const [first] = pipeline;
+  const line = pipeline[at];
+  const nothing = pipeline.map(() => undefined);
+  if (at < 1 || first === undefined || line === undefined) return nothing;
+  const xargs = readXargs(line);
+  const producer = producerOf(first);
+  const between = pipeline.slice(1, at);
+  if (xargs === undefined || producer === undefined || !between.every(leavesLinesOut)) return nothing;
+  const delimited = xargs.own.includes("-d");
+  if (producer.nul ? between.length > 0 || delimited : xargs.nul) return nothing;
+  const found = producer.starts.flatMap((start) =>
+    STANDS_FOR_FOUND.map((name) => `${start.replace(/\/$/, "")}/${name}`),
+  );
+  const splits = xargs.nul || delimited ? [] : producer.nul ? ["-0"] : ["-d", "\\n"];
+  return pipeline.map((argv, index): Fed | undefined => {
+    if (index === 0) return { argv: producer.argv };
+    return index === at && argv !== undefined ? { argv: ["xargs", ...splits, ...argv.slice(1)], found } : undefined;
+  });
+}
+
+/** Its output is lines of its input, whole and unchanged. */
+function leavesLinesOut(argv: readonly string[] | undefined): boolean {
+  const [name, ...args] = argv ?? [];
+  switch (name) {
+    case "head":
+    case "tail":
+      return args.length === 0 || /^-(?:n ?)?[0-9]+$/.test(args.join(" "));
+    case "sort":
+    case "uniq":
+      return args.every((arg) => /^-[ru]+$/.test(arg));
+    case "grep":
+      return /^[^-]/.test(args.at(-1) ?? "") && args.slice(0, -1).every((arg) => /^-[vEFiwx]+$/.test(arg));
+    default:
+      return false;
+  }
+}
+
+/**
+ * What `find …`, `rg -l …`, `rg --files …` or `grep -rl …` has to run as, so that what it prints is safe for `xargs -0` (where `nul`
+ * is set) or `xargs -d '\n'`: every path begins with one of `starts` (so with no dash), is no link, and holds no newline unless
+ * `nul`. The same command still has to be judged by `readCommand`. Undefined: it may print something else.
+ */
+export function pathProducer(argv: readonly string[], place: CommandPlace): PathProducer | undefined {
+  if (argv[0] === "find") return findProducer(argv.slice(1), place);
+  return argv[0] === "rg" || argv[0] === "grep" ? searchProducer(argv, place) : undefined;
+}
+
+/** Options that do not change that only paths are printed, and the ones that make it so. */
+const PRINTS_PATHS = words("l files-with-matches files files-without-match L");
+const PRINTS_MORE = words(
+  "c count count-matches json stats type-list null-data z vimgrep passthru q quiet color colors p pretty path-separator replace",
+);
+const ENDS_IN_NUL = new Map([
+  ["rg", words("0 null")],
+  ["grep", words("Z null")],
+]);
+/** Leaves out what has a newline in its name. */
+const ONE_LINE = new Map([
+  ["rg", ["--iglob=!*\n*"]],
+  ["grep", ["--exclude=*\n*", "--exclude-dir=*\n*"]],
+]);
+
+/** Neither follows links below a folder, so only folders that are no links may be searched. */
+function searchProducer(argv: readonly string[], place: CommandPlace): PathProducer | undefined {
+  const [name = "", ...args] = argv;
+  const spec = READERS.get(name);
+  const reading = readCommand(argv, place);
+  const options = spec === undefined ? "" : parseOptions(args, spec);
+  if (typeof options === "string" || spec === undefined || reading?.kind !== "reads") return undefined;
+  const recursive = name === "rg" || options.seen.has("r") || options.seen.has("recursive");
+  const seen = [...options.seen.keys()];
+  const isL = (option: string): boolean => PRINTS_PATHS.has(option) && (name === "grep" || option !== "L");
+  if (!recursive || !seen.some(isL) || seen.some((option) => PRINTS_MORE.has(option))) return undefined;
+  const patternGiven = spec.patternBy?.some((option) => options.seen.has(option)) === true;
+  const folders = patternGiven ? options.operands : options.operands.slice(1);
+  const isFolder = (path: string): boolean =>
+    !path.startsWith("-") &&
+    !path.includes("\n") &&
+    lstatSync(isAbsolute(path) ? path : resolve(place.cwd, path), { throwIfNoEntry: false })?.isDirectory() === true;
+  if (!folders.every(isFolder)) return undefined;
+  // All that was added stands in front of the operands.
+  const head = reading.argv.slice(0, reading.argv.length - options.operands.length).filter((word) => word !== "--");
+  const pattern = patternGiven ? [] : options.operands.slice(0, 1);
+  const starts = folders.length === 0 ? ["."] : folders;
+  const nul = seen.some((option) => ENDS_IN_NUL.get(name)?.has(option) === true);
+  return { argv: [...head, ...(nul ? [] : (ONE_LINE.get(name) ?? [])), "--", ...pattern, ...starts], starts, nul };
+}

@@ -1,0 +1,306 @@
+import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { setImmediate } from "node:timers/promises";
+import { type Clock, messageOf, systemClock } from "@sluice/core";
+import { coveredDescriptors } from "../files/descriptors.ts";
+import { fault, systemCode } from "../files/results.ts";
+import { type ProcessLimits, type UsageLimit, watchUsage } from "./process-usage.ts";
+
+/** Between asking a process to end and making it end. */
+const GRACE_MS = 2_000;
+/** For a killed process to be gone, and for the last of its output. */
+const SETTLE_MS = 1_000;
+const POLL_MS = 20;
+/** Names the call a process belongs to, so that recovery finds those that outlived their run. */
+export const CALL_VARIABLE = "SLUICE_CALL";
+/** Names its run; under it the command refuses to answer, cancel and resume. */
+export const RUN_VARIABLE = "SLUICE_RUN";
+
+export interface ProcessOptions {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** An open file to read from; nothing when omitted. */
+  readonly stdin?: number;
+  /** Ends the whole process group. */
+  readonly signal: AbortSignal;
+  readonly timeoutMs: number;
+  /** Decoded pieces, in order of arrival. Returning false ends the process: enough was seen. */
+  readonly stdout: (text: string) => boolean;
+  readonly stderr: (text: string) => boolean;
+  readonly limits?: ProcessLimits;
+  /** What the process writes to its descriptor 3; it has none when this is omitted. */
+  readonly status?: (text: string) => void;
+  /**
+   * For a process that builds a wall around what it runs: the process that all inside descend from, in a session of its own,
+   * once there is one. Whatever is inside is asked to end there, and ends with the process in any case.
+   */
+  readonly inside?: () => number | undefined;
+  readonly clock?: Clock;
+}
+
+/** How a process ended, and who ended it. */
+export interface ProcessEnd {
+  readonly by: "itself" | "timeout" | "abort" | "reader" | "output" | UsageLimit;
+  readonly exitCode: number | null;
+  /** The signal that ended it. */
+  readonly killed: string | null;
+  /** Whether it left others of its group running; they were ended. */
+  readonly leftOthers: boolean;
+}
+
+/**
+ * Runs a process as the leader of a group of its own and waits for its end. Whatever of the group is still there
+ * afterwards is ended too, so nothing keeps the call open or outlives it. Throws `spawn_failed` when it cannot be started.
+ */
+export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
+  const clock = options.clock ?? systemClock;
+  if (options.signal.aborted) return { by: "abort", exitCode: null, killed: null, leftOthers: false };
+  const child = await start(options);
+  const pid = child.pid;
+  if (pid === undefined) throw fault("spawn_failed", `${options.file} could not be started.`);
+  let by: ProcessEnd["by"] = "itself";
+  let ending: Promise<void> | undefined;
+  const exit = Promise.withResolvers<{ readonly exitCode: number | null; readonly killed: string | null }>();
+  child.once("exit", (exitCode, killed) => exit.resolve({ exitCode, killed }));
+  const end = (reason: ProcessEnd["by"]): void => {
+    if (ending !== undefined) return;
+    by = reason;
+    // Who fills the memory is not given time to fill more of it.
+    const ended = reason === "memory" ? killGroup(pid, clock) : endGroup(pid, clock, options.inside?.() ?? pid);
+    ending = whileProcessLives(pid, ended);
+    // Stuck in the kernel, a process cannot even be killed; it is left behind.
+    const giveUp = (): void => exit.resolve({ exitCode: null, killed: "SIGKILL" });
+    void ending.then(() => within(SETTLE_MS, exit.promise, clock)).then(giveUp, giveUp);
+  };
+  const closed = new Promise<void>((resolve) => child.once("close", () => resolve()));
+  let bytesLeft = options.limits?.outputBytes ?? Number.POSITIVE_INFINITY;
+  const counted = (bytes: number): boolean => {
+    bytesLeft -= bytes;
+    if (bytesLeft < 0) end("output");
+    return bytesLeft >= 0;
+  };
+  listen(child.stdout, options.stdout, () => end("reader"), counted);
+  listen(child.stderr, options.stderr, () => end("reader"), counted);
+  if (options.status !== undefined) listenToStatus(child.stdio[3], options.status);
+  const stopWatching = watchUsage({ pid, inside: options.inside, limits: options.limits ?? {}, clock, over: end });
+  const onAbort = (): void => end("abort");
+  options.signal.addEventListener("abort", onAbort, { once: true });
+  if (options.signal.aborted) onAbort();
+  const cancelTimeout = clock.after(options.timeoutMs, () => end("timeout"));
+  try {
+    const how = await exit.promise;
+    cancelTimeout();
+    stopWatching();
+    const leftOthers = ending === undefined && groupLives(pid);
+    if (leftOthers) await endGroup(pid, clock);
+    else await ending;
+    // A process that left the group may still hold the pipes: it is not waited for.
+    await within(SETTLE_MS, closed, clock);
+    return { by, ...how, leftOthers };
+  } finally {
+    cancelTimeout();
+    stopWatching();
+    options.signal.removeEventListener("abort", onAbort);
+    child.stdout?.destroy();
+    child.stderr?.destroy();
+  }
+}
+
+function start(options: ProcessOptions): Promise<ChildProcess> {
+  return new Promise((resolve, reject) => {
+    const failed = (thrown: unknown): void =>
+      reject(
+        fault("spawn_failed", `${options.file} could not be started: ${systemCode(thrown) ?? messageOf(thrown)}.`),
+      );
+    const covered = options.inside === undefined ? undefined : coveredDescriptors(options.status === undefined ? 3 : 4);
+    const stdio: StdioOptions = [
+      options.stdin ?? "ignore",
+      "pipe",
+      "pipe",
+      ...(options.status === undefined ? [] : (["pipe"] as const)),
+      ...(covered?.stdio ?? []),
+    ];
+    try {
+      const child = spawn(options.file, options.args, {
+        cwd: options.cwd,
+        env: options.env,
+        detached: process.platform !== "win32",
+        stdio,
+        windowsHide: true,
+      });
+      child.on("error", failed);
+      child.once("spawn", () => resolve(child));
+    } catch (thrown) {
+      failed(thrown);
+    } finally {
+      covered?.close();
+    }
+  });
+}
+
+function listen(
+  stream: ChildProcess["stdout"],
+  onText: (text: string) => boolean,
+  enough: () => void,
+  counted: (bytes: number) => boolean,
+): void {
+  const decoder = new TextDecoder();
+  let open = true;
+  const give = (text: string): void => {
+    if (!open || text === "") return;
+    open = onText(text);
+    if (!open) enough();
+  };
+  stream?.on("data", (chunk: Buffer) => {
+    if (counted(chunk.length)) give(decoder.decode(chunk, { stream: true }));
+  });
+  stream?.once("end", () => give(decoder.decode()));
+  // A pipe that breaks ends the output, nothing else.
+  stream?.on("error", () => give(decoder.decode()));
+}
+
+function listenToStatus(stream: ChildProcess["stdio"][3], onText: (text: string) => void): void {
+  stream?.on("data", (chunk: Buffer) => onText(chunk.toString()));
+  // It breaks with the process, whose end says more.
+  stream?.on("error", () => undefined);
+}
+
+/** A group that is deaf to being asked is made to end also where this process ends before the grace is over. */
+async function whileProcessLives(pid: number, ending: Promise<void>): Promise<void> {
+  const onExit = (): void => void signalGroup(pid, "SIGKILL");
+  // As many as there are calls at once; that is no leak.
+  process.setMaxListeners(process.getMaxListeners() + 1);
+  process.on("exit", onExit);
+  try {
+    await ending;
+  } finally {
+    process.off("exit", onExit);
+    process.setMaxListeners(process.getMaxListeners() - 1);
+  }
+}
+
+/** Asks a group to end, or the one that stands for it, and after the grace makes it. */
+export async function endGroup(pid: number, clock: Clock, asked = pid): Promise<void> {
+  // A wall that is not built yet has nobody inside to ask.
+  if (!signalGroup(asked, "SIGTERM") && asked !== pid) return await killGroup(pid, clock);
+  if (await gone(() => !groupLives(pid), GRACE_MS, clock)) return;
+  await killGroup(pid, clock);
+}
+
+async function killGroup(pid: number, clock: Clock): Promise<void> {
+  signalGroup(pid, "SIGKILL");
+  // Where nobody reaps orphans a dead group seems to live on: it is not waited for longer.
+  await gone(() => !groupLives(pid), SETTLE_MS, clock);
+}
+
+/** Whether any process of the group is left. */
+export function groupLives(pid: number): boolean {
+  return signalGroup(pid, 0);
+}
+
+/** Returns whether there was anything to signal. */
+export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
+  // Windows has no groups; there the leader is all that can be reached.
+  return sendSignal(process.platform === "win32" ? pid : -pid, signal);
+}
+
+function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    process.kill(pid, signal);
+    return true;
+  } catch (thrown) {
+    const code = systemCode(thrown);
+    if (code === "ESRCH") return false;
+    // Somebody else's by now, so not ours to end.
+    if (code === "EPERM") return false;
+    throw thrown;
+  }
+}
+
+async function gone(isGone: () => boolean | Promise<boolean>, ms: number, clock: Clock): Promise<boolean> {
+  for (let left = ms; ; left -= POLL_MS) {
+    if (await isGone()) return true;
+    if (left <= 0) return false;
+    await new Promise<void>((resolve) => clock.after(Math.min(POLL_MS, left), resolve));
+  }
+}
+
+/** Waits for `done`, but no longer than this. */
+export async function within(ms: number, done: Promise<unknown>, clock: Clock): Promise<void> {
+  let cancel = (): void => undefined;
+  const late = new Promise<void>((resolve) => {
+    cancel = clock.after(ms, resolve);
+  });
+  await Promise.race([done, late]);
+  cancel();
+}
+
+/**
+ * Ends every process that carries this call's key in its environment: children that left their group, or outlived a
+ * killed run. Linux only; elsewhere nothing can be found.
+ */
+export function endSurvivors(idempotencyKey: string, clock: Clock = systemClock): Promise<void> {
+  const mark = marked(CALL_VARIABLE, idempotencyKey);
+  return endAll((environment) => environment.includes(`${mark}\0`), clock);
+}
+
+/** The same for whatever the calls of a run and its children left at work, when nobody works on the run any more. */
+export function endProcessesOf(runId: string, clock: Clock = systemClock): Promise<void> {
+  const mark = marked(RUN_VARIABLE, runId);
+  return endAll((environment) => [`${mark}\0`, `${mark}/`].some((own) => environment.includes(own)), clock);
+}
+
+/** The same as `endSurvivors`, at once: for the moment this process ends, when nothing can be waited for any more. */
+export function killSurvivors(idempotencyKey: string): void {
+  if (process.platform !== "linux") return;
+  const mark = `${marked(CALL_VARIABLE, idempotencyKey)}\0`;
+  for (const name of processNames()) if (`\0${environmentOf(name)}`.includes(mark)) sendSignal(Number(name), "SIGKILL");
+}
+
+async function endAll(isMeant: (environment: string) => boolean, clock: Clock): Promise<void> {
+  const first = await survivors(isMeant);
+  if (first.length === 0) return;
+  for (const pid of first) sendSignal(pid, "SIGTERM");
+  if (await gone(async () => (await survivors(isMeant)).length === 0, GRACE_MS, clock)) return;
+  // Repeated, since one of them may start another while they are being ended.
+  await gone(
+    async () => {
+      const left = await survivors(isMeant);
+      for (const pid of left) sendSignal(pid, "SIGKILL");
+      return left.length === 0;
+    },
+    SETTLE_MS,
+    clock,
+  );
+}
+
+async function survivors(isMeant: (environment: string) => boolean): Promise<readonly number[]> {
+  if (process.platform !== "linux") return [];
+  const found: number[] = [];
+  for (const [index, name] of processNames().entries()) {
+    if (index % 200 === 199) await setImmediate();
+    if (isMeant(`\0${environmentOf(name)}`)) found.push(Number(name));
+  }
+  return found;
+}
+
+function processNames(): readonly string[] {
+  return readdirSync("/proc").filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
+}
+
+/** How a variable stands in /proc, which is bytes. */
+function marked(variable: string, value: string): string {
+  return Buffer.from(`\0${variable}=${value}`).toString("latin1");
+}
+
+function environmentOf(pid: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, "latin1");
+  } catch (thrown) {
+    // Another user's process, or one that ended meanwhile.
+    if (systemCode(thrown) !== undefined) return "";
+    throw thrown;
+  }
+}

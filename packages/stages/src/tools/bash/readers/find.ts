@@ -1,0 +1,186 @@
+import { basename, relative, resolve } from "node:path";
+import { contains, realPath } from "../../files/paths.ts";
+import type { CommandPlace, NamedPath, Reading } from "./reading.ts";
+import { unknown } from "./special-readers.ts";
+
+const words = (text: string): ReadonlySet<string> => new Set(text.split(" "));
+
+const FLAGS = words(
+  "-daystart -depth -d -ignore_readdir_race -noignore_readdir_race -mount -noleaf -nowarn -warn -xdev -empty -executable -false " +
+    "-true -nouser -nogroup -readable -writable -prune -quit -not -a -o -and -or ! ( ) ,",
+);
+const PRINTS = words("-print -print0 -ls");
+const VALUES = words(
+  "-maxdepth -mindepth -regextype -amin -atime -cmin -ctime -fstype -gid -group -ilname -iname -inum -ipath -iregex -iwholename " +
+    "-links -lname -mmin -mtime -name -path -perm -regex -size -type -uid -used -user -wholename -xtype -newerat -newerct -newermt",
+);
+const FILES = words(
+  "-anewer -cnewer -newer -samefile -neweraa -newerac -neweram -newerca -newercc -newercm -newerma -newermc -newermm",
+);
+/** Options that must stand in front of everything else to mean what they say. */
+const GLOBAL = words("-depth -d -mount -noleaf -xdev -maxdepth -mindepth -ignore_readdir_race -nowarn -warn");
+const REFUSED = new Map([
+  ["-delete", "deletes files"],
+  ["-execdir", "runs a command in folders that it finds: use -exec"],
+  ["-ok", "asks before it runs a command"],
+  ["-okdir", "asks before it runs a command"],
+  ["-fprint", "writes a file"],
+  ["-fprint0", "writes a file"],
+  ["-fprintf", "writes a file"],
+  ["-fls", "writes a file"],
+  ["-follow", "follows links"],
+  ["-files0-from", "reads folders to search from a file"],
+]);
+/** Of the commands that -exec runs, those that look at a link itself; before all others, links are left out. */
+const LOOKS_AT_LINKS = words("basename dirname echo printf readlink realpath stat");
+
+/** Only `%` with a short width and one known letter: nothing that prints without end. */
+const FORMAT =
+  /^(?:[^%\\]|\\[abfnrtv0\\]|%%|%[-+ 0#]?[0-9]{0,3}(?:\.[0-9]{1,2})?(?:[abcdDfFgGhHiklmMnpPsStuUyYZ]|[ACTB][@+A-Za-z]))*$/;
+
+interface Search {
+  readonly starts: readonly string[];
+  /** Options that must come first. */
+  readonly globals: readonly string[];
+  /** The rest, with each word that runs a command as a word of its own. */
+  readonly expression: readonly (string | Exec)[];
+  readonly files: readonly string[];
+}
+
+interface Exec {
+  readonly command: readonly string[];
+  readonly end: ";" | "+";
+}
+
+/** The words of a search, or why it cannot be known to only read. */
+function parse(args: readonly string[]): Search | string {
+  const starts: string[] = [];
+  let at = 0;
+  while (args[at] === "-P") at++;
+  for (let word = args[at]; word !== undefined && !/^(?:-|[!(),]$)/.test(word); word = args[++at]) starts.push(word);
+  const globals: string[] = [];
+  const expression: (string | Exec)[] = [];
+  const files: string[] = [];
+  for (; at < args.length; at++) {
+    const word = args[at] ?? "";
+    const value = args[at + 1];
+    const into = expression.length === 0 && GLOBAL.has(word) ? globals : expression;
+    if (FLAGS.has(word) || PRINTS.has(word)) into.push(word);
+    else if (word === "-exec") {
+      const exec = parseExec(args, at + 1);
+      if (typeof exec === "string") return exec;
+      expression.push(exec);
+      at += exec.command.length + 1;
+    } else if (value !== undefined && (VALUES.has(word) || FILES.has(word) || word === "-printf")) {
+      if (word === "-printf" && !FORMAT.test(value)) return "-printf has a format that is not on the list";
+      if (FILES.has(word)) files.push(value);
+      into.push(word, value);
+      at += 1;
+    } else if (/^-[HL]$/.test(word)) return `${word} follows links`;
+    else return `${word} ${REFUSED.get(word) ?? "is not on the list of what only reads"}`;
+  }
+  return { starts: starts.length === 0 ? ["."] : starts, globals, expression, files };
+}
+
+function parseExec(args: readonly string[], from: number): Exec | string {
+  let end = from;
+  while (end < args.length && args[end] !== ";" && !(args[end] === "+" && args[end - 1] === "{}")) end++;
+  const last = args[end];
+  const command = args.slice(from, end);
+  const count = command.filter((word) => word === "{}").length;
+  if ((last !== ";" && last !== "+") || command.length === 0 || command[0] === "{}") return "-exec is not complete";
+  if (command.some((word) => word !== "{}" && (word.includes("{}") || word === "+" || word.includes("\u0001"))))
+    return "-exec has {} inside of a word";
+  return last === "+" && count !== 1 ? "-exec … {} + takes one {} at its end" : { command, end: last };
+}
+
+export function readFind(args: readonly string[], place: CommandPlace): Reading {
+  const search = parse(args);
+  if (typeof search === "string") return unknown(`find ${search}`);
+  const paths: NamedPath[] = [...search.starts, ...search.files].map((path) => ({ path, access: "read" }));
+  const expression: string[] = [];
+  const withoutStore = leavesOutStore(search.starts, place);
+  for (const word of search.expression) {
+    if (typeof word === "string") {
+      expression.push(word);
+      continue;
+    }
+    const run = readExec(word, search.starts, place);
+    if (run.kind === "unknown") return run;
+    paths.push(...run.paths);
+    const links = LOOKS_AT_LINKS.has(basename(word.command[0] ?? "")) ? [] : ["!", "-type", "l"];
+    // In parentheses: what stands in front of it, such as `!`, is about all of it.
+    expression.push("(", ...links, ...withoutStore, "-exec", ...run.argv, word.end, ")");
+  }
+  return { kind: "reads", argv: ["find", ...search.starts, ...search.globals, ...expression], paths };
+}
+
+/** More folders to start from than any line needs: the command is judged for each. */
+const MOST_STARTS = 32;
+
+/** The command with `{}` in it, if it only reads whatever is found below each start. */
+function readExec({ command, end }: Exec, starts: readonly string[], place: CommandPlace): Reading {
+  if (starts.length > MOST_STARTS) return unknown("find -exec with so many folders to start from");
+  let judged: readonly string[] | undefined;
+  const paths: NamedPath[] = [];
+  for (const start of starts) {
+    const folder = start.endsWith("/") ? start : `${start}/`;
+    const found = [`${folder}\u0001found1`, `${folder}\u0001found2`];
+    const given = command.flatMap((word) => (word !== "{}" ? [word] : end === "+" ? found : found.slice(0, 1)));
+    const inner = place.inner(given);
+    if (inner.kind === "unknown") return unknown(`find -exec ${basename(command[0] ?? "")}: ${inner.why}`);
+    // A whole batch stands where its first path stands, and nothing may come behind it.
+    if (end === "+" && inner.argv.at(-2) !== found[0]) return unknown("find -exec … {} + takes its paths at its end");
+    const kept = end === "+" ? inner.argv.slice(0, -1) : inner.argv;
+    const argv = kept.map((word) => (word === found[0] ? "{}" : word));
+    if (argv.some((word) => word.includes("\u0001") || (word !== "{}" && word.includes("{}"))))
+      return unknown("find -exec changes the path that it found");
+    if (judged !== undefined && judged.join("\0") !== argv.join("\0"))
+      return unknown("find -exec means different things for its folders");
+    judged = argv;
+    paths.push(...inner.paths.filter(({ path }) => !path.includes("\u0001")));
+  }
+  return { kind: "reads", argv: judged ?? [], paths };
+}
+
+/** Tests that are false for the run store and what lies in it: what is found is opened by another command. */
+function leavesOutStore(starts: readonly string[], { cwd, workspace: { store } }: CommandPlace): readonly string[] {
+  if (store === undefined) return [];
+  return starts.flatMap((start) => {
+    const real = realPath(resolve(cwd, start));
+    if (real === undefined || !contains(real, store)) return [];
+    const rest = relative(real, store);
+    const shown = `${start}${start.endsWith("/") || rest === "" ? "" : "/"}${rest}`.replace(/[[\]*?\\]/g, "\\$&");
+    return ["!", "-path", shown, "!", "-path", `${shown}/*`];
+  });
+}
+
+/** A command that prints nothing but paths below folders, none of them a link and none of them in the run store. */
+export interface PathProducer {
+  readonly argv: readonly string[];
+  /** The folders that it searches, as they stand in front of each path that it prints. */
+  readonly starts: readonly string[];
+  /** Each path ends in NUL; otherwise in a newline, which then is in none of them. */
+  readonly nul: boolean;
+}
+
+/** `pathProducer` of a search by find. */
+export function findProducer(args: readonly string[], place: CommandPlace): PathProducer | undefined {
+  const search = parse(args);
+  if (typeof search === "string") return undefined;
+  const { starts, globals } = search;
+  const expression = search.expression.filter((word) => typeof word === "string");
+  if (expression.length < search.expression.length) return undefined;
+  const last = expression.at(-1) ?? "";
+  // A value may look like an action (`-name -print`), which is then no action.
+  const isValue = (at: number): boolean => VALUES.has(expression[at - 1] ?? "") || FILES.has(expression[at - 1] ?? "");
+  const isAction = (word: string, at: number): boolean =>
+    (PRINTS.has(word) || word === "-printf" || word === "-quit") && !isValue(at);
+  const actions = expression.filter(isAction);
+  const prints = actions.length === 1 && isAction(last, expression.length - 1) && /^-print0?$/.test(last);
+  if (actions.length > 0 && !prints) return undefined;
+  const nul = last === "-print0" && prints;
+  const tests = prints ? expression.slice(0, -1) : expression.length === 0 ? [] : ["(", ...expression, ")"];
+  const safe = ["!", "-type", "l", ...(nul ? [] : ["!", "-path", "*\n*"]), ...leavesOutStore(starts, place)];
+  return { argv: ["find", ...starts, ...globals, ...tests, ...safe, nul ? "-print0" : "-print"], starts, nul };
+}

@@ -1,0 +1,266 @@
+import { relative, resolve } from "node:path";
+import { contains, realPath } from "../../files/paths.ts";
+import { linkedFolders, workTree } from "../../search/git-settings.ts";
+import { GIT_COMMANDS, type GitCommand } from "./git-commands.ts";
+import { type GitOperands, isExclusion, parseRevision, pathOf, pathspecOf, splitOperands } from "./git-words.ts";
+import { type Options, parseOptions } from "./options.ts";
+import type { CommandPlace, NamedPath, Reading } from "./reading.ts";
+import { unknown } from "./special-readers.ts";
+
+/** Settings of a repository that would run a program or write, by names that are known; git-settings.ts looks for the rest. */
+const NEUTRAL = [
+  "core.fsmonitor=false",
+  "core.hooksPath=/dev/null",
+  "core.pager=cat",
+  "diff.external=",
+  "diff.submodule=short",
+  "diff.autoRefreshIndex=false",
+  "log.showSignature=false",
+  "log.diffMerges=separate",
+  "stash.showPatch=false",
+  "stash.showIncludeUntracked=false",
+  "status.submoduleSummary=false",
+  "submodule.recurse=false",
+  "grep.fallbackToNoIndex=false",
+  "gpg.program=false",
+  "gpg.ssh.program=false",
+  "gpg.x509.program=false",
+  "safe.bareRepository=explicit",
+];
+/** Settings that are only data. */
+const DATA_SETTING =
+  /^(?:color\.[a-z.]+=[a-z0-9 #]*|core\.(?:quotepath|abbrev|autocrlf)=\w*|(?:core\.pager|pager\.[a-z-]+)=(?:cat|false|)|diff\.(?:algorithm|renames|context|noprefix|mnemonicprefix|wserrorhighlight)=[\w,-]*|log\.(?:date|decorate|abbrevcommit)=[\w:-]*)$/i;
+
+interface GitLine {
+  readonly cwd: string;
+  readonly globals: readonly string[];
+  readonly name: string;
+  readonly args: readonly string[];
+}
+
+function readGlobals(args: readonly string[], place: CommandPlace): GitLine | string {
+  let { cwd } = place;
+  const globals: string[] = [];
+  for (let at = 0; at < args.length; at++) {
+    const word = args[at] ?? "";
+    const value = args[at + 1] ?? "";
+    if (!word.startsWith("-")) {
+      const two = word === "stash" || word === "worktree" ? 2 : 1;
+      return { cwd, globals, name: args.slice(at, at + two).join(" "), args: args.slice(at + two) };
+    }
+    if (word === "--no-pager" || word === "-P" || word === "--no-optional-locks") continue;
+    if (word === "-c" && DATA_SETTING.test(value)) globals.push(word, value);
+    else if (word === "-C") {
+      const folder = realPath(resolve(cwd, value));
+      if (value === "" || folder === undefined || !contains(place.workspace.root, folder))
+        return "-C with a folder that is not in the workspace";
+      cwd = folder;
+    } else return `${word === "-c" ? `-c ${value}` : word} in front of the subcommand changes what git runs, or where`;
+    at += 1;
+  }
+  return "without a subcommand";
+}
+
+/** Subcommands that only show, in a work tree whose settings run nothing, with what could run by known names switched off. */
+export function readGit(args: readonly string[], place: CommandPlace): Reading {
+  if (args.length === 1 && args[0] === "version") return { kind: "reads", argv: ["git", "version"], paths: [] };
+  const line = readGlobals(args, place);
+  if (typeof line === "string") return unknown(`git ${line}`);
+  const spec = GIT_COMMANDS.get(line.name);
+  if (spec === undefined) return unknown(`git ${line.name} is not known to only read`);
+  const options = parseOptions(line.args, spec);
+  if (typeof options === "string") return unknown(`git ${line.name} ${options}`);
+  const why = spec.why?.(options);
+  if (why !== undefined) return unknown(`git ${line.name} ${why}`);
+  if (place.wordsOnly === true) return { kind: "reads", argv: ["git", ...args], paths: [] };
+  if (!contains(place.workspace.root, line.cwd)) return unknown("git outside of the workspace");
+  const tree = workTree(line.cwd);
+  if (typeof tree === "string") return unknown(`git ${tree}`);
+  const run = readOperands({ ...line, spec, options, place, top: tree.top });
+  if (typeof run === "string") return unknown(`git ${line.name}: ${run}`);
+  const neutral = NEUTRAL.flatMap((setting) => ["-c", setting]);
+  const moved = line.cwd === place.cwd ? [] : ["-C", line.cwd];
+  const argv = [
+    "git",
+    ...moved,
+    ...line.globals,
+    "--no-pager",
+    "--no-optional-locks",
+    ...neutral,
+    ...line.name.split(" "),
+  ];
+  return { kind: "reads", argv: [...argv, ...run.words], paths: run.paths };
+}
+
+/** More links in the place of folders than any work tree has. */
+const MOST_LINKED = 100;
+
+interface Scene extends GitLine {
+  readonly spec: GitCommand;
+  readonly options: Options;
+  readonly place: CommandPlace;
+  readonly top: string;
+}
+
+interface Run {
+  readonly words: readonly string[];
+  readonly paths: readonly NamedPath[];
+}
+
+function reading(path: string): NamedPath {
+  return { path, access: "read" };
+}
+
+/** What stands behind the subcommand, and what it opens; or why it is refused. */
+function readOperands(scene: Scene): Run | string {
+  const { spec, options, name, cwd, place } = scene;
+  const { operands, words } = options;
+  const added = spec.adds ?? [];
+  switch (spec.operands) {
+    case "none":
+      if (operands.length > 0) return "it takes no operand here";
+      return withContents(scene, [], [...added, ...words]);
+    case "names":
+      if (name === "config") return readConfig(scene);
+      // Only this one has verbs of its own, which do not stand behind `--`.
+      if (name === "remote") return { words: [...operands.slice(0, 1), ...words, ...operands.slice(1)], paths: [] };
+      return { words: [...words, ...(operands.length === 0 ? [] : ["--"]), ...operands], paths: [] };
+    case "paths": {
+      const specs = splitOperands(operands, { ...options, hasDashes: true, afterDashes: operands.length }, cwd);
+      if (typeof specs === "string") return specs;
+      const bound = specs.pathspecs.some((one) => !isExclusion(one)) || name === "check-ignore" ? [] : boundary(scene);
+      return {
+        words: [...added, ...words, "--", ...specs.pathspecs, ...bound],
+        paths: positive(specs).map((one) => reading(pathOf(one, cwd, place.cwd))),
+      };
+    }
+    case "revisions": {
+      const revisions = operands.map(parseRevision);
+      const bad = revisions.indexOf(undefined);
+      if (bad !== -1 || options.hasDashes) return `${operands[bad] ?? "--"} is no plain revision`;
+      // Told to show, it takes no word for another of its verbs.
+      const verb = name === "reflog" ? ["show"] : [];
+      if (name === "reflog" && /^(?:expire|delete|exists|drop|list|write)$/.test(operands[0] ?? ""))
+        return `${operands[0]} changes it`;
+      const shown = name === "reflog" && operands[0] === "show" ? operands.slice(1) : operands;
+      return withContents(scene, shown, [...verb, ...added, ...words]);
+    }
+    case "walk":
+      return readWalk(scene);
+  }
+}
+
+/** Where the work tree reaches beyond the workspace: what limits a command to the workspace. */
+function boundary({ top, cwd, place }: Scene): readonly string[] {
+  return isOuter(top, place) ? [pathspecOf(place.workspace.root, cwd)] : [];
+}
+
+function isOuter(top: string, { workspace }: CommandPlace): boolean {
+  return !contains(workspace.root, top);
+}
+
+function positive({ pathspecs }: GitOperands): readonly string[] {
+  return pathspecs.filter((one) => !isExclusion(one));
+}
+
+function showsContents({ spec, options }: Scene): boolean {
+  return spec.contents === true || spec.contents?.(options) === true;
+}
+
+function objectPath(path: string, { top, cwd }: Scene): NamedPath {
+  return reading(resolve(/^\.\.?(?:\/|$)/.test(path) ? cwd : top, path));
+}
+
+/** No pathspec limits these: objects by path are what they are, all others may be anything in the repository. */
+function withContents(scene: Scene, operands: readonly string[], words: readonly string[]): Run | string {
+  const run = { words: [...words, ...operands] };
+  if (!showsContents(scene)) return { ...run, paths: [] };
+  const paths = operands.map((word) => parseRevision(word)?.path);
+  const known = paths.filter((path) => path !== undefined);
+  if (paths.length > 0 && known.length === paths.length)
+    return { ...run, paths: known.map((path) => objectPath(path, scene)) };
+  if (isOuter(scene.top, scene.place)) return "it may show files outside of the workspace: name REV:path";
+  return { ...run, paths: [reading(scene.top)] };
+}
+
+const SAFE_KEY =
+  /^(?:user\.(?:name|email)|core\.[a-z]+|init\.[a-z]+|pull\.[a-z]+|push\.[a-z]+|branch\.[^\n]+\.(?:remote|merge)|remote\.[^\n.@]+\.(?:url|fetch))$/i;
+
+/** One setting that holds no secret, from anywhere; any other, only of the repository, whose settings are then a file that is read. */
+function readConfig(scene: Scene): Run | string {
+  const { options, top } = scene;
+  const { operands, words, seen } = options;
+  const [key = ""] = operands;
+  const plain = SAFE_KEY.test(key) && !seen.has("get-regexp");
+  const local = plain || seen.has("local") || seen.has("worktree") ? [] : ["--local"];
+  const getter = ["get", "get-all", "get-regexp", "list", "l"].some((name) => seen.has(name)) ? [] : ["--get"];
+  return {
+    words: [...local, ...getter, ...words, ...operands],
+    paths: plain ? [] : [reading(resolve(top, ".git/config"))],
+  };
+}
+
+function readWalk(scene: Scene): Run | string {
+  const { spec, options, name, cwd, place, top } = scene;
+  const patternGiven = options.seen.has("e") || options.seen.has("f");
+  const searched = spec.pattern === true && !patternGiven ? 1 : 0;
+  const [pattern] = options.operands;
+  if (
+    searched === 1 &&
+    (pattern === undefined || pattern.startsWith("-") || options.afterDashes === options.operands.length)
+  )
+    return "give what to look for with -e";
+  const split = splitOperands(options.operands.slice(searched), options, cwd);
+  if (typeof split === "string") return split;
+  const { revisions, pathspecs } = split;
+  const objects = revisions.filter(({ path }) => path !== undefined);
+  const onlyObjects = objects.length > 0 && objects.length === revisions.length;
+  const contents = showsContents(scene);
+  if (objects.length > 0 && !/^(?:show|diff|grep|ls-tree)$/.test(name)) return "REV:path is not taken here";
+  if (name === "diff" && objects.length > 0 && !onlyObjects) return "REV:path beside a revision is not taken";
+  if (name === "blame" && (positive(split).length !== 1 || pathspecs.length !== 1 || revisions.length > 1))
+    return "it takes one file that is there, or one behind --";
+  if (name === "ls-tree" && revisions.length !== 1) return "it takes one revision";
+
+  const named = positive(split);
+  // Both follow a file to where it was before, whatever the paths say.
+  const wanders =
+    options.seen.has("L") && name !== "blame" ? "-L" : options.seen.has("follow") && contents ? "--follow" : undefined;
+  const outer = isOuter(top, place);
+  if (wanders !== undefined && outer) return `${wanders} may show files outside of the workspace`;
+  if (wanders === "-L" && pathspecs.length > 0) return "-L takes no further path";
+  const narrow = named.length > 0 || outer;
+  const shown = revisions.map((revision) => {
+    const peels = contents && narrow && revision.path === undefined && /^(?:show|diff|grep)$/.test(name);
+    return peels ? revision.commit : revision.text;
+  });
+  const bare = shown.indexOf(undefined);
+  if (bare !== -1) return `${revisions[bare]?.text} may be something other than a commit`;
+
+  const bounds =
+    named.length > 0 || wanders === "-L" || (onlyObjects && name !== "show") || name === "ls-tree"
+      ? []
+      : boundary(scene);
+  const { store } = place.workspace;
+  const mayLeaveOut = contents && objects.length === 0 && wanders === undefined && name !== "blame";
+  const leavesOut = mayLeaveOut && store !== undefined && contains(top, store);
+  // Other commands of git look whether a folder is still one before they open what was in it.
+  const opensTree = name === "grep" && revisions.length === 0 && !options.seen.has("cached");
+  const linked = opensTree ? linkedFolders(top) : [];
+  if (linked === undefined || linked.length > MOST_LINKED) return "its index cannot be read";
+  const left = [...linked, ...(leavesOut ? [relative(top, store)] : [])];
+  const without = left.map((path) => `:(exclude,top,literal)${path}`);
+  const paths = [
+    ...named.map((one) => reading(pathOf(one, cwd, place.cwd))),
+    ...objects.map(({ path = "" }) => objectPath(path, scene)),
+  ];
+  const isWhole = contents && (wanders !== undefined || (named.length === 0 && !onlyObjects));
+  if (isWhole) paths.push(reading(outer ? place.workspace.root : top));
+  const { files } = options;
+  const searchWords = searched === 1 && pattern !== undefined ? ["-e", pattern] : [];
+  const words = [...(spec.adds ?? []), ...options.words, ...searchWords, ...shown.filter((word) => word !== undefined)];
+  return {
+    words: [...words, "--", ...pathspecs, ...bounds, ...without],
+    paths: [...paths, ...files.map((file) => reading(cwd === place.cwd ? file : resolve(cwd, file)))],
+  };
+}

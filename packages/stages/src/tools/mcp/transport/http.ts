@@ -1,0 +1,275 @@
+import type { JSONRPCMessage, MCPTransport, MCPTransportSendOptions } from "@ai-sdk/mcp";
+import { isJsonObject, messageOf, parseJson, systemClock } from "@sluice/core";
+import { systemCode } from "../../files/results.ts";
+import { bodyText, eventData } from "./bytes.ts";
+import { createInbox, type End, type Inbox, type InboxOptions, NO_ANSWER } from "./inbox.ts";
+import type { McpSdk } from "./sdk.ts";
+
+/** For the server to hear that its session is over. */
+const GOODBYE_MS = 1_000;
+const LONGEST_ERROR = 64 * 1024;
+/** The first version without sessions, a stream of its own for notifications, or a message for cancelling. */
+const WITHOUT_SESSIONS = "2026-07-28";
+
+export interface HttpOptions {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly maxMessageBytes: number;
+  readonly sdk: Pick<McpSdk, "MCPClientError">;
+  readonly validate: InboxOptions["validate"];
+  readonly changed: () => void;
+  readonly notice: (message: string) => void;
+  readonly ended: (end: End) => void;
+}
+
+/**
+ * A server behind streamable HTTP. The SDK's own transport reads answers of any length, leaves a call waiting for ever when
+ * the stream of its answer ends early, never calls a request off, and keeps a timer after it is closed; so this one stands in
+ * its place.
+ */
+export class HttpTransport implements MCPTransport {
+  readonly supportsProtocolVersionDiscovery = true;
+  readonly waitsForProtocolVersionDiscovery = true;
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+  protocolVersion?: string;
+
+  readonly #options: HttpOptions;
+  readonly #inbox: Inbox;
+  readonly #closing = new AbortController();
+  #session: string | undefined;
+  /** The stream on which the server speaks unasked: whether there is one is known after the first try. */
+  #listening: "not yet" | "open" | "lost" | "never" = "not yet";
+  #end: End | undefined;
+  #gone: Promise<void> | undefined;
+  readonly #saying = new Set<Promise<void>>();
+
+  constructor(options: HttpOptions) {
+    this.#options = options;
+    const post = (message: JSONRPCMessage): void => {
+      // What cannot be said is not worth failing for: the server hears nothing more of it anyway.
+      this.#post(message).then(discard, () => undefined);
+    };
+    this.#inbox = createInbox({
+      validate: options.validate,
+      changed: options.changed,
+      notice: options.notice,
+      deliver: (message) => this.onmessage?.(message),
+      reply: post,
+      cancel: (requestId) => {
+        // Without sessions, closing the answer's stream says it.
+        if (this.#hasSessions())
+          this.#sayLast({
+            jsonrpc: "2.0",
+            method: "notifications/cancelled",
+            params: { requestId, reason: "stopped" },
+          });
+      },
+      end: (end) => this.end(end),
+    });
+  }
+
+  get heard(): number {
+    return this.#inbox.heard;
+  }
+
+  async start(): Promise<void> {
+    // There is nothing to start: the first request opens the connection.
+  }
+
+  async send(message: JSONRPCMessage, options: MCPTransportSendOptions = {}): Promise<void> {
+    if (this.#end !== undefined) throw new Error("the connection is closed");
+    const id = "method" in message && "id" in message && typeof message.id === "number" ? message.id : undefined;
+    this.#inbox.asked(message, options.signal);
+    if (this.#listening === "lost") this.#listen();
+    const response = await this.#post(message, options);
+    this.#session ??= this.#hasSessions() ? (response.headers.get("mcp-session-id") ?? undefined) : undefined;
+    if (!response.ok) {
+      await this.#refused(response, id);
+      return;
+    }
+    if (id === undefined) {
+      discard(response);
+      if ("method" in message && message.method === "notifications/initialized") this.#listen();
+      return;
+    }
+    const type = response.headers.get("content-type") ?? "";
+    if (type.includes("text/event-stream") && response.body !== null) {
+      void this.#readAnswer(response.body, id);
+      return;
+    }
+    const text = await bodyText(response.body, this.#options.maxMessageBytes);
+    if (text === undefined) this.#tooLarge();
+    else this.#inbox.take(text);
+    this.#inbox.fail(id, NO_ANSWER, "it sent something else than the answer");
+  }
+
+  async close(): Promise<void> {
+    this.end({ code: "closed", message: "it was closed" });
+    await this.#gone;
+  }
+
+  /** Ends the connection and everything that is under way on it. The first reason stays. */
+  end(end: End): void {
+    if (this.#end !== undefined) return;
+    this.#end = end;
+    this.#closing.abort();
+    this.#gone = this.#leave();
+    this.#options.ended(end);
+    this.#inbox.close();
+    this.onclose?.();
+  }
+
+  #hasSessions(): boolean {
+    return this.protocolVersion !== WITHOUT_SESSIONS;
+  }
+
+  #headers(): Record<string, string> {
+    return {
+      ...this.#options.headers,
+      ...(this.protocolVersion === undefined ? {} : { "mcp-protocol-version": this.protocolVersion }),
+      ...(this.#session === undefined ? {} : { "mcp-session-id": this.#session }),
+    };
+  }
+
+  /** Sends what is said also when the connection is being closed, within its time. */
+  #sayLast(message: JSONRPCMessage): void {
+    const saying = this.#inTime((signal) => this.#request(message, {}, signal));
+    this.#saying.add(saying);
+    void saying.then(() => this.#saying.delete(saying));
+  }
+
+  /** For what the server may hear or not: it is not waited for longer, and a failure is no news. */
+  async #inTime(request: (signal: AbortSignal) => Promise<Response>): Promise<void> {
+    const late = new AbortController();
+    const disarm = systemClock.after(GOODBYE_MS, () => late.abort());
+    try {
+      discard(await request(late.signal));
+    } catch {
+      // It is gone, or does not listen: its own time limits end what was left.
+    } finally {
+      disarm();
+    }
+  }
+
+  async #post(message: JSONRPCMessage, options: MCPTransportSendOptions = {}): Promise<Response> {
+    const own = this.#closing.signal;
+    const signal = options.signal === undefined ? own : AbortSignal.any([own, options.signal]);
+    try {
+      return await this.#request(message, options, signal);
+    } catch (thrown) {
+      if (signal.aborted) throw thrown;
+      // The platform says "fetch failed", and why only in the cause.
+      const cause = thrown instanceof Error && thrown.cause instanceof Error ? thrown.cause : thrown;
+      throw new Error(`the request failed: ${systemCode(cause) ?? messageOf(cause)}`, { cause: thrown });
+    }
+  }
+
+  #request(message: JSONRPCMessage, options: MCPTransportSendOptions, signal: AbortSignal): Promise<Response> {
+    return fetch(this.#options.url, {
+      method: "POST",
+      headers: {
+        ...this.#headers(),
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+        ...(this.#hasSessions() ? {} : { ...options.headers, ...routingHeaders(message) }),
+      },
+      body: JSON.stringify(message),
+      signal,
+      // Keys in the headers are for this address only.
+      redirect: "error",
+    });
+  }
+
+  async #refused(response: Response, id: number | undefined): Promise<void> {
+    const { status } = response;
+    const text = (await bodyText(response.body, LONGEST_ERROR)) ?? "";
+    const parsed = parseJson(text);
+    if (id !== undefined && parsed.ok && isJsonObject(parsed.value) && isJsonObject(parsed.value.error)) {
+      this.#inbox.take(JSON.stringify({ ...parsed.value, id: parsed.value.id ?? id }));
+      if (!this.#inbox.awaits(id)) return;
+    }
+    if (status === 404 && this.#session !== undefined)
+      this.end({ code: "forgotten", message: "it does not know this session any more" });
+    const said = text.trim().slice(0, 300);
+    const message = `it answered with HTTP ${status}${said === "" ? "" : `: ${said}`}`;
+    throw new this.#options.sdk.MCPClientError({ message, statusCode: status });
+  }
+
+  async #readAnswer(body: ReadableStream<Uint8Array>, id: number): Promise<void> {
+    try {
+      await this.#read(body, () => this.#inbox.awaits(id));
+      this.#inbox.fail(id, NO_ANSWER, "the stream of its answer ended before the answer");
+    } catch (thrown) {
+      this.#inbox.fail(id, NO_ANSWER, `the stream of its answer broke: ${messageOf(thrown)}`);
+    }
+  }
+
+  /** The stream on which a server says that its tools changed. One that breaks is opened again with the next request. */
+  #listen(): void {
+    if (!this.#hasSessions() || this.#listening === "open" || this.#listening === "never") return;
+    this.#listening = "open";
+    const lost = (): void => {
+      this.#listening = "lost";
+      // What it said meanwhile was not heard.
+      this.#options.changed();
+    };
+    const listen = async (): Promise<void> => {
+      const headers = { ...this.#headers(), accept: "text/event-stream" };
+      const response = await fetch(this.#options.url, { headers, signal: this.#closing.signal, redirect: "error" });
+      const type = response.headers.get("content-type") ?? "";
+      if (!response.ok || response.body === null || !type.includes("text/event-stream")) {
+        this.#listening = "never";
+        discard(response);
+        return;
+      }
+      await this.#read(response.body, () => true);
+      lost();
+    };
+    listen().catch(lost);
+  }
+
+  async #read(body: ReadableStream<Uint8Array>, goesOn: () => boolean): Promise<void> {
+    try {
+      for await (const text of eventData(body, this.#options.maxMessageBytes)) {
+        this.#inbox.take(text);
+        // Leaving the loop closes the stream: a server that never would must not keep the connection.
+        if (!goesOn()) return;
+      }
+    } catch (thrown) {
+      if (thrown instanceof RangeError) this.#tooLarge();
+      throw thrown;
+    }
+  }
+
+  #tooLarge(): void {
+    this.end({
+      code: "too_large",
+      message: `it sent a message of more than ${this.#options.maxMessageBytes} bytes`,
+    });
+  }
+
+  async #leave(): Promise<void> {
+    await Promise.all(this.#saying);
+    if (this.#session === undefined || this.#end?.code === "forgotten") return;
+    const headers = this.#headers();
+    await this.#inTime((signal) => fetch(this.#options.url, { method: "DELETE", headers, signal, redirect: "error" }));
+  }
+}
+
+/** What newer servers want beside the message, for whatever stands between us and them. */
+function routingHeaders(message: JSONRPCMessage): Record<string, string> {
+  if (!("method" in message) || !("id" in message)) return {};
+  const name: unknown = message.params?.name;
+  return {
+    "mcp-method": message.method,
+    // Names of tools that are offered are plain ASCII.
+    ...(message.method === "tools/call" && typeof name === "string" ? { "mcp-name": name } : {}),
+  };
+}
+
+/** An answer whose body nobody reads keeps its socket. */
+function discard(response: Response): void {
+  response.body?.cancel().catch(() => undefined); // it may be over already
+}

@@ -1,0 +1,111 @@
+import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
+import { systemCode } from "../files/results.ts";
+
+/** An index of half a million files. */
+const MAX_BYTES = 128 * 1024 * 1024;
+const MAX_GITLINKS = 200;
+/** Type and permissions of an entry that is a submodule, as they stand in the file. */
+const GITLINK = 0xe000;
+const GITLINK_BYTES = Buffer.from([0, 0, 0xe0, 0]);
+const HEADER = 12;
+const MODE_AT = 24;
+/** Times, device, owner, mode and size in front of the object's name. */
+const STAT = 40;
+const EXTENDED = 0x4000;
+const NAME_LENGTH = 0x0fff;
+
+/**
+ * Paths of the submodules that a repository's index holds, relative to its work tree. Undefined when that cannot be told.
+ * `oidBytes` is the length of object names: 20, or 32 where they are SHA-256.
+ */
+export function gitlinks(indexFile: string, oidBytes: number): readonly string[] | undefined {
+  const bytes = readIndex(indexFile);
+  if (bytes === undefined || bytes === "missing") return bytes === undefined ? undefined : [];
+  if (bytes.length < HEADER || bytes.toString("latin1", 0, 4) !== "DIRC") return undefined;
+  // Nearly no index holds one, and none without these bytes does.
+  if (!bytes.includes(GITLINK_BYTES)) return [];
+  const found: string[] = [];
+  const whole = readEntries(bytes, oidBytes, (name, mode) => {
+    if (mode === GITLINK) found.push(name.toString("utf8"));
+    return found.length <= MAX_GITLINKS;
+  });
+  return whole ? found : undefined;
+}
+
+/** All folders that files of the index lie in, relative to the work tree; undefined when that cannot be said. */
+export function trackedFolders(indexFile: string, oidBytes: number): ReadonlySet<string> | undefined {
+  const bytes = readIndex(indexFile);
+  const found = new Set<string>();
+  if (bytes === "missing") return found;
+  if (bytes === undefined || bytes.length < HEADER || bytes.toString("latin1", 0, 4) !== "DIRC") return undefined;
+  let last = "";
+  const whole = readEntries(bytes, oidBytes, (name) => {
+    const slash = name.lastIndexOf("/");
+    const folder = slash === -1 ? "" : name.toString("utf8", 0, slash);
+    if (folder !== last)
+      for (let at = folder.indexOf("/"); at !== -1; at = folder.indexOf("/", at + 1)) found.add(folder.slice(0, at));
+    if (folder !== "") found.add(folder);
+    last = folder;
+    return true;
+  });
+  return whole ? found : undefined;
+}
+
+/** Whether all entries could be read. */
+function readEntries(bytes: Buffer, oidBytes: number, visit: (name: Buffer, mode: number) => boolean): boolean {
+  const version = bytes.readUInt32BE(4);
+  if (version < 2 || version > 4) return false;
+  let name: Buffer = Buffer.alloc(0);
+  let at = HEADER;
+  for (let left = bytes.readUInt32BE(8); left > 0; left -= 1) {
+    const flagsAt = at + STAT + oidBytes;
+    if (flagsAt + 4 > bytes.length) return false;
+    const flags = bytes.readUInt16BE(flagsAt);
+    let nameAt = flagsAt + ((flags & EXTENDED) === 0 ? 2 : 4);
+    let kept = 0;
+    if (version === 4) {
+      const cut = readVarint(bytes, nameAt);
+      nameAt = cut.next;
+      kept = name.length - cut.value;
+    }
+    const end = bytes.indexOf(0, nameAt);
+    if (end === -1 || kept < 0) return false;
+    const rest = bytes.subarray(nameAt, end);
+    name = kept === 0 ? rest : Buffer.concat([name.subarray(0, kept), rest]);
+    const length = flags & NAME_LENGTH;
+    if (name.length === 0 || (length < NAME_LENGTH && length !== name.length)) return false;
+    if (!visit(name, bytes.readUInt32BE(at + MODE_AT))) return false;
+    // Entries before version 4 are filled up with one to eight NULs.
+    at = version === 4 ? end + 1 : at + ((end - at + 8) & ~7);
+  }
+  return true;
+}
+
+/** Git's own numbers of variable length: each further byte adds one besides its bits. */
+function readVarint(bytes: Buffer, from: number): { readonly value: number; readonly next: number } {
+  let at = from;
+  let byte = bytes[at] ?? 0;
+  let value = byte & 0x7f;
+  while ((byte & 0x80) !== 0) {
+    at += 1;
+    byte = bytes[at] ?? 0;
+    value = (value + 1) * 128 + (byte & 0x7f);
+  }
+  return { value, next: at + 1 };
+}
+
+function readIndex(file: string): Buffer | "missing" | undefined {
+  let fd: number;
+  try {
+    fd = openSync(file, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (thrown) {
+    if (systemCode(thrown) === undefined) throw thrown;
+    return systemCode(thrown) === "ENOENT" ? "missing" : undefined;
+  }
+  try {
+    const stats = fstatSync(fd);
+    return stats.isFile() && stats.size <= MAX_BYTES ? readFileSync(fd) : undefined;
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,184 @@
+import { isAbsolute, relative } from "node:path";
+import type { Clock, ToolCall } from "@sluice/core";
+import { runProcess } from "../bash/process.ts";
+import { withFile, withFolder } from "../files/open.ts";
+import { headTail } from "../files/output.ts";
+import { contains } from "../files/paths.ts";
+import { fault } from "../files/results.ts";
+import { type GrepEnd, type GrepHit, type GrepQuery, LINE_CHARACTERS, SEARCH_TIMEOUT_MS } from "./grep-search.ts";
+
+const MAX_FILE_BYTES = 100 * 1024 * 1024;
+/** Between groups of lines; a record cannot begin like this, since every path begins with `./` or `<`. */
+const GAP = /^--\r?\n/;
+const REMARK = /: (?:WARNING: stopped searching binary file|binary file matches)[^\n]*$/;
+
+/** The ripgrep that the package carries for this platform, never one from PATH; undefined when there is none. */
+export async function carriedRipgrep(): Promise<string | undefined> {
+  try {
+    const { rgPath } = await import("@vscode/ripgrep");
+    return rgPath;
+  } catch (thrown) {
+    // Not installed for this platform: the built-in search does the work.
+    if (thrown instanceof Error) return undefined;
+    throw thrown;
+  }
+}
+
+/** Searches a judged folder or file. What is opened first is what is searched: a swap of its name changes nothing. */
+export function searchWithRipgrep(
+  ripgrep: string,
+  real: string,
+  isFolder: boolean,
+  query: GrepQuery,
+  call: ToolCall,
+  clock: Clock,
+  onHit: (hit: GrepHit) => boolean,
+): Promise<GrepEnd> {
+  const options = optionsOf(query);
+  if (!isFolder) {
+    return withFile(real, (file) => {
+      // What comes on standard input has no size for ripgrep.
+      if (file.stats.size > MAX_FILE_BYTES) return Promise.resolve({ stopped: "finished", incomplete: true });
+      return run(ripgrep, [...options, "-"], call.workspace.root, file.handle.fd, query, call, clock, onHit);
+    });
+  }
+  const globs = [...(query.glob === undefined ? [] : [`--glob=${query.glob}`]), ...exclusions(real, call)];
+  return withFolder(real, (folder) =>
+    run(ripgrep, [...options, ...globs, "./"], folder.path, undefined, query, call, clock, onHit),
+  );
+}
+
+function optionsOf(query: GrepQuery): readonly string[] {
+  return [
+    "--no-config",
+    "--no-follow",
+    "--hidden",
+    "--no-ignore-global",
+    "--no-ignore-dot",
+    "--no-require-git",
+    "--no-messages",
+    "--sort=path",
+    "--color=never",
+    "--no-heading",
+    "--with-filename",
+    "--null",
+    "--crlf",
+    `--max-filesize=${MAX_FILE_BYTES}`,
+    `--max-columns=${LINE_CHARACTERS}`,
+    "--max-columns-preview",
+    ...(query.ignoreCase ? ["--ignore-case"] : []),
+    ...(query.multiline ? ["--multiline", "--multiline-dotall"] : []),
+    ...modeOptions(query),
+    // In one word, so that a pattern that begins with a dash is still a pattern.
+    `--regexp=${query.pattern}`,
+  ];
+}
+
+function modeOptions(query: GrepQuery): readonly string[] {
+  if (query.mode === "files_with_matches") return ["--files-with-matches"];
+  if (query.mode === "count") return ["--count"];
+  return ["--line-number", `--before-context=${query.before}`, `--after-context=${query.after}`];
+}
+
+/** Last, since ripgrep lets the later glob win. */
+function exclusions(real: string, call: ToolCall): readonly string[] {
+  const store = call.workspace.store;
+  const below = store !== undefined && contains(real, store) ? relative(real, store) : "";
+  const quoted = below.replaceAll("\\", "/").replace(/[\\*?[\]{}!]/g, "\\$&");
+  return ["--glob=!.git", ...(below === "" || isAbsolute(below) ? [] : [`--glob=!/${quoted}`])];
+}
+
+async function run(
+  ripgrep: string,
+  args: readonly string[],
+  cwd: string,
+  stdin: number | undefined,
+  query: GrepQuery,
+  call: ToolCall,
+  clock: Clock,
+  onHit: (hit: GrepHit) => boolean,
+): Promise<GrepEnd> {
+  const errors = headTail(2_000);
+  const parse = parser(query.mode, onHit);
+  const end = await runProcess({
+    file: ripgrep,
+    args,
+    cwd,
+    env: {},
+    ...(stdin === undefined ? {} : { stdin }),
+    signal: call.signal,
+    timeoutMs: SEARCH_TIMEOUT_MS,
+    stdout: parse,
+    stderr: (text) => {
+      errors.push(text);
+      return true;
+    },
+    clock,
+  });
+  if (end.by === "abort") throw fault("cancelled", "The search was stopped before it finished.");
+  if (end.by === "timeout") return { stopped: "timeout", incomplete: true };
+  if (end.by === "reader") return { stopped: "enough", incomplete: false };
+  const message = errors.text().trim();
+  if (end.exitCode === 2 && /regex|glob|pattern|literal/i.test(message)) {
+    throw fault(
+      "invalid_pattern",
+      `${message.replaceAll(/^rg: /gm, "")}\nThe syntax is that of Rust's regex crate: quote literal braces and brackets with a backslash.`,
+    );
+  }
+  // 0 is matches, 1 is none, 2 without a message about the pattern is files that could not be read.
+  if (end.exitCode !== 0 && end.exitCode !== 1 && end.exitCode !== 2) {
+    throw fault(
+      "search_failed",
+      `The search ended with ${end.killed ?? `exit code ${end.exitCode}`}. ${message}`.trim(),
+    );
+  }
+  return { stopped: "finished", incomplete: end.exitCode === 2 };
+}
+
+/** Reads ripgrep's output: `path NUL line:text`, `path NUL line-text`, `path NUL count`, `path NUL` alone, `--` between groups. */
+function parser(mode: GrepQuery["mode"], onHit: (hit: GrepHit) => boolean): (text: string) => boolean {
+  let rest = "";
+  const end = mode === "files_with_matches" ? "\0" : "\n";
+  return (text) => {
+    rest += text;
+    let from = 0;
+    for (;;) {
+      const gap = mode === "content" ? GAP.exec(rest.slice(from, from + 4))?.[0] : undefined;
+      if (gap !== undefined) {
+        if (!onHit({ kind: "gap" })) return false;
+        from += gap.length;
+        continue;
+      }
+      // A name may hold a line break, so the NUL behind it is looked for first.
+      const nul = mode === "files_with_matches" ? from : rest.indexOf("\0", from);
+      const close = nul === -1 ? -1 : rest.indexOf(end, nul);
+      if (close === -1) break;
+      const record = rest.slice(from, close);
+      from = close + 1;
+      const hit = readRecord(withoutRemarks(record), mode);
+      if (hit !== undefined && !onHit(hit)) return false;
+    }
+    rest = rest.slice(from);
+    return true;
+  };
+}
+
+/** Remarks about binary files come without a NUL, in front of the next record. */
+function withoutRemarks(record: string): string {
+  const lines = record.split("\n");
+  let first = 0;
+  while (first < lines.length - 1 && REMARK.test(lines[first] ?? "")) first += 1;
+  return lines.slice(first).join("\n");
+}
+
+function readRecord(record: string, mode: GrepQuery["mode"]): GrepHit | undefined {
+  const nul = record.indexOf("\0");
+  const name = nul === -1 ? record : record.slice(0, nul);
+  const path = name === "<stdin>" ? "" : name.replace(/^\.\//, "");
+  if (mode === "files_with_matches") return { kind: "file", path };
+  const value = record.slice(nul + 1).replace(/\r$/, "");
+  if (mode === "count") return { kind: "count", path, count: Number(value) };
+  const found = /^(\d+)([:-])([\s\S]*)$/.exec(value);
+  if (found === null) return undefined;
+  return { kind: "line", path, line: Number(found[1]), text: found[3] ?? "", isMatch: found[2] === ":" };
+}

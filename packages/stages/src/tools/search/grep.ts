@@ -1,0 +1,155 @@
+import { lstatSync } from "node:fs";
+import { type Clock, isSluiceError, systemClock, type ToolCall, type ToolResult, type ToolSpec } from "@sluice/core";
+import { z } from "zod";
+import { displayPath, fileSubjects, judgedPath } from "../files/paths.ts";
+import { asFault, asResult } from "../files/results.ts";
+import { searchBuiltIn } from "./grep-builtin.ts";
+import { carriedRipgrep, searchWithRipgrep } from "./grep-ripgrep.ts";
+import { type GrepEnd, type GrepHit, type GrepQuery, LINE_CHARACTERS, SEARCH_TIMEOUT_MS } from "./grep-search.ts";
+
+const DEFAULT_LINES = 250;
+const MAX_LINES = 2_000;
+/** About 12,000 tokens. */
+const ALL_CHARACTERS = 50_000;
+const MAX_CONTEXT = 50;
+
+const context = z.int().min(0).max(MAX_CONTEXT).optional();
+const input = z.strictObject({
+  pattern: z.string().min(1).max(4_000).describe("Regular expression (ripgrep's syntax: quote literal braces as \\{)."),
+  path: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("File or folder, absolute or relative to the workspace. Default: the workspace."),
+  glob: z
+    .string()
+    .min(1)
+    .max(1_000)
+    .optional()
+    .describe("Only files like this, for example *.ts or src/**/*.{js,ts}; relative to path."),
+  output_mode: z.enum(["content", "files_with_matches", "count"]).optional().describe("Default files_with_matches."),
+  "-i": z.boolean().optional().describe("Ignore case."),
+  "-n": z.boolean().optional().describe("Line numbers in content mode. Default true."),
+  "-A": context.describe("Lines shown after each match (content mode)."),
+  "-B": context.describe("Lines shown before each match (content mode)."),
+  "-C": context.describe("Lines shown before and after each match (content mode)."),
+  head_limit: z.int().min(1).max(MAX_LINES).optional().describe(`Result lines to show. Default ${DEFAULT_LINES}.`),
+  multiline: z.boolean().optional().describe("The pattern may span lines, and . matches line breaks."),
+});
+type GrepInput = z.infer<typeof input>;
+
+export interface GrepOptions {
+  /** Absolute path of the ripgrep to run; `null` for the built-in search. What the package carries when omitted. */
+  readonly ripgrep?: string | null;
+  readonly clock?: Clock;
+}
+
+export function grepTool(options: GrepOptions = {}): ToolSpec<GrepInput> {
+  return {
+    name: "Grep",
+    description: `Searches the content of text files with a regular expression; results are in path order, relative to the workspace.
+- Hidden files are searched too; what .gitignore names, .git, binary files and files over 100 MB are not. Links are not followed.
+- output_mode: files_with_matches lists paths, content shows matching lines, count the number of them by file.
+- At most head_limit result lines, ${LINE_CHARACTERS} characters a line and ${ALL_CHARACTERS} in all are shown, and it says so. A search ends after ${SEARCH_TIMEOUT_MS / 1000} s.
+- Finding nothing is not an error. A pattern or glob that cannot be read is invalid_pattern.`,
+    input,
+    effect: "read",
+    subjects: (grep, workspace) => fileSubjects(grep.path ?? ".", "read", workspace),
+    execute: (grep, call) => asResult(() => search(grep, call, options)),
+  };
+}
+
+async function search(grep: GrepInput, call: ToolCall, options: GrepOptions): Promise<ToolResult> {
+  const real = judgedPath(grep.path ?? ".", "read", call);
+  const shown = displayPath(real, call.workspace);
+  const isFolder = kindOf(real, shown) === "folder";
+  const query = queryOf(grep);
+  const page = collector(grep, (path) => (path === "" ? shown : shown === "." ? path : `${shown}/${path}`));
+  const clock = options.clock ?? systemClock;
+  const ripgrep = options.ripgrep === undefined ? await carriedRipgrep() : (options.ripgrep ?? undefined);
+  const builtIn = (): Promise<GrepEnd> => searchBuiltIn(real, isFolder, query, call, clock, page.take);
+  if (ripgrep === undefined) return page.result(await builtIn());
+  try {
+    return page.result(await searchWithRipgrep(ripgrep, real, isFolder, query, call, clock, page.take));
+  } catch (thrown) {
+    // Installed for another system, or on a disk that runs no programs.
+    if (!isSluiceError(thrown, "spawn_failed")) throw thrown;
+    return page.result(await builtIn());
+  }
+}
+
+function kindOf(real: string, shown: string): "folder" | "file" {
+  try {
+    return lstatSync(real).isDirectory() ? "folder" : "file";
+  } catch (thrown) {
+    throw asFault(thrown, shown);
+  }
+}
+
+function queryOf(grep: GrepInput): GrepQuery {
+  return {
+    pattern: grep.pattern,
+    ...(grep.glob === undefined ? {} : { glob: grep.glob }),
+    ignoreCase: grep["-i"] === true,
+    multiline: grep.multiline === true,
+    mode: grep.output_mode ?? "files_with_matches",
+    before: grep["-B"] ?? grep["-C"] ?? 0,
+    after: grep["-A"] ?? grep["-C"] ?? 0,
+  };
+}
+
+interface Collector {
+  /** Returns false when no more is wanted. */
+  take(hit: GrepHit): boolean;
+  result(end: GrepEnd): ToolResult;
+}
+
+function collector(grep: GrepInput, nameOf: (path: string) => string): Collector {
+  const limit = grep.head_limit ?? DEFAULT_LINES;
+  const lines: string[] = [];
+  let characters = 0;
+  let cut = false;
+  const numbers = grep["-n"] !== false;
+  return {
+    take(hit) {
+      const line = lineOf(hit, nameOf, numbers);
+      if (lines.length >= limit || characters + line.length > ALL_CHARACTERS) {
+        cut = true;
+        return false;
+      }
+      lines.push(line);
+      characters += line.length + 1;
+      return true;
+    },
+    result(end) {
+      while (lines.at(-1) === "--") lines.pop();
+      const remarks = [
+        ...(cut
+          ? [`Only the first ${lines.length} result lines are shown; narrow pattern, path or glob for the rest.`]
+          : []),
+        ...(end.stopped === "timeout"
+          ? [`The search was ended after ${SEARCH_TIMEOUT_MS / 1000} s; what it found until then is shown.`]
+          : []),
+        ...(end.incomplete && end.stopped !== "timeout" ? ["Some files could not be searched."] : []),
+      ];
+      const found = lines.length === 0 ? ["No match."] : lines;
+      const output = [...found, ...(remarks.length === 0 ? [] : [`[${remarks.join(" ")}]`])].join("\n");
+      return { ok: true, output, facts: { lines: lines.length, cut: cut || end.stopped === "timeout" } };
+    },
+  };
+}
+
+function lineOf(hit: GrepHit, nameOf: (path: string) => string, numbers: boolean): string {
+  switch (hit.kind) {
+    case "gap":
+      return "--";
+    case "file":
+      return nameOf(hit.path);
+    case "count":
+      return `${nameOf(hit.path)}:${hit.count}`;
+    case "line": {
+      const mark = hit.isMatch ? ":" : "-";
+      return `${nameOf(hit.path)}${mark}${numbers ? `${hit.line}${mark}` : ""}${hit.text}`;
+    }
+  }
+}
