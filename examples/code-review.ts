@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { sqliteStore } from "@sluice/sqlite";
 import { codeReview, createSession } from "@sluice/stages";
 
-const sample = join(import.meta.dirname, "../packages/tui/sample");
+const sample = join(import.meta.dirname, "../packages/cli/sample");
 const workspace = mkdtempSync(join(tmpdir(), "sluice-"));
 cpSync(join(sample, "repository"), workspace, { recursive: true });
 

@@ -27,7 +27,7 @@ export function install() {
 
 /** Compiles the packages. Incremental, so it always runs: nothing to do costs less than finding that out otherwise. */
 export function build(node) {
-  const first = !existsSync(join(root, "packages/tui/dist"));
+  const first = !existsSync(join(root, "packages/cli/dist"));
   const started = Date.now();
   const result = runQuietly(node, [tool("typescript/bin/tsc"), "-b", "tsconfig.build.json"], environment(node));
   if (!result.ok) stop("the build failed", 1, result.output);

@@ -5,4 +5,4 @@ import { become, build, install, root } from "./setup.mjs";
 const args = process.argv.slice(2);
 const node = install();
 build(node);
-become(node, [join(root, "packages/tui/bin/sluice.js"), ...(args.length === 0 ? ["demo"] : args)]);
+become(node, [join(root, "packages/cli/bin/sluice.js"), ...(args.length === 0 ? ["demo"] : args)]);

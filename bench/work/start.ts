@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import { scratch } from "../session.ts";
 
-const command = fileURLToPath(new URL("../../packages/tui/bin/sluice.js", import.meta.url));
+const command = fileURLToPath(new URL("../../packages/cli/bin/sluice.js", import.meta.url));
 const spy = fileURLToPath(new URL("start-spy.ts", import.meta.url));
 /** What one process says of itself when it ends. */
 const report = z.object({ cpuMs: z.number(), packages: z.array(z.string()) });

@@ -5,7 +5,7 @@ import { startTerminal, type TerminalProcess } from "../../test/support/terminal
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import { scratch } from "../session.ts";
 
-const command = fileURLToPath(new URL("../../packages/tui/bin/sluice.js", import.meta.url));
+const command = fileURLToPath(new URL("../../packages/cli/bin/sluice.js", import.meta.url));
 const UPDATES_A_SECOND = 100;
 const KEY_EVERY_MS = 250;
 const LINES = 5_000;

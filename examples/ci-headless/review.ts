@@ -4,7 +4,7 @@ import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 
 const [folder = ".", task = ""] = process.argv.slice(2);
-const sluice = join(import.meta.dirname, "../../packages/tui/bin/sluice.js");
+const sluice = join(import.meta.dirname, "../../packages/cli/bin/sluice.js");
 const command = [sluice, "run", "codeReview", task, "--cwd", folder, "--output-format", "json", "--fail-on-denied"];
 const { status, stdout } = spawnSync(process.execPath, command, {
   encoding: "utf8",

@@ -2,13 +2,15 @@ import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { systemClock } from "@sluice/core";
+import type { Engine } from "@sluice/tui";
 import { expect, onTestFinished, test } from "vitest";
+import { createEngine } from "../../packages/cli/src/commands/app/engine.ts";
+import type { RunFlags } from "../../packages/cli/src/runs/run-flags.ts";
 import { App } from "../../packages/tui/src/app/app.ts";
-import { COMMANDS } from "../../packages/tui/src/app/commands/registry.ts";
-import { createEngine, type Engine } from "../../packages/tui/src/app/engine.ts";
-import { createSurface } from "../../packages/tui/src/app/screen/surface.ts";
-import { createPalette } from "../../packages/tui/src/text/paint.ts";
-import type { RunFlags } from "../../packages/tui/src/work/run-flags.ts";
+import { COMMANDS } from "../../packages/tui/src/commands/registry.ts";
+import { createSurface } from "../../packages/tui/src/screen/surface.ts";
+import { createPalette } from "../../packages/view/src/text/paint.ts";
+import { appOptions } from "../support/app-options.ts";
 import { desk } from "../support/command.ts";
 import { ctrl, key } from "../support/desk.ts";
 import { expectToFit } from "../support/random-views.ts";
@@ -25,8 +27,10 @@ test("a card that came up while an editor had the terminal is new to whoever com
     comeBack = resolve;
   });
   const app = new App({
-    flags: { cwd: place.folder, model: place.script({ plan: [WRITES] }) },
-    context: contextAt(place.folder, { EDITOR: "true" }),
+    ...appOptions(
+      { cwd: place.folder, model: place.script({ plan: [WRITES] }) },
+      contextAt(place.folder, { EDITOR: "true" }),
+    ),
     clock,
     size: { width: 80, height: 24 },
     terminal: {
@@ -65,8 +69,7 @@ test("what cannot be done with a key is said, and ends nothing", () => {
   const place = desk();
   const said: string[] = [];
   const app = new App({
-    flags: { cwd: place.folder },
-    context: contextAt(place.folder),
+    ...appOptions({ cwd: place.folder }, contextAt(place.folder)),
     clock: systemClock,
     size: { width: 80, height: 24 },
     terminal: {
@@ -102,8 +105,7 @@ test("a folder that is gone by then keeps nobody from leaving, and what ran can 
   const gone = join(place.folder, "..", "gone");
   mkdirSync(gone);
   const app = new App({
-    flags: { cwd: place.folder, model: place.script({ plan: [WRITES] }) },
-    context: contextAt(place.folder, {}, gone),
+    ...appOptions({ cwd: place.folder, model: place.script({ plan: [WRITES] }) }, contextAt(place.folder, {}, gone)),
     clock: systemClock,
     size: { width: 80, height: 24 },
     terminal: { append: () => undefined, alert: () => undefined, lend: (work) => work() },
@@ -120,9 +122,9 @@ test("a folder that is gone by then keeps nobody from leaving, and what ran can 
 
 test("--trust was said of the code as it was: after /reload what was changed since is asked about", async () => {
   const place = desk();
-  place.write("sluice.config.js", "export default {};\n");
+  place.write("sluice.config.js", 'export default { defaultPipeline: "fixTests" };\n');
   const { engine, asked } = engineAt(place.folder, { trust: true });
-  expect((await engine.project()).config).toBeDefined();
+  expect((await engine.project()).defaultPipeline).toBe("fixTests");
   place.write("sluice.config.js", 'export default { mode: "yolo" };\n');
   engine.reload();
   await expect(engine.project()).rejects.toMatchObject({ code: "folder_untrusted" });
@@ -132,8 +134,7 @@ test("--trust was said of the code as it was: after /reload what was changed sin
 test.each([30, 60, 80, 100, 200])("at %i columns /help tells every command and key whole", async (width) => {
   const place = desk();
   const app = new App({
-    flags: { cwd: place.folder },
-    context: contextAt(place.folder),
+    ...appOptions({ cwd: place.folder }, contextAt(place.folder)),
     clock: systemClock,
     size: { width, height: 24 },
     terminal: { append: () => undefined, alert: () => undefined, lend: (work) => work() },
@@ -158,8 +159,7 @@ test.each(["sonnet", "anthropic/", "anthropic/<model>", "antropic/x"])(
     const place = desk();
     const said: string[] = [];
     const app = new App({
-      flags: { cwd: place.folder, model: "anthropic/one" },
-      context: contextAt(place.folder),
+      ...appOptions({ cwd: place.folder, model: "anthropic/one" }, contextAt(place.folder)),
       clock: systemClock,
       size: { width: 200, height: 24 },
       terminal: {

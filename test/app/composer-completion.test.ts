@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { type Composer, createComposer, filesFound } from "../../packages/tui/src/app/composer/composer.ts";
-import { render } from "../../packages/tui/src/app/composer/render.ts";
+import { type Composer, createComposer, filesFound } from "../../packages/tui/src/composer/composer.ts";
+import { render } from "../../packages/tui/src/composer/editing/render.ts";
 import { context, press, shown } from "../support/composer.ts";
 
 function palette(state: Composer): readonly string[] {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { clearText, createComposer, replaceText } from "../../packages/tui/src/app/composer/composer.ts";
-import { MAX_TEXT } from "../../packages/tui/src/app/composer/editor.ts";
-import { render } from "../../packages/tui/src/app/composer/render.ts";
+import { clearText, createComposer, replaceText } from "../../packages/tui/src/composer/composer.ts";
+import { MAX_TEXT } from "../../packages/tui/src/composer/editing/editor.ts";
+import { render } from "../../packages/tui/src/composer/editing/render.ts";
 import { context, keyOf, pasteOf, press, shown } from "../support/composer.ts";
 
 function after(...keys: Parameters<typeof press>[1]): string {

@@ -13,12 +13,12 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { editOutside } from "../../packages/tui/src/app/composer/external-editor.ts";
 import {
   createFileFinder,
   type FileListing,
   workspaceListing,
-} from "../../packages/tui/src/app/composer/file-finder.ts";
+} from "../../packages/tui/src/composer/completion/file-finder.ts";
+import { editOutside } from "../../packages/tui/src/composer/external-editor.ts";
 
 let root: string;
 beforeEach(() => {

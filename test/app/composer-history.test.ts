@@ -12,8 +12,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createComposer } from "../../packages/tui/src/app/composer/composer.ts";
-import { appendHistory, readHistory } from "../../packages/tui/src/app/composer/history-file.ts";
+import { createComposer } from "../../packages/tui/src/composer/composer.ts";
+import { appendHistory, readHistory } from "../../packages/tui/src/composer/history/history-file.ts";
 import { context, press, shown } from "../support/composer.ts";
 
 const start = createComposer(["first", "second line\nof two", "third"]);

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { keysOf } from "../../packages/tui/src/app/screen/press.ts";
+import { keysOf } from "../../packages/tui/src/screen/press.ts";
 import { press, shown } from "../support/composer.ts";
 
 const NONE: Parameters<typeof keysOf>[1] = {

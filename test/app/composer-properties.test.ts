@@ -1,16 +1,16 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import type { Key } from "../../packages/tui/src/app/keys.ts";
 import {
   type Composer,
   type ComposerContext,
   createComposer,
   filesFound,
   update,
-} from "../../packages/tui/src/app/composer/composer.ts";
-import type { Editor } from "../../packages/tui/src/app/composer/editor.ts";
-import { render } from "../../packages/tui/src/app/composer/render.ts";
-import type { Key } from "../../packages/tui/src/app/keys.ts";
-import { widthOf } from "../../packages/tui/src/text/width.ts";
+} from "../../packages/tui/src/composer/composer.ts";
+import type { Editor } from "../../packages/tui/src/composer/editing/editor.ts";
+import { render } from "../../packages/tui/src/composer/editing/render.ts";
+import { widthOf } from "../../packages/view/src/text/width.ts";
 import { context, keyOf, pasteOf } from "../support/composer.ts";
 
 const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" });

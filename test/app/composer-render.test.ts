@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { createComposer, replaceText } from "../../packages/tui/src/app/composer/composer.ts";
-import { render } from "../../packages/tui/src/app/composer/render.ts";
-import { widthOf } from "../../packages/tui/src/text/width.ts";
+import { createComposer, replaceText } from "../../packages/tui/src/composer/composer.ts";
+import { render } from "../../packages/tui/src/composer/editing/render.ts";
+import { widthOf } from "../../packages/view/src/text/width.ts";
 import { pasteOf, press } from "../support/composer.ts";
 
 function screen(state: ReturnType<typeof createComposer>, width = 40, maxRows = 6): readonly string[] {

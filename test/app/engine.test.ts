@@ -3,10 +3,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { isJsonObject, type JsonObject, parseJson } from "@sluice/core";
+import type { Engine, KnownRun } from "@sluice/tui";
 import { expect, onTestFinished, test } from "vitest";
-import { createEngine, type Engine, type KnownRun } from "../../packages/tui/src/app/engine.ts";
-import { eventsOf } from "../../packages/tui/src/work/lookup.ts";
-import type { RunFlags } from "../../packages/tui/src/work/run-flags.ts";
+import { createEngine } from "../../packages/cli/src/commands/app/engine.ts";
+import type { RunFlags } from "../../packages/cli/src/runs/run-flags.ts";
+import { eventsOf } from "../../packages/view/src/projection/read-run.ts";
 import { desk } from "../support/command.ts";
 
 const PLANNED = { summary: "One line.", steps: ["change a.txt"], files: ["a.txt"], risks: [] };

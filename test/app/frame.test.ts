@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Part, stack } from "../../packages/tui/src/app/screen/frame.ts";
-import type { Line } from "../../packages/tui/src/text/line.ts";
+import { type Part, stack } from "../../packages/tui/src/screen/frame.ts";
+import type { Line } from "../../packages/view/src/text/line.ts";
 
 test("parts are drawn in their order, each with the rows it likes where there is room", () => {
   const frame = stack([part("log", 1, 3), part("input", 1, 2)], ["input", "log"], 10);

@@ -1,8 +1,8 @@
 import type { OpenRequest } from "@sluice/core";
 import { expect, test } from "vitest";
-import { createDesk } from "../../packages/tui/src/app/people/desk.ts";
-import { CardNames, cardNamed, type NamedCard } from "../../packages/tui/src/app/people/names.ts";
-import { updateDesk } from "../../packages/tui/src/app/people/update.ts";
+import { createDesk } from "../../packages/tui/src/cards/desk.ts";
+import { CardNames, cardNamed, type NamedCard } from "../../packages/tui/src/cards/names.ts";
+import { updateDesk } from "../../packages/tui/src/cards/update.ts";
 
 test("a name that was told never means a later request whose digest begins alike", () => {
   const names = new CardNames();

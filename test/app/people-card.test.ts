@@ -1,12 +1,12 @@
 import { type JsonObject, type OpenRequest, visible } from "@sluice/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { bodyLines, type CardFacts } from "../../packages/tui/src/app/people/body.ts";
-import { bodyWidth, cardLines, parkedLine } from "../../packages/tui/src/app/people/card.ts";
-import type { FileNow } from "../../packages/tui/src/app/people/change.ts";
-import { HIDES_NOTHING } from "../../packages/tui/src/app/people/file-lines.ts";
-import type { Line } from "../../packages/tui/src/text/line.ts";
-import { widthOf } from "../../packages/tui/src/text/width.ts";
+import { bodyLines, type CardFacts } from "../../packages/tui/src/cards/body.ts";
+import { bodyWidth, cardLines, parkedLine } from "../../packages/tui/src/cards/card.ts";
+import type { FileNow } from "../../packages/tui/src/cards/change.ts";
+import { HIDES_NOTHING } from "../../packages/tui/src/cards/file-lines.ts";
+import type { Line } from "../../packages/view/src/text/line.ts";
+import { widthOf } from "../../packages/view/src/text/width.ts";
 import { deskOf, grant, key, question, type TestDesk, typed } from "../support/desk.ts";
 
 const text = (lines: readonly Line[]): string => lines.map(row).join("\n");

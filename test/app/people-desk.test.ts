@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { wantsKeys } from "../../packages/tui/src/app/people/desk.ts";
+import { wantsKeys } from "../../packages/tui/src/cards/desk.ts";
 import { ctrl, deskOf, grant, key, question, typed } from "../support/desk.ts";
 
 const rm = grant({ command: "rm -rf build" });

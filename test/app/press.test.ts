@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { keysOf } from "../../packages/tui/src/app/screen/press.ts";
+import { keysOf } from "../../packages/tui/src/screen/press.ts";
 
 const NONE = {
   ...{ upArrow: false, downArrow: false, leftArrow: false, rightArrow: false, pageDown: false, pageUp: false },

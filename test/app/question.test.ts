@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Key } from "../../packages/tui/src/app/keys.ts";
-import { Questions, questionLines } from "../../packages/tui/src/app/question.ts";
-import type { Line } from "../../packages/tui/src/text/line.ts";
+import { Questions, questionLines } from "../../packages/tui/src/app/overlay/question.ts";
+import type { Line } from "../../packages/view/src/text/line.ts";
 
 test("a question starts with its first choice, the safe one, and Esc is that one", () => {
   const { ask, press, wait, answers } = asking();

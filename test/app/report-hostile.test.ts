@@ -1,8 +1,8 @@
 import { type Json, type SluiceEvent, visible } from "@sluice/core";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { GrowingList } from "../../packages/tui/src/runs/grown.ts";
-import type { CallView, RunView, TranscriptItem } from "../../packages/tui/src/runs/run-view.ts";
+import { GrowingList } from "../../packages/view/src/projection/append-only-list.ts";
+import type { CallView, RunView, TranscriptItem } from "../../packages/view/src/projection/run-view.ts";
 import { hugeTexts, nastyText } from "../support/nasty-text.ts";
 import { elementsIn, sectionIn, textIn } from "../support/page-parts.ts";
 import { execution, runView } from "../support/random-views.ts";

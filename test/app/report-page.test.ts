@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { expect, test } from "vitest";
-import { textAt } from "../../packages/tui/src/fields.ts";
+import { textAt } from "../../packages/view/src/words/fields.ts";
 import { elementsIn, sectionIn, textIn, valuesOf } from "../support/page-parts.ts";
 import { execution, runView, states } from "../support/random-views.ts";
 import { pageOf, reportOf, soundPage } from "../support/report-kit.ts";

@@ -1,9 +1,9 @@
 import type { Json, SluiceEvent } from "@sluice/core";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createNarrator } from "../../packages/tui/src/narrator.ts";
-import { costLines } from "../../packages/tui/src/runs/cost.ts";
-import { timeline, timelineLine } from "../../packages/tui/src/runs/timeline.ts";
+import { costLines } from "../../packages/tui/src/run/cost.ts";
+import { timeline, timelineLine } from "../../packages/tui/src/run/timeline.ts";
+import { createNarrator } from "../../packages/view/src/words/event-lines.ts";
 import { execution, expectToFit, hostileText, randomView, runView } from "../support/random-views.ts";
 import { eventsOf } from "../support/run-kit.ts";
 import { ASKING, play, SMOOTH, TROUBLED } from "../support/run-scenes.ts";

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { graph } from "../../packages/tui/src/runs/graph.ts";
-import { rail } from "../../packages/tui/src/runs/rail.ts";
-import type { RunView } from "../../packages/tui/src/runs/run-view.ts";
+import { graph } from "../../packages/tui/src/run/graph.ts";
+import { rail } from "../../packages/tui/src/run/progress-bar.ts";
+import type { RunView } from "../../packages/view/src/projection/run-view.ts";
 import { execution, expectToFit, randomView, runView, states } from "../support/random-views.ts";
 import { textOf } from "../support/run-views.ts";
 

@@ -2,7 +2,7 @@ import type { RunHost } from "@sluice/core";
 import { createHost, SluiceError } from "@sluice/core";
 import { openSqliteStore } from "@sluice/sqlite";
 import { expect, onTestFinished, test } from "vitest";
-import { type RunWatch, type WatchOptions, watchRun } from "../../packages/tui/src/runs/watch.ts";
+import { type RunWatch, type WatchOptions, watchRun } from "../../packages/view/src/projection/watch-run.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { eventually, quiet, twoHosts } from "../support/run-kit.ts";
 import { ASKING, begin, SMOOTH, ship } from "../support/run-scenes.ts";

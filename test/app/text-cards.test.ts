@@ -1,8 +1,8 @@
 import type { Json } from "@sluice/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { callCard } from "../../packages/tui/src/runs/call-card.ts";
-import type { CallView } from "../../packages/tui/src/runs/run-view.ts";
+import { callCard } from "../../packages/tui/src/run/call-card.ts";
+import type { CallView } from "../../packages/view/src/projection/run-view.ts";
 import { faultsIn, hugeTexts, nastyText, plainRows, someWidth } from "../support/nasty-text.ts";
 
 const width = 60;

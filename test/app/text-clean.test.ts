@@ -1,7 +1,7 @@
 import { visible } from "@sluice/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { clean, cleanInline, headOf, revealed, spanOf, tailOf } from "../../packages/tui/src/text/clean.ts";
+import { clean, cleanInline, headOf, revealed, spanOf, tailOf } from "../../packages/view/src/text/clean.ts";
 import { faultsIn, nastyText, plainOf } from "../support/nasty-text.ts";
 
 describe("clean", () => {

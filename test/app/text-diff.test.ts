@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { diffLines, editDiff } from "../../packages/tui/src/text/diff.ts";
-import type { Line } from "../../packages/tui/src/text/line.ts";
+import { diffLines, editDiff } from "../../packages/view/src/text/diff.ts";
+import type { Line } from "../../packages/view/src/text/line.ts";
 import { faultsIn, hugeTexts, nastyText, plainOf, plainRows, someWidth } from "../support/nasty-text.ts";
 
 const width = 80;

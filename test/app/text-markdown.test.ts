@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Line } from "../../packages/tui/src/text/line.ts";
-import { createMarkdownStream, markdown } from "../../packages/tui/src/text/markdown.ts";
+import type { Line } from "../../packages/view/src/text/line.ts";
+import { createMarkdownStream, markdown } from "../../packages/view/src/text/markdown/markdown.ts";
 import { faultsIn, hugeTexts, nastyText, plainRows, someWidth } from "../support/nasty-text.ts";
 
 const rows = (text: string, width = 40): readonly string[] => plainRows(markdown(text, width));

@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import stringWidth from "string-width";
 import { describe, expect, test } from "vitest";
-import { clean, cleanInline } from "../../packages/tui/src/text/clean.ts";
-import { fold, moreLine } from "../../packages/tui/src/text/fold.ts";
-import type { Line } from "../../packages/tui/src/text/line.ts";
-import { createPalette, paint } from "../../packages/tui/src/text/paint.ts";
-import { cut, fitting, pad, widthOf, wrap } from "../../packages/tui/src/text/width.ts";
+import { clean, cleanInline } from "../../packages/view/src/text/clean.ts";
+import { fold, moreLine } from "../../packages/view/src/text/fold.ts";
+import type { Line } from "../../packages/view/src/text/line.ts";
+import { createPalette, paint } from "../../packages/view/src/text/paint.ts";
+import { cut, fitting, pad, widthOf, wrap } from "../../packages/view/src/text/width.ts";
 import { faultsIn, hugeTexts, nastyText, plainOf, plainRows, someWidth } from "../support/nasty-text.ts";
 
 const nastyLine: fc.Arbitrary<Line> = fc

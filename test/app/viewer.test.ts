@@ -1,7 +1,13 @@
 import { expect, test } from "vitest";
 import type { Key } from "../../packages/tui/src/app/keys.ts";
-import { createViewer, fixedRows, topOf, updateViewer, type Viewer } from "../../packages/tui/src/app/viewer.ts";
-import type { Line } from "../../packages/tui/src/text/line.ts";
+import {
+  createViewer,
+  fixedRows,
+  topOf,
+  updateViewer,
+  type Viewer,
+} from "../../packages/tui/src/app/overlay/viewer.ts";
+import type { Line } from "../../packages/view/src/text/line.ts";
 
 const size = { width: 20, height: 5 };
 

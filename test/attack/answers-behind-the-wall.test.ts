@@ -81,7 +81,7 @@ test.skipIf(!hasWall())(
     const stored = readFileSync(join(store, "journal.db"));
     for (const { name, line } of ANSWERS) {
       const filled = line
-        .replaceAll("@CLI@", join(ROOT, "packages/tui/bin/sluice.js"))
+        .replaceAll("@CLI@", join(ROOT, "packages/cli/bin/sluice.js"))
         .replaceAll("@NODE@", process.execPath)
         .replaceAll("@MODULES@", join(ROOT, "node_modules"))
         .replaceAll("@RUN@", run.runId)

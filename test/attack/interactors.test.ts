@@ -1,8 +1,8 @@
 import { PassThrough } from "node:stream";
 import { type Clock, type Json, visible } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { lineInteractor } from "../../packages/tui/src/headless/line-interactor.ts";
-import { createLinePrompt } from "../../packages/tui/src/headless/line-prompt.ts";
+import { lineInteractor } from "../../packages/cli/src/runs/line-interactor.ts";
+import { createLinePrompt } from "../../packages/cli/src/runs/line-prompt.ts";
 import { type Attack, attack, bash, type Call, eventData, raw, scene, write } from "../support/attack.ts";
 import { tool } from "../support/run-kit.ts";
 

@@ -6,7 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { type RunHost, readEvents } from "@sluice/core";
 import { openSqliteStore, sqliteStore } from "@sluice/sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { fileNameOf } from "../../packages/tui/src/work/output-file.ts";
+import { fileNameOf } from "../../packages/cli/src/output/output-file.ts";
 import { chainOf, plain, startRun } from "../support/sqlite-store.ts";
 
 // A store that somebody handed over: it may hold anything, and is only looked at.

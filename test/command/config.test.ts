@@ -17,7 +17,7 @@ function pipelineOf(text: string, allowedTools = ""): string {
 /** A config that leaves a mark when it is evaluated. */
 function configOf(here: Desk, fields: string, before = ""): string {
   const mark = `import { writeFileSync } from "node:fs";\nwriteFileSync(${JSON.stringify(join(here.folder, "../loaded"))}, "");\n`;
-  return `${WORK}import { defineConfig } from "@sluice/tui";\n${mark}${before}export default defineConfig({ ${fields} });\n`;
+  return `${WORK}import { defineConfig } from "@sluice/cli";\n${mark}${before}export default defineConfig({ ${fields} });\n`;
 }
 const wasLoaded = (here: Desk): boolean => existsSync(join(here.folder, "../loaded"));
 const run = async (here: Desk, ...words: readonly string[]): Promise<Ended> =>
@@ -29,12 +29,12 @@ const refusal = (ended: Ended): readonly [number | null, string] => [
   textAt(printed(ended), "error", "code"),
 ];
 
-test("importing @sluice/tui for defineConfig loads two small files and leaves no trace", () => {
+test("importing @sluice/cli for defineConfig loads two small files and leaves no trace", () => {
   const program = `import { registerHooks } from "node:module";
 const loaded = [];
 registerHooks({ load(url, context, next) { loaded.push(url); return next(url, context); } });
 const before = Object.keys(globalThis).length;
-const { defineConfig } = await import("@sluice/tui");
+const { defineConfig } = await import("@sluice/cli");
 const same = {};
 console.log(JSON.stringify({ loaded: loaded.map((url) => url.replace(/^.*\\/packages\\//, "")), same: defineConfig(same) === same, traces: Object.keys(globalThis).length - before }));`;
   const { stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", program], {
@@ -42,7 +42,7 @@ console.log(JSON.stringify({ loaded: loaded.map((url) => url.replace(/^.*\\/pack
     encoding: "utf8",
   });
   expect(JSON.parse(stdout)).toEqual({
-    loaded: ["tui/dist/index.js", "tui/dist/project/config.js"],
+    loaded: ["cli/dist/index.js", "cli/dist/project/config.js"],
     same: true,
     traces: 0,
   });

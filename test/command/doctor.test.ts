@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { field, type Json, type JsonObject } from "@sluice/core";
 import { sqliteStore } from "@sluice/sqlite";
 import { expect, onTestFinished, test } from "vitest";
-import { checkTerminal, type TerminalFacts } from "../../packages/tui/src/project/checks/terminal.ts";
+import { checkTerminal } from "../../packages/cli/src/commands/doctor/checks/terminal.ts";
+import type { TerminalFacts } from "../../packages/cli/src/output/terminal.ts";
 import {
   at,
   call,

@@ -49,7 +49,7 @@ describe("help", () => {
   });
 
   test("--version is the package's", async () => {
-    const manifest = JSON.parse(readFileSync(join(import.meta.dirname, "../../packages/tui/package.json"), "utf8"));
+    const manifest = JSON.parse(readFileSync(join(import.meta.dirname, "../../packages/cli/package.json"), "utf8"));
     expect(await desk().sluice(["--version"])).toEqual({ code: 0, stdout: `${manifest.version}\n`, stderr: "" });
   });
 });

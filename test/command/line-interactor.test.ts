@@ -1,8 +1,8 @@
 import { PassThrough } from "node:stream";
 import { type Answer, type JsonObject, type PersonRequest, visible } from "@sluice/core";
 import { expect, test } from "vitest";
-import { lineInteractor } from "../../packages/tui/src/headless/line-interactor.ts";
-import { createLinePrompt } from "../../packages/tui/src/headless/line-prompt.ts";
+import { lineInteractor } from "../../packages/cli/src/runs/line-interactor.ts";
+import { createLinePrompt } from "../../packages/cli/src/runs/line-prompt.ts";
 import { handClock } from "../support/hand-clock.ts";
 
 /** Longer than a person needs to see a question. */

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterAll, expect, test } from "vitest";
 
-const command = fileURLToPath(new URL("../../packages/tui/bin/sluice.js", import.meta.url));
+const command = fileURLToPath(new URL("../../packages/cli/bin/sluice.js", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "sluice-loading-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 

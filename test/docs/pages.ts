@@ -108,5 +108,5 @@ export function runNode(args: readonly string[], cwd: string, env: Readonly<Reco
 
 /** The built command, as users start it. */
 export function sluice(args: readonly string[], cwd: string, env: Readonly<Record<string, string>> = {}): Ran {
-  return runNode([join(root, "packages/tui/bin/sluice.js"), ...args], cwd, env);
+  return runNode([join(root, "packages/cli/bin/sluice.js"), ...args], cwd, env);
 }

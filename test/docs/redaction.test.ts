@@ -1,6 +1,6 @@
 import { createSecretFilter, isJsonObject, parseJson, redactJson, redactText } from "@sluice/core";
 import { expect, test } from "vitest";
-import { SECRET_FORMS, SECRET_WAYS, SECRET_WORDS } from "../../packages/core/src/journal/redaction/redact-text.ts";
+import { SECRET_FORMS, SECRET_WAYS, SECRET_WORDS } from "../../packages/core/src/journal/redaction.ts";
 import { secretForms } from "../../packages/stages/src/secrets/encodings.ts";
 import { readPage } from "./pages.ts";
 

@@ -17,7 +17,7 @@ const OPEN_CALLS = [
   'packages/sqlite/src/faults.ts: "Host", code',
   "packages/stages/src/models/cassettes/values.ts: errorClass, code",
   'packages/stages/src/tools/files/results.ts: "ToolTerminal", code',
-  "packages/tui/src/project/load.ts: thrown.class, thrown.code",
+  "packages/cli/src/project/load.ts: thrown.class, thrown.code",
 ];
 
 export interface Source {

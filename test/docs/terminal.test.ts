@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { COMMANDS } from "../../packages/tui/src/app/commands/registry.ts";
+import { COMMANDS } from "../../packages/tui/src/commands/registry.ts";
 import { readPage, sectionOf, tableOf } from "./pages.ts";
 
 const page = readPage("docs/terminal.md");

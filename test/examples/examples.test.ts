@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 
 const root = join(import.meta.dirname, "../..");
-const sample = join(root, "packages/tui/sample");
+const sample = join(root, "packages/cli/sample");
 
 /** A folder of this test alone; examples make theirs in it, since it is their temporary folder. */
 function scratch(): string {

@@ -54,7 +54,7 @@ describe("a package imports only those below it", () => {
     ["packages/core/src/run/loop.ts", "@sluice/stages"],
     ["packages/core/src/run/loop.ts", "@sluice/core"],
     ["packages/stages/src/session/session.ts", "@sluice/sqlite"],
-    ["packages/stages/src/session/session.ts", "@sluice/tui"],
+    ["packages/stages/src/session/session.ts", "@sluice/cli"],
     ["packages/sqlite/src/host.ts", "@sluice/stages"],
     ["packages/stages/src/session/session.ts", "../../core/src/run/loop.ts"],
     ["packages/stages/src/session/session.ts", "@sluice/core/testing"],
@@ -66,7 +66,7 @@ describe("a package imports only those below it", () => {
   test.each([
     ["packages/stages/src/session/session.ts", "@sluice/core"],
     ["packages/sqlite/src/host.ts", "@sluice/core"],
-    ["packages/tui/src/command/run.ts", "@sluice/sqlite"],
+    ["packages/cli/src/commands/run/options.ts", "@sluice/sqlite"],
   ])("%s may import %s", (path, specifier) => {
     expect(breachesIn(path, `import "${specifier}";`)).toEqual([]);
   });
@@ -99,20 +99,23 @@ describe("a folder of core imports only those below it", () => {
   });
 });
 
-describe("a room of the command imports only those below it", () => {
+describe("a folder imports only those below it", () => {
   test.each([
-    ["headless", "app"],
-    ["work", "headless"],
-    ["runs", "app"],
-    ["text", "runs"],
-    ["project", "work"],
-    ["unheard-of", "text"],
-  ])("%s may not import %s", (folder, target) => {
-    expect(breachesIn(`packages/tui/src/${folder}/a.ts`, `import "../${target}/b.ts";`)).not.toEqual([]);
+    ["cli", "output", "runs"],
+    ["cli", "runs", "commands"],
+    ["cli", "project", "commands"],
+    ["tui", "user", "app"],
+    ["tui", "run", "cards"],
+    ["tui", "cards", "commands"],
+    ["view", "text", "projection"],
+    ["view", "projection", "html"],
+    ["view", "unheard-of", "text"],
+  ])("in %s, %s may not import %s", (name, folder, target) => {
+    expect(breachesIn(`packages/${name}/src/${folder}/a.ts`, `import "../${target}/b.ts";`)).not.toEqual([]);
   });
 
-  test("what lies beside the rooms is for all of them", () => {
-    expect(breachesIn("packages/tui/src/text/a.ts", 'import "../words.ts";')).toEqual([]);
+  test("what lies beside the folders is for all of them", () => {
+    expect(breachesIn("packages/cli/src/output/a.ts", 'import "../command-context.ts";')).toEqual([]);
   });
 });
 
@@ -138,8 +141,8 @@ describe("modules are known only where they belong", () => {
     ["packages/stages/src/session/session.ts", "ai"],
     ["packages/stages/src/tools/bash.ts", "@ai-sdk/provider"],
     ["packages/core/src/run/loop.ts", "ai"],
-    ["packages/tui/src/command/run.ts", "@ai-sdk/anthropic"],
-    ["packages/tui/src/command/run.ts", "node:sqlite"],
+    ["packages/cli/src/commands/run/options.ts", "@ai-sdk/anthropic"],
+    ["packages/cli/src/commands/run/options.ts", "node:sqlite"],
     ["packages/stages/src/telemetry/telemetry.ts", "@opentelemetry/api"],
     ["packages/stages/src/opentelemetry.ts", "@opentelemetry/api"],
     ["packages/stages/src/opentelemetry/a.ts", "@opentelemetry/sdk-trace-base"],
@@ -153,7 +156,7 @@ describe("modules are known only where they belong", () => {
     ["packages/core/src/journal/a.ts", "fast-check"],
     ["packages/sqlite/src/host.ts", "zod"],
     ["packages/tui/src/app/app.ts", "ink"],
-    ["packages/tui/src/runs/rail.ts", "react"],
+    ["packages/tui/src/run/progress-bar.ts", "react"],
   ])("%s may not import %s", (path, specifier) => {
     expect(breachesIn(path, `import "${specifier}";`)).not.toEqual([]);
   });
@@ -163,7 +166,7 @@ describe("modules are known only where they belong", () => {
     ["packages/stages/src/agent/turn.ts", "ai"],
     ["packages/stages/src/opentelemetry/a.ts", "@opentelemetry/api"],
     ["packages/sqlite/src/host.ts", "node:sqlite"],
-    ["packages/tui/src/app/screen/screen.tsx", "ink"],
+    ["packages/tui/src/screen/screen.tsx", "ink"],
     ["packages/core/src/gate/digest.ts", "node:crypto"],
     ["packages/core/src/schema/compile-schema.ts", "zod/v4"],
   ])("%s may import %s", (path, specifier) => {

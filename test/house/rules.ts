@@ -2,12 +2,14 @@ import { isBuiltin } from "node:module";
 import { posix } from "node:path";
 import type { SourceFile } from "./sources.ts";
 
-/** What a package may import of the others. A package that is not here has no place in the house yet. */
+/** What a package may import of the others. A package that is not listed breaks the rule. */
 const packageDirection: Readonly<Record<string, readonly string[]>> = {
   core: [],
   stages: ["core"],
   sqlite: ["core"],
-  tui: ["core", "stages", "sqlite"],
+  view: ["core", "stages"],
+  tui: ["core", "stages", "view"],
+  cli: ["core", "stages", "sqlite", "view", "tui"],
 };
 
 /** What a folder of core may import of the others. The four in the middle do not know each other. */
@@ -23,21 +25,38 @@ const coreDirection: Readonly<Record<string, readonly string[]>> = {
   testing: ["journal", "base"],
 };
 
-/** The same for the command's rooms. Files that lie beside the folders, such as words.ts, are for all of them. */
+/** The same for the view: text and words know no run, the projection no HTML. */
+const viewDirection: Readonly<Record<string, readonly string[]>> = {
+  text: ["words"],
+  words: ["text", "projection"],
+  projection: ["words"],
+  html: ["projection", "words", "text"],
+};
+
+/** The same for the app: what a key does is decided without the screen, what runs do without the app. */
 const tuiDirection: Readonly<Record<string, readonly string[]>> = {
-  project: [],
-  text: [],
-  runs: ["text"],
-  report: ["runs", "text"],
-  work: ["project"],
-  headless: ["work", "project", "report", "runs"],
-  app: ["work", "project", "runs", "text"],
-  command: ["app", "headless", "work"],
+  user: [],
+  run: [],
+  composer: ["app", "user"],
+  cards: ["app", "composer", "user", "run"],
+  commands: ["app", "cards", "composer", "run", "user"],
+  app: ["cards", "commands", "composer", "run", "screen", "user"],
+  screen: ["app", "cards", "composer", "run", "user"],
+};
+
+/** The same for the command. */
+const cliDirection: Readonly<Record<string, readonly string[]>> = {
+  output: [],
+  project: ["output", "runs"],
+  runs: ["output", "project"],
+  commands: ["output", "project", "runs"],
 };
 
 const folderDirection: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   core: coreDirection,
+  view: viewDirection,
   tui: tuiDirection,
+  cli: cliDirection,
 };
 
 /** The files that may hand on what others define: each is an entry of its package. */
@@ -49,8 +68,19 @@ const entries = new Set([
   "packages/stages/src/testing.ts",
   "packages/stages/src/opentelemetry.ts",
   "packages/sqlite/src/index.ts",
+  "packages/view/src/index.ts",
+  "packages/view/src/words.ts",
+  "packages/view/src/text.ts",
+  "packages/view/src/html.ts",
   "packages/tui/src/index.ts",
+  "packages/tui/src/user.ts",
+  "packages/cli/src/index.ts",
 ]);
+
+/** Whether a file is an entry of its package. */
+export function isPackageEntry(path: string): boolean {
+  return entries.has(path);
+}
 
 /** Modules that only some places may know: what they let in or out is in one folder to read. */
 const confined: readonly { readonly module: RegExp; readonly only: readonly string[] }[] = [
@@ -62,7 +92,7 @@ const confined: readonly { readonly module: RegExp; readonly only: readonly stri
   { module: /^@opentelemetry\//, only: ["packages/stages/src/opentelemetry/"] },
   { module: /^node:sqlite$/, only: ["packages/sqlite/src/"] },
   // What the screen shows and what keys do is decided without them, and tested without a screen.
-  { module: /^(ink|react)(\/.*)?$/, only: ["packages/tui/src/app/screen/"] },
+  { module: /^(ink|react)(\/.*)?$/, only: ["packages/tui/src/screen/"] },
 ];
 
 /** Rooms that only their own entry may bring in: what they import is not there for everybody. */
@@ -71,7 +101,13 @@ const ownEntryOnly: Readonly<Record<string, string>> = {
 };
 
 /** Entries beside the main one, for sources that must not wait for all that the main one loads. */
-const lightEntries = new Set(["@sluice/stages/environment-secrets"]);
+const lightEntries = new Set([
+  "@sluice/stages/environment-secrets",
+  "@sluice/view/words",
+  "@sluice/view/text",
+  "@sluice/view/html",
+  "@sluice/tui/user",
+]);
 
 /** Core decides; files, processes and the network are for those above it. */
 const outsideOfCore = /^node:(fs|child_process|cluster|dgram|http|http2|https|net|tls|worker_threads)(\/.*)?$/;

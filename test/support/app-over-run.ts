@@ -2,26 +2,27 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { onTestFinished } from "vitest";
+import type { RunFlags } from "../../packages/cli/src/runs/run-flags.ts";
 import { App } from "../../packages/tui/src/app/app.ts";
-import type { AppFlags } from "../../packages/tui/src/app/flags.ts";
+import type { AppFlags } from "../../packages/tui/src/app/engine.ts";
 import type { Key } from "../../packages/tui/src/app/keys.ts";
-import { createSurface } from "../../packages/tui/src/app/screen/surface.ts";
-import { createPalette } from "../../packages/tui/src/text/paint.ts";
+import { createSurface } from "../../packages/tui/src/screen/surface.ts";
+import { createPalette } from "../../packages/view/src/text/paint.ts";
+import { appOptions } from "./app-options.ts";
 import { type Desk, desk } from "./command.ts";
 import { type DeskHere, forkedRun, sluiceHere } from "./command-here.ts";
 import { key } from "./desk.ts";
 import { skewedClock } from "./skewed-clock.ts";
 
 /** The app in a folder whose store holds one run, finished unless `begin` makes another, with what it says and the keys it gets. */
-export async function appOverRun(begin?: (outside: Desk) => Promise<string>, flags: Partial<AppFlags> = {}) {
+export async function appOverRun(begin?: (outside: Desk) => Promise<string>, flags: Partial<AppFlags & RunFlags> = {}) {
   const outside = desk();
   const place: DeskHere = { ...outside, sluice: sluiceHere(outside.folder) };
   const runId = begin === undefined ? await forkedRun(place) : await begin(outside);
   const said: string[] = [];
   const clock = skewedClock();
   const app = new App({
-    flags: { cwd: place.folder, ...flags },
-    context: contextAt(place.folder),
+    ...appOptions({ cwd: place.folder, ...flags }, contextAt(place.folder)),
     clock,
     size: { width: 200, height: 24 },
     terminal: {

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
-import { runCommand } from "../../packages/tui/src/command/program.ts";
-import type { Terminal } from "../../packages/tui/src/terminal.ts";
+import type { Terminal } from "../../packages/cli/src/output/terminal.ts";
+import { runCommand } from "../../packages/cli/src/program.ts";
 import { type Desk, desk, type Ended, finishes, PIPELINES, printed, textAt } from "./command.ts";
 
 /** What a command does is run in this process, where starting another one would prove nothing. */

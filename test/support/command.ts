@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { field, isJsonObject, type Json, type JsonObject, parseJson } from "@sluice/core";
 import { onTestFinished } from "vitest";
 
-const BIN = join(import.meta.dirname, "../../packages/tui/bin/sluice.js");
+const BIN = join(import.meta.dirname, "../../packages/cli/bin/sluice.js");
 const COMPILED = join(import.meta.dirname, "../../node_modules/.cache/compiled");
 export const PIPELINES = join(import.meta.dirname, "../fixtures/command/pipelines.ts");
 

@@ -1,11 +1,11 @@
+import type { Key } from "../../packages/tui/src/app/keys.ts";
 import {
   type Composer,
   type ComposerContext,
   type ComposerEffect,
   createComposer,
   update,
-} from "../../packages/tui/src/app/composer/composer.ts";
-import type { Key } from "../../packages/tui/src/app/keys.ts";
+} from "../../packages/tui/src/composer/composer.ts";
 
 /** A key by its name, such as `ctrl+a`, `alt+left`, `enter`; everything else is typed as it stands. */
 export function keyOf(name: string): Key {

@@ -1,7 +1,7 @@
 import { digestOf, type Json, type JsonObject, type OpenRequest } from "@sluice/core";
 import type { Key } from "../../packages/tui/src/app/keys.ts";
-import { createDesk, type Desk, type DeskUpdate, openCardOf } from "../../packages/tui/src/app/people/desk.ts";
-import { updateDesk } from "../../packages/tui/src/app/people/update.ts";
+import { createDesk, type Desk, type DeskUpdate, openCardOf } from "../../packages/tui/src/cards/desk.ts";
+import { updateDesk } from "../../packages/tui/src/cards/update.ts";
 
 export function grant(
   input: Json,

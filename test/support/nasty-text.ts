@@ -1,7 +1,7 @@
 import { visible } from "@sluice/core";
 import fc from "fast-check";
 import stringWidth from "string-width";
-import type { Line } from "../../packages/tui/src/text/line.ts";
+import type { Line } from "../../packages/view/src/text/line.ts";
 
 /** What text is made of that wants to harm a screen, and what ordinary text is made of. */
 const nasty: readonly string[] = [

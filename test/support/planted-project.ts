@@ -32,7 +32,7 @@ export function plantProject({ folder, write }: Pick<Desk, "folder" | "write">, 
 
 function configOf({ one }: Plants, texts: string, remote: string): string {
   return `import { done, fail, pipeline, stage, to, defineTool } from "@sluice/core";
-import { defineConfig } from "@sluice/tui";
+import { defineConfig } from "@sluice/cli";
 import { readFileSync } from "node:fs";
 import { z } from "zod";
 const planted = JSON.parse(readFileSync(${JSON.stringify(texts)}, "utf8"));

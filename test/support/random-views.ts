@@ -1,9 +1,14 @@
 import fc from "fast-check";
 import { expect } from "vitest";
-import { nothingGrown } from "../../packages/tui/src/runs/grown.ts";
-import type { ExecutionStatus, ExecutionView, RunView, StateView } from "../../packages/tui/src/runs/run-view.ts";
-import type { Line } from "../../packages/tui/src/text/line.ts";
-import { widthOf } from "../../packages/tui/src/text/width.ts";
+import { nothingGrown } from "../../packages/view/src/projection/append-only-list.ts";
+import type {
+  ExecutionStatus,
+  ExecutionView,
+  RunView,
+  StateView,
+} from "../../packages/view/src/projection/run-view.ts";
+import type { Line } from "../../packages/view/src/text/line.ts";
+import { widthOf } from "../../packages/view/src/text/width.ts";
 
 /** Names nobody could give a state, and names somebody might. */
 export const hostileText: fc.Arbitrary<string> = fc.oneof(

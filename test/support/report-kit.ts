@@ -1,8 +1,8 @@
 import { type RunHost, type SluiceEvent, verifyJournal } from "@sluice/core";
 import { expect } from "vitest";
-import type { ReportFacts } from "../../packages/tui/src/report/facts.ts";
-import { reportPage } from "../../packages/tui/src/report/page.ts";
-import type { RunView } from "../../packages/tui/src/runs/run-view.ts";
+import type { ReportFacts } from "../../packages/view/src/html/facts.ts";
+import { reportPage } from "../../packages/view/src/html/page.ts";
+import type { RunView } from "../../packages/view/src/projection/run-view.ts";
 import { type Element, elementsIn, parsePage } from "./page-parts.ts";
 import { readRecords, viewOf } from "./run-views.ts";
 

@@ -1,10 +1,10 @@
 import type { Json, RunHost } from "@sluice/core";
 import { type Script, type Session, scriptedModel } from "@sluice/stages";
-import { nothingGrown } from "../../packages/tui/src/runs/grown.ts";
-import { RecordReader } from "../../packages/tui/src/runs/record-reader.ts";
-import { createRunReducer, type ReadRecord } from "../../packages/tui/src/runs/reduce.ts";
-import type { RunView } from "../../packages/tui/src/runs/run-view.ts";
-import type { Line } from "../../packages/tui/src/text/line.ts";
+import { nothingGrown } from "../../packages/view/src/projection/append-only-list.ts";
+import { RecordReader } from "../../packages/view/src/projection/record-reader.ts";
+import { createRunReducer, type ReadRecord } from "../../packages/view/src/projection/reduce-run.ts";
+import type { RunView } from "../../packages/view/src/projection/run-view.ts";
+import type { Line } from "../../packages/view/src/text/line.ts";
 import { session, type TestSession, type TestSessionOptions } from "./run-kit.ts";
 
 /** A session whose model says what a script says, and whose requests stay open until somebody answers. */

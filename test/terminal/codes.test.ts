@@ -26,7 +26,7 @@ function project(way: string, by: "Leave" | "Bash" = "Leave") {
   const config = `import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { defineTool, done, pipeline, stage } from "@sluice/core";
-import { defineConfig } from "@sluice/tui";
+import { defineConfig } from "@sluice/cli";
 import { z } from "zod";
 const common = { description: "x", effect: "write", subjects: () => [] };
 const leaves = defineTool({ ...common, name: "Leave", input: z.object({}), execute: async (_input, call) => {

@@ -9,8 +9,8 @@ import {
   printed,
   repaint,
   up,
-} from "../../packages/tui/src/app/screen/frame-bytes.ts";
-import { afterResize, type Painted, rowsAt, type Size } from "../../packages/tui/src/app/screen/reflow.ts";
+} from "../../packages/tui/src/screen/frame-bytes.ts";
+import { afterResize, type Painted, rowsAt, type Size } from "../../packages/tui/src/screen/reflow.ts";
 
 const { Terminal } = xterm;
 

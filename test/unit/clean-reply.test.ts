@@ -1,6 +1,6 @@
 import { createSecretFilter } from "@sluice/core";
 import { expect, test } from "vitest";
-import { cleanReply } from "../../packages/stages/src/agent/clean-reply.ts";
+import { cleanReply } from "../../packages/stages/src/agent/reply-record.ts";
 import type { ModelReply } from "../../packages/stages/src/models/reply/reply.ts";
 
 const KEY = "hunter2-hunter2";

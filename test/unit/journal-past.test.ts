@@ -8,7 +8,7 @@ import {
 import { describe, expect, test } from "vitest";
 import { checkFork } from "../../packages/core/src/journal/host/fork.ts";
 import { NO_PAST, readOpened, takeUp } from "../../packages/core/src/journal/host/recorded-steps.ts";
-import { childRunId, forkKeys } from "../../packages/core/src/journal/record/child-ids.ts";
+import { childRunId, forkKeys } from "../../packages/core/src/journal/step-id.ts";
 import type { RunRow } from "../../packages/core/src/journal/store/journal-store.ts";
 import { chain, life, type RecordDraft, step } from "../support/chains.ts";
 import { changed } from "../support/journal.ts";

@@ -15,11 +15,11 @@ import {
   draftCommit,
   type RecordDraft,
   type RunPosition,
+  recorded,
   startOf,
 } from "../../packages/core/src/journal/record/append.ts";
-import { dataText, sharedData } from "../../packages/core/src/journal/record/event-data.ts";
 import { readEvents, type UnhashedRecord, writeEvents } from "../../packages/core/src/journal/record/hash-chain.ts";
-import { recorded } from "../../packages/core/src/journal/record/json-value.ts";
+import { dataText, sharedData } from "../../packages/core/src/journal/redaction.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { changed } from "../support/journal.ts";
 

@@ -2,9 +2,8 @@ import { getMaxListeners } from "node:events";
 import { type EventDraft, type Json, SluiceError, type StepCall } from "@sluice/core";
 import { describe, expect, test, vi } from "vitest";
 import type { TreeOfRun } from "../../packages/core/src/journal/host/active-run.ts";
-import { Control } from "../../packages/core/src/journal/host/cancellation.ts";
-import { FunctionStep, SUSPENDED } from "../../packages/core/src/journal/host/step-call.ts";
-import { type Wait, waitFor } from "../../packages/core/src/journal/host/wait.ts";
+import { Control } from "../../packages/core/src/journal/host/active-run.ts";
+import { FunctionStep, SUSPENDED, type Wait, waitFor } from "../../packages/core/src/journal/host/step-call.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { turns } from "../support/journal.ts";
 

@@ -2,7 +2,7 @@ import { isSluiceError, pipeline, stage, systemClock } from "@sluice/core";
 import { chooseModel, DEFAULT_MODELS, MODEL_PROVIDERS, type ModelChoice, resolveModel } from "@sluice/stages";
 import { describe, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { modelFor } from "../../packages/tui/src/project/model.ts";
+import { modelFor } from "../../packages/cli/src/project/model.ts";
 import { handClock } from "../support/hand-clock.ts";
 
 const KEYS = Object.fromEntries(DEFAULT_MODELS.map(({ variable }) => [variable, "k"]));

@@ -5,9 +5,9 @@ import { PassThrough } from "node:stream";
 import { setImmediate } from "node:timers/promises";
 import { isSluiceError } from "@sluice/core";
 import { expect, onTestFinished, test } from "vitest";
-import { digestCode, findCode } from "../../packages/tui/src/project/code.ts";
-import { loadConfig } from "../../packages/tui/src/project/load-config.ts";
-import { type AskTrust, createProjects } from "../../packages/tui/src/work/projects.ts";
+import { digestCode, findCode } from "../../packages/cli/src/project/code.ts";
+import { loadConfig } from "../../packages/cli/src/project/load-config.ts";
+import { type AskTrust, createProjects } from "../../packages/cli/src/project/projects.ts";
 import { handClock } from "../support/hand-clock.ts";
 
 function folder(): string {

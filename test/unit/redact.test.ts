@@ -1,6 +1,6 @@
 import { createSecretFilter, REDACTION_MARKER, redactJson, redactText } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { redactedJson } from "../../packages/core/src/journal/redaction/redact.ts";
+import { redactedJson } from "../../packages/core/src/journal/redaction.ts";
 
 const letters = "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8";
 const of = (length: number): string => letters.slice(0, length);

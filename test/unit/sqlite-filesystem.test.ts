@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { mountType, sharedFilesystem, sharedFuse } from "../../packages/sqlite/src/filesystem.ts";
+import { mountType, sharedFilesystem, sharedFuse } from "../../packages/sqlite/src/machine.ts";
 import { scratch } from "../support/sqlite-store.ts";
 
 const MOUNTS = [

@@ -28,8 +28,8 @@ export { didYouMean } from "./base/problems.ts";
 export { checkPipeline, checkSession } from "./definition/check.ts";
 export type * from "./definition/choice.ts";
 export { cancel, done, fail, fanOut, route, to } from "./definition/choice.ts";
+export { type PartsOf, type PipelineParts, pipelineParts } from "./definition/fingerprint/fingerprint.ts";
 export { partChanges } from "./definition/fingerprint/part-changes.ts";
-export { type PartsOf, type PipelineParts, pipelineParts } from "./definition/fingerprint/pipeline-parts.ts";
 export { type PipelineShape, pipelineShape, type StateShape } from "./definition/graph.ts";
 export {
   matchesArgv,
@@ -68,21 +68,25 @@ export type { AuditFault, AuditReport } from "./journal/audit/verify-tree.ts";
 export { EVENT_TYPES, type EventDraft, type EventType, type SluiceEvent } from "./journal/events.ts";
 export { createHost, type HostOptions } from "./journal/host/host.ts";
 export { GENESIS, hashRecord, readEvents } from "./journal/record/hash-chain.ts";
-export { redactJson } from "./journal/redaction/redact.ts";
-export { redactText } from "./journal/redaction/redact-text.ts";
-export { createSecretFilter, REDACTION_MARKER, type SecretFilter } from "./journal/redaction/secret-filter.ts";
+export {
+  createSecretFilter,
+  REDACTION_MARKER,
+  redactJson,
+  redactText,
+  type SecretFilter,
+} from "./journal/redaction.ts";
 export type { DifferentPart, RecordDifference } from "./journal/replay/record-diff.ts";
 export type { Replayed } from "./journal/replay/replay-journals.ts";
 export type * from "./journal/seam.ts";
 export type * from "./journal/store/journal-store.ts";
 export { createJournalMemory, type JournalMemory, type JournalMemoryOptions } from "./journal/store/memory-store.ts";
+export type { ResolvedChoice } from "./machine/decide-next.ts";
 export { decideNext, type NextDecision } from "./machine/decide-next.ts";
-export type { ResolvedChoice } from "./machine/resolve-choice.ts";
 export { type AnswerProof, type AnswerSeal, type CodePlace, sealWithCode } from "./people/answer-proof.ts";
-export { checkAnswer } from "./people/check-answer.ts";
 export {
   type Answer,
   callbackInteractor,
+  checkAnswer,
   type Interactor,
   type PersonRequest,
   type Resolution,
@@ -95,6 +99,7 @@ export {
 } from "./people/request-queue.ts";
 export type { CallAround, People, RunDeps } from "./run/deps.ts";
 export type * from "./run/executor.ts";
+export { createSlots, type Slots } from "./run/limits/concurrency-slot.ts";
 export {
   addUsage,
   createRunMeter,
@@ -103,8 +108,7 @@ export {
   type RunMeter,
   type Spending,
   type Worked,
-} from "./run/limits/budget.ts";
-export { createSlots, type Slots } from "./run/limits/semaphore.ts";
+} from "./run/limits/limits.ts";
 export { type PreparedStates, pipelineProgram, prepareStates } from "./run/pipeline-run.ts";
 export { type Boundary, boundariesOf, pastOf } from "./run/replay/fork-points.ts";
 export { replayTools } from "./run/replay/recorded-tools.ts";

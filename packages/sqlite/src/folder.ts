@@ -15,7 +15,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { damaged, notWritable, storeError, storeFault, systemCode } from "./faults.ts";
-import { sharedFilesystem } from "./filesystem.ts";
+import { sharedFilesystem } from "./machine.ts";
 
 /** The parts of a store's folder. */
 export interface StoreFolder {

@@ -1,14 +1,12 @@
 import { existsSync, readdirSync, statfsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { messageOf, SluiceError } from "@sluice/core";
-import { text } from "./cells.ts";
 import { storeFault } from "./faults.ts";
-import { mountType, readMounts } from "./filesystem.ts";
 import { checkFolder } from "./folder.ts";
-import { machineDigest } from "./machine.ts";
+import { machineDigest, mountType, readMounts } from "./machine.ts";
 import { openForReading } from "./opening.ts";
 import { createOwners } from "./owners.ts";
-import { STORE_VERSION } from "./schema.ts";
+import { STORE_VERSION, text } from "./schema.ts";
 
 /** What can be known of a store, or of the place where one would be made, without writing to it. */
 export interface StoreInspection {

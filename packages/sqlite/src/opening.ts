@@ -1,12 +1,11 @@
 import { chmodSync, existsSync, statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { pathToFileURL } from "node:url";
-import { BUSY_TIMEOUT_MS, whenFreeBlocking } from "./busy.ts";
-import { integer, text } from "./cells.ts";
-import { damaged, isUnopenable, notWritable, storeError } from "./faults.ts";
+import type { Clock } from "@sluice/core";
+import { damaged, isBusy, isUnopenable, notWritable, storeError, storeFault } from "./faults.ts";
 import { checkFolder, findFolder, isWritable, makeFolder, makePrivate, type StoreFolder } from "./folder.ts";
 import { machineDigest } from "./machine.ts";
-import { APPLICATION_ID, SCHEMA, STORE_VERSION } from "./schema.ts";
+import { APPLICATION_ID, integer, SCHEMA, STORE_VERSION, text } from "./schema.ts";
 
 export interface OpeningOptions {
   /** Makes a store from another machine this machine's. */
@@ -164,4 +163,46 @@ function checkMachine(db: DatabaseSync, folder: StoreFolder, digest: string, ado
     `${folder.root} belongs to another machine, where its runs may still be at work; if it was moved here for good, open it once with --adopt-store`,
     { path: folder.root },
   );
+}
+
+/** How long one call may block this thread for a lock: node:sqlite waits synchronously. */
+export const BUSY_TIMEOUT_MS = 10;
+const PAUSE_MS = 40;
+/** With the pauses in between this is about five seconds. */
+const TRIES = 100;
+
+/** Does `attempt` at once; while another process holds the lock, again after a pause that leaves the thread free. */
+export function whenFree<T>(clock: Clock, path: string, attempt: () => T): T | Promise<T> {
+  try {
+    return attempt();
+  } catch (thrown) {
+    if (isBusy(thrown)) return retry(clock, path, attempt);
+    throw storeFault(thrown, path);
+  }
+}
+
+async function retry<T>(clock: Clock, path: string, attempt: () => T): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    await new Promise<void>((resolve) => {
+      clock.after(PAUSE_MS, resolve);
+    });
+    try {
+      return attempt();
+    } catch (thrown) {
+      if (!isBusy(thrown) || tries >= TRIES) throw storeFault(thrown, path);
+    }
+  }
+}
+
+/** The same for opening, which is synchronous: nothing of this process can be under way in a store it has not opened. */
+export function whenFreeBlocking<T>(path: string, attempt: () => T): T {
+  const sleeper = new Int32Array(new SharedArrayBuffer(4));
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return attempt();
+    } catch (thrown) {
+      if (!isBusy(thrown) || tries >= TRIES) throw storeFault(thrown, path);
+      Atomics.wait(sleeper, 0, 0, PAUSE_MS);
+    }
+  }
 }

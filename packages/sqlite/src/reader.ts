@@ -12,8 +12,7 @@ import {
   SluiceError,
 } from "@sluice/core";
 import type { Blobs } from "./blobs.ts";
-import { integer, type Row, text, textOrNone, word } from "./cells.ts";
-import { SEQ_SPACE } from "./schema.ts";
+import { integer, type Row, SEQ_SPACE, text, textOrNone, word } from "./schema.ts";
 
 /** Everything that is read from the journal and nothing that changes it. */
 export interface Reader {

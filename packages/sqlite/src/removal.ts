@@ -1,9 +1,8 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Blobs } from "./blobs.ts";
-import { integer, textOrNone } from "./cells.ts";
 import { isBusy } from "./faults.ts";
 import type { Owners } from "./owners.ts";
-import { SEQ_SPACE } from "./schema.ts";
+import { integer, SEQ_SPACE, textOrNone } from "./schema.ts";
 
 /** Everything that takes runs out of the store. Nothing is left of a call that fails, but what it did in an earlier transaction. */
 export interface Remover {

@@ -1,9 +1,8 @@
 import { type Clock, createHost, type JournalStore, type RunHost, systemClock } from "@sluice/core";
 import { backUp } from "./backup.ts";
 import { createBlobs } from "./blobs.ts";
-import { whenFree } from "./busy.ts";
 import { isStoreFault, storeError, storeFault } from "./faults.ts";
-import { type OpeningOptions, type OpenJournal, openForReading, openForWriting } from "./opening.ts";
+import { type OpeningOptions, type OpenJournal, openForReading, openForWriting, whenFree } from "./opening.ts";
 import { createOwners } from "./owners.ts";
 import { createReader } from "./reader.ts";
 import { createRemover } from "./removal.ts";

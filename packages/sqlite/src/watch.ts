@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Clock } from "@sluice/core";
-import { integer } from "./cells.ts";
+import { integer } from "./schema.ts";
 
 /** How often other processes' commits are looked for. */
 const POLL_MS = 25;

@@ -10,11 +10,10 @@ import type {
   WholeRun,
 } from "@sluice/core";
 import type { Blobs, Kept } from "./blobs.ts";
-import { integer, text, textOrNone } from "./cells.ts";
 import { storeError } from "./faults.ts";
 import type { Owners } from "./owners.ts";
 import { unknownRun } from "./reader.ts";
-import { SEQ_SPACE } from "./schema.ts";
+import { integer, SEQ_SPACE, text, textOrNone } from "./schema.ts";
 
 type FirstCommit = Omit<Commit, "epoch" | "runId"> & { readonly epoch?: number };
 

@@ -55,6 +55,7 @@ export type { SessionOptions } from "./session/options.ts";
 export type { AnsweredRequest } from "./session/people.ts";
 export { type DeniedCall, finished, type RunHandle, type RunResult } from "./session/run-handle.ts";
 export { createSession, type Session, type StartOptions } from "./session/session.ts";
+export { builtinTools } from "./session/tools.ts";
 export type {
   Activity,
   AttemptPlace,
@@ -69,7 +70,6 @@ export type {
   TelemetryFault,
 } from "./telemetry/telemetry.ts";
 export { endProcessesOf } from "./tools/bash/process.ts";
-export { builtinTools } from "./tools/builtin.ts";
 export {
   type McpHttpServer,
   type McpServerConfig,

@@ -1,1 +1,11 @@
-export { defineConfig, type SluiceConfig } from "./project/config.ts";
+export type {
+  AppContext,
+  AppFlags,
+  AppProject,
+  Engine,
+  EngineHooks,
+  ExportNotice,
+  KnownRun,
+  ResumeOptions,
+} from "./app/engine.ts";
+export { openApp } from "./app/open.ts";

@@ -1,5 +1,4 @@
-import { ownJson } from "../base/clone-json.ts";
-import { isJsonObject, isObject, type JsonObject } from "../base/json.ts";
+import { isJsonObject, isObject, type JsonObject, ownJson } from "../base/json.ts";
 import { suggestOneOf } from "../base/problems.ts";
 
 // Choices: the target is a literal, the payload rides along, the pipeline checks both.

@@ -59,7 +59,7 @@ function isProtectedName(name: string): boolean {
 }
 
 /** How the command is called: by name, by file, by package with or without a version. */
-const OURSELVES = /(?:^|[/\\])sluice(?:\.[a-z0-9]+)?(?:@[^/\\]*)?$|^@sluice\/tui(?:@.*)?$/;
+const OURSELVES = /(?:^|[/\\])sluice(?:\.[a-z0-9]+)?(?:@[^/\\]*)?$|^@sluice\/cli(?:@.*)?$/;
 const VERBS: ReadonlySet<string> = new Set([
   "answer",
   "cancel",

@@ -1,8 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { messageOf, SluiceError } from "../base/errors.ts";
 import { deepFreeze } from "../base/json.ts";
-import { checkAnswer } from "./check-answer.ts";
-import type { Interactor, PersonRequest, Resolution } from "./interactor.ts";
+import { checkAnswer, type Interactor, type PersonRequest, type Resolution } from "./interactor.ts";
 
 /** What the host said to a resolution: the first commit wins, in whatever process it was made. */
 export type SubmitOutcome = "accepted" | "already_answered" | "unknown" | "digest_mismatch";

@@ -3,8 +3,8 @@ import type { StageContext } from "../definition/result.ts";
 import { AttemptJournal } from "./attempt-steps.ts";
 import { stageContext } from "./context.ts";
 import type { Denied, Execution } from "./execution.ts";
-import { ExecutionLimits, type Limits, Stopwatch } from "./limits/budget.ts";
 import { Place } from "./limits/concurrency-slot.ts";
+import { ExecutionLimits, type Limits, Stopwatch } from "./limits/limits.ts";
 
 /** What the attempts of one execution share. */
 interface Attempts {

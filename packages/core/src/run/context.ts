@@ -1,5 +1,8 @@
 import { deepFreeze, field, type Json, type JsonObject } from "../base/json.ts";
 import type { SiblingOutcome, StageContext } from "../definition/result.ts";
+import type { Envelope } from "../gate/envelope.ts";
+import type { Tool } from "../gate/tool.ts";
+import type { Offer } from "./executor.ts";
 
 /** What a run knows between two states; grows only by accepted outputs and by routes. */
 export interface RunState {
@@ -40,4 +43,18 @@ export function stageContext(
     ...(feedback === undefined ? {} : { feedback }),
     ...(run.fork === undefined ? {} : { fork: run.fork }),
   });
+}
+
+/** A state's envelope against the session's live tools: what its model may be shown. */
+export function offerTools(envelope: Envelope | undefined, tools: ReadonlyMap<string, Tool>): Offer {
+  return {
+    allowedTools: envelope?.allowedTools,
+    tools: [...tools.values()].map(({ name, description, inputSchema, effect }) => ({
+      name,
+      description,
+      inputSchema,
+      effect,
+      allowed: envelope !== undefined && envelope.rulesFor(name).length > 0,
+    })),
+  };
 }

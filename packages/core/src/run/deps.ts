@@ -4,11 +4,11 @@ import type { SecurityMode } from "../gate/decide.ts";
 import type { Envelope } from "../gate/envelope.ts";
 import type { ToolCall, ToolResult, Workspace } from "../gate/subjects.ts";
 import type { Tool } from "../gate/tool.ts";
-import type { SecretFilter } from "../journal/redaction/secret-filter.ts";
+import type { SecretFilter } from "../journal/redaction.ts";
 import type { OpenRequest } from "../journal/seam.ts";
 import type { AnswerSeal } from "../people/answer-proof.ts";
 import type { StateExecutor } from "./executor.ts";
-import type { Slots } from "./limits/semaphore.ts";
+import type { Slots } from "./limits/concurrency-slot.ts";
 import type { AnswerRule } from "./tool-calls/answer-rule.ts";
 
 /** What a session brings to a run. Everything here lives in the process; nothing of it is journaled. */

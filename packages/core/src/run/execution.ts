@@ -8,7 +8,7 @@ import type { NextDecision } from "../machine/decide-next.ts";
 import type { Entry, RunState } from "./context.ts";
 import type { RunDeps } from "./deps.ts";
 import type { Offer, StateExecutor } from "./executor.ts";
-import type { RunMeter } from "./limits/budget.ts";
+import type { RunMeter } from "./limits/limits.ts";
 
 /** One entry into one state. */
 export interface Execution extends Entry {

@@ -3,9 +3,9 @@ import type { FailureCode, StageContext, Usage } from "../definition/result.ts";
 import type { StateSpec } from "../definition/spec.ts";
 import type { ToolEffect } from "../gate/subjects.ts";
 import type { EventDraft } from "../journal/events.ts";
-import type { SecretFilter } from "../journal/redaction/secret-filter.ts";
+import type { SecretFilter } from "../journal/redaction.ts";
 import type { StepCall, StepOptions } from "../journal/seam.ts";
-import type { Limits } from "./limits/budget.ts";
+import type { Limits } from "./limits/limits.ts";
 
 /** Runs states of one kind between their gate and their assert. Found by kind in a table; users may add to it. */
 export interface StateExecutor {

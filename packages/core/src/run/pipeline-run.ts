@@ -3,19 +3,17 @@ import { field, isJsonObject, type Json } from "../base/json.ts";
 import type { StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
 import { compileEnvelope, envelopeOf } from "../gate/envelope.ts";
-import { sharedData } from "../journal/record/event-data.ts";
+import { sharedData } from "../journal/redaction.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
-import { type ChoiceReading, resolveChoice } from "../machine/resolve-choice.ts";
+import { type ChoiceReading, resolveChoice } from "../machine/decide-next.ts";
 import { DECIDES } from "./attempt-steps.ts";
-import { cancelReason } from "./cancellation.ts";
-import type { RunState } from "./context.ts";
+import { offerTools, type RunState } from "./context.ts";
 import type { RunDeps } from "./deps.ts";
 import type { Execution, ExecutionEnd } from "./execution.ts";
 import { type Fork, type ForkChoice, type Forked, routeFailedFork, runFanOut } from "./fan-out.ts";
-import { addUsage, NO_USAGE, type RunMeter } from "./limits/budget.ts";
+import { addUsage, cancelReason, NO_USAGE, type RunMeter } from "./limits/limits.ts";
 import { endOf, type RunAccount } from "./run-result.ts";
 import { execute } from "./stage/execute.ts";
-import { offerTools } from "./tool-calls/available-tools.ts";
 
 /** What is the same in every run of a pipeline in one session, by state. */
 export type PreparedStates = ReadonlyMap<string, Pick<Execution, "state" | "envelope" | "offer" | "leftSetup">>;

@@ -3,7 +3,7 @@ import type { StageResult, Usage } from "../definition/result.ts";
 import type { EventDraft } from "../journal/events.ts";
 import type { ProgramEnd, RunEnd } from "../journal/seam.ts";
 import type { Denied } from "./execution.ts";
-import { NO_USAGE } from "./limits/budget.ts";
+import { NO_USAGE } from "./limits/limits.ts";
 
 /** What a run adds up on its way. */
 export interface RunAccount {

@@ -1,11 +1,9 @@
 import { digestOf } from "../base/canonical.ts";
-import { ownCopy, ownJson } from "../base/clone-json.ts";
 import { messageOf, SluiceError } from "../base/errors.ts";
-import { isJsonObject, type JsonObject } from "../base/json.ts";
+import { isJsonObject, type JsonObject, ownCopy, ownJson } from "../base/json.ts";
 import { issuePath, MAX_ISSUES, readableMessage } from "./issues.ts";
-import { compileJsonSchema } from "./json-schema.ts";
+import { compileJsonSchema, describeZod, isZod } from "./json-schema.ts";
 import type { CompiledSchema, Issue, Schema, SchemaVerdict, StandardSchema } from "./schema.ts";
-import { describeZod, isZod } from "./zod-schema.ts";
 
 /** A hostile server may send a schema too; compiling and showing one has to stay cheap. */
 const MAX_SCHEMA_CHARS = 262_144;

@@ -18,12 +18,11 @@ import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/model-facts.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { FILTERED } from "../models/reply/failure.ts";
-import { checkCompletions } from "./completions.ts";
-import { contract, firstMessage, nudge, systemMessages } from "./contract.ts";
-import type { CompletionCheck, Reply, TurnCall } from "./kept-reply.ts";
-import { NO_USAGE, nearWindow } from "./metering.ts";
+import { NO_USAGE, nearWindow } from "./budget.ts";
+import { checkCompletions, contract, firstMessage, nudge, systemMessages } from "./contract.ts";
 import type { ModelCaller } from "./model-call.ts";
 import { ModelTurn, type TurnAnswer } from "./model-turn.ts";
+import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
 import { callId, Transcript } from "./transcript.ts";
 
 /** Runs agent states: one transcript, turn by turn, until a completion is accepted or a cap is reached. */

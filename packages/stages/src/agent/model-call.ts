@@ -8,8 +8,8 @@ import type {
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
 import type { SecretFilter } from "@sluice/core";
-import { NO_SECRETS } from "../models/reply/cut-text.ts";
 import { ABORTED, failureOf } from "../models/reply/failure.ts";
+import { NO_SECRETS } from "../models/reply/provider-values.ts";
 import type { ModelFailure, ModelReply } from "../models/reply/reply.ts";
 import { ReplyBuilder } from "../models/reply/reply-builder.ts";
 

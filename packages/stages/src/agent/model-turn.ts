@@ -3,11 +3,11 @@ import { type ActScope, type AgentSpec, addUsage, type LimitHit, type Usage } fr
 import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/model-facts.ts";
 import type { ModelFailure } from "../models/reply/reply.ts";
-import { type CompletionCheck, type Reply, readChecks, readReply } from "./kept-reply.ts";
+import { NO_USAGE, spendingOf, usageOfCall } from "./budget.ts";
 import { NO_MESSAGES, saidByPeople } from "./messages.ts";
-import { NO_USAGE, spendingOf, usageOfCall } from "./metering.ts";
-import { backoffMs, MAX_TRIES, mayRetry, modelStep, reserveOf, type TurnRequest } from "./model-try.ts";
-import type { Recorded } from "./recorded-try.ts";
+import { backoffMs, MAX_TRIES, mayRetry, modelStep, reserveOf, type TurnRequest } from "./model-attempt.ts";
+import type { Recorded } from "./model-step-record.ts";
+import { type CompletionCheck, type Reply, readChecks, readReply } from "./reply-record.ts";
 import type { Transcript } from "./transcript.ts";
 
 /** Of all tries of a turn. `completions` are read already when it made no other calls: in the same record as the reply. */

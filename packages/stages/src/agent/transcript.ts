@@ -1,7 +1,7 @@
 import type { LanguageModelV4Message, LanguageModelV4ToolResultPart } from "@ai-sdk/provider";
 import type { CallOutcome, Json } from "@sluice/core";
-import type { CompletionCheck, Reply, TurnCall } from "./kept-reply.ts";
-import { PromptMeter } from "./metering.ts";
+import { PromptMeter } from "./budget.ts";
+import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
 
 const NO_CALLS: ReadonlySet<string> = new Set();
 const NO_TEXTS: readonly string[] = [];

@@ -34,7 +34,7 @@ import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSecrets } from "../secrets/detect.ts";
 import type { SessionOptions } from "../session/options.ts";
-import { builtinTools } from "../tools/builtin.ts";
+import { builtinTools } from "../session/tools.ts";
 import { differenceLines } from "./diff-lines.ts";
 import { meaningOf, placeOf, type RecordPlace } from "./locate.ts";
 

@@ -1,3 +1,5 @@
+import { createSecretFilter, type SecretFilter, type SignalMessage } from "@sluice/core";
+
 /**
  * Every way in which known secrets are looked for, with the name of each: as they are, as they stand in JSON, in a text in JSON
  * that is JSON itself, and in URLs, in base64 at any place of a longer text, and in hex. A basic authorization is base64; a log of bytes is hex.
@@ -32,4 +34,22 @@ function base64Of(bytes: Buffer, before: number): readonly string[] {
   const end = Math.floor((8 * (before + bytes.length)) / 6);
   const shifted = Buffer.concat([Buffer.alloc(before), bytes]);
   return [shifted.toString("base64").slice(first, end), shifted.toString("base64url").slice(first, end)];
+}
+
+/** Words to runs and about them: a store keeps them as they come, before the filter of the run they are for. */
+export interface SaidSafely {
+  signal(signal: SignalMessage): SignalMessage;
+  text(text: string): string;
+}
+
+/** Takes out what any run of a session knows to be secret; `known` may grow. */
+export function saidSafely(known: ReadonlyMap<string, string>): SaidSafely {
+  const now = (): SecretFilter => createSecretFilter(secretForms(known));
+  return {
+    signal: (signal) => {
+      const secrets = now();
+      return { ...signal, payload: secrets.json(signal.payload), by: secrets.text(signal.by) };
+    },
+    text: (text) => now().text(text),
+  };
 }

@@ -4,6 +4,7 @@ import {
   type AgentSpec,
   type AnswerRuleOptions,
   type Clock,
+  checkSession,
   compileEnvelope,
   createAnswerRule,
   createRunMeter,
@@ -11,8 +12,14 @@ import {
   type Json,
   type JsonObject,
   messageOf,
+  type PipelineParts,
+  type PipelineShape,
   type PipelineSpec,
+  type PreparedStates,
   pipelineProgram,
+  pipelineShape,
+  prepareStates,
+  problemsError,
   type RunDeps,
   type RunHost,
   type RunProgram,
@@ -21,7 +28,7 @@ import {
   type StateExecutor,
 } from "@sluice/core";
 import { followedExecutor } from "../agent/executor.ts";
-import { pipelineFacts } from "../history/pipeline-changes.ts";
+import { partsInEvents, pipelineFacts } from "../history/pipeline-changes.ts";
 import { JOURNAL_VERSION, type PipelineSource } from "../history/run-started.ts";
 import { type RecordedSpending, refuseUnpriced } from "../history/spending.ts";
 import type { ResolvedModel } from "../models/model.ts";
@@ -35,7 +42,6 @@ import type { ServerWall } from "../tools/mcp/transport/server-wall.ts";
 import { noModel, sessionModels } from "./models.ts";
 import type { SessionOptions } from "./options.ts";
 import type { SessionPeople } from "./people.ts";
-import { knownPipelines } from "./pipeline-cache.ts";
 import { linkedPaths, ownCode, serverFiles } from "./protected-paths.ts";
 import { sessionTools } from "./tools.ts";
 
@@ -232,4 +238,42 @@ function workspaceRoot(cwd: string): string {
       { cause },
     );
   }
+}
+
+type LiveTools = RunDeps["tools"];
+
+/** What a session worked out of the pipelines it has run: the next run of one has it again. */
+export interface KnownPipelines {
+  /** A pipeline's states in this session; what keeps it from running here is the same every time, and told the first. */
+  statesOf(spec: PipelineSpec, live: LiveTools): PreparedStates;
+  shapeOf(spec: PipelineSpec): PipelineShape;
+  partsOf(spec: PipelineSpec): PipelineParts;
+}
+
+export function knownPipelines(executors: ReadonlyMap<string, StateExecutor>): KnownPipelines {
+  const prepared = new WeakMap<PipelineSpec, { readonly live: LiveTools; readonly states: PreparedStates }>();
+  const shapes = new WeakMap<PipelineSpec, PipelineShape>();
+  const parts = new WeakMap<PipelineSpec, PipelineParts>();
+  return {
+    statesOf(spec, live) {
+      const before = prepared.get(spec);
+      if (before?.live === live) return before.states;
+      const problems = checkSession(spec, { tools: [...live.keys()], kinds: [...executors.keys()] });
+      if (problems.length > 0)
+        throw problemsError("session_invalid", `Pipeline ${spec.id} cannot run in this session:`, problems);
+      const states = prepareStates(spec, live);
+      prepared.set(spec, { live, states });
+      return states;
+    },
+    shapeOf(spec) {
+      const shape = shapes.get(spec) ?? pipelineShape(spec);
+      shapes.set(spec, shape);
+      return shape;
+    },
+    partsOf(spec) {
+      const own = parts.get(spec) ?? partsInEvents(spec);
+      parts.set(spec, own);
+      return own;
+    },
+  };
 }

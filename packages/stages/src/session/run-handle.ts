@@ -10,7 +10,7 @@ import {
   type SuspendReason,
   type Usage,
 } from "@sluice/core";
-import type { SaidSafely } from "../secrets/mask-outgoing.ts";
+import type { SaidSafely } from "../secrets/encodings.ts";
 
 /** A call that was refused. */
 export interface DeniedCall {

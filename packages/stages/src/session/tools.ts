@@ -1,8 +1,13 @@
-import type { Clock, PipelineSpec, Tool } from "@sluice/core";
-import type { BashOptions } from "../tools/bash/bash-tool.ts";
-import { builtinTools } from "../tools/builtin.ts";
+import { type Clock, defineTool, type PipelineSpec, type Tool } from "@sluice/core";
+import { askUserTool } from "../tools/ask-user.ts";
+import { type BashOptions, bashTool } from "../tools/bash/bash-tool.ts";
+import { editTool } from "../tools/files/edit.ts";
+import { readTool } from "../tools/files/read.ts";
+import { writeTool } from "../tools/files/write.ts";
 import type { McpSource } from "../tools/mcp/servers.ts";
 import type { McpStart } from "../tools/mcp/transport/start.ts";
+import { globTool } from "../tools/search/glob.ts";
+import { grepTool } from "../tools/search/grep.ts";
 import type { SessionOptions } from "./options.ts";
 
 /** The tools of a session: its own from the beginning, those of MCP servers from the first run that could call them. */
@@ -67,4 +72,17 @@ export function sessionTools(
       await (await source?.catch(() => undefined))?.close(); // who asked for it was told why it cannot be
     },
   };
+}
+
+/** The tools that come with Sluice. Made anew, so that a session owns its own. */
+export function builtinTools(bash: BashOptions = {}): readonly Tool[] {
+  return [
+    defineTool(readTool),
+    defineTool(grepTool()),
+    defineTool(globTool),
+    defineTool(editTool),
+    defineTool(writeTool),
+    defineTool(bashTool(bash)),
+    defineTool(askUserTool),
+  ];
 }

@@ -1,18 +1,18 @@
 import type { Clock } from "@sluice/core";
-import type { RunView } from "../runs/run-view.ts";
-import type { Line } from "../text/line.ts";
-import type { CommandContext } from "../work/context.ts";
-import type { Composer } from "./composer/composer.ts";
-import type { AppFlags } from "./flags.ts";
-import type { Desk } from "./people/desk.ts";
-import type { Question } from "./question.ts";
-import type { FrameSize } from "./screen/frame.ts";
-import type { Viewer } from "./viewer.ts";
+import type { RunView } from "@sluice/view";
+import type { Line } from "@sluice/view/text";
+import type { Desk } from "../cards/desk.ts";
+import type { Composer } from "../composer/composer.ts";
+import type { FrameSize } from "../screen/frame.ts";
+import type { AppContext, AppFlags, Engine, EngineHooks } from "./engine.ts";
+import type { Question } from "./overlay/question.ts";
+import type { Viewer } from "./overlay/viewer.ts";
 import type { Watched } from "./watched.ts";
 
 export interface AppOptions {
   readonly flags: AppFlags;
-  readonly context: CommandContext;
+  readonly context: AppContext;
+  readonly createEngine: (hooks: EngineHooks) => Engine;
   readonly clock: Clock;
   readonly size: FrameSize;
   /** The terminal as the app uses it, beside drawing frames. */

@@ -1,28 +1,27 @@
 import { type Answer, isSluiceError, messageOf, SluiceError } from "@sluice/core";
-import { withoutSecrets } from "../project/secrets.ts";
-import type { RunView } from "../runs/run-view.ts";
-import type { Line } from "../text/line.ts";
-import { withCode } from "../words.ts";
-import { rootOf } from "../work/lookup.ts";
+import { type RunView, rootOf } from "@sluice/view";
+import type { Line } from "@sluice/view/text";
+import { withCode } from "@sluice/view/words";
+import type { DeskAction, DeskCard } from "../cards/desk.ts";
+import { DeskKeeper } from "../cards/keeper.ts";
+import type { NamedCard } from "../cards/names.ts";
+import type { Command, NoticeTone, Steering } from "../commands/command.ts";
+import { COMMANDS, PLAIN_COMMANDS } from "../commands/registry.ts";
+import type { FrameSize } from "../screen/frame.ts";
+import { Pulse } from "../screen/throttle.ts";
+import { withoutSecrets } from "../user/secrets.ts";
 import type { AppOptions, AppState, Quitted } from "./app-state.ts";
-import { cancelQuestion, trustQuestion } from "./asking.ts";
 import { Choices } from "./choices.ts";
-import type { Command, NoticeTone, Steering } from "./commands/command.ts";
-import { COMMANDS, PLAIN_COMMANDS } from "./commands/registry.ts";
-import { createEngine, type Engine, type KnownRun } from "./engine.ts";
+import type { Engine, KnownRun } from "./engine.ts";
 import { Input } from "./input.ts";
 import { isChord, type Key } from "./keys.ts";
 import { INTERRUPTED, Leaving } from "./leaving.ts";
-import { Overlay } from "./overlay.ts";
-import type { DeskAction, DeskCard } from "./people/desk.ts";
-import { DeskKeeper } from "./people/keeper.ts";
-import type { NamedCard } from "./people/names.ts";
-import { Pulse } from "./pulse.ts";
-import { type Question, Questions } from "./question.ts";
-import type { FrameSize } from "./screen/frame.ts";
+import { cancelQuestion, trustQuestion } from "./overlay/asking.ts";
+import { Overlay } from "./overlay/overlay.ts";
+import { type Question, Questions } from "./overlay/question.ts";
+import type { Viewer } from "./overlay/viewer.ts";
 import { Scroll } from "./scroll.ts";
 import { commandIn, talk } from "./talk.ts";
-import type { Viewer } from "./viewer.ts";
 import { chosenOf, keyAfter, WatchedRuns } from "./watched.ts";
 
 /**
@@ -56,11 +55,7 @@ export class App implements Steering {
     this.#scroll = new Scroll(options.terminal, flags.fullscreen !== true, width, withoutSecrets(context.env).text);
     this.commands = isPlain(flags) ? PLAIN_COMMANDS : COMMANDS;
     this.#pulse = new Pulse(clock, () => this.#runs.all().some(({ watch }) => watch.view().status === "running"));
-    // Everything that is said aside is said here, in whatever room of the command it was found out.
-    const terminal = { ...context.terminal, err: (text: string) => this.say(text.replace(/^sluice: /, "").trimEnd()) };
-    this.engine = createEngine({
-      flags,
-      context: { ...context, terminal },
+    this.engine = options.createEngine({
       askTrust: (question) => new Promise((resolve) => this.ask(trustQuestion(question, resolve))),
       say: (text) => this.say(text),
     });
@@ -79,7 +74,6 @@ export class App implements Steering {
     this.#leaving = new Leaving({
       engine: this.engine,
       runs: this.#runs,
-      context,
       now: () => this.now(),
       say: (text) => this.say(text, "notice"),
       over: () => {
@@ -92,7 +86,7 @@ export class App implements Steering {
       env: context.env,
       clock,
       root: this.here,
-      store: async () => (await this.engine.store())?.place.store,
+      store: async () => (await this.engine.store())?.folder,
       commands: this.commands,
       choices: (kind) => this.#choices.of(kind),
       width,

@@ -1,7 +1,6 @@
 import { bundledPipelines, DEFAULT_MODELS, MODEL_PROVIDERS } from "@sluice/stages";
-import { nameOf } from "../project/load-config.ts";
-import type { RunView } from "../runs/run-view.ts";
-import type { Choice } from "./composer/completion.ts";
+import type { RunView } from "@sluice/view";
+import type { Choice } from "../composer/completion/completion.ts";
 import type { Engine } from "./engine.ts";
 
 /** Runs that are offered, newest first. */
@@ -51,8 +50,7 @@ export class Choices {
 
   /** Reads anew what there is. */
   async refresh(): Promise<void> {
-    const { config, code } = await this.#engine.project();
-    const own = [...code.pipelines.map(nameOf), ...(config?.settings.pipelines.keys() ?? [])];
+    const { pipelines: own } = await this.#engine.project();
     this.#pipelines = [...own.map((value) => ({ value, description: "of this project" })), ...bundled()];
     const runs = await this.#engine.list(MOST_RUNS);
     this.#runs = runs.map(({ runId, status }) => ({ value: runId, description: status }));

@@ -1,13 +1,12 @@
-import { cleanInline } from "../text/clean.ts";
-import type { Line } from "../text/line.ts";
-import { ownVersion } from "../version.ts";
+import { cleanInline, type Line } from "@sluice/view/text";
+import type { AppContext, Engine } from "./engine.ts";
 
 /** What stands at the top when the app opens: where it works, and what can be typed. */
-export function greeting(folder: string): readonly Line[] {
+export function greeting({ here, version }: Pick<AppContext, "here" | "version">): readonly Line[] {
   return [
     [
-      { text: `Sluice ${ownVersion()}`, style: "strong" },
-      { text: `  ${cleanInline(folder)}`, style: "dim" },
+      { text: `Sluice ${version}`, style: "strong" },
+      { text: `  ${cleanInline(here)}`, style: "dim" },
     ],
     [
       { text: "/run codeReview <task>", style: "accent" },
@@ -16,6 +15,28 @@ export function greeting(folder: string): readonly Line[] {
       { text: " tells the rest, " },
       { text: "Ctrl-D", style: "accent" },
       { text: " quits" },
+    ],
+  ];
+}
+
+/** Where no model can be found: how to set a key, and what can be done without one. Undefined where there is one. */
+export async function modelHelp(engine: Engine): Promise<readonly Line[] | undefined> {
+  if (!(await engine.lacksModel())) return undefined;
+  return [
+    [],
+    [{ text: "No model yet: no provider's key is set, and no Ollama answers.", style: "notice" }],
+    [{ text: "Set a key and start again, such as " }, { text: "export ANTHROPIC_API_KEY=…", style: "code" }],
+    [
+      { text: "or name a model for later runs: " },
+      { text: "/model openai-compatible/<model>", style: "accent" },
+      { text: ", " },
+      { text: "/model ollama/<model>", style: "accent" },
+    ],
+    [{ text: "sluice doctor", style: "code" }, { text: " says what else is missing." }],
+    [
+      { text: "Without one: " },
+      { text: "/demo", style: "accent" },
+      { text: " runs codeReview on a sample repository, offline, with a scripted model." },
     ],
   ];
 }

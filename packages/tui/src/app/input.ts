@@ -1,6 +1,6 @@
 import { type Clock, messageOf } from "@sluice/core";
-import type { Environment } from "../project/environment.ts";
-import type { Choice, CommandSpec, CompletionSource } from "./composer/completion.ts";
+import type { Choice, CommandSpec, CompletionSource } from "../composer/completion/completion.ts";
+import { createFileFinder, type FileFinder, workspaceListing } from "../composer/completion/file-finder.ts";
 import {
   type Composer,
   type ComposerEffect,
@@ -9,10 +9,10 @@ import {
   filesFound,
   replaceText,
   update,
-} from "./composer/composer.ts";
-import { editOutside } from "./composer/external-editor.ts";
-import { createFileFinder, type FileFinder, workspaceListing } from "./composer/file-finder.ts";
-import { appendHistory, readHistory } from "./composer/history-file.ts";
+} from "../composer/composer.ts";
+import { editOutside } from "../composer/external-editor.ts";
+import { appendHistory, readHistory } from "../composer/history/history-file.ts";
+import type { Environment } from "../user/environment.ts";
 import type { Key } from "./keys.ts";
 
 export interface InputOptions {

@@ -1,7 +1,6 @@
 import { messageOf } from "@sluice/core";
-import type { CommandContext } from "../work/context.ts";
 import type { Quitted } from "./app-state.ts";
-import { type Engine, type KnownRun, resumeLine } from "./engine.ts";
+import type { Engine, KnownRun } from "./engine.ts";
 import type { WatchedRuns } from "./watched.ts";
 
 /** A second Ctrl-C within this time quits. */
@@ -12,7 +11,6 @@ export const INTERRUPTED = 130;
 export interface LeavingOptions {
   readonly engine: Engine;
   readonly runs: WatchedRuns;
-  readonly context: CommandContext;
   readonly now: () => number;
   readonly say: (text: string) => void;
   /** Lets go of everything else, when nothing works any more. */
@@ -63,7 +61,7 @@ export class Leaving {
   }
 
   async #leave(exitCode: number): Promise<void> {
-    const { engine, runs, context, say, over } = this.#options;
+    const { engine, runs, say, over } = this.#options;
     const working = runs.working().map(({ run }) => run);
     try {
       await engine.close();
@@ -72,13 +70,13 @@ export class Leaving {
     }
     over();
     runs.close();
-    this.#resolve({ exitCode, lines: working.map((run) => this.#farewell(run, context)) });
+    this.#resolve({ exitCode, lines: working.map((run) => this.#farewell(run)) });
   }
 
   /** The folder somebody stands in may be gone by now; the run is suspended all the same. */
-  #farewell(run: KnownRun, context: CommandContext): string {
+  #farewell(run: KnownRun): string {
     try {
-      return resumeLine(run, context);
+      return `run ${run.runId} is suspended; resume it with: ${run.resumeCommand()}`;
     } catch (thrown) {
       return `run ${run.runId} is suspended (${messageOf(thrown)})`;
     }

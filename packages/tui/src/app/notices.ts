@@ -1,7 +1,5 @@
-import { clean, headOf } from "../text/clean.ts";
-import type { Line, Span, Style } from "../text/line.ts";
-import { wrap } from "../text/width.ts";
-import type { NoticeTone } from "./commands/command.ts";
+import { clean, headOf, type Line, type Span, type Style, wrap } from "@sluice/view/text";
+import type { NoticeTone } from "../commands/command.ts";
 
 const MARKS: Readonly<Record<NoticeTone, { readonly mark: string; readonly style: Style }>> = {
   plain: { mark: "· ", style: "dim" },

@@ -1,12 +1,9 @@
-import { logLines } from "../runs/log.ts";
-import { spanOf } from "../text/clean.ts";
-import { moreLine } from "../text/fold.ts";
-import type { Line } from "../text/line.ts";
-import { wrap } from "../text/width.ts";
+import { type Line, moreLine, spanOf, wrap } from "@sluice/view/text";
+import type { NoticeTone } from "../commands/command.ts";
+import { logLines } from "../run/log.ts";
 import type { AppTerminal } from "./app-state.ts";
-import type { NoticeTone } from "./commands/command.ts";
 import { noticeLines, promptLines } from "./notices.ts";
-import type { Viewer } from "./viewer.ts";
+import type { Viewer } from "./overlay/viewer.ts";
 import type { Watched } from "./watched.ts";
 
 /** Rows of what had happened before a run was turned to. */

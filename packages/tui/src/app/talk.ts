@@ -1,8 +1,8 @@
 import { SluiceError } from "@sluice/core";
 import { sendMessage } from "@sluice/stages";
-import { whoAmI } from "../project/person.ts";
-import { startQuestion } from "./asking.ts";
-import type { Steering } from "./commands/command.ts";
+import type { Steering } from "../commands/command.ts";
+import { whoAmI } from "../user/person.ts";
+import { startQuestion } from "./overlay/asking.ts";
 import { chosenOf, type Watched } from "./watched.ts";
 
 const USUAL_PIPELINE = "codeReview";
@@ -37,8 +37,7 @@ async function say(text: string, app: Steering, focus: Watched | undefined): Pro
     app.say("sent: it is read before the next turn", "good");
     return;
   }
-  const { config } = await app.engine.project();
-  const pipeline = config?.settings.defaultPipeline ?? USUAL_PIPELINE;
+  const pipeline = (await app.engine.project()).defaultPipeline ?? USUAL_PIPELINE;
   app.ask(
     startQuestion(pipeline, (start) => {
       if (start) void app.perform(async () => app.turnTo(await app.engine.start(pipeline, text)));

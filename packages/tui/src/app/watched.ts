@@ -1,6 +1,5 @@
 import type { Clock } from "@sluice/core";
-import type { RunView } from "../runs/run-view.ts";
-import { type RunWatch, watchRun } from "../runs/watch.ts";
+import { type RunView, type RunWatch, watchRun } from "@sluice/view";
 import type { KnownRun } from "./engine.ts";
 
 /** A run that is followed, and what of it is looked at. */

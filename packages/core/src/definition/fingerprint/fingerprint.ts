@@ -1,80 +1,191 @@
 import { digestOf } from "../../base/canonical.ts";
-import { ownJson } from "../../base/clone-json.ts";
-import type { Json, JsonObject } from "../../base/json.ts";
+import { isJsonObject, type Json, type JsonObject, ownJson } from "../../base/json.ts";
+import type { CompiledSchema } from "../../schema/schema.ts";
 import { declaredTargets } from "../choice.ts";
-import type { AgentSpec, PipelineSpec, RoutesSpec, StateSpec } from "../spec.ts";
+import type { AgentSpec, PipelineSpec, RoutesSpec, RowSpec, StateSpec } from "../spec.ts";
+
+/**
+ * What the fingerprint covers, part by part, so that a later reader can say what changed: of the pipeline itself (`of` is empty)
+ * and of each state. A list, since names under keys that read like a secret's would be redacted.
+ */
+export type PipelineParts = readonly PartsOf[];
+export type PartsOf = {
+  /** A state's id; empty for the pipeline. */
+  readonly of: string;
+  /** Name and value; a value that is not short is a digest, which begins with `#`. */
+  readonly facts: readonly Fact[];
+};
+export type Fact = readonly [name: string, value: string];
+
+/** A fact of the definition: all of its value, which the fingerprint covers, and how a record shows it. */
+interface FullFact {
+  readonly name: string;
+  readonly value: Json;
+  readonly shown: readonly Fact[];
+}
+interface FullPart {
+  readonly of: string;
+  readonly facts: readonly FullFact[];
+}
 
 /** Counts the forms this digest has had; a run started under another form cannot be compared. */
-const FORM = 2;
+const FORM = 3;
+/** Values up to this length are kept as they are. */
+const SHORT = 60;
+/** A schema with more places than this is one digest. */
+const MOST_PLACES = 40;
+/** A pipeline with more facts than this has one digest a state. */
+const MOST_FACTS = 500;
+
+type Spec = Omit<PipelineSpec, "fingerprint">;
 
 /**
  * SHA-256 over what resuming a run relies on: ids, edges, envelopes, limits, schemas, prompt text and which hooks exist. Not
  * over function bodies: user code may change between two deploys of the same pipeline.
  */
-export function fingerprint(spec: Omit<PipelineSpec, "fingerprint">): string {
-  return digestOf({
-    form: FORM,
-    id: spec.id,
-    input: spec.input.digest,
-    initial: spec.initial,
-    states: Object.fromEntries([...spec.states].map(([id, state]) => [id, stateFacts(state)])),
-    routes: routeFacts(spec.routes),
-    context: spec.context,
-    limits: { ...spec.limits },
-    onCall: spec.onCall !== undefined,
-  });
+export function fingerprint(spec: Spec): string {
+  const parts = fullParts(spec).map(
+    ({ of, facts }) => [of, Object.fromEntries(facts.map(({ name, value }) => [name, value]))] as const,
+  );
+  return digestOf({ form: FORM, id: spec.id, parts: Object.fromEntries(parts) });
 }
 
-function stateFacts(state: StateSpec): JsonObject {
+/** The parts of a pipeline as a run records them: a few hundred bytes a state, and at most some ten kilobytes in all. */
+export function pipelineParts(spec: Spec): PipelineParts {
+  const parts = fullParts(spec).map(({ of, facts }) => ({ of, facts: facts.flatMap(({ shown }) => shown) }));
+  const count = parts.reduce((sum, { facts }) => sum + facts.length, 0);
+  return count <= MOST_FACTS ? parts : parts.map(({ of, facts }) => ({ of, facts: [["definition", digest(facts)]] }));
+}
+
+/** All that resuming relies on, listed once. */
+function fullParts(spec: Spec): readonly FullPart[] {
+  const states = [...spec.states].map(([id, state]) => ({
+    of: id,
+    facts: [...stateFacts(state), ...routeFacts(spec.routes, id)],
+  }));
+  return [{ of: "", facts: pipelineFacts(spec) }, ...states];
+}
+
+function pipelineFacts({ input, initial, context, limits, onCall, routes }: Spec): readonly FullFact[] {
+  return [
+    fact("initial", initial),
+    schemaFact("input", input),
+    ...(Object.keys(context).length === 0 ? [] : [digestFact("context", context)]),
+    ...settings("limits", limits),
+    ...(onCall === undefined ? [] : [fact("hook onCall", "there")]),
+    ...(routes.kind === "table" ? rowFacts(routes.rows) : []),
+  ];
+}
+
+function stateFacts(state: StateSpec): readonly FullFact[] {
   const { kind, inputSchema, allowedTools, retryPolicy, limits, sandbox, agent, options, output } = state;
   const hooks = (["setup", "checkGate", "assert", "exit", "onCall"] as const).filter(
     (name) => state[name] !== undefined,
   );
-  return {
-    kind,
-    input: inputSchema?.digest ?? null,
-    allowedTools: allowedTools?.map((entry) => (typeof entry === "string" ? entry : { ...entry })) ?? null,
-    retryPolicy: retryPolicy === undefined ? null : { ...retryPolicy },
-    limits: limits === undefined ? null : { ...limits },
-    ...(sandbox === undefined ? {} : { sandbox: { network: false, scratch: [], ...sandbox } }),
-    hooks,
-    agent: agent === undefined ? null : agentFacts(agent),
-    options: factsOf(options),
-    output: output?.digest ?? null,
-  };
+  const own = ownJson(options);
+  return [
+    fact("kind", kind),
+    ...(agent === undefined ? [] : agentFacts(agent)),
+    ...(allowedTools === undefined ? [] : [fact("allowedTools", allowedTools.map(patternText).join(", "))]),
+    ...(inputSchema === undefined ? [] : [schemaFact("inputSchema", inputSchema)]),
+    ...(output === undefined ? [] : [schemaFact("output", output)]),
+    ...settings("retryPolicy", retryPolicy),
+    ...settings("limits", limits),
+    ...settings("sandbox", sandbox),
+    ...(options === undefined || !own.ok ? [] : [digestFact("options", own.value)]),
+    ...hooks.map((name) => fact(`hook ${name}`, "there")),
+  ];
 }
 
-function agentFacts(agent: AgentSpec): JsonObject {
-  return {
-    prompt: agent.promptText,
-    visibility: agent.visibility,
-    model: agent.model ?? null,
-    temperature: agent.temperature ?? null,
-    maxOutputTokens: agent.maxOutputTokens ?? null,
-    completionTool: agent.completionTool,
-    completion: agent.completionSchema.digest,
-    turnCap: agent.turnCap,
-  };
+function patternText(entry: string | { readonly tool: string }): string {
+  return typeof entry === "string" ? entry : `${entry.tool} (optional)`;
 }
 
-function routeFacts(routes: RoutesSpec): Json {
-  if (routes.kind === "table") {
-    return routes.rows.map(({ from, on, when, to }) => ({ from, on, when: when !== undefined, to: factsOf(to) }));
+function agentFacts(agent: AgentSpec): readonly FullFact[] {
+  const { promptText, visibility, model, temperature, maxOutputTokens, completionTool, completionSchema } = agent;
+  return [
+    // The text of a prompt function is empty: what it returns is not known beforehand.
+    promptText === "" ? fact("prompt", "a function") : digestFact("prompt", promptText),
+    fact("completionTool", completionTool),
+    schemaFact("out", completionSchema),
+    fact("turnCap", String(agent.turnCap)),
+    ...(visibility === "allowed" ? [] : [fact("visibility", visibility)]),
+    ...settings("", { model, temperature, maxOutputTokens }),
+  ];
+}
+
+/** Where a state's routes may lead; the rows of a table are facts of the pipeline. */
+function routeFacts(routes: RoutesSpec, id: string): readonly FullFact[] {
+  const next = routes.kind === "functions" ? routes.next.get(id) : undefined;
+  if (next === undefined) return [];
+  return (["completed", "failed", "skipped"] as const).flatMap((on) => {
+    const route = next[on];
+    return route === undefined ? [] : [fact(`route when ${on}`, declaredTargets(route)?.join(", ") ?? "anywhere")];
+  });
+}
+
+/** A row is named by its content, so that an added row does not change all that follow it. */
+function rowFacts(rows: readonly RowSpec[]): readonly FullFact[] {
+  const texts = rows.map(({ from, on, when, to }) => {
+    const own = ownJson(to);
+    const target = own.ok ? JSON.stringify(own.value) : "a choice";
+    return `${from} on ${on}${when === undefined ? "" : " when …"}: ${target}`;
+  });
+  const shown = texts.map((text): Fact => [`row ${short(text)}`, "there"]);
+  const order = digestFact("order of rows", texts);
+  return [...new Map(shown.map((row) => [row[0], row])).values()]
+    .map((row): FullFact => ({ name: row[0], value: row[1], shown: [row] }))
+    .concat([order]);
+}
+
+function settings(name: string, values: object | undefined): readonly FullFact[] {
+  const given = Object.entries(values ?? {}).filter((entry) => entry[1] !== undefined);
+  return given.map(([key, value]) => fact(name === "" ? key : `${name} ${key}`, String(value)));
+}
+
+function fact(name: string, value: string): FullFact {
+  return { name, value, shown: [[name, short(value)]] };
+}
+
+function digestFact(name: string, value: Json): FullFact {
+  return { name, value, shown: [[name, digest(value)]] };
+}
+
+/** A schema; shown by each of its places and what it says about it. Names are short, since every run records them. */
+function schemaFact(name: string, { jsonSchema, digest: whole }: CompiledSchema<unknown>): FullFact {
+  const places: Fact[] = [];
+  const isSmall = addPlaces(places, name, "$", jsonSchema, true);
+  return { name, value: whole, shown: isSmall ? places : [[name, `#${whole.slice(0, DIGITS)}`]] };
+}
+
+/** False when there are too many. */
+function addPlaces(places: Fact[], name: string, path: string, schema: JsonObject, required: boolean): boolean {
+  if (places.length >= MOST_PLACES) return false;
+  const { $schema: _dialect, properties, items, required: named, type, ...rest } = schema;
+  const more = Object.keys(rest).length === 0 ? "" : ` ${clipped(JSON.stringify(rest), rest)}`;
+  const what = typeof type === "string" ? type : type === undefined ? "any" : JSON.stringify(type);
+  // A schema describes an object unless it says otherwise.
+  if (path !== "$" || what !== "object" || more !== "")
+    places.push([`${name} ${short(path)}`, `${short(what)}${required ? "" : ", optional"}${more}`]);
+  const needed = new Set(Array.isArray(named) ? named : []);
+  for (const [key, member] of Object.entries(isJsonObject(properties) ? properties : {})) {
+    const inside = isJsonObject(member) ? member : { is: member };
+    if (!addPlaces(places, name, `${path}.${key}`, inside, needed.has(key))) return false;
   }
-  return Object.fromEntries(
-    [...routes.next].map(([id, route]) => [
-      id,
-      {
-        completed: declaredTargets(route.completed) ?? null,
-        failed: route.failed === undefined ? false : (declaredTargets(route.failed) ?? null),
-        skipped: route.skipped === undefined ? false : (declaredTargets(route.skipped) ?? null),
-      },
-    ]),
-  );
+  if (items === undefined) return true;
+  return addPlaces(places, name, `${path}[]`, isJsonObject(items) ? items : { are: items }, true);
 }
 
-/** What is data in a value; what is not (functions, instances) is code. */
-function factsOf(value: unknown): Json {
-  const own = ownJson(value);
-  return own.ok ? own.value : null;
+const DIGITS = 12;
+
+function digest(value: Json): string {
+  return `#${digestOf(value).slice(0, DIGITS)}`;
+}
+
+function short(text: string): string {
+  return clipped(text, text);
+}
+
+function clipped(text: string, value: Json): string {
+  return text.length <= SHORT ? text : digest(value);
 }

@@ -1,5 +1,5 @@
 import { field, type Json } from "../../base/json.ts";
-import type { Fact, PartsOf, PipelineParts } from "./pipeline-parts.ts";
+import type { Fact, PartsOf, PipelineParts } from "./fingerprint.ts";
 
 /** Enough to see what happened; a pipeline that is another as a whole has more. */
 const MOST_CHANGES = 40;

@@ -3,10 +3,9 @@ import { SluiceError } from "../../base/errors.ts";
 import { field, isJsonObject, type Json, type JsonObject, parseJson } from "../../base/json.ts";
 import { verifyJournal } from "../audit/verify.ts";
 import { CLOSING, OPENING } from "../record/append.ts";
-import { childRunId, forkKeys } from "../record/child-ids.ts";
 import { GENESIS, hashRecord, readEvents, type UnhashedRecord, writeEvents } from "../record/hash-chain.ts";
-import { isEnd, LIFE, NO_ORDINAL } from "../record/lifecycle.ts";
 import type { JournalRecord, RunCopy, RunEnd, RunJournal } from "../seam.ts";
+import { childRunId, forkKeys, isEnd, LIFE, NO_ORDINAL } from "../step-id.ts";
 import type { JournalStore, WholeRun } from "../store/journal-store.ts";
 import { readJournal, unknownRun } from "../store/read-runs.ts";
 

@@ -2,8 +2,8 @@ import { isUtf8 } from "node:buffer";
 import { hash } from "node:crypto";
 import { field, type Json, parseJson } from "../../base/json.ts";
 import { digestOf } from "../record/hash-chain.ts";
-import { isEnd } from "../record/lifecycle.ts";
 import type { RecordPhase, RunEnd, RunJournal } from "../seam.ts";
+import { isEnd } from "../step-id.ts";
 import {
   EXPORT_VERSION,
   type ExportedJournal,

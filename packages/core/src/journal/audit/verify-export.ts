@@ -1,6 +1,5 @@
 import { field, type Json, parseJson } from "../../base/json.ts";
-import { childRunId } from "../record/child-ids.ts";
-import { isEnd } from "../record/lifecycle.ts";
+import { childRunId, isEnd } from "../step-id.ts";
 import type { ExportedJournal, ExportedRecord } from "./export.ts";
 import type { RunExport } from "./read-export.ts";
 import { checkDigested } from "./verify.ts";

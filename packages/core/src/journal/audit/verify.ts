@@ -1,8 +1,7 @@
 import { field, isJsonObject, type Json, parseJson } from "../../base/json.ts";
-import { childRunId, forkKeys } from "../record/child-ids.ts";
 import { digestOf, GENESIS, hashDigested } from "../record/hash-chain.ts";
-import { isEnd, LIFE } from "../record/lifecycle.ts";
 import type { JournalRecord, RunJournal } from "../seam.ts";
+import { childRunId, forkKeys, isEnd, LIFE } from "../step-id.ts";
 import { type AuditReport, type CheckedJournal, type ChildLink, checkTree } from "./verify-tree.ts";
 
 /** Recomputes a chain. `fault` says which record is not what was written. */

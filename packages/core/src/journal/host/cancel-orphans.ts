@@ -2,8 +2,8 @@ import type { Clock } from "../../base/clock.ts";
 import { isSluiceError } from "../../base/errors.ts";
 import type { EventDraft } from "../events.ts";
 import { appendRecord, type RunPosition } from "../record/append.ts";
-import { LIFE, NO_ORDINAL } from "../record/lifecycle.ts";
 import type { OpenRequest, RunEnd, Settled } from "../seam.ts";
+import { LIFE, NO_ORDINAL } from "../step-id.ts";
 import type { JournalStore, RunRow } from "../store/journal-store.ts";
 import { takeUp } from "./recorded-steps.ts";
 

@@ -1,6 +1,6 @@
 import { SluiceError } from "../../base/errors.ts";
-import { childRunId, forkKeys } from "../record/child-ids.ts";
 import type { ChildRun, ForkOptions, JournalRecord, RunEnd, Settled } from "../seam.ts";
+import { childRunId, forkKeys } from "../step-id.ts";
 import type { RunRow } from "../store/journal-store.ts";
 import type { ChildTask, RunAtWork } from "./active-run.ts";
 import { takeEnd } from "./recorded-steps.ts";

@@ -3,17 +3,29 @@ import { messageOf, SluiceError } from "../../base/errors.ts";
 import { deepFreeze, type Json } from "../../base/json.ts";
 import { copyRun } from "../admin/copy-run.ts";
 import { pruneRuns } from "../admin/prune.ts";
-import { appendRecord, createIncarnations, draftCommit, type RunPosition, startOf } from "../record/append.ts";
-import { jsonText } from "../record/json-value.ts";
-import { LIFE, NO_ORDINAL } from "../record/lifecycle.ts";
+import {
+  appendRecord,
+  createIncarnations,
+  draftCommit,
+  jsonText,
+  type RunPosition,
+  startOf,
+} from "../record/append.ts";
 import type { NewRun, ResumeRunOptions, RunEnd, RunHost, RunProgram, RunTask } from "../seam.ts";
+import { LIFE, NO_ORDINAL } from "../step-id.ts";
 import type { JournalStore, RunRow } from "../store/journal-store.ts";
-import { getRun, listRuns, openRequests, readJournal, readRecords, unknownRun } from "../store/read-runs.ts";
+import {
+  followEvents,
+  getRun,
+  listRuns,
+  openRequests,
+  readJournal,
+  readRecords,
+  unknownRun,
+} from "../store/read-runs.ts";
 import { closeOwnerless, closeTree } from "./cancel-orphans.ts";
-import { followEvents } from "./follow-events.ts";
 import { NO_PAST, type TakenUp, takeUp } from "./recorded-steps.ts";
-import { HostTask, type TaskHost } from "./run-task.ts";
-import { startRecord, Tree } from "./run-tree.ts";
+import { HostTask, startRecord, type TaskHost, Tree } from "./run-tree.ts";
 import { createChanges, OneAtATime, type Report } from "./store-changes.ts";
 
 export interface HostOptions {

@@ -1,9 +1,8 @@
 import { SluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import { checkAlone, checkChain } from "../audit/verify.ts";
-import { forkKeys } from "../record/child-ids.ts";
-import { isEnd, LIFE } from "../record/lifecycle.ts";
 import type { JournalRecord, RunJournal, Settled, StepCall } from "../seam.ts";
+import { forkKeys, isEnd, LIFE } from "../step-id.ts";
 import type { JournalStore, RunRow } from "../store/journal-store.ts";
 import { journalOf } from "../store/read-runs.ts";
 

@@ -1,8 +1,7 @@
 import { SluiceError } from "../../base/errors.ts";
 import { field, type Json } from "../../base/json.ts";
 import type { EventDraft } from "../events.ts";
-import { appendRecord, type RecordDraft } from "../record/append.ts";
-import { jsonText, recorded } from "../record/json-value.ts";
+import { appendRecord, jsonText, type RecordDraft, recorded } from "../record/append.ts";
 import type {
   ChildRun,
   ForkOptions,
@@ -18,8 +17,7 @@ import type {
 import { orStop, type RunAtWork } from "./active-run.ts";
 import { checkFork, runFork } from "./fork.ts";
 import { type RecordedStep, readOpened } from "./recorded-steps.ts";
-import { FunctionStep, type Inbox, type Step } from "./step-call.ts";
-import { waitFor } from "./wait.ts";
+import { FunctionStep, type Inbox, type Step, waitFor } from "./step-call.ts";
 
 type AnyStep = Pick<Step<unknown, unknown>, "stepId" | "open">;
 

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../base/clock.ts";
-import { isJsonObject } from "../../base/json.ts";
+import { messageOf, SluiceError } from "../../base/errors.ts";
+import { isJson, isJsonObject } from "../../base/json.ts";
 import type { EventDraft } from "../events.ts";
 import type { JournalRecord, OpenRequest, RecordPhase, RequestKind, RunEnd } from "../seam.ts";
 import type { Commit, JournalStore } from "../store/journal-store.ts";
@@ -125,4 +126,32 @@ function closedBy(events: readonly EventDraft[]): readonly string[] {
   for (const { type, data } of events)
     if (CLOSING.has(type) && typeof data.requestId === "string") closed.push(data.requestId);
   return closed;
+}
+
+/** A value as the journal keeps it, and as the program sees it: now what it will be on replay. */
+export interface Recorded<T> {
+  readonly text: string;
+  readonly value: T;
+}
+
+/** Whatever JSON does to a value (a date becomes a text, an undefined member goes) is done before the program sees it. */
+export function recorded<T>(value: T, what: string): Recorded<T> {
+  const text = jsonText(value, what);
+  // Most values are plain JSON, come back as they are, and need not be read back.
+  return { text, value: isJson(value) ? value : JSON.parse(text) };
+}
+
+/** The JSON text of a value. Throws SluiceError `not_json` for what has none. */
+export function jsonText(value: unknown, what: string): string {
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch (cause) {
+    throw new SluiceError("Validation", "not_json", `${what} is not JSON: ${messageOf(cause)}`, { cause });
+  }
+  if (text === undefined) {
+    const mend = "use null for nothing";
+    throw new SluiceError("Validation", "not_json", `${what} is ${typeof value}, which a journal cannot hold; ${mend}`);
+  }
+  return text;
 }

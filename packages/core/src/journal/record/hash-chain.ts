@@ -2,8 +2,8 @@ import { hash } from "node:crypto";
 import { SluiceError } from "../../base/errors.ts";
 import { isObject, type JsonObject, parseKept } from "../../base/json.ts";
 import { EVENT_TYPES, type EventDraft, type EventType, type SluiceEvent } from "../events.ts";
+import { dataText } from "../redaction.ts";
 import type { JournalRecord } from "../seam.ts";
-import { dataText } from "./event-data.ts";
 
 /** What the first record of every chain is chained to. */
 export const GENESIS = "sluice-journal-1";

@@ -2,8 +2,8 @@ import { SluiceError } from "../../base/errors.ts";
 import { field, parseJson, parseKept } from "../../base/json.ts";
 import type { RecordedStep } from "../host/recorded-steps.ts";
 import { readEvents } from "../record/hash-chain.ts";
-import { LIFE } from "../record/lifecycle.ts";
 import type { JournalRecord, RunEnd, RunJournal } from "../seam.ts";
+import { LIFE } from "../step-id.ts";
 
 /** One recorded run as a replay reads it: its steps in order, and how it began and ended. */
 export interface Tape {

@@ -1,11 +1,10 @@
 import { messageOf, SluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { EventDraft } from "../events.ts";
-import { Control } from "../host/cancellation.ts";
+import { Control } from "../host/active-run.ts";
 import type { RecordedStep } from "../host/recorded-steps.ts";
-import { childRunId } from "../record/child-ids.ts";
+import { jsonText } from "../record/append.ts";
 import { readEvents } from "../record/hash-chain.ts";
-import { jsonText } from "../record/json-value.ts";
 import type {
   ChildRun,
   ForkOptions,
@@ -21,6 +20,7 @@ import type {
   StepRunner,
   WaitOptions,
 } from "../seam.ts";
+import { childRunId } from "../step-id.ts";
 import { differentEvents, differentValue, type Part, type RecordDifference } from "./record-diff.ts";
 import { type Tape, timeOf } from "./recorded-run.ts";
 

@@ -1,6 +1,6 @@
 import { childrenBefore } from "../../journal/admin/copy-run.ts";
-import { childRunId, forkKeys } from "../../journal/record/child-ids.ts";
 import type { JournalRecord, RunJournal } from "../../journal/seam.ts";
+import { childRunId, forkKeys } from "../../journal/step-id.ts";
 
 /** A place in a run's record just before a state is entered: what a forked run may begin with. */
 export interface Boundary {

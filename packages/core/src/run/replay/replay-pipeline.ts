@@ -4,7 +4,7 @@ import { type Replayed, replayJournals } from "../../journal/replay/replay-journ
 import type { NextOnTape } from "../../journal/replay/replay-runner.ts";
 import type { RunJournal } from "../../journal/seam.ts";
 import type { RunDeps } from "../deps.ts";
-import { createRunMeter } from "../limits/budget.ts";
+import { createRunMeter } from "../limits/limits.ts";
 import { pipelineProgram } from "../pipeline-run.ts";
 import type { Left } from "../stage/recorded-phases.ts";
 

@@ -4,7 +4,7 @@ import type { StateSpec } from "../../definition/spec.ts";
 import type { CompiledSchema, Issue } from "../../schema/schema.ts";
 import { type AttemptJournal, DECIDES } from "../attempt-steps.ts";
 import type { ActOutcome } from "../executor.ts";
-import { isAmount, NO_USAGE } from "../limits/budget.ts";
+import { isAmount, NO_USAGE } from "../limits/limits.ts";
 
 type Checked = { readonly ok: true; readonly output: Json } | { readonly ok: false; readonly why: string };
 

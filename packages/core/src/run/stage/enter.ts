@@ -1,16 +1,13 @@
-import { ownJson } from "../../base/clone-json.ts";
-import { isJson, type Json, jsonFault } from "../../base/json.ts";
+import { isJson, type Json, jsonFault, ownJson } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import type { GateAnswer } from "../../definition/state-rules.ts";
+import { cleaned } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import type { Attempt } from "../attempt.ts";
-import { cancelReason } from "../cancellation.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome } from "../executor.ts";
-import { NO_USAGE } from "../limits/budget.ts";
-import { cleaned } from "../mask-secrets.ts";
-import { LEFT, leftGate } from "./phase-events.ts";
-import { createPhases, type PhaseHook, type Reading, readGateAnswer } from "./phases.ts";
+import { cancelReason, NO_USAGE } from "../limits/limits.ts";
+import { createPhases, LEFT, leftGate, type PhaseHook, type Reading, readGateAnswer } from "./phases.ts";
 import { type Entered, entering, recordedEntry } from "./recorded-phases.ts";
 import type { Asked, Unanswered } from "./user-code.ts";
 

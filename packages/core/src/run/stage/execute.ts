@@ -1,10 +1,9 @@
 import type { StageContext } from "../../definition/result.ts";
 import { type Attempt, firstAttempt } from "../attempt.ts";
-import { cancelReason } from "../cancellation.ts";
 import type { Execution, ExecutionEnd } from "../execution.ts";
 import type { ActOutcome } from "../executor.ts";
-import { addUsage, NO_USAGE } from "../limits/budget.ts";
-import { Act } from "./act.ts";
+import { addUsage, cancelReason, NO_USAGE } from "../limits/limits.ts";
+import { Act } from "./act-scope.ts";
 import { enter, outOf, passGate } from "./enter.ts";
 import { type Counted, leave } from "./leave.ts";
 import type { Entered } from "./recorded-phases.ts";

@@ -3,17 +3,24 @@ import { deepFreeze, type Json, type JsonObject, jsonFault } from "../../base/js
 import type { Completed, Failed, StageContext, StageResult, Usage } from "../../definition/result.ts";
 import type { AssertAnswer } from "../../definition/state-rules.ts";
 import type { EventDraft } from "../../journal/events.ts";
+import { cleaned } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import { decideNext, type NextDecision } from "../../machine/decide-next.ts";
 import type { Attempt } from "../attempt.ts";
 import type { AttemptJournal } from "../attempt-steps.ts";
-import { cancelReason, orAborted } from "../cancellation.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome } from "../executor.ts";
-import type { LimitHit, Limits } from "../limits/budget.ts";
-import { cleaned } from "../mask-secrets.ts";
-import { ENTERED, finishedAs, leftAssert, leftNext, leftWith } from "./phase-events.ts";
-import { createPhases, type Phases, readAssertAnswer } from "./phases.ts";
+import { cancelReason, type LimitHit, type Limits, orAborted } from "../limits/limits.ts";
+import {
+  createPhases,
+  ENTERED,
+  finishedAs,
+  leftAssert,
+  leftNext,
+  leftWith,
+  type Phases,
+  readAssertAnswer,
+} from "./phases.ts";
 import { LEAVING, type LeaveBefore, type Left, recordedLeave } from "./recorded-phases.ts";
 
 /** What the loop counted so far. */

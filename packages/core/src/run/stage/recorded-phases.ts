@@ -3,7 +3,7 @@ import type { StageResult } from "../../definition/result.ts";
 import type { GateAnswer } from "../../definition/state-rules.ts";
 import type { RecordedOutcome, StepCall, StepOptions } from "../../journal/seam.ts";
 import type { NextDecision } from "../../machine/decide-next.ts";
-import type { LimitHit } from "../limits/budget.ts";
+import type { LimitHit } from "../limits/limits.ts";
 import type { Unanswered } from "./user-code.ts";
 
 // What the phases of a stage record, and what a replay takes of it: what they had from the world.

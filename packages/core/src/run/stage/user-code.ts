@@ -1,7 +1,6 @@
 import { isSluiceError, messageOf } from "../../base/errors.ts";
 import type { FailureCode } from "../../definition/result.ts";
-import { cancelReason, orAborted } from "../cancellation.ts";
-import type { Limits } from "../limits/budget.ts";
+import { cancelReason, type Limits, orAborted } from "../limits/limits.ts";
 
 // Types, not interfaces: they are recorded, and only types count as JSON to the compiler.
 

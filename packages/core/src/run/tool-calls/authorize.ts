@@ -1,6 +1,5 @@
 import { digestOf } from "../../base/canonical.ts";
-import { ownCopy } from "../../base/clone-json.ts";
-import { type Json, jsonFault } from "../../base/json.ts";
+import { type Json, jsonFault, ownCopy } from "../../base/json.ts";
 import { decide, type LiveTool, type Verdict } from "../../gate/decide.ts";
 import {
   type DenialCause,
@@ -16,14 +15,12 @@ import { type GuardVerdict, type NamedGuard, runGuardHooks } from "../../gate/gu
 import type { Subject } from "../../gate/subjects.ts";
 import { argsSummary, grantBody } from "../../gate/summary.ts";
 import type { BoundCall, CallWork, Tool } from "../../gate/tool.ts";
-import { redactJson } from "../../journal/redaction/redact.ts";
+import { cleaned, redactJson } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
-import { cancelReason, orAborted } from "../cancellation.ts";
-import { cleaned } from "../mask-secrets.ts";
+import { cancelReason, orAborted } from "../limits/limits.ts";
 import { type CallEnvironment, type Runnable, toolCall } from "./execute-tool-call.ts";
-import { REPEATED, STUCK } from "./repeated-calls.ts";
 import type { CallsOf, Group, Proposed } from "./tool-call.ts";
-import { type CallVerdict, isUnasked, type Judged, limitOfWorld, recordedVerdict } from "./verdict.ts";
+import { type CallVerdict, isUnasked, type Judged, limitOfWorld, REPEATED, recordedVerdict, STUCK } from "./verdict.ts";
 
 export interface Judge {
   readonly callEnvironment: CallEnvironment;

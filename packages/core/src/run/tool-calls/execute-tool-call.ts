@@ -8,9 +8,9 @@ import { type Envelope, fileReach } from "../../gate/envelope.ts";
 import type { ApprovedBy, Proposal } from "../../gate/grants.ts";
 import type { RecoverAnswer, Subject, ToolCall, ToolResult } from "../../gate/subjects.ts";
 import type { CallWork, Tool } from "../../gate/tool.ts";
+import { cleaned } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import type { RunDeps } from "../deps.ts";
-import { cleaned } from "../mask-secrets.ts";
 
 /** A tool that ignores its abort has this long to end by itself before its result is given up. */
 const ABORT_GRACE_MS = 50;

@@ -8,15 +8,14 @@ import { createGrants, type Proposal } from "../../gate/grants.ts";
 import type { ToolEffect } from "../../gate/subjects.ts";
 import type { StepOptions } from "../../journal/seam.ts";
 import type { Attempt } from "../attempt.ts";
-import { cancelReason } from "../cancellation.ts";
 import type { CallOutcome, CallRequest } from "../executor.ts";
+import { cancelReason } from "../limits/limits.ts";
 import { askQuestion } from "./ask-user.ts";
 import { createJudge, type Judge } from "./authorize.ts";
 import { type Ran, type Runnable, runCall } from "./execute-tool-call.ts";
-import { createRepeats } from "./repeated-calls.ts";
 import { askGrants } from "./request-approval.ts";
 import type { CallsOf, Group, Proposed } from "./tool-call.ts";
-import { type Judged, judgesAnew } from "./verdict.ts";
+import { createRepeats, type Judged, judgesAnew } from "./verdict.ts";
 
 /** Made once: every group is judged in such a step. */
 const JUDGED: StepOptions = { decides: judgesAnew };

@@ -4,8 +4,8 @@ import type { Grants, Proposal } from "../../gate/grants.ts";
 import type { AttemptJournal } from "../attempt-steps.ts";
 import type { Execution } from "../execution.ts";
 import type { CallRequest, Offer } from "../executor.ts";
-import type { Limits } from "../limits/budget.ts";
 import type { Place } from "../limits/concurrency-slot.ts";
+import type { Limits } from "../limits/limits.ts";
 
 /** What the calls of one attempt share. */
 export interface CallsOf {

@@ -8,9 +8,8 @@ import {
   type SecretFilter,
   SluiceError,
 } from "@sluice/core";
-import { toBase64 } from "../providers/json.ts";
-import { NO_SECRETS } from "../reply/cut-text.ts";
 import { cleanMessage, failureOf } from "../reply/failure.ts";
+import { NO_SECRETS, toBase64 } from "../reply/provider-values.ts";
 
 // What JSON has no form for is written as an object with one member whose name begins with `$`.
 

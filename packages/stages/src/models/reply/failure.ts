@@ -1,5 +1,5 @@
 import { isObject, isSluiceError, messageOf, type SecretFilter } from "@sluice/core";
-import { cutText, NO_SECRETS } from "./cut-text.ts";
+import { cutText, NO_SECRETS } from "./provider-values.ts";
 import type { FailureKind, ModelFailure } from "./reply.ts";
 
 const LONGEST_MESSAGE = 500;

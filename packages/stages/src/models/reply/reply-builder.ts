@@ -1,10 +1,22 @@
 import type { LanguageModelV4FunctionTool, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import type { SecretFilter } from "@sluice/core";
-import { usageOf, warningText, word } from "../providers/facts.ts";
-import { providerData, toBase64, toJson } from "../providers/json.ts";
-import { cleanWord, cutText } from "./cut-text.ts";
 import { CUT, failureOf } from "./failure.ts";
+import {
+  cleanWord,
+  cutText,
+  parseToolInput,
+  providerData,
+  toBase64,
+  toJson,
+  uniqueCallId,
+  usageOf,
+  warningText,
+  wireInput,
+  wireNameOf,
+  word,
+} from "./provider-values.ts";
 import type {
+  AssistantPart,
   FilePart,
   FinishReason,
   ModelFailure,
@@ -13,8 +25,6 @@ import type {
   ModelUsage,
   ProviderData,
 } from "./reply.ts";
-import { type Block, type BlockKind, type Draft, messageOf } from "./reply-message.ts";
-import { parseToolInput, uniqueCallId, wireInput, wireNameOf } from "./tool-input.ts";
 
 /** A reply longer than this is refused, since nothing else bounds what a broken or hostile server streams: 32 MiB of characters. */
 const MAX_REPLY_CHARS = 32 * 1024 * 1024;
@@ -346,4 +356,33 @@ function isMediaType(type: unknown): type is string {
 
 function sizeOf(value: unknown): number {
   return JSON.stringify(value).length;
+}
+
+export type BlockKind = "text" | "reasoning";
+/** A text or reasoning block that is still being streamed. */
+export interface Block {
+  readonly type: BlockKind;
+  text: string;
+  metadata: ProviderData | undefined;
+}
+
+/** A part of an answer as it grows. */
+export type Draft = Block | Exclude<AssistantPart, { type: "text" | "reasoning" }>;
+
+/**
+ * The message that goes into the transcript. Reasoning leads to something and notes belong to something: services refuse a
+ * message that is nothing else, or that ends with reasoning.
+ */
+export function messageOf(drafts: readonly Draft[]): AssistantPart[] {
+  const parts = drafts.map(sealed).filter((part) => part !== undefined);
+  const end = parts.findLastIndex(({ type }) => type !== "reasoning" && type !== "reasoning-file" && type !== "custom");
+  return end < 0 ? [] : parts.filter(({ type }, at) => at <= end || type === "custom");
+}
+
+/** Blank text says nothing and some providers refuse it; with metadata it may carry a signature. */
+function sealed(part: Draft): AssistantPart | undefined {
+  if (part.type !== "text" && part.type !== "reasoning") return part;
+  const { type, text, metadata } = part;
+  if (metadata !== undefined) return { type, text, providerOptions: metadata };
+  return text.trim() === "" ? undefined : { type, text };
 }

@@ -1,0 +1,44 @@
+#!/usr/bin/env node
+// Old syntax on purpose: a Node that is too old must be able to read this file and say so.
+var needed = [22, 18, 0];
+var running = process.versions.node.split(".").map(Number);
+
+function olderThan(a, b) {
+  if (a[0] !== b[0]) return a[0] < b[0];
+  if (a[1] !== b[1]) return a[1] < b[1];
+  return a[2] < b[2];
+}
+
+function stop(line) {
+  process.stderr.write("sluice: " + line + "\n");
+  process.exitCode = 4;
+}
+
+// Node 22 announces node:sqlite as experimental at every start; all other warnings stay.
+function silenceSqliteNotice() {
+  var emitWarning = process.emitWarning;
+  process.emitWarning = function (warning, ...rest) {
+    if (rest[0] === "ExperimentalWarning" && String(warning).indexOf("SQLite ") === 0) return;
+    emitWarning.call(process, warning, ...rest);
+  };
+}
+
+function isMissingBuild(error) {
+  return error && error.code === "ERR_MODULE_NOT_FOUND" && /\/dist\//.test(String(error.url || error.message));
+}
+
+if (olderThan(running, needed)) {
+  stop(
+    "this is Node " +
+      process.versions.node +
+      ", Sluice needs " +
+      needed.join(".") +
+      " or newer: install it from https://nodejs.org, or in a clone of the repository run `npx sluice`, which brings its own.",
+  );
+} else {
+  silenceSqliteNotice();
+  import("../../cli/dist/main.js").catch(function (error) {
+    if (!isMissingBuild(error)) throw error;
+    stop("it is not built yet: run `npm run build` in the root of the repository (`npm start` installs and builds).");
+  });
+}

@@ -1,0 +1,51 @@
+import { cpSync, lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { codeReview } from "@sluice/stages";
+import type { RunPlan } from "../../runs/run-plan.ts";
+
+/** The sample repository as it was before any demo. */
+export const SAMPLE = fileURLToPath(new URL("../../../sample/repository/", import.meta.url));
+const SCRIPT = fileURLToPath(new URL("../../../sample/demo-script.json", import.meta.url));
+export const DEMO_TASK =
+  'parseDuration("1h 30m") is an hour: everything after the first unit is dropped. It must be 90 minutes.';
+
+const TEMPORARY = "sluice-demo-";
+const KEPT = "sluice-kept-demo-";
+const ONE_DAY_MS = 86_400_000;
+
+/** A copy of the sample repository in a temporary folder; a later demo removes it after a day unless it is to be kept. */
+export function demoFolder(keep: boolean): string {
+  removeOldDemos();
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), keep ? KEPT : TEMPORARY)));
+  cpSync(SAMPLE, folder, { recursive: true });
+  return folder;
+}
+
+/** codeReview with a model that is a script: no key, no network. */
+export function demoPlan(): RunPlan {
+  const source = { kind: "bundled", name: "codeReview" } as const;
+  return {
+    name: source.name,
+    code: [],
+    model: { id: `scripted:${SCRIPT}` },
+    mode: "ask",
+    allow: [],
+    config: undefined,
+    resumed: false,
+    begin: (session) => session.start(codeReview, { task: DEMO_TASK }, { source }),
+  };
+}
+
+/** Temporary demos of this user that are older than a day. */
+function removeOldDemos(): void {
+  const own = process.getuid?.();
+  for (const name of readdirSync(tmpdir())) {
+    if (!name.startsWith(TEMPORARY)) continue;
+    const path = join(tmpdir(), name);
+    const stat = lstatSync(path, { throwIfNoEntry: false });
+    if (stat?.isDirectory() !== true || (own !== undefined && stat.uid !== own)) continue;
+    if (Date.now() - stat.mtimeMs > ONE_DAY_MS) rmSync(path, { recursive: true, force: true });
+  }
+}

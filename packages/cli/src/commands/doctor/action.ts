@@ -1,0 +1,84 @@
+import { type JsonObject, systemClock, visible } from "@sluice/core";
+import { readSettings, withoutSecrets } from "@sluice/tui/user";
+import type { Tone } from "@sluice/view/words";
+import type { CommandContext } from "../../command-context.ts";
+import { EXIT, STOPPED } from "../../output/exit-codes.ts";
+import { write } from "../../output/output.ts";
+import type { Terminal } from "../../output/terminal.ts";
+import { findCode } from "../../project/code.ts";
+import { placeOf, workspaceOf } from "../../project/project-paths.ts";
+import { createTrust } from "../../project/trust.ts";
+import { onStopSignal } from "../../runs/follow-run.ts";
+import type { CommonFlags } from "../../runs/run-flags.ts";
+import type { Check } from "./checks/check.ts";
+import { checkMachine, checkSandbox } from "./checks/machine.ts";
+import { checkMcpServers } from "./checks/mcp.ts";
+import { checkModels } from "./checks/models.ts";
+import { checkProject } from "./checks/project.ts";
+import { checkStore } from "./checks/store.ts";
+import { checkTerminal } from "./checks/terminal.ts";
+
+export interface DoctorRequest {
+  readonly flags: CommonFlags;
+}
+
+/** `sluice doctor`: what a run would find here. Changes nothing; asks the local Ollama and starts trusted MCP servers, nobody else. */
+export async function doctor({ flags }: DoctorRequest, context: CommandContext): Promise<number> {
+  // What a server started is ended with this process, also when somebody ends that early.
+  const ignoreSignals = onStopSignal((signal) => process.exit(STOPPED[signal]));
+  try {
+    return await examine(flags, context);
+  } finally {
+    ignoreSignals();
+  }
+}
+
+async function examine(flags: CommonFlags, { terminal, env, here }: CommandContext): Promise<number> {
+  const workspace = workspaceOf(flags, here);
+  const project = await checkProject(findCode(workspace), createTrust(env));
+  const settings = project.config?.settings;
+  const place = placeOf(flags, here, { store: readSettings(env).store, configured: settings?.store });
+  const found = [
+    ...(await checkMachine(workspace, env)),
+    await checkSandbox(workspace, place),
+    ...(await checkModels({ env, settings, workspace, clock: systemClock })),
+    ...(await checkStore(place)),
+    ...project.checks,
+    ...(await checkMcpServers({ settings, workspace, env })),
+    ...checkTerminal(terminal.facts(), env),
+  ];
+  // No key leaves, however it came into a message.
+  const clean = withoutSecrets(env).text;
+  const checks = found.map((check) => ({
+    ...check,
+    message: clean(check.message),
+    ...(check.mend === undefined ? {} : { mend: clean(check.mend) }),
+  }));
+  const blocked = checks.filter(({ blocks }) => blocks === true).map(({ name }) => name);
+  write(flags.outputFormat, terminal, {
+    json: { ready: blocked.length === 0, blockedBy: blocked, workspace, store: place.store },
+    items: { key: "checks", each: checks.map((check): JsonObject => ({ ...check })) },
+    text: () => [...linesOf(checks, terminal), "", verdict(blocked, terminal)],
+  });
+  return blocked.length === 0 ? EXIT.completed : EXIT.environment;
+}
+
+const STATUS = 7;
+const TONES: Readonly<Record<Check["status"], Tone>> = { ok: "good", warning: "notice", missing: "faint" };
+
+function linesOf(checks: readonly Check[], terminal: Terminal): readonly string[] {
+  const width = Math.max(...checks.map(({ name }) => visible(name).length));
+  const indent = " ".repeat(width + STATUS + 4);
+  return checks.flatMap(({ name, status, message, mend, blocks }) => {
+    const [first = "", ...rest] = visible(message).split("\n");
+    const about = terminal.paint("out", "name", visible(name).padEnd(width));
+    const found = terminal.paint("out", blocks === true ? "bad" : TONES[status], status.padEnd(STATUS));
+    const further = [...rest, ...(mend === undefined ? [] : [`-> ${visible(mend)}`])];
+    return [`${about}  ${found}  ${first}`, ...further.map((line) => `${indent}${line}`)];
+  });
+}
+
+function verdict(blocked: readonly string[], terminal: Terminal): string {
+  if (blocked.length === 0) return terminal.paint("out", "good", "A run can start here.");
+  return terminal.paint("out", "bad", `No run can start here yet: mend ${[...new Set(blocked)].join(", ")}.`);
+}

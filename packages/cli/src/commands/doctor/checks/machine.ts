@@ -1,0 +1,94 @@
+import { execFile } from "node:child_process";
+import { existsSync, realpathSync } from "node:fs";
+import { dirname, join, parse } from "node:path";
+import { promisify } from "node:util";
+import { carriedRipgrep, probeSandbox } from "@sluice/stages";
+import type { Environment } from "@sluice/tui/user";
+import type { Place } from "../../../project/project-paths.ts";
+import { blocking, type Check, ok, warning } from "./check.ts";
+
+const NEEDED_NODE = [22, 18, 0] as const;
+const PATIENCE_MS = 5_000;
+
+/** Node, the system, and the programs that tools call. */
+export async function checkMachine(workspace: string, env: Environment): Promise<readonly Check[]> {
+  const [ripgrep, git] = await Promise.all([checkRipgrep(env), checkGit(env)]);
+  return [checkNode(), checkPlatform(), ripgrep, git, checkRepository(workspace)];
+}
+
+function checkNode(): Check {
+  const { node } = process.versions;
+  const parts = node.split(".").map(Number);
+  const at = NEEDED_NODE.findIndex((needed, index) => parts[index] !== needed);
+  const isOld = at !== -1 && (parts[at] ?? 0) < (NEEDED_NODE[at] ?? 0);
+  if (!isOld) return ok("node", `Node ${node}`);
+  return blocking(
+    "node",
+    `Node ${node} is too old`,
+    `install Node ${NEEDED_NODE.join(".")} or newer from https://nodejs.org`,
+  );
+}
+
+function checkPlatform(): Check {
+  const system = `${process.platform} ${process.arch}`;
+  if (process.platform === "linux") return ok("platform", system);
+  return warning(
+    "platform",
+    `${system}: Sluice is tested on Linux; elsewhere processes that outlive a run are not all ended, and network file systems not all refused`,
+  );
+}
+
+async function checkRipgrep(env: Environment): Promise<Check> {
+  const program = await carriedRipgrep();
+  const version = program === undefined ? undefined : await firstLine(program, ["--version"], env);
+  if (version !== undefined) return ok("ripgrep", version);
+  return warning(
+    "ripgrep",
+    "the ripgrep that comes with Sluice is not there or does not run; Grep uses its own search, which is slower",
+    "install Sluice again without omitting optional dependencies",
+  );
+}
+
+async function checkGit(env: Environment): Promise<Check> {
+  const version = await firstLine("git", ["--version"], env);
+  if (version !== undefined) return ok("git", version);
+  return warning("git", "git is not found; stages that call it fail", "install git");
+}
+
+/** Looked up by name: git itself would read settings of a folder that nobody trusted yet. */
+function checkRepository(workspace: string): Check {
+  for (let folder = workspace; ; folder = dirname(folder)) {
+    if (existsSync(join(folder, ".git")))
+      return ok("repository", folder === workspace ? workspace : `${workspace} is inside of ${folder}`);
+    if (folder === parse(folder).root) break;
+  }
+  return warning(
+    "repository",
+    `${workspace} is no git repository: what a run changes cannot be compared or taken back`,
+    "git init",
+  );
+}
+
+/** Builds the sandbox that commands would run in, and lets a canary try to get out of it. */
+export async function checkSandbox(workspace: string, { store }: Pick<Place, "store">): Promise<Check> {
+  const { wall, missing } = await probeSandbox(realpathSync(workspace), [store]);
+  if (wall !== undefined) return ok("sandbox", `${wall} holds: a program in it changed nothing and reached nothing`);
+  const why = missing?.reason ?? "it was not looked for";
+  return warning(
+    "sandbox",
+    `${why}; commands run without one, and those that are not plain are asked about`,
+    missing?.fix,
+  );
+}
+
+/** What a program says first; undefined when it cannot be run. Run from the root, so that a PATH with `.` finds nothing of the workspace. */
+async function firstLine(program: string, args: readonly string[], env: Environment): Promise<string | undefined> {
+  try {
+    const options = { cwd: parse(process.execPath).root, env: { PATH: env.PATH ?? "" }, timeout: PATIENCE_MS };
+    const { stdout } = await promisify(execFile)(program, [...args], options);
+    return stdout.split("\n", 1)[0]?.trim();
+  } catch (thrown) {
+    if (thrown instanceof Error) return undefined;
+    throw thrown;
+  }
+}

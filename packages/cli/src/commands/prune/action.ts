@@ -1,0 +1,57 @@
+import { type PrunedRun, type PruneQuery, SluiceError, systemClock } from "@sluice/core";
+import { readSettings, refuseInsideRun } from "@sluice/tui/user";
+import { count, moment, oneLine, table } from "@sluice/view/words";
+import type { CommandContext } from "../../command-context.ts";
+import { EXIT } from "../../output/exit-codes.ts";
+import { write } from "../../output/output.ts";
+import { storeOpener } from "../../project/project-paths.ts";
+import { withStore } from "../../runs/lookup.ts";
+import { projectsHere } from "../../runs/projects-here.ts";
+import type { CommonFlags } from "../../runs/run-flags.ts";
+
+export interface PruneRequest {
+  readonly flags: CommonFlags & { readonly olderThan?: number; readonly keep?: number; readonly dryRun?: boolean };
+}
+
+/** `sluice prune`: removes finished runs by age, by count, or by both. */
+export async function prune({ flags }: PruneRequest, context: CommandContext): Promise<number> {
+  const { terminal, env } = context;
+  refuseInsideRun(readSettings(env), "prune");
+  const { olderThan, keep, dryRun = false } = flags;
+  if (olderThan === undefined && keep === undefined) {
+    throw new SluiceError("Validation", "usage", "say which runs may go: --older-than <age>, --keep <n>, or both");
+  }
+  const query: PruneQuery = {
+    dryRun,
+    ...(olderThan === undefined ? {} : { endedBefore: systemClock.now() - olderThan }),
+    ...(keep === undefined ? {} : { keep }),
+  };
+  const place = await projectsHere(flags, context).place();
+  // A look comes first, since opening to write would make a store where there is none.
+  let pruned = await withStore(place, (host) => host.prune({ ...query, dryRun: true }));
+  if (!dryRun && pruned.length > 0) {
+    const host = (await storeOpener(place, { adopt: false }))();
+    try {
+      pruned = await host.prune(query);
+    } finally {
+      await host.close();
+    }
+  }
+  write(flags.outputFormat, terminal, {
+    json: { store: place.store, dryRun },
+    items: { key: "runs", each: pruned.map((run) => ({ ...run })) },
+    text: () => textOf(pruned, dryRun, place.store),
+  });
+  return EXIT.completed;
+}
+
+function textOf(pruned: readonly PrunedRun[], dryRun: boolean, store: string): readonly string[] {
+  if (pruned.length === 0) return [`no finished run of ${oneLine(store, 1_000)} is to go`];
+  const rows = pruned.map(({ runId, status, endedAt }) => [oneLine(runId), status, moment(endedAt)]);
+  const records = pruned.reduce((sum, run) => sum + run.records, 0);
+  const said = `${count(pruned.length, "run")} with ${count(records, "record")}`;
+  return [
+    ...table([["RUN", "STATUS", "ENDED"], ...rows]),
+    dryRun ? `${said} would be removed; nothing was` : `${said} removed`,
+  ];
+}

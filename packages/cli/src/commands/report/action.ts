@@ -1,0 +1,120 @@
+import { resolve } from "node:path";
+import {
+  messageOf,
+  type RunHost,
+  type RunJournal,
+  type RunSummary,
+  SluiceError,
+  type SluiceEvent,
+  systemClock,
+  verifyJournal,
+} from "@sluice/core";
+import { createRunReducer, RecordReader } from "@sluice/view";
+import { type ReportFacts, reportPage } from "@sluice/view/html";
+import { count, oneLine } from "@sluice/view/words";
+import type { CommandContext } from "../../command-context.ts";
+import { EXIT } from "../../output/exit-codes.ts";
+import { isThere, write } from "../../output/output.ts";
+import { fileNameOf, writeWhole } from "../../output/output-file.ts";
+import { commandLine, type Place } from "../../project/project-paths.ts";
+import { requireRun, withStore } from "../../runs/lookup.ts";
+import { projectsHere } from "../../runs/projects-here.ts";
+import type { CommonFlags } from "../../runs/run-flags.ts";
+
+export interface ReportRequest {
+  readonly runId: string;
+  readonly flags: CommonFlags & {
+    /** A file, or `-` for stdout; `<run>.html` when it is not named. */
+    readonly output?: string;
+    readonly force?: boolean;
+  };
+  /** Of Sluice. */
+  readonly version: string;
+}
+
+/** `sluice report`: a run as one HTML page, written where nothing is lost by it. */
+export async function report({ runId, flags, version }: ReportRequest, context: CommandContext): Promise<number> {
+  const { terminal, here, env } = context;
+  const { output = fileNameOf(runId, "html"), force = false, outputFormat } = flags;
+  const toStdout = output === "-";
+  if (toStdout && outputFormat !== "text")
+    throw new SluiceError("Validation", "usage", "-o - writes the page to stdout, where no other output has a place");
+  const place = await projectsHere(flags, context).place();
+  const facts = await withStore(place, (host) =>
+    factsOf(host, { runId, place, version, line: (words) => commandLine(words, place, here, env) }),
+  );
+  const page = reportPage(facts);
+  const { faults, head } = facts.chain;
+  const path = resolve(here, output);
+  if (toStdout) terminal.out(page);
+  else {
+    const bytes = writeWhole(path, [page], force);
+    if (bytes === undefined) throw isThere(path);
+    write(outputFormat, terminal, {
+      json: { runId, file: path, bytes, head, verified: faults.length === 0 },
+      text: () => [`The report of run ${oneLine(runId)} is in ${oneLine(path, 1_000)} (${sizeOf(bytes)})`],
+    });
+  }
+  if (faults.length === 0) return EXIT.completed;
+  terminal.err(`sluice: the record of run ${oneLine(runId)} is not as it was written: the report says where\n`);
+  return EXIT.failed;
+}
+
+interface Wanted {
+  readonly runId: string;
+  readonly place: Place;
+  readonly version: string;
+  line(words: readonly string[]): string;
+}
+
+/** Everything a report says, read at one moment: also of a run that goes on meanwhile. */
+async function factsOf(host: RunHost, { runId, place, version, line }: Wanted): Promise<ReportFacts> {
+  const run = await requireRun(host, place, runId);
+  const journals = await host.journal(runId);
+  const faults: { runId: string; fault: string }[] = [];
+  const events: SluiceEvent[] = [];
+  const reducer = createRunReducer(runId);
+  const reader = new RecordReader({
+    host: snapshotOf(journals, run),
+    runId,
+    onRecord: (record) => {
+      events.push(...record.events);
+      reducer.record(record);
+    },
+    onError: (thrown) => faults.push({ runId, fault: `a record cannot be read: ${messageOf(thrown)}` }),
+  });
+  await reader.read();
+  if (run.end === undefined) {
+    reducer.requests(await host.requests(runId));
+    reducer.atWork(run.status !== "suspended");
+  }
+  const audited = verifyJournal(journals);
+  const { head, records } = audited;
+  return {
+    view: reducer.view(),
+    events,
+    chain: {
+      head,
+      records,
+      journals: journals.length,
+      faults: [...audited.faults, ...faults],
+      verify: line(["audit", runId, "--verify", "--head", head]),
+    },
+    madeAt: systemClock.now(),
+    version,
+  };
+}
+
+/** Journals as they were read, as a host gives them. */
+function snapshotOf(journals: readonly RunJournal[], run: RunSummary): Pick<RunHost, "records" | "get"> {
+  const byId = new Map(journals.map((journal) => [journal.runId, journal]));
+  const end = byId.get(run.runId)?.end;
+  return {
+    records: async (runId, from = 0) => (byId.get(runId)?.records ?? []).filter(({ seq }) => seq >= from),
+    get: async () => (end === undefined ? run : { ...run, end }),
+  };
+}
+
+function sizeOf(bytes: number): string {
+  return bytes < 1_000_000 ? `${Math.ceil(bytes / 1_000)} kB` : count(Math.ceil(bytes / 100_000) / 10, "MB", "MB");
+}

@@ -1,0 +1,26 @@
+import { visible } from "@sluice/core";
+import type { CommandContext } from "../../command-context.ts";
+import { readInput } from "../../project/input.ts";
+import { workspaceOf } from "../../project/project-paths.ts";
+import { work } from "../../runs/execute-run.ts";
+import { projectsHere } from "../../runs/projects-here.ts";
+import type { WorkFlags } from "../../runs/run-flags.ts";
+import { planRun, type RunWish, refuseFlagsInsideRun } from "../../runs/run-plan.ts";
+
+export interface RunRequest extends RunWish {
+  readonly flags: WorkFlags & { readonly input?: readonly string[] };
+}
+
+/** `sluice run`: everything that can be wrong is found out before the store is made. */
+export async function run(request: RunRequest, context: CommandContext): Promise<number> {
+  const { flags } = request;
+  const { terminal, env, here } = context;
+  refuseFlagsInsideRun("run", flags, env);
+  const projects = projectsHere(flags, context);
+  const project = await projects.open(workspaceOf(flags, here));
+  const plan = await planRun(request, project, context, (task) => readInput(task, flags.input ?? [], terminal.input));
+  if (plan.note !== undefined) terminal.err(`sluice: ${visible(plan.note)}\n`);
+  const place = await projects.place();
+  const { exitCode } = await work({ place, flags, plan }, context);
+  return exitCode;
+}

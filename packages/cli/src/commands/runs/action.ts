@@ -1,0 +1,108 @@
+import { field, isSluiceError, type JsonObject, messageOf, type RunHost, type RunSummary } from "@sluice/core";
+import { startedWith } from "@sluice/view";
+import { forkedFrom, moment, oneLine, type Tone, table, textAt } from "@sluice/view/words";
+import type { CommandContext } from "../../command-context.ts";
+import { EXIT } from "../../output/exit-codes.ts";
+import { write } from "../../output/output.ts";
+import { withStore } from "../../runs/lookup.ts";
+import { projectsHere } from "../../runs/projects-here.ts";
+import type { CommonFlags } from "../../runs/run-flags.ts";
+
+export interface RunsRequest {
+  readonly flags: CommonFlags & { readonly limit: number };
+}
+
+/** `sluice runs`: what is in the store, newest first. */
+export async function runs({ flags }: RunsRequest, context: CommandContext): Promise<number> {
+  const { terminal } = context;
+  const place = await projectsHere(flags, context).place();
+  let listed: readonly JsonObject[] = [];
+  let more = false;
+  try {
+    listed = await withStore(place, async (host) => {
+      // One more than is shown says whether there are others.
+      const all = await host.list({ limit: flags.limit + 1 });
+      more = all.length > flags.limit;
+      return await Promise.all(all.slice(0, flags.limit).map((run) => listedRun(host, run)));
+    });
+  } catch (thrown) {
+    // Where no store was ever made there are no runs; one that was named has to be there.
+    if (!isSluiceError(thrown, "store_missing") || flags.store !== undefined) throw thrown;
+  }
+  write(flags.outputFormat, terminal, {
+    json: { store: place.store, more },
+    items: { key: "runs", each: listed },
+    text: () => {
+      if (listed.length === 0) return [`no runs in ${oneLine(place.store, 1_000)}`];
+      const rows = table([["RUN", "STATUS", "STARTED", "PIPELINE", "TASK"], ...listed.map(rowOf)]);
+      const [head = "", ...lines] = rows;
+      const painted = lines.map((line, at) =>
+        line.replace(/ {2}\S+/, (cell) => terminal.paint("out", toneOf(textAt(listed[at], "status")), cell)),
+      );
+      return [
+        terminal.paint("out", "strong", head),
+        ...painted,
+        ...(more ? ["there are older ones; --limit shows more"] : []),
+      ];
+    },
+  });
+  return EXIT.completed;
+}
+
+async function listedRun(host: RunHost, run: RunSummary): Promise<JsonObject> {
+  const started = await startOf(host, run.runId);
+  const waiting = run.end === undefined ? (await host.requests(run.runId)).length : 0;
+  return {
+    runId: run.runId,
+    status: run.status,
+    ...(run.suspended === undefined ? {} : { suspended: run.suspended }),
+    ...(run.owner === undefined ? {} : { owner: run.owner }),
+    openRequests: waiting,
+    createdAt: run.createdAt,
+    ...started,
+    records: run.records,
+    head: run.head,
+  };
+}
+
+/** One journal that cannot be read must not hide the others. */
+async function startOf(host: RunHost, runId: string): Promise<JsonObject> {
+  try {
+    const { pipeline, input, forkedFrom: from } = await startedWith(host, runId);
+    return {
+      ...(from === undefined ? {} : { forkedFrom: from }),
+      pipeline: typeof pipeline === "string" ? pipeline : "",
+      task: input === undefined ? "" : textAt(input, "task"),
+    };
+  } catch (thrown) {
+    return { pipeline: "", task: "", fault: messageOf(thrown) };
+  }
+}
+
+function rowOf(run: JsonObject): readonly string[] {
+  const waits = Number(field(run, "openRequests")) > 0 ? " (waits for an answer)" : "";
+  const task = oneLine(textAt(run, "task"), 60);
+  const past = forkedFrom(run) === "" ? "" : ` (${oneLine(forkedFrom(run))})`;
+  const createdAt = field(run, "createdAt");
+  return [
+    oneLine(textAt(run, "runId")),
+    textAt(run, "status"),
+    moment(typeof createdAt === "number" ? createdAt : 0),
+    oneLine(textAt(run, "fault") === "" ? textAt(run, "pipeline") : "(unreadable)", 40),
+    `${task}${past}${waits}`,
+  ];
+}
+
+export function toneOf(status: string): Tone {
+  switch (status) {
+    case "completed":
+      return "good";
+    case "failed":
+    case "cancelled":
+      return "bad";
+    case "suspended":
+      return "notice";
+    default:
+      return "plain";
+  }
+}

@@ -1,0 +1,208 @@
+import {
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  type OpenRequest,
+  type RunHost,
+  type RunOutcome,
+  type RunSummary,
+  readOutcome,
+  visible,
+} from "@sluice/core";
+import { answerWords, requestFault, type WayToAnswer, wayToAnswer } from "@sluice/tui/user";
+import { eventsOf, startedWith } from "@sluice/view";
+import {
+  forkedFrom,
+  indented,
+  milliseconds,
+  moment,
+  oneLine,
+  spending,
+  table,
+  textAt,
+  withCode,
+} from "@sluice/view/words";
+import type { CommandContext } from "../../command-context.ts";
+import { EXIT } from "../../output/exit-codes.ts";
+import { write } from "../../output/output.ts";
+import { requestCard } from "../../output/request-card.ts";
+import { type Account, asRequest, asShown, createAccountant, shownError } from "../../output/run-report.ts";
+import { commandLine, type Place } from "../../project/project-paths.ts";
+import { requireRun, withStore } from "../../runs/lookup.ts";
+import { projectsHere } from "../../runs/projects-here.ts";
+import type { CommonFlags } from "../../runs/run-flags.ts";
+import { toneOf } from "../runs/action.ts";
+
+export interface ShowRequest {
+  readonly runId: string;
+  readonly flags: CommonFlags;
+}
+
+interface ShownRequest {
+  readonly request: OpenRequest;
+  /** Why it is not what the run asked for. */
+  readonly fault: string | undefined;
+}
+
+/** Everything `sluice show` says about one run. */
+interface Shown {
+  readonly run: RunSummary;
+  /** What `run.started` says. */
+  readonly started: JsonObject;
+  readonly account: Account;
+  readonly requests: readonly ShownRequest[];
+  readonly way: WayToAnswer;
+  /** Only of a run that ended. */
+  readonly outcome?: ShownOutcome;
+}
+
+/** `sluice show`: one run, as far as it got. */
+export async function show({ runId, flags }: ShowRequest, context: CommandContext): Promise<number> {
+  const { terminal, here, env } = context;
+  const place = await projectsHere(flags, context).place();
+  const shown = await withStore(place, (host) => look(host, place, runId));
+  const line = (words: readonly string[]): string => commandLine(words, place, here, env);
+  write(flags.outputFormat, terminal, {
+    json: jsonOf(shown, line),
+    text: () => textOf(shown, line, (status) => terminal.paint("out", toneOf(status), status)),
+  });
+  return EXIT.completed;
+}
+
+async function look(host: RunHost, place: Place, runId: string): Promise<Shown> {
+  const run = await requireRun(host, place, runId);
+  const started = await startedWith(host, runId);
+  // Before the events, which say of each what the run asked for.
+  const open = run.end === undefined ? await host.requests(runId) : [];
+  const events = await eventsOf(host, runId);
+  const accountant = createAccountant();
+  for (const event of events) accountant.add(event);
+  const account = accountant.account();
+  const requests = open.map((request) => ({ request, fault: requestFault(request, events) }));
+  const way = await wayToAnswer(host, runId, events);
+  const facts = { run, started, account, requests, way };
+  return run.end === undefined ? facts : { ...facts, outcome: shownOutcome(readOutcome(run.end)) };
+}
+
+type ShownOutcome = Pick<RunOutcome, "output" | "error">;
+
+function shownOutcome({ output, error }: RunOutcome): ShownOutcome {
+  return {
+    ...(output === undefined ? {} : { output: asShown(output) }),
+    ...(error === undefined ? {} : { error: shownError(error) }),
+  };
+}
+
+type Line = (words: readonly string[]) => string;
+
+function jsonOf({ run, started, account, requests, way, outcome }: Shown, line: Line): JsonObject {
+  const resume = run.status === "suspended" ? { resume: line(["resume", run.runId]) } : {};
+  return {
+    runId: run.runId,
+    status: run.status,
+    ...(run.suspended === undefined ? {} : { suspended: run.suspended }),
+    ...(run.owner === undefined ? {} : { owner: run.owner }),
+    pipeline: textAt(started, "pipeline"),
+    task: textAt(started.input, "task"),
+    input: started.input ?? null,
+    model: textAt(started, "model"),
+    models: started.models ?? [],
+    mode: textAt(started, "mode"),
+    ...(started.sandbox === undefined ? {} : { sandbox: started.sandbox }),
+    cwd: textAt(started, "cwd"),
+    createdAt: run.createdAt,
+    ...(started.forkedFrom === undefined ? {} : { forkedFrom: started.forkedFrom }),
+    ...(started.answers === undefined ? {} : { answers: started.answers }),
+    output: outcome?.output ?? null,
+    error: outcome?.error ?? null,
+    stages: account.stages,
+    denied: account.denied,
+    usage: account.usage,
+    requests: requests.map(({ request, fault }) => ({
+      ...asRequest(request),
+      ...(fault === undefined ? { answer: answerLine(request, way, line) } : { answer: null, fault }),
+    })),
+    records: run.records,
+    head: run.head,
+    ...resume,
+  };
+}
+
+/** The mode that people chose, and what held the commands at the start where that was known then. */
+function sandboxText(sandbox: Json): string {
+  const [mode, wall] = [textAt(sandbox, "mode"), textAt(sandbox, "wall")];
+  if (wall === "" || mode === "off") return mode;
+  return wall === "none" ? `${mode}: there is none here` : `${mode}: ${wall}`;
+}
+
+function textOf(
+  { run, started, account, requests, way, outcome }: Shown,
+  line: Line,
+  painted: (status: string) => string,
+): readonly string[] {
+  const why =
+    run.suspended === undefined ? "" : run.suspended === "waiting" ? " (waits for an answer)" : " (stopped in between)";
+  const facts = table([
+    ["pipeline", oneLine(textAt(started, "pipeline"))],
+    ["task", oneLine(textAt(started.input, "task"), 1_000)],
+    ["model", modelsOf(started)],
+    ["mode", oneLine(textAt(started, "mode"))],
+    ...(started.sandbox === undefined ? [] : [["sandbox", oneLine(sandboxText(started.sandbox))]]),
+    ...(started.answers === "any" ? [["answers", "of any process count"]] : []),
+    ["workspace", oneLine(textAt(started, "cwd"), 1_000)],
+    ["started", moment(run.createdAt)],
+    ...(forkedFrom(started) === "" ? [] : [["past", oneLine(forkedFrom(started))]]),
+    ...(run.owner === undefined ? [] : [["at work in", oneLine(run.owner)]]),
+    ["usage", spending(account.usage)],
+    ["journal", `${run.records} records, head ${run.head}`],
+  ]);
+  const lines = [`${oneLine(run.runId)}  ${painted(run.status)}${why}`, ...facts.map((fact) => `  ${fact}`)];
+  if (account.stages.length > 0) lines.push("", ...stageRows(account));
+  if (account.denied.length > 0) {
+    lines.push("", "denied calls:");
+    for (const { executionId, attempt, callId, tool, cause } of account.denied) {
+      lines.push(`  ${oneLine(`${executionId} attempt ${attempt} ${callId}: ${tool} (${cause})`)}`);
+    }
+  }
+  for (const request of requests) lines.push("", ...requestLines(request, way, line));
+  if (outcome?.error !== undefined) lines.push("", "error:", indented(visible(withCode(outcome.error))));
+  if (outcome?.output !== undefined)
+    lines.push("", "output:", indented(visible(JSON.stringify(outcome.output, null, 2))));
+  if (run.status === "suspended") lines.push("", `go on with: ${visible(line(["resume", run.runId]))}`);
+  return lines;
+}
+
+function stageRows({ stages }: Account): readonly string[] {
+  const rows = stages.map(({ runId, executionId, status, attempts, turns, usage, ms }) => [
+    oneLine(runId.includes("/") ? `${executionId} (${runId})` : executionId, 80),
+    oneLine(status, 20),
+    String(attempts),
+    String(turns),
+    spending(usage),
+    milliseconds(ms),
+  ]);
+  return table([["STAGE", "STATUS", "ATTEMPTS", "TURNS", "USAGE", "TIME"], ...rows]);
+}
+
+/** An open request, whole, with the line that answers it. */
+function requestLines({ request, fault }: ShownRequest, way: WayToAnswer, line: Line): readonly string[] {
+  const last = fault === undefined ? answerLine(request, way, line) : `it cannot be answered: ${fault}; verify the run`;
+  return [
+    `open request ${oneLine(request.requestId)}:`,
+    ...requestCard(request).trim().split("\n"),
+    `  ${visible(last)}`,
+  ];
+}
+
+function answerLine(request: OpenRequest, way: WayToAnswer, line: Line): string {
+  const { kind } = request;
+  const answer = kind === "askUser" || kind === "humanState" ? ["--value", "…"] : ["approve"];
+  // A code is on the run's own terminal; without a process that has one, whoever resumes the run answers.
+  const proof = { freely: [], code: ["--code", "…"], resume: ["--resume"] }[way];
+  return line([...answerWords(request), ...proof, ...answer]);
+}
+
+function modelsOf(started: JsonObject): string {
+  const { models } = isJsonObject(started) ? started : {};
+  return Array.isArray(models) ? oneLine(models.join(", "), 1_000) : "";
+}

@@ -1,0 +1,17 @@
+import type { Command } from "commander";
+import type { CommandRun } from "../../command-context.ts";
+import { examples, withCommonOptions } from "../../options.ts";
+import type { ShowRequest } from "./action.ts";
+
+export function addShow(program: Command, context: CommandRun): void {
+  withCommonOptions(program.command("show"))
+    .summary("show one run")
+    .description(
+      "Shows one run: its status, its stages with attempts, turns and usage, calls that were denied, requests that wait for an answer (with the line that answers each), its result, and the head of its journal.",
+    )
+    .argument("<run>", "the run's id")
+    .addHelpText("after", examples("sluice show r7k2m9x4ab", "sluice show r7k2m9x4ab --output-format json"))
+    .action((runId: string, flags: ShowRequest["flags"]) =>
+      context.exitWith(import("./action.ts").then(({ show }) => show({ runId, flags }, context))),
+    );
+}

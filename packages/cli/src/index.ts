@@ -1,0 +1,1 @@
+export { defineConfig, type SluiceConfig } from "./project/config.ts";

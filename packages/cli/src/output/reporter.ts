@@ -1,0 +1,81 @@
+import { type SluiceEvent, visible, visibleJson } from "@sluice/core";
+import { count, createNarrator, indented, type Saying, spending, type Tone, withCode } from "@sluice/view/words";
+import type { OutputFormat } from "./output.ts";
+import type { RunReport } from "./run-report.ts";
+import type { Terminal } from "./terminal.ts";
+
+/** Writes what happens in a run, and its result, in one format. */
+export interface Reporter {
+  /** An event that is new. */
+  event(event: SluiceEvent): void;
+  /** An event of an earlier process: not shown again, but later ones may refer to it. */
+  past(event: SluiceEvent): void;
+  result(report: RunReport): void;
+}
+
+export function createReporter(format: OutputFormat, terminal: Terminal): Reporter {
+  switch (format) {
+    case "text":
+      return textReporter(terminal);
+    case "json":
+      return { ...silent, result: (report) => terminal.out(`${visibleJson(report, 2)}\n`) };
+    case "stream-json":
+      return {
+        ...silent,
+        event: (event) => terminal.out(`${visibleJson({ ...event })}\n`),
+        result: (report) => terminal.out(`${visibleJson({ type: "result", ...report })}\n`),
+      };
+  }
+}
+
+const silent = { event: () => undefined, past: () => undefined };
+
+function textReporter(terminal: Terminal): Reporter {
+  const narrator = createNarrator();
+  return {
+    event: (event) => {
+      const said = narrator.say(event);
+      if (said !== undefined) terminal.out(`${lineOf(said, terminal)}\n`);
+    },
+    past: (event) => void narrator.say(event),
+    result: (report) => terminal.out(`${resultText(report, terminal)}\n`),
+  };
+}
+
+const WHO = 12;
+const WHAT = 10;
+
+function lineOf({ depth, who, what, more, tone }: Saying, terminal: Terminal): string {
+  const start = `${"  ".repeat(depth)}${who.padEnd(WHO)} `;
+  return `${terminal.paint("out", "name", start)}${terminal.paint("out", tone, what.padEnd(WHAT))} ${more}`.trimEnd();
+}
+
+const TONES: Readonly<Record<RunReport["status"], Tone>> = {
+  completed: "good",
+  failed: "bad",
+  cancelled: "bad",
+  suspended: "notice",
+};
+
+function resultText({ runId, status, output, error, usage }: RunReport, terminal: Terminal): string {
+  const { costUsd = 0, unpricedCalls = 0 } = usage;
+  // What cost nothing has its tokens in the lines of its stages.
+  const bill = costUsd > 0 || unpricedCalls > 0 ? `  (${spending(usage)})` : "";
+  const head = terminal.paint("out", TONES[status], `${status}${runId === null ? "" : ` ${runId}`}`) + bill;
+  if (error !== null) return `\n${head}\n${indented(visible(withCode(error)))}`;
+  if (status !== "completed") return `\n${head}`;
+  return `\n${head}\n${indented(typeof output === "string" ? visible(output) : visible(JSON.stringify(output, null, 2)))}`;
+}
+
+/** One line that counts what was denied; empty when nothing was. */
+export function deniedLine({ denied }: RunReport): string {
+  if (denied.length === 0) return "";
+  const causes = new Map<string, number>();
+  for (const call of denied) {
+    const { tool, cause } = Object.fromEntries(Object.entries(call ?? {}));
+    const key = `${String(tool)} (${String(cause)})`;
+    causes.set(key, (causes.get(key) ?? 0) + 1);
+  }
+  const each = [...causes].map(([key, times]) => (times === 1 ? key : `${times} ${key}`));
+  return visible(`${count(denied.length, "call was", "calls were")} denied: ${each.join(", ")}`);
+}

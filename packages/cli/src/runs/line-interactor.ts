@@ -1,0 +1,84 @@
+import { type Answer, type Interactor, type OpenRequest, type PersonRequest, visible } from "@sluice/core";
+import { type TypedAnswer, typedValue } from "@sluice/tui/user";
+import { requestCard } from "../output/request-card.ts";
+import type { LinePrompt } from "./line-prompt.ts";
+
+/**
+ * A person at a plain terminal. Leave is given only by the word "approve" in full; an empty line denies, and the end of the
+ * input is no opinion.
+ */
+export function lineInteractor(prompt: LinePrompt, output: NodeJS.WritableStream): Interactor {
+  return {
+    name: "terminal",
+    async answer(request, signal) {
+      await prompt.pause();
+      const isQuestion = request.kind === "askUser" || request.kind === "humanState";
+      output.write(requestCard(request));
+      const how = isQuestion
+        ? "answer (an empty line declines): "
+        : "approve, deny [reason] or defer (an empty line denies): ";
+      for (;;) {
+        const line = await prompt.ask(how, signal);
+        if (line === undefined) {
+          if (signal.aborted) output.write("no answer is needed any more\n");
+          return undefined;
+        }
+        const read = isQuestion ? readValue(request, line) : readLeave(line);
+        if (read.ok) return read.answer;
+        output.write(`${visible(read.fault)}\n`);
+      }
+    },
+  };
+}
+
+function readLeave(line: string): TypedAnswer {
+  const [, word = "", rest = ""] = /^\s*(\S*)\s*(.*?)\s*$/s.exec(line) ?? [];
+  switch (word) {
+    case "":
+      return { ok: true, answer: { kind: "deny" } };
+    case "approve":
+      if (rest === "") return { ok: true, answer: { kind: "approve" } };
+      break;
+    case "deny":
+      return { ok: true, answer: rest === "" ? { kind: "deny" } : { kind: "deny", reason: rest } };
+    case "defer":
+      if (rest === "") return { ok: true, answer: { kind: "defer" } };
+      break;
+  }
+  return { ok: false, fault: "type approve in full to let this one call run; deny, deny with a reason, or defer" };
+}
+
+function readValue(request: PersonRequest, line: string): TypedAnswer {
+  return line.trim() === ""
+    ? { ok: true, answer: { kind: "deny", reason: "the person did not answer" } }
+    : typedValue(request, line.trim());
+}
+
+/** Somebody who has answered one request before the run is resumed, and has no opinion of any other. */
+export function oneAnswer(
+  name: string,
+  given: { readonly request: OpenRequest; readonly answer: Answer },
+  onAnswered: () => void,
+): Interactor {
+  return {
+    name,
+    answer: async (request) => {
+      if (!isSameRequest(request, given.request)) return undefined;
+      onAnswered();
+      return given.answer;
+    },
+  };
+}
+
+/** An interactor who is not asked about a request that is answered already. */
+export function except(interactor: Interactor, answered: OpenRequest): Interactor {
+  return {
+    name: interactor.name,
+    answer: async (request, signal) =>
+      isSameRequest(request, answered) ? undefined : await interactor.answer(request, signal),
+  };
+}
+
+export function isSameRequest(one: PersonRequest, other: OpenRequest): boolean {
+  return one.runId === other.runId && one.requestId === other.requestId && one.digest === other.digest;
+}

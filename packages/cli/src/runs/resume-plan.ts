@@ -1,0 +1,167 @@
+import {
+  field,
+  type Json,
+  type JsonObject,
+  type OpenRequest,
+  type RunHost,
+  type SecurityMode,
+  SluiceError,
+  type SluiceEvent,
+  systemClock,
+} from "@sluice/core";
+import type { ConfigSource, FileDigest, PipelineSource, SandboxMode } from "@sluice/stages";
+import { whoAmI } from "@sluice/tui/user";
+import { eventsOf, startedWith } from "@sluice/view";
+import { textAt } from "@sluice/view/words";
+import { modelFor } from "../project/model.ts";
+import { findAgain } from "../project/pipelines.ts";
+import { type Place, workspaceOf } from "../project/project-paths.ts";
+import type { Projects } from "../project/projects.ts";
+import { requireRun } from "./lookup.ts";
+import type { RunFlags } from "./run-flags.ts";
+import type { RunPlan, Standpoint } from "./run-plan.ts";
+
+export interface ResumeWish {
+  readonly runId: string;
+  readonly flags: RunFlags & { readonly allowChanged?: boolean };
+  /** Goes on in a new run, with the past before this execution. */
+  readonly from?: string;
+}
+
+/** What the journal of a run says that can be taken up. */
+export interface RunSoFar {
+  /** What `run.started` says. */
+  readonly data: JsonObject;
+  readonly past: readonly SluiceEvent[];
+  readonly open: readonly OpenRequest[];
+}
+
+/** Reads it without touching it. Throws for a run that cannot be taken up. */
+export async function readRun(host: RunHost, place: Place, runId: string): Promise<RunSoFar> {
+  const known = await requireRun(host, place, runId);
+  if (known.end !== undefined)
+    throw new SluiceError(
+      "Session",
+      "run_finished",
+      `run ${runId} is ${known.end.status} and cannot be resumed; sluice fork goes on from an earlier point of it`,
+    );
+  if (known.owner !== undefined) {
+    throw new SluiceError(
+      "Host",
+      "run_owned",
+      `run ${runId} is at work in ${known.owner}; wait for it, or stop that process first`,
+    );
+  }
+  const [data, past] = [await startedWith(host, runId), await eventsOf(host, runId)];
+  return { data, past, open: await host.requests(runId) };
+}
+
+/** Where the run works: where it was started, unless the user says otherwise. Its store is the one it was found in. */
+export function placeOfRun({ data }: RunSoFar, flags: RunFlags, at: Place, here: string): Place {
+  const cwd = flags.cwd === undefined ? workspaceOf({ cwd: textAt(data, "cwd") }, here) : at.cwd;
+  return { ...at, cwd, usualStore: at.usualStore && cwd === at.cwd };
+}
+
+/** A store from elsewhere may name any file as a pipeline. Throws Validation `pipeline_untrusted`. */
+export function refuseAdoptedFile({ data }: RunSoFar, flags: RunFlags): void {
+  const source = sourceOf(data);
+  if (source.kind === "file" && flags.adoptStore === true && flags.trust !== true)
+    throw new SluiceError(
+      "Validation",
+      "pipeline_untrusted",
+      `a store from another machine may name any file, this one ${source.file}; look at it, then give --adopt-store and --trust`,
+    );
+}
+
+/** The run goes on as it was started; what the flags say wins. The store must be this machine's own: it says what to load. */
+export async function planResume(
+  { runId, flags, from }: ResumeWish,
+  { data }: RunSoFar,
+  { projects, cwd }: { readonly projects: Projects; readonly cwd: string },
+  { env, here }: Standpoint,
+): Promise<RunPlan> {
+  const allowChanged = flags.allowChanged === true;
+  const source = sourceOf(data);
+  const recordedConfig = "config" in source ? source.config : undefined;
+  const project = await projects.reopen(cwd, { runId, config: recordedConfig, allowChanged });
+  const { name, pipeline, source: found, code } = await findAgain(source, runId, project);
+  const leave = { allowChanged, by: whoAmI(), source: found };
+  const recorded = textAt(data, "model");
+  const named = flags.model ?? (recorded === "" ? undefined : recorded);
+  const model = await modelFor(pipeline.spec, {
+    named,
+    configured: project.config?.settings.model,
+    baseUrls: project.config?.settings.baseUrls ?? {},
+    env,
+    here,
+    clock: systemClock,
+  });
+  return {
+    name,
+    code,
+    model,
+    mode: flags.mode ?? modeOf(data),
+    allow: flags.allow ?? textsAt(data, "allow"),
+    ...sandboxOf(data),
+    config: project.config,
+    resumed: from === undefined,
+    begin: (session) =>
+      from === undefined ? session.resume(pipeline, runId, leave) : session.fork(pipeline, runId, { ...leave, from }),
+  };
+}
+
+/** Where a run's pipeline came from, as `run.started` says. */
+export function sourceOf(data: Json): PipelineSource {
+  const source = field(data, "source");
+  const name = textAt(source, "name");
+  const file = textAt(source, "file");
+  const config = configOf(source);
+  const under = config === undefined ? {} : { config };
+  switch (textAt(source, "kind")) {
+    case "bundled":
+      return { kind: "bundled", name, ...under };
+    case "config":
+      return config === undefined ? { kind: "programmatic" } : { kind: "config", name, config };
+    case "file":
+      return { kind: "file", file, export: textAt(source, "export"), files: digestsAt(source), ...under };
+    default:
+      return { kind: "programmatic" };
+  }
+}
+
+function configOf(source: Json | undefined): ConfigSource | undefined {
+  const config = field(source, "config");
+  return config === undefined ? undefined : { file: textAt(config, "file"), files: digestsAt(config) };
+}
+
+/** A file without a digest is one that cannot be compared, and so not loaded. */
+function digestsAt(source: Json | undefined): readonly FileDigest[] {
+  const files = field(source, "files");
+  return Array.isArray(files)
+    ? files.flatMap((one: Json) => {
+        const [file, digest] = [textAt(one, "file"), textAt(one, "digest")];
+        return file === "" || digest === "" ? [] : [{ file, digest }];
+      })
+    : [];
+}
+
+const MODES: readonly SecurityMode[] = ["ask", "allowlist", "yolo"];
+
+function modeOf(data: Json): SecurityMode {
+  const mode = textAt(data, "mode");
+  // A mode nobody knows is the careful one; the session refuses it where it differs from the run's.
+  return MODES.find((known) => known === mode) ?? "ask";
+}
+
+const SANDBOXES: readonly SandboxMode[] = ["require", "try", "off"];
+
+function sandboxOf(data: Json): Pick<RunPlan, "sandbox"> {
+  const mode = textAt(field(data, "sandbox"), "mode");
+  const known = SANDBOXES.find((one) => one === mode);
+  return known === undefined ? {} : { sandbox: known };
+}
+
+function textsAt(data: Json, key: string): readonly string[] {
+  const value = field(data, key);
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
+}

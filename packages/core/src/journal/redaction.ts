@@ -1,0 +1,233 @@
+import { deepFreeze, isJsonObject, type Json, type JsonObject } from "../base/json.ts";
+
+/** What stands where a secret stood. Tools refuse to write it back into files. */
+export const REDACTION_MARKER = "[redacted:";
+
+const SYNTAX = /[\\^$.*+?()[\]{}|/-]/g;
+/** A pattern that nothing fits. */
+const NEVER = "(?!)";
+/** Shorter values are found in ordinary text. */
+const SHORTEST = 6;
+
+export interface SecretFilter {
+  text(text: string): string;
+  /** The value itself when it holds none. */
+  json(value: Json): Json;
+  /** How many characters at the end of a text may be the beginning of a secret: so much of a stream is held back. */
+  begun(text: string): number;
+}
+
+/** Replaces known secret values, longest first, wherever they occur in a text; `secrets` has each value's name. */
+export function createSecretFilter(secrets: ReadonlyMap<string, string>): SecretFilter {
+  const known = [...secrets].filter(([value]) => value.length >= SHORTEST).sort((a, b) => b[0].length - a[0].length);
+  // Nearly no text holds one, and one look for all of them is done soonest.
+  const any = new RegExp(known.map(([value]) => value.replaceAll(SYNTAX, String.raw`\$&`)).join("|") || NEVER);
+  const clean = (text: string): string => {
+    if (!any.test(text)) return text;
+    let result = text;
+    // By a function: in a text that replaces, `$&` in a name would put the value back.
+    for (const [value, name] of known) result = result.replaceAll(value, () => `${REDACTION_MARKER}${name}]`);
+    return result;
+  };
+  // A secret of digits alone may be said as a number.
+  const numbers = known.some(([value]) => /^[-+.\deE]+$/.test(value));
+  const cleaner: Cleaner = { text: clean, number: (value) => (numbers ? withoutDigits(value, clean) : value) };
+  const byStart = Map.groupBy(
+    known.map(([value]) => value),
+    (value) => value.charAt(0),
+  );
+  const longest = known[0]?.[0].length ?? 0;
+  return {
+    text: clean,
+    json: (value) => (known.length > 0 && holdsAny(value, cleaner) ? cleanJson(value, cleaner) : value),
+    begun: (text) => {
+      for (let at = Math.max(0, text.length - longest + 1); at < text.length; at += 1) {
+        const end = text.slice(at);
+        const begins = (value: string): boolean => value.length > end.length && value.startsWith(end);
+        if (byStart.get(end.charAt(0))?.some(begins) === true) return end.length;
+      }
+      return 0;
+    },
+  };
+}
+
+interface Cleaner {
+  text(text: string): string;
+  /** The number itself when it holds none. */
+  number(value: number): Json;
+}
+
+function withoutDigits(value: number, clean: (text: string) => string): Json {
+  const text = String(value);
+  const cleaned = clean(text);
+  return cleaned === text ? value : cleaned;
+}
+
+/** Nearly nothing holds a secret, and what holds none need not be copied. */
+function holdsAny(value: Json, cleaner: Cleaner): boolean {
+  if (typeof value === "string") return cleaner.text(value) !== value;
+  if (typeof value === "number") return cleaner.number(value) !== value;
+  if (typeof value !== "object" || value === null) return false;
+  if (!isJsonObject(value)) return value.some((member) => holdsAny(member, cleaner));
+  for (const key in value) {
+    const member = value[key];
+    if (cleaner.text(key) !== key || (member !== undefined && holdsAny(member, cleaner))) return true;
+  }
+  return false;
+}
+
+function cleanJson(value: Json, cleaner: Cleaner): Json {
+  if (typeof value === "string") return cleaner.text(value);
+  if (typeof value === "number") return cleaner.number(value);
+  if (typeof value !== "object" || value === null) return value;
+  if (!isJsonObject(value)) return value.map((member) => cleanJson(member, cleaner));
+  const clean = ([key, member]: readonly [string, Json]) => [cleaner.text(key), cleanJson(member, cleaner)] as const;
+  return Object.fromEntries(Object.entries(value).map(clean));
+}
+
+/** A value of ours with known secret values replaced in its texts: what user code returns or throws may hold them. */
+export function cleaned<T extends Json>(value: T, secrets: SecretFilter): T {
+  const clean = secrets.json(value);
+  if (clean === value) return value;
+  const own: T = JSON.parse(JSON.stringify(clean));
+  return own;
+}
+
+/** What the name of a secret ends in; where a word has two parts, `-`, `_` or nothing lies between them. */
+export const SECRET_WORDS: readonly string[] = [
+  ...["password", "passwd", "passphrase", "secret", "token", "api-key", "access-key", "private-key"],
+  ...["authorization", "cookie", "credential", "credentials"],
+];
+
+const SECRET_NAME = new RegExp(
+  `^(?:.*[-_.])?(?:${SECRET_WORDS.map((word) => word.replace("-", "[-_]?")).join("|")}|clientsecret)$`,
+  "i",
+);
+
+/** Where camel case begins another word. */
+const NEXT_WORD = /(?<=[a-z0-9])(?=[A-Z])/g;
+
+/** Whether a key, a variable, a header or a parameter holds a secret by what it is called. */
+export function namesSecret(name: string): boolean {
+  return SECRET_NAME.test(name) || SECRET_NAME.test(name.replaceAll(NEXT_WORD, "-"));
+}
+
+/** Well-known forms of secrets, which need no name beside them. */
+export const SECRET_FORMS: readonly (readonly [name: string, pattern: RegExp])[] = [
+  ["private-key", /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g],
+  ["api-key", /\bsk-[A-Za-z0-9_-]{16,}/g],
+  ["github-token", /\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})/g],
+  ["google-key", /\bAIza[A-Za-z0-9_-]{30,}/g],
+  ["aws-key", /\b(?:AKIA|ASIA)[A-Z0-9]{16}\b/g],
+  ["slack-token", /\bxox[abeoprs]-[A-Za-z0-9-]{10,}/g],
+  ["npm-token", /\bnpm_[A-Za-z0-9]{30,}/g],
+  // Only at the start of a run of such characters: elsewhere each of many starts would be tried to the end of the text.
+  ["jwt", /(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}/g],
+  ["bearer", /\b[Bb]earer\s+[A-Za-z0-9._~+/-]{16,}=*/g],
+  ["url-password", /(?<=:\/\/[^\s:/@]{0,64}:)[^\s/@]{3,}(?=@)/g],
+];
+
+/** The end of a name that may be one of a secret; `namesSecret` decides. */
+const END = "(?:password|passwd|passphrase|secret|token|key|authorization|cookie|credentials?)";
+/** Ways in which a text gives a value a name: what stands before the value, with the name in it, and the value. */
+const NAMED: readonly (readonly [way: string, source: string])[] = [
+  // "name": "value", also in JSON that was written into JSON.
+  [
+    "json",
+    String.raw`(?<before>(?<quote>\\{0,8}["'])(?<name>[\w.-]{0,48}${END})\k<quote>\s{0,8}:\s{0,8}\k<quote>)(?<value>(?:(?!\k<quote>)[^\r\n])+)`,
+  ],
+  // Name: value, as headers are written. Names of one word stand so in code and prose, too, but for these two.
+  [
+    "header",
+    String.raw`(?<before>(?<![\w-])(?<name>authorization|cookie|[a-z][a-z0-9-]{0,40}-${END}):[ \t]{0,8})(?<value>[^\s"'${"`"}\\][^\r\n"'${"`"}\\]{7,})`,
+  ],
+  // ?name=value and &name=value
+  ["query", String.raw`(?<before>[?&;](?<name>[\w.-]{0,48}${END})=)(?<value>[^\s&;#"'<>${"`"}\\]{4,})`],
+  // --name=value and --name value
+  [
+    "flag",
+    String.raw`(?<before>(?<![\w-])--(?<name>[a-z0-9-]{0,48}${END})(?:=|[ \t]{1,4})["']?)(?<value>[^\s"'${"`"}$<-][^\s"'${"`"}\\]{3,})`,
+  ],
+];
+/** NAME=value and NAME: value, as in files of variables; what is taken from elsewhere is no secret. */
+const VARIABLE =
+  /(?<before>(?<![\w-])(?<name>[A-Z][A-Z0-9_]{0,63})\s?[=:]\s?["']?)(?<value>(?!process\.|import\.|os\.)[^\s"'`$<(\\](?:(?<=["'].)[^\r\n"'\\]{5,}|[^\s"'`\\]{5,}))/g;
+/** Every way, and what finds it. */
+export const SECRET_WAYS: readonly (readonly [way: string, pattern: RegExp])[] = [
+  ...NAMED.map(([way, source]) => [way, new RegExp(source, "gi")] as const),
+  ["variable", VARIABLE],
+];
+
+/** One test that is true whenever any pattern or name could match: most texts end here. */
+const HINT =
+  /PRIVATE KEY|sk-|gh[pousr]_|github_pat_|AIza|AKIA|ASIA|xox|npm_|eyJ|[Bb]earer|:\/\/|passw|passphrase|secret|token(?![a-z])|api[-_]?key|access[-_]?key|private[-_]?key|authorization|cookie|credential/i;
+
+export function mayHoldSecret(text: string): boolean {
+  return HINT.test(text);
+}
+
+/** Replaces what looks like a secret in a text that is shown or kept outside step values. */
+export function redactText(text: string): string {
+  if (!mayHoldSecret(text)) return text;
+  let redacted = text;
+  for (const [name, pattern] of SECRET_FORMS) redacted = redacted.replace(pattern, `${REDACTION_MARKER}${name}]`);
+  for (const [, pattern] of SECRET_WAYS) redacted = redacted.replace(pattern, withoutValue);
+  return redacted;
+}
+
+/** Gets what `replace` hands over: the groups by name come last. */
+function withoutValue(found: string, ...rest: readonly unknown[]): string {
+  const groups = rest.at(-1);
+  if (!isGroups(groups)) return found;
+  const { before = "", name = "", value = "" } = groups;
+  if (!namesSecret(name) || value.startsWith(REDACTION_MARKER)) return found;
+  return `${before}${REDACTION_MARKER}${name}]`;
+}
+
+function isGroups(value: unknown): value is Readonly<Record<string, string | undefined>> {
+  return typeof value === "object" && value !== null;
+}
+
+const TEXT: unique symbol = Symbol("the JSON text of an event's data");
+
+/** Data that many events share: its text is made once, redacted like any other. Spread into other data it is ordinary. */
+export function sharedData(data: JsonObject): JsonObject {
+  const shared = { ...data };
+  Object.defineProperty(shared, TEXT, { value: redactedJson(shared) });
+  return deepFreeze(shared);
+}
+
+/** The JSON text of an event's data, with what looks like a secret replaced. */
+export function dataText(data: JsonObject): string {
+  return hasText(data) ? data[TEXT] : redactedJson(data);
+}
+
+function hasText(data: JsonObject): data is JsonObject & { readonly [TEXT]: string } {
+  return TEXT in data;
+}
+
+/** Characters of a key's name that stay where its value stood. */
+const LONGEST_NAME = 40;
+
+/** Replaces what looks like a secret in a value: by the name of its key, or by its form. */
+export function redactJson(value: Json): Json {
+  if (typeof value === "string") return redactText(value);
+  if (typeof value !== "object" || value === null) return value;
+  return isJsonObject(value) ? redactObject(value) : value.map(redactJson);
+}
+
+function redactObject(value: JsonObject): JsonObject {
+  const entries: [string, Json][] = [];
+  for (const [key, member] of Object.entries(value)) {
+    const hidden =
+      namesSecret(key) && (typeof member === "string" ? member !== "" : typeof member === "object" && member !== null);
+    entries.push([redactText(key), hidden ? `${REDACTION_MARKER}${key.slice(0, LONGEST_NAME)}]` : redactJson(member)]);
+  }
+  return Object.fromEntries(entries);
+}
+
+/** The JSON text of an event's data with what looks like a secret replaced; most texts hold no hint of one and are done. */
+export function redactedJson(data: JsonObject): string {
+  const text = JSON.stringify(data);
+  return mayHoldSecret(text) ? JSON.stringify(redactObject(data)) : text;
+}

@@ -1,0 +1,245 @@
+import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
+import type { ActScope, AgentSpec, LimitHit, Limits, ReceivedSignal, StepCall } from "@sluice/core";
+import type { ResolvedModel } from "../models/model.ts";
+import type { ModelFacts } from "../models/pricing/model-facts.ts";
+import type { ModelFailure } from "../models/reply/reply.ts";
+import {
+  maxOutput,
+  type Reserve,
+  reserveFor,
+  type Spent,
+  spendingOf,
+  spentOn,
+  spentOnFailure,
+  usageOfCall,
+} from "./budget.ts";
+import { checkCompletions } from "./contract.ts";
+import { LiveText } from "./live-text.ts";
+import { type Message, readMessages, saidByPeople, takesMessages } from "./messages.ts";
+import { callModel, type ModelCaller, type ModelOutcome, type ModelRequest } from "./model-call.ts";
+import { answeredAnew, answersAnew, type Recorded } from "./model-step-record.ts";
+import { cleanReply, keepChecks, keepReply } from "./reply-record.ts";
+import type { Transcript } from "./transcript.ts";
+
+export const MAX_TRIES = 4;
+const FIRST_BACKOFF_MS = 1_000;
+const LONGEST_RETRY_AFTER_MS = 60_000;
+
+/** What a turn needs to ask its model. */
+export interface TurnRequest {
+  readonly turn: number;
+  readonly agent: AgentSpec;
+  readonly model: ResolvedModel;
+  readonly facts: ModelFacts;
+  readonly transcript: Transcript;
+  readonly tools: readonly LanguageModelV4FunctionTool[];
+  /** Who makes the call, where somebody follows it. */
+  readonly caller: ModelCaller | undefined;
+}
+
+/** The most this turn can use, where a cap holds. */
+export function reserveOf(
+  { limits }: ActScope,
+  { agent, facts, transcript }: TurnRequest,
+  more: readonly string[] = [],
+): Reserve | undefined {
+  if (!limits.capped) return undefined;
+  return reserveFor(facts, transcript.promptTokens(more), maxOutput(agent.maxOutputTokens, true, facts) ?? 0);
+}
+
+/** One try of a turn. */
+export interface Trial {
+  readonly request: TurnRequest;
+  readonly reserve: Reserve | undefined;
+  /** Counted over all steps of the turn. */
+  readonly step: number;
+  /** Counted without those that were lost with their process. */
+  readonly number: number;
+  /** What people said since the call before. */
+  readonly messages: readonly Message[];
+}
+
+export function modelStep(scope: ActScope, stepId: string, trial: Trial): Promise<Recorded> {
+  const { request, reserve, step } = trial;
+  const { executionId, ctx, limits, steps } = scope;
+  const data = { turn: request.turn, try: step, model: request.model.id, workedMs: limits.worked().runMs };
+  const events = [{ type: "turn.started", executionId, attempt: ctx.attempt, data } as const];
+  const open = reserve === undefined ? { events } : { events, intent: reserve };
+  const ask = (call: StepCall): Promise<Recorded> =>
+    call.recorded === undefined ? tryModel(scope, trial, call) : answeredAnew(call.recorded, request.agent, call);
+  return steps.run(stepId, ask, { open, takes: takesMessages, decides: answersAnew });
+}
+
+/** The try with what people said since the call before: it needs a larger prompt. */
+function withMessages(scope: ActScope, trial: Trial, signals: readonly ReceivedSignal[]): Trial {
+  if (signals.length === 0) return trial;
+  const messages = readMessages(signals, scope.secrets);
+  return { ...trial, messages, reserve: reserveOf(scope, trial.request, saidByPeople(messages)) };
+}
+
+/** What a call records of the messages it took. */
+function received({ executionId, ctx }: ActScope, { request, messages }: Trial, call: StepCall): void {
+  for (const { by, text, at } of messages) {
+    const data = { turn: request.turn, by, text, sentAt: at };
+    call.event({ type: "message.received", executionId, attempt: ctx.attempt, data });
+  }
+}
+
+async function tryModel(scope: ActScope, begun: Trial, call: StepCall): Promise<Recorded> {
+  const { limits } = scope;
+  const lost = lostCall(scope, call);
+  if (lost !== undefined) return { kind: "lost", ...lost, worked: limits.worked() };
+  const hit = limits.late();
+  if (hit !== undefined) return limitRecord(scope, call, hit);
+  const trial = withMessages(scope, begun, await call.signals());
+  const reserved = trial.reserve === undefined ? undefined : limits.reserve(spendingOf(trial.reserve));
+  // Without a call nothing was taken: what people said waits for the next.
+  if (reserved?.ok === false) return limitRecord(scope, call, reserved);
+  received(scope, trial, call);
+  let live: LiveReply | undefined;
+  const onText: NonNullable<ModelRequest["onText"]> = (delta, kind) => {
+    live ??= liveReply(scope, trial);
+    live[kind].push(delta);
+  };
+  let outcome: ModelOutcome | undefined;
+  try {
+    outcome = await limits.timed(call.signal, (signal) =>
+      asked(scope, trial, modelRequest(scope, trial, signal, onText)),
+    );
+    const record = outcome.ok ? await replyRecord(scope, trial, outcome) : failureRecord(scope, trial, outcome, call);
+    return trial.messages.length === 0 ? record : { ...record, messages: trial.messages };
+  } finally {
+    if (live !== undefined) endLive(live, outcome);
+    if (reserved !== undefined) settle(reserved, trial, outcome);
+  }
+}
+
+function asked({ ctx, executionId, secrets }: ActScope, trial: Trial, request: ModelRequest): Promise<ModelOutcome> {
+  const { turn, model, caller } = trial.request;
+  if (caller === undefined) return callModel(request);
+  const { runId, attempt } = ctx;
+  return caller(request, { runId, executionId, attempt, turn, try: trial.step, model: model.id, clean: secrets.text });
+}
+
+type Reserved = Extract<ReturnType<Limits["reserve"]>, { readonly ok: true }>;
+
+/** Gives back what a call did not use of what was set aside; one of which nothing is known used it all. */
+function settle(reserved: Reserved, trial: Trial, outcome: ModelOutcome | undefined): void {
+  if (outcome === undefined) reserved.settle();
+  else reserved.settle(spendingOf(usageOfCall(spentBy(outcome, trial), outcome.ok ? outcome.usage : undefined)));
+}
+
+type LiveReply = Readonly<Record<"text" | "reasoning", LiveText>>;
+
+/** The texts of one answer as they stream. Made when the first piece comes: until then a call holds nothing for them. */
+function liveReply({ executionId, ctx, secrets, steps }: ActScope, { request, step }: Trial): LiveReply {
+  const shown = (kind: string): LiveText => {
+    const place = { executionId, attempt: ctx.attempt, turn: request.turn, try: step };
+    const show = (text: string): void => steps.emit(kind, { ...place, text });
+    return new LiveText(secrets, show, () => steps.heard());
+  };
+  return { text: shown("text"), reasoning: shown("reasoning") };
+}
+
+function endLive({ reasoning, text }: LiveReply, outcome: ModelOutcome | undefined): void {
+  for (const shown of [reasoning, text]) {
+    if (outcome?.ok === true) shown.end();
+    else shown.drop();
+  }
+}
+
+function modelRequest(
+  scope: ActScope,
+  { request, number, messages }: Trial,
+  signal: AbortSignal,
+  onText: NonNullable<ModelRequest["onText"]>,
+): ModelRequest {
+  const { agent, model, facts, transcript, tools } = request;
+  const { temperature } = agent;
+  const turn = scope.turnsBefore + request.turn - 1;
+  const maxOutputTokens = maxOutput(agent.maxOutputTokens, scope.limits.capped, facts);
+  return {
+    model: model.at({ stage: scope.stateId, turn, attempt: number }),
+    prompt: transcript.prompt(saidByPeople(messages)),
+    tools,
+    callIds: transcript.callIds,
+    secrets: scope.secrets,
+    signal,
+    onText,
+    ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
+    ...(temperature === undefined ? {} : { temperature }),
+  };
+}
+
+function spentBy(outcome: ModelOutcome, { request: { facts }, reserve }: Trial): Spent {
+  if (outcome.ok) return spentOn(outcome.usage, facts, reserve);
+  return spentOnFailure(outcome.error, outcome.begun, facts, reserve);
+}
+
+async function replyRecord(
+  { secrets, limits }: ActScope,
+  trial: Trial,
+  outcome: Extract<ModelOutcome, { readonly ok: true }>,
+): Promise<Recorded> {
+  const { agent } = trial.request;
+  const cleaned = cleanReply(outcome, secrets);
+  // Beside other calls a completion is judged when those have run.
+  const alone = cleaned.calls.every((call) => call.tool === agent.completionTool);
+  const completions = alone ? await checkCompletions(cleaned, agent) : [];
+  return {
+    kind: "reply",
+    reply: keepReply(cleaned),
+    completions: keepChecks(completions, cleaned),
+    worked: limits.worked(),
+    ...spentBy(outcome, trial),
+  };
+}
+
+function failureRecord(
+  scope: ActScope,
+  trial: Trial,
+  outcome: Extract<ModelOutcome, { readonly ok: false }>,
+  call: StepCall,
+): Recorded {
+  const { executionId, ctx, limits, secrets } = scope;
+  const spent = spentBy(outcome, trial);
+  const late = outcome.error.kind === "aborted" ? limits.late() : undefined;
+  if (late !== undefined) return { ...limitRecord(scope, call, late), ...spent };
+  const error = { ...outcome.error, message: secrets.text(outcome.error.message) };
+  if (mayRetry(error) && trial.number < MAX_TRIES) {
+    const waitMs = backoffMs(error, trial.number);
+    const data = { turn: trial.request.turn, try: trial.step, code: error.code, message: error.message, waitMs };
+    call.event({ type: "model.retried", executionId, attempt: ctx.attempt, data });
+  }
+  return { kind: "failed", error, worked: limits.worked(), ...spent };
+}
+
+/** What was set aside for a call that an earlier process made: nobody knows what came of it, so all of it counts. */
+function lostCall({ steps }: ActScope, { opened }: StepCall): Spent | undefined {
+  if (opened?.intent === undefined || opened.incarnation === steps.incarnation) return undefined;
+  const { inputTokens, outputTokens, costUsd }: Reserve = JSON.parse(JSON.stringify(opened.intent));
+  return { counted: { inputTokens, outputTokens }, ...(costUsd === undefined ? {} : { costUsd }) };
+}
+
+function limitRecord(scope: ActScope, call: StepCall, hit: LimitHit): Recorded {
+  const { code, limit, message, detail } = hit;
+  call.event({
+    type: "limit.reached",
+    executionId: scope.executionId,
+    attempt: scope.ctx.attempt,
+    data: { limit, message, ...detail },
+  });
+  const kept = { code, limit, message, ...(detail === undefined ? {} : { detail }) };
+  return { kind: "limit", hit: kept, worked: scope.limits.worked() };
+}
+
+/** Whether the model may be asked again. */
+export function mayRetry(error: ModelFailure): boolean {
+  return error.kind === "transient" || error.kind === "cut_stream";
+}
+
+/** How long that has to wait; `attempt` is counted from 1. */
+export function backoffMs(error: ModelFailure, attempt: number): number {
+  const doubling = FIRST_BACKOFF_MS * 2 ** (attempt - 1);
+  return error.retryAfterMs === undefined ? doubling : Math.min(error.retryAfterMs, LONGEST_RETRY_AFTER_MS);
+}

@@ -1,0 +1,245 @@
+import type { Json } from "@sluice/core";
+import { cleanInline, cut, type Line, revealed, type Span, type Style, wrap } from "@sluice/view/text";
+import { lineOf } from "../composer/editing/cells.ts";
+import { layOut } from "../composer/editing/layout.ts";
+import {
+  type Desk,
+  type DeskCard,
+  KIND_NAMES,
+  type OpenCard,
+  openCardOf,
+  type ShownLines,
+  waitingCards,
+} from "./desk.ts";
+import { type Option, valueText } from "./form.ts";
+
+export interface CardSize {
+  readonly width: number;
+  readonly height: number;
+}
+
+/** A card as it is drawn, and what of its body that shows: to be told to the desk once it is on the screen. */
+export interface CardView {
+  readonly lines: readonly Line[];
+  readonly key: string;
+  readonly shown: ShownLines;
+  /** Where the cursor stands while something is written. */
+  readonly cursor?: { readonly row: number; readonly column: number };
+}
+
+/** The left edge of every row of a card. Nothing else in the app has it, and all text that is not ours stands behind a bar. */
+const EDGE = "▌";
+const EDGE_COLUMNS = 2;
+/** Rows of what is being written that are shown. */
+const WRITTEN_ROWS = 3;
+/** Rows a choice takes at most of the card's height. */
+const OPTIONS_SHARE = 0.6;
+/** UTF-16 units of a choice that are looked at; what does not fit its row stands in the body. */
+const LONGEST_LABEL = 400;
+/** Columns from which on choices are told in full. */
+const ROOMY = 48;
+
+/** Columns that a card's body has: what `bodyLines` is to be made for. */
+export function bodyWidth(width: number): number {
+  return Math.max(4, width - EDGE_COLUMNS);
+}
+
+/** Rows that the card would take if there were room for all of it. */
+export function cardHeight(desk: Desk, body: readonly Line[]): number {
+  const at = openCardOf(desk);
+  return at === undefined ? 0 : body.length + at.card.form.options.length + WRITTEN_ROWS + 5;
+}
+
+/** The card that is up, in at most `height` rows: its head and its options always, of its body what there is room for. Undefined when none is up. */
+export function cardLines(desk: Desk, body: readonly Line[], { width, height }: CardSize): CardView | undefined {
+  const at = openCardOf(desk);
+  if (at === undefined || height < 1) return undefined;
+  const { card, open } = at;
+  const columns = bodyWidth(width);
+  const written = open.writing ? writtenLines(open, columns) : undefined;
+  const head = headLines(desk, card, columns).slice(0, height >= 12 ? 2 : 1);
+  const foot = height >= 8 ? [footLine(card, open, columns)] : [];
+  const fixed = head.length + foot.length + (written?.lines.length ?? 0);
+  const least = Math.max(1, Math.min(5, height - fixed));
+  const optionRows = Math.min(
+    open.writing ? 1 : card.form.options.length,
+    Math.max(least, Math.floor(height * OPTIONS_SHARE) - fixed, height - fixed - body.length),
+  );
+  const shown = windowOf(body.length, open.scroll, height - fixed - optionRows);
+  const options = optionLines(card, open, optionRows, columns, body.length - Math.max(seenOf(open, body), shown.to));
+  const rows = [
+    ...head,
+    ...body.slice(shown.from, shown.to),
+    ...(shown.told ? [whereLine(shown)] : []),
+    ...options,
+    ...(written?.lines ?? []),
+    ...foot,
+  ];
+  const lines = rows.slice(0, height).map((row) => edged(row, width, open.focused));
+  const { from, to } = shown;
+  const view = { lines, key: card.key, shown: { from, to, lines: body.length } };
+  if (written === undefined) return view;
+  const row = rows.length - foot.length - written.lines.length + written.cursor.row;
+  return row < lines.length ? { ...view, cursor: { row, column: EDGE_COLUMNS + written.cursor.column } } : view;
+}
+
+/** One row for when all that waits was put off; undefined when a card is up or nothing waits. */
+export function parkedLine(desk: Desk, width: number): Line | undefined {
+  const waiting = waitingCards(desk).length;
+  if (desk.open !== undefined || waiting === 0) return undefined;
+  const said = waiting === 1 ? "1 request waits, put off" : `${waiting} requests wait, put off`;
+  return edged(
+    [
+      { text: said, style: "notice" },
+      { text: " · Tab shows it", style: "dim" },
+    ],
+    width,
+    false,
+  );
+}
+
+function edged(row: Line, width: number, focused: boolean): Line {
+  const edge: Span = { text: `${EDGE} `, style: focused ? "accent" : "notice" };
+  return cut([edge, ...row], width);
+}
+
+interface Window extends ShownLines {
+  /** Whether a row says where in the body this is. */
+  readonly told: boolean;
+}
+
+function windowOf(lines: number, scroll: number, room: number): Window {
+  if (room <= 0) return { from: 0, to: 0, lines, told: false };
+  if (lines <= room) return { from: 0, to: lines, lines, told: false };
+  const told = room > 1;
+  const rows = told ? room - 1 : room;
+  const from = Math.max(0, Math.min(scroll, lines - rows));
+  return { from, to: from + rows, lines, told };
+}
+
+/** As of the last frame, unless the body is laid out otherwise by now. */
+function seenOf({ lines, seen }: OpenCard, body: readonly Line[]): number {
+  if (lines === body.length) return seen;
+  return lines > 0 && seen >= lines ? body.length : 0;
+}
+
+function whereLine({ from, to, lines }: ShownLines): Line {
+  const parts = [from > 0 ? `${from} above` : "", to < lines ? `${lines - to} below` : ""].filter(
+    (part) => part !== "",
+  );
+  return [{ text: `… lines hidden: ${parts.join(", ")} · PgUp PgDn Home End`, style: "notice" }];
+}
+
+/** Who asks for what: stage, tool, attempt, turn, proposal, sibling; and how many wait. */
+function headLines(desk: Desk, card: DeskCard, columns: number): readonly Line[] {
+  const { request } = card;
+  const waiting = waitingCards(desk);
+  const place = waiting.findIndex((one) => one.key === card.key) + 1;
+  const mark = desk.open?.focused === true ? "■" : "□";
+  const count = waiting.length === 1 ? "" : ` ${place} of ${waiting.length} waiting`;
+  const parts = askerOf(request);
+  const line: Line = [
+    { text: `${mark} ${KIND_NAMES[request.kind]}${count}`, style: "heading" },
+    ...parts.map((part, at): Span => ({ text: ` · ${part}`, style: at < 2 ? "strong" : "plain" })),
+  ];
+  return wrap(line, columns, 2);
+}
+
+/** Which stage asks for which tool, and where in its run. */
+export function askerOf(request: DeskCard["request"]): readonly string[] {
+  return partsOf(request).map(cleanInline);
+}
+
+/** `<state>#<visit>/a<attempt>/t<turn>.c<index>`, as core makes them; whatever else is shown as it is. */
+const REQUEST_ID = /^([^/#]+)#(\d+)\/a(\d+)\/(t(\d+)\.c\d+)(?:\/|$)/;
+
+function partsOf({ runId, requestId, kind, body }: DeskCard["request"]): readonly string[] {
+  const tool = kind === "grantStageTool" && typeof body.tool === "string" ? [body.tool.slice(0, 200)] : [];
+  const way = runId.split("/");
+  const run = [
+    ...(way.length > 1 ? [`sibling ${(way.at(-1) ?? "").slice(0, 100)}`] : []),
+    `run ${(way[0] ?? "").slice(0, 100)}`,
+  ];
+  const id = REQUEST_ID.exec(requestId.slice(0, 500));
+  if (id === null) return [...tool, requestId.slice(0, 200), ...run];
+  const [, state = "", visit, attempt, proposal, turn] = id;
+  const entered = visit === "1" ? [] : [`visit ${visit}`];
+  return [state, ...tool, ...entered, `attempt ${attempt}`, `turn ${turn}`, `proposal ${proposal}`, ...run];
+}
+
+function optionLines(
+  card: DeskCard,
+  { selected, focused }: OpenCard,
+  rows: number,
+  columns: number,
+  unseen: number,
+): readonly Line[] {
+  const { options } = card.form;
+  const from = Math.max(0, Math.min((selected ?? 0) - Math.floor(rows / 2), options.length - rows));
+  return options.slice(from, from + rows).map((option, at): Line => {
+    const chosen = from + at === selected;
+    const style: Style = chosen && focused ? "selected" : focused ? "plain" : "dim";
+    const more = option.kind === "approve" ? approvalNote(card, unseen, columns < ROOMY) : "";
+    const note: Line = more === "" ? [] : [{ text: more, style: "notice" }];
+    const label =
+      option.kind === "value"
+        ? valueLabel(option.value, style)
+        : [{ text: labelOf(option, card, columns < ROOMY), style }];
+    return cut([{ text: chosen ? "❯ " : "  ", style }, ...label, ...note], columns);
+  });
+}
+
+function approvalNote({ fault }: DeskCard, unseen: number, short: boolean): string {
+  if (fault !== undefined) return ` · not here: ${fault}`;
+  if (short && unseen > 0) return ` · ${unseen} not shown`;
+  return unseen > 0 ? ` · ${unseen} ${unseen === 1 ? "line" : "lines"} not shown` : "";
+}
+
+function labelOf(option: Exclude<Option, { readonly kind: "value" }>, { request }: DeskCard, short: boolean): string {
+  const question = request.kind === "askUser" || request.kind === "humanState";
+  switch (option.kind) {
+    case "approve":
+      if (short) return "Approve once";
+      return request.kind === "grantStageTool" ? "Approve this call once" : "Approve this step once";
+    case "deny":
+      return question ? "Decline to answer" : "Deny";
+    case "reason":
+      return "Deny with a reason";
+    case "defer":
+      return "Decide later";
+    case "all":
+      return "Show all, or less";
+    case "write":
+      return "Write an answer";
+  }
+}
+
+/** Two answers that differ in what cannot be seen must not look the same. */
+function valueLabel(value: Json, style: Style): Line {
+  const text = value === true ? "yes" : value === false ? "no" : valueText(value);
+  return [{ text: "answer: ", style }, ...revealed(text, style, LONGEST_LABEL)];
+}
+
+function footLine(card: DeskCard, open: OpenCard, columns: number): Line {
+  if (open.hint !== "") return cut([{ text: cleanInline(open.hint.slice(0, 400)), style: "bad" }], columns);
+  const question = card.request.kind === "askUser" || card.request.kind === "humanState";
+  const esc = question ? "declines" : "denies";
+  const keys = open.writing
+    ? "Enter sends · Alt+Enter new line · Esc goes back"
+    : open.focused
+      ? `↑↓ choose · Enter · Esc ${esc} this · PgDn reads on · Ctrl+N next · Tab leaves`
+      : "Tab goes to this card; until then keys go to the input";
+  return cut([{ text: keys, style: "dim" }], columns);
+}
+
+function writtenLines(
+  { editor }: OpenCard,
+  columns: number,
+): { readonly lines: readonly Line[]; readonly cursor: { readonly row: number; readonly column: number } } {
+  const layout = layOut(editor, editor.cursor, Math.max(1, columns - 2));
+  const { row, column } = layout.cursor;
+  const from = Math.max(0, Math.min(row - 1, layout.rows.length - WRITTEN_ROWS));
+  const rows = layout.rows.slice(from, from + WRITTEN_ROWS);
+  const lines = rows.map((one): Line => [{ text: "> ", style: "accent" }, ...lineOf(one.cells)]);
+  return { lines, cursor: { row: row - from, column: column + 2 } };
+}

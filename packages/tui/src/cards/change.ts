@@ -1,0 +1,191 @@
+import { field, isJsonObject, type Json, type OpenRequest } from "@sluice/core";
+import {
+  compareLines,
+  type Kind,
+  type Line,
+  type Segment,
+  type Style,
+  type WordMarks,
+  wordMarks,
+} from "@sluice/view/text";
+import { textAt } from "@sluice/view/words";
+import { MOST_SHOWN } from "../user/approval-check.ts";
+import { type Hiding, shownLines } from "./file-lines.ts";
+import { BAR, exactRow, exactRows, sentence } from "./verbatim.ts";
+
+/** What is in a file now, as far as somebody may look. */
+export type FileNow =
+  | { readonly kind: "text"; readonly text: string; readonly hiding: Hiding }
+  | { readonly kind: "absent" }
+  /** Why it is not compared. */
+  | { readonly kind: "unread"; readonly why: string };
+
+/** The file that a request for leave would write: the path it was judged by, absolute and after links. */
+export function fileToRead({ kind, body }: OpenRequest): string | undefined {
+  const tool = textAt(body, "tool");
+  if (kind !== "grantStageTool" || (tool !== "Edit" && tool !== "Write")) return undefined;
+  const touches = field(body, "touches");
+  if (!Array.isArray(touches)) return undefined;
+  const written = touches.filter((touch: Json) => textAt(touch, "access") === "write");
+  return written.length === 1 ? textAt(written[0], "path") : undefined;
+}
+
+/** Lines around a change that are shown with it. */
+const CONTEXT = 3;
+/** UTF-16 units of a changed file that are compared with what it is now. */
+const LONGEST_AFTER = 4_000_000;
+/** Columns below which lines stand without their numbers. */
+const NUMBERED_FROM = 40;
+
+/** An Edit or a Write as a diff against what is in the file now; undefined for any other call, and for arguments of another shape. */
+export function changeLines(
+  tool: string,
+  input: Json,
+  file: FileNow | undefined,
+  width: number,
+): readonly Line[] | undefined {
+  if (!isJsonObject(input)) return undefined;
+  const { file_path: path, content, old_string: old, new_string: now, replace_all: every, ...rest } = input;
+  // Nothing that is given may be missing from what is shown.
+  if (typeof path !== "string" || Object.keys(rest).length > 0) return undefined;
+  if (tool === "Write" && typeof content === "string" && old === undefined && now === undefined && every === undefined)
+    return [...exactRows(path, width, BAR, "strong"), ...writeLines(content, file, width)];
+  if (tool !== "Edit" || typeof old !== "string" || typeof now !== "string" || content !== undefined) return undefined;
+  if (every !== undefined && typeof every !== "boolean") return undefined;
+  return [...exactRows(path, width, BAR, "strong"), ...editLines({ old, now, every: every === true }, file, width)];
+}
+
+function writeLines(content: string, file: FileNow | undefined, width: number): readonly Line[] {
+  if (file?.kind === "text") {
+    const { text, note } = inLf(file.text);
+    const next = note === "" ? content : lf(content);
+    if (text === next) return sentence("It would write what is in the file already.", width, "dim");
+    const rows = compared(text, next, width, file.hiding);
+    if (rows !== undefined) return [...sentence(`It replaces the whole file${note}:`, width, "dim"), ...rows];
+  }
+  const why = file?.kind === "unread" ? file.why : file?.kind === "text" ? TOO_MUCH : undefined;
+  const compare = why === undefined ? "" : ` (not compared with the file: ${why})`;
+  const said = file?.kind === "absent" ? "A new file with:" : `The whole content${compare}:`;
+  return [...sentence(said, width, "dim"), ...signed(content, "added", width)];
+}
+
+interface Edit {
+  readonly old: string;
+  readonly now: string;
+  readonly every: boolean;
+}
+
+function editLines({ old, now, every }: Edit, file: FileNow | undefined, width: number): readonly Line[] {
+  const where = every ? "everywhere in the file" : "in the one place where it stands";
+  const plain = (why: string): readonly Line[] => [
+    ...sentence(`It replaces, ${where}${why}:`, width, "dim"),
+    ...signed(old, "removed", width),
+    ...sentence("with:", width, "dim"),
+    ...signed(now, "added", width),
+  ];
+  if (file === undefined) return plain("");
+  if (file.kind === "unread") return plain(` (not compared with the file: ${file.why})`);
+  if (file.kind === "absent") return plain(" (there is no such file now, so it would fail)");
+  const { text, note } = inLf(file.text);
+  const [from, to] = note === "" ? [old, now] : [lf(old), lf(now)];
+  const pieces = from === "" ? [] : text.split(from);
+  if (pieces.length < 2) return plain(" (it does not stand in the file now, so it would fail)");
+  if (pieces.length > 2 && !every) return plain(" (it stands there more than once now, so it would fail)");
+  const times = pieces.length - 1;
+  // A short text that stands there a million times, replaced by a long one, is more than there is memory.
+  if (text.length + times * (to.length - from.length) > LONGEST_AFTER)
+    return plain(` (not compared with the file: ${TOO_MUCH})`);
+  const said = every ? `It changes every place, ${times} now${note}:` : `It changes one place${note}:`;
+  const rows = compared(text, pieces.join(to), width, file.hiding);
+  return rows === undefined
+    ? plain(` (not compared with the file: ${TOO_MUCH})`)
+    : [...sentence(said, width, "dim"), ...rows];
+}
+
+/** Files of CR LF lines are compared without the CR; the tools keep it. */
+function inLf(text: string): { readonly text: string; readonly note: string } {
+  const crlf = /\r\n/.test(text) && !/(?:^|[^\r])\n/.test(text);
+  return crlf ? { text: lf(text), note: " (its lines end in CR LF)" } : { text, note: "" };
+}
+
+function lf(text: string): string {
+  return text.replaceAll("\r\n", "\n");
+}
+
+const LOOKS = {
+  same: { sign: "  ", style: "plain", word: "plain" },
+  removed: { sign: "- ", style: "removed", word: "removedWord" },
+  added: { sign: "+ ", style: "added", word: "addedWord" },
+} as const satisfies Record<Kind, { sign: string; style: Style; word: Style }>;
+
+const TOO_MUCH = "too much of it changes";
+
+/**
+ * Two texts line by line, nothing cut: what is the same and far from any change is told as a number of lines. What the file
+ * holds is shown without secrets, what it would hold as it is. Undefined where that is more than a card shows.
+ */
+function compared(before: string, after: string, width: number, hiding: Hiding): readonly Line[] | undefined {
+  const old = linesOf(before);
+  const now = linesOf(after);
+  const { runs } = compareLines(old.lines, now.lines);
+  const oldLine = shownLines(old.lines, hiding);
+  const digits = width < NUMBERED_FROM ? 0 : String(Math.max(old.lines.length, now.lines.length)).length;
+  const rows: Line[] = [];
+  let shown = 0;
+  let marks: WordMarks | undefined;
+  for (const [index, { kind, count, oldAt, newAt }] of runs.entries()) {
+    const next = runs[index + 1];
+    if (kind === "same") marks = undefined;
+    else if (kind === "removed" && next?.kind === "added")
+      marks = wordMarks(old.lines.slice(oldAt, oldAt + count), now.lines.slice(next.newAt, next.newAt + next.count));
+    const head = index > 0 ? CONTEXT : 0;
+    const tail = index < runs.length - 1 ? CONTEXT : 0;
+    for (let at = 0; at < count; at += 1) {
+      if (kind === "same" && at === head && count - head - tail > 1) {
+        const left = count - head - tail;
+        rows.push([BAR, { text: `⋯ ${left} same`, style: "dim" }]);
+        at += left - 1;
+        continue;
+      }
+      const [lines, from] = kind === "added" ? [now.lines, newAt] : [old.lines, oldAt];
+      const line = lines[from + at] ?? "";
+      const seen = kind === "added" ? hiding.known(line) : oldLine(from + at);
+      const marked = kind === "added" ? marks?.now(at) : kind === "removed" ? marks?.old(at) : undefined;
+      const segments = (seen === line ? marked : undefined) ?? [{ text: seen, changed: false }];
+      shown += line.length;
+      if (shown > MOST_SHOWN) return undefined;
+      rows.push(...diffRow(segments, kind, from + at + 1, digits, width));
+    }
+  }
+  return [...rows, ...endNotes(old.ended, now.ended, width)];
+}
+
+function diffRow(
+  segments: readonly Segment[],
+  kind: Kind,
+  number: number,
+  digits: number,
+  width: number,
+): readonly Line[] {
+  const { sign, style, word } = LOOKS[kind];
+  const gutter = digits === 0 ? "" : `${String(number).padStart(digits)} `;
+  const parts = segments.map(({ text, changed }) => ({ text, style: changed ? word : style }));
+  return exactRow(parts, width, BAR, { text: `${gutter}${sign}`, style: kind === "same" ? "dim" : style });
+}
+
+function linesOf(text: string): { readonly lines: readonly string[]; readonly ended: boolean } {
+  if (text === "") return { lines: [], ended: true };
+  const ended = text.endsWith("\n");
+  return { lines: (ended ? text.slice(0, -1) : text).split("\n"), ended };
+}
+
+function endNotes(before: boolean, after: boolean, width: number): readonly Line[] {
+  if (before === after) return [];
+  return sentence(after ? "A line break is added at the end." : "The line break at the end goes.", width, "dim");
+}
+
+/** Lines that were compared with nothing. */
+function signed(text: string, kind: "added" | "removed", width: number): readonly Line[] {
+  const { sign, style } = LOOKS[kind];
+  return exactRows(text, width, BAR, style, { text: sign, style });
+}

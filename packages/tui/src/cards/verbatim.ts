@@ -1,0 +1,129 @@
+import {
+  cleanInline,
+  fitting,
+  headOf,
+  type Line,
+  revealed,
+  type Span,
+  type Style,
+  tailOf,
+  widthOf,
+  wrap,
+} from "@sluice/view/text";
+
+/** Behind a bar stands what somebody else wrote; nothing of ours begins with one. */
+export const BAR: Span = { text: "│ ", style: "dim" };
+/** The row above goes on here: it is no line break of the text. */
+const GOES_ON: Span = { text: "┆ ", style: "dim" };
+/** A space where a row ends or begins, which nobody would see. */
+const EDGE_SPACE = "␣";
+
+/** Columns that a bar takes. */
+const BAR_COLUMNS = 2;
+
+/**
+ * A text exactly as it is, in rows of at most `width` columns behind a bar: broken anywhere, nothing dropped, everything
+ * unseen made visible, and rows that only go on told apart from lines of the text. `mark` stands in front of each line.
+ */
+export function exactRows(
+  text: string,
+  width: number,
+  bar: Span,
+  style: Style = "plain",
+  mark?: Span,
+): readonly Line[] {
+  return text.split("\n").flatMap((line) => exactRow([{ text: line, style }], width, bar, mark));
+}
+
+/** The same for one line in parts of different styles. */
+export function exactRow(
+  parts: readonly { readonly text: string; readonly style: Style }[],
+  width: number,
+  bar: Span,
+  mark?: Span,
+): readonly Line[] {
+  const margin = mark === undefined ? 0 : widthOf(mark.text);
+  const first = mark === undefined ? [bar] : [bar, mark];
+  const next = mark === undefined ? [GOES_ON] : [GOES_ON, { text: " ".repeat(margin) }];
+  const line = parts.flatMap(({ text, style }) => revealed(text, style, Math.max(1, text.length)));
+  const rows = hardRows(line, Math.max(2, width - BAR_COLUMNS - margin));
+  return rows.map((row, at) => [...(at === 0 ? first : next), ...row]);
+}
+
+export function verbatim(text: string, width: number, style: Style = "plain"): readonly Line[] {
+  return exactRows(text, width, BAR, style);
+}
+
+/** The same for a text that is only looked at, not decided upon: broken between words. */
+export function quoted(text: string, width: number, style: Style = "plain"): readonly Line[] {
+  const columns = Math.max(2, width - BAR_COLUMNS);
+  return text.split("\n").flatMap((line) => {
+    const rows = wrap(revealed(line, style, Math.max(1, line.length)), columns);
+    return (rows.length === 0 ? [[]] : rows).map((row, at) => [at === 0 ? BAR : GOES_ON, ...row]);
+  });
+}
+
+/** A label of ours with what somebody else wrote: in one row where both fit, else the label above. */
+export function labelled(label: string, rows: readonly Line[], width: number): readonly Line[] {
+  const [only, ...more] = rows;
+  const head: Span = { text: `${label} `, style: "dim" };
+  if (only !== undefined && more.length === 0 && widthOf(head.text) + widthOf(only) <= width) return [[head, ...only]];
+  return [...sentence(label, width, "dim"), ...rows];
+}
+
+/** Words of ours, with names in them that are not, broken between words. */
+export function sentence(text: string, width: number, style: Style = "plain"): readonly Line[] {
+  return wrap([{ text: cleanInline(text), style }], Math.max(2, width));
+}
+
+/** The beginning and the end of a text that is too long to be shown, and how much is missing. */
+export function headAndTail(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const head = headOf(text, Math.floor((most * 2) / 3));
+  const tail = tailOf(text, Math.floor(most / 3));
+  return `${head}\n… ${(text.length - head.length - tail.length).toLocaleString("en")} characters are not shown here …\n${tail}`;
+}
+
+function hardRows(line: Line, columns: number): readonly Line[] {
+  const rows: Span[][] = [];
+  let row: Span[] = [];
+  let room = columns;
+  for (const span of line) {
+    let at = 0;
+    while (at < span.text.length) {
+      const { end, width } = fitting(span.text, at, room);
+      if (end === at) {
+        if (room < columns) {
+          rows.push(row);
+          row = [];
+          room = columns;
+          continue;
+        }
+        // Wider than a row of its own: no character that anybody writes, so it is told letter by letter.
+        const code = span.text.codePointAt(at) ?? 0;
+        rows.push([{ text: `·U+${code.toString(16).toUpperCase()}`, style: "unseen" }]);
+        at += code > 0xffff ? 2 : 1;
+        continue;
+      }
+      row.push({ ...span, text: span.text.slice(at, end) });
+      room -= width;
+      at = end;
+    }
+  }
+  rows.push(row);
+  return rows.map((cells, at) => edgesShown(cells, at > 0));
+}
+
+/** The last cell of a row, and the first of one that goes on. */
+function edgesShown(row: readonly Span[], goesOn: boolean): Line {
+  const shown = [...row];
+  const last = shown.at(-1);
+  if (last?.text.endsWith(" ") === true) {
+    shown.splice(-1, 1, { ...last, text: last.text.slice(0, -1) }, { text: EDGE_SPACE, style: "unseen" });
+  }
+  const [first] = shown;
+  if (goesOn && first?.text.startsWith(" ") === true) {
+    shown.splice(0, 1, { text: EDGE_SPACE, style: "unseen" }, { ...first, text: first.text.slice(1) });
+  }
+  return shown.filter((span) => span.text !== "");
+}

@@ -1,0 +1,52 @@
+import { SluiceError } from "@sluice/core";
+import type { DeskCard } from "../cards/desk.ts";
+import { cardNamed } from "../cards/names.ts";
+import { typedValue } from "../user/send-answer.ts";
+import type { Command, Steering } from "./command.ts";
+
+// Where no card is drawn, requests are answered in words: an approval names the digest of what it approves.
+
+export const approve: Command = {
+  name: "approve",
+  description: "let one call run: with the digest that its request told",
+  usage: "<digest>",
+  run: (words, app) => {
+    const card = cardFor(words, app);
+    if (card.fault !== undefined)
+      throw new SluiceError("Validation", "usage", `it cannot be approved here: ${card.fault}`);
+    app.answer(card, { kind: "approve" });
+  },
+};
+
+export const deny: Command = {
+  name: "deny",
+  description: "deny one call, or decline a question",
+  usage: "<digest> [reason]",
+  run: (words, app) => {
+    const [, digest = "", reason = ""] = /^(\S*)\s*(.*)$/s.exec(words) ?? [];
+    const card = cardFor(digest, app);
+    app.answer(card, reason.trim() === "" ? { kind: "deny" } : { kind: "deny", reason: reason.trim() });
+  },
+};
+
+export const answer: Command = {
+  name: "answer",
+  description: "answer a question, as JSON or in words",
+  usage: "<digest> <answer>",
+  run: (words, app) => {
+    const [, digest = "", text = ""] = /^(\S*)\s*(.*)$/s.exec(words) ?? [];
+    const card = cardFor(digest, app);
+    const typed = typedValue(card.request, text.trim());
+    if (!typed.ok) throw new SluiceError("Validation", "usage", typed.fault);
+    app.answer(card, typed.answer);
+  },
+};
+
+function cardFor(name: string, app: Steering): DeskCard {
+  const waiting = app.waiting();
+  const card = cardNamed(name, waiting);
+  if (card !== undefined) return card;
+  const there = waiting.map((one) => one.name).join(", ");
+  const why = `no request that waits is called ${name === "" ? "that" : name}`;
+  throw new SluiceError("Validation", "usage", `${why}; ${there === "" ? "none waits" : `waiting: ${there}`}`);
+}

@@ -1,0 +1,240 @@
+import { type RunSummary, SluiceError } from "@sluice/core";
+import { eventsOf, type RunView, startedWith } from "@sluice/view";
+import { cleanInline, editDiff, type Line, type Rows, type Style, spanOf, wrap } from "@sluice/view/text";
+import { forkedFrom, moment, oneLine, textAt, type Verdict } from "@sluice/view/words";
+import { createViewer, fixedRows } from "../app/overlay/viewer.ts";
+import { costLines } from "../run/cost.ts";
+import { graph as graphLines } from "../run/graph.ts";
+import { type TimelineFilter, type TimelineRow, timeline, timelineLine } from "../run/timeline.ts";
+import type { Command, Steering } from "./command.ts";
+
+/** Runs that are listed; each is looked into for what it was started with. */
+const MOST_RUNS = 200;
+
+export const runs: Command = {
+  name: "runs",
+  description: "the runs of this store; Enter turns to one",
+  usage: "",
+  run: async (_words, app) => {
+    const store = await app.engine.store();
+    const newest = (await store?.host.list({ limit: MOST_RUNS + 1 })) ?? [];
+    if (store === undefined || newest.length === 0) {
+      app.say("there are no runs here yet");
+      return;
+    }
+    const listed = await Promise.all(
+      newest.slice(0, MOST_RUNS).map(async (run) => {
+        // One journal that cannot be read must not hide the others.
+        const told = await startedWith(store.host, run.runId).catch(() => undefined);
+        const past = forkedFrom(told);
+        return { run, pipeline: textAt(told, "pipeline"), task: textAt(told?.input, "task"), past };
+      }),
+    );
+    const statuses = listed.map(({ run }) => statusOf(run));
+    const columns = Math.max(...statuses.map(({ length }) => length));
+    const rows = fixedRows((width) =>
+      listed.map(({ run, pipeline, task, past }, at): Line => {
+        // What a run is for tells more than when it was.
+        const began: Line = width < ROOM_FOR_TIME ? [] : [spanOf(`${moment(run.createdAt)}  `, "dim")];
+        return [
+          spanOf(run.runId.padEnd(12), "accent"),
+          { text: ` ${(statuses[at] ?? "").padEnd(columns)}  `, style: STYLES[run.status] },
+          ...began,
+          spanOf(oneLine(pipeline === "" ? "(unreadable)" : pipeline, 24).padEnd(14)),
+          spanOf(` ${oneLine(task, 120)}`),
+          ...(past === "" ? [] : [spanOf(` ${oneLine(past, 80)}`, "dim")]),
+        ];
+      }),
+    );
+    app.show(
+      createViewer(newest.length > MOST_RUNS ? `The newest ${MOST_RUNS} runs` : `Runs (${newest.length})`, rows, {
+        selectable: true,
+      }),
+      (row) => {
+        const chosen = listed[row];
+        if (chosen !== undefined) void app.perform(async () => app.turnTo(await app.find(chosen.run.runId)));
+      },
+    );
+  },
+};
+
+/** Columns from which on a list of runs says when each began. */
+const ROOM_FOR_TIME = 90;
+
+function statusOf({ status, suspended, owner = "?" }: RunSummary): string {
+  if (status === "running") return `running in ${oneLine(owner, 30)}`;
+  return suspended === "waiting" ? `${status} (waits)` : status;
+}
+
+const STYLES: Readonly<Record<"running" | "suspended" | "completed" | "failed" | "cancelled", Style>> = {
+  running: "accent",
+  suspended: "notice",
+  completed: "good",
+  failed: "bad",
+  cancelled: "bad",
+};
+
+export const show: Command = {
+  name: "show",
+  description: "turn to a run, whoever works on it, or to one of its stages",
+  usage: "[run | stage]",
+  takes: [{ kind: "run", optional: true }],
+  run: async (words, app) => {
+    const view = app.focus()?.view;
+    const stage = view?.executions.findLast(({ stateId, executionId }) => stateId === words || executionId === words);
+    if (words === "" || stage !== undefined) app.showTranscript(stage?.key);
+    else app.turnTo(await app.find(words));
+  },
+};
+
+export const audit: Command = {
+  name: "audit",
+  description: "every boundary of a run: what was decided, by whom and why; Enter jumps to its stage",
+  usage: "[run] [stage:… tool:… verdict:approved|refused words]",
+  takes: [{ kind: "run", optional: true }],
+  run: async (words, app) => {
+    const { first, filter, rest } = readFilter(words);
+    const run = await app.named(first);
+    const events = await eventsOf(run.host, run.runId);
+    const rows = timeline(events, filter);
+    const startedAt = events[0]?.at ?? 0;
+    const about = rest === "" ? "" : ` · ${rest}`;
+    const lines = timelineRows(rows, startedAt);
+    app.show(
+      createViewer(`Audit of ${run.runId} · ${rows.length} of ${events.length} boundaries${about}`, lines, {
+        selectable: true,
+      }),
+      (row) => {
+        const key = rows[row]?.key;
+        if (app.focus()?.run.runId !== run.runId) app.turnTo(run);
+        app.showTranscript(key);
+      },
+    );
+  },
+};
+
+function timelineRows(rows: readonly TimelineRow[], startedAt: number): Rows {
+  const text = (row: TimelineRow): string =>
+    [row.type, row.who, row.what, row.more, row.by, row.why].join(" ").toLowerCase();
+  return {
+    count: () => rows.length,
+    slice: (from, to, width) => rows.slice(from, to).map((row) => timelineLine(row, { width: width - 2, startedAt })),
+    find: (wanted, from, _width, back) => {
+      const holds = (row: TimelineRow | undefined): boolean =>
+        row !== undefined && text(row).includes(wanted.toLowerCase());
+      const step = back ? -1 : 1;
+      for (let at = from; at >= 0 && at < rows.length; at += step) if (holds(rows[at])) return at;
+      return undefined;
+    },
+  };
+}
+
+/** `/audit [run] stage:plan tool:Bash verdict:refused words`: a word with none of these is the run where it looks like one. */
+function readFilter(words: string): { readonly first: string; readonly filter: TimelineFilter; readonly rest: string } {
+  const parts = words.split(/\s+/).filter((word) => word !== "");
+  const first = parts[0] !== undefined && /^r[a-z0-9]{3,}$/.test(parts[0]) ? parts[0] : "";
+  const rest = first === "" ? parts : parts.slice(1);
+  const named = (name: string): string | undefined =>
+    rest.find((word) => word.startsWith(`${name}:`))?.slice(name.length + 1);
+  const verdicts: readonly Verdict[] = ["approved", "refused"];
+  const verdict = verdicts.find((known) => known === named("verdict"));
+  const stage = named("stage");
+  const tool = named("tool");
+  const text = rest.filter((word) => !/^(stage|tool|verdict):/.test(word)).join(" ");
+  return {
+    first,
+    rest: rest.join(" "),
+    filter: {
+      ...(stage === undefined ? {} : { stage }),
+      ...(tool === undefined ? {} : { tool }),
+      ...(verdict === undefined ? {} : { verdict }),
+      ...(text === "" ? {} : { text }),
+    },
+  };
+}
+
+export const graph: Command = {
+  name: "graph",
+  description: "the pipeline, with the path taken",
+  usage: "",
+  run: (_words, app) => {
+    const { view } = lookedAt(app);
+    app.show(
+      createViewer(
+        `${cleanInline(view.pipeline)} · ${view.runId}`,
+        fixedRows((width) => graphLines(view, { width })),
+      ),
+    );
+  },
+};
+
+export const cost: Command = {
+  name: "cost",
+  description: "tokens and money, by stage and model",
+  usage: "",
+  run: (_words, app) => {
+    const { view } = lookedAt(app);
+    const now = app.now();
+    app.show(
+      createViewer(
+        `Cost of ${view.runId}`,
+        fixedRows((width) => costLines(view, { width, now })),
+      ),
+    );
+  },
+};
+
+export const diff: Command = {
+  name: "diff",
+  description: "the edits that the run's tools made",
+  usage: "",
+  run: (_words, app) => {
+    const { view } = lookedAt(app);
+    const edits = view.executions.flatMap((execution) =>
+      [...execution.items].flatMap((item) =>
+        item.kind === "call" && item.state === "ok" && (item.tool === "Edit" || item.tool === "Write")
+          ? [{ execution, item }]
+          : [],
+      ),
+    );
+    if (edits.length === 0) {
+      app.say("no Edit or Write of this run has changed anything; what commands changed is not listed here");
+      return;
+    }
+    const lines = fixedRows((width) => [
+      ...edits.flatMap(({ execution, item }): readonly Line[] => [
+        [spanOf(`${execution.executionId} · ${item.callId}`, "dim")],
+        ...(editDiff(item.tool, item.input, { width }) ?? []),
+        [],
+      ]),
+      ...wrap([{ text: "What commands changed is not among these.", style: "dim" }], width),
+    ]);
+    app.show(createViewer(`Edits of ${view.runId} (${edits.length})`, lines));
+  },
+};
+
+export const tools: Command = {
+  name: "tools",
+  description: "what the stages of the run may use without asking",
+  usage: "",
+  run: (_words, app) => {
+    const { view } = lookedAt(app);
+    const lines = fixedRows(() =>
+      view.executions.flatMap((execution): readonly Line[] => [
+        [
+          spanOf(execution.executionId, "accent"),
+          { text: execution.status === "running" ? "  at work" : "", style: "dim" },
+        ],
+        [spanOf(`  ${(execution.tools ?? []).join(", ") || "no tools of its own"}`)],
+      ]),
+    );
+    app.show(createViewer(`Tools of ${cleanInline(view.pipeline)}; any other call is put to you`, lines));
+  },
+};
+
+function lookedAt(app: Steering): { readonly view: RunView } {
+  const focus = app.focus();
+  if (focus === undefined)
+    throw new SluiceError("Validation", "usage", "no run is looked at; /run starts one, /runs lists");
+  return focus;
+}

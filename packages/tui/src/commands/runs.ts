@@ -1,0 +1,94 @@
+import { SluiceError } from "@sluice/core";
+import { whoAmI } from "../user/person.ts";
+import type { Command, Steering } from "./command.ts";
+
+/** Written as for the command, since messages name it so. */
+const ALLOW_CHANGED = "--allow-changed";
+
+export const run: Command = {
+  name: "run",
+  description: "start a pipeline",
+  usage: "<pipeline> <task>",
+  takes: [{ kind: "pipeline" }],
+  run: async (words, app) => {
+    const [, pipeline, task = ""] = /^(\S+)\s*(.*)$/s.exec(words) ?? [];
+    if (pipeline === undefined)
+      throw new SluiceError(
+        "Validation",
+        "usage",
+        "write /run <pipeline> <task>, such as /run codeReview fix the parser",
+      );
+    app.turnTo(await app.engine.start(pipeline, task.trim()));
+  },
+};
+
+export const demo: Command = {
+  name: "demo",
+  description: "run codeReview on a sample repository: offline, with a scripted model",
+  usage: "",
+  run: async (_words, app) => app.turnTo(await app.engine.startDemo()),
+};
+
+export const resume: Command = {
+  name: "resume",
+  description: "take up a suspended run",
+  usage: `[run] [${ALLOW_CHANGED}]`,
+  takes: [{ kind: "run", optional: true }],
+  run: async (words, app) => {
+    const { rest, ...options } = goingOn(words);
+    const runId = rest === "" ? await lastSuspended(app) : (await app.find(rest)).runId;
+    app.turnTo(await app.engine.resume(runId, options));
+  },
+};
+
+export const fork: Command = {
+  name: "fork",
+  description: "go on in a new run from before an execution; files are not taken back",
+  usage: `<execution> [run] [${ALLOW_CHANGED}]`,
+  takes: [{ kind: "execution" }, { kind: "run", optional: true }],
+  run: async (words, app) => {
+    const { rest, ...options } = goingOn(words);
+    const all = rest.split(" ");
+    // The sign that stands before a visit says which word is which.
+    const from = all.find((word) => word.includes("#"));
+    const named = all.find((word) => word !== from) ?? "";
+    const { runId } = await app.named(named);
+    app.turnTo(await app.engine.fork(runId, from, options));
+  },
+};
+
+/** What follows a command that goes on with a run, and whether that is allowed with a pipeline that changed. */
+function goingOn(words: string): { readonly rest: string; readonly allowChanged: boolean } {
+  const all = words.split(/\s+/).filter((word) => word !== "");
+  const rest = all.filter((word) => word !== ALLOW_CHANGED);
+  return { rest: rest.join(" "), allowChanged: rest.length < all.length };
+}
+
+export const cancel: Command = {
+  name: "cancel",
+  description: "end a run as cancelled",
+  usage: "[run]",
+  takes: [{ kind: "run", optional: true }],
+  run: async (words, app) => {
+    const { runId, host } = await app.named(words);
+    const outcome = await host.cancel(runId, `cancelled by ${whoAmI()}`, whoAmI());
+    app.say(CANCELLED[outcome](runId), outcome === "unknown" ? "bad" : "notice");
+  },
+};
+
+const CANCELLED = {
+  requested: (runId: string) => `run ${runId} is asked to end`,
+  cancelled: (runId: string) => `run ${runId} is cancelled`,
+  finished: (runId: string) => `run ${runId} has ended already`,
+  unknown: (runId: string) => `there is no run ${runId}`,
+} as const;
+
+/** Runs that are looked at before all are. */
+const NEWEST = 100;
+
+async function lastSuspended({ engine }: Steering): Promise<string> {
+  const isSuspended = ({ status }: { readonly status: string }): boolean => status === "suspended";
+  const last = (await engine.list(NEWEST)).find(isSuspended) ?? (await engine.list()).find(isSuspended);
+  if (last === undefined) throw new SluiceError("Session", "run_unknown", "no run of this store is suspended");
+  return last.runId;
+}

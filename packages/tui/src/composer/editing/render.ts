@@ -1,0 +1,136 @@
+import { cut, type Line, type Span, type Style, spanOf, widthOf } from "@sluice/view/text";
+import type { Palette } from "../completion/palette.ts";
+import { type Composer, hasMargin, textColumns } from "../composer.ts";
+import { matchIn } from "../history/history.ts";
+import type { Searching } from "../history/searching.ts";
+import { endOf, lineOf } from "./cells.ts";
+import { editorOf } from "./editor.ts";
+import { layOut } from "./layout.ts";
+
+export interface RenderOptions {
+  /** Columns; no line is longer. */
+  readonly width: number;
+  /** Rows for everything together; at least 1. */
+  readonly maxRows: number;
+  /** Shown while there is no text. */
+  readonly placeholder: string;
+}
+
+export interface Rendered {
+  readonly lines: readonly Line[];
+  /** Where the cursor stands, in rows and columns from 0. */
+  readonly cursor: { readonly row: number; readonly column: number };
+}
+
+const MOST_CHOICES = 8;
+const PROMPT = "❯ ";
+
+/** The composer as it stands on the screen: the text, what is searched or told, the palette. */
+export function render(state: Composer, { width, maxRows, placeholder }: RenderOptions): Rendered {
+  const room = Math.max(1, maxRows);
+  const { searching, notice, palette } = state;
+  if (searching !== undefined) return renderSearch(state, searching, width, room);
+  const told = notice === undefined || room < 2 ? [] : [cut([spanOf(`! ${notice}`, "notice")], width)];
+  const text = textRows(state, width, placeholder);
+  const left = room - told.length;
+  const wanted = Math.min(palette?.choices.length ?? 0, MOST_CHOICES);
+  const rows = Math.min(text.rows.length, Math.max(1, left - wanted, Math.floor(left / 3)));
+  const shown = visibleRows(text, rows, width);
+  const choices = palette === undefined ? [] : paletteLines(palette, width, Math.min(wanted, left - rows));
+  return { lines: [...shown.lines, ...told, ...choices], cursor: shown.cursor };
+}
+
+interface TextRows {
+  /** Without the prompt. */
+  readonly rows: readonly Line[];
+  readonly cursor: { readonly row: number; readonly column: number };
+}
+
+function textRows({ editor }: Composer, width: number, placeholder: string): TextRows {
+  const columns = textColumns(width);
+  if (editor.text === "") {
+    return { rows: [cut([spanOf(placeholder, "dim")], columns)], cursor: { row: 0, column: 0 } };
+  }
+  const { rows, cursor } = layOut(editor, editor.cursor, columns);
+  return { rows: rows.map((row) => lineOf(row.cells)), cursor };
+}
+
+/** As many rows as there is room for, the cursor's among them, each behind the prompt or a mark that there are more. */
+function visibleRows({ rows, cursor }: TextRows, room: number, width: number): Rendered {
+  const first = Math.max(0, Math.min(cursor.row - Math.floor(room / 2), rows.length - room));
+  const last = Math.min(rows.length, first + room) - 1;
+  const margin = hasMargin(width);
+  const lines = rows.slice(first, last + 1).map((row, index): Line => {
+    const at = first + index;
+    const mark = at === first && first > 0 ? "↑ " : at === last && last < rows.length - 1 ? "↓ " : "  ";
+    const lead: Span = at === 0 ? { text: PROMPT, style: "accent" } : { text: mark, style: "dim" };
+    return margin ? [lead, ...row] : row;
+  });
+  return { lines, cursor: { row: cursor.row - first, column: cursor.column + (margin ? PROMPT.length : 0) } };
+}
+
+/** What was found, with what was searched for marked in it, above the line that the search is typed in. */
+function renderSearch(state: Composer, { query, found }: Searching, width: number, room: number): Rendered {
+  const entry = found === undefined ? undefined : state.history.entries[found];
+  const label = query === "" || found !== undefined ? "search earlier inputs: " : "no earlier input has: ";
+  const start = cut(
+    [{ text: label, style: query === "" || found !== undefined ? "accent" : "notice" }],
+    Math.max(0, width - 12),
+  );
+  const line = [...start, { text: endOf(query, Math.max(0, width - widthOf(start) - 1)) }];
+  const fitting = cut(line, Math.max(0, width - 1));
+  const above = room < 2 ? [] : foundRows(state, entry, query, width, room - 1);
+  return { lines: [...above, fitting], cursor: { row: above.length, column: widthOf(fitting) } };
+}
+
+function foundRows(
+  state: Composer,
+  entry: string | undefined,
+  query: string,
+  width: number,
+  room: number,
+): readonly Line[] {
+  const shown = entry === undefined ? undefined : editorOf(entry);
+  if (entry === undefined || shown?.ok !== true) {
+    const text = textRows(state, width, "");
+    return visibleRows(text, Math.min(room, text.rows.length), width).lines;
+  }
+  const match = matchIn(entry, query);
+  const { rows, cursor } = layOut(shown.editor, match?.start ?? 0, textColumns(width));
+  const lines = rows.map((row) =>
+    lineOf(row.cells, (index): Style | undefined => {
+      const cell = row.cells[index];
+      return match !== undefined && cell !== undefined && cell.start < match.end && cell.end > match.start
+        ? "selected"
+        : undefined;
+    }),
+  );
+  return visibleRows({ rows: lines, cursor }, Math.min(room, rows.length), width).lines;
+}
+
+/** A window of the choices, the chosen one in it and marked. */
+function paletteLines(palette: Palette, width: number, room: number): readonly Line[] {
+  if (room < 1) return [];
+  const { choices, chosen, kind } = palette;
+  const first = Math.max(0, Math.min(chosen - Math.floor(room / 2), choices.length - room));
+  const shown = choices.slice(first, first + room);
+  const columns = Math.max(1, width - 2);
+  const hasWords = shown.some((choice) => (choice.description ?? "") !== "");
+  const most = hasWords ? Math.max(1, Math.floor(columns * 0.5)) : columns;
+  const labels = shown.map((choice) => endOf(kind === "command" ? `/${choice.value}` : choice.value, most));
+  const label = Math.max(...labels.map((text) => widthOf(text)));
+  return shown.map((choice, index) => {
+    const isChosen = first + index === chosen;
+    const name = labels[index] ?? "";
+    const words = choice.description ?? "";
+    const gap = " ".repeat(label - widthOf(name) + 2);
+    const hasCount = isChosen && choices.length > room && width > 20;
+    const count = hasCount ? `  ${chosen + 1}/${choices.length}` : "";
+    const line: Span[] = [
+      isChosen ? { text: PROMPT, style: "selected" } : { text: "  " },
+      { text: name, style: isChosen ? "selected" : "plain" },
+      ...(words === "" ? [] : [{ text: gap }, spanOf(words.slice(0, 1_000), "dim")]),
+    ];
+    return hasCount ? [...cut(line, width - count.length), { text: count, style: "dim" }] : cut(line, width);
+  });
+}

@@ -1,0 +1,96 @@
+import { spawn } from "node:child_process";
+import { accessSync, constants, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, isAbsolute, join } from "node:path";
+import { messageOf } from "@sluice/core";
+import type { Environment } from "../user/environment.ts";
+import { MAX_TEXT } from "./editing/editor.ts";
+
+export type EditedOutside =
+  | { readonly ok: true; readonly text: string }
+  /** What went wrong; the text is as it was. */
+  | { readonly ok: false; readonly fault: string };
+
+/** Bytes of a file that can hold no more than the most characters. */
+const MOST_BYTES = 4 * MAX_TEXT;
+
+/**
+ * Lets somebody edit a text in the editor of the environment: VISUAL, EDITOR, or the first that is found. The editor gets
+ * the terminal, so nothing else may read or write it meanwhile. Nothing is left behind.
+ */
+export async function editOutside(text: string, env: Environment): Promise<EditedOutside> {
+  const command = editorCommand(env);
+  if (!command.ok) return command;
+  let folder: string | undefined;
+  try {
+    folder = mkdtempSync(join(tmpdir(), "sluice-edit-"));
+    const file = join(folder, "input.md");
+    writeFileSync(file, text, { mode: 0o600, flag: "wx" });
+    const fault = await run(command.file, [...command.args, file], env);
+    if (fault !== undefined) return { ok: false, fault };
+    if (statSync(file).size > MOST_BYTES)
+      return { ok: false, fault: "the edited text is too long; it was not taken over" };
+    return { ok: true, text: edited(readFileSync(file, "utf8"), text) };
+  } catch (thrown) {
+    return { ok: false, fault: `the text could not be edited: ${messageOf(thrown)}` };
+  } finally {
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+type EditorCommand =
+  | { readonly ok: true; readonly file: string; readonly args: readonly string[] }
+  | { readonly ok: false; readonly fault: string };
+
+function editorCommand(env: Environment): EditorCommand {
+  for (const name of ["VISUAL", "EDITOR"]) {
+    const value = env[name]?.trim() ?? "";
+    if (value === "") continue;
+    const [file, ...args] = words(value);
+    if (file === undefined || file === "") return { ok: false, fault: `${name} names no program` };
+    return { ok: true, file, args };
+  }
+  const usual = process.platform === "win32" ? ["notepad"] : ["vi", "nano"];
+  const found = usual.find((program) => process.platform === "win32" || isInstalled(program, env));
+  if (found !== undefined) return { ok: true, file: found, args: [] };
+  return { ok: false, fault: `no editor was found (${usual.join(", ")}); set VISUAL or EDITOR` };
+}
+
+/** Words apart by blanks; quotes of either kind keep a word together, backslashes are themselves. */
+function words(command: string): readonly string[] {
+  const found = command.match(/(?:[^\s"']|"[^"]*"|'[^']*')+|["']\S*/g) ?? [];
+  return found.map((word) =>
+    word.replaceAll(/"([^"]*)"|'([^']*)'/g, (_, double?: string, single?: string) => double ?? single ?? ""),
+  );
+}
+
+function isInstalled(program: string, env: Environment): boolean {
+  return (env.PATH ?? "").split(delimiter).some((folder) => {
+    if (!isAbsolute(folder)) return false;
+    try {
+      accessSync(join(folder, program), constants.X_OK);
+      return true;
+    } catch (thrown) {
+      if (thrown instanceof Error && "code" in thrown) return false;
+      throw thrown;
+    }
+  });
+}
+
+/** Runs a program on the terminal until it ends. Returns what went wrong. */
+function run(file: string, args: readonly string[], env: Environment): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const child = spawn(file, [...args], { stdio: "inherit", env: { ...env } });
+    child.once("error", (error) => resolve(`${file} could not be started: ${error.message}`));
+    child.once("exit", (code, signal) => {
+      if (code === 0) resolve(undefined);
+      else resolve(`${file} ended with ${signal ?? `exit code ${code ?? "unknown"}`}; the text is as it was`);
+    });
+  });
+}
+
+/** Editors end the last line; where the text had no such end it is taken off again. */
+function edited(read: string, before: string): string {
+  const text = read.replace(/^\uFEFF/, "").replaceAll(/\r\n?/g, "\n");
+  return text.endsWith("\n") && !before.endsWith("\n") ? text.slice(0, -1) : text;
+}

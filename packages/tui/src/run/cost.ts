@@ -1,0 +1,113 @@
+import { addUsage, type Usage } from "@sluice/core";
+import {
+  type CapView,
+  type ExecutionView,
+  elapsed,
+  isUnfinished,
+  markOf,
+  moneyOf,
+  nameOf,
+  type RunView,
+  shortCount,
+  span,
+} from "@sluice/view";
+import { cleanInline, cut, headOf, type Line, pad, type Style, widthOf } from "@sluice/view/text";
+import { count, spending } from "@sluice/view/words";
+
+const NOTHING: Usage = { inputTokens: 0, outputTokens: 0 };
+const GAP = "  ";
+const LONGEST_MESSAGE = 1_000;
+
+/** What a run used, by stage and by model, and the caps it came near to. Never wider than `width`. */
+export function costLines(
+  view: RunView,
+  { width, now }: { readonly width: number; readonly now: number },
+): readonly Line[] {
+  if (width < 1) return [];
+  const { executions, usage, caps } = view;
+  const lines: Line[] = [
+    [span("stage", "strong"), span("  what each execution used", "dim")],
+    ...table(2, [HEAD, ...executions.map((execution) => rowOf(execution, now))]),
+    [],
+    [span("model", "strong"), span("  what its turns used", "dim")],
+    ...table(1, [["MODEL", "TURNS", "IN", "OUT", "COST"].map(heading), ...byModel(executions)]),
+    [],
+    [span("in all  ", "strong"), span(spending(usage))],
+    ...unknown(usage),
+    ...caps.map((cap) => capLine(cap, executions)),
+  ];
+  return lines.map((line) => cut(line, width));
+}
+
+const heading = (text: string): Line => [span(text, "dim")];
+const HEAD: readonly Line[] = ["", "STAGE", "TURNS", "IN", "OUT", "COST", "TIME"].map(heading);
+
+function rowOf(execution: ExecutionView, now: number): readonly Line[] {
+  const { executionId, status, attempt, turns, turn, turnCap, usage, startedAt, endedAt } = execution;
+  const { sign, style } = markOf(status);
+  const tries = attempt > 1 ? [span(` · attempt ${attempt}`, "dim")] : [];
+  // A cap is of one attempt.
+  const of = turnCap === undefined ? "" : isUnfinished(status) ? ` (${turn}/${turnCap})` : "";
+  return [
+    [span(sign, style)],
+    [span(nameOf(executionId)), ...tries],
+    [span(`${turns}${of}`)],
+    ...amounts(usage),
+    [span(elapsed((endedAt ?? now) - startedAt))],
+  ];
+}
+
+function byModel(executions: readonly ExecutionView[]): readonly (readonly Line[])[] {
+  const models = new Map<string, { usage: Usage; turns: number }>();
+  for (const { spent } of executions) {
+    for (const { model, usage, turns } of spent) {
+      const before = models.get(model) ?? { usage: NOTHING, turns: 0 };
+      models.set(model, { usage: addUsage(before.usage, usage), turns: before.turns + turns });
+    }
+  }
+  return [...models].map(([model, { usage, turns }]) => [
+    [span(nameOf(model))],
+    [span(String(turns))],
+    ...amounts(usage),
+  ]);
+}
+
+function amounts(usage: Usage): readonly Line[] {
+  const money = moneyOf(usage);
+  return [
+    [span(shortCount(usage.inputTokens))],
+    [span(shortCount(usage.outputTokens))],
+    [span(money === "" ? "–" : money)],
+  ];
+}
+
+function unknown({ unpricedCalls = 0, unmeteredCalls = 0 }: Usage): readonly Line[] {
+  const lines: Line[] = [];
+  if (unpricedCalls > 0)
+    lines.push([span(`${count(unpricedCalls, "call")} of unknown price: the money is without them`, "notice")]);
+  if (unmeteredCalls > 0) lines.push([span(`${count(unmeteredCalls, "call")} did not say what they used`, "notice")]);
+  return lines;
+}
+
+function capLine({ key, limit, message, reached, used, max }: CapView, executions: readonly ExecutionView[]): Line {
+  const of = executions.find((execution) => execution.key === key)?.executionId;
+  const style: Style = reached ? "bad" : "notice";
+  const numbers = used === undefined || max === undefined ? "" : ` (${used} of ${max})`;
+  const who = of === undefined ? "" : `${nameOf(of)} `;
+  return [
+    span(`${reached ? "✖ cap reached" : "⚠ near a cap"}  `, style),
+    span(`${who}${nameOf(limit)}: ${cleanInline(headOf(message, LONGEST_MESSAGE))}${numbers}`),
+  ];
+}
+
+/** Cells in columns: the first ones are words, numbers stand to the right. */
+function table(words: number, rows: readonly (readonly Line[])[]): readonly Line[] {
+  const widths: number[] = [];
+  for (const row of rows) for (const [at, cell] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, widthOf(cell));
+  return rows.map((row) =>
+    row.flatMap((cell, at) => {
+      const width = widths[at] ?? 0;
+      return [...(at === 0 ? [] : [span(GAP)]), ...pad(cell, width, at < words ? "right" : "left")];
+    }),
+  );
+}

@@ -1,0 +1,60 @@
+import { type RunEndItem, type RunView, span } from "@sluice/view";
+import { clean, cleanInline, cut, fold, headOf, type Line, type Style, wrap } from "@sluice/view/text";
+import { withCode } from "@sluice/view/words";
+
+/** UTF-16 units of an output or an error that are laid out. */
+const LONGEST_END = 20_000;
+
+const ENDS: Readonly<Record<RunEndItem["status"], readonly [sign: string, style: Style]>> = {
+  completed: ["✔", "good"],
+  failed: ["✖", "bad"],
+  cancelled: ["⊘", "bad"],
+};
+
+/** How a run ended; undefined while it has not. */
+export function endOf({ status, output, error }: RunView): RunEndItem | undefined {
+  if (status !== "completed" && status !== "failed" && status !== "cancelled") return undefined;
+  return {
+    kind: "end",
+    status,
+    ...(output === undefined ? {} : { output }),
+    ...(error === undefined ? {} : { error }),
+  };
+}
+
+export interface EndRoom {
+  /** Rows of each text. */
+  readonly most: number;
+  /** What has the rest. */
+  readonly rest: string;
+}
+
+/** How a run ended and what it returned. */
+export function endLines({ status, output, error }: RunEndItem, width: number, room: EndRoom): readonly Line[] {
+  const [sign, style] = ENDS[status];
+  const lines: Line[] = [[], [span(`${sign} run ${status}`, style)]];
+  if (error !== undefined) {
+    const message = withCode({
+      code: headOf(cleanInline(error.code), 100),
+      message: headOf(error.message, LONGEST_END),
+    });
+    lines.push(...blockOf(message, width, style, room));
+  }
+  if (output !== undefined) lines.push(...blockOf(textOf(output), width, "plain", room));
+  return lines.map((line) => cut(line, width));
+}
+
+function blockOf(text: string, width: number, style: Style, { most, rest }: EndRoom): readonly Line[] {
+  const kept = headOf(text, LONGEST_END);
+  const rows = clean(kept)
+    .split("\n")
+    .flatMap((line) => wrap([span(line, style)], Math.max(2, width - 2), most + 1));
+  const left = text.length - kept.length;
+  const more: readonly Line[] =
+    left === 0 || rows.length > most ? [] : [[span(`… ${left} characters more (${rest})`, "dim")]];
+  return [...fold(rows, most, rest), ...more].map((line): Line => [span("  "), ...line]);
+}
+
+function textOf(output: RunEndItem["output"]): string {
+  return typeof output === "string" ? output : JSON.stringify(output ?? null, null, 2);
+}

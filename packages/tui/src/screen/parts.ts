@@ -1,0 +1,277 @@
+import { type ExecutionView, markOf, moneyOf, nameOf, shortCount, tokensOf } from "@sluice/view";
+import { cleanInline, cut, type Line, type Span, wrap } from "@sluice/view/text";
+import type { AppState } from "../app/app-state.ts";
+import { type Question, questionLines } from "../app/overlay/question.ts";
+import { Transcripts } from "../app/overlay/transcripts.ts";
+import { topOf, type Viewer } from "../app/overlay/viewer.ts";
+import { chosenOf } from "../app/watched.ts";
+import { CardBodies } from "../cards/bodies.ts";
+import { bodyWidth, type CardView, cardHeight, cardLines, parkedLine } from "../cards/card.ts";
+import { openCardOf, waitingCards } from "../cards/desk.ts";
+import { render } from "../composer/editing/render.ts";
+import { LiveRows } from "../run/live-rows.ts";
+import { rail } from "../run/progress-bar.ts";
+import type { Environment } from "../user/environment.ts";
+import { PLACEHOLDER } from "./first-frame.ts";
+import { type Frame, type FrameSize, type Part, stack } from "./frame.ts";
+
+/** A frame, and what of it the app has to know once it is drawn. */
+export interface Drawing extends Frame {
+  readonly card: CardView | undefined;
+  readonly viewer: FrameSize | undefined;
+}
+
+/** Rows of streamed text above the rail, where the scrollback holds what came before. */
+const LIVE_ROWS = 12;
+const RAIL_ROWS = 5;
+const COMPOSER_ROWS = 12;
+/** Who gets rows first. */
+const ORDER = ["composer", "status", "question", "card", "waiting", "notices", "rail", "viewer", "main"];
+
+/** Makes frames. Keeps what is costly to lay out; everything it shows is in the state it is given. */
+export class Draughtsman {
+  readonly #bodies: CardBodies;
+  readonly #transcripts = new Transcripts();
+  #live: { readonly key: string; readonly width: number; readonly rows: LiveRows } | undefined;
+
+  constructor(env: Environment) {
+    this.#bodies = new CardBodies(env);
+  }
+
+  draw(state: AppState): Drawing {
+    const { size, question, viewer, desk } = state;
+    // The frame is always shorter than the terminal: what scrolls out cannot be drawn over.
+    const height = Math.max(1, size.height - 1);
+    const { width } = size;
+    let card: CardView | undefined;
+    let viewerSize: FrameSize | undefined;
+    const parts: Part[] = [];
+    if (viewer === undefined) parts.push(this.#main(state));
+    if (state.view !== undefined) parts.push(railPart(state, state.view));
+    if (viewer !== undefined) {
+      parts.push({
+        name: "viewer",
+        least: 3,
+        most: height,
+        lines: (room) => {
+          viewerSize = { width, height: room - 2 };
+          return viewerLines(viewer, viewerSize);
+        },
+      });
+    }
+    if (state.notices.length > 0) parts.push(fixedPart("notices", state.notices, width));
+    if (question !== undefined) parts.push(questionPart(question, { width, height }));
+    const up = openCardOf(desk);
+    if (up !== undefined && question === undefined && viewer === undefined) {
+      this.#bodies.keep(desk.cards);
+      const view = [state.view, ...state.others].find((one) => one?.runId === up.card.request.runId.split("/", 1)[0]);
+      const body = this.#bodies.lines(up.card, view, bodyWidth(width), up.open.all);
+      parts.push({
+        name: "card",
+        least: 3,
+        most: cardHeight(desk, body),
+        lines: (room) => {
+          card = cardLines(desk, body, { width, height: room });
+          return card?.lines ?? [];
+        },
+        cursor: () => card?.cursor,
+      });
+    } else {
+      const waiting = waitingLine(state);
+      if (waiting !== undefined) parts.push(fixedPart("waiting", [waiting], width));
+    }
+    parts.push(composerPart(state, up?.open.focused === true && card === undefined));
+    parts.push(fixedPart("status", [cut(statusLine(state), width)], width));
+    const frame = stack(parts, ORDER, height);
+    return { ...frame, card, viewer: viewerSize };
+  }
+
+  /** With a scrollback only what streams now; on a screen of its own the end of the whole transcript. */
+  #main({ view, focus, size, flags, welcome }: AppState): Part {
+    const execution = view === undefined ? undefined : chosenOf(view, focus?.chosen);
+    const { width } = size;
+    if (view === undefined || execution === undefined) {
+      const rows = welcome.flatMap((line) => wrap(line, width));
+      const most = flags.fullscreen === true ? size.height : 0;
+      return { name: "main", least: 1, most, lines: (room) => padded(rows.slice(0, room), room) };
+    }
+    if (flags.fullscreen === true) {
+      const rows = this.#transcripts.rows(view, execution);
+      const count = rows.count(width);
+      return {
+        name: "main",
+        least: 1,
+        most: size.height,
+        lines: (room) => {
+          // A row between it and the rail, where there is one to spare.
+          const shown = room > 3 ? room - 1 : room;
+          return padded(rows.slice(Math.max(0, count - shown), count, width), room);
+        },
+      };
+    }
+    const lines = this.#liveLines(execution, width);
+    return {
+      name: "main",
+      least: 3,
+      most: lines.length === 0 ? 0 : Math.min(LIVE_ROWS, lines.length + 1),
+      // A row between it and the rail, where there is one to spare.
+      lines: (room) => [...lines.slice(0, 1), ...lines.slice(1).slice(-(room - 2)), []],
+    };
+  }
+
+  #liveLines(execution: ExecutionView, width: number): readonly Line[] {
+    const { live, key, stateId, status } = execution;
+    if (live === undefined) return [];
+    if (this.#live?.key !== key || this.#live.width !== width) this.#live = { key, width, rows: new LiveRows(width) };
+    const head: Line = [
+      { text: `${markOf(status).sign} ${nameOf(stateId)}`, style: "accent" },
+      { text: ` · turn ${live.turn}${live.text === "" ? " · thinking" : ""}`, style: "dim" },
+    ];
+    return [cut(head, width), ...this.#live.rows.lines(live)];
+  }
+}
+
+function padded(lines: readonly Line[], height: number): readonly Line[] {
+  return [...lines, ...Array.from({ length: Math.max(0, height - lines.length) }, (): Line => [])];
+}
+
+function fixedPart(name: string, lines: readonly Line[], width: number): Part {
+  const rows = lines.flatMap((line) => wrap(line, width));
+  return { name, least: 1, most: rows.length, lines: (room) => rows.slice(-room) };
+}
+
+/** Its title and its choices have rows before anything that only gets longer. */
+function questionPart(question: Question, { width, height }: FrameSize): Part {
+  const most = questionLines(question, { width, height }).length + 1;
+  return {
+    name: "question",
+    least: Math.max(1, Math.min(1 + question.choices.length, height - 2)),
+    most,
+    lines: (room) => {
+      const above: readonly Line[] = room < most ? [] : [[]];
+      return [...above, ...questionLines(question, { width, height: room - above.length })];
+    },
+  };
+}
+
+function railPart({ size, now, focus }: AppState, view: NonNullable<AppState["view"]>): Part {
+  const chosen = chosenOf(view, focus?.chosen)?.key;
+  const drawn = (maxRows: number): readonly Line[] =>
+    rail(view, { width: size.width, maxRows, now, ...(chosen === undefined ? {} : { chosen }) });
+  const lines = drawn(RAIL_ROWS);
+  return {
+    name: "rail",
+    least: 1,
+    most: lines.length,
+    lines: (room) => (room >= lines.length ? lines : drawn(room)),
+  };
+}
+
+function viewerLines(viewer: Viewer, size: FrameSize): readonly Line[] {
+  const top = topOf(viewer, size);
+  const count = viewer.rows.count(size.width);
+  const rows = viewer.rows.slice(top, top + size.height, size.width);
+  const shown = viewer.selectable
+    ? rows.map(
+        (line, at): Line =>
+          top + at === viewer.chosen
+            ? cut([{ text: "❯ ", style: "accent" }, ...line], size.width)
+            : cut([{ text: "  " }, ...line], size.width),
+      )
+    : rows.map((line) => cut(line, size.width));
+  const padding = Array.from({ length: Math.max(0, size.height - shown.length) }, (): Line => []);
+  const where = count <= size.height ? "" : ` ${top + 1}–${Math.min(count, top + size.height)} of ${count}`;
+  return [
+    cut(
+      [
+        { text: `── ${cleanInline(viewer.title)} ──`, style: "heading" },
+        { text: where, style: "dim" },
+      ],
+      size.width,
+    ),
+    ...shown,
+    ...padding,
+    cut(viewerFoot(viewer), size.width),
+  ];
+}
+
+function viewerFoot({ search, selectable, rows, hint }: Viewer): Line {
+  if (search?.editing === true)
+    return [{ text: "search: ", style: "accent" }, { text: cleanInline(search.text) }, { text: "▏" }];
+  const found: readonly Span[] =
+    search === undefined
+      ? []
+      : [
+          {
+            text: search.missed ? `nothing more holds ${cleanInline(search.text)} · ` : `n next, N previous · `,
+            style: search.missed ? "notice" : "dim",
+          },
+        ];
+  const keys = [
+    "↑↓ PgUp PgDn move",
+    ...(selectable ? ["Enter opens"] : []),
+    ...(rows.find === undefined ? [] : ["/ searches"]),
+    ...(hint === "" ? [] : [hint]),
+    "Esc closes",
+  ];
+  return [...found, { text: keys.join(" · "), style: "dim" }];
+}
+
+function composerPart(state: AppState, hidden: boolean): Part {
+  const { composer, size, view, viewer } = state;
+  const placeholder =
+    view !== undefined && view.endedAt === undefined ? "a message for the next turn, or / for commands" : PLACEHOLDER;
+  const whole = render(composer, { width: size.width, maxRows: COMPOSER_ROWS, placeholder });
+  // Laid out anew only where there is less room than it would like.
+  const made = (room: number): ReturnType<typeof render> =>
+    room >= whole.lines.length ? whole : render(composer, { width: size.width, maxRows: room, placeholder });
+  return {
+    name: "composer",
+    least: 1,
+    most: Math.max(1, whole.lines.length),
+    lines: (room) => made(room).lines,
+    cursor: (room) => (hidden || viewer !== undefined || state.question !== undefined ? undefined : made(room).cursor),
+  };
+}
+
+/** Where requests wait and no card is up. */
+function waitingLine({ desk, viewer, question, size }: AppState): Line | undefined {
+  const waiting = waitingCards(desk).length;
+  if (waiting === 0 || question !== undefined) return undefined;
+  if (viewer === undefined) return parkedLine(desk, size.width);
+  return [
+    { text: `◆ ${waiting === 1 ? "1 request waits" : `${waiting} requests wait`} for you`, style: "notice" },
+    { text: " · Tab shows it", style: "dim" },
+  ];
+}
+
+function statusLine({ view, flags, others, busy, quitting }: AppState): Line {
+  if (quitting) return [{ text: "suspending what runs here …", style: "notice" }];
+  const parts: Span[] = [];
+  const add = (text: string, style: Span["style"] = "dim"): void => {
+    if (text === "") return;
+    if (parts.length > 0) parts.push({ text: " · ", style: "dim" });
+    parts.push({ text, style });
+  };
+  if (busy !== undefined && busy !== "") add(`${cleanInline(busy)} …`, "accent");
+  if (view === undefined) {
+    add(flags.model === undefined ? "" : shortModel(flags.model));
+    add(flags.mode === undefined ? "" : `mode ${flags.mode}`);
+  } else {
+    add(`${nameOf(view.pipeline)} ${nameOf(view.runId)}`.trim());
+    add(view.mode === "" ? "" : `mode ${cleanInline(view.mode)}`);
+    add(view.models.map(shortModel).join(", "));
+    add(`${shortCount(tokensOf(view.usage))} tokens`);
+    add(moneyOf(view.usage));
+    if (view.denied > 0) add(`${view.denied} denied`, "notice");
+  }
+  const more = others.filter(({ endedAt }) => endedAt === undefined).length;
+  if (more > 0) add(more === 1 ? "1 more run" : `${more} more runs`);
+  add("/help");
+  return parts;
+}
+
+/** A script or a recording by its file's name; the whole path stands where the run began. */
+function shortModel(model: string): string {
+  return cleanInline(model.replace(/^(scripted|replay):.*[\\/]/s, "$1:"));
+}

@@ -1,0 +1,123 @@
+import { replaceUnseen } from "@sluice/core";
+import type { Token, Tokens } from "marked";
+import { headOf } from "../../text/clean.ts";
+import { MarkdownBlocks, type Piece } from "../../text/markdown/blocks.ts";
+import { parsedBlocks } from "../../text/markdown/render.ts";
+import { decoded, isOf } from "../../text/markdown/tokens.ts";
+import { count } from "../../words/words.ts";
+import { html, joined, type Markup, NOTHING, verbatim } from "./markup.ts";
+import { cutNote, printedLines } from "./texts.ts";
+
+/** Blocks and emphasis inside each other beyond which the source is shown. */
+const DEEPEST = 8;
+/** Parts of an emoji. */
+const JOINERS: ReadonlySet<string> = new Set(["\u200d", "\ufe0f"]);
+
+/** Markdown of a model as HTML of our own: no markup of its text survives, and a link is its text and where it leads. */
+export function prose(text: string, most: number): Markup {
+  const shown = headOf(text, most);
+  const left = text.length - shown.length;
+  const blocks = new MarkdownBlocks();
+  const source = replaceUnseen(shown.replaceAll("\r\n", "\n"), written);
+  const body = pieces([...blocks.push(source), ...blocks.rest()]);
+  return html`<div class="prose" dir="auto">${body}${left === 0 ? undefined : html`<p>${cutNote(count(left, "character"))}</p>`}</div>`;
+}
+
+/** Markdown is parsed as text: what is unseen becomes letters before. */
+function written(character: string): string {
+  if (character === "\t" || JOINERS.has(character)) return character;
+  return `·U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
+}
+
+/** Lines of one fence, and of one text that is not parsed, belong together. */
+function pieces(all: readonly Piece[]): Markup {
+  const parts: Markup[] = [];
+  let lines: string[] = [];
+  const end = (): void => {
+    if (lines.length > 0) parts.push(codeBlock(lines.join("\n")));
+    lines = [];
+  };
+  for (const piece of all) {
+    const goesOn = piece.kind === "code" || (piece.kind === "plain" && !piece.first);
+    if (!goesOn) end();
+    if (piece.kind === "source") parts.push(sourceBlocks(piece.text));
+    else if (piece.kind !== "fence") lines.push(piece.text);
+    else if (piece.language !== "") parts.push(html`<p class="lang">${piece.language}</p>`);
+  }
+  end();
+  return joined(parts);
+}
+
+function codeBlock(text: string): Markup {
+  return html`<pre tabindex="0">${printedLines(text)}</pre>`;
+}
+
+/** Blocks of Markdown. What the parser could choke on is shown as it is. */
+function sourceBlocks(source: string): Markup {
+  const tokens = parsedBlocks(source);
+  return tokens === undefined ? codeBlock(source) : blockList(tokens, 0);
+}
+
+function blockList(tokens: readonly Token[], depth: number): Markup {
+  return joined(tokens.map((token) => block(token, depth)));
+}
+
+function block(token: Token, depth: number): Markup {
+  if (depth > DEEPEST) return codeBlock(token.raw);
+  // Headings of a page are its own: a model's are text that stands out.
+  if (isOf(token, "heading")) return html`<p class="h">${inline(token.tokens, depth)}</p>`;
+  if (isOf(token, "paragraph")) return html`<p>${inline(token.tokens, depth)}</p>`;
+  if (isOf(token, "text"))
+    return token.tokens === undefined ? html`<p>${printedLines(token.text)}</p>` : inline(token.tokens, depth);
+  if (isOf(token, "code")) return codeBlock(token.text);
+  if (isOf(token, "blockquote")) return html`<blockquote>${blockList(token.tokens, depth + 1)}</blockquote>`;
+  if (isOf(token, "list")) return list(token, depth);
+  if (isOf(token, "table")) return table(token, depth);
+  if (token.type === "hr") return verbatim`<hr>`;
+  if (token.type === "space" || token.type === "checkbox") return NOTHING;
+  return html`<p>${printedLines(token.raw.trimEnd())}</p>`;
+}
+
+function list(token: Tokens.List, depth: number): Markup {
+  const items = token.items.map((item) => {
+    const box = item.task ? (item.checked === true ? "[x] " : "[ ] ") : "";
+    return html`<li>${box}${blockList(item.tokens, depth + 1)}</li>`;
+  });
+  if (!token.ordered) return html`<ul>${items}</ul>`;
+  return html`<ol start="${token.start === "" ? 1 : token.start}">${items}</ol>`;
+}
+
+function table({ header, rows }: Tokens.Table, depth: number): Markup {
+  const head = header.map(({ tokens }) => html`<th scope="col">${inline(tokens, depth)}</th>`);
+  const body = rows.map((row) => html`<tr>${row.map(({ tokens }) => html`<td>${inline(tokens, depth)}</td>`)}</tr>`);
+  return html`<div class="scroll" tabindex="0"><table><thead><tr>${head}</tr></thead><tbody>${body}</tbody></table></div>`;
+}
+
+function inline(tokens: readonly Token[] | undefined, depth: number): Markup {
+  return joined((tokens ?? []).map((token) => inlineToken(token, depth + 1)));
+}
+
+function inlineToken(token: Token, depth: number): Markup {
+  if (depth > DEEPEST * 2) return printedLines(token.raw);
+  const inside = (): Markup => inline("tokens" in token ? token.tokens : [], depth);
+  if (isOf(token, "strong")) return html`<strong>${inside()}</strong>`;
+  if (isOf(token, "em")) return html`<em>${inside()}</em>`;
+  if (isOf(token, "del")) return html`<s>${inside()}</s>`;
+  if (isOf(token, "codespan")) return html`<code>${printedLines(token.text)}</code>`;
+  if (isOf(token, "br")) return verbatim`<br>`;
+  if (isOf(token, "link")) return link(token, inside());
+  if (isOf(token, "image")) return html`[image: ${printedLines(token.text)}]${target(token.href)}`;
+  if (isOf(token, "escape")) return printedLines(token.text);
+  if (isOf(token, "text")) return token.tokens === undefined ? printedLines(decoded(token.text)) : inside();
+  if (token.type === "checkbox") return NOTHING;
+  return printedLines(token.raw);
+}
+
+/** Nothing in a page leads out of it: a link is told in words. */
+function link({ href, text }: Tokens.Link, shown: Markup): Markup {
+  return href === text ? shown : html`<span class="link">${shown}</span>${target(href)}`;
+}
+
+function target(href: string): Markup {
+  return href === "" ? NOTHING : html` <span class="faint">(${printedLines(href)})</span>`;
+}

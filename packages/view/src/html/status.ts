@@ -1,0 +1,31 @@
+import type { ExecutionStatus, RunView } from "../projection/run-view.ts";
+import { markOf } from "../words/symbols.ts";
+
+export interface StatusMark {
+  readonly sign: string;
+  readonly word: string;
+  /** A class of the page. */
+  readonly tone: string;
+}
+
+/** How a state stands, for a reader who was not there. */
+export function statusMark(status: ExecutionStatus | undefined): StatusMark {
+  const { sign, word, style } = markOf(status);
+  if (status === undefined) return { sign, word: "not reached", tone: "faint" };
+  if (status === "waiting") return { sign, word: "waits for an answer", tone: "notice" };
+  return { sign, word, tone: style === "dim" ? "faint" : style };
+}
+
+const RUN_MARKS: Readonly<Record<RunView["status"], StatusMark>> = {
+  starting: { sign: "○", word: "has not begun", tone: "faint" },
+  running: { sign: "▶", word: "still at work", tone: "accent" },
+  waiting: { sign: "◆", word: "waits for an answer", tone: "notice" },
+  suspended: { sign: "◆", word: "suspended: it can be resumed", tone: "notice" },
+  completed: { sign: "✔", word: "completed", tone: "good" },
+  failed: { sign: "✖", word: "failed", tone: "bad" },
+  cancelled: { sign: "⊘", word: "cancelled", tone: "bad" },
+};
+
+export function runMark(status: RunView["status"]): StatusMark {
+  return RUN_MARKS[status];
+}

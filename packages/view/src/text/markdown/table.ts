@@ -1,0 +1,77 @@
+import type { Tokens } from "marked";
+import type { Line, Span } from "../line.ts";
+import { cut, pad, widthOf, wrap } from "../width.ts";
+import { inlineLines } from "./inline.ts";
+
+const NARROWEST = 4;
+/** Rows that one cell may take. */
+const TALLEST = 10;
+const BETWEEN = " │ ";
+
+type Cell = readonly Line[];
+
+/** A table in `width` columns: wide cells are wrapped. With too many columns each row is a line of text. */
+export function tableLines(table: Tokens.Table, width: number): readonly Line[] {
+  const head = table.header.map((cell) => inlineLines(cell.tokens, "strong"));
+  const rows = table.rows.map((row) => row.map((cell) => inlineLines(cell.tokens, "plain")));
+  const room = width - BETWEEN.length * (head.length - 1);
+  if (room < head.length * NARROWEST) return [head, ...rows].flatMap((row) => asText(row, width));
+  const natural = head.map((cell, at) => Math.max(1, ...[cell, ...rows.map((row) => row[at] ?? [])].map(cellWidth)));
+  const widths = fit(natural, room);
+  const align = (at: number): "left" | "right" | "center" => table.align[at] ?? "left";
+  const rule = widths.map((columns) => "─".repeat(columns)).join("─┼─");
+  return [
+    ...rowLines(head, widths, align),
+    [{ text: rule, style: "dim" }],
+    ...rows.flatMap((row) => rowLines(row, widths, align)),
+  ];
+}
+
+function cellWidth(cell: Cell): number {
+  return Math.max(0, ...cell.map((line) => widthOf(line)));
+}
+
+/** What narrow columns leave over is shared by the wide ones. */
+function fit(natural: readonly number[], room: number): readonly number[] {
+  const widths = natural.map(() => 0);
+  let left = room;
+  const open = natural.map((_, at) => at).sort((a, b) => (natural[a] ?? 0) - (natural[b] ?? 0));
+  for (const [done, at] of open.entries()) {
+    const share = Math.floor(left / (open.length - done));
+    widths[at] = Math.min(natural[at] ?? 0, share);
+    left -= widths[at] ?? 0;
+  }
+  return widths;
+}
+
+function rowLines(
+  row: readonly Cell[],
+  widths: readonly number[],
+  align: (at: number) => "left" | "right" | "center",
+): readonly Line[] {
+  const cells = widths.map((width, at) => {
+    const lines = (row[at] ?? []).flatMap((line) => wrap(line, width, TALLEST)).slice(0, TALLEST);
+    return lines.map((line) => aligned(line, width, align(at)));
+  });
+  const height = Math.max(1, ...cells.map((cell) => cell.length));
+  return Array.from({ length: height }, (_, y) =>
+    cells.flatMap((cell, at): readonly Span[] => [
+      ...(at === 0 ? [] : [{ text: BETWEEN, style: "dim" } satisfies Span]),
+      ...pad(cell[y] ?? [], widths[at] ?? 0),
+    ]),
+  );
+}
+
+function aligned(line: Line, width: number, side: "left" | "right" | "center"): Line {
+  const room = Math.max(0, width - widthOf(line));
+  const before = side === "right" ? room : side === "center" ? Math.floor(room / 2) : 0;
+  return before === 0 ? cut(line, width) : [{ text: " ".repeat(before) }, ...line];
+}
+
+function asText(row: readonly Cell[], width: number): readonly Line[] {
+  const spans = row.flatMap((cell, at): readonly Span[] => [
+    ...(at === 0 ? [] : [{ text: BETWEEN, style: "dim" } satisfies Span]),
+    ...cell.flat(),
+  ]);
+  return wrap(spans, width);
+}
