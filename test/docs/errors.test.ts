@@ -8,7 +8,7 @@ const sources = readSources();
 const isTool = ({ path }: { readonly path: string }): boolean => path.startsWith("packages/stages/src/tools/");
 const { codes, unread } = thrownIn(sources);
 
-/** `Class code` of each row below a class's heading; every row says what it means and how to mend it. */
+/** `Class code` of each row below a class's heading; every row has a meaning and a fix. */
 function listed(className: string): readonly string[] {
   return tableOf(sectionOf(page, `### ${className}`)).map(([code = "", meaning, mend]) => {
     expect(`${code}: ${meaning} ${mend}`).toMatch(/^`[a-z_]+`: \S.* \S.*$/);

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { expect, test } from "vitest";
-import { type Page, readPage, readPages, root } from "./pages.ts";
+import { type Page, readPage, readPages, root, tableOf } from "./pages.ts";
 
 const pages = readPages();
 
@@ -35,7 +35,17 @@ test.each(pages.map((page) => [page.path, page] as const))("every link of %s lea
 test("the README leads to every page of docs/", () => {
   const readme = readPage("README.md");
   const linked = localLinks(readme).map((link) => link.split("#")[0]);
-  expect(pages.map(({ path }) => path).filter((path) => path.startsWith("docs/") && !linked.includes(path))).toEqual(
+  expect(pages.map(({ path }) => path).filter((path) => /^docs\/[^/]+$/.test(path) && !linked.includes(path))).toEqual(
     [],
   );
+});
+
+test("docs/decisions/README.md lists every decision by its title, in order", () => {
+  const listed = tableOf(readPage("docs/decisions/README.md").text).map(([link = "", title]) => {
+    const [, number, file = ""] = /^\[(\d{3})\]\(([^)]+)\)$/.exec(link) ?? [];
+    return [file, `# ${Number(number)}. ${title}`];
+  });
+  const decisions = pages.filter(({ path }) => /^docs\/decisions\/\d/.test(path));
+  expect(decisions.length).toBeGreaterThan(0);
+  expect(listed).toEqual(decisions.map(({ path, text }) => [basename(path), text.split("\n")[0]]));
 });

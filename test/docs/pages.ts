@@ -15,10 +15,11 @@ export interface Page {
 export function readPages(): readonly Page[] {
   const paths = [
     "README.md",
+    "AGENTS.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "examples/README.md",
-    ...globSync("docs/*.md", { cwd: root }).sort(),
+    ...globSync(["docs/*.md", "docs/decisions/*.md", "{bench,test/*}/README.md"], { cwd: root }).sort(),
   ];
   return paths.map(readPage);
 }
