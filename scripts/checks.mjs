@@ -20,7 +20,7 @@ const groups = [
   { name: "attack", folders: ["attack"] },
   {
     name: "command",
-    folders: ["facts", "app", "command", "terminal", "examples", "docs", "packages"],
+    folders: ["facts", "app", "command", "terminal", "examples", "docs", "packages", "walks"],
     onBuild: true,
     // Much of it waits for processes, and for the pauses of somebody who types.
     workers: 3,

@@ -1,0 +1,7 @@
+// `npm run walks [-- --list <walk> | --json]`: how many source files, functions and calls one read call, one grant, … takes.
+import { join } from "node:path";
+import { become, build, install, root } from "./setup.mjs";
+
+const node = install();
+build(node);
+become(node, [join(root, "test/walks/main.ts"), ...process.argv.slice(2)]);

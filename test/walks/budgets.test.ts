@@ -1,0 +1,15 @@
+import { expect, test } from "vitest";
+import { BUDGETS } from "./budgets.ts";
+import { budgeted, measure, WALKS } from "./measure.ts";
+
+const limited = WALKS.filter((name) => Object.hasOwn(BUDGETS, name));
+
+test.each(limited)("the walk %s takes no more source files than its budget", async (name) => {
+  const measured = await measure(name);
+  expect(budgeted(measured)).toBeGreaterThan(0);
+  expect(budgeted(measured), `npm run walks -- --list ${name}`).toBeLessThanOrEqual(measured.budget?.atMost ?? 0);
+});
+
+test("two measurements of a walk have the same figures", async () => {
+  expect(await measure("resume")).toEqual(await measure("resume"));
+});

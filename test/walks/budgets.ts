@@ -1,0 +1,16 @@
+/** A figure of a walk that has a limit. */
+export interface Budget {
+  /** Files in which something ran more often than in the baseline, or all files in which anything ran. */
+  readonly of: "more" | "all";
+  readonly atMost: number;
+}
+
+/** The most source files that each walk may take. */
+export const BUDGETS = {
+  "read-call": { of: "more", atMost: 38 },
+  grant: { of: "more", atMost: 36 },
+  "fan-out": { of: "more", atMost: 21 },
+  resume: { of: "more", atMost: 22 },
+  run: { of: "all", atMost: 145 },
+  key: { of: "all", atMost: 34 },
+} as const satisfies Readonly<Record<string, Budget>>;
