@@ -1,7 +1,4 @@
-import type { JsonObject } from "@sluice/core";
-
-/** A scripted model's turns, by stage. */
-export type Turns = Readonly<Record<string, readonly JsonObject[]>>;
+import { appends, finishes, type Turns, turn, writes } from "./script.ts";
 
 /** The command, in the folder of a case. */
 export interface Recording {
@@ -18,11 +15,6 @@ interface Waiting {
   until(pattern: RegExp): Promise<RegExpExecArray>;
   ends(code: number): Promise<void>;
 }
-
-const turn = (tool: string, input: JsonObject): JsonObject => ({ calls: [{ tool, input }] });
-const finishes = (text: string): JsonObject => turn("finish", { text });
-const appends = (line: string, file: string): JsonObject => turn("Bash", { command: `echo ${line} >> ${file}` });
-const writes = (path: string, content: string): JsonObject => turn("Write", { file_path: path, content });
 
 /** Commands run as they are, whether this machine can build a sandbox or not; siblings run one after the other. */
 const FIXED = ["--sandbox", "off", "--max-parallel", "1"];
@@ -60,13 +52,18 @@ export const CASES: Readonly<Record<string, (recording: Recording) => Promise<vo
   async "outcome-unknown"({ script, killed }) {
     await killed("before done . ^check#1/.*/call$", run("inTurn", "killed in a command", script(IN_TURN)));
   },
+  /** The same, and resumed: the call's outcome is unknown, and its run ends. */
+  async resumed({ script, sluice, killed }) {
+    await killed("before done . ^check#1/.*/call$", run("inTurn", "resumed", script(IN_TURN)));
+    await sluice(["resume", await onlyRun(sluice)]);
+  },
   /** A question that was answered, a grant that was given and used, and one that was denied. */
   async granted({ script, sluice, waiting }) {
     const question = turn("AskUser", { question: "Which colour?", options: ["red", "blue"] });
     const publish = [question, writes("granted.txt", "granted\n"), writes("denied.txt", "denied\n"), finishes("red")];
     const { until, ends } = await waiting(run("asking", "granted", script({ publish }), "--wait"));
     for (const answer of [["--value", "red"], ["approve"], ["deny", "--reason", "that file stays away"]]) {
-      const [whole, runId = "", request = ""] = await until(ASKS);
+      const [, runId = "", request = ""] = await until(ASKS);
       await sluice(["answer", runId, request, ...answer]);
     }
     await ends(0);

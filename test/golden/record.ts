@@ -1,12 +1,13 @@
 // `npm run golden`: runs of the built command, which are killed, answered, cancelled and forked, and what they leave behind.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, cpSync, existsSync, mkdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, cpSync, mkdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { CASES, type Recording, type Turns } from "./cases.ts";
+import { CASES, type Recording } from "./cases.ts";
 import { GOLDEN, PIPELINES } from "./fixtures.ts";
+import type { Turns } from "./script.ts";
 
 const COMMAND = join(import.meta.dirname, "../../packages/tui/bin/sluice.js");
 const PRELOAD = join(import.meta.dirname, "recorded-process.mjs");

@@ -3,13 +3,13 @@ import { DatabaseSync, type SQLOutputValue } from "node:sqlite";
 import { GENESIS, hashRecord, type JournalRecord } from "@sluice/core";
 
 /** `SEQ_SPACE` of the store's schema: a record's key is its run's number times this, and its seq. */
-const SEQ_SPACE = 2 ** 24;
+export const SEQ_SPACE = 2 ** 24;
 
 /**
- * A run goes on in the folder that its record names and in no other. This makes a recorded store one of runs that were made in the
- * folder `to`: where records name `from` they name `to`, and each chain is hashed again. Nothing else of any record changes.
+ * Puts `to` wherever records say `from`, and hashes each chain again; nothing else of any record changes. A run is resumed in the
+ * folder that its record names and in no other, so a copy that is resumed elsewhere has to name that folder.
  */
-export function relocate(store: string, from: string, to: string): void {
+export function rewrite(store: string, from: string, to: string): void {
   const db = new DatabaseSync(join(store, "journal.db"));
   const hashes = new Map<string, string>();
   const moved = (text: SQLOutputValue | undefined): string =>
@@ -50,7 +50,7 @@ export function relocate(store: string, from: string, to: string): void {
   db.close();
 }
 
-/** What may name the folder beside records. */
+/** What may say it beside records. */
 const OTHERS = [
   ["runs", "input"],
   ["runs", "end_value"],
