@@ -8,7 +8,7 @@ import { PIPELINES } from "./fixtures.ts";
 import { rewrite } from "./rewrite.ts";
 import type { Turns } from "./script.ts";
 
-/** A recorded case in a folder of its own, which goes with the test. */
+/** A recorded case in a folder of its own, which is removed with the test. */
 export interface Copy {
   readonly workspace: string;
   readonly store: string;

@@ -1,10 +1,10 @@
 import type { Json } from "@sluice/core";
 import type { Turns } from "./script.ts";
 
-/** What a recorded case holds and what becomes of it, written by hand: recording it again changes none of this. */
+/** What a recorded case holds and how it ends, written by hand: recording it again changes none of this. */
 export interface Expected {
   readonly pipeline: "inTurn" | "asking" | "sideBySide";
-  /** Its key events in the order of the audit, each as its type, where it happened, and what it says. */
+  /** Its key events in the order of the audit, each as its type, its execution, and its main fields. */
   readonly events: readonly string[];
   /** What else `sluice audit` says. */
   readonly audit: readonly string[];

@@ -66,9 +66,9 @@ describe.each(Object.entries(EXPECTED))("the recorded run %s", (name, expected) 
     const report = await copy.sluice("report", runId, "-o", "-");
     expect([report.code, report.stderr]).toEqual([0, ""]);
     const page = textIn(soundPage(report.stdout));
-    for (const said of expected.audit) expect(audit.stdout).toContain(said);
-    for (const said of expected.show) expect(show.stdout).toContain(said);
-    for (const said of expected.report) expect(page).toContain(said);
+    for (const part of expected.audit) expect(audit.stdout).toContain(part);
+    for (const part of expected.show) expect(show.stdout).toContain(part);
+    for (const part of expected.report) expect(page).toContain(part);
     expect(filesIn(copy)).toEqual(expected.files);
   });
 
@@ -85,7 +85,7 @@ describe.each(Object.entries(EXPECTED))("the recorded run %s", (name, expected) 
     expect(replay.code).toBe(0);
   });
 
-  test("has a byte changed: verify finds the record", async () => {
+  test("has one byte changed, and verify names the record", async () => {
     const copy = await copyOf(recorded);
     const db = new DatabaseSync(join(copy.store, "journal.db"));
     const [{ seq, events } = {}] = db
@@ -139,15 +139,15 @@ describe.each(Object.entries(EXPECTED))("the recorded run %s", (name, expected) 
     });
 });
 
-/** Resumes a run of another machine's store, whose pipeline nobody here has named. */
+/** Resumes a run from another machine's store, whose pipeline file was never named on this one. */
 async function resume(copy: Copy, ...more: readonly string[]): Promise<Ended> {
   return await copy.sluice("resume", copy.runId, "--adopt-store", "--trust", ...JSON_OUT, ...more);
 }
 
-/** The events that a case names all of. */
+/** The events that a case lists completely. */
 const KEY = /^(?:run|grant|request)\.|^fork\.joined$|^call\.(?:decided|finished)$|^route\.decided$/;
-/** What of an event's data its line says, in this order. */
-const SAID = [
+/** The fields of an event's data in its line, in this order. */
+const FIELDS = [
   "kind",
   "tool",
   "state",
@@ -172,7 +172,7 @@ function keyEvents(events: readonly Json[]): readonly string[] {
   return events
     .filter((event) => KEY.test(textAt(event, "type")))
     .map((event) =>
-      words([at(event, "type"), at(event, "executionId"), ...SAID.map((name) => at(event, "data", name))]),
+      words([at(event, "type"), at(event, "executionId"), ...FIELDS.map((name) => at(event, "data", name))]),
     );
 }
 

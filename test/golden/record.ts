@@ -1,11 +1,11 @@
-// `npm run golden`: runs of the built command, which are killed, answered, cancelled and forked, and what they leave behind.
+// `npm run golden`: runs the built command, which is killed, answered, cancelled and forked, and keeps its stores and files.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, cpSync, mkdirSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { CASES, type Recording } from "./cases.ts";
+import { CASES, type Recording, type Running } from "./cases.ts";
 import { GOLDEN, PIPELINES } from "./fixtures.ts";
 import type { Turns } from "./script.ts";
 
@@ -33,7 +33,7 @@ async function recorded(name: string, record: (recording: Recording) => Promise<
   mkdirSync(workspace, { recursive: true });
   cpSync(PIPELINES, join(workspace, "pipelines.ts"));
   let processes = 0;
-  const start = (args: readonly string[], kill: string): Started => {
+  const start = (args: readonly string[], kill = ""): Running => {
     processes += 1;
     const env = {
       PATH: process.env.PATH ?? "",
@@ -42,7 +42,8 @@ async function recorded(name: string, record: (recording: Recording) => Promise<
       GOLDEN_NOW: String(START + processes * 3_600_000),
       ...(kill === "" ? {} : { GOLDEN_KILL: kill }),
     };
-    return started(spawn(process.execPath, ["--import", PRELOAD, COMMAND, ...args], { cwd: workspace, env }));
+    const child = spawn(process.execPath, ["--import", PRELOAD, COMMAND, ...args], { cwd: workspace, env });
+    return watched(child, `${name}: sluice ${args.join(" ")}`);
   };
   await record({
     script: (turns: Turns) => {
@@ -50,35 +51,17 @@ async function recorded(name: string, record: (recording: Recording) => Promise<
       writeFileSync(file, JSON.stringify({ stages: turns }));
       return `scripted:${file}`;
     },
-    async sluice(args, code = 0) {
-      const { ended, said } = start(args, "");
-      const how = await ended;
-      if (how !== code) throw new Error(`${name}: sluice ${args.join(" ")} ended with ${how}, not ${code}:\n${said()}`);
-      return said();
-    },
-    async killed(place, args) {
-      const { ended, said } = start(args, place);
-      const how = await ended;
-      if (how !== "SIGKILL") throw new Error(`${name}: ended with ${how}, and never came to ${place}:\n${said()}`);
-    },
-    async waiting(args) {
-      const { until, ended, said } = start(args, "");
-      return {
-        until,
-        async ends(code) {
-          const how = await ended;
-          if (how !== code) throw new Error(`${name}: ended with ${how}, not ${code}:\n${said()}`);
-        },
-      };
-    },
+    sluice: async (args, code = 0) => await start(args).ends(code),
+    killed: async (place, args) => void (await start(args, place).ends("SIGKILL")),
+    start,
   });
-  await start(["export", "--all", "-o", join(folder, "store")], "").ended;
-  anybodys(join(folder, "store", "journal.db"));
+  await start(["export", "--all", "-o", join(folder, "store")]).ends(0);
+  anonymize(join(folder, "store", "journal.db"));
   keep(name, folder);
 }
 
-/** A copy of a store names the machine and the process it is from: here it is from none. */
-function anybodys(journal: string): void {
+/** A store names its machine and the process that owned a run. This removes both, and makes the file small. */
+function anonymize(journal: string): void {
   const db = new DatabaseSync(journal);
   db.exec("PRAGMA page_size = 1024; UPDATE store SET machine = 'recorded elsewhere'");
   db.exec(
@@ -88,7 +71,7 @@ function anybodys(journal: string): void {
   db.close();
 }
 
-/** The case as it stands in the repository: the store, and the files that the runs have changed. */
+/** Writes the case into the repository: the store, and the files that its runs have changed. */
 function keep(name: string, folder: string): void {
   const kept = join(GOLDEN, name);
   rmSync(kept, { recursive: true, force: true });
@@ -100,47 +83,41 @@ function keep(name: string, folder: string): void {
   cpSync(join(folder, "workspace"), workspace, { recursive: true, filter: (path) => !own.has(path) });
 }
 
-interface Started {
-  /** The exit code, or the signal's name. */
-  readonly ended: Promise<number | string | null>;
-  /** All it has printed. */
-  readonly said: () => string;
-  /** Waits until it prints this, after what was waited for before. */
-  readonly until: (pattern: RegExp) => Promise<RegExpExecArray>;
-}
-
-function started(child: ChildProcess): Started {
-  let text = "";
-  let seen = 0;
+function watched(child: ChildProcess, what: string): Running {
+  let output = "";
+  let read = 0;
+  let how: number | string | null | undefined;
   const listeners = new Set<() => void>();
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding("utf8").on("data", (chunk: string) => {
-      text += chunk;
+      output += chunk;
       for (const listener of listeners) listener();
     });
   }
   const timer = setTimeout(() => child.kill("SIGTERM"), PATIENCE_MS);
-  const ended = once(child, "close").then(([code, signal]: (number | string | null)[]) => {
+  const closed = once(child, "close").then(([code, signal]: (number | string | null)[]) => {
     clearTimeout(timer);
+    how = signal ?? code ?? null;
     for (const listener of listeners) listener();
-    return signal ?? code ?? null;
   });
   return {
-    ended,
-    said: () => text,
     async until(pattern) {
       for (;;) {
-        const found = pattern.exec(text.slice(seen));
+        const found = pattern.exec(output.slice(read));
         if (found !== null) {
-          seen += found.index + found[0].length;
+          read += found.index + found[0].length;
           return found;
         }
-        if (child.exitCode !== null || child.signalCode !== null)
-          throw new Error(`it ended without ${pattern}:\n${text}`);
+        if (how !== undefined) throw new Error(`${what} ended without ${pattern}:\n${output}`);
         await new Promise<void>((resolve) => {
           listeners.add(resolve);
         });
       }
+    },
+    async ends(expected) {
+      await closed;
+      if (how !== expected) throw new Error(`${what} ended with ${how}, not ${expected}:\n${output}`);
+      return output;
     },
   };
 }

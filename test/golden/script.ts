@@ -17,5 +17,5 @@ export function appends(line: string, file: string): JsonObject {
 export function writes(path: string, content: string): JsonObject {
   return turn("Write", { file_path: path, content });
 }
-/** A turn that is answered in the record: a model that is asked for it again leaves a file. */
+/** A turn whose answer is recorded: a model that is asked for it again writes a file. */
 export const AGAIN = writes("asked-again.txt", "asked again\n");

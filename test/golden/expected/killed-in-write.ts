@@ -1,7 +1,7 @@
 import type { Expected } from "../expected.ts";
 import { AGAIN, finishes } from "../script.ts";
 
-/** The file tells that it was written, so the call is not made again. */
+/** The hash of the file shows that it was written, so the call is not repeated. */
 export const killedInWrite: Expected = {
   pipeline: "inTurn",
   events: [

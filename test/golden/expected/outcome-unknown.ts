@@ -1,7 +1,7 @@
 import type { Expected } from "../expected.ts";
 import { AGAIN, finishes } from "../script.ts";
 
-/** Nothing tells whether the command ran: it is not run again, and its outcome is unknown. */
+/** No record shows whether the command ran: it is not run again, and its outcome is unknown. */
 export const outcomeUnknown: Expected = {
   pipeline: "inTurn",
   events: [
