@@ -16,7 +16,7 @@ const checkTimeoutMs = 10 * 60_000;
  * workers are busy to its end; `attack` shares its modules between files. A folder that is not named here is in the last group.
  */
 const groups = [
-  { name: "rules", folders: ["house", "types", "unit", "property", "conformance", "wire"] },
+  { name: "rules", folders: ["house", "types", "unit", "property", "conformance", "wire", "golden"] },
   { name: "attack", folders: ["attack"] },
   {
     name: "command",

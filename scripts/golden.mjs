@@ -1,0 +1,7 @@
+// `npm run golden`: records the golden journals again, with the command as it is now.
+import { join } from "node:path";
+import { become, build, install, root } from "./setup.mjs";
+
+const node = install();
+build(node);
+become(node, ["--disable-warning=ExperimentalWarning", join(root, "test/golden/record.ts"), ...process.argv.slice(2)]);

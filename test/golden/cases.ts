@@ -1,0 +1,111 @@
+import { appends, finishes, type Turns, turn, writes } from "./script.ts";
+
+/** The command, in the folder of a case. */
+export interface Recording {
+  /** Writes a script and returns its model's id. */
+  script(turns: Turns): string;
+  /** Runs a command to its end, and returns what it printed; another exit code than this one is an error. */
+  sluice(args: readonly string[], code?: number): Promise<string>;
+  /** Starts a command that kills itself with SIGKILL at this place. */
+  killed(place: string, args: readonly string[]): Promise<void>;
+  /** Starts a command. */
+  start(args: readonly string[]): Running;
+}
+export interface Running {
+  /** Waits until it prints this, after the last match. */
+  until(pattern: RegExp): Promise<RegExpExecArray>;
+  /** Waits for its end, and returns what it printed; another exit code or signal than this one is an error. */
+  ends(expected: number | "SIGKILL"): Promise<string>;
+}
+
+/** Commands run as they are, whether this machine can build a sandbox or not; siblings run one after the other. */
+const FIXED = ["--sandbox", "off", "--max-parallel", "1"];
+const run = (pipeline: string, task: string, model: string, ...more: readonly string[]): readonly string[] => [
+  ...["run", `pipelines.ts#${pipeline}`, task, "--model", model, ...FIXED, ...more],
+];
+
+const IN_TURN: Turns = {
+  draft: [appends("drafted", "draft.txt"), finishes("the draft")],
+  check: [appends("checked", "check.txt"), finishes("fine")],
+};
+const SIDE_BY_SIDE: Turns = {
+  begin: [finishes("begun")],
+  left: [appends("left", "left.txt"), finishes("gone left")],
+  right: [appends("right", "right.txt"), finishes("gone right")],
+  end: [appends("joined", "end.txt"), finishes("joined")],
+};
+/** In the second turn of the sibling that comes last. */
+const IN_RIGHT = "after open right ^right#1/a1/turn/2/model$";
+/** The line that answers a request: a run's id and the request's. */
+const ASKS = /sluice answer (\S+) '([^']+)'/;
+
+/** What each case records. `expected/` lists what it holds. */
+export const CASES: Readonly<Record<string, (recording: Recording) => Promise<void>>> = {
+  /** Killed between the effect of a stage's call and the answer of its model. */
+  async killed({ script, killed }) {
+    await killed("after open . ^check#1/a1/turn/2/model$", run("inTurn", "killed", script(IN_TURN)));
+  },
+  /** Killed when a file was written and not yet recorded. */
+  async "killed-in-write"({ script, killed }) {
+    const model = script({ ...IN_TURN, check: [writes("check.txt", "checked\n"), finishes("fine")] });
+    await killed("before done . ^check#1/.*/call$", run("inTurn", "killed in a write", model));
+  },
+  /** Killed when a command had run and was not yet recorded. */
+  async "outcome-unknown"({ script, killed }) {
+    await killed("before done . ^check#1/.*/call$", run("inTurn", "killed in a command", script(IN_TURN)));
+  },
+  /** The same, and resumed: the call's outcome is unknown, and its run ends. */
+  async resumed({ script, sluice, killed }) {
+    await killed("before done . ^check#1/.*/call$", run("inTurn", "resumed", script(IN_TURN)));
+    await sluice(["resume", await onlyRun(sluice)]);
+  },
+  /** A question that was answered, a grant that was given and used, and one that was denied. */
+  async granted({ script, sluice, start }) {
+    const question = turn("AskUser", { question: "Which colour?", options: ["red", "blue"] });
+    const publish = [question, writes("granted.txt", "granted\n"), writes("denied.txt", "denied\n"), finishes("red")];
+    const { until, ends } = start(run("asking", "granted", script({ publish }), "--wait"));
+    for (const answer of [["--value", "red"], ["approve"], ["deny", "--reason", "that file stays away"]]) {
+      const [, runId = "", request = ""] = await until(ASKS);
+      await sluice(["answer", runId, request, ...answer]);
+    }
+    await ends(0);
+  },
+  /** A grant without an answer. */
+  async "grant-open"({ script, sluice }) {
+    const model = script({ publish: [writes("granted.txt", "granted\n"), finishes("granted")] });
+    await sluice(run("asking", "a grant left open", model, "--wait=1ms"), 3);
+  },
+  /** Siblings that ended, their join, and the end of their run. */
+  async "fan-out"({ script, sluice }) {
+    await sluice(run("sideBySide", "side by side", script(SIDE_BY_SIDE)));
+  },
+  /** Killed when one sibling had ended and the other was waiting for its model. */
+  async "killed-in-fan-out"({ script, killed }) {
+    await killed(IN_RIGHT, run("sideBySide", "killed in a fan-out", script(SIDE_BY_SIDE)));
+  },
+  /** Cancelled while its process was waiting for an answer. */
+  async cancelled({ script, sluice, start }) {
+    const model = script({ publish: [writes("granted.txt", "granted\n"), finishes("granted")] });
+    const { until, ends } = start(run("asking", "cancelled", model, "--wait"));
+    const [, runId = ""] = await until(ASKS);
+    await sluice(["cancel", runId, "--reason", "the wrong branch"]);
+    await ends(1);
+  },
+  /** Cancelled when its process had been killed, with a sibling that had ended and one that had not. */
+  async "cancelled-after-kill"({ script, sluice, killed }) {
+    await killed(IN_RIGHT, run("sideBySide", "cancelled after a kill", script(SIDE_BY_SIDE)));
+    await sluice(["cancel", await onlyRun(sluice), "--reason", "no longer needed"]);
+  },
+  /** A fork of a run that had ended, behind its fan-out; killed while it was waiting for its model. */
+  async forked({ script, sluice, killed }) {
+    await sluice(run("sideBySide", "forked", script(SIDE_BY_SIDE)));
+    const model = script({ ...SIDE_BY_SIDE, end: [appends("again", "end.txt"), finishes("joined again")] });
+    const fork = ["fork", await onlyRun(sluice), "--from", "end#1", "--model", model, ...FIXED];
+    await killed("after open . ^end#1/a1/turn/2/model$", fork);
+  },
+};
+
+async function onlyRun(sluice: Recording["sluice"]): Promise<string> {
+  const [, runId = ""] = /"runId": *"(r[^"]+)"/.exec(await sluice(["runs", "--output-format", "json"])) ?? [];
+  return runId;
+}
