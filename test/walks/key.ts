@@ -6,6 +6,7 @@ import { App } from "../../packages/tui/src/app/app.ts";
 import { keysOf } from "../../packages/tui/src/screen/press.ts";
 import { createSurface } from "../../packages/tui/src/screen/surface.ts";
 import { createPalette } from "../../packages/view/src/text/paint.ts";
+import { appOptions } from "../support/app-options.ts";
 import { handClock } from "../support/hand-clock.ts";
 import type { Scenario } from "./scenarios.ts";
 
@@ -22,8 +23,7 @@ export const letter: Scenario = async (counter) => {
   const here = join(folder, "work");
   mkdirSync(here);
   const app = new App({
-    flags: { cwd: here },
-    context: { env: { HOME: folder, PATH: "" }, here, terminal: quietTerminal() },
+    ...appOptions({ cwd: here }, { env: { HOME: folder, PATH: "" }, here, terminal: quietTerminal() }),
     clock: handClock(),
     size,
     terminal: { append: () => undefined, alert: () => undefined, lend: (work) => work() },
