@@ -1,7 +1,7 @@
 import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createHost, createJournalMemory, type RunHost } from "@sluice/core";
+import { createHost, createMemoryJournals, type RunHost } from "@sluice/core";
 import { createSession, type RunResult, type Session, type SessionOptions } from "@sluice/stages";
 
 /** A folder for the life of this process. */
@@ -18,7 +18,7 @@ export function benchSession(cwd: string, options: SessionOptions): Session {
 
 /** A store in memory that forgets a run as soon as the next is over: a hundred long ones would fill the heap. */
 export function shortMemory(): RunHost {
-  return createHost(createJournalMemory({ keepFinished: 1 }).connect());
+  return createHost(createMemoryJournals({ keepFinished: 1 }).connect());
 }
 
 /** A benchmark of runs that fail would measure nothing. */

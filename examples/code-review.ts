@@ -4,7 +4,7 @@
 import { cpSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { sqliteStore } from "@sluice/sqlite";
+import { sqliteHost } from "@sluice/sqlite";
 import { codeReview, createSession } from "@sluice/stages";
 
 const sample = join(import.meta.dirname, "../packages/cli/sample");
@@ -14,7 +14,7 @@ cpSync(join(sample, "repository"), workspace, { recursive: true });
 const session = createSession({
   model: process.env.SLUICE_MODEL ?? `scripted:${join(sample, "demo-script.json")}`,
   cwd: workspace,
-  store: () => sqliteStore(join(workspace, ".sluice/store")),
+  store: () => sqliteHost(join(workspace, ".sluice/store")),
 });
 const task = process.argv[2] ?? "parseDuration reads only the first unit: 1h 30m gives one hour";
 const run = session.start(codeReview, { task });

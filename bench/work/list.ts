@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { sqliteStore } from "@sluice/sqlite";
+import { sqliteHost } from "@sluice/sqlite";
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import { scratch } from "../session.ts";
 
@@ -12,9 +12,9 @@ const LISTED = 30;
 export function listOf(runs: number, records = 1): (options: WorkloadOptions) => Promise<Workload> {
   return async ({ quick }) => {
     const folder = join(scratch(), "store");
-    await sqliteStore(folder).close();
+    await sqliteHost(folder).close();
     fill(join(folder, "journal.db"), quick ? Math.ceil(runs / 100) : runs, records);
-    const host = sqliteStore(folder, { readOnly: true });
+    const host = sqliteHost(folder, { readOnly: true });
     return {
       warmUps: quick ? 1 : 5,
       slice: async () => {

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { sqliteStore } from "@sluice/sqlite";
+import { sqliteHost } from "@sluice/sqlite";
 import { createSession } from "@sluice/stages";
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import { streamingModel } from "../model.ts";
@@ -23,7 +23,7 @@ export async function resumeOfSteps({ quick }: WorkloadOptions): Promise<Workloa
       const store = join(folder, `store-${slices}`);
       const looped = loopOf(stages + 1);
       const { runId, workCpuMs } = await leftAtWork(folder, store, looped, stages);
-      const host = sqliteStore(store);
+      const host = sqliteHost(store);
       let asked = { cpu: Number.NaN, wall: Number.NaN };
       const model = streamingModel(
         () => REVIEW_ANSWER,
@@ -59,7 +59,7 @@ async function leftAtWork(folder: string, store: string, looped: ReturnType<type
       });
     },
   );
-  const host = sqliteStore(store);
+  const host = sqliteHost(store);
   const session = createSession({ cwd: folder, env: {}, model, store: host });
   const before = cpuNow();
   const run = session.start(looped, { task: TASK });

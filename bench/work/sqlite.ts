@@ -2,7 +2,7 @@ import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { JournalRecord } from "@sluice/core";
-import { sqliteStore } from "@sluice/sqlite";
+import { sqliteHost } from "@sluice/sqlite";
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import { TASK } from "../review.ts";
 import { benchSession, completed, scratch } from "../session.ts";
@@ -19,7 +19,7 @@ export async function sqliteStages(options: WorkloadOptions): Promise<Workload> 
   const inMemory = await memoryStages(options);
   for (let done = 0; done < inMemory.warmUps; done += 1) await inMemory.slice();
   await inMemory.close?.();
-  const host = sqliteStore(join(folder, "store"));
+  const host = sqliteHost(join(folder, "store"));
   const session = benchSession(folder, { model: reviewModel(), store: host });
   return {
     warmUps: options.quick ? 1 : 20,
@@ -125,7 +125,7 @@ async function diskOf(units: number): Promise<Workload> {
     slice: async () => {
       slices += 1;
       const store = join(folder, `store-${slices}`);
-      const session = benchSession(folder, { model: reviewModel(), store: () => sqliteStore(store) });
+      const session = benchSession(folder, { model: reviewModel(), store: () => sqliteHost(store) });
       const run = session.start(loopOf(units), { task: TASK });
       completed(await run);
       const [journal] = await session.host.journal(run.runId);

@@ -15,7 +15,7 @@ export function reviewStage() {
     completionTool: COMPLETION_TOOL,
     completionSchema: reviewSchema,
     turnCap: 8,
-    checkGate: () => "proceed",
+    precondition: () => "proceed",
   });
 }
 

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { done, type OpenRequest, pipeline, type RunHost, stage } from "@sluice/core";
-import { sqliteStore } from "@sluice/sqlite";
+import { sqliteHost } from "@sluice/sqlite";
 import { z } from "zod";
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import { type Answer, streamingModel } from "../model.ts";
@@ -37,7 +37,7 @@ const question = (call: number): Answer => ({
 export async function waitingRuns({ quick }: WorkloadOptions): Promise<Workload> {
   const runs = quick ? 20 : 2_000;
   const folder = scratch();
-  const host = sqliteStore(join(folder, "store"));
+  const host = sqliteHost(join(folder, "store"));
   const session = benchSession(folder, { model: streamingModel(question), store: host, wait: true });
   for (let started = 0; started < runs; started += 1) session.start(asks, { task: TASK });
   while ((await host.requests()).length < runs) await setTimeout(100);

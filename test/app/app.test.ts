@@ -8,7 +8,7 @@ import { createEngine } from "../../packages/cli/src/commands/app/engine.ts";
 import type { RunFlags } from "../../packages/cli/src/runs/run-flags.ts";
 import { App } from "../../packages/tui/src/app/app.ts";
 import { COMMANDS } from "../../packages/tui/src/commands/registry.ts";
-import { createSurface } from "../../packages/tui/src/screen/surface.ts";
+import { createScreenModel } from "../../packages/tui/src/screen/surface.ts";
 import { createPalette } from "../../packages/view/src/text/paint.ts";
 import { appOptions } from "../support/app-options.ts";
 import { desk } from "../support/command.ts";
@@ -46,7 +46,7 @@ test("a card that came up while an editor had the terminal is new to whoever com
     app.quit();
     await app.quitted;
   });
-  const surface = createSurface(app, {
+  const surface = createScreenModel(app, {
     palette: createPalette({ colour: false }),
     env: {},
     setCursor: () => undefined,
@@ -82,7 +82,7 @@ test("what cannot be done with a key is said, and ends nothing", () => {
     app.quit();
     await app.quitted;
   });
-  const surface = createSurface(app, {
+  const surface = createScreenModel(app, {
     palette: createPalette({ colour: false }),
     env: {},
     setCursor: () => undefined,

@@ -1,4 +1,4 @@
-import { createHost, createJournalMemory, type Json, type RunHost } from "@sluice/core";
+import { createHost, createMemoryJournals, type Json, type RunHost } from "@sluice/core";
 import { expect, test } from "vitest";
 import type { Key } from "../../packages/tui/src/app/keys.ts";
 import { answerElsewhere } from "../../packages/tui/src/user/answer-elsewhere.ts";
@@ -12,7 +12,7 @@ async function answered(
   hand: (at: TestDesk, host: RunHost) => void | Promise<void>,
 ): Promise<Attacked & { readonly said: readonly string[] }> {
   const clock = handClock();
-  const memory = createJournalMemory();
+  const memory = createMemoryJournals();
   const elsewhere = createHost(memory.connect(), { clock });
   const at = deskOf();
   let over = false;

@@ -2,7 +2,7 @@ import { type JsonObject, type OpenRequest, visible } from "@sluice/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { bodyLines, type CardFacts } from "../../packages/tui/src/cards/body.ts";
-import { bodyWidth, cardLines, parkedLine } from "../../packages/tui/src/cards/card.ts";
+import { bodyWidth, cardLines, deferredLine } from "../../packages/tui/src/cards/card.ts";
 import type { FileNow } from "../../packages/tui/src/cards/change.ts";
 import { HIDES_NOTHING } from "../../packages/tui/src/cards/file-lines.ts";
 import type { Line } from "../../packages/view/src/text/line.ts";
@@ -107,8 +107,8 @@ describe("a card says", () => {
   test("that it waits, and how to get to it, where all was put off", () => {
     const at = deskOf(grant({ command: "ls" }));
     for (const name of ["tab", "down", "down", "enter"] as const) at.press(key(name));
-    expect(row(parkedLine(at.desk, 80) ?? [])).toBe("▌ 1 request waits, put off · Tab shows it");
-    expect(parkedLine(deskOf().desk, 80)).toBeUndefined();
+    expect(row(deferredLine(at.desk, 80) ?? [])).toBe("▌ 1 request waits, put off · Tab shows it");
+    expect(deferredLine(deskOf().desk, 80)).toBeUndefined();
   });
 });
 

@@ -1,7 +1,7 @@
 import { type Json, type SluiceEvent, visible } from "@sluice/core";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { GrowingList } from "../../packages/view/src/projection/append-only-list.ts";
+import { ListBuilder } from "../../packages/view/src/projection/append-only-list.ts";
 import type { CallView, RunView, TranscriptItem } from "../../packages/view/src/projection/run-view.ts";
 import { hugeTexts, nastyText } from "../support/nasty-text.ts";
 import { elementsIn, sectionIn, textIn } from "../support/page-parts.ts";
@@ -41,7 +41,7 @@ const hostile: fc.Arbitrary<string> = fc
   .map((parts) => parts.join(""));
 
 function listOf<T>(items: readonly T[]) {
-  const list = new GrowingList<T>();
+  const list = new ListBuilder<T>();
   for (const item of items) list.push(item);
   return list.view();
 }

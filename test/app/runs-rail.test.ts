@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { graph } from "../../packages/tui/src/run/graph.ts";
-import { rail } from "../../packages/tui/src/run/progress-bar.ts";
+import { progressBar } from "../../packages/tui/src/run/progress-bar.ts";
 import type { RunView } from "../../packages/view/src/projection/run-view.ts";
 import { execution, expectToFit, randomView, runView, states } from "../support/random-views.ts";
 import { textOf } from "../support/run-views.ts";
@@ -9,7 +9,7 @@ import { textOf } from "../support/run-views.ts";
 const now = 65_000;
 
 function drawn(view: RunView, width: number, maxRows: number, chosen?: string): string {
-  return textOf(rail(view, { width, maxRows, now, ...(chosen === undefined ? {} : { chosen }) }));
+  return textOf(progressBar(view, { width, maxRows, now, ...(chosen === undefined ? {} : { chosen }) }));
 }
 
 const three = runView({
@@ -98,7 +98,11 @@ test("the rail of any run fits where it is drawn", () => {
       fc.integer({ min: 1, max: 6 }),
       (view, width, maxRows) => {
         const chosen = view.executions.at(0)?.key;
-        expectToFit(rail(view, { width, maxRows, now, ...(chosen === undefined ? {} : { chosen }) }), width, maxRows);
+        expectToFit(
+          progressBar(view, { width, maxRows, now, ...(chosen === undefined ? {} : { chosen }) }),
+          width,
+          maxRows,
+        );
       },
     ),
     { numRuns: 150 },

@@ -2,7 +2,7 @@ import type { RunHost, SluiceEvent } from "@sluice/core";
 import { sendMessage } from "@sluice/stages";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createAccountant } from "../../packages/cli/src/output/run-report.ts";
+import { createRunSummarizer } from "../../packages/cli/src/output/run-report.ts";
 import { transcriptLines } from "../../packages/tui/src/run/transcript.ts";
 import { createRunReducer, type ReadRecord } from "../../packages/view/src/projection/reduce-run.ts";
 import { eventually } from "../support/run-kit.ts";
@@ -28,7 +28,7 @@ test.each([
 ] as const)("a %s run's view says what its events and its result say", async (_name, script, answer) => {
   const { live, runId, result } = await play(script, answer);
   const seen = await view(live.host, runId);
-  const accountant = createAccountant();
+  const accountant = createRunSummarizer();
   for (const event of await events(live.host, runId)) accountant.add(event);
   const account = accountant.account();
   expect(seen).toMatchObject({
@@ -143,7 +143,7 @@ test("a call that asks waits for a person, with the reason, until it is answered
     { kind: "call", tool: "look", state: "proposed" },
   ]);
   // What can still change is not told.
-  expect(asking.told.at(asking.told.length - 1)).toMatchObject({ item: { tool: "look", state: "ok" } });
+  expect(asking.log.at(asking.log.length - 1)).toMatchObject({ item: { tool: "look", state: "ok" } });
   await answerAll(live, runId, { kind: "approve" });
   await eventually(async () => (await live.host.requests(runId)).length === 2);
   const siblings = await view(live.host, runId);
@@ -245,7 +245,7 @@ test("a run goes on in its view where it was suspended", async () => {
   expect(reducer.view()).toMatchObject({ status: "completed", denied: 0 });
   expect(plain(reducer.view())).toEqual(plain(viewOf(runId, all)));
   expect(all.length).toBeGreaterThan(before.length);
-  expect([...reducer.view().told].map(({ item }) => ("text" in item ? item.text : item.kind))).toContain("resumed");
+  expect([...reducer.view().log].map(({ item }) => ("text" in item ? item.text : item.kind))).toContain("resumed");
 });
 
 test("text streams into its turn and is gone when the turn is recorded, with the run, and with its process", async () => {

@@ -4,7 +4,7 @@ import { LiveRows } from "../../packages/tui/src/run/live-rows.ts";
 import { logLines } from "../../packages/tui/src/run/log.ts";
 import { transcriptLines } from "../../packages/tui/src/run/transcript.ts";
 import { createTranscriptWindow } from "../../packages/tui/src/run/transcript-window.ts";
-import { GrowingList } from "../../packages/view/src/projection/append-only-list.ts";
+import { ListBuilder } from "../../packages/view/src/projection/append-only-list.ts";
 import { createRunReducer } from "../../packages/view/src/projection/reduce-run.ts";
 import type { CallView, ExecutionView, TranscriptItem } from "../../packages/view/src/projection/run-view.ts";
 import type { Line } from "../../packages/view/src/text/line.ts";
@@ -56,7 +56,7 @@ const hostileItem: fc.Arbitrary<TranscriptItem> = fc.oneof(
 );
 
 function executionOf(items: readonly TranscriptItem[], more: Partial<ExecutionView> = {}): ExecutionView {
-  const list = new GrowingList<TranscriptItem>();
+  const list = new ListBuilder<TranscriptItem>();
   for (const item of items) list.push(item);
   list.settle(() => true);
   return execution("plan", { items: list.view(), ...more });
@@ -94,10 +94,7 @@ test("a text of ten million characters on one line neither hangs nor fills the s
     expect(transcriptLines(item, { width: 80, folded: true }).length).toBeLessThan(40);
   }
   expectToFit(transcriptLines({ ...place, kind: "text", text: long }, { width: 80, folded: true }), 80);
-  expectToFit(
-    logLines({ told: executionTold([{ ...place, kind: "message", by: long, text: long }]) }, 0, 80).lines,
-    80,
-  );
+  expectToFit(logLines({ log: executionTold([{ ...place, kind: "message", by: long, text: long }]) }, 0, 80).lines, 80);
 });
 
 test("a thought is dim, behind a mark, and folded to three rows that say there is more", () => {
@@ -177,7 +174,7 @@ describe("the window over a transcript", () => {
 
   test("it grows with its execution, and a call that is filled in changes its rows", () => {
     const window = createTranscriptWindow();
-    const list = new GrowingList<TranscriptItem>();
+    const list = new ListBuilder<TranscriptItem>();
     const grown = (): ExecutionView => execution("plan", { items: list.view() });
     for (const [at, item] of items(30).entries()) {
       list.push(item.kind === "call" ? { ...item, state: "running" } : item);
@@ -268,7 +265,7 @@ describe("the window over a transcript", () => {
 });
 
 function executionTold(items: readonly TranscriptItem[]) {
-  const told = new GrowingList<{ readonly item: TranscriptItem }>();
+  const told = new ListBuilder<{ readonly item: TranscriptItem }>();
   for (const item of items) told.push({ item });
   told.settle(() => true);
   return told.view();
@@ -322,24 +319,24 @@ describe("the log", () => {
   });
 
   test("of a run that had a long life before, the last part is printed, and after that everything", () => {
-    const told = new GrowingList<{ readonly item: TranscriptItem }>();
+    const told = new ListBuilder<{ readonly item: TranscriptItem }>();
     const add = (count: number): void => {
       for (let at = 0; at < count; at += 1)
         told.push({ item: { kind: "boundary", rank: "note", text: `note ${told.length}`, tone: "plain" } });
       told.settle(() => true);
     };
     add(1_000);
-    const first = logLines(runView({ told: told.view() }), 0, 60);
+    const first = logLines(runView({ log: told.view() }), 0, 60);
     expect(first.lines).toHaveLength(301);
     expect(textOf(first.lines)).toMatch(/^… 700 earlier things.*\n· note 700\n/);
     add(1_000);
-    const more = logLines(runView({ told: told.view() }), first.printed, 60);
+    const more = logLines(runView({ log: told.view() }), first.printed, 60);
     expect(more.lines).toHaveLength(1_000);
     expect(textOf(more.lines)).toMatch(/^· note 1000\n/);
   });
 
   test("a run that fails ends with its error", () => {
-    const told = new GrowingList<{
+    const told = new ListBuilder<{
       readonly item: {
         readonly kind: "end";
         readonly status: "failed";
@@ -348,7 +345,7 @@ describe("the log", () => {
     }>();
     told.push({ item: { kind: "end", status: "failed", error: { code: "turn_cap", message: "no plan\nat all" } } });
     told.settle(() => true);
-    expect(textOf(logLines(runView({ told: told.view() }), 0, 60).lines)).toBe(
+    expect(textOf(logLines(runView({ log: told.view() }), 0, 60).lines)).toBe(
       "\n✖ run failed\n  no plan\n  at all (turn_cap)",
     );
   });
@@ -359,10 +356,10 @@ describe("the log", () => {
         fc.array(fc.tuple(hostileItem, hostileText), { maxLength: 4 }),
         fc.integer({ min: 1, max: 100 }),
         (all, width) => {
-          const told = new GrowingList<{ item: TranscriptItem; key: string; sibling: string }>();
+          const told = new ListBuilder<{ item: TranscriptItem; key: string; sibling: string }>();
           for (const [item, sibling] of all) told.push({ item, key: "k", sibling });
           told.settle(() => true);
-          expectToFit(logLines(runView({ told: told.view() }), 0, width).lines, width);
+          expectToFit(logLines(runView({ log: told.view() }), 0, width).lines, width);
         },
       ),
       { numRuns: 60 },

@@ -1,6 +1,6 @@
 import type { RunHost } from "@sluice/core";
 import { createHost, SluiceError } from "@sluice/core";
-import { openSqliteStore } from "@sluice/sqlite";
+import { openJournalStore } from "@sluice/sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { type RunWatch, type WatchOptions, watchRun } from "../../packages/view/src/projection/watch-run.ts";
 import { handClock } from "../support/hand-clock.ts";
@@ -130,7 +130,7 @@ test("a run of another process is followed over its store, and answered here", a
   const { live, handle } = begin(ASKING, { store: owner, clock });
   const { runId } = handle;
   await eventually(async () => (await live.host.requests(runId).catch(() => [])).length > 0);
-  const other = createHost(openSqliteStore(folder, { clock }), { clock });
+  const other = createHost(openJournalStore(folder, { clock }), { clock });
   onTestFinished(() => other.close());
   const { watching, until, errors } = watch(other, runId);
   await until(({ view }) => view().status === "waiting");

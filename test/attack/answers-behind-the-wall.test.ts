@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { defineTool, done, pipeline, stage } from "@sluice/core";
-import { sqliteStore } from "@sluice/sqlite";
+import { sqliteHost } from "@sluice/sqlite";
 import { createSession, scriptedModel } from "@sluice/stages";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
@@ -49,7 +49,7 @@ async function waitingRun() {
   const turns = [{ calls: [{ tool: "Deploy", input: {} }] }, { calls: [{ tool: "finish", input: {} }] }];
   const session = createSession({
     model: scriptedModel({ stages: { work: turns } }),
-    store: () => sqliteStore(store),
+    store: () => sqliteHost(store),
     tools: [deploy],
     cwd: root,
     wait: true,

@@ -1,6 +1,6 @@
 import {
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   digestOf,
   type Interactor,
   type Json,
@@ -282,7 +282,7 @@ describe("answers from elsewhere, sent straight to the store", () => {
     tools: NonNullable<Attack["tools"]> = [],
   ) {
     const clock = handClock();
-    const memory = createJournalMemory();
+    const memory = createMemoryJournals();
     const elsewhere = createHost(memory.connect(), { clock });
     const outcomes: string[] = [];
     let over = false;
@@ -439,7 +439,7 @@ describe("answers from elsewhere, sent straight to the store", () => {
 test("a record that cannot be written: never lets the granted call run", async () => {
   const here = scene();
   const clock = handClock();
-  const store = createJournalMemory().connect();
+  const store = createMemoryJournals().connect();
   const failing = changed(store, {
     append: (commit) => {
       if (commit.record.stepId.endsWith("/call")) throw new Error("disk full");

@@ -1,4 +1,4 @@
-import { type AllowedTool, createHost, createJournalMemory, type Json, type RunHost, type Tool } from "@sluice/core";
+import { type AllowedTool, createHost, createMemoryJournals, type Json, type RunHost, type Tool } from "@sluice/core";
 import type { RunResult } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -22,7 +22,7 @@ function pipelineOf(allowedTools: readonly AllowedTool[] | undefined) {
 
 /** Runs until a record of this step would be written, and goes on with it in another process. */
 async function takenUp(stopsAt: RegExp, first: Life, second: Life, phase?: "done") {
-  const memory = createJournalMemory();
+  const memory = createMemoryJournals();
   const clock = handClock();
   const living = (host: RunHost, { allowedTools: _allowed, ...life }: Life) =>
     session({ cwd: import.meta.dirname, ...life, model, clock, store: () => host });

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { defineTool, done, type Json, pipeline, stage } from "@sluice/core";
-import { recordTraffic, replayTraffic } from "@sluice/stages";
+import { playbackTraffic, recordTraffic } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { type Scene, scene } from "../support/attack.ts";
@@ -54,7 +54,7 @@ const end: Json = { type: "finish", finishReason: { unified: "tool-calls", raw: 
 const finishes: readonly Json[] = [toolCall("finish", { text: "done" }), end];
 
 async function replayed(place: Scene, file: string, allowedTools: readonly string[] | undefined) {
-  const traffic = replayTraffic(file, { match: "sequence" });
+  const traffic = playbackTraffic(file, { match: "sequence" });
   const clock = handClock();
   const live = session({ traffic, cwd: place.root, env: { PATH: process.env.PATH }, mode: "yolo", clock });
   const running = live.run(work(allowedTools), { task: "x" });

@@ -1,5 +1,5 @@
 import { inspect } from "node:util";
-import { createHost, createJournalMemory, type RunHost } from "@sluice/core";
+import { createHost, createMemoryJournals, type RunHost } from "@sluice/core";
 import { replayRun } from "@sluice/stages";
 import { expect, test } from "vitest";
 import { handClock } from "../support/hand-clock.ts";
@@ -17,7 +17,7 @@ function pipelineOf(pattern: string) {
 
 test("what changed in a pipeline: never carries a known secret into the record", async () => {
   const clock = handClock();
-  const memory = createJournalMemory();
+  const memory = createMemoryJournals();
   const living = (host: RunHost) =>
     session({
       env: { MY_TOKEN: SECRET },

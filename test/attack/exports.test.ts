@@ -1,6 +1,6 @@
 import { exportLines, type JournalRecord, type RunJournal, readExport, verifyExport } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { readTape } from "../../packages/core/src/journal/replay/recorded-run.ts";
+import { readRecordedRun } from "../../packages/core/src/journal/replay/recorded-run.ts";
 import { rehashed } from "../support/tampering.ts";
 
 // Files that somebody made who can hash: each chain in them is whole.
@@ -70,11 +70,11 @@ describe("records that no run leaves, in a chain that is whole", () => {
     ["a step with two names", [step(0, "open", "a"), step(0, "done", "b")]],
     ["a step before all", [step(-1, "done")]],
   ])("%s: are not replayed as if they were not there", (_what, drafts) => {
-    expect(() => readTape(journal("r1", drafts))).toThrow(expect.objectContaining({ code: "journal_damaged" }));
+    expect(() => readRecordedRun(journal("r1", drafts))).toThrow(expect.objectContaining({ code: "journal_damaged" }));
   });
 
   test("what a run does leave is", () => {
     const drafts = [step(0, "done"), step(1, "open"), step(1, "done"), step(2, "open")];
-    expect(readTape(journal("r1", drafts)).steps).toHaveLength(3);
+    expect(readRecordedRun(journal("r1", drafts)).steps).toHaveLength(3);
   });
 });

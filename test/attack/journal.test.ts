@@ -1,8 +1,8 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { createHost, createJournalMemory, verifyJournal } from "@sluice/core";
-import { openSqliteStore, sqliteStore } from "@sluice/sqlite";
+import { createHost, createMemoryJournals, verifyJournal } from "@sluice/core";
+import { openJournalStore, sqliteHost } from "@sluice/sqlite";
 import { describe, expect, test } from "vitest";
 import {
   type Attack,
@@ -30,7 +30,7 @@ const secretly = {
   allowedTools: ["Read", "Bash", "Grep", "Write"],
   env: { PATH, SOME_API_KEY: KEY, AUTH_HEADER: `Bearer ${KEY}` },
 } as const;
-const stored = (here: Scene): Attack => ({ store: () => sqliteStore(here.path(".sluice/store")) });
+const stored = (here: Scene): Attack => ({ store: () => sqliteHost(here.path(".sluice/store")) });
 /** A known secret is nowhere: not in the record, not in what is shown, not in what the model was sent after it said it. */
 const nowhere = (after: Attacked): void => {
   for (const text of [after.recorded, after.shown, after.told]) expect(text).not.toContain(KEY);
@@ -214,7 +214,7 @@ describe("arguments and results that are hard to write down", () => {
       calls: [call],
     });
     await after.live.close();
-    const again = sqliteStore(here.path(".sluice/store"), { readOnly: true });
+    const again = sqliteHost(here.path(".sluice/store"), { readOnly: true });
     const journals = await again.journal(after.result.runId);
     expect(verifyJournal(journals).faults).toEqual([]);
     await again.close();
@@ -235,7 +235,7 @@ describe("a store that somebody changed", () => {
     const db = new DatabaseSync(here.path(".sluice/store/journal.db"));
     expect(db.prepare(change).run().changes).not.toBe(0);
     db.close();
-    const again = sqliteStore(here.path(".sluice/store"), { readOnly: true });
+    const again = sqliteHost(here.path(".sluice/store"), { readOnly: true });
     try {
       return verifyJournal(await again.journal(after.result.runId)).faults;
     } catch (thrown) {
@@ -265,7 +265,7 @@ describe("a store that somebody changed", () => {
 
 test("a store that is full: never lets a call run whose record is missing", async () => {
   const here = scene();
-  const store = createJournalMemory().connect();
+  const store = createMemoryJournals().connect();
   let written = 0;
   const full = {
     ...store,
@@ -287,7 +287,7 @@ test("a backup made while a run is at work: never holds a secret or a broken cha
   const after = await attack(here, { ...secretly, ...stored(here), calls: [read("key.txt")] });
   await after.live.close();
   const target = join(here.outer, "ws", "backup");
-  const store = openSqliteStore(here.path(".sluice/store"));
+  const store = openJournalStore(here.path(".sluice/store"));
   store.backupTo(target);
   await store.close();
   expect(readFileSync(join(target, "journal.db")).includes(KEY)).toBe(false);

@@ -1,4 +1,4 @@
-import { createHost, createJournalMemory, type RunHost } from "@sluice/core";
+import { createHost, createMemoryJournals, type RunHost } from "@sluice/core";
 import type { RunResult } from "@sluice/stages";
 import { expect, test } from "vitest";
 import { handClock } from "../support/hand-clock.ts";
@@ -27,7 +27,7 @@ function pipelineOf(prompt: string, maxTokens?: number) {
 /** A run of which one process recorded a turn, and another a second one while a third prepared to take it up. */
 async function overtaken(meanwhile: string, limit?: number) {
   const clock = handClock();
-  const memory = createJournalMemory();
+  const memory = createMemoryJournals();
   const living = (host: RunHost) =>
     session({ model, clock, cwd: import.meta.dirname, tools: [tool("Note")], store: () => host });
   const dying = (step: RegExp): RunHost => createHost(failingAt(memory.connect(), step), { clock });

@@ -2,7 +2,7 @@ import { mkdirSync, renameSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type AllowedTool, type Json, verifyJournal } from "@sluice/core";
-import { sqliteStore } from "@sluice/sqlite";
+import { sqliteHost } from "@sluice/sqlite";
 import type { RunResult, SessionOptions } from "@sluice/stages";
 import { expect, test } from "vitest";
 import { approving, bash, type Call, eventData, read, type Scene, scene, write } from "../support/attack.ts";
@@ -23,7 +23,7 @@ function process(here: Scene, calls: readonly Call[], life: Life): TestSession {
     ...options,
     cwd: life.cwd ?? here.root,
     model: calling(calls),
-    store: () => sqliteStore(here.path(".sluice/store")),
+    store: () => sqliteHost(here.path(".sluice/store")),
   });
 }
 
@@ -42,7 +42,7 @@ async function suspended(here: Scene, calls: readonly Call[], life: Life = {}): 
 }
 /** Answers the open request from another process. */
 async function answer(here: Scene, runId: string, kind: string, more: Record<string, Json> = {}): Promise<string> {
-  const host = sqliteStore(here.path(".sluice/store"));
+  const host = sqliteHost(here.path(".sluice/store"));
   const [request] = await host.requests(runId);
   if (request === undefined) throw new Error("no request is open");
   const outcome = await host.signal(runId, {
@@ -156,7 +156,7 @@ test("a verdict turned in the database: never is followed", async () => {
 test("an answer put into the database without a digest: never mints a token", async () => {
   const here = scene();
   const runId = await suspended(here, [write("new.txt")]);
-  const host = sqliteStore(here.path(".sluice/store"));
+  const host = sqliteHost(here.path(".sluice/store"));
   const [request] = await host.requests(runId);
   await host.signal(runId, { name: `request/${request?.requestId}`, payload: { kind: "approve" }, by: "attacker" });
   await host.close();

@@ -3,7 +3,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import type { LanguageModelV4Prompt } from "@ai-sdk/provider";
 import { done, field, type Json, pipeline, stage } from "@sluice/core";
-import { sqliteStore } from "@sluice/sqlite";
+import { sqliteHost } from "@sluice/sqlite";
 import { createSession, type ResolvedModel } from "@sluice/stages";
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -154,7 +154,7 @@ async function oneRun(here: Lane, attacks: readonly Attack[], mode: Mode, came: 
     cwd: scene.root,
     env: { ...corpus.lineEnvironment(scene) },
     mode: "ask",
-    store: () => sqliteStore(join(scene.root, STORE)),
+    store: () => sqliteHost(join(scene.root, STORE)),
     model: attacker(here, attacks, came),
   });
   const work = stage({

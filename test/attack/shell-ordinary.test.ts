@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import type { LanguageModelV4Prompt } from "@ai-sdk/provider";
 import { done, field, type Json, pipeline, stage } from "@sluice/core";
-import { sqliteStore } from "@sluice/sqlite";
+import { sqliteHost } from "@sluice/sqlite";
 import { createSession, type ResolvedModel } from "@sluice/stages";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { z } from "zod";
@@ -72,7 +72,7 @@ async function comesOf(commands: readonly Ordinary[], mode: Mode): Promise<reado
     cwd: root,
     env: { PATH: path, HOME: top, LANG: "C.UTF-8" },
     mode: "ask",
-    store: () => sqliteStore(join(top, "store")),
+    store: () => sqliteHost(join(top, "store")),
     model: planner(commands, came),
   });
   const first = commands[0];

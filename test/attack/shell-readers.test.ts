@@ -1,6 +1,6 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the strings are shell
 import { chmodSync, symlinkSync } from "node:fs";
-import { sqliteStore } from "@sluice/sqlite";
+import { sqliteHost } from "@sluice/sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type Attack, approving, attack, attacks, bash, nothingRan, type Row, read, scene } from "../support/attack.ts";
 import { lineIn } from "../support/lines.ts";
@@ -179,7 +179,7 @@ describe("ripgrep in the folder that holds the run store", () => {
     ...(place === undefined ? {} : { place }),
     made: (here): Attack => ({
       ...READING,
-      store: () => sqliteStore(here.path(".sluice/store")),
+      store: () => sqliteHost(here.path(".sluice/store")),
       calls: commands.map(bash),
     }),
     look: (after) => {
@@ -218,7 +218,7 @@ describe("ripgrep in the folder that holds the run store", () => {
     const here = scene();
     const after = await attack(here, {
       ...READING,
-      store: () => sqliteStore(here.path(".sluice/store")),
+      store: () => sqliteHost(here.path(".sluice/store")),
       calls: ["rg -g '*.{ts,tsx}' attacked", "rg -g '!*.md' attacked", "rg -g 'src/**' attacked", "rg attacked"].map(
         bash,
       ),

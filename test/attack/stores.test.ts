@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { type RunHost, readEvents } from "@sluice/core";
-import { openSqliteStore, sqliteStore } from "@sluice/sqlite";
+import { openJournalStore, sqliteHost } from "@sluice/sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { fileNameOf } from "../../packages/cli/src/output/output-file.ts";
 import { chainOf, plain, startRun } from "../support/sqlite-store.ts";
@@ -17,7 +17,7 @@ const DIGEST = "a".repeat(64);
 async function handedOver(change: (folder: string, sql: (text: string) => void) => void): Promise<string> {
   const folder = join(mkdtempSync(join(tmpdir(), "sluice-handed-")), "store");
   onTestFinished(() => rmSync(join(folder, ".."), { recursive: true, force: true }));
-  const store = openSqliteStore(folder);
+  const store = openJournalStore(folder);
   const next = chainOf("r1");
   const epoch = await startRun(store, "r1", next);
   await store.append(plain("r1", epoch, next()));
@@ -31,7 +31,7 @@ async function handedOver(change: (folder: string, sql: (text: string) => void) 
 }
 
 async function looking<T>(folder: string, look: (host: RunHost) => Promise<T>): Promise<T> {
-  const host = sqliteStore(folder, { readOnly: true });
+  const host = sqliteHost(folder, { readOnly: true });
   try {
     return await look(host);
   } finally {
@@ -52,7 +52,7 @@ describe("a blob that is no plain file is not read, and the record that names it
     });
     await expect(looking(folder, (host) => host.journal("r1"))).rejects.toMatchObject({ code: "blob_damaged" });
     // Nor does it come into a copy.
-    const store = openSqliteStore(folder, { readOnly: true });
+    const store = openJournalStore(folder, { readOnly: true });
     const copy = join(folder, "../copy");
     store.backupTo(copy);
     await store.close();
@@ -76,7 +76,7 @@ describe("what would work by itself when a store is opened is refused, and nothi
   test.each(strangers)("%s", async (_what, text) => {
     const folder = await handedOver((_at, sql) => sql(text));
     await expect(looking(folder, (host) => host.list())).rejects.toMatchObject({ code: "store_damaged" });
-    expect(() => openSqliteStore(folder)).toThrow(expect.objectContaining({ code: "store_damaged" }));
+    expect(() => openJournalStore(folder)).toThrow(expect.objectContaining({ code: "store_damaged" }));
   });
 
   test.skipIf(process.platform === "win32")("a journal that is a pipe", async () => {
@@ -94,7 +94,7 @@ test("another store's blobs are not pruned through a link", async () => {
     symlinkSync(mkdtempSync(join(at, "../others-")), join(at, "blobs"));
     writeFileSync(join(at, "blobs", DIGEST), "theirs");
   });
-  expect(() => openSqliteStore(folder)).toThrow(/is a link, which no run store holds/);
+  expect(() => openJournalStore(folder)).toThrow(/is a link, which no run store holds/);
   expect(existsSync(join(folder, "blobs", DIGEST))).toBe(true);
 });
 
@@ -163,7 +163,7 @@ describe("rows that say what no run leaves are damage, wherever they are read:",
       const folder = await handedOver((_at, sql) =>
         sql(`INSERT INTO signals (run_no, name, received) SELECT no, 'request/q1', '${received}' FROM runs`),
       );
-      const store = openSqliteStore(folder, { readOnly: true });
+      const store = openJournalStore(folder, { readOnly: true });
       expect(() => store.signals("r1", "request/q1")).toThrow(expect.objectContaining({ code: "journal_damaged" }));
       await store.close();
     },

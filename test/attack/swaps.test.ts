@@ -2,7 +2,7 @@ import { execFileSync } from "node:child_process";
 import { existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
-import { createHost, createJournalMemory, type RunHost } from "@sluice/core";
+import { createHost, createMemoryJournals, type RunHost } from "@sluice/core";
 import { describe, expect, onTestFinished, test } from "vitest";
 import {
   type Attack,
@@ -53,7 +53,7 @@ function whenHooked(tool: string, swap: () => void): Attack {
 /** Swaps at the very moment the record that announces a writing call is committed: nothing but the call itself follows. */
 function whenAnnounced(swap: () => void, nth = 1): Attack {
   const clock = handClock();
-  const store = createJournalMemory().connect();
+  const store = createMemoryJournals().connect();
   let seen = 0;
   const host: RunHost = createHost(
     changed(store, {

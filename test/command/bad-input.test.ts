@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { openSqliteStore } from "@sluice/sqlite";
+import { openJournalStore } from "@sluice/sqlite";
 import { describe, expect, test } from "vitest";
 import { call, desk, finishes, PIPELINES, printed, textAt, turn } from "../support/command.ts";
 import { type DeskHere, deskHere, sluiceHere } from "../support/command-here.ts";
@@ -179,7 +179,7 @@ describe("a store that cannot be used is exit 4 and is left as it was", () => {
   test("because a newer Sluice wrote it", async () => {
     const at = deskHere();
     mkdirSync(join(at.folder, ".sluice"));
-    await openSqliteStore(at.store).close();
+    await openJournalStore(at.store).close();
     const db = new DatabaseSync(join(at.store, "journal.db"));
     db.exec("PRAGMA user_version = 7");
     db.close();
@@ -191,7 +191,7 @@ describe("a store that cannot be used is exit 4 and is left as it was", () => {
   test("because it comes from another machine, until --adopt-store", async () => {
     const at = deskHere();
     mkdirSync(join(at.folder, ".sluice"));
-    await openSqliteStore(at.store, { machineId: "another machine" }).close();
+    await openJournalStore(at.store, { machineId: "another machine" }).close();
     const args = ["run", single, "x", "--model", at.script({ work: [finishes()] })];
     const said = await refused(at, args);
     expect(said).toMatchObject({ code: 4, error: "store_foreign_machine" });

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { field, type Json, type JsonObject } from "@sluice/core";
-import { sqliteStore } from "@sluice/sqlite";
+import { sqliteHost } from "@sluice/sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { checkTerminal } from "../../packages/cli/src/commands/doctor/checks/terminal.ts";
 import type { TerminalFacts } from "../../packages/cli/src/output/terminal.ts";
@@ -134,7 +134,7 @@ test("a local Ollama that answers is asked what it has, and nobody else is", asy
 
 test("a store: its version and machine, who works on it, and what keeps it from being one", async () => {
   const here = desk();
-  await sqliteStore(here.store).close();
+  await sqliteHost(here.store).close();
   const mine = await doctor(here, { env: MODEL });
   expect(mine.of("store")).toMatchObject([
     { status: "ok", message: expect.stringMatching(/version 1, of this machine$/) },

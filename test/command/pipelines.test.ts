@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { done, pipeline, stage, systemClock } from "@sluice/core";
-import { sqliteStore } from "@sluice/sqlite";
+import { sqliteHost } from "@sluice/sqlite";
 import { createSession, parseScript, scriptedModel } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -183,7 +183,7 @@ describe("sluice resume finds the pipeline again", () => {
     const session = createSession({
       model: scriptedModel(parseScript({ stages: { work: [writes, finishes()] } }, "a script"), { clock: systemClock }),
       cwd: here.folder,
-      store: () => sqliteStore(here.store),
+      store: () => sqliteHost(here.store),
       wait: 1,
     });
     const { runId, status } = await session.run(mine, { task: "x" });

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { createHost, createJournalMemory, type JournalStore, type RunJournal, verifyJournal } from "@sluice/core";
-import { openSqliteStore } from "@sluice/sqlite";
+import { createHost, createMemoryJournals, type JournalStore, type RunJournal, verifyJournal } from "@sluice/core";
+import { openJournalStore } from "@sluice/sqlite";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { completed, endOf, start } from "../support/journal.ts";
@@ -33,7 +33,7 @@ async function journalsIn(store: JournalStore): Promise<readonly RunJournal[]> {
       },
     );
     const children = ["a", "b"].map((key) => ({ key, input: { key, depth }, events: [] }));
-    if (depth < 3) await steps.fork("fan", children, options);
+    if (depth < 3) await steps.runChildren("fan", children, options);
     return completed({ depth, list: [1, "two"] });
   });
   await endOf(task);
@@ -87,8 +87,8 @@ function otherLeaf(value: Leaf): fc.Arbitrary<Leaf> {
 }
 
 const stores: Readonly<Record<string, () => JournalStore>> = {
-  "in memory": () => createJournalMemory().connect(),
-  SQLite: () => openSqliteStore(join(scratch(), "store")),
+  "in memory": () => createMemoryJournals().connect(),
+  SQLite: () => openJournalStore(join(scratch(), "store")),
 };
 
 describe.each(Object.entries(stores))("%s", (_name, open) => {

@@ -2,7 +2,7 @@
 // was recorded runs again, and what is left is one whole journal.
 import {
   type Clock,
-  createJournalMemory,
+  createMemoryJournals,
   field,
   isSluiceError,
   type JournalStore,
@@ -109,7 +109,7 @@ function programOf(root: Plan, calls: string[]) {
           break;
         case "fork": {
           const children = op.children.map((_plan, key) => ({ key: `c${key}`, input: key, events: [] }));
-          const ends = await steps.fork(`fork/${at}`, children, {
+          const ends = await steps.runChildren(`fork/${at}`, children, {
             onFailure: op.cancels ? "cancel" : "settle",
             failed: (end) => end.status === "failed",
             open: { events: [] },
@@ -133,7 +133,7 @@ function recorded(journals: readonly RunJournal[]): Set<string> {
 }
 
 async function live(root: Plan, troubles: readonly Trouble[], slow: boolean): Promise<void> {
-  const memory = createJournalMemory();
+  const memory = createMemoryJournals();
   const connect = (): JournalStore => (slow ? slowly(memory.connect()) : memory.connect());
   const store = await overJournalStore(() => ({ connect }))(hastyClock());
   const calls: string[] = [];

@@ -1,7 +1,7 @@
 import {
   type Commit,
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   GENESIS,
   hashRecord,
   type JournalRecord,
@@ -38,7 +38,7 @@ async function created(store: JournalStore): Promise<number> {
 const code = (name: string) => expect.objectContaining({ class: "Host", code: name });
 
 test("only the owner appends, at its epoch, the next record, to a run that is not over", async () => {
-  const memory = createJournalMemory();
+  const memory = createMemoryJournals();
   const [owner, other] = [memory.connect(), memory.connect()];
   const epoch = await created(owner);
   expect(() => other.append(commit(epoch, second))).toThrow(code("ownership_lost"));
@@ -53,7 +53,7 @@ test("only the owner appends, at its epoch, the next record, to a run that is no
 });
 
 test("a child is added only by the owner of its tree, at its epoch", async () => {
-  const memory = createJournalMemory();
+  const memory = createMemoryJournals();
   const [owner, other] = [memory.connect(), memory.connect()];
   const epoch = await created(owner);
   const child = { runId: "r1/fan/a", rootId: "r1", parentId: "r1", createdAt: 1, input: null };
@@ -66,7 +66,7 @@ test("a child is added only by the owner of its tree, at its epoch", async () =>
 });
 
 test("a closed store refuses everything, and its runs are free", async () => {
-  const memory = createJournalMemory();
+  const memory = createMemoryJournals();
   const [owner, other] = [memory.connect(), memory.connect()];
   const epoch = await created(owner);
   await owner.close();
@@ -77,7 +77,7 @@ test("a closed store refuses everything, and its runs are free", async () => {
 });
 
 test("what a call was given can be changed afterwards without changing what is kept", async () => {
-  const store = createJournalMemory().connect();
+  const store = createMemoryJournals().connect();
   const epoch = await created(store);
   const body = { question: "as asked" };
   const payload = { answer: "as given" };
@@ -96,14 +96,15 @@ test("what a call was given can be changed afterwards without changing what is k
 });
 
 test("finished runs leave memory with their children, oldest first; runs at work stay", async () => {
-  const host = createHost(createJournalMemory({ keepFinished: 5 }).connect());
+  const host = createHost(createMemoryJournals({ keepFinished: 5 }).connect());
   const working = await start(host, waiting, "working");
   const options = { onFailure: "settle" as const, failed: () => false, open: { events: [] }, joined: () => [] };
   for (let n = 0; n < 20; n += 1) {
     const task = await start(
       host,
       async (steps) => {
-        if (!steps.runId.includes("/")) await steps.fork("fan", [{ key: "a", input: null, events: [] }], options);
+        if (!steps.runId.includes("/"))
+          await steps.runChildren("fan", [{ key: "a", input: null, events: [] }], options);
         return completed();
       },
       `r${n}`,
@@ -119,7 +120,7 @@ test("finished runs leave memory with their children, oldest first; runs at work
 });
 
 test("a run that begins under the id of one that was removed is not taken for that one", async () => {
-  const host = createHost(createJournalMemory({ keepFinished: 2 }).connect());
+  const host = createHost(createMemoryJournals({ keepFinished: 2 }).connect());
   await endOf(await start(host, async () => completed(), "ra"));
   expect(await host.prune({ keep: 0 })).toHaveLength(1);
   const working = await start(host, waiting, "ra");
@@ -131,7 +132,7 @@ test("a run that begins under the id of one that was removed is not taken for th
 
 describe("whoever listens", () => {
   async function listening() {
-    const memory = createJournalMemory();
+    const memory = createMemoryJournals();
     const [store, other] = [memory.connect(), memory.connect()];
     const heard: string[] = [];
     const leave = store.onChange(() => heard.push("store"));

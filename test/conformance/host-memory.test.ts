@@ -1,4 +1,4 @@
-import { createJournalMemory } from "@sluice/core";
+import { createMemoryJournals } from "@sluice/core";
 import { hostConformance, overJournalStore } from "@sluice/core/testing";
 import { test } from "vitest";
 import { slowly } from "../support/journal.ts";
@@ -6,14 +6,14 @@ import { slowly } from "../support/journal.ts";
 hostConformance({
   name: "in memory",
   test,
-  open: overJournalStore(() => createJournalMemory({ keepFinished: 2_000 })),
+  open: overJournalStore(() => createMemoryJournals({ keepFinished: 2_000 })),
 });
 
 hostConformance({
   name: "in memory, a few turns later",
   test,
   open: overJournalStore(() => {
-    const memory = createJournalMemory({ keepFinished: 2_000 });
+    const memory = createMemoryJournals({ keepFinished: 2_000 });
     return { connect: () => slowly(memory.connect()) };
   }),
 });

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { hostConformance, overJournalStore } from "@sluice/core/testing";
-import { openSqliteStore } from "@sluice/sqlite";
+import { openJournalStore } from "@sluice/sqlite";
 import { test } from "vitest";
 import { scratch } from "../support/sqlite-store.ts";
 
@@ -9,6 +9,6 @@ hostConformance({
   test,
   open: overJournalStore(() => {
     const folder = join(scratch(), "store");
-    return { connect: () => openSqliteStore(folder) };
+    return { connect: () => openJournalStore(folder) };
   }),
 });

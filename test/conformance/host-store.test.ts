@@ -2,7 +2,7 @@
 // not every store can be told to.
 import {
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   GENESIS,
   hashRecord,
   type JournalRecord,
@@ -48,7 +48,7 @@ async function kept(store: JournalStore, runId: string, parts: readonly Partial<
 }
 
 test("a journal that lacks a step in its middle is not replayed, though its chain is whole", async () => {
-  const store = createJournalMemory().connect();
+  const store = createMemoryJournals().connect();
   await kept(store, "r1", [
     { ordinal: 0, stepId: "a", phase: "done" },
     { ordinal: 2, stepId: "c", phase: "done" },
@@ -68,7 +68,7 @@ test("a journal that lacks a step in its middle is not replayed, though its chai
 });
 
 test("a run is resumed with the input in its journal, whatever its row says", async () => {
-  const store = createJournalMemory().connect();
+  const store = createMemoryJournals().connect();
   const host = createHost(store);
   const task = await start(host, waiting, "r1", { task: "as recorded" });
   await task.suspend("interrupted");
@@ -83,7 +83,7 @@ test("a run is resumed with the input in its journal, whatever its row says", as
 });
 
 test("a row that says a run is not over does not open it again", async () => {
-  const store = createJournalMemory().connect();
+  const store = createMemoryJournals().connect();
   const host = createHost(store);
   await endOf(await start(host, async () => completed()));
   const lying = changed(store, {
@@ -99,14 +99,14 @@ test("a row that says a run is not over does not open it again", async () => {
 });
 
 test("two ways to put a child's id together do not lead to one run", async () => {
-  const host = createHost(createJournalMemory().connect());
+  const host = createHost(createMemoryJournals().connect());
   const options = { onFailure: "settle" as const, failed: () => false, open: { events: [] }, joined: () => [] };
   const child = (key: string) => ({ key, input: null, events: [] });
   const program = async (steps: StepRunner): Promise<ProgramEnd> => {
-    if (steps.runId === "r1/a/b") await steps.fork("c", [child("d")], options);
+    if (steps.runId === "r1/a/b") await steps.runChildren("c", [child("d")], options);
     if (steps.runId !== "r1") return completed();
-    await steps.fork("a", [child("b")], options);
-    await steps.fork("a/b/c", [child("d")], options);
+    await steps.runChildren("a", [child("b")], options);
+    await steps.runChildren("a/b/c", [child("d")], options);
     return completed();
   };
   const task = await start(host, program);
@@ -116,7 +116,7 @@ test("two ways to put a child's id together do not lead to one run", async () =>
 });
 
 test("a follower is not left waiting for what was committed while it read", async () => {
-  const store = createJournalMemory().connect();
+  const store = createMemoryJournals().connect();
   const reading = Promise.withResolvers<void>();
   const goOn = Promise.withResolvers<void>();
   const slow = changed(store, {
@@ -145,7 +145,7 @@ test("a follower is not left waiting for what was committed while it read", asyn
 test("a timer that fires early ends no wait early", async () => {
   let now = 1_000;
   const timers: (() => void)[] = [];
-  const host = createHost(createJournalMemory().connect(), {
+  const host = createHost(createMemoryJournals().connect(), {
     clock: {
       now: () => now,
       after: (_ms, fn) => {
@@ -168,7 +168,7 @@ test("a timer that fires early ends no wait early", async () => {
 });
 
 test("a follower of a tree that takes long to look over rests in between", async () => {
-  const store = createJournalMemory().connect();
+  const store = createMemoryJournals().connect();
   const clock = createHandClock();
   let looks = 0;
   const large = changed(store, {
@@ -202,7 +202,7 @@ test("a follower of a tree that takes long to look over rests in between", async
 });
 
 test("nobody listens to the store once no run works and nobody waits", async () => {
-  const store = createJournalMemory().connect();
+  const store = createMemoryJournals().connect();
   let listening = 0;
   const host = createHost(
     changed(store, {
@@ -232,7 +232,7 @@ test("nobody listens to the store once no run works and nobody waits", async () 
 
 test("a listener that throws is reported and told no more; the run and the other listeners go on", async () => {
   const faults: unknown[] = [];
-  const host = createHost(createJournalMemory().connect(), { onFault: (fault) => faults.push(fault) });
+  const host = createHost(createMemoryJournals().connect(), { onFault: (fault) => faults.push(fault) });
   const [broken, whole] = [
     { changes: 0, chunks: 0 },
     { changes: 0, chunks: 0 },
@@ -272,7 +272,7 @@ test("a listener that throws is reported and told no more; the run and the other
 
 test("a lock that cannot be given back is reported, and the run's end stands", async () => {
   const faults: unknown[] = [];
-  const store = createJournalMemory().connect();
+  const store = createMemoryJournals().connect();
   const stuck = changed(store, {
     release: () => {
       throw new SluiceError("Host", "store_io", "the disk failed");
@@ -291,7 +291,7 @@ test("a lock that cannot be given back is reported, and the run's end stands", a
 });
 
 test("a run whose store cannot be read any more stops, and can be resumed", async () => {
-  const memory = createJournalMemory();
+  const memory = createMemoryJournals();
   const store = memory.connect();
   let broken = false;
   const failing = changed(store, {
@@ -320,7 +320,7 @@ test("a run whose store cannot be read any more stops, and can be resumed", asyn
 });
 
 test("a store that cannot be listened to starts no program, and leaves a run that can be resumed", async () => {
-  const store = createJournalMemory().connect();
+  const store = createMemoryJournals().connect();
   let broken = true;
   const failing = changed(store, {
     onChange: (listener) => {
@@ -337,7 +337,7 @@ test("a store that cannot be listened to starts no program, and leaves a run tha
 });
 
 test("promises that a program drops bring nothing down", async () => {
-  const host = createHost(createJournalMemory().connect());
+  const host = createHost(createMemoryJournals().connect());
   const unhandled: unknown[] = [];
   const note = (reason: unknown): void => {
     unhandled.push(reason);

@@ -1,19 +1,19 @@
 // What every JournalStore does when it is asked itself: what a host could not ask for, or would not notice.
 import { join } from "node:path";
-import { type Commit, createJournalMemory, isSluiceError, type JournalStore, type OpenRequest } from "@sluice/core";
-import { openSqliteStore } from "@sluice/sqlite";
+import { type Commit, createMemoryJournals, isSluiceError, type JournalStore, type OpenRequest } from "@sluice/core";
+import { openJournalStore } from "@sluice/sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { chainOf, plain, scratch, startRun } from "../support/sqlite-store.ts";
 
 /** Gives owners of one store, each a handle of its own. */
 const stores: Readonly<Record<string, () => () => JournalStore>> = {
   "in memory": () => {
-    const memory = createJournalMemory();
+    const memory = createMemoryJournals();
     return () => memory.connect();
   },
   SQLite: () => {
     const folder = join(scratch(), "store");
-    return () => openSqliteStore(folder);
+    return () => openJournalStore(folder);
   },
 };
 

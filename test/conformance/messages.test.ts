@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { done, pipeline, type RunHost, stage } from "@sluice/core";
-import { sqliteStore } from "@sluice/sqlite";
+import { sqliteHost } from "@sluice/sqlite";
 import { createSession, type ResolvedModel, type ScriptedTurn, type Session, transcriptEntries } from "@sluice/stages";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
@@ -62,7 +62,7 @@ test("SQLite: what two other processes say to a run is read once each, in their 
   const folder = join(scratch(), "store");
   let sent = 0;
   const live = (model: ResolvedModel): { readonly session: Session; readonly host: RunHost } => {
-    const host = sqliteStore(folder);
+    const host = sqliteHost(folder);
     const session = createSession({ model, store: host, tools: [reader], env: {}, cwd: import.meta.dirname });
     onTestFinished(() => host.close());
     return { session, host };

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { checkChain, isSluiceError } from "@sluice/core";
-import { openSqliteStore } from "@sluice/sqlite";
+import { openJournalStore } from "@sluice/sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { startBareDriver } from "../support/sqlite-process.ts";
 import { chainOf, open, plain, scratch, snapshot, startRun } from "../support/sqlite-store.ts";
@@ -105,7 +105,7 @@ describe.skipIf(!mayMount())("a full disk", () => {
     fill(disk, 8000);
     let refused: unknown;
     try {
-      openSqliteStore(join(disk, "store"));
+      openJournalStore(join(disk, "store"));
     } catch (thrown) {
       refused = thrown;
     }
@@ -128,7 +128,7 @@ describe.skipIf(!mayMount())("a disk that became read-only", () => {
   test("is refused for writing, by its name and with what to do", async () => {
     const folder = await readOnlyDisk();
     const before = snapshot(folder);
-    expect(() => openSqliteStore(folder)).toThrow(
+    expect(() => openJournalStore(folder)).toThrow(
       expect.objectContaining({
         class: "Host",
         code: "store_not_writable",
@@ -216,5 +216,5 @@ test("a path of the store that is a file of something else is refused", () => {
   const store = join(folder, "store");
   mkdirSync(store);
   writeFileSync(join(store, "owners"), "");
-  expect(() => openSqliteStore(store)).toThrow(expect.objectContaining({ class: "Host" }));
+  expect(() => openJournalStore(store)).toThrow(expect.objectContaining({ class: "Host" }));
 });

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type RunHost, verifyJournal } from "@sluice/core";
-import { sqliteStore } from "@sluice/sqlite";
+import { sqliteHost } from "@sluice/sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { nodeArguments } from "../support/sqlite-process.ts";
 import { type Input, program } from "../support/sqlite-program.ts";
@@ -14,7 +14,7 @@ function setUp() {
   const root = scratch();
   const [folder, log] = [join(root, "store"), join(root, "log")];
   const host = (): RunHost => {
-    const opened = sqliteStore(folder);
+    const opened = sqliteHost(folder);
     onTestFinished(() => opened.close());
     return opened;
   };

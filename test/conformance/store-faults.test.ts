@@ -15,7 +15,7 @@ import {
   systemClock,
   verifyJournal,
 } from "@sluice/core";
-import { openSqliteStore } from "@sluice/sqlite";
+import { openJournalStore } from "@sluice/sqlite";
 import { createSession, type ResolvedModel, type Session, scriptedModel } from "@sluice/stages";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
@@ -111,7 +111,7 @@ function sessionIn(
       return { ...at, doStream: counted };
     },
   };
-  const store = openSqliteStore(workspace.path(".sluice/store"), { clock: impatient });
+  const store = openJournalStore(workspace.path(".sluice/store"), { clock: impatient });
   const noting = changed(store, {
     append: (commit) => {
       const { runId, record } = commit;

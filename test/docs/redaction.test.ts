@@ -1,6 +1,6 @@
 import { createSecretFilter, isJsonObject, parseJson, redactJson, redactText } from "@sluice/core";
 import { expect, test } from "vitest";
-import { SECRET_FORMS, SECRET_WAYS, SECRET_WORDS } from "../../packages/core/src/journal/redaction.ts";
+import { SECRET_FORMS, SECRET_PATTERNS, SECRET_WORDS } from "../../packages/core/src/journal/redaction.ts";
 import { secretForms } from "../../packages/stages/src/secrets/encodings.ts";
 import { readPage } from "./pages.ts";
 
@@ -23,11 +23,11 @@ const code = (cell = ""): readonly string[] => [...cell.matchAll(/`([^`]+)`/g)].
 
 test("every way in which a text names a secret is documented, with what becomes of it", () => {
   const rows = rowsOf("Way | Such as | Becomes");
-  expect(rows.map(([way]) => way)).toEqual(SECRET_WAYS.map(([way]) => way));
+  expect(rows.map(([way]) => way)).toEqual(SECRET_PATTERNS.map(([way]) => way));
   for (const [way, before, after] of rows) {
     expect([way, redactText(code(before).join(""))]).toEqual([way, code(after).join("")]);
     // By this rule and by no other.
-    const pattern = SECRET_WAYS.find(([name]) => name === way)?.[1];
+    const pattern = SECRET_PATTERNS.find(([name]) => name === way)?.[1];
     expect(pattern === undefined ? -1 : code(before).join("").search(pattern)).toBeGreaterThanOrEqual(0);
   }
 });

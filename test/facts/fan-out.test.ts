@@ -180,7 +180,7 @@ fact(48, "the join reads the siblings' outputs in declared order, in each of its
   const join = {
     setup: see(null),
     prompt: see("Join."),
-    checkGate: see("proceed" as const),
+    precondition: see("proceed" as const),
     assert: see("ok" as const),
     exit: see(undefined),
   };

@@ -36,7 +36,7 @@ decided(2, "ctx is frozen in every phase, setup included; what setup returns is 
       },
     },
     {
-      checkGate: (ctx: StageContext) => {
+      precondition: (ctx: StageContext) => {
         write(ctx);
         return "proceed" as const;
       },
@@ -62,14 +62,14 @@ decided(2, "ctx is frozen in every phase, setup included; what setup returns is 
 
 fact(3, "what a hook throws is a failure that names the state and the hook, and keeps what was said", async () => {
   const state = worker({
-    checkGate: () => {
+    precondition: () => {
       throw new RangeError("the gate is broken");
     },
   });
   const { result } = await drive(state, saying());
   expect(result).toMatchObject({
     status: "failed",
-    error: { code: "hook", message: expect.stringContaining("checkGate threw: the gate is broken") },
+    error: { code: "hook", message: expect.stringContaining("precondition threw: the gate is broken") },
     stages: [{ executionId: "one#1", status: "failed", code: "hook" }],
   });
 });
@@ -163,9 +163,9 @@ fact(
   "a gate that says skip, or never lets in, keeps the model out and is the result; assert cannot overturn it",
   async () => {
     const assert = () => "ok" as const;
-    const skipped = await drive(worker({ checkGate: () => "skip", assert }), saying());
+    const skipped = await drive(worker({ precondition: () => "skip", assert }), saying());
     expect(skipped.result).toMatchObject({ status: "completed", output: "skipped", stages: [{ status: "skipped" }] });
-    const gate = worker({ checkGate: () => ({ retryAfterMs: 0 }), assert, retryPolicy: { maxAttempts: 2 } });
+    const gate = worker({ precondition: () => ({ retryAfterMs: 0 }), assert, retryPolicy: { maxAttempts: 2 } });
     const shut = await drive(gate, saying());
     expect(shut.result).toMatchObject({ status: "failed", error: { code: "gate" } });
     expect([...skipped.heard, ...shut.heard]).toEqual([]);

@@ -4,7 +4,7 @@ import { calls, decided, drive, fact, finish, input, noting, saying, worker } fr
 import { dataOf, phasesOf, quiet } from "../support/run-kit.ts";
 import { talker } from "../support/talker.ts";
 
-fact(31, "assert says ok, retry or fail, and checkGate skip: each is what the stage's result says", async () => {
+fact(31, "assert says ok, retry or fail, and precondition skip: each is what the stage's result says", async () => {
   const ended = async (options: Parameters<typeof worker>[0]) =>
     (await drive(worker(options), saying())).result.stages[0];
   expect(await ended({ assert: () => "ok" })).toMatchObject({ status: "completed", attempts: 1 });
@@ -17,7 +17,7 @@ fact(31, "assert says ok, retry or fail, and checkGate skip: each is what the st
     status: "completed",
     attempts: 2,
   });
-  expect(await ended({ checkGate: () => "skip" })).toMatchObject({ status: "skipped" });
+  expect(await ended({ precondition: () => "skip" })).toMatchObject({ status: "skipped" });
 });
 
 fact(

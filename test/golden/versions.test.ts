@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { sqliteStore } from "@sluice/sqlite";
+import { sqliteHost } from "@sluice/sqlite";
 import { createSession, JOURNAL_VERSION, replayRun } from "@sluice/stages";
 import { expect, onTestFinished, test } from "vitest";
 import { inTurn } from "../fixtures/golden/pipelines.ts";
@@ -40,7 +40,7 @@ test("a run of another journal version is refused by resume, fork and replay, an
 test("a run that version 1 recorded is read by version 1 and refused by every other", async () => {
   const copy = await copyOf(VERSION_1);
   const { runId } = copy;
-  const host = sqliteStore(copy.store, { adopt: true });
+  const host = sqliteHost(copy.store, { adopt: true });
   const session = createSession({ model: copy.script({}), cwd: copy.workspace, store: host });
   onTestFinished(async () => {
     await session.close();

@@ -1,7 +1,7 @@
 import {
   type AnyState,
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   done,
   fanOut,
   pipeline,
@@ -174,7 +174,7 @@ async function live(told: Story) {
     },
   });
   const clock = handClock();
-  const memory = createJournalMemory();
+  const memory = createMemoryJournals();
   const model = billedModel((asked) => provider.answer(asked));
   const look = tool("Look", { effect: "read" });
   const open = () =>

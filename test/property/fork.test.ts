@@ -1,13 +1,13 @@
 import {
-  boundariesOf,
   done,
   fail,
   fanOut,
+  forkPointsOf,
   type Json,
   type Pipeline,
-  pastOf,
   pipeline,
   type RunHost,
+  recordsBefore,
   stage,
   to,
 } from "@sluice/core";
@@ -94,17 +94,17 @@ test("a fork at any boundary of any run has a valid record and comes, with the s
       const { runId } = await here.run(flow, { task: "x" });
       const end = await endOf(here.host, runId);
       const journals = await here.host.journal(runId);
-      const all = boundariesOf(journals);
+      const all = forkPointsOf(journals);
       for (const boundary of all) {
         const handle = here.fork(flow, runId, { from: boundary.executionId });
         await handle;
         expect(await endOf(here.host, handle.runId)).toEqual(end);
         const forked = await here.host.journal(handle.runId);
-        expect(boundariesOf(forked).map(({ executionId }) => executionId)).toEqual(
+        expect(forkPointsOf(forked).map(({ executionId }) => executionId)).toEqual(
           all.map(({ executionId }) => executionId),
         );
         // What came along is what was recorded: values to the letter, but for the heads that bind siblings.
-        const past = pastOf(journals, boundary);
+        const past = recordsBefore(journals, boundary);
         const own = new Map(forked.map((journal) => [journal.runId, journal.records]));
         for (const { runId: id, records } of past)
           for (const [index, { stepId, phase, ordinal, incarnation, value }] of records.entries()) {

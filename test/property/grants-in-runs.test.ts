@@ -1,6 +1,6 @@
 import {
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   digestOf,
   done,
   fanOut,
@@ -227,7 +227,7 @@ async function actElsewhere(host: RunHost, action: Story["elsewhere"][number] | 
 /** Runs a story to its end, through as many processes as it takes. */
 async function live(given: Story) {
   const clock = handClock();
-  const memory = createJournalMemory();
+  const memory = createMemoryJournals();
   const ran: Ran[] = [];
   const answered: Answered[] = [];
   const decisions = [...given.here];

@@ -3,14 +3,14 @@ import { join } from "node:path";
 import {
   checkChain,
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   type JournalRecord,
   type RunJournal,
   readExport,
   verifyExport,
   verifyJournal,
 } from "@sluice/core";
-import { sqliteStore } from "@sluice/sqlite";
+import { sqliteHost } from "@sluice/sqlite";
 import { assert, integer, nat, property } from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 import { scratch } from "../support/sqlite-store.ts";
@@ -20,7 +20,7 @@ const LONG = longJournal(10_000);
 let real: readonly RunJournal[] = [];
 let file: Buffer = Buffer.alloc(0);
 beforeAll(async () => {
-  const host = createHost(createJournalMemory().connect());
+  const host = createHost(createMemoryJournals().connect());
   real = await runEverything(host);
   await host.close();
   file = exported(real);
@@ -213,7 +213,7 @@ describe("an export", () => {
 
 test("any byte of a stored text that was flipped is found when its record is read", async () => {
   const folder = join(scratch(), "store");
-  const host = sqliteStore(folder);
+  const host = sqliteHost(folder);
   await runEverything(host);
   const [name = ""] = readdirSync(join(folder, "blobs"));
   const blob = join(folder, "blobs", name);

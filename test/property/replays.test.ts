@@ -1,6 +1,6 @@
 import {
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   field,
   isSluiceError,
   type JournalStore,
@@ -54,7 +54,7 @@ function counted(store: JournalStore, after: number | undefined, reached: () => 
 /** Runs a story through its processes, and says what it recorded. */
 async function record({ answers, ends, afterwards, ...parts }: Story, tools: ReturnType<typeof tool>[]) {
   const clock = handClock();
-  const memory = createJournalMemory();
+  const memory = createMemoryJournals();
   const reader: RunHost = createHost(memory.connect(), { clock });
   const script = Object.fromEntries(Object.entries(parts).map(([state, from]) => [state, from[state] ?? []]));
   const left = [...answers];

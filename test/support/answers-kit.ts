@@ -1,6 +1,6 @@
 import {
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   type Json,
   type JsonObject,
   type OpenRequest,
@@ -23,7 +23,7 @@ interface Asked {
 export function office(options: TestSessionOptions & StartOptions & { readonly walled?: boolean } = {}) {
   const { walled = false, answers, ...rest } = options;
   const clock = handClock();
-  const memory = createJournalMemory();
+  const memory = createMemoryJournals();
   const host = (): RunHost => createHost(memory.connect(), { clock });
   const ran: Json[] = [];
   const escapes = tool("Escape", {

@@ -6,7 +6,7 @@ import type { RunFlags } from "../../packages/cli/src/runs/run-flags.ts";
 import { App } from "../../packages/tui/src/app/app.ts";
 import type { AppFlags } from "../../packages/tui/src/app/engine.ts";
 import type { Key } from "../../packages/tui/src/app/keys.ts";
-import { createSurface } from "../../packages/tui/src/screen/surface.ts";
+import { createScreenModel } from "../../packages/tui/src/screen/surface.ts";
 import { createPalette } from "../../packages/view/src/text/paint.ts";
 import { appOptions } from "./app-options.ts";
 import { type Desk, desk } from "./command.ts";
@@ -47,7 +47,7 @@ export async function appOverRun(begin?: (outside: Desk) => Promise<string>, fla
     });
   const saidSo = (text: string): Promise<void> => until(() => said.some((line) => line.includes(text)));
   const read = (name: string): string => readFileSync(join(place.folder, name), "utf8");
-  const surface = createSurface(app, {
+  const surface = createScreenModel(app, {
     palette: createPalette({ colour: false }),
     env: {},
     setCursor: () => undefined,

@@ -1,7 +1,7 @@
 import { digestOf, type Json, type JsonObject, type OpenRequest } from "@sluice/core";
 import type { Key } from "../../packages/tui/src/app/keys.ts";
-import { createDesk, type Desk, type DeskUpdate, openCardOf } from "../../packages/tui/src/cards/desk.ts";
-import { updateDesk } from "../../packages/tui/src/cards/update.ts";
+import { type CardStack, type CardUpdate, createCardStack, openCardOf } from "../../packages/tui/src/cards/desk.ts";
+import { updateCards } from "../../packages/tui/src/cards/update.ts";
 
 export function grant(
   input: Json,
@@ -49,16 +49,16 @@ export const ctrl = (text: string): Key => key("text", text, { ctrl: true });
 
 /** A desk with a hand on it: time passes only as told, and each card that comes up is drawn at once. */
 export function deskOf(...open: readonly OpenRequest[]) {
-  let desk: Desk = createDesk();
+  let desk: CardStack = createCardStack();
   let now = 1_000_000;
   const told: string[] = [];
-  const sent: NonNullable<DeskUpdate["send"]>[] = [];
+  const sent: NonNullable<CardUpdate["send"]>[] = [];
   const draw = (lines = 10, to = lines): void => {
     const up = openCardOf(desk);
     if (up !== undefined) apply({ kind: "shown", key: up.card.key, shown: { from: 0, to, lines } });
   };
-  const apply = (action: Parameters<typeof updateDesk>[1]): DeskUpdate => {
-    const update = updateDesk(desk, action, now);
+  const apply = (action: Parameters<typeof updateCards>[1]): CardUpdate => {
+    const update = updateCards(desk, action, now);
     desk = update.desk;
     if (update.told !== undefined) told.push(update.told);
     if (update.send !== undefined) sent.push(update.send);

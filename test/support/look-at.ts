@@ -1,9 +1,9 @@
 import type { RunHost } from "@sluice/core";
-import { sqliteStore } from "@sluice/sqlite";
+import { sqliteHost } from "@sluice/sqlite";
 
 /** Looks at a store from this process, whoever else works on it. */
 export async function lookAt<T>(store: string, look: (host: RunHost) => Promise<T>): Promise<T> {
-  const host = sqliteStore(store, { readOnly: true });
+  const host = sqliteHost(store, { readOnly: true });
   try {
     return await look(host);
   } finally {

@@ -5,14 +5,14 @@ import { text } from "node:stream/consumers";
 import {
   type Answer,
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   type Interactor,
   type Json,
   type PersonRequest,
   parseJson,
   type RunHost,
 } from "@sluice/core";
-import { sqliteStore } from "@sluice/sqlite";
+import { sqliteHost } from "@sluice/sqlite";
 import { onTestFinished } from "vitest";
 import { handClock } from "./hand-clock.ts";
 import { nodeArguments } from "./sqlite-process.ts";
@@ -31,7 +31,7 @@ export const HOSTS: readonly (readonly [name: string, make: () => Stores])[] = [
 ];
 
 function inMemory(): Stores {
-  const memory = createJournalMemory();
+  const memory = createMemoryJournals();
   const clock = handClock();
   const host = (): RunHost => closing(createHost(memory.connect(), { clock }));
   return {
@@ -50,7 +50,7 @@ function inMemory(): Stores {
 function onDisk(): Stores {
   const folder = join(scratch(), "store");
   return {
-    host: () => closing(sqliteStore(folder)),
+    host: () => closing(sqliteHost(folder)),
     answerElsewhere: async (count) => {
       const child = spawn(process.execPath, nodeArguments("answerer.ts", folder, String(count)), {
         stdio: ["ignore", "pipe", "inherit"],

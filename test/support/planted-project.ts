@@ -65,7 +65,7 @@ const failing = pipeline({
   initial: "only",
   next: { only: { completed: () => done(null), failed: ({ message }) => fail(\`\${message}; \${planted["fail-reason"]}\`) } },
 });
-const late = stage({ ...finish, prompt: "Work.", allowedTools: [], turnCap: 3, checkGate: () => new Promise(() => {}), setup: () => {
+const late = stage({ ...finish, prompt: "Work.", allowedTools: [], turnCap: 3, precondition: () => new Promise(() => {}), setup: () => {
   setTimeout(() => { throw new Error(planted["crash"]); }, 1);
 } });
 const crashing = pipeline({ id: "crashing", input: z.object({ task: z.string() }), stages: { late }, initial: "late", next: { late: () => done(null) } });

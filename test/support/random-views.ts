@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect } from "vitest";
-import { nothingGrown } from "../../packages/view/src/projection/append-only-list.ts";
+import { emptyList } from "../../packages/view/src/projection/append-only-list.ts";
 import type {
   ExecutionStatus,
   ExecutionView,
@@ -56,7 +56,7 @@ export function execution(stateId: string, more: Partial<ExecutionView> = {}): E
     usage: { inputTokens: 12_000, outputTokens: 345, costUsd: 0.1234 },
     spent: [],
     startedAt: 0,
-    items: nothingGrown(),
+    items: emptyList(),
     ...more,
   };
 }
@@ -85,7 +85,7 @@ export function runView(more: Partial<RunView> = {}): RunView {
     startedAt: 0,
     last: "",
     streams: false,
-    told: nothingGrown(),
+    log: emptyList(),
     ...more,
   };
 }

@@ -1,6 +1,6 @@
 import {
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   type EventDraft,
   type Json,
   type RunHost,
@@ -11,8 +11,8 @@ import {
 import { expect } from "vitest";
 import type { RecordDifference } from "../../packages/core/src/journal/replay/record-diff.ts";
 import {
-  type Replayed,
   type ReplayRequest,
+  type ReplayResult,
   replayJournals,
 } from "../../packages/core/src/journal/replay/replay-journals.ts";
 import { type HandClock, handClock } from "./hand-clock.ts";
@@ -37,7 +37,7 @@ export const saying =
 /** A host in memory, and the clock it goes by. */
 export function clocked(): { readonly clock: HandClock; readonly host: RunHost } {
   const clock = handClock();
-  return { clock, host: createHost(createJournalMemory().connect(), { clock }) };
+  return { clock, host: createHost(createMemoryJournals().connect(), { clock }) };
 }
 
 /** Lets sixty milliseconds pass, with all that happens in them. */
@@ -63,7 +63,7 @@ export async function replayed(
   journals: readonly RunJournal[],
   program: RunProgram,
   showsCancel: ReplayRequest["showsCancel"] = () => false,
-): Promise<Replayed> {
+): Promise<ReplayResult> {
   return await replayJournals({ journals, program, showsCancel });
 }
 

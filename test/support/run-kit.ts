@@ -1,14 +1,14 @@
 import {
   type ActOutcome,
   type ActScope,
+  type AvailableTools,
   type CompiledSchema,
   compileSchema,
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   defineTool,
   type Json,
   type JsonObject,
-  type Offer,
   type RunHost,
   type Schema,
   type SluiceEvent,
@@ -29,10 +29,10 @@ import { type HandClock, handClock } from "./hand-clock.ts";
 export interface WorkOptions<I = unknown>
   extends Pick<
     StateSpec,
-    "allowedTools" | "retryPolicy" | "limits" | "onCall" | "setup" | "checkGate" | "assert" | "exit"
+    "allowedTools" | "retryPolicy" | "limits" | "onCall" | "setup" | "precondition" | "assert" | "exit"
   > {
   readonly inputSchema?: Schema<I>;
-  readonly init?: (ctx: StageContext, offer: Offer) => Json;
+  readonly init?: (ctx: StageContext, offer: AvailableTools) => Json;
   readonly act?: (scope: ActScope, init: Json) => ActOutcome | Promise<ActOutcome>;
 }
 interface Work {
@@ -125,7 +125,7 @@ export function session(options: TestSessionOptions = {}): TestSession {
 /** Two hosts on one memory, as two processes on one store. */
 export function twoHosts(): { readonly clock: HandClock; readonly first: RunHost; readonly second: RunHost } {
   const clock = handClock();
-  const memory = createJournalMemory();
+  const memory = createMemoryJournals();
   const host = (): RunHost => createHost(memory.connect(), { clock });
   return { clock, first: host(), second: host() };
 }

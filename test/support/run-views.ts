@@ -1,6 +1,6 @@
 import type { Json, RunHost } from "@sluice/core";
 import { type Script, type Session, scriptedModel } from "@sluice/stages";
-import { nothingGrown } from "../../packages/view/src/projection/append-only-list.ts";
+import { emptyList } from "../../packages/view/src/projection/append-only-list.ts";
 import { RecordReader } from "../../packages/view/src/projection/record-reader.ts";
 import { createRunReducer, type ReadRecord } from "../../packages/view/src/projection/reduce-run.ts";
 import type { RunView } from "../../packages/view/src/projection/run-view.ts";
@@ -35,11 +35,11 @@ export function viewOf(runId: string, records: readonly ReadRecord[]): RunView {
 }
 
 /** A view as plain data, with its lists spread out. */
-export function plain({ told, executions, ...view }: RunView): Json {
+export function plain({ log, executions, ...view }: RunView): Json {
   return JSON.parse(
     JSON.stringify({
       ...view,
-      told: [...told],
+      log: [...log],
       executions: executions.map(({ items, ...execution }) => ({ ...execution, items: [...items] })),
     }),
   );
@@ -47,8 +47,8 @@ export function plain({ told, executions, ...view }: RunView): Json {
 
 /** The same without the order in which things of different runs became final: that is as they were read. */
 export function unordered(view: RunView): Json {
-  const told = [...view.told].map((one) => JSON.stringify(one)).sort();
-  return [plain({ ...view, last: "", told: nothingGrown() }), told];
+  const told = [...view.log].map((one) => JSON.stringify(one)).sort();
+  return [plain({ ...view, last: "", log: emptyList() }), told];
 }
 
 export function textOf(lines: readonly Line[]): string {

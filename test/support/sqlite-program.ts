@@ -40,7 +40,7 @@ export async function program(steps: StepRunner, json: Json): Promise<ProgramEnd
   if (input.fork === true) {
     const child = { log: input.log, ...(input.dieIn === undefined ? {} : { dieIn: input.dieIn }) };
     const children = ["lint", "test"].map((key) => ({ key, input: child, events: [] }));
-    const settled = await steps.fork("fan", children, {
+    const settled = await steps.runChildren("fan", children, {
       onFailure: "cancel",
       failed: () => false,
       open: { events: [] },

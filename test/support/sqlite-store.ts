@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Commit, GENESIS, hashRecord, type JournalRecord, type JournalStore } from "@sluice/core";
-import { openSqliteStore, type SqliteStore, type SqliteStoreOptions } from "@sluice/sqlite";
+import { openJournalStore, type SqliteStore, type SqliteStoreOptions } from "@sluice/sqlite";
 import { onTestFinished } from "vitest";
 
 /** A folder that goes with the test. */
@@ -14,7 +14,7 @@ export function scratch(): string {
 
 /** A store that is closed with the test. */
 export function open(folder: string, options: SqliteStoreOptions = {}): SqliteStore {
-  const store = openSqliteStore(folder, options);
+  const store = openJournalStore(folder, options);
   onTestFinished(async () => store.close());
   return store;
 }

@@ -1,11 +1,11 @@
 import {
   type ChildRun,
   exportLines,
-  type ForkOptions,
   GENESIS,
   hashRecord,
   type JournalRecord,
   type ProgramEnd,
+  type RunChildrenOptions,
   type RunHost,
   type RunJournal,
   type StepRunner,
@@ -17,7 +17,7 @@ const child = (key: string): ChildRun => ({
   input: key,
   events: [{ type: "run.started", data: { pipeline: "p" } }],
 });
-const fork = (keys: readonly string[]): ForkOptions => ({
+const fork = (keys: readonly string[]): RunChildrenOptions => ({
   onFailure: "settle",
   failed: ({ status }) => status === "failed",
   open: { events: [{ type: "fork.started", data: { fork: "fan", siblings: [...keys], join: "end" } }] },
@@ -39,7 +39,7 @@ async function everything(steps: StepRunner): Promise<ProgramEnd> {
   await steps.run("write", () => (depth === 1 ? "ä".repeat(150_000) : "short"), {
     open: { events: [{ type: "call.started", data: { callId: "c1", tool: "Write" } }], intent: { file: "a" } },
   });
-  if (depth < 3) await steps.fork("fan", [child("a"), child("b")], fork(["a", "b"]));
+  if (depth < 3) await steps.runChildren("fan", [child("a"), child("b")], fork(["a", "b"]));
   const status = steps.runId.endsWith("b") ? "failed" : "completed";
   return { status, value: { depth }, events: [{ type: "run.finished", data: { status } }] };
 }

@@ -1,13 +1,13 @@
 // A process that owns a sandbox and runs what its parent sends: as another user, or to be killed in the middle of it.
 import { createSandbox } from "../../packages/stages/src/sandbox/sandbox.ts";
-import type { Sandbox, SandboxMode, WallPlan } from "../../packages/stages/src/sandbox/wall.ts";
+import type { Sandbox, SandboxMode, SandboxPlan } from "../../packages/stages/src/sandbox/wall.ts";
 
 /** One line of bash behind the wall. */
 export interface OwnerCall {
   readonly id: number;
   readonly mode: SandboxMode;
   readonly line: string;
-  readonly plan: WallPlan;
+  readonly plan: SandboxPlan;
   readonly env: Readonly<Record<string, string>>;
   readonly timeoutMs?: number;
   readonly programs?: readonly string[];

@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
-import type { WalledEnd, WallPlan } from "../../packages/stages/src/sandbox/wall.ts";
+import type { SandboxedExit, SandboxPlan } from "../../packages/stages/src/sandbox/wall.ts";
 import type { OwnerAnswer, OwnerCall } from "./wall-owner.ts";
 
 const OWNER = fileURLToPath(new URL("./wall-owner.ts", import.meta.url));
@@ -94,7 +94,7 @@ export interface WallWorld {
   outside(line: string, cwd?: string): string;
   /** Gives everything to the user: what was put since. */
   own(): void;
-  readonly plan: WallPlan;
+  readonly plan: SandboxPlan;
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -148,7 +148,7 @@ function giveTo(path: string, uid: number | undefined): void {
 /** What came of a line behind the wall. */
 export interface Walled {
   readonly text: string;
-  readonly end: WalledEnd;
+  readonly end: SandboxedExit;
 }
 
 /** Runs lines of one world behind its wall; an error is thrown. */
@@ -156,7 +156,7 @@ export async function walled(
   user: WallUser,
   world: WallWorld,
   options: Parameters<typeof startOwner>[1] = {},
-): Promise<(line: string, plan?: Partial<WallPlan>, env?: Record<string, string>) => Promise<Walled>> {
+): Promise<(line: string, plan?: Partial<SandboxPlan>, env?: Record<string, string>) => Promise<Walled>> {
   const owner = await startOwner(user, options);
   return async (line, plan = {}, env = {}) => {
     const answer = await owner.call({ line, plan: { ...world.plan, ...plan }, env: { ...world.env, ...env } });

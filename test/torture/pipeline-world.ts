@@ -12,7 +12,7 @@ import {
   stage,
   to,
 } from "@sluice/core";
-import { openSqliteStore, type SqliteStore } from "@sluice/sqlite";
+import { openJournalStore, type SqliteStore } from "@sluice/sqlite";
 import { createSession } from "@sluice/stages";
 import { z } from "zod";
 import type { Points } from "./points.ts";
@@ -82,7 +82,7 @@ function tortured({ points, store, napMs, changed }: PipelineOptions) {
     completionSchema: z.object({ text: z.string() }),
     turnCap: 2,
     // What it answers follows from the journal, so that it answers the same when it is asked again after a crash.
-    checkGate: (ctx) => {
+    precondition: (ctx) => {
       const slept = store.records(ctx.runId, 0);
       const again = !(slept instanceof Promise) && slept.some(({ stepId }) => stepId === "draft#1/a1/gate/1/sleep");
       hook("draft", "gate", again && ctx.attempt === 1 ? "gate/1" : "enter", ctx);
@@ -123,7 +123,7 @@ function tortured({ points, store, napMs, changed }: PipelineOptions) {
 
 export function openPipelineWorld({ folder, points, napMs = NAP_MS, changed = false }: WorldOptions): OpenedWorld {
   const workspace = join(folder, "workspace");
-  const real = openSqliteStore(join(folder, "store"));
+  const real = openJournalStore(join(folder, "store"));
   const { store, clock } = watched(real, points, (runId, { phase, stepId }) => {
     // Whoever takes the run up may find the call judged.
     if (runId.endsWith("/lint") && /^(?:done .*\/judge|open .*\/call)$/.test(`${phase} ${stepId}`))

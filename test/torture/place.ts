@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { OpenRequest, RunHost } from "@sluice/core";
-import { sqliteStore } from "@sluice/sqlite";
+import { sqliteHost } from "@sluice/sqlite";
 import { sendMessage } from "@sluice/stages";
 import { placeOf } from "./watched-store.ts";
 import { WORLDS, type WorldName } from "./worlds.ts";
@@ -26,7 +26,7 @@ export function openPlace(world: WorldName, folder: string): Place {
   const workspace = join(folder, "workspace");
   mkdirSync(workspace, { recursive: true });
   WORLDS[world].layOut(workspace);
-  const host = sqliteStore(join(folder, "store"));
+  const host = sqliteHost(join(folder, "store"));
   const accepted: string[] = [];
   const troubles: string[] = [];
   let told = false;

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { createHost, field, type Json, type ProgramEnd, type RunTask, type StepRunner } from "@sluice/core";
-import { openSqliteStore } from "@sluice/sqlite";
+import { openJournalStore } from "@sluice/sqlite";
 import type { Points } from "./points.ts";
 import { placeOf, watched } from "./watched-store.ts";
 import type { OpenedWorld, WorldOptions } from "./world.ts";
@@ -34,7 +34,7 @@ function torturedSteps(
     }
     if (depth < 3 && field(input, "leaf") !== true) {
       const children = ["a", "b", "c"].map((key) => ({ key, input: { leaf: key !== "b" }, events: [] }));
-      const ends = await steps.fork("fan", children, {
+      const ends = await steps.runChildren("fan", children, {
         onFailure: "settle",
         failed: () => false,
         open: { events: [{ type: "fork.started", data: { fork: "fan", siblings: ["a", "b", "c"] } }] },
@@ -67,7 +67,7 @@ export const STEPS_OUTPUT: Json = [
 const NAP_MS = 5;
 
 export function openStepsWorld({ folder, points, napMs = NAP_MS, changed = false }: WorldOptions): OpenedWorld {
-  const { store, clock } = watched(openSqliteStore(join(folder, "store")), points, () => undefined);
+  const { store, clock } = watched(openJournalStore(join(folder, "store")), points, () => undefined);
   const host = createHost(store, { clock });
   const program = torturedSteps(points, napMs, changed);
   const ended = async (task: RunTask): Promise<string> => {

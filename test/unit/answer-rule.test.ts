@@ -1,4 +1,4 @@
-import { type JsonObject, startedUnwalled } from "@sluice/core";
+import { type JsonObject, startedUnsandboxed } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 
 describe("what the record says of walls", () => {
@@ -28,6 +28,6 @@ describe("what the record says of walls", () => {
     ["one of those before the last", [started(none), event("run.resumed", { sandbox: walled })], true, true],
     ["a fork of such a run", [event("run.started", { unwalled: true })], true, true],
   ])("%s", (_, events, atWork, left) => {
-    expect([startedUnwalled(events, true), startedUnwalled(events, false)]).toEqual([atWork, left]);
+    expect([startedUnsandboxed(events, true), startedUnsandboxed(events, false)]).toEqual([atWork, left]);
   });
 });

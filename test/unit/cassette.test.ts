@@ -8,10 +8,10 @@ import {
 } from "@ai-sdk/provider";
 import { SluiceError } from "@sluice/core";
 import {
+  type PlaybackModelOptions,
+  playbackModel,
   type RecordModelOptions,
-  type ReplayModelOptions,
   recordModel,
-  replayModel,
   scriptedModel,
 } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
@@ -61,7 +61,8 @@ function tape(): Tape {
 
 const recording = (model: LanguageModelV4, file: string, options: RecordModelOptions = {}) =>
   recordModel(model, file, { env, cwd: "/", ...options });
-const replaying = (file: string, options: ReplayModelOptions = {}) => replayModel(file, { env, cwd: "/", ...options });
+const replaying = (file: string, options: PlaybackModelOptions = {}) =>
+  playbackModel(file, { env, cwd: "/", ...options });
 
 /** Records one call and hears it again. */
 async function roundTrip(parts: readonly LanguageModelV4StreamPart[], call = ask()) {

@@ -1,6 +1,6 @@
 import { createSecretFilter } from "@sluice/core";
 import { expect, test } from "vitest";
-import { cleanReply } from "../../packages/stages/src/agent/reply-record.ts";
+import { maskReply } from "../../packages/stages/src/agent/reply-record.ts";
 import type { ModelReply } from "../../packages/stages/src/models/reply/reply.ts";
 
 const KEY = "hunter2-hunter2";
@@ -46,7 +46,7 @@ const reply: Whole = {
 };
 
 test("a secret in any member of a reply is in none of the cleaned one", () => {
-  const clean = cleanReply(reply, secrets);
+  const clean = maskReply(reply, secrets);
   const text = JSON.stringify(clean);
   expect(text).not.toContain(KEY);
   expect(text).not.toContain(DIGITS);
@@ -70,5 +70,5 @@ test("a reply without a secret is the same afterwards", () => {
     response: {},
   };
   const { providerMetadata: _metadata, ...rest } = { ...plain, usage: { ...plain.usage, inputTokens: 5 } };
-  expect(cleanReply(rest, secrets)).toBe(rest);
+  expect(maskReply(rest, secrets)).toBe(rest);
 });

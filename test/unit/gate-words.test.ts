@@ -8,7 +8,13 @@ import {
   truncatedCall,
   unknownTool,
 } from "../../packages/core/src/gate/denial.ts";
-import { argsSummary, grantBody, replaceUnseen, visible, visibleJson } from "../../packages/core/src/gate/summary.ts";
+import {
+  argsSummary,
+  grantRequestBody,
+  replaceUnseen,
+  visible,
+  visibleJson,
+} from "../../packages/core/src/gate/summary.ts";
 import { propose } from "../support/gate.ts";
 
 const wayOut = { allowedTools: ["Read", "Grep"], completionTool: "submit_plan" };
@@ -154,7 +160,7 @@ describe("what a person is shown", () => {
       why: "not\u001b in the envelope",
       subjects: [],
     };
-    expect(grantBody(asked)).toEqual({
+    expect(grantRequestBody(asked)).toEqual({
       executionId: "plan#1",
       attempt: 1,
       proposalId: "t1.c0",
@@ -170,7 +176,7 @@ describe("what a person is shown", () => {
     const path = { kind: "path", real: "/work/src/a.ts", access: "write" } as const;
     const subjects = [path, { ...path, access: "read" } as const, path, { kind: "host", host: "a.example" } as const];
     const proposal = propose("Edit", { path: "a" });
-    expect(grantBody({ proposal, input: { path: "a" }, summary: "", why: "", subjects }).touches).toEqual([
+    expect(grantRequestBody({ proposal, input: { path: "a" }, summary: "", why: "", subjects }).touches).toEqual([
       { access: "write", path: "/work/src/a.ts" },
       { access: "read", path: "/work/src/a.ts" },
     ]);
@@ -179,11 +185,11 @@ describe("what a person is shown", () => {
   test("arguments that a tool's schema filled in stand beside those that were digested", () => {
     const proposal = propose("Edit", { path: "a", all: true });
     const asked = { proposal, summary: "", why: "", subjects: [] };
-    const filled = grantBody({ ...asked, input: { path: "a", all: true, times: 1 } });
+    const filled = grantRequestBody({ ...asked, input: { path: "a", all: true, times: 1 } });
     expect(filled.input).toEqual({ path: "a", all: true, times: 1 });
     expect(digestOf(filled.proposed ?? null)).toBe(filled.argsDigest);
-    expect(grantBody({ ...asked, input: { all: true, path: "a" } })).not.toHaveProperty("proposed");
+    expect(grantRequestBody({ ...asked, input: { all: true, path: "a" } })).not.toHaveProperty("proposed");
     const { input: _input, ...unread } = proposal;
-    expect(grantBody({ ...asked, proposal: unread, input: {} })).not.toHaveProperty("proposed");
+    expect(grantRequestBody({ ...asked, proposal: unread, input: {} })).not.toHaveProperty("proposed");
   });
 });

@@ -1,6 +1,6 @@
 import {
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   type EventDraft,
   type Json,
   type RunCopy,
@@ -108,7 +108,7 @@ const journalsIn = (runs: readonly WholeRun[]): readonly RunJournal[] =>
 
 function hostOver(runs: readonly WholeRun[]) {
   const clock = handClock(9_000);
-  const store = createJournalMemory().connect();
+  const store = createMemoryJournals().connect();
   void store.createWhole(runs);
   return { clock, store, host: createHost(store, { clock }) };
 }
@@ -290,7 +290,7 @@ test("what a step says of heads stays as it was said, also where no run comes al
 
 test("a run that is at work can be copied, and goes on", async () => {
   const clock = handClock();
-  const host = createHost(createJournalMemory().connect(), { clock });
+  const host = createHost(createMemoryJournals().connect(), { clock });
   const task = await start(host, async (steps) => {
     await steps.run("a", () => 1);
     return await waiting(steps);

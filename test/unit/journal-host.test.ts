@@ -1,4 +1,4 @@
-import { createHost, createJournalMemory, isSluiceError, type JournalStore, type RunHost } from "@sluice/core";
+import { createHost, createMemoryJournals, isSluiceError, type JournalStore, type RunHost } from "@sluice/core";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { handClock } from "../support/hand-clock.ts";
 import { changed, completed, endOf, eventsOf, slowly, start, turns, waiting } from "../support/journal.ts";
@@ -21,7 +21,7 @@ async function refusalOf(promise: Promise<unknown>): Promise<unknown> {
 }
 
 test("a run that cannot be taken up says why; a lock that cannot be given back then is only reported", async () => {
-  const store = createJournalMemory().connect();
+  const store = createMemoryJournals().connect();
   await suspendedIn(store);
   const [unreadable, stuck] = [new Error("unreadable"), new Error("stuck")];
   const broken = changed(store, {
@@ -37,7 +37,7 @@ test("a run that cannot be taken up says why; a lock that cannot be given back t
 test("faults that concern no caller are warnings of the process where nobody takes them", async () => {
   const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
   onTestFinished(() => warned.mockRestore());
-  const host = createHost(createJournalMemory().connect(), { clock });
+  const host = createHost(createMemoryJournals().connect(), { clock });
   host.onChange(() => {
     throw new Error("a watcher's bug");
   });
@@ -47,13 +47,13 @@ test("faults that concern no caller are warnings of the process where nobody tak
 });
 
 test("a host says where its journals are kept, if they are in a folder", () => {
-  const store = createJournalMemory().connect();
+  const store = createMemoryJournals().connect();
   expect(createHost(changed(store, { folder: "/journals" }), { clock }).folder).toBe("/journals");
   expect(createHost(store, { clock })).not.toHaveProperty("folder");
 });
 
 test("a run that is taken up says in which stay, and nothing else", async () => {
-  const host = await suspendedIn(createJournalMemory().connect());
+  const host = await suspendedIn(createMemoryJournals().connect());
   const task = await host.resume("r1", waiting);
   const [record] = (await host.records("r1")).filter(({ stepId }) => stepId === "resume");
   expect(record?.value).toBe("");
@@ -63,7 +63,7 @@ test("a run that is taken up says in which stay, and nothing else", async () => 
 });
 
 test("a run that is here, there already or a part of another is refused by its id", async () => {
-  const host = await suspendedIn(createJournalMemory().connect());
+  const host = await suspendedIn(createMemoryJournals().connect());
   const task = await host.resume("r1", waiting);
   expect(await refusalOf(host.resume("r1", waiting))).toEqual(["run_owned", { runId: "r1" }]);
   expect(await refusalOf(start(host, waiting))).toEqual(["run_exists", { runId: "r1" }]);
@@ -73,7 +73,7 @@ test("a run that is here, there already or a part of another is refused by its i
     host,
     async (steps) => {
       if (steps.runId !== "r2") return await waiting(steps);
-      await steps.fork("fan", [{ key: "a", input: null, events: [] }], fork);
+      await steps.runChildren("fan", [{ key: "a", input: null, events: [] }], fork);
       return completed();
     },
     "r2",
@@ -85,7 +85,7 @@ test("a run that is here, there already or a part of another is refused by its i
 });
 
 test("a cancel that comes while the run is being taken up is seen by whoever takes it up", async () => {
-  const memory = createJournalMemory().connect();
+  const memory = createMemoryJournals().connect();
   await suspendedIn(memory);
   const host = createHost(slowly(memory), { clock });
   const resuming = host.resume("r1", waiting);
@@ -96,7 +96,7 @@ test("a cancel that comes while the run is being taken up is seen by whoever tak
 });
 
 test("a run that was to end before it was taken up ends without its code", async () => {
-  const store = createJournalMemory().connect();
+  const store = createMemoryJournals().connect();
   const host = await suspendedIn(store);
   await store.requestCancel("r1", "enough", "me", 1);
   const program = vi.fn(waiting);
@@ -109,7 +109,7 @@ test("a run that was to end before it was taken up ends without its code", async
 });
 
 test("a cancel finds a run finished that ended by itself in the last moment", async () => {
-  const store = createJournalMemory().connect();
+  const store = createMemoryJournals().connect();
   const host = await suspendedIn(store);
   const task = await host.resume("r1", waiting);
   await host.signal("r1", { name: "go", payload: 7, by: "me" });
@@ -128,7 +128,7 @@ test("a cancel finds a run finished that ended by itself in the last moment", as
 });
 
 test("whoever watches a host is not told after leaving, and not of its close", async () => {
-  const host = createHost(createJournalMemory().connect(), { clock });
+  const host = createHost(createMemoryJournals().connect(), { clock });
   const told: string[] = [];
   let leave = (): void => undefined;
   host.onChange(() => {

@@ -1,14 +1,18 @@
 import {
-  createJournalMemory,
+  createMemoryJournals,
   isSluiceError,
   type JournalRecord,
   type JournalStore,
   type JsonObject,
 } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { checkFork } from "../../packages/core/src/journal/host/fork.ts";
-import { NO_PAST, readOpened, takeUp } from "../../packages/core/src/journal/host/recorded-steps.ts";
-import { childRunId, forkKeys } from "../../packages/core/src/journal/step-id.ts";
+import { checkChildren } from "../../packages/core/src/journal/host/fork.ts";
+import {
+  loadForResume,
+  NO_RECORDED_STEPS,
+  readOpenRecord,
+} from "../../packages/core/src/journal/host/recorded-steps.ts";
+import { childKeys, childRunId } from "../../packages/core/src/journal/step-id.ts";
 import type { RunRow } from "../../packages/core/src/journal/store/journal-store.ts";
 import { chain, life, type RecordDraft, step } from "../support/chains.ts";
 import { changed } from "../support/journal.ts";
@@ -31,7 +35,7 @@ interface Kept {
 }
 function kept(all: readonly RecordDraft[], row: Partial<RunRow> = {}, keep = chain("r1", all)): Kept {
   const claimed = { records: keep.length, head: keep.at(-1)?.hash ?? "" };
-  const store = changed(createJournalMemory().connect(), { records: () => keep });
+  const store = changed(createMemoryJournals().connect(), { records: () => keep });
   return { records: keep, store, row: { runId: "r1", rootId: "r1", createdAt: 1, input: null, ...claimed, ...row } };
 }
 async function refusal(promise: Promise<unknown>): Promise<readonly unknown[]> {
@@ -54,14 +58,14 @@ function thrownBy(fn: () => unknown): readonly [string?, string?, (JsonObject | 
 describe("a run that is taken up", () => {
   test("has the input that was recorded, its place in the chain, and whether it ever forked", async () => {
     const { records, row, store } = kept(drafts);
-    expect(await takeUp(store, row)).toMatchObject({
+    expect(await loadForResume(store, row)).toMatchObject({
       input: { task: "x" },
       seq: 6,
       head: records.at(-1)?.hash,
       forked: true,
     });
     const before = kept(drafts.slice(0, 5));
-    expect((await takeUp(before.store, before.row)).forked).toBe(false);
+    expect((await loadForResume(before.store, before.row)).forked).toBe(false);
   });
 
   test("is taken as it was read before, unless that is not all of it, or of another run", async () => {
@@ -73,9 +77,13 @@ describe("a run that is taken up", () => {
       { ...read, records: records.slice(0, -1) },
       { ...read, runId: "r2" },
     ])
-      expect((await refusal(takeUp(store, row, before))).slice(0, 3)).toEqual(["Host", "run_went_on", { runId: "r1" }]);
+      expect((await refusal(loadForResume(store, row, before))).slice(0, 3)).toEqual([
+        "Host",
+        "run_went_on",
+        { runId: "r1" },
+      ]);
     const gone = changed(store, { records: () => expect.fail("read twice") });
-    expect(await takeUp(gone, row, read)).toMatchObject({ seq: 6, head });
+    expect(await loadForResume(gone, row, read)).toMatchObject({ seq: 6, head });
   });
 
   const cut = chain("r1", drafts).slice(0, -1);
@@ -92,14 +100,14 @@ describe("a run that is taken up", () => {
     ["was closed, though its row does not say so", kept([started, life("closed", "{}")]), "has an end"],
   ])("is refused when its journal %s", async (_, { store, row }, why) => {
     const damage = ["Host", "journal_damaged", { runId: "r1" }, expect.stringContaining(why)];
-    expect(await refusal(takeUp(store, row))).toEqual(damage);
+    expect(await refusal(loadForResume(store, row))).toEqual(damage);
   });
 });
 
 describe("the past of a run", () => {
   const pastOf = async (all: readonly RecordDraft[]) => {
     const { store, row } = kept(all);
-    return (await takeUp(store, row)).past;
+    return (await loadForResume(store, row)).past;
   };
 
   test("is read back step by step, each with its open and its done record, until none is left", async () => {
@@ -151,16 +159,16 @@ describe("the past of a run", () => {
   });
 
   test("of a run that begins here is empty", () => {
-    expect(NO_PAST.left).toBe(false);
-    expect(NO_PAST.take(0, "a")).toBeUndefined();
-    expect(NO_PAST.finish()).toBeUndefined();
+    expect(NO_RECORDED_STEPS.left).toBe(false);
+    expect(NO_RECORDED_STEPS.take(0, "a")).toBeUndefined();
+    expect(NO_RECORDED_STEPS.finish()).toBeUndefined();
   });
 
   test("an open record tells its incarnation, and its intent if it has one", () => {
     const [, open] = chain("r1", drafts);
-    expect(readOpened(open ?? expect.fail())).toStrictEqual({ incarnation: "i1", intent: { file: "a" } });
-    expect(readOpened({ ...(open ?? expect.fail()), value: "" })).toStrictEqual({ incarnation: "i1" });
-    expect(readOpened({ ...(open ?? expect.fail()), value: "null" })).toStrictEqual({
+    expect(readOpenRecord(open ?? expect.fail())).toStrictEqual({ incarnation: "i1", intent: { file: "a" } });
+    expect(readOpenRecord({ ...(open ?? expect.fail()), value: "" })).toStrictEqual({ incarnation: "i1" });
+    expect(readOpenRecord({ ...(open ?? expect.fail()), value: "null" })).toStrictEqual({
       incarnation: "i1",
       intent: null,
     });
@@ -177,32 +185,32 @@ describe("a fork", () => {
   });
 
   test.each([[["a", ""]], [["a/b"]], [["/"]], [["a", "b", "a"]]])("with the keys %j is refused", (keys) => {
-    expect(thrownBy(() => checkFork("r1", "fan", children(...keys), undefined)).slice(0, 2)).toEqual([
+    expect(thrownBy(() => checkChildren("r1", "fan", children(...keys), undefined)).slice(0, 2)).toEqual([
       "Validation",
       "fork_key",
     ]);
   });
 
   test("is the recorded one only with the same children in the same order", () => {
-    expect(thrownBy(() => checkFork("r1", "fan", children("a", "b"), undefined))).toEqual([]);
-    expect(thrownBy(() => checkFork("r1", "fan", children("a", "b"), open))).toEqual([]);
-    expect(thrownBy(() => checkFork("r1", "fan", [], undefined))).toEqual([]);
+    expect(thrownBy(() => checkChildren("r1", "fan", children("a", "b"), undefined))).toEqual([]);
+    expect(thrownBy(() => checkChildren("r1", "fan", children("a", "b"), open))).toEqual([]);
+    expect(thrownBy(() => checkChildren("r1", "fan", [], undefined))).toEqual([]);
     for (const keys of [[], ["a"], ["b", "a"], ["a", "b", "c"]])
-      expect(thrownBy(() => checkFork("r1", "fan", children(...keys), open)).slice(0, 2)).toEqual([
+      expect(thrownBy(() => checkChildren("r1", "fan", children(...keys), open)).slice(0, 2)).toEqual([
         "Host",
         "journal_mismatch",
       ]);
     const other = recordOf(step(0, "fan", "open", { file: "a" }));
-    expect(thrownBy(() => checkFork("r1", "fan", [], other))[1]).toBe("journal_mismatch");
+    expect(thrownBy(() => checkChildren("r1", "fan", [], other))[1]).toBe("journal_mismatch");
   });
 
   test("is known by its open record and by no other", () => {
-    expect(forkKeys(open)).toEqual(["a", "b"]);
-    expect(forkKeys(recordOf(step(0, "fan", "open", { fork: [] })))).toEqual([]);
-    expect(forkKeys(recordOf(step(0, "fan", "done", { fork: ["a"] })))).toBeUndefined();
-    expect(forkKeys(recordOf(step(0, "fan", "open", { fork: "a" })))).toBeUndefined();
-    expect(forkKeys(recordOf(step(0, "fan", "open", { a: 1, fork: ["a"] })))).toBeUndefined();
-    expect(forkKeys({ ...open, value: '{"fork":["a"' })).toBeUndefined();
-    expect(forkKeys({ ...open, value: '{"fork":["a",7]}' })).toEqual(["a"]);
+    expect(childKeys(open)).toEqual(["a", "b"]);
+    expect(childKeys(recordOf(step(0, "fan", "open", { fork: [] })))).toEqual([]);
+    expect(childKeys(recordOf(step(0, "fan", "done", { fork: ["a"] })))).toBeUndefined();
+    expect(childKeys(recordOf(step(0, "fan", "open", { fork: "a" })))).toBeUndefined();
+    expect(childKeys(recordOf(step(0, "fan", "open", { a: 1, fork: ["a"] })))).toBeUndefined();
+    expect(childKeys({ ...open, value: '{"fork":["a"' })).toBeUndefined();
+    expect(childKeys({ ...open, value: '{"fork":["a",7]}' })).toEqual(["a"]);
   });
 });

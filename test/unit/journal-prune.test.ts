@@ -1,6 +1,6 @@
 import {
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   type EventDraft,
   type JournalStore,
   type PruneQuery,
@@ -15,7 +15,7 @@ const all: PruneQuery = { keep: 0 };
 /** A store of finished runs, r0 the oldest, each a second after the one before. */
 async function storeOf(count: number, changes: (store: JournalStore) => Partial<JournalStore> = () => ({})) {
   const clock = handClock();
-  const store = createJournalMemory({ keepFinished: count + 9 }).connect();
+  const store = createMemoryJournals({ keepFinished: count + 9 }).connect();
   const host = createHost(changed(store, changes(store)), { clock });
   for (let at = 0; at < count; at += 1) {
     await endOf(await start(host, async () => completed(), `r${at}`));

@@ -1,7 +1,7 @@
 import { getEventListeners } from "node:events";
 import {
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   type EventDraft,
   isSluiceError,
   type JournalStore,
@@ -28,7 +28,7 @@ async function asking(steps: StepRunner) {
 }
 
 function newHost(): RunHost {
-  return createHost(createJournalMemory().connect(), { clock: handClock() });
+  return createHost(createMemoryJournals().connect(), { clock: handClock() });
 }
 
 describe("the list of runs", () => {
@@ -43,7 +43,7 @@ describe("the list of runs", () => {
           if (steps.runId !== "parent") return await asking(steps);
           const child = { key: "a", input: null, events: [] };
           const alone = { onFailure: "settle", failed: () => false, open: { events: [] }, joined: () => [] } as const;
-          await steps.fork("fan", [child], alone);
+          await steps.runChildren("fan", [child], alone);
           return completed();
         },
         "parent",
@@ -142,7 +142,7 @@ describe("a follower of a tree that took long to look over", () => {
   /** Every look takes 10 ms, after which it rests. */
   async function following() {
     const clock = handClock();
-    const store = createJournalMemory().connect();
+    const store = createMemoryJournals().connect();
     const runs: JournalStore["runs"] = (rootId) => {
       clock.turn(10);
       return store.runs(rootId);
@@ -204,7 +204,7 @@ describe("a follower of a tree that took long to look over", () => {
 describe("a follower", () => {
   test("that may not be told to stop rests, too, and hears the end", async () => {
     const clock = handClock();
-    const store = createJournalMemory().connect();
+    const store = createMemoryJournals().connect();
     const run: JournalStore["run"] = (runId) => {
       clock.turn(10);
       return store.run(runId);
@@ -228,7 +228,7 @@ describe("a follower", () => {
   });
 
   test("misses nothing that happens while it reads", async () => {
-    const store = createJournalMemory().connect();
+    const store = createMemoryJournals().connect();
     let reading = async (): Promise<void> => undefined;
     const records: JournalStore["records"] = async (...asked) => {
       const page = await store.records(...asked);
@@ -255,7 +255,7 @@ describe("a follower", () => {
   });
 
   test("takes what a store has, though its row claims more", async () => {
-    const store = createJournalMemory().connect();
+    const store = createMemoryJournals().connect();
     let pages = 0;
     const records: JournalStore["records"] = (runId, from, limit) => {
       pages += 1;

@@ -1,5 +1,5 @@
 import {
-  createJournalMemory,
+  createMemoryJournals,
   GENESIS,
   hashRecord,
   isSluiceError,
@@ -13,10 +13,10 @@ import {
   appendRecord,
   createIncarnations,
   draftCommit,
+  genesisPosition,
   type RecordDraft,
   type RunPosition,
-  recorded,
-  startOf,
+  toRecordedValue,
 } from "../../packages/core/src/journal/record/append.ts";
 import { readEvents, type UnhashedRecord, writeEvents } from "../../packages/core/src/journal/record/hash-chain.ts";
 import { dataText, sharedData } from "../../packages/core/src/journal/redaction.ts";
@@ -38,7 +38,7 @@ const clock = handClock();
 function draft(events: readonly EventDraft[], more: Partial<RecordDraft> = {}): RecordDraft {
   return { ordinal: 0, stepId: "s", phase: "done", value: "null", events, ...more };
 }
-const commitOf = (events: readonly EventDraft[]) => draftCommit(startOf("r1", "i1"), draft(events), clock);
+const commitOf = (events: readonly EventDraft[]) => draftCommit(genesisPosition("r1", "i1"), draft(events), clock);
 const codeOf = (thrown: unknown): readonly string[] =>
   isSluiceError(thrown) ? [thrown.class, thrown.code] : [String(thrown)];
 function thrownBy(fn: () => unknown): readonly string[] {
@@ -142,18 +142,18 @@ describe("data that many events share", () => {
 describe("values of a record", () => {
   test("are seen as they will be read back", () => {
     const when = new Date(0);
-    expect(recorded({ when, gone: undefined }, "x")).toStrictEqual({
+    expect(toRecordedValue({ when, gone: undefined }, "x")).toStrictEqual({
       text: '{"when":"1970-01-01T00:00:00.000Z"}',
       value: { when: "1970-01-01T00:00:00.000Z" },
     });
     const plain = { a: [1, null] };
-    expect(recorded(plain, "x").value).toBe(plain);
+    expect(toRecordedValue(plain, "x").value).toBe(plain);
   });
 
   test("that have no JSON text are refused, with what they were and why", () => {
     const circle: Record<string, unknown> = {};
     circle.self = circle;
-    expect(() => recorded(circle, "the value of step a")).toThrow(
+    expect(() => toRecordedValue(circle, "the value of step a")).toThrow(
       expect.objectContaining({
         class: "Validation",
         code: "not_json",
@@ -161,7 +161,7 @@ describe("values of a record", () => {
         cause: expect.any(TypeError),
       }),
     );
-    expect(() => recorded(undefined, "the value of step a")).toThrow(
+    expect(() => toRecordedValue(undefined, "the value of step a")).toThrow(
       expect.objectContaining({ class: "Validation", code: "not_json", message: expect.stringContaining("undefined") }),
     );
   });
@@ -229,7 +229,7 @@ describe("where a journal stands", () => {
   const end = { status: "completed" as const, value: 1 };
 
   test("the first record is chained to the beginning, the next to the one before it", () => {
-    const first = draftCommit(startOf("r1", "i1"), draft([]), clock).record;
+    const first = draftCommit(genesisPosition("r1", "i1"), draft([]), clock).record;
     expect(first).toMatchObject({ seq: 0, incarnation: "i1" });
     const { hash, ...rest } = first;
     expect(hash).toBe(hashRecord(GENESIS, "r1", rest));
@@ -237,14 +237,14 @@ describe("where a journal stands", () => {
     const { hash: second, ...others } = next.record;
     expect(second).toBe(hashRecord(hash, "r1", others));
     expect(next.end).toEqual(end);
-    expect(draftCommit(startOf("r1", "i1"), draft([]), clock)).not.toHaveProperty("end");
+    expect(draftCommit(genesisPosition("r1", "i1"), draft([]), clock)).not.toHaveProperty("end");
   });
 
   test.each([
     ["at once", (): void => undefined],
     ["later", (): Promise<void> => Promise.resolve()],
   ])("moves on when a record is written %s", async (_, append) => {
-    const store: JournalStore = changed(createJournalMemory().connect(), { append });
+    const store: JournalStore = changed(createMemoryJournals().connect(), { append });
     const at: RunPosition = { runId: "r1", epoch: 1, incarnation: "i1", seq: 4, head: "h" };
     const { record: next } = draftCommit(at, draft([]), clock);
     await appendRecord(store, at, draft([]), clock);
@@ -253,7 +253,7 @@ describe("where a journal stands", () => {
 
   test("a record is written to its run, in the name of the claim it was made under", async () => {
     const commits: unknown[] = [];
-    const store = changed(createJournalMemory().connect(), { append: (commit) => void commits.push(commit) });
+    const store = changed(createMemoryJournals().connect(), { append: (commit) => void commits.push(commit) });
     const at: RunPosition = { runId: "r1", epoch: 3, incarnation: "i1", seq: 4, head: "h" };
     const { record } = draftCommit(at, draft([]), clock);
     await appendRecord(store, at, draft([]), clock);
@@ -269,7 +269,7 @@ describe("where a journal stands", () => {
     ],
     ["later", (): Promise<void> => Promise.reject(new Error("disk full"))],
   ])("stays when a record is refused %s", async (_, append) => {
-    const store: JournalStore = changed(createJournalMemory().connect(), { append });
+    const store: JournalStore = changed(createMemoryJournals().connect(), { append });
     const at: RunPosition = { runId: "r1", epoch: 1, incarnation: "i1", seq: 4, head: "h" };
     await expect((async () => appendRecord(store, at, draft([]), clock))()).rejects.toThrow("disk full");
     expect(at).toMatchObject({ seq: 4, head: "h" });

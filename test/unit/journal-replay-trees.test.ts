@@ -1,9 +1,9 @@
 import {
   type ChildRun,
   type EventDraft,
-  type ForkOptions,
   isSluiceError,
   type Json,
+  type RunChildrenOptions,
   type RunEnd,
   type RunJournal,
   type RunProgram,
@@ -25,17 +25,17 @@ import {
 } from "../support/replay-kit.ts";
 
 const child = (key: string, more: Partial<ChildRun> = {}): ChildRun => ({ key, input: key, events: [], ...more });
-const settle: ForkOptions = { onFailure: "settle", failed: () => false, open: { events: [] }, joined: () => [] };
+const settle: RunChildrenOptions = { onFailure: "settle", failed: () => false, open: { events: [] }, joined: () => [] };
 
 describe("a fork in a replay", () => {
   const forking =
-    (children: readonly ChildRun[], own: (key: string) => Json, more: Partial<ForkOptions> = {}): RunProgram =>
+    (children: readonly ChildRun[], own: (key: string) => Json, more: Partial<RunChildrenOptions> = {}): RunProgram =>
     async (runner, input) => {
       if (runner.runId !== "r1") {
         await runner.run("own", saying("own", own(String(input))), decides);
         return completed();
       }
-      await runner.fork("fan", children, { ...settle, ...more });
+      await runner.runChildren("fan", children, { ...settle, ...more });
       return completed();
     };
   const two = [child("x"), child("y")];
@@ -59,7 +59,7 @@ describe("a fork in a replay", () => {
       event: "stage.init",
     });
     const given: string[] = [];
-    const joined: ForkOptions["joined"] = (ends) => {
+    const joined: RunChildrenOptions["joined"] = (ends) => {
       given.push(...Object.entries(ends).map(([key, { status, head }]) => `${key} ${status} ${head}`));
       return events;
     };
@@ -98,7 +98,7 @@ describe("a fork in a replay", () => {
   test("tells of the child whose other record was written first, whatever the order of children", async () => {
     const { clock, host } = clocked();
     const slow: RunProgram = async (runner, input) => {
-      if (runner.runId === "r1") return completed(await runner.fork("fan", two, settle).then(() => null));
+      if (runner.runId === "r1") return completed(await runner.runChildren("fan", two, settle).then(() => null));
       if (input === "x") await runner.sleepUntil("nap", 1_030);
       await runner.run("own", saying("own", 1), decides);
       return completed();
@@ -109,7 +109,7 @@ describe("a fork in a replay", () => {
     const journals = await host.journal("r1");
     await host.close();
     const other: RunProgram = async (runner, input) => {
-      if (runner.runId === "r1") return completed(await runner.fork("fan", two, settle).then(() => null));
+      if (runner.runId === "r1") return completed(await runner.runChildren("fan", two, settle).then(() => null));
       if (input === "x") await runner.sleepUntil("nap", 1_030);
       await runner.run("own", saying("own", 2), decides);
       return completed();
@@ -270,7 +270,7 @@ describe("a run that began with the past of another", () => {
       await say("first");
       await steps.run("acts", () => how, { open: { events: [told(how)] } });
       const joined = [told(how)];
-      await steps.fork(
+      await steps.runChildren(
         "fan",
         keys.map((key) => child(key)),
         { ...settle, open: { events: joined }, joined: () => joined },

@@ -1,8 +1,8 @@
 import {
-  type ForkOptions,
   isSluiceError,
   type Json,
   type ProgramEnd,
+  type RunChildrenOptions,
   type RunProgram,
   type StepRunner,
 } from "@sluice/core";
@@ -21,7 +21,7 @@ import {
   told,
 } from "../support/replay-kit.ts";
 
-const settle: ForkOptions = { onFailure: "settle", failed: () => false, open: { events: [] }, joined: () => [] };
+const settle: RunChildrenOptions = { onFailure: "settle", failed: () => false, open: { events: [] }, joined: () => [] };
 
 describe("a replay over a record", () => {
   const open = { open: { events: [told("announced")], intent: { file: "a" } } };
@@ -41,7 +41,7 @@ describe("a replay over a record", () => {
       const got = await steps.waitForSignal("go", { timeoutMs: 50 });
       const none = await steps.waitForSignal("never", { timeoutMs: 10 });
       const more = await steps.takeSignals("more", "go");
-      const ends = await steps.fork(
+      const ends = await steps.runChildren(
         "fan",
         ["x", "y"].map((key) => ({ key, input: key, events: [] })),
         settle,

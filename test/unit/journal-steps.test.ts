@@ -1,6 +1,6 @@
 import {
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   isSluiceError,
   type JournalStore,
   type ProgramEnd,
@@ -13,7 +13,7 @@ import { describe, expect, test } from "vitest";
 import { handClock } from "../support/hand-clock.ts";
 import { changed, completed, endOf, eventsOf, start, turns, waiting } from "../support/journal.ts";
 
-function newHost(store: JournalStore = createJournalMemory().connect()): RunHost {
+function newHost(store: JournalStore = createMemoryJournals().connect()): RunHost {
   return createHost(store, { clock: handClock() });
 }
 async function faultOf(task: RunTask): Promise<string> {
@@ -68,7 +68,7 @@ describe("a step", () => {
 
   test("that the program left behind is recorded before the run is given up, whatever was started beside it", async () => {
     const done: string[] = [];
-    const memory = createJournalMemory().connect();
+    const memory = createMemoryJournals().connect();
     const store = changed(memory, {
       append: async (commit) => {
         await turns(3);

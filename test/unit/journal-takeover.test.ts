@@ -1,15 +1,15 @@
 import {
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   type EventDraft,
   type JournalStore,
   SluiceError,
   type StepRunner,
 } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { closeAlone, closeCancelled, closeOwnerless } from "../../packages/core/src/journal/host/cancel-orphans.ts";
+import { cancelLeaf, cancelOrphan, cancelWithChildren } from "../../packages/core/src/journal/host/cancel-orphans.ts";
 import { startRecord } from "../../packages/core/src/journal/host/run-tree.ts";
-import { draftCommit, type RunPosition, startOf } from "../../packages/core/src/journal/record/append.ts";
+import { draftCommit, genesisPosition, type RunPosition } from "../../packages/core/src/journal/record/append.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { changed, endOf, eventsOf, start, turns, waiting } from "../support/journal.ts";
 
@@ -21,7 +21,7 @@ const asked = (requestId: string, kind: "grantStageTool" | "askUser"): EventDraf
 
 /** A run that was started in this store, where its journal stands. */
 async function begun(store: JournalStore, runId: string, parentId?: string, events: readonly EventDraft[] = []) {
-  const at = startOf(runId, "i1");
+  const at = genesisPosition(runId, "i1");
   const commit = draftCommit(at, startRecord("null", events), clock);
   const ids = { runId, rootId: "r1", createdAt: 0, input: null };
   const epoch = await store.create(parentId === undefined ? ids : { ...ids, parentId }, { ...commit, epoch: 1 });
@@ -31,7 +31,7 @@ async function begun(store: JournalStore, runId: string, parentId?: string, even
 const endOfRow = async (store: JournalStore, runId: string) => (await store.run(runId))?.end?.status;
 
 describe("a run that is ended without its code", () => {
-  async function abandoned(store: JournalStore = createJournalMemory().connect()) {
+  async function abandoned(store: JournalStore = createMemoryJournals().connect()) {
     const host = createHost(store, { clock });
     const task = await start(host, async (steps: StepRunner) => {
       await steps.run("ask", ({ event }) => {
@@ -71,7 +71,7 @@ describe("a run that is ended without its code", () => {
       [new Error("disk full"), "disk full"],
     ];
     for (const [fault, outcome] of faults) {
-      const store = createJournalMemory().connect();
+      const store = createMemoryJournals().connect();
       const claim = (): never => {
         throw fault;
       };
@@ -85,26 +85,26 @@ describe("a run that is ended without its code", () => {
   });
 
   test("is one that somebody wants to end, and that has not ended by itself", async () => {
-    const store = createJournalMemory().connect();
+    const store = createMemoryJournals().connect();
     const of = { store, clock, rootId: "r1", incarnation: () => "i2" };
     const host = createHost(store, { clock });
     const first = await start(host, waiting);
     await turns();
     await first.suspend("interrupted");
     const records = (await store.records("r1", 0)).length;
-    expect(await closeOwnerless(of)).toBeUndefined();
+    expect(await cancelOrphan(of)).toBeUndefined();
     expect(await store.records("r1", 0)).toHaveLength(records);
     const again = await host.resume("r1", waiting);
     await host.signal("r1", { name: "go", payload: 7, by: "me" });
     const end = await endOf(again);
     await store.requestCancel("r1", "late", "me", 1);
-    expect(await closeOwnerless(of)).toEqual(end);
+    expect(await cancelOrphan(of)).toEqual(end);
     expect((await store.records("r1", 0)).filter(({ stepId }) => stepId === "closed")).toEqual([]);
   });
 });
 
 test("a child that is ended alone lets its own requests expire, also those of its first record's successors", async () => {
-  const store = createJournalMemory().connect();
+  const store = createMemoryJournals().connect();
   await begun(store, "r1");
   const fresh = await begun(store, "r1/fan/a", "r1");
   const older = await begun(store, "r1/fan/b", "r1");
@@ -112,8 +112,8 @@ test("a child that is ended alone lets its own requests expire, also those of it
   const commit = draftCommit(older, record, clock);
   await store.append({ ...commit, runId: older.runId, epoch: older.epoch });
   const of = { store, clock, rootId: "r1" };
-  await closeAlone(of, fresh, "enough");
-  await closeAlone(of, { ...older, seq: 2, head: commit.record.hash }, "enough");
+  await cancelLeaf(of, fresh, "enough");
+  await cancelLeaf(of, { ...older, seq: 2, head: commit.record.hash }, "enough");
   const eventsIn = async (runId: string) => (await store.records(runId, 0)).at(-1)?.events ?? "";
   expect(await eventsIn("r1/fan/a")).not.toContain("request.expired");
   expect(await eventsIn("r1/fan/b")).toContain('"request.expired","data":{"requestId":"q1"');
@@ -121,13 +121,13 @@ test("a child that is ended alone lets its own requests expire, also those of it
 });
 
 test("a child that is ended takes what is below it along, and nothing beside it", async () => {
-  const store = createJournalMemory().connect();
+  const store = createMemoryJournals().connect();
   await begun(store, "r1");
   await begun(store, "r1/fan/a", "r1");
   const top = await begun(store, "r1/fan/b", "r1");
   await begun(store, "r1/fan/b/x/c", "r1/fan/b");
   await begun(store, "r1/fan/b/x/c/y/d", "r1/fan/b/x/c");
-  await closeCancelled({ store, clock, rootId: "r1" }, top, "enough");
+  await cancelWithChildren({ store, clock, rootId: "r1" }, top, "enough");
   const ends = await Promise.all(
     (await store.runs("r1")).map(async ({ runId }) => [runId, await endOfRow(store, runId)]),
   );

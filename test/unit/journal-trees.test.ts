@@ -1,9 +1,9 @@
 import {
   createHost,
-  createJournalMemory,
-  type ForkOptions,
+  createMemoryJournals,
   isSluiceError,
   type ProgramEnd,
+  type RunChildrenOptions,
   type RunHost,
   type RunTask,
   SluiceError,
@@ -13,13 +13,13 @@ import { describe, expect, test } from "vitest";
 import { type HandClock, handClock } from "../support/hand-clock.ts";
 import { completed, endOf, start, turns, waiting } from "../support/journal.ts";
 
-const SETTLE: ForkOptions = { onFailure: "settle", failed: () => false, open: { events: [] }, joined: () => [] };
+const SETTLE: RunChildrenOptions = { onFailure: "settle", failed: () => false, open: { events: [] }, joined: () => [] };
 
 function newHost(): { readonly host: RunHost; readonly faults: unknown[]; readonly clock: HandClock } {
   const faults: unknown[] = [];
   const onFault = (fault: unknown): void => void faults.push(fault);
   const clock = handClock();
-  return { host: createHost(createJournalMemory().connect(), { clock, onFault }), faults, clock };
+  return { host: createHost(createMemoryJournals().connect(), { clock, onFault }), faults, clock };
 }
 async function thrownBy(promise: Promise<unknown>): Promise<unknown> {
   return await promise.then(
@@ -33,7 +33,7 @@ function forking(keys: readonly string[], child: (steps: StepRunner, key: string
     const { runId } = steps;
     if (runId === "r1") {
       const children = keys.map((key) => ({ key, input: null, events: [] }));
-      await steps.fork("fan", children, SETTLE);
+      await steps.runChildren("fan", children, SETTLE);
     } else await child(steps, runId.slice("r1/fan/".length));
     return completed();
   };
@@ -139,11 +139,11 @@ describe("a fork that ends with its first failure", () => {
   const keys = ["a", "b", "c"];
   /** The root's value is how each child ended. */
   const program =
-    (onFailure: ForkOptions["onFailure"], child: (steps: StepRunner, key: string) => Promise<ProgramEnd>) =>
+    (onFailure: RunChildrenOptions["onFailure"], child: (steps: StepRunner, key: string) => Promise<ProgramEnd>) =>
     async (steps: StepRunner): Promise<ProgramEnd> => {
       if (steps.runId !== "r1") return await child(steps, steps.runId.slice("r1/fan/".length));
       const children = keys.map((key) => ({ key, input: null, events: [] }));
-      const ends = await steps.fork("fan", children, { ...SETTLE, onFailure });
+      const ends = await steps.runChildren("fan", children, { ...SETTLE, onFailure });
       return completed(
         Object.fromEntries(Object.entries(ends).map(([key, { status, value }]) => [key, [status, value]])),
       );

@@ -1,9 +1,9 @@
 import { getMaxListeners } from "node:events";
 import { type EventDraft, type Json, SluiceError, type StepCall } from "@sluice/core";
 import { describe, expect, test, vi } from "vitest";
-import type { TreeOfRun } from "../../packages/core/src/journal/host/active-run.ts";
-import { Control } from "../../packages/core/src/journal/host/active-run.ts";
-import { FunctionStep, SUSPENDED, type Wait, waitFor } from "../../packages/core/src/journal/host/step-call.ts";
+import type { ActiveTree } from "../../packages/core/src/journal/host/active-run.ts";
+import { Cancellation } from "../../packages/core/src/journal/host/active-run.ts";
+import { FunctionStep, SUSPENDED, type Wait, waitForSignal } from "../../packages/core/src/journal/host/step-call.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { turns } from "../support/journal.ts";
 
@@ -13,12 +13,12 @@ const suspended = new SluiceError("Host", SUSPENDED, "later");
 
 /** A run at work, as far as steps and waits see it. */
 function atWork() {
-  const control = new Control();
+  const control = new Cancellation();
   const clock = handClock();
   const listeners = new Set<() => void>();
   const held: Promise<unknown>[] = [];
   const unused = (): never => expect.fail("not used here");
-  const tree: TreeOfRun = {
+  const tree: ActiveTree = {
     stop: unused,
     onSignal: (listener) => {
       listeners.add(listener);
@@ -68,7 +68,7 @@ function callStep<T extends Json>(
 
 describe("whether a run may go on", () => {
   test("its signal aborts with the first reason, cancelled or stopped, and each keeps its own first reason", () => {
-    const control = new Control();
+    const control = new Cancellation();
     expect([control.signal.aborted, control.cancelled, control.stopped]).toEqual([false, undefined, undefined]);
     control.cancel(cancelled);
     control.cancel(new SluiceError("Cancellation", "other", "later"));
@@ -76,13 +76,13 @@ describe("whether a run may go on", () => {
     control.stop(lost);
     control.stop(suspended);
     expect([control.signal.reason, control.cancelled, control.stopped]).toEqual([cancelled, cancelled, lost]);
-    const stopped = new Control();
+    const stopped = new Cancellation();
     stopped.stop(lost);
     expect([stopped.signal.reason, stopped.cancelled]).toEqual([lost, undefined]);
   });
 
   test("the open step is told of each once, until it stops listening, and any number may listen to the signal", () => {
-    const control = new Control();
+    const control = new Cancellation();
     const told: string[] = [];
     const first = { controlChanged: () => told.push("first") };
     const second = { controlChanged: () => told.push("second") };
@@ -95,7 +95,7 @@ describe("whether a run may go on", () => {
     control.stop(lost);
     expect(told).toEqual(["first", "second"]);
     expect(getMaxListeners(control.signal)).toBe(0);
-    const left = new Control();
+    const left = new Cancellation();
     left.listen(first);
     left.unlisten(first);
     left.cancel(cancelled);
@@ -106,7 +106,7 @@ describe("whether a run may go on", () => {
 describe("a wait", () => {
   const waiting = (wait: Wait) => {
     const world = atWork();
-    return { ...world, done: waitFor(world.run, wait) };
+    return { ...world, done: waitForSignal(world.run, wait) };
   };
   const nothingLeft = ({ clock, listeners }: ReturnType<typeof atWork>): void => {
     expect([clock.waiting(), listeners.size]).toEqual([0, 0]);
@@ -143,7 +143,7 @@ describe("a wait", () => {
         return () => undefined;
       },
     };
-    const done = waitFor({ ...world.run, clock }, { until: 1_500 });
+    const done = waitForSignal({ ...world.run, clock }, { until: 1_500 });
     expect(await stateOf(done)).toBe("waiting");
     timers[0]?.();
     expect(await stateOf(done)).toBe("waiting");
@@ -178,9 +178,9 @@ describe("a wait", () => {
       nothingLeft(other);
       const late = atWork();
       late.control.cancel(cancelled);
-      expect(await stateOf(waitFor(late.run, given))).toBe("done");
+      expect(await stateOf(waitForSignal(late.run, given))).toBe("done");
       late.control.stop(lost);
-      expect(await stateOf(waitFor(late.run, given))).toBe("ownership_lost");
+      expect(await stateOf(waitForSignal(late.run, given))).toBe("ownership_lost");
       nothingLeft(late);
     }
   });

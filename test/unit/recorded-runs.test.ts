@@ -4,14 +4,14 @@ import { pathToFileURL } from "node:url";
 import {
   callbackInteractor,
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   done,
   pipeline,
   stage,
   systemClock,
   to,
 } from "@sluice/core";
-import { createSession, recordTraffic, replayTraffic, type Script, scriptedModel } from "@sluice/stages";
+import { createSession, playbackTraffic, recordTraffic, type Script, scriptedModel } from "@sluice/stages";
 import { type RecordedRunOptions, runRecorded, runScripted } from "@sluice/stages/testing";
 import { expect, test } from "vitest";
 import { z } from "zod";
@@ -171,7 +171,7 @@ test("a run that was stopped and resumed while it was recorded is replayed in on
   const file = join(tempFolder().root, "calls.jsonl");
   const folder = tempFolder();
   for (const [path, content] of Object.entries(files)) folder.put(path, content);
-  const memory = createJournalMemory();
+  const memory = createMemoryJournals();
   const options = (existing: "refuse" | "append", stages: Script["stages"]) => ({
     model: scriptedModel({ stages }),
     cwd: folder.root,
@@ -206,7 +206,7 @@ test("no run writes the cassette it is recorded in or replayed from", async () =
   const stages = { write: [{ calls: [put("notes/calls.jsonl", "x")] }, finish], check: [finish] };
   for (const traffic of [
     recordTraffic(folder.path("notes/calls.jsonl")),
-    replayTraffic(folder.path("notes/calls.jsonl")),
+    playbackTraffic(folder.path("notes/calls.jsonl")),
   ]) {
     const session = createSession({ model: scriptedModel({ stages }), cwd: folder.root, env: {}, traffic });
     expect(await session.run(notes, task)).toMatchObject({
@@ -232,7 +232,7 @@ test("a replay counts money as the model that was recorded", async () => {
   const common = { cwd: tempFolder().root, env: {}, prices };
   const first = createSession({ ...common, model, traffic: recordTraffic(file) });
   const paid = await first.run(dear, task);
-  const second = createSession({ ...common, traffic: replayTraffic(file) });
+  const second = createSession({ ...common, traffic: playbackTraffic(file) });
   const again = await second.run(dear, task);
   expect(paid.status).toBe("completed");
   expect(again.usage).toEqual(paid.usage);

@@ -2,7 +2,7 @@ import {
   type AnyState,
   cancel,
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   done,
   fail,
   fanOut,
@@ -119,8 +119,8 @@ describe("a state that was entered", () => {
 
   test("with a prompt that threw asks no gate, also where the prompt is there now", async () => {
     const { called, note, threw } = counting();
-    const journals = await recorded(one({ init: threw("init"), checkGate: () => note("gate", "skip") }));
-    const mended = one({ init: () => "mended", checkGate: () => note("gate", "skip") });
+    const journals = await recorded(one({ init: threw("init"), precondition: () => note("gate", "skip") }));
+    const mended = one({ init: () => "mended", precondition: () => note("gate", "skip") });
     expect((await replayed(mended, journals)).divergence).toMatchObject({
       path: "$.kind",
       recorded: "out",
@@ -171,7 +171,7 @@ describe("a state that was entered", () => {
     expect(await replayed(broken, await recorded(broken))).toMatchObject({ identical: true });
     expect(after.called).toEqual(["setup", "init"]);
     const gated = counting();
-    const pipe = one({ init: () => gated.note("init", 1), checkGate: gated.threw("gate") });
+    const pipe = one({ init: () => gated.note("init", 1), precondition: gated.threw("gate") });
     expect(await replayed(pipe, await recorded(pipe))).toMatchObject({ identical: true });
     expect(gated.called).toEqual(["init", "gate"]);
   });
@@ -184,7 +184,7 @@ describe("a state that was entered", () => {
         return { times };
       },
       init: ({ setup }) => setup,
-      checkGate: () => "skip",
+      precondition: () => "skip",
       assert: () => expect.fail("skipped states are not asserted"),
     });
     const journals = await recorded(pipe);
@@ -321,7 +321,7 @@ describe("a state that was left", () => {
       { assert: broken.threw("assert"), exit: broken.threw("exit") },
       { setup: broken.threw("setup"), exit: broken.threw("exit") },
       { act: () => cancelled("enough"), exit: broken.threw("exit") },
-      { checkGate: () => "skip" as const, exit: broken.threw("exit") },
+      { precondition: () => "skip" as const, exit: broken.threw("exit") },
     ]) {
       const journals = await recorded(one(state));
       expect(JSON.stringify(journals)).toContain("the exit hook threw: exit is broken");
@@ -456,7 +456,7 @@ describe("a run", () => {
       initial: "a",
       next: { a: () => to("b"), b: () => done(null) },
     });
-    const store = createJournalMemory().connect();
+    const store = createMemoryJournals().connect();
     const append: typeof store.append = (commit) => {
       const written = store.append(commit);
       if (commit.record.stepId === "a#1/a1/leave") void handle.cancel("enough");

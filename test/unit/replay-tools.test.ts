@@ -10,7 +10,7 @@ import {
   type ToolSpec,
 } from "@sluice/core";
 import { describe, expect, test } from "vitest";
-import { workOf } from "../../packages/core/src/gate/tool.ts";
+import { executeOf } from "../../packages/core/src/gate/tool.ts";
 import { chain, life, type RecordDraft, step } from "../support/chains.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { tool } from "../support/run-kit.ts";
@@ -83,7 +83,7 @@ describe("the tools of a replay", () => {
     expect(bound.call.given).toBe(given);
     const folder = tempFolder();
     expect(bound.call.subjects(folder, { env: {}, mayWrite: false })).toEqual([]);
-    const work = workOf(bound.call);
+    const work = executeOf(bound.call);
     expect(work).not.toHaveProperty("prepare");
     const { call } = stageIn(folder).judge(NOTHING, given);
     await expect(work.execute(call)).rejects.toMatchObject({ class: "Host", code: "replay_acted" });

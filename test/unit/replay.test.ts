@@ -4,7 +4,7 @@ import { join } from "node:path";
 import {
   cancel,
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   done,
   exportLines,
   fanOut,
@@ -126,7 +126,7 @@ describe("a recorded run is replayed as it was recorded", () => {
     const turns = (to: string) => [use("Push", { to }), finish(to)];
     const script = { one: turns("a"), left: turns("b"), right: turns("c"), two: turns("d") };
     const clock = handClock();
-    const store = createHost(createJournalMemory().connect(), { clock });
+    const store = createHost(createMemoryJournals().connect(), { clock });
     const begun = scripted(script, { clock, store, tools: tools(), mode: "yolo" });
     const { runId, status } = await begun.run(flow("first"), task);
     expect(status).toBe("completed");
@@ -153,7 +153,7 @@ describe("a recorded run is replayed as it was recorded", () => {
 
   test("through several processes: a call that nobody knows the outcome of, a model call that was lost, a resume", async () => {
     const clock = handClock();
-    const memory = createJournalMemory();
+    const memory = createMemoryJournals();
     const pipe = single({}, { maxTokens: 1_000_000 });
     const script = { one: [use("Look"), use("Push", { to: "a" }), finish()] };
     let runId = "";
@@ -246,7 +246,7 @@ describe("a recorded run is replayed as it was recorded", () => {
 });
 
 describe("what runs again, and what is taken from the record", () => {
-  test("setup, checkGate, exit, models and tools are not asked; prompt, guard hook, schema, assert and route are", async () => {
+  test("setup, precondition, exit, models and tools are not asked; prompt, guard hook, schema, assert and route are", async () => {
     const called: string[] = [];
     const note = <T>(name: string, value: T): T => {
       called.push(name);
@@ -265,7 +265,7 @@ describe("what runs again, and what is taken from the record", () => {
           completionSchema: schema,
           turnCap: 4,
           setup: () => note("setup", { at: called.length }),
-          checkGate: () => note("checkGate", "proceed" as const),
+          precondition: () => note("precondition", "proceed" as const),
           assert: () => note("assert", "ok" as const),
           exit: () => note("exit", undefined),
         }),
@@ -276,7 +276,7 @@ describe("what runs again, and what is taken from the record", () => {
     const live = scripted({ one: [use("Push", { to: "a" }), finish()] }, { tools: tools(called) });
     const { runId } = await live.run(pipe, task);
     const journals = await live.host.journal(runId);
-    expect(called).toEqual(["setup", "prompt", "checkGate", "onCall", "Push", "schema", "assert", "exit", "next"]);
+    expect(called).toEqual(["setup", "prompt", "precondition", "onCall", "Push", "schema", "assert", "exit", "next"]);
     called.length = 0;
     const report = await replayRun(pipe, journals, { ...OWN, tools: tools(called) });
     expect(report.divergence?.message).toBeUndefined();

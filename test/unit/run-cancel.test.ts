@@ -1,6 +1,6 @@
 import {
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   done,
   fanOut,
   type GuardHook,
@@ -72,7 +72,7 @@ async function cancelAt(live: TestSession, pipe: ReturnType<typeof one>, here: (
 }
 
 describe("a cancelled run ends within 100 ms", () => {
-  test.each(["setup", "checkGate", "assert"] as const)("while its %s hook hangs; exit is told", async (phase) => {
+  test.each(["setup", "precondition", "assert"] as const)("while its %s hook hangs; exit is told", async (phase) => {
     const at = reached();
     const exits: string[] = [];
     const state = work({ [phase]: () => at.hang(), exit: ({ status }) => void exits.push(status) });
@@ -98,7 +98,7 @@ describe("a cancelled run ends within 100 ms", () => {
 
   test("while it waits at its gate", async () => {
     const live = session({ model: noModel });
-    const state = work({ checkGate: () => ({ retryAfterMs: 3_600_000 }) });
+    const state = work({ precondition: () => ({ retryAfterMs: 3_600_000 }) });
     const { result } = await cancelAt(live, one(state), () => eventually(() => live.clock.waiting() === 1));
     expect(result).toMatchObject({ status: "cancelled", stages: [{ status: "cancelled", reason: "enough" }] });
     expect(live.clock.waiting()).toBe(0);
@@ -151,7 +151,7 @@ describe("a cancelled run ends within 100 ms", () => {
           return completed(null);
         },
       });
-      const memory = createJournalMemory();
+      const memory = createMemoryJournals();
       const clock = handClock();
       const live = session({ model: noModel, tools: [deaf], clock, store: createHost(memory.connect(), { clock }) });
       const owner = async (runId: string) => (await memory.connect().run(runId))?.owner;
@@ -447,7 +447,7 @@ test.each([/\/leave$/, /^fan-1$/, /\/enter$/])(
   "a run that is suspended while %s is being written is suspended, never cancelled, and goes on elsewhere",
   async (stepId) => {
     const clock = handClock();
-    const memory = createJournalMemory();
+    const memory = createMemoryJournals();
     const slow = slowStore(memory.connect());
     const exits: string[] = [];
     const state = work({ exit: ({ status }) => void exits.push(status) });

@@ -243,7 +243,7 @@ test("settle lets all end, and the join sees how in ctx.fork; outputs only of th
     {
       good: work({ act: () => completed("fine") }),
       bad: work({ act: () => failed("broke") }),
-      none: work({ checkGate: () => "skip" }),
+      none: work({ precondition: () => "skip" }),
     },
     "settle",
   );
@@ -263,7 +263,7 @@ test("settle lets all end, and the join sees how in ctx.fork; outputs only of th
 test("a skipped sibling is no failure and has no output", async () => {
   const live = session({ model: noModel });
   const result = await live.run(
-    forked({ a: work({ act: () => completed("a") }), b: work({ checkGate: () => "skip" }) }),
+    forked({ a: work({ act: () => completed("a") }), b: work({ precondition: () => "skip" }) }),
     task,
   );
   expect(result).toMatchObject({ status: "completed", output: { fork: { b: { status: "skipped" } } } });
@@ -300,7 +300,7 @@ test("a fork in a loop: each round is its own fork, visits go on, and an output 
       start: work(),
       a: work({ act: ({ ctx }) => completed(`a${ctx.visit}`) }),
       b: work({
-        checkGate: (ctx) => (ctx.visit === 2 ? "skip" : "proceed"),
+        precondition: (ctx) => (ctx.visit === 2 ? "skip" : "proceed"),
         act: ({ ctx }) => completed(`b${ctx.visit}`),
       }),
       join: work({ act: ({ ctx }) => completed(json(ctx.upstream)) }),

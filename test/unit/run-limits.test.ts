@@ -241,7 +241,7 @@ describe("a time cap", () => {
     expect(result).toMatchObject({ status: "failed", error: { code: "timeout" } });
   });
 
-  test.each(["setup", "checkGate", "assert"] as const)("ends a %s hook that hangs", async (hook) => {
+  test.each(["setup", "precondition", "assert"] as const)("ends a %s hook that hangs", async (hook) => {
     const live = session({ model: noModel });
     const state = work({ limits: { timeoutMs: 2_000 }, [hook]: () => never });
     const handle = live.start(one(state), task);
@@ -259,7 +259,7 @@ describe("a time cap", () => {
     const state = work({
       allowedTools: [],
       limits: { timeoutMs: 1_000 },
-      checkGate: () => {
+      precondition: () => {
         if (gated) return "proceed";
         gated = true;
         return { retryAfterMs: 50_000 };

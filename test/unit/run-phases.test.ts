@@ -56,7 +56,7 @@ test("a state walks through its phases in order, each with an event before and a
         asked.push("init");
         return "prompt";
       },
-      checkGate: () => {
+      precondition: () => {
         asked.push("gate");
         return "proceed";
       },
@@ -94,7 +94,7 @@ test("what setup returns is in the context of everything after it, as a copy of 
         see(ctx);
         return null;
       },
-      checkGate: (ctx) => {
+      precondition: (ctx) => {
         see(ctx);
         return "proceed";
       },
@@ -147,7 +147,7 @@ test("contexts and results are frozen to the bottom: a hook that writes to them 
 test.each([
   ["setup", { setup: () => Promise.reject(new Error("no disk")) }, ["attempt.started", ...start.slice(1, 3)]],
   ["init", { init: () => brokenPrompt() }, start],
-  ["checkGate", { checkGate: () => brokenPrompt() }, [...start, ...gate]],
+  ["precondition", { precondition: () => brokenPrompt() }, [...start, ...gate]],
 ])("%s that throws fails the state with code hook; its phase still has both events", async (_hook, hooks, begun) => {
   let exited = 0;
   const { result, events } = await run(work({ ...hooks, exit: () => void exited++ }));
@@ -167,10 +167,10 @@ const hostileHooks: readonly (readonly [string, WorkOptions])[] = [
   ["setup returns a function", { setup: () => hostile(() => 1) }],
   ["setup returns a date", { setup: () => hostile(new Date(0)) }],
   ["init returns what is not JSON", { init: () => hostile(Number.NaN) }],
-  ["checkGate returns nothing", { checkGate: () => hostile(undefined) }],
-  ["checkGate returns a word it does not know", { checkGate: () => hostile("later") }],
-  ["checkGate waits for no number", { checkGate: () => hostile({ retryAfterMs: "soon" }) }],
-  ["checkGate waits for ever", { checkGate: () => hostile({ retryAfterMs: Number.POSITIVE_INFINITY }) }],
+  ["precondition returns nothing", { precondition: () => hostile(undefined) }],
+  ["precondition returns a word it does not know", { precondition: () => hostile("later") }],
+  ["precondition waits for no number", { precondition: () => hostile({ retryAfterMs: "soon" }) }],
+  ["precondition waits for ever", { precondition: () => hostile({ retryAfterMs: Number.POSITIVE_INFINITY }) }],
   ["assert returns nothing", { assert: () => hostile(undefined) }],
   ["assert returns null", { assert: () => hostile(null) }],
   ["assert asks for a retry without feedback", { assert: () => hostile({ retry: true }) }],
@@ -191,7 +191,7 @@ function hostile<T>(value: unknown): T {
 test("a gate that says skip skips the work and the assert, and routes as skipped", async () => {
   const { result, events } = await run(
     work({
-      checkGate: () => "skip",
+      precondition: () => "skip",
       act: () => failed("never here"),
       assert: () => ({ fail: "never here" }),
     }),
@@ -204,7 +204,7 @@ test("a gate that asks for later is asked again after its wait, by the recorded 
   const live = session({ model: noModel });
   let asked = 0;
   const state = work({
-    checkGate: () => {
+    precondition: () => {
       asked += 1;
       return asked < 3 ? { retryAfterMs: 60_000 } : "proceed";
     },
@@ -236,7 +236,7 @@ test("a gate that never proceeds fails the state with code gate after as many tr
   let asked = 0;
   const state = work({
     retryPolicy: { maxAttempts: 2 },
-    checkGate: () => {
+    precondition: () => {
       asked += 1;
       return { retryAfterMs: 1_000 };
     },
@@ -253,7 +253,7 @@ test("a run that waits at its gate is resumed by another process without asking 
   let asked = 0;
   const pipe = one(
     work({
-      checkGate: () => {
+      precondition: () => {
         asked += 1;
         return asked === 1 ? { retryAfterMs: 5_000 } : "proceed";
       },
@@ -349,7 +349,7 @@ test("assert that throws fails the state with code hook", async () => {
 test.each([
   ["completed", work({}), "completed"],
   ["failed", work({ act: () => failed("no") }), "failed"],
-  ["skipped", work({ checkGate: () => "skip" }), "skipped"],
+  ["skipped", work({ precondition: () => "skip" }), "skipped"],
   ["cancelled", work({ act: () => cancelled("enough") }), "cancelled"],
 ])("the exit hook runs once for a %s state and sees its result", async (_status, state, status) => {
   const seen: string[] = [];

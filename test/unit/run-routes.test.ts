@@ -32,7 +32,7 @@ test("a function routes a success, by the result and the context alone", async (
 
 test("a failure and a skip have routes of their own; without one they fail the run with the state's own code", async () => {
   const live = session({ model: noModel });
-  const stages = { bad: work({ act: () => failed("no luck") }), skip: work({ checkGate: () => "skip" }) };
+  const stages = { bad: work({ act: () => failed("no luck") }), skip: work({ precondition: () => "skip" }) };
   const handled = pipeline({
     id: "p",
     input,
@@ -62,7 +62,7 @@ test("a table routes by how a state ended and by conditions; the first row that 
     stages: {
       a: work({ act: () => completed(1) }),
       bad: work({ act: () => failed("broke") }),
-      skip: work({ checkGate: () => "skip" }),
+      skip: work({ precondition: () => "skip" }),
     },
     initial: "a",
     transitions: [
@@ -215,7 +215,7 @@ test("upstream holds the last accepted output of every state passed on the way, 
     stages: {
       count: work<number>({ act: ({ ctx }) => completed(ctx.visit) }),
       bad: work({ act: () => failed("no") }),
-      skip: work({ checkGate: () => "skip" }),
+      skip: work({ precondition: () => "skip" }),
       end: work({ act: ({ ctx }) => completed([Object.keys(ctx.upstream), json(ctx.upstream)]) }),
     },
     initial: "count",

@@ -4,7 +4,7 @@ import { isSluiceError, type SluiceError } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { createSandbox } from "../../packages/stages/src/sandbox/sandbox.ts";
 import { seatbeltProfile } from "../../packages/stages/src/sandbox/seatbelt.ts";
-import type { Sandbox, SandboxMode, WalledEnd } from "../../packages/stages/src/sandbox/wall.ts";
+import type { Sandbox, SandboxedExit, SandboxMode } from "../../packages/stages/src/sandbox/wall.ts";
 import { WALL_BUGS } from "../support/wall-bugs.ts";
 import { hasWall, type WallWorld, wallUsers, wallWorld } from "../support/walls.ts";
 
@@ -16,7 +16,11 @@ function sandboxIn(world: WallWorld, mode: SandboxMode, programs?: readonly stri
   return createSandbox({ mode, root: world.root, absent, ...(programs === undefined ? {} : { programs }) });
 }
 
-async function run(sandbox: Sandbox, world: WallWorld, line: string): Promise<WalledEnd & { readonly text: string }> {
+async function run(
+  sandbox: Sandbox,
+  world: WallWorld,
+  line: string,
+): Promise<SandboxedExit & { readonly text: string }> {
   let text = "";
   const take = (piece: string): boolean => {
     text += piece;

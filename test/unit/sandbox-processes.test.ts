@@ -5,7 +5,7 @@ import { constants } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createSandbox } from "../../packages/stages/src/sandbox/sandbox.ts";
-import type { WalledEnd } from "../../packages/stages/src/sandbox/wall.ts";
+import type { SandboxedExit } from "../../packages/stages/src/sandbox/wall.ts";
 import type { ProcessOptions } from "../../packages/stages/src/tools/bash/process.ts";
 import { until } from "../support/mcp.ts";
 import { isAlive } from "../support/survivors.ts";
@@ -138,7 +138,7 @@ describe.skipIf(!isThere)("a call behind the wall (skipped where none can be bui
     const sandbox = createSandbox({ mode: "require", root: world.root, absent: () => world.plan.absent });
     let bytes = 0;
     let text = "";
-    const end: Promise<WalledEnd> = sandbox.run(
+    const end: Promise<SandboxedExit> = sandbox.run(
       {
         file: "/bin/bash",
         args: ["--noprofile", "--norc", "-c", line],

@@ -1,4 +1,4 @@
-import { createHost, createJournalMemory, done, type JournalStore, pipeline, type RunHost, stage } from "@sluice/core";
+import { createHost, createMemoryJournals, done, type JournalStore, pipeline, type RunHost, stage } from "@sluice/core";
 import { createSession, type Session, type SessionOptions } from "@sluice/stages";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
@@ -43,7 +43,7 @@ function sessionOn(store: NonNullable<SessionOptions["store"]> | undefined, opti
   onTestFinished(() => session.close());
   return session;
 }
-const opened = (store: JournalStore = createJournalMemory().connect()): RunHost =>
+const opened = (store: JournalStore = createMemoryJournals().connect()): RunHost =>
   createHost(store, { clock: handClock() });
 
 describe("a host that two sessions were given", () => {
@@ -65,7 +65,7 @@ describe("a host that two sessions were given", () => {
   });
 
   test("keeps no run that was being started when its session was closed", async () => {
-    const memory = createJournalMemory().connect();
+    const memory = createMemoryJournals().connect();
     const going = Promise.withResolvers<void>();
     const reached = Promise.withResolvers<void>();
     const store: JournalStore = {

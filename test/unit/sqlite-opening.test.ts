@@ -11,7 +11,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { openSqliteStore } from "@sluice/sqlite";
+import { openJournalStore } from "@sluice/sqlite";
 import { describe, expect, test } from "vitest";
 import { chainOf, open, plain, scratch, snapshot, startRun } from "../support/sqlite-store.ts";
 
@@ -32,7 +32,7 @@ async function madeStore(): Promise<string> {
 
 function refusal(folder: string, options = {}): unknown {
   try {
-    openSqliteStore(folder, { ...HERE, ...options });
+    openJournalStore(folder, { ...HERE, ...options });
   } catch (thrown) {
     return thrown;
   }

@@ -1,7 +1,7 @@
 import { isSluiceError, type Json, type ToolSpec } from "@sluice/core";
 import { expect, test } from "vitest";
 import { z } from "zod";
-import { defineTool, workOf } from "../../packages/core/src/gate/tool.ts";
+import { defineTool, executeOf } from "../../packages/core/src/gate/tool.ts";
 import { bound, echoTool, toolCall, workspace } from "../support/gate.ts";
 
 test("a tool shows a model the JSON Schema of its input and keeps its digest", () => {
@@ -150,7 +150,7 @@ test("a definition error says what would be right, where there is something to s
 });
 
 test("what is prepared is handed out only by a tool that prepares", async () => {
-  expect(workOf(await bound(echoTool(), {}))).not.toHaveProperty("prepare");
+  expect(executeOf(await bound(echoTool(), {}))).not.toHaveProperty("prepare");
 });
 
 test("a name of 128 letters is a tool's name", () => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { App } from "../../packages/tui/src/app/app.ts";
 import { keysOf } from "../../packages/tui/src/screen/press.ts";
-import { createSurface } from "../../packages/tui/src/screen/surface.ts";
+import { createScreenModel } from "../../packages/tui/src/screen/surface.ts";
 import { createPalette } from "../../packages/view/src/text/paint.ts";
 import { appOptions } from "../support/app-options.ts";
 import { handClock } from "../support/hand-clock.ts";
@@ -29,7 +29,7 @@ export const letter: Scenario = async (counter) => {
     terminal: { append: () => undefined, alert: () => undefined, lend: (work) => work() },
   });
   const palette = createPalette({ colour: false });
-  const surface = createSurface(app, { palette, env: {}, setCursor: () => undefined });
+  const surface = createScreenModel(app, { palette, env: {}, setCursor: () => undefined });
   await app.open();
   counter.start();
   for (const key of keysOf("x", UNHELD)) surface.key(key);

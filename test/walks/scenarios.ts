@@ -5,7 +5,7 @@ import {
   type AllowedTool,
   callbackInteractor,
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   done,
   fanOut,
   type Json,
@@ -88,7 +88,7 @@ const turnsOfTwo: Turns = { first: [finish], second: [read, finish] };
 const turnsOfFour: Turns = { start: [finish], left: [finish], right: [finish], end: [finish] };
 
 /** A session whose results depend on nothing of this machine: no environment, no sandbox, and time that does not pass. */
-function sessionWith(model: ResolvedModel, memory = createJournalMemory()): Session {
+function sessionWith(model: ResolvedModel, memory = createMemoryJournals()): Session {
   const clock = handClock();
   const store = createHost(memory.connect(), { clock });
   const yes = callbackInteractor("yes", () => ({ kind: "approve" }));
@@ -117,7 +117,7 @@ function run(pipeline: Pipeline<{ task: string }, string>, turns: () => Turns): 
 
 /** A run that was suspended while its last turn was asked for: from `resume` in another session to its result. */
 const resumed: Scenario = async (counter) => {
-  const memory = createJournalMemory();
+  const memory = createMemoryJournals();
   const before = sessionWith(playing({ ...turnsOfTwo, second: [read, { ...finish, delayMs: 1_000 }] }), memory);
   const handle = before.start(two, task);
   let turns = 0;

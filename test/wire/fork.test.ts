@@ -1,10 +1,10 @@
 import { existsSync, rmSync } from "node:fs";
 import {
-  boundariesOf,
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   done,
   fanOut,
+  forkPointsOf,
   type Pipeline,
   pipeline,
   type RunHost,
@@ -13,7 +13,7 @@ import {
   to,
   verifyJournal,
 } from "@sluice/core";
-import { sqliteStore } from "@sluice/sqlite";
+import { sqliteHost } from "@sluice/sqlite";
 import { type Script, scriptedModel, sendMessage } from "@sluice/stages";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
@@ -71,7 +71,7 @@ function flow(prompt = "Do review.", writes: readonly string[] = ["Write"]): Pip
   });
 }
 
-const store = (here: Scene): RunHost => sqliteStore(here.path(".sluice/store"));
+const store = (here: Scene): RunHost => sqliteHost(here.path(".sluice/store"));
 function process(here: Scene, model: Script, more: TestSessionOptions = {}): TestSession {
   return session({ cwd: here.root, store: () => store(here), model: scriptedModel(model), ...more });
 }
@@ -85,7 +85,7 @@ test("a finished run is forked before any of its executions, siblings too, and c
   const { runId, ...result } = await first.run(flow(), { task: "x" });
   expect(result.status).toBe("completed");
   const journals = await first.host.journal(runId);
-  const boundaries = boundariesOf(journals);
+  const boundaries = forkPointsOf(journals);
   expect(boundaries.map(({ executionId }) => executionId)).toEqual([
     "plan#1",
     "execute#1",
@@ -274,7 +274,7 @@ test("so does what a sibling spent that completes while the fork is made", async
   const long = says("submit_execute", "x".repeat(400_000));
   const asks = { calls: [{ tool: "Write", input: { file_path: "out.txt", content: "" } }] };
   const model = scriptedModel(script({ execute: [asks, long] }));
-  const host = createHost(createJournalMemory().connect());
+  const host = createHost(createMemoryJournals().connect());
   onTestFinished(() => host.close());
   const first = session({ cwd: here.root, store: host, model, wait: true });
   const open = first.start(side(10_000_000), { task: "x" });

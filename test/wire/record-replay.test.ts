@@ -2,7 +2,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { done, fanOut, pipeline, stage } from "@sluice/core";
-import { codeReview, type ModelTraffic, recordTraffic, replayTraffic, type TurnPosition } from "@sluice/stages";
+import { codeReview, type ModelTraffic, playbackTraffic, recordTraffic, type TurnPosition } from "@sluice/stages";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { PROVIDERS, type ProviderName, providerOf, TEST_KEY } from "../support/providers.ts";
@@ -99,10 +99,10 @@ async function record(name: ProviderName, replies: (root: string) => Replies, op
 }
 
 /** Plays a cassette into another workspace, with nothing of the environment. */
-async function replay(file: string, options: Parameters<typeof replayTraffic>[1] = {}, task = "trim the name") {
+async function replay(file: string, options: Parameters<typeof playbackTraffic>[1] = {}, task = "trim the name") {
   const folder = workspace();
   const heard: Heard = new Map();
-  const traffic = replayTraffic(file, options);
+  const traffic = playbackTraffic(file, options);
   const live = session({ cwd: folder.root, traffic: overheard(traffic, heard) });
   const result = await live.run(codeReview, { task });
   return { folder, heard, result, traffic };
@@ -236,7 +236,7 @@ describe("a recording that no longer fits", () => {
     const { file } = await record("anthropic", review);
     const folder = workspace();
     folder.put("src/auth.ts", before.replace("login", "logon"));
-    const traffic = replayTraffic(file);
+    const traffic = playbackTraffic(file);
     await session({ cwd: folder.root, traffic }).run(codeReview, { task: "trim the name" });
     expect(traffic.divergence?.message).toContain("stage plan, turn 2 (line 3): message 4 (tool) differs in line");
   });
@@ -295,7 +295,7 @@ describe("siblings, one with a model of its own", () => {
     const { file, result, lines } = await recorded();
     expect(new Set(lines.slice(2, 5).map((line) => JSON.parse(line).stage))).toEqual(new Set(["a", "b", "c"]));
     expect(lines.map((line) => JSON.parse(line).model)).toContain("openai-compatible/other");
-    const traffic = replayTraffic(file);
+    const traffic = playbackTraffic(file);
     const again = await session({ traffic }).run(wide, { task: "speak" });
     expect(comparable(again)).toEqual(comparable(result));
     expect(traffic.unused()).toEqual([]);
@@ -359,7 +359,7 @@ describe("failures", () => {
     const env = provider.env(server.url);
     const first = await told({ model: provider.model, env, traffic: recordTraffic(file) });
     await server.close();
-    const second = await told({ traffic: replayTraffic(file) });
+    const second = await told({ traffic: playbackTraffic(file) });
     const bare = ({ stages, ...rest }: typeof first) => ({
       ...rest,
       stages: stages.map((each) => ({ ...each, ms: 0 })),

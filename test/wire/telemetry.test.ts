@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { context, SpanKind, trace } from "@opentelemetry/api";
-import { createHost, createJournalMemory, done, fail, fanOut, type Json, pipeline, stage } from "@sluice/core";
+import { createHost, createMemoryJournals, done, fail, fanOut, type Json, pipeline, stage } from "@sluice/core";
 import { openTelemetry } from "@sluice/stages/opentelemetry";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
@@ -390,7 +390,7 @@ describe("a run that stops in between", () => {
   /** Its model is asked and does not answer; the run is stopped then. */
   async function stopped(how: "cancel" | "suspend") {
     const seen = traced();
-    const memory = createJournalMemory();
+    const memory = createMemoryJournals();
     const clock = handClock();
     const telemetry = openTelemetry(seen);
     const options = { telemetry, tools, clock, store: () => createHost(memory.connect(), { clock }) };

@@ -21,14 +21,14 @@ export {
   jsonFault,
   type ParsedJson,
   parseJson,
-  parseKept,
+  parseStoredJson,
 } from "./base/json.ts";
 export { usdText } from "./base/money.ts";
 export { didYouMean } from "./base/problems.ts";
 export { checkPipeline, checkSession } from "./definition/check.ts";
 export type * from "./definition/choice.ts";
 export { cancel, done, fail, fanOut, route, to } from "./definition/choice.ts";
-export { type PartsOf, type PipelineParts, pipelineParts } from "./definition/fingerprint/fingerprint.ts";
+export { type PipelineParts, pipelineParts, type StateParts } from "./definition/fingerprint/fingerprint.ts";
 export { partChanges } from "./definition/fingerprint/part-changes.ts";
 export { type PipelineShape, pipelineShape, type StateShape } from "./definition/graph.ts";
 export {
@@ -76,13 +76,13 @@ export {
   type SecretFilter,
 } from "./journal/redaction.ts";
 export type { DifferentPart, RecordDifference } from "./journal/replay/record-diff.ts";
-export type { Replayed } from "./journal/replay/replay-journals.ts";
+export type { ReplayResult } from "./journal/replay/replay-journals.ts";
 export type * from "./journal/seam.ts";
 export type * from "./journal/store/journal-store.ts";
-export { createJournalMemory, type JournalMemory, type JournalMemoryOptions } from "./journal/store/memory-store.ts";
+export { createMemoryJournals, type MemoryJournals, type MemoryJournalsOptions } from "./journal/store/memory-store.ts";
 export type { ResolvedChoice } from "./machine/decide-next.ts";
 export { decideNext, type NextDecision } from "./machine/decide-next.ts";
-export { type AnswerProof, type AnswerSeal, type CodePlace, sealWithCode } from "./people/answer-proof.ts";
+export { type AnswerProof, type AnswerSeal, type CodeScope, sealWithCode } from "./people/answer-proof.ts";
 export {
   type Answer,
   callbackInteractor,
@@ -99,18 +99,18 @@ export {
 } from "./people/request-queue.ts";
 export type { CallAround, People, RunDeps } from "./run/deps.ts";
 export type * from "./run/executor.ts";
-export { createSlots, type Slots } from "./run/limits/concurrency-slot.ts";
+export { type ConcurrencySlots, createConcurrencySlots } from "./run/limits/concurrency-slot.ts";
 export {
   addUsage,
   createRunMeter,
+  type Elapsed,
   type LimitHit,
   type Limits,
   type RunMeter,
   type Spending,
-  type Worked,
 } from "./run/limits/limits.ts";
 export { type PreparedStates, pipelineProgram, prepareStates } from "./run/pipeline-run.ts";
-export { type Boundary, boundariesOf, pastOf } from "./run/replay/fork-points.ts";
+export { type ForkPoint, forkPointsOf, recordsBefore } from "./run/replay/fork-points.ts";
 export { replayTools } from "./run/replay/recorded-tools.ts";
 export { replayClock, replayPipeline } from "./run/replay/replay-pipeline.ts";
 export { type RunOutcome, readOutcome } from "./run/run-result.ts";
@@ -118,7 +118,7 @@ export {
   type AnswerRule,
   type AnswerRuleOptions,
   createAnswerRule,
-  startedUnwalled,
+  startedUnsandboxed,
 } from "./run/tool-calls/answer-rule.ts";
 export { compileSchema, withJsonSchema } from "./schema/compile-schema.ts";
 export type * from "./schema/schema.ts";

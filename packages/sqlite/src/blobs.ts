@@ -21,7 +21,7 @@ import { syncFolder } from "./folder.ts";
 const INLINE_BYTES = 256 * 1024;
 
 /** A text as a row keeps it: itself, or the name of the blob that holds it. */
-export interface Kept {
+export interface StoredBlob {
   readonly text: string | null;
   readonly blob: string | null;
   /** Called in the transaction that names the blob, where nobody else can remove it: puts it back if somebody did. */
@@ -31,7 +31,7 @@ export interface Kept {
 /** Long texts, each in a file named by its own SHA-256: a change shows, and equal texts are kept once. */
 export interface Blobs {
   /** Writes a long text, durably, before the row that will name it. */
-  keep(text: string): Kept;
+  keep(text: string): StoredBlob;
   /** The text of a blob. `blob_missing` or `blob_damaged`, both naming the file and what it belongs to. */
   read(digest: string, of: string): string;
   /** The names of all blobs. */

@@ -5,7 +5,7 @@ import {
   type Json,
   type JsonObject,
   type OpenRequest,
-  parseKept,
+  parseStoredJson,
   type ReceivedSignal,
   type RunEnd,
   type RunRow,
@@ -152,7 +152,7 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
 
 /** Sluice writes JSON only: what is none was written by somebody else. */
 function jsonIn(what: string, written: string): Json {
-  const read = parseKept(written);
+  const read = parseStoredJson(written);
   if (read.ok) return read.value;
   throw notWritten(what, read.fault);
 }

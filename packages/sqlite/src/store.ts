@@ -29,7 +29,7 @@ export interface SqliteStore extends JournalStore {
  * `store_folder_in_use`, `store_network_filesystem`, `store_foreign_machine`, `store_newer_version`, `store_damaged`,
  * `store_busy`, `store_missing` (reading only).
  */
-export function openSqliteStore(folder: string, options: SqliteStoreOptions = {}): SqliteStore {
+export function openJournalStore(folder: string, options: SqliteStoreOptions = {}): SqliteStore {
   const clock = options.clock ?? systemClock;
   const readOnly = options.readOnly === true;
   const opened = readOnly ? openForReading(folder) : openForWriting(folder, options);
@@ -138,7 +138,7 @@ function assemble({ db, folder }: OpenJournal, clock: Clock, readOnly: boolean):
 }
 
 /** A host whose runs are kept in `folder`: they survive this process and can be watched, answered and resumed from others. */
-export function sqliteStore(folder: string, options: SqliteStoreOptions = {}): RunHost {
-  const store = openSqliteStore(folder, options);
+export function sqliteHost(folder: string, options: SqliteStoreOptions = {}): RunHost {
+  const store = openJournalStore(folder, options);
   return createHost(store, options.clock === undefined ? {} : { clock: options.clock });
 }

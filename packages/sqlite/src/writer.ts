@@ -9,7 +9,7 @@ import type {
   SluiceError,
   WholeRun,
 } from "@sluice/core";
-import type { Blobs, Kept } from "./blobs.ts";
+import type { Blobs, StoredBlob } from "./blobs.ts";
 import { storeError } from "./faults.ts";
 import type { Owners } from "./owners.ts";
 import { unknownRun } from "./reader.ts";
@@ -20,18 +20,18 @@ type FirstCommit = Omit<Commit, "epoch" | "runId"> & { readonly epoch?: number }
 /** A record whose long texts are on the disk already. */
 interface KeptRecord {
   readonly record: JournalRecord;
-  readonly value: Kept;
-  readonly events: Kept;
+  readonly value: StoredBlob;
+  readonly events: StoredBlob;
 }
 interface Staged<C> extends KeptRecord {
   readonly commit: C;
-  readonly end: Kept | undefined;
+  readonly end: StoredBlob | undefined;
 }
 interface StagedRun {
   readonly run: WholeRun;
-  readonly input: Kept;
+  readonly input: StoredBlob;
   readonly records: readonly KeptRecord[];
-  readonly end: Kept | undefined;
+  readonly end: StoredBlob | undefined;
 }
 
 /** Everything that changes the journal, each in one transaction. Rejected calls leave nothing behind. */
@@ -107,7 +107,7 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
     }
     return { record, value: blobs.keep(record.value), events: blobs.keep(record.events) };
   };
-  const keepEnd = (end: RunEnd | undefined): Kept | undefined =>
+  const keepEnd = (end: RunEnd | undefined): StoredBlob | undefined =>
     end === undefined ? undefined : blobs.keep(JSON.stringify(end.value));
   const stage = <C extends FirstCommit | Commit>(commit: C): Staged<C> => {
     const { record, end } = commit;

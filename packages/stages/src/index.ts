@@ -1,23 +1,23 @@
 export { agentExecutor } from "./agent/executor.ts";
 export { sendMessage } from "./agent/messages.ts";
-export { boundaryBefore, type ChangedSince, changedSince, type ForkRunOptions } from "./history/fork.ts";
+export { type ChangedSince, changedSince, type ForkRunOptions, forkPointBefore } from "./history/fork.ts";
 export type { AllowedChanges, ChangeOptions } from "./history/pipeline-changes.ts";
 export {
   type ConfigSource,
   type FileDigest,
   JOURNAL_VERSION,
   type PipelineSource,
-  startOf,
+  readRunStarted,
 } from "./history/run-started.ts";
 export { type TranscriptEntry, transcriptEntries } from "./history/transcript.ts";
 export {
-  type ReplayedModel,
-  type ReplayedTraffic,
-  type ReplayModelOptions,
-  type ReplayOptions,
-  type ReplayReport,
-  replayModel,
-  replayTraffic,
+  type PlaybackModel,
+  type PlaybackModelOptions,
+  type PlaybackOptions,
+  type PlaybackReport,
+  type PlaybackTraffic,
+  playbackModel,
+  playbackTraffic,
 } from "./models/cassettes/playback.ts";
 export type { UnusedExchange } from "./models/cassettes/playback-player.ts";
 export {
@@ -27,7 +27,7 @@ export {
   recordModel,
   recordTraffic,
 } from "./models/cassettes/record.ts";
-export type { ModelTraffic, TrafficPlace, WantedModel } from "./models/cassettes/traffic.ts";
+export type { ModelTraffic, TrafficScope, WantedModel } from "./models/cassettes/traffic.ts";
 export {
   type ChosenModel,
   chooseModel,
@@ -46,7 +46,7 @@ export { scriptedModel } from "./models/scripted.ts";
 export { bundledPipelines } from "./pipelines/bundled.ts";
 export { codeReview } from "./pipelines/code-review.ts";
 export { fixTests } from "./pipelines/fix-tests.ts";
-export type { RecordPlace } from "./replay/locate.ts";
+export type { RecordLocation } from "./replay/locate.ts";
 export { type ReplayRunOptions, type RunDivergence, type RunReplay, replayRun } from "./replay/replay-run.ts";
 export { probeSandbox } from "./sandbox/sandbox.ts";
 export { readSandboxSettings } from "./sandbox/session-sandbox.ts";
@@ -58,14 +58,14 @@ export { createSession, type Session, type StartOptions } from "./session/sessio
 export { builtinTools } from "./session/tools.ts";
 export type {
   Activity,
-  AttemptPlace,
+  ActivityEnd,
+  AttemptScope,
   ModelCallEnd,
   ModelTokens,
   ObservedModelCall,
   ObservedRun,
   ObservedToolCall,
   RunTelemetry,
-  StayEnd,
   Telemetry,
   TelemetryFault,
 } from "./telemetry/telemetry.ts";

@@ -1,20 +1,20 @@
 export {
-  codePlaceOf,
+  type AnswerRoute,
+  answerRouteOf,
+  codeScopeOf,
   needsProof,
-  otherCode,
-  unprovenHere,
-  type WayToAnswer,
-  wayToAnswer,
+  unprovenText,
+  wrongCodeText,
 } from "./user/answer-elsewhere.ts";
 export { requestFault } from "./user/approval-check.ts";
 export { type Environment, readSettings, refuseInsideRun, stateFolder } from "./user/environment.ts";
-export { whoAmI } from "./user/person.ts";
-export { type Cleaner, LOOKS, withoutSecrets } from "./user/secrets.ts";
+export { userName } from "./user/person.ts";
+export { type Cleaner, LOOKS, secretMask } from "./user/secrets.ts";
 export {
+  answerCommand,
   answerPayload,
-  answerWords,
   maskAnswer,
-  pastOf,
+  pastTense,
   refusalOf,
   sendAnswer,
   shortDigest,

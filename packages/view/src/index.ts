@@ -1,5 +1,5 @@
 export { executionKey } from "./projection/execution-reducer.ts";
-export { eventsOf, rootOf, startedWith } from "./projection/read-run.ts";
+export { eventsOf, readRunStarted, rootOf } from "./projection/read-run.ts";
 export { RecordReader } from "./projection/record-reader.ts";
 export { createRunReducer } from "./projection/reduce-run.ts";
 export type {
@@ -9,22 +9,22 @@ export type {
   ExecutionView,
   Hop,
   LiveView,
+  LogItem,
   RunEndItem,
   RunView,
-  Told,
   TranscriptItem,
 } from "./projection/run-view.ts";
-export { type Station, type Stop, stationsOf } from "./projection/stations.ts";
+export { type StateStop, type Station, stationsOf } from "./projection/stations.ts";
 export { type RunWatch, watchRun } from "./projection/watch-run.ts";
-export { CALL_MARKS, reasonOf, tellingArgument } from "./words/call-words.ts";
+export { CALL_MARKS, mainArgument, reasonOf } from "./words/call-words.ts";
 export {
   elapsed,
   isUnfinished,
-  markOf,
   moneyOf,
-  nameOf,
   shortCount,
   span,
+  stateLabel,
+  symbolOf,
   tokensOf,
   widthOfLine,
 } from "./words/symbols.ts";

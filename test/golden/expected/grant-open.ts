@@ -1,4 +1,4 @@
-import { whoAmI } from "../../../packages/tui/src/user/person.ts";
+import { userName } from "../../../packages/tui/src/user/person.ts";
 import type { Expected } from "../expected.ts";
 import { AGAIN, finishes } from "../script.ts";
 
@@ -15,7 +15,7 @@ export const grantOpen: Expected = {
     output: { published: "granted after all" },
     events: [
       "run.resumed",
-      `grant.answered publish#1 approve ${whoAmI()}`,
+      `grant.answered publish#1 approve ${userName()}`,
       "call.decided publish#1 Write approved grant",
       "grant.consumed publish#1",
       "call.finished publish#1 Write ok",

@@ -29,7 +29,7 @@ export interface WrittenExport {
   /** Whether it holds what models said and tools returned. */
   readonly values: boolean;
 }
-export interface ExportWish {
+export interface ExportFileRequest {
   readonly file: string;
   readonly force: boolean;
   /** Writes values too. */
@@ -43,7 +43,7 @@ export interface ExportWish {
 export async function writeExport(
   host: Pick<RunHost, "journal">,
   runId: string,
-  { file, force, values = false }: ExportWish,
+  { file, force, values = false }: ExportFileRequest,
 ): Promise<WrittenExport | undefined> {
   const journals = await host.journal(runId);
   const bytes = writeWhole(file, exportLines(journals, { values }), force);

@@ -1,5 +1,13 @@
 import { type SluiceEvent, visible, visibleJson } from "@sluice/core";
-import { count, createNarrator, indented, type Saying, spending, type Tone, withCode } from "@sluice/view/words";
+import {
+  count,
+  createEventDescriber,
+  type EventLine,
+  indented,
+  spending,
+  type Tone,
+  withCode,
+} from "@sluice/view/words";
 import type { OutputFormat } from "./output.ts";
 import type { RunReport } from "./run-report.ts";
 import type { Terminal } from "./terminal.ts";
@@ -31,7 +39,7 @@ export function createReporter(format: OutputFormat, terminal: Terminal): Report
 const silent = { event: () => undefined, past: () => undefined };
 
 function textReporter(terminal: Terminal): Reporter {
-  const narrator = createNarrator();
+  const narrator = createEventDescriber();
   return {
     event: (event) => {
       const said = narrator.say(event);
@@ -45,7 +53,7 @@ function textReporter(terminal: Terminal): Reporter {
 const WHO = 12;
 const WHAT = 10;
 
-function lineOf({ depth, who, what, more, tone }: Saying, terminal: Terminal): string {
+function lineOf({ depth, who, what, more, tone }: EventLine, terminal: Terminal): string {
   const start = `${"  ".repeat(depth)}${who.padEnd(WHO)} `;
   return `${terminal.paint("out", "name", start)}${terminal.paint("out", tone, what.padEnd(WHAT))} ${more}`.trimEnd();
 }

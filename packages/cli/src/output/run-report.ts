@@ -43,7 +43,7 @@ export type ReportedError = {
 const NO_USAGE = { inputTokens: 0, outputTokens: 0 };
 
 /** A run's result as a report. What only its journal knows comes from the account, such as the stages of a suspended run. */
-export function reportOf(result: RunResult<unknown>, account: Account, resume: string): RunReport {
+export function reportOf(result: RunResult<unknown>, account: RunTotals, resume: string): RunReport {
   const { runId, status } = result;
   const told = result.stages.length > 0;
   const rest = told
@@ -69,12 +69,12 @@ export function reportOfError(thrown: unknown, clean: Cleaner): RunReport {
 }
 
 /** A run whose journal failed: it stops here and can be resumed. */
-export function reportOfFault(thrown: unknown, runId: string, account: Account, resume: string): RunReport {
+export function reportOfFault(thrown: unknown, runId: string, account: RunTotals, resume: string): RunReport {
   const suspended = { reason: "interrupted", requests: [], resume };
   return { runId, status: "suspended", output: null, error: errorOf(thrown, LOOKS), ...spentSoFar(account), suspended };
 }
 
-function spentSoFar({ stages, denied, usage }: Account): Pick<RunReport, "stages" | "denied" | "usage"> {
+function spentSoFar({ stages, denied, usage }: RunTotals): Pick<RunReport, "stages" | "denied" | "usage"> {
   return {
     stages: stages.map(({ runId: _runId, ...stage }) => stage),
     denied: denied.map(({ runId: _runId, ...call }) => call),
@@ -137,7 +137,7 @@ export type DeniedAccount = {
 };
 
 /** What a run and its children did so far, added up from their events: also for runs that have no end yet. */
-export interface Account {
+export interface RunTotals {
   readonly stages: readonly StageAccount[];
   readonly denied: readonly DeniedAccount[];
   readonly usage: Usage;
@@ -145,12 +145,12 @@ export interface Account {
 
 const NONE: Usage = { inputTokens: 0, outputTokens: 0 };
 
-export interface Accountant {
+export interface RunSummarizer {
   add(event: SluiceEvent): void;
-  account(): Account;
+  account(): RunTotals;
 }
 
-export function createAccountant(): Accountant {
+export function createRunSummarizer(): RunSummarizer {
   const stages = new Map<string, StageAccount & { startedAt: number }>();
   const denied: DeniedAccount[] = [];
 

@@ -3,7 +3,7 @@ import { type PipelineSpec, SluiceError } from "@sluice/core";
 import { chooseModel, MODEL_PROVIDERS, type ModelChoice } from "@sluice/stages";
 
 /** What of the command and its surroundings says which model a run gets. */
-export interface ModelWish extends ModelChoice {
+export interface ModelRequest extends ModelChoice {
   /** What was given by name: `--model`, or the model the run was started with. */
   readonly named: string | undefined;
   /** Where the user stands. */
@@ -18,7 +18,7 @@ export interface RunModel {
 }
 
 /** The model a run is started with; undefined only where every stage names its own. Throws Session `no_model`. */
-export async function modelFor(spec: PipelineSpec, wish: ModelWish): Promise<RunModel | undefined> {
+export async function modelFor(spec: PipelineSpec, wish: ModelRequest): Promise<RunModel | undefined> {
   const { named, here } = wish;
   if (named !== undefined) return { id: absolute(named, here) };
   const needsOne = [...spec.states.values()].some(({ agent }) => agent !== undefined && agent.model === undefined);

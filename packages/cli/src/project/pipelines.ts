@@ -4,7 +4,7 @@ import { didYouMean, SluiceError } from "@sluice/core";
 import { bundledPipelines, type PipelineSource } from "@sluice/stages";
 import { CODE_EXTENSIONS, type CodeDigests, fileDigests, type ProjectCode } from "./code.ts";
 import { isPipeline, type LoadedPipeline, loadFile } from "./load.ts";
-import { asTrusted, type LoadedConfig, nameOf } from "./load-config.ts";
+import { asTrusted, fileStem, type LoadedConfig } from "./load-config.ts";
 import type { Admit } from "./modules.ts";
 import type { NamedFiles } from "./trust.ts";
 
@@ -55,7 +55,7 @@ async function findByName(name: string, finding: Finding): Promise<FoundPipeline
     );
   }
   const [stem = "", exported] = name.split("#", 2);
-  const files = code.pipelines.filter((path) => nameOf(path) === stem);
+  const files = code.pipelines.filter((path) => fileStem(path) === stem);
   const configured = config?.settings.pipelines.get(name);
   const places = [...files.map((path) => basename(path)), ...(configured === undefined ? [] : [configName(config)])];
   if (places.length > 1) {
@@ -79,7 +79,7 @@ async function findByName(name: string, finding: Finding): Promise<FoundPipeline
       : { ...found, note: `${name} is this project's (${place}), not the bundled one` };
   }
   if (isPipeline(bundled)) return { name, pipeline: bundled, source: { kind: "bundled", name }, code: [] };
-  throw unknown(name, [...code.pipelines.map(nameOf), ...(config?.settings.pipelines.keys() ?? [])], finding);
+  throw unknown(name, [...code.pipelines.map(fileStem), ...(config?.settings.pipelines.keys() ?? [])], finding);
 }
 
 export interface FindingAgain extends Finding {

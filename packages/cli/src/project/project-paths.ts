@@ -4,7 +4,7 @@ import { type RunHost, SluiceError } from "@sluice/core";
 import type { Environment } from "@sluice/tui/user";
 
 /** Where a command works: the workspace of its runs, and the folder that holds their journals. */
-export interface Place {
+export interface ProjectPaths {
   /** Absolute, links resolved. */
   readonly cwd: string;
   readonly store: string;
@@ -12,7 +12,7 @@ export interface Place {
   readonly usualStore: boolean;
 }
 
-export interface PlaceOptions {
+export interface ProjectPathOptions {
   readonly cwd?: string;
   readonly store?: string;
 }
@@ -26,7 +26,7 @@ export interface StoreSettings {
 }
 
 /** Reads --cwd and --store, both from where the user stands. Throws Session `workspace_missing`. */
-export function placeOf(options: PlaceOptions, here: string, settings: StoreSettings = {}): Place {
+export function projectPathsOf(options: ProjectPathOptions, here: string, settings: StoreSettings = {}): ProjectPaths {
   const cwd = workspaceOf(options, here);
   const usual = join(cwd, ".sluice", "store");
   const named = options.store ?? settings.store;
@@ -35,7 +35,7 @@ export function placeOf(options: PlaceOptions, here: string, settings: StoreSett
 }
 
 /** The folder --cwd names, links resolved. Throws Session `workspace_missing`. */
-export function workspaceOf(options: PlaceOptions, here: string): string {
+export function workspaceOf(options: ProjectPathOptions, here: string): string {
   return workspaceAt(resolve(here, options.cwd ?? "."));
 }
 
@@ -56,19 +56,19 @@ function workspaceAt(path: string): string {
 }
 
 /** Opens the store to look at it. Never makes one: Host `store_missing` says where it was looked for. */
-export async function openToRead(place: Place): Promise<RunHost> {
-  const { sqliteStore } = await import("@sluice/sqlite");
-  return sqliteStore(place.store, { readOnly: true });
+export async function openToRead(place: ProjectPaths): Promise<RunHost> {
+  const { sqliteHost } = await import("@sluice/sqlite");
+  return sqliteHost(place.store, { readOnly: true });
 }
 
 /** How to open the store for writing, once it is needed; it is made when it is not there. */
-export async function storeOpener(place: Place, options: { readonly adopt: boolean }): Promise<() => RunHost> {
-  const { sqliteStore } = await import("@sluice/sqlite");
-  return () => sqliteStore(place.store, options);
+export async function storeOpener(place: ProjectPaths, options: { readonly adopt: boolean }): Promise<() => RunHost> {
+  const { sqliteHost } = await import("@sluice/sqlite");
+  return () => sqliteHost(place.store, options);
 }
 
 /** A command line that means the same run from anywhere, ready to be pasted into a shell. */
-export function commandLine(words: readonly string[], place: Place, here: string, env: Environment): string {
+export function commandLine(words: readonly string[], place: ProjectPaths, here: string, env: Environment): string {
   const fromHere = place.usualStore && place.cwd === realpathSync(here);
   const all = fromHere ? words : [...words, "--store", place.store];
   return [...commandName(env), ...all].map(shellWord).join(" ");

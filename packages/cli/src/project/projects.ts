@@ -1,19 +1,19 @@
 import { basename } from "node:path";
 import { isSluiceError, SluiceError, visible } from "@sluice/core";
 import type { ConfigSource } from "@sluice/stages";
-import { readSettings, stateFolder, withoutSecrets } from "@sluice/tui/user";
+import { readSettings, secretMask, stateFolder } from "@sluice/tui/user";
 import type { CommandContext } from "../command-context.ts";
 import type { RunFlags } from "../runs/run-flags.ts";
 import { type CodeDigests, digestCode, findCode, inLine, type ProjectCode } from "./code.ts";
 import type { LoadedConfig } from "./load-config.ts";
 import type { Finding } from "./pipelines.ts";
-import { type Place, placeOf, workspaceOf } from "./project-paths.ts";
+import { type ProjectPaths, projectPathsOf, workspaceOf } from "./project-paths.ts";
 import { createNamedFiles, createTrust, type NamedFiles, powersOf, type TrustState, trustQuestion } from "./trust.ts";
 
 /** The folders a command works with, as far as their code may be loaded. Each is asked about and loaded at most once. */
 export interface Projects {
   /** The workspace and its store. A config that nobody trusted is not loaded for it, which is said. */
-  place(): Promise<Place>;
+  place(): Promise<ProjectPaths>;
   /** The project a run starts in: asks for trust where that is needed and somebody can answer. */
   open(root: string): Promise<Project>;
   /** The project of an earlier run, with its config when the run was started with one. */
@@ -38,7 +38,7 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
   const trust = createTrust(env);
   const trusted = flags.trust === true;
   const folders = new Map<string, Folder>();
-  const say = (text: string): void => terminal.err(`sluice: ${visible(withoutSecrets(env).text(text))}\n`);
+  const say = (text: string): void => terminal.err(`sluice: ${visible(secretMask(env).text(text))}\n`);
   const files = createNamedFiles(stateFolder(env));
   const named: NamedFiles = {
     holds: files.holds,
@@ -70,10 +70,11 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
       const named = flags.store ?? readSettings(env).store;
       const folder = folderAt(workspaceOf(flags, here));
       if (named !== undefined || folder.code.configs.length === 0 || flags.config === false)
-        return placeOf(flags, here, { store: named });
-      if (await folder.isOpen()) return placeOf(flags, here, { configured: (await folder.config())?.settings.store });
+        return projectPathsOf(flags, here, { store: named });
+      if (await folder.isOpen())
+        return projectPathsOf(flags, here, { configured: (await folder.config())?.settings.store });
       if (!folder.wasAsked()) say(`${notTrusted(folder)}; the store is the usual one`);
-      return placeOf(flags, here);
+      return projectPathsOf(flags, here);
     },
     async open(root) {
       const folder = folderAt(root);

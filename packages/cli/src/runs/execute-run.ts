@@ -8,23 +8,23 @@ import {
   systemClock,
   visible,
 } from "@sluice/core";
-import { answerWords } from "@sluice/tui/user";
+import { answerCommand } from "@sluice/tui/user";
 import { rootOf } from "@sluice/view";
 import type { CommandContext } from "../command-context.ts";
 import { createReporter } from "../output/reporter.ts";
 import type { ControllingTerminal, Terminal } from "../output/terminal.ts";
-import { commandLine, type Place, storeOpener } from "../project/project-paths.ts";
-import { type Followed, followRun } from "./follow-run.ts";
+import { commandLine, type ProjectPaths, storeOpener } from "../project/project-paths.ts";
+import { type FollowedRun, followRun } from "./follow-run.ts";
 import { except, isSameRequest, lineInteractor } from "./line-interactor.ts";
 import { createLinePrompt } from "./line-prompt.ts";
 import { openSession } from "./open-session.ts";
-import type { WorkFlags } from "./run-flags.ts";
+import type { ExecuteFlags } from "./run-flags.ts";
 import type { RunPlan } from "./run-plan.ts";
 
 /** One run to start or take up. */
-export interface Work {
-  readonly place: Place;
-  readonly flags: WorkFlags;
+export interface RunExecution {
+  readonly place: ProjectPaths;
+  readonly flags: ExecuteFlags;
   readonly plan: RunPlan;
   /** An open store; opened when the run's checks have passed when omitted. */
   readonly host?: RunHost;
@@ -33,18 +33,18 @@ export interface Work {
   /** Requests that are open already. */
   readonly open?: readonly OpenRequest[];
   /** Lines for people, once the run has begun. */
-  readonly told?: readonly string[];
+  readonly notices?: readonly string[];
   /** A request that is answered already, and by whom. */
   readonly answered?: { readonly request: OpenRequest; readonly by: Interactor };
   /** What the command says beside the report, in the formats for programs. */
-  readonly beside?: JsonObject;
+  readonly extraJson?: JsonObject;
 }
 
 /** Makes the session, shows the run until it ends here, and lets everything go. */
-export async function work(
-  { place, flags, plan, host, past, open, told, answered, beside }: Work,
+export async function executeRun(
+  { place, flags, plan, host, past, open, notices, answered, extraJson }: RunExecution,
   context: CommandContext,
-): Promise<Followed> {
+): Promise<FollowedRun> {
   const { terminal, env, here } = context;
   const { wait } = flags;
   const { model } = plan;
@@ -71,10 +71,10 @@ export async function work(
       waits,
       ...(past === undefined ? {} : { past }),
       ...(open === undefined ? {} : { open }),
-      ...(told === undefined ? {} : { told }),
-      beside: { ...chosen, ...beside },
+      ...(notices === undefined ? {} : { notices }),
+      extraJson: { ...chosen, ...extraJson },
       resume: (runId) => commandLine(["resume", runId], place, here, env),
-      answer: (request) => commandLine(answerWords(request), place, here, env),
+      answer: (request) => commandLine(answerCommand(request), place, here, env),
     });
     for (const line of traffic?.said() ?? []) terminal.err(`sluice: ${visible(line)}\n`);
     return followed;
@@ -84,7 +84,7 @@ export async function work(
   }
 }
 
-function isInteractive(flags: WorkFlags, { terminal }: CommandContext): boolean {
+function isInteractive(flags: ExecuteFlags, { terminal }: CommandContext): boolean {
   return terminal.interactive && flags.headless !== true;
 }
 
@@ -119,6 +119,6 @@ const NOWHERE =
 function codeLine(request: OpenRequest, code: string, lineOf: (words: readonly string[]) => string): string {
   const { runId, requestId, kind } = request;
   const answer = kind === "askUser" || kind === "humanState" ? ["--value", "…"] : ["approve"];
-  const line = lineOf([...answerWords(request), "--code", code, ...answer]);
+  const line = lineOf([...answerCommand(request), "--code", code, ...answer]);
   return `sluice: run ${rootOf(runId)} waits for an answer to ${requestId}, from another terminal with its code: ${line}`;
 }

@@ -2,7 +2,7 @@ import { type JsonObject, messageOf, type OpenRequest, redactText, type SluiceEv
 import type { RunHandle, RunResult } from "@sluice/stages";
 import { EXIT, exitCodeOf, STOPPED, type StopSignal } from "../output/exit-codes.ts";
 import { deniedLine, type Reporter } from "../output/reporter.ts";
-import { createAccountant, type RunReport, reportOf, reportOfFault } from "../output/run-report.ts";
+import { createRunSummarizer, type RunReport, reportOf, reportOfFault } from "../output/run-report.ts";
 import type { Terminal } from "../output/terminal.ts";
 
 export interface FollowOptions {
@@ -17,16 +17,16 @@ export interface FollowOptions {
   /** Whether requests stay open for other processes: then each is announced with the line that answers it. */
   readonly waits: boolean;
   /** What is said of the run once it has begun: one that is refused is no such run. */
-  readonly told?: readonly string[];
+  readonly notices?: readonly string[];
   /** What a command has to say beside the report, in the formats for programs. */
-  readonly beside?: JsonObject;
+  readonly extraJson?: JsonObject;
   /** The command that resumes this run. */
   resume(runId: string): string;
   /** The command that answers a request, up to the answer itself. */
   answer(request: Asking): string;
 }
 type Asking = Pick<OpenRequest, "runId" | "requestId" | "digest">;
-export interface Followed {
+export interface FollowedRun {
   readonly report: RunReport;
   readonly exitCode: number;
 }
@@ -35,7 +35,7 @@ export interface Followed {
  * Shows a run from its start to its end here, and says how it ended. SIGINT and SIGTERM suspend it. Rejects only when the run
  * could not begin; a journal that fails later is part of the report.
  */
-export async function followRun(handle: RunHandle<unknown>, options: FollowOptions): Promise<Followed> {
+export async function followRun(handle: RunHandle<unknown>, options: FollowOptions): Promise<FollowedRun> {
   const { terminal, reporter, failOnDenied } = options;
   let stoppedBy: StopSignal | undefined;
   const ignoreSignals = onStopSignal((signal) => {
@@ -45,7 +45,7 @@ export async function followRun(handle: RunHandle<unknown>, options: FollowOptio
     handle.suspend().catch(() => undefined);
   });
   try {
-    const accountant = createAccountant();
+    const accountant = createRunSummarizer();
     const shown = await show(handle, options, accountant);
     const account = accountant.account();
     const resume = options.resume(handle.runId);
@@ -53,7 +53,7 @@ export async function followRun(handle: RunHandle<unknown>, options: FollowOptio
       "thrown" in shown
         ? reportOfFault(shown.thrown, handle.runId, account, resume)
         : reportOf(shown.result, account, resume);
-    reporter.result({ ...report, ...options.beside });
+    reporter.result({ ...report, ...options.extraJson });
     sayAside(report, options);
     const ended = { status: report.status, denied: report.denied.length, failOnDenied };
     const exitCode =
@@ -69,12 +69,12 @@ type Shown = { readonly result: RunResult<unknown> } | { readonly thrown: unknow
 async function show(
   handle: RunHandle<unknown>,
   options: FollowOptions,
-  accountant: ReturnType<typeof createAccountant>,
+  accountant: ReturnType<typeof createRunSummarizer>,
 ): Promise<Shown> {
-  const { reporter, past = [], open = [], told = [], terminal, waits } = options;
+  const { reporter, past = [], open = [], notices = [], terminal, waits } = options;
   /** A run that is refused waits for nobody, and nothing is said of it. */
   const sayBegun = (): void => {
-    for (const line of told) terminal.err(`sluice: ${visible(redactText(line))}\n`);
+    for (const line of notices) terminal.err(`sluice: ${visible(redactText(line))}\n`);
     if (waits) for (const request of open) announce(request, options);
   };
   const known = new Set<string>();

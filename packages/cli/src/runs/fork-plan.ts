@@ -1,14 +1,14 @@
-import { boundariesOf, type RunHost, SluiceError } from "@sluice/core";
-import { boundaryBefore, type ChangedSince, changedSince } from "@sluice/stages";
-import { startedWith } from "@sluice/view";
+import { forkPointsOf, type RunHost, SluiceError } from "@sluice/core";
+import { type ChangedSince, changedSince, forkPointBefore } from "@sluice/stages";
+import { readRunStarted } from "@sluice/view";
 import { count } from "@sluice/view/words";
-import type { Place } from "../project/project-paths.ts";
+import type { ProjectPaths } from "../project/project-paths.ts";
 import { requireRun } from "./lookup.ts";
-import type { RunSoFar } from "./resume-plan.ts";
+import type { RunSnapshot } from "./resume-plan.ts";
 
 /** The past that a new run begins with. */
 export interface ForkPast {
-  readonly soFar: RunSoFar;
+  readonly soFar: RunSnapshot;
   /** The execution before which the new run leaves the old one. */
   readonly execution: string;
   readonly records: number;
@@ -18,13 +18,13 @@ export interface ForkPast {
 /** Of a run in whatever state it is, without touching it. `naming` is how the user says which execution. */
 export async function readForkPast(
   host: RunHost,
-  place: Place,
+  place: ProjectPaths,
   { runId, from, naming }: { readonly runId: string; readonly from: string | undefined; readonly naming: string },
 ): Promise<ForkPast> {
   await requireRun(host, place, runId);
   const journals = await host.journal(runId);
   if (from === undefined) {
-    const ids = boundariesOf(journals).map(({ executionId }) => executionId);
+    const ids = forkPointsOf(journals).map(({ executionId }) => executionId);
     const there = ids.length === 0 ? "it has entered none yet" : ids.join(", ");
     throw new SluiceError(
       "Validation",
@@ -32,9 +32,9 @@ export async function readForkPast(
       `say with ${naming} before which execution ${runId} is forked: ${there}`,
     );
   }
-  const { boundary } = boundaryBefore(journals, from);
+  const { boundary } = forkPointBefore(journals, from);
   // Nothing of the old run is shown again, and nothing of it is open in the new one.
-  const soFar = { data: await startedWith(host, runId), past: [], open: [] };
+  const soFar = { data: await readRunStarted(host, runId), past: [], open: [] };
   return { soFar, execution: boundary.executionId, records: boundary.before, since: changedSince(journals, boundary) };
 }
 

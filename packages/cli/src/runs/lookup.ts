@@ -1,9 +1,9 @@
 import { didYouMean, type RunHost, type RunSummary, SluiceError } from "@sluice/core";
 import { rootOf } from "@sluice/view";
-import { openToRead, type Place } from "../project/project-paths.ts";
+import { openToRead, type ProjectPaths } from "../project/project-paths.ts";
 
 /** Opens the store to look at it, for as long as `look` takes. */
-export async function withStore<T>(place: Place, look: (host: RunHost) => Promise<T>): Promise<T> {
+export async function withStore<T>(place: ProjectPaths, look: (host: RunHost) => Promise<T>): Promise<T> {
   const host = await openToRead(place);
   try {
     return await look(host);
@@ -16,7 +16,7 @@ export async function withStore<T>(place: Place, look: (host: RunHost) => Promis
 const MOST_NAMES = 1_000;
 
 /** A whole run. Throws Session `run_unknown` or `run_is_child`. */
-export async function requireRun(host: RunHost, place: Place, runId: string): Promise<RunSummary> {
+export async function requireRun(host: RunHost, place: ProjectPaths, runId: string): Promise<RunSummary> {
   const known = await host.get(runId);
   if (known === undefined) {
     const close = didYouMean(

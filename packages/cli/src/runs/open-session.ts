@@ -3,23 +3,23 @@ import { field, type RunHost, type SecretFilter, SluiceError } from "@sluice/cor
 import {
   createSession,
   type ModelTraffic,
+  playbackTraffic,
   recordTraffic,
-  replayTraffic,
   type Session,
   type SessionOptions,
 } from "@sluice/stages";
 import { environmentSecrets } from "@sluice/stages/environment-secrets";
 import { type Environment, stateFolder } from "@sluice/tui/user";
-import { rootOf, startedWith } from "@sluice/view";
+import { readRunStarted, rootOf } from "@sluice/view";
 import type { LoadedConfig } from "../project/load-config.ts";
 import type { RunModel } from "../project/model.ts";
-import { type Place, realPath } from "../project/project-paths.ts";
+import { type ProjectPaths, realPath } from "../project/project-paths.ts";
 import type { RunFlags } from "./run-flags.ts";
-import type { RunPlan, Standpoint } from "./run-plan.ts";
+import type { CallerContext, RunPlan } from "./run-plan.ts";
 
-export interface SessionWish {
+export interface SessionConfig {
   readonly plan: RunPlan;
-  readonly place: Place;
+  readonly place: ProjectPaths;
   readonly flags: RunFlags;
   /** The open store, which its opener closes, or how to open one. */
   readonly store: RunHost | (() => RunHost);
@@ -33,8 +33,8 @@ export interface OpenSession {
 
 /** The session that a planned run works in. */
 export function openSession(
-  { plan, place, flags, store, people }: SessionWish,
-  { env, here }: Standpoint,
+  { plan, place, flags, store, people }: SessionConfig,
+  { env, here }: CallerContext,
 ): OpenSession {
   const { code, model, mode, allow, config, resumed } = plan;
   const sandboxMode = flags.sandbox ?? plan.sandbox ?? config?.settings.sandbox?.mode;
@@ -85,7 +85,7 @@ function sessionOptionsOf(config: LoadedConfig | undefined): Partial<SessionOpti
  * them passes its own session's filter.
  */
 export async function secretsToward(host: RunHost, runId: string, env: Environment): Promise<SecretFilter> {
-  const named = field(await startedWith(host, rootOf(runId)), "secrets");
+  const named = field(await readRunStarted(host, rootOf(runId)), "secrets");
   return environmentSecrets(env, Array.isArray(named) ? named.filter((name) => typeof name === "string") : []);
 }
 
@@ -96,7 +96,7 @@ export interface CommandTraffic {
   said(): readonly string[];
 }
 
-export interface TrafficWish {
+export interface TrafficRequest {
   /** `--record`. */
   readonly record: string | undefined;
   readonly model: RunModel | undefined;
@@ -108,7 +108,7 @@ export interface TrafficWish {
 }
 
 /** Undefined where models are called as they are. Throws Validation `usage` where a replay would be recorded. */
-export function trafficOf({ record, model, here, workspace, resumed }: TrafficWish): CommandTraffic | undefined {
+export function trafficOf({ record, model, here, workspace, resumed }: TrafficRequest): CommandTraffic | undefined {
   const replay = /^replay:(.+)$/s.exec(model?.id ?? "")?.[1];
   if (replay !== undefined && record !== undefined)
     throw new SluiceError("Validation", "usage", "--record needs a model to record, and a replay is none");
@@ -136,7 +136,7 @@ function isWithin(folder: string, file: string): boolean {
 }
 
 function replayed(file: string): CommandTraffic {
-  const traffic = replayTraffic(file);
+  const traffic = playbackTraffic(file);
   return {
     traffic,
     said: () => {

@@ -10,18 +10,18 @@ import {
   systemClock,
 } from "@sluice/core";
 import type { ConfigSource, FileDigest, PipelineSource, SandboxMode } from "@sluice/stages";
-import { whoAmI } from "@sluice/tui/user";
-import { eventsOf, startedWith } from "@sluice/view";
+import { userName } from "@sluice/tui/user";
+import { eventsOf, readRunStarted } from "@sluice/view";
 import { textAt } from "@sluice/view/words";
 import { modelFor } from "../project/model.ts";
 import { findAgain } from "../project/pipelines.ts";
-import { type Place, workspaceOf } from "../project/project-paths.ts";
+import { type ProjectPaths, workspaceOf } from "../project/project-paths.ts";
 import type { Projects } from "../project/projects.ts";
 import { requireRun } from "./lookup.ts";
 import type { RunFlags } from "./run-flags.ts";
-import type { RunPlan, Standpoint } from "./run-plan.ts";
+import type { CallerContext, RunPlan } from "./run-plan.ts";
 
-export interface ResumeWish {
+export interface ResumePlanRequest {
   readonly runId: string;
   readonly flags: RunFlags & { readonly allowChanged?: boolean };
   /** Goes on in a new run, with the past before this execution. */
@@ -29,7 +29,7 @@ export interface ResumeWish {
 }
 
 /** What the journal of a run says that can be taken up. */
-export interface RunSoFar {
+export interface RunSnapshot {
   /** What `run.started` says. */
   readonly data: JsonObject;
   readonly past: readonly SluiceEvent[];
@@ -37,7 +37,7 @@ export interface RunSoFar {
 }
 
 /** Reads it without touching it. Throws for a run that cannot be taken up. */
-export async function readRun(host: RunHost, place: Place, runId: string): Promise<RunSoFar> {
+export async function readRun(host: RunHost, place: ProjectPaths, runId: string): Promise<RunSnapshot> {
   const known = await requireRun(host, place, runId);
   if (known.end !== undefined)
     throw new SluiceError(
@@ -52,18 +52,18 @@ export async function readRun(host: RunHost, place: Place, runId: string): Promi
       `run ${runId} is at work in ${known.owner}; wait for it, or stop that process first`,
     );
   }
-  const [data, past] = [await startedWith(host, runId), await eventsOf(host, runId)];
+  const [data, past] = [await readRunStarted(host, runId), await eventsOf(host, runId)];
   return { data, past, open: await host.requests(runId) };
 }
 
 /** Where the run works: where it was started, unless the user says otherwise. Its store is the one it was found in. */
-export function placeOfRun({ data }: RunSoFar, flags: RunFlags, at: Place, here: string): Place {
+export function pathsOfRun({ data }: RunSnapshot, flags: RunFlags, at: ProjectPaths, here: string): ProjectPaths {
   const cwd = flags.cwd === undefined ? workspaceOf({ cwd: textAt(data, "cwd") }, here) : at.cwd;
   return { ...at, cwd, usualStore: at.usualStore && cwd === at.cwd };
 }
 
 /** A store from elsewhere may name any file as a pipeline. Throws Validation `pipeline_untrusted`. */
-export function refuseAdoptedFile({ data }: RunSoFar, flags: RunFlags): void {
+export function refuseAdoptedFile({ data }: RunSnapshot, flags: RunFlags): void {
   const source = sourceOf(data);
   if (source.kind === "file" && flags.adoptStore === true && flags.trust !== true)
     throw new SluiceError(
@@ -75,17 +75,17 @@ export function refuseAdoptedFile({ data }: RunSoFar, flags: RunFlags): void {
 
 /** The run goes on as it was started; what the flags say wins. The store must be this machine's own: it says what to load. */
 export async function planResume(
-  { runId, flags, from }: ResumeWish,
-  { data }: RunSoFar,
+  { runId, flags, from }: ResumePlanRequest,
+  { data }: RunSnapshot,
   { projects, cwd }: { readonly projects: Projects; readonly cwd: string },
-  { env, here }: Standpoint,
+  { env, here }: CallerContext,
 ): Promise<RunPlan> {
   const allowChanged = flags.allowChanged === true;
   const source = sourceOf(data);
   const recordedConfig = "config" in source ? source.config : undefined;
   const project = await projects.reopen(cwd, { runId, config: recordedConfig, allowChanged });
   const { name, pipeline, source: found, code } = await findAgain(source, runId, project);
-  const leave = { allowChanged, by: whoAmI(), source: found };
+  const leave = { allowChanged, by: userName(), source: found };
   const recorded = textAt(data, "model");
   const named = flags.model ?? (recorded === "" ? undefined : recorded);
   const model = await modelFor(pipeline.spec, {

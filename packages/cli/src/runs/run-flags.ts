@@ -1,10 +1,10 @@
 import type { SecurityMode } from "@sluice/core";
 import type { SandboxMode } from "@sluice/stages";
 import type { OutputFormat } from "../output/output.ts";
-import type { PlaceOptions } from "../project/project-paths.ts";
+import type { ProjectPathOptions } from "../project/project-paths.ts";
 
 /** How a run works here, whoever shows it. */
-export interface RunFlags extends PlaceOptions {
+export interface RunFlags extends ProjectPathOptions {
   readonly model?: string;
   /** The file that all models' answers are written to. */
   readonly record?: string;
@@ -22,12 +22,12 @@ export interface RunFlags extends PlaceOptions {
 }
 
 /** What every command takes. */
-export interface CommonFlags extends PlaceOptions {
+export interface CommonFlags extends ProjectPathOptions {
   readonly outputFormat: OutputFormat;
 }
 
 /** What `run` and `resume` share. */
-export interface WorkFlags extends CommonFlags, RunFlags {
+export interface ExecuteFlags extends CommonFlags, RunFlags {
   readonly headless?: boolean;
   /** True keeps requests open, a number of milliseconds until the run is suspended. */
   readonly wait?: true | number;

@@ -30,7 +30,7 @@ export interface RunPlan {
   readonly begin: (session: Session) => RunHandle<unknown>;
 }
 
-export interface RunWish {
+export interface RunPlanRequest {
   /** A pipeline's name or file; the first words of the task where the project has a default. */
   readonly pipeline: string | undefined;
   readonly task: readonly string[];
@@ -38,7 +38,7 @@ export interface RunWish {
 }
 
 /** Where somebody stands who wants something. */
-export interface Standpoint {
+export interface CallerContext {
   readonly env: Environment;
   readonly here: string;
 }
@@ -53,9 +53,9 @@ export function refuseFlagsInsideRun(command: string, flags: RunFlags, env: Envi
 
 /** `inputOf` reads what the pipeline is given, once the words are parted into its name and a task. */
 export async function planRun(
-  { pipeline: first, task: rest, flags }: RunWish,
+  { pipeline: first, task: rest, flags }: RunPlanRequest,
   project: Project,
-  { env, here }: Standpoint,
+  { env, here }: CallerContext,
   inputOf: (task: readonly string[]) => Promise<JsonObject>,
 ): Promise<RunPlan> {
   const { config } = project;

@@ -117,7 +117,7 @@ export function parseJson(text: string): ParsedJson {
 const DEEPEST_KEPT = 2 * MAX_DEPTH;
 
 /** The same for what a store keeps, which may come from anybody. Deep values are refused at depth 512. */
-export function parseKept(text: string): ParsedJson {
+export function parseStoredJson(text: string): ParsedJson {
   const read = parseJson(text);
   // A short text has no room for that many brackets.
   if (!read.ok || text.length <= 2 * DEEPEST_KEPT || !isDeeper(read.value, DEEPEST_KEPT)) return read;
@@ -131,13 +131,13 @@ function isDeeper(value: Json, levels: number): boolean {
   return members.some((member) => isDeeper(member, levels - 1));
 }
 
-export type OwnJson<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly fault: string };
+export type ClonedJson<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly fault: string };
 
 /**
  * A copy that shares nothing with `value`, or why it is not JSON. Members that are undefined count as absent, since that is
  * what an optional member often is in TypeScript; `undefined` itself becomes null. Nothing else is converted.
  */
-export function ownJson(value: unknown): OwnJson<Json> {
+export function toJsonValue(value: unknown): ClonedJson<Json> {
   const copy = value === undefined ? null : copyOf(value, 0);
   if (copy !== undefined) return { ok: true, value: copy };
   // Nearly every value is JSON: where it is not is looked for only then.
@@ -145,8 +145,8 @@ export function ownJson(value: unknown): OwnJson<Json> {
 }
 
 /** The same for a value whose type somebody vouches for: a schema that just accepted it. */
-export function ownCopy<T>(value: T): OwnJson<T> {
-  const own = ownJson(value);
+export function cloneJson<T>(value: T): ClonedJson<T> {
+  const own = toJsonValue(value);
   if (!own.ok) return own;
   const { value: copy } = own;
   return isLike(copy, value) ? { ok: true, value: copy } : { ok: false, fault: "$: it is not what it was" };

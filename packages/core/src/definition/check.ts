@@ -1,8 +1,8 @@
 import type { Problem } from "../base/errors.ts";
 import { createReport, type Report, suggestOneOf } from "../base/problems.ts";
 import { missingPiece, type TemplatePath, unknownRequired } from "../schema/schema-path.ts";
-import { type ChoiceShape, declaredTargets, readChoiceShape, type SiblingShape } from "./choice.ts";
-import { type Reach, reach, waysOut } from "./graph.ts";
+import { type ChoiceShape, declaredTargets, parseChoice, type SiblingShape } from "./choice.ts";
+import { edgesOf, type Reachability, reach } from "./graph.ts";
 import { matchesName } from "./patterns/tool-pattern.ts";
 import { type PipelineDefinition, readDefinition } from "./read.ts";
 import type { PipelineSpec, RowSpec, StateSpec } from "./spec.ts";
@@ -112,7 +112,7 @@ function checkRow(report: Report, spec: PipelineSpec, row: RowSpec, path: string
       suggestOneOf(String(row.from), spec.states.keys()),
     );
   }
-  const reading = readChoiceShape(row.to, spec.states, null);
+  const reading = parseChoice(row.to, spec.states, null);
   if (!reading.ok) {
     report.add(`${path}.to`, reading.reason);
     return;
@@ -130,9 +130,13 @@ function entriesOf(shape: ChoiceShape): readonly SiblingShape[] {
   return shape.kind === "fanOut" ? [...shape.siblings, { state: shape.join, input: shape.input }] : [];
 }
 
-function checkReach(report: Report, spec: PipelineSpec, { certain, entered, siblings, mayComplete }: Reach): void {
+function checkReach(
+  report: Report,
+  spec: PipelineSpec,
+  { certain, entered, siblings, mayComplete }: Reachability,
+): void {
   for (const id of entered) {
-    const ways = waysOut(spec, id);
+    const ways = edgesOf(spec, id);
     if (!ways.handlesSuccess && (spec.routes.kind === "table" || id === spec.initial)) {
       report.add(
         routePath(spec, id),
@@ -145,7 +149,7 @@ function checkReach(report: Report, spec: PipelineSpec, { certain, entered, sibl
     if (
       spec.routes.kind === "functions" &&
       targets.length > 0 &&
-      !targets.some((target) => waysOut(spec, target).handlesSuccess)
+      !targets.some((target) => edgesOf(spec, target).handlesSuccess)
     ) {
       report.add(
         `next.${targets[0]}`,

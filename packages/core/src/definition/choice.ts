@@ -1,4 +1,4 @@
-import { isJsonObject, isObject, type JsonObject, ownJson } from "../base/json.ts";
+import { isJsonObject, isObject, type JsonObject, toJsonValue } from "../base/json.ts";
 import { suggestOneOf } from "../base/problems.ts";
 
 // Choices: the target is a literal, the payload rides along, the pipeline checks both.
@@ -130,7 +130,7 @@ export interface SiblingShape {
   readonly state: string;
   readonly input: unknown;
 }
-export type ShapeReading =
+export type ParsedChoice =
   | { readonly ok: true; readonly shape: ChoiceShape }
   | { readonly ok: false; readonly reason: string };
 
@@ -138,7 +138,7 @@ type Fields = Readonly<Record<string, unknown>>;
 type States = { has(id: string): boolean; keys(): Iterable<string> };
 
 /** Reads anything a route, a table or a model gave as a choice. `output` is what an empty list of stages ends with. */
-export function readChoiceShape(value: unknown, states: States, output: unknown): ShapeReading {
+export function parseChoice(value: unknown, states: States, output: unknown): ParsedChoice {
   if (typeof value === "string")
     return refuse(`"${value.slice(0, 80)}" is a name, not a choice; write to("${value.slice(0, 80)}")`);
   if (!isFields(value))
@@ -163,7 +163,7 @@ export function readChoiceShape(value: unknown, states: States, output: unknown)
   }
 }
 
-function readTo(value: Fields, states: States): ShapeReading {
+function readTo(value: Fields, states: States): ParsedChoice {
   const { state, input, context } = value;
   const fault = extraKeys(value, ["kind", "state", "input", "context"]) ?? unknownState(state, states, "to");
   if (fault !== undefined) return fault;
@@ -173,7 +173,7 @@ function readTo(value: Fields, states: States): ShapeReading {
   return patch.ok ? { ok: true, shape: { kind: "to", state, input, context: patch.value } } : refuse(patch.reason);
 }
 
-function readFanOut(value: Fields, states: States): ShapeReading {
+function readFanOut(value: Fields, states: States): ParsedChoice {
   const { siblings, join, input, onFailure = "cancel" } = value;
   const extra = extraKeys(value, ["kind", "siblings", "join", "input", "onFailure"]);
   if (extra !== undefined) return extra;
@@ -191,7 +191,7 @@ function readFanOut(value: Fields, states: States): ShapeReading {
   return { ok: true, shape: { kind: "fanOut", siblings: read, join, input, onFailure } };
 }
 
-function readSibling(entry: unknown, states: States): SiblingShape | Extract<ShapeReading, { ok: false }> {
+function readSibling(entry: unknown, states: States): SiblingShape | Extract<ParsedChoice, { ok: false }> {
   if (typeof entry === "string") return unknownState(entry, states, "a sibling") ?? { state: entry, input: undefined };
   if (!isFields(entry) || entry.kind !== "to") return refuse('a sibling is a name or to("name", input)');
   const reading = readTo(entry, states);
@@ -205,14 +205,14 @@ function readSibling(entry: unknown, states: States): SiblingShape | Extract<Sha
 function siblingsFault(
   siblings: readonly SiblingShape[],
   join: unknown,
-): Extract<ShapeReading, { ok: false }> | undefined {
+): Extract<ParsedChoice, { ok: false }> | undefined {
   const names = siblings.map(({ state }) => state);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) return refuse(`${twice} is a sibling twice`);
   return names.some((name) => name === join) ? refuse(`the join ${String(join)} is also a sibling`) : undefined;
 }
 
-function readEnd(value: Fields, kind: "fail" | "cancel"): ShapeReading {
+function readEnd(value: Fields, kind: "fail" | "cancel"): ParsedChoice {
   const { reason } = value;
   const extra = extraKeys(value, ["kind", "reason"]);
   if (extra !== undefined) return extra;
@@ -221,7 +221,7 @@ function readEnd(value: Fields, kind: "fail" | "cancel"): ShapeReading {
 }
 
 /** `{ stages, execution, join }`. */
-function readStageList(value: Fields, states: States, output: unknown): ShapeReading {
+function readStageList(value: Fields, states: States, output: unknown): ParsedChoice {
   const { stages, execution, join } = value;
   const extra = extraKeys(value, ["stages", "execution", "join"]);
   if (extra !== undefined) return extra;
@@ -243,7 +243,7 @@ function readStageList(value: Fields, states: States, output: unknown): ShapeRea
 export function readPatch(
   value: unknown,
 ): { readonly ok: true; readonly value: JsonObject } | { readonly ok: false; readonly reason: string } {
-  const own = ownJson(value);
+  const own = toJsonValue(value);
   if (!own.ok) return { ok: false, reason: `the context is not JSON: ${own.fault}` };
   if (!isJsonObject(own.value)) return { ok: false, reason: "the context is an object" };
   const bad = Object.keys(own.value).find((key) => key.startsWith("_") || key === "constructor");
@@ -252,7 +252,7 @@ export function readPatch(
     : { ok: false, reason: `the context cannot hold ${JSON.stringify(bad)}` };
 }
 
-function unknownState(state: unknown, states: States, what: string): Extract<ShapeReading, { ok: false }> | undefined {
+function unknownState(state: unknown, states: States, what: string): Extract<ParsedChoice, { ok: false }> | undefined {
   if (typeof state !== "string") return refuse(`${what} names no state`);
   if (states.has(state)) return undefined;
   return refuse(
@@ -260,7 +260,7 @@ function unknownState(state: unknown, states: States, what: string): Extract<Sha
   );
 }
 
-function extraKeys(value: Fields, known: readonly string[]): Extract<ShapeReading, { ok: false }> | undefined {
+function extraKeys(value: Fields, known: readonly string[]): Extract<ParsedChoice, { ok: false }> | undefined {
   const extra = Object.keys(value).find((key) => !known.includes(key));
   return extra === undefined
     ? undefined

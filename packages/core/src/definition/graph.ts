@@ -1,4 +1,4 @@
-import { readChoiceShape } from "./choice.ts";
+import { parseChoice } from "./choice.ts";
 import type { PipelineSpec, RowSpec, StateRoutes } from "./spec.ts";
 
 /** What of a pipeline can be drawn by somebody who does not have it; `run.started` of a root holds it. */
@@ -17,7 +17,7 @@ export type StateShape = {
 };
 
 /** Where a state may lead, as far as its definition says. */
-export interface Ways {
+export interface Edges {
   /** A bare function, or a kind that chooses for itself: any state, any end. Then the rest is not complete. */
   readonly anywhere: boolean;
   /** States that may be entered next, joins included. */
@@ -31,7 +31,7 @@ export interface Ways {
 }
 
 /** What a run may come to. Certain only when no bare function is on the way. */
-export interface Reach {
+export interface Reachability {
   readonly certain: boolean;
   /** States a run may be routed into, the initial one first. */
   readonly entered: ReadonlySet<string>;
@@ -42,7 +42,7 @@ export interface Reach {
 /** Kinds that make their own choice and need no route. */
 const CHOOSING_KINDS: ReadonlySet<string> = new Set(["router", "terminal"]);
 
-export function waysOut(spec: PipelineSpec, state: string): Ways {
+export function edgesOf(spec: PipelineSpec, state: string): Edges {
   if (CHOOSING_KINDS.has(spec.states.get(state)?.kind ?? "")) {
     return { anywhere: true, next: [], siblings: [], mayComplete: true, handlesSuccess: true };
   }
@@ -69,14 +69,14 @@ export function pipelineShape(spec: PipelineSpec): PipelineShape {
 }
 
 function declaredWays(spec: PipelineSpec, state: string): readonly string[] | undefined {
-  const { anywhere, handlesSuccess, next, siblings } = waysOut(spec, state);
+  const { anywhere, handlesSuccess, next, siblings } = edgesOf(spec, state);
   const targets = [...new Set([...siblings, ...next])];
   // A state whose success nobody routes, such as a sibling, may still be routed when it failed.
   return anywhere || (!handlesSuccess && targets.length === 0) ? undefined : targets;
 }
 
 /** Follows all ways from the initial state. */
-export function reach(spec: PipelineSpec): Reach {
+export function reach(spec: PipelineSpec): Reachability {
   const entered = new Set<string>();
   const siblings = new Set<string>();
   let certain = true;
@@ -85,7 +85,7 @@ export function reach(spec: PipelineSpec): Reach {
   for (let state = waiting.pop(); state !== undefined; state = waiting.pop()) {
     if (entered.has(state) || !spec.states.has(state)) continue;
     entered.add(state);
-    const ways = waysOut(spec, state);
+    const ways = edgesOf(spec, state);
     if (ways.anywhere) certain = false;
     if (ways.mayComplete) mayComplete = true;
     for (const sibling of ways.siblings) siblings.add(sibling);
@@ -94,7 +94,7 @@ export function reach(spec: PipelineSpec): Reach {
   return { certain, entered, siblings, mayComplete };
 }
 
-function waysOfRoutes(routes: StateRoutes | undefined): Ways {
+function waysOfRoutes(routes: StateRoutes | undefined): Edges {
   if (routes === undefined)
     return { anywhere: false, next: [], siblings: [], mayComplete: false, handlesSuccess: false };
   // A declared route names states, not in which part they take part, and may always end the run.
@@ -107,12 +107,12 @@ function waysOfRoutes(routes: StateRoutes | undefined): Ways {
   };
 }
 
-function waysOfRows(spec: PipelineSpec, rows: readonly RowSpec[]): Ways {
+function waysOfRows(spec: PipelineSpec, rows: readonly RowSpec[]): Edges {
   const next: string[] = [];
   const siblings: string[] = [];
   let mayComplete = false;
   for (const row of rows) {
-    const reading = readChoiceShape(row.to, spec.states, null);
+    const reading = parseChoice(row.to, spec.states, null);
     if (!reading.ok) continue;
     const { shape } = reading;
     if (shape.kind === "to") next.push(shape.state);

@@ -2,7 +2,7 @@ import { problemsError } from "../base/errors.ts";
 import type { Json } from "../base/json.ts";
 import { checkPipeline } from "./check.ts";
 import { type PipelineDefinition, readDefinition } from "./read.ts";
-import type { AnyState, NextMap, NoExtra, OutputOf, Pipeline, PipelineCommon, Row } from "./types.ts";
+import type { AnyState, Exact, NextMap, OutputOf, Pipeline, PipelineCommon, Row } from "./types.ts";
 
 /**
  * States and how they follow each other, by functions (`next`) or by a table (`transitions`). A function in `next` is the
@@ -12,7 +12,7 @@ import type { AnyState, NextMap, NoExtra, OutputOf, Pipeline, PipelineCommon, Ro
 export function pipeline<R, const S extends Record<string, AnyState>, const N extends NextMap<S, R>>(
   definition: PipelineCommon<R, S> &
     (
-      | { readonly next: N & NoExtra<N, S>; readonly transitions?: never }
+      | { readonly next: N & Exact<N, S>; readonly transitions?: never }
       | { readonly transitions: readonly Row<NoInfer<S>, R>[]; readonly next?: never }
     ),
 ): Pipeline<R, NextMap<S, R> extends N ? Json : OutputOf<N>>;

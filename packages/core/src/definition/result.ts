@@ -20,7 +20,7 @@ export type FailureCode =
   | "schema" // the only completions were invalid
   | "turn_cap"
   | "assert"
-  | "gate" // checkGate never said proceed
+  | "gate" // precondition never said proceed
   | "model"
   | "context_overflow"
   | "tool"

@@ -8,8 +8,8 @@ import type { Completed, Failed, Skipped, StageContext, StageResult } from "./re
 import type {
   AllowedTool,
   AssertAnswer,
-  GateAnswer,
   GuardHook,
+  PreconditionAnswer,
   RetryPolicy,
   RunLimits,
   StateLimits,
@@ -38,7 +38,7 @@ export interface StateSpec {
   /** What is wrong with the options it was made from, paths relative to the state. A pipeline with any is refused. */
   readonly problems?: readonly Problem[];
   setup?(ctx: StageContext): Json | Promise<Json>;
-  checkGate?(ctx: StageContext): GateAnswer | Promise<GateAnswer>;
+  precondition?(ctx: StageContext): PreconditionAnswer | Promise<PreconditionAnswer>;
   assert?(result: Completed<unknown> | Failed, ctx: StageContext): AssertAnswer | Promise<AssertAnswer>;
   exit?(result: StageResult<unknown>, ctx: StageContext): void | Promise<void>;
 }

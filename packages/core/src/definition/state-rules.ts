@@ -42,7 +42,7 @@ export interface Veto {
   readonly veto: string;
 }
 
-export type GateAnswer = "proceed" | "skip" | { readonly retryAfterMs: number };
+export type PreconditionAnswer = "proceed" | "skip" | { readonly retryAfterMs: number };
 export type AssertAnswer = "ok" | { readonly retry: string } | { readonly fail: string };
 
 /** What the commands of a state may do behind the wall, besides what its `allowedTools` say. */

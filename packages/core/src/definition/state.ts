@@ -8,7 +8,7 @@ import type { StateSpec } from "./spec.ts";
 import { type AllowedTool, checkLimits, isCount } from "./state-rules.ts";
 import type { AnyState, State, StateOptions } from "./types.ts";
 
-type Hooks = Pick<StateSpec, "onCall" | "setup" | "checkGate" | "assert" | "exit">;
+type Hooks = Pick<StateSpec, "onCall" | "setup" | "precondition" | "assert" | "exit">;
 
 /** What any kind of state may be given (`StateCommon`), once the types of its context are gone. */
 export interface CommonOptions extends Hooks, Pick<StateSpec, "allowedTools" | "retryPolicy" | "limits" | "sandbox"> {
@@ -21,7 +21,7 @@ export interface KindFields extends Pick<StateSpec, "agent" | "options" | "outpu
   readonly problems: readonly Problem[];
 }
 
-const HOOKS = ["setup", "checkGate", "assert", "exit", "onCall"] as const;
+const HOOKS = ["setup", "precondition", "assert", "exit", "onCall"] as const;
 const COMMON_KEYS = ["inputSchema", "allowedTools", "retryPolicy", "limits", "sandbox", ...HOOKS];
 
 /** Reads what states of every kind share. Nothing throws: what is wrong is kept for the pipeline, which tells all of it. */
@@ -38,7 +38,7 @@ export function stateSpec(kind: string, common: CommonOptions, own: KindFields):
   for (const hook of HOOKS) {
     if (common[hook] !== undefined && typeof common[hook] !== "function") report.add(hook, "is a function");
   }
-  const { allowedTools, retryPolicy, limits, sandbox, setup, checkGate, assert, exit, onCall } = rest;
+  const { allowedTools, retryPolicy, limits, sandbox, setup, precondition, assert, exit, onCall } = rest;
   return {
     kind,
     ...(schema === undefined ? {} : { inputSchema: schema }),
@@ -48,7 +48,7 @@ export function stateSpec(kind: string, common: CommonOptions, own: KindFields):
     ...(limits === undefined ? {} : { limits: structuredClone(limits) }),
     ...(sandbox === undefined ? {} : { sandbox: structuredClone(sandbox) }),
     ...(setup === undefined ? {} : { setup }),
-    ...(checkGate === undefined ? {} : { checkGate }),
+    ...(precondition === undefined ? {} : { precondition: precondition }),
     ...(assert === undefined ? {} : { assert }),
     ...(exit === undefined ? {} : { exit }),
     ...(onCall === undefined ? {} : { onCall }),

@@ -15,7 +15,7 @@ export interface TemplateFault {
   readonly message: string;
   readonly suggestion?: string;
 }
-export type TemplateReading =
+export type ParsedTemplate =
   | { readonly ok: true; readonly value: CompiledTemplate }
   | { readonly ok: false; readonly faults: readonly TemplateFault[] };
 
@@ -49,7 +49,7 @@ export function compileTemplate(text: string): CompiledTemplate {
 }
 
 /** Like `compileTemplate`, with all faults as values, for checks that gather them. */
-export function readTemplate(text: string): TemplateReading {
+export function readTemplate(text: string): ParsedTemplate {
   const parts: (string | TemplatePath)[] = [];
   const faults: TemplateFault[] = [];
   let literal = "";

@@ -6,8 +6,8 @@ import type { PipelineSpec, StateSpec } from "./spec.ts";
 import type {
   AllowedTool,
   AssertAnswer,
-  GateAnswer,
   GuardHook,
+  PreconditionAnswer,
   RetryPolicy,
   RunLimits,
   StateLimits,
@@ -36,7 +36,7 @@ export interface StateCommon<Up, I, O> {
   readonly allowedTools?: readonly AllowedTool[];
   /** Runs once per attempt before anything else; what it returns is `ctx.setup`. */
   readonly setup?: (ctx: StageContext<Up, I>) => Json | Promise<Json>;
-  readonly checkGate?: (ctx: StageContext<Up, I>) => GateAnswer | Promise<GateAnswer>;
+  readonly precondition?: (ctx: StageContext<Up, I>) => PreconditionAnswer | Promise<PreconditionAnswer>;
   readonly assert?: (result: Completed<O> | Failed, ctx: StageContext<Up, I>) => AssertAnswer | Promise<AssertAnswer>;
   /** Teardown. Recorded once, runs at least once: a crash in between runs it again. */
   readonly exit?: (result: StageResult<O>, ctx: StageContext<Up, I>) => void | Promise<void>;
@@ -123,7 +123,7 @@ export interface PipelineCommon<R, S> {
   readonly onCall?: GuardHook;
 }
 /** Keys of `next` that are no states are refused by the compiler, too. */
-export type NoExtra<N, S> = { readonly [K in Exclude<keyof N, keyof S>]: never };
+export type Exact<N, S> = { readonly [K in Exclude<keyof N, keyof S>]: never };
 /** What a pipeline's routes put into done(). */
 export type OutputOf<N> = DoneOf<Returned<N[keyof N]>>;
 type Returned<F> = F extends (...args: never[]) => infer C

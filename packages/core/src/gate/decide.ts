@@ -1,7 +1,7 @@
 import type { Issue } from "../schema/schema.ts";
 import { allowsAnyLine, type Envelope, isWalled, whyOutside } from "./envelope.ts";
 import type { Proposal } from "./grants.ts";
-import { type Limits, limitOf } from "./hard-limits.ts";
+import { type HardLimits, hardLimitOn } from "./hard-limits.ts";
 import type { Subject, ToolEffect } from "./subjects.ts";
 
 /** What decides where a stage has no envelope: a person, the session's list, or nobody. */
@@ -19,7 +19,7 @@ export interface LiveTool {
 }
 
 /** What the gate compares a proposal with, besides the envelope. */
-export interface GateState extends Limits {
+export interface GateState extends HardLimits {
   /** Absent when no live tool has the name. */
   readonly tool?: LiveTool;
   readonly mode: SecurityMode;
@@ -60,7 +60,7 @@ export function decide(proposal: Proposal, envelope: Envelope | undefined, state
   for (const subject of subjects) {
     // Behind the wall a path leads to what the wall shows, whatever its name.
     if (held && subject.kind !== "command") continue;
-    const reason = limitOf(subject, state);
+    const reason = hardLimitOn(subject, state);
     if (reason !== undefined) return { kind: "refused", cause: "limit", reason };
   }
 

@@ -5,7 +5,7 @@ import type { Issue } from "../schema/schema.ts";
 export type DenialCause = "denied" | "deferred" | "timeout" | "no_interactor" | "hook" | "mode" | "limit";
 
 /** What a model may do instead; part of every refusal, so that it can go on from there. */
-export interface WayOut {
+export interface Alternatives {
   /** The envelope's patterns; the names of the live tools where there is no envelope. */
   readonly allowedTools: readonly string[];
   readonly completionTool: string;
@@ -38,18 +38,18 @@ export type InvalidToolInput = {
   readonly issues: readonly { readonly path: string; readonly message: string }[];
 };
 /** A call that did not run, or of which nobody knows whether it did. */
-export type CallNotDone = {
+export type SkippedCall = {
   readonly code: "repeated_call" | "truncated_call" | "outcome_unknown";
   readonly tool: string;
   readonly reason: string;
 };
 
-export function denial(cause: DenialCause, tool: string, reason: string, wayOut: WayOut): ToolCallDenied {
+export function denial(cause: DenialCause, tool: string, reason: string, wayOut: Alternatives): ToolCallDenied {
   return { code: "tool_call_denied", cause, tool: shortName(tool), reason, ...pick(wayOut) };
 }
 
 /** `known` are the tools the model could have meant. */
-export function unknownTool(tool: string, known: Iterable<string>, wayOut: WayOut): UnknownTool {
+export function unknownTool(tool: string, known: Iterable<string>, wayOut: Alternatives): UnknownTool {
   const name = shortName(tool);
   const close = didYouMean(tool, known);
   const reason = `there is no tool ${JSON.stringify(name)}${close === undefined ? "" : `; did you mean ${JSON.stringify(close)}?`}`;
@@ -66,17 +66,17 @@ export function invalidToolInput(tool: string, issues: readonly Issue[]): Invali
   };
 }
 
-export function repeatedCall(tool: string, times: number): CallNotDone {
+export function repeatedCall(tool: string, times: number): SkippedCall {
   const reason = `the same call with the same arguments came ${times} times in a row, so it was not run; its result would not change: do something else`;
   return { code: "repeated_call", tool: shortName(tool), reason };
 }
 
-export function truncatedCall(tool: string): CallNotDone {
+export function truncatedCall(tool: string): SkippedCall {
   const reason = "the output limit cut this call off, so it was not run; send it again, shorter or in parts";
   return { code: "truncated_call", tool: shortName(tool), reason };
 }
 
-export function outcomeUnknown(tool: string): CallNotDone {
+export function outcomeUnknown(tool: string): SkippedCall {
   const reason =
     "the process ended while this call was at work, and whether it took effect is not known; look at the present state before calling again";
   return { code: "outcome_unknown", tool: shortName(tool), reason };
@@ -89,6 +89,6 @@ function shortName(tool: string): string {
   return tool.length <= LONGEST_NAME ? tool : `${tool.slice(0, LONGEST_NAME)}…`;
 }
 
-function pick({ allowedTools, completionTool }: WayOut): WayOut {
+function pick({ allowedTools, completionTool }: Alternatives): Alternatives {
   return { allowedTools: [...allowedTools], completionTool };
 }

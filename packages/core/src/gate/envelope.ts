@@ -58,7 +58,7 @@ export function isWalled(subjects: readonly Subject[]): boolean {
 }
 
 /** Which OS sandbox holds the processes of a call, `none` without one; undefined where it starts none that the gate knows of. */
-export function wallOf(subjects: readonly Subject[]): string | undefined {
+export function sandboxOf(subjects: readonly Subject[]): string | undefined {
   const walled = subjects.find((subject) => subject.kind === "walled");
   return walled?.by ?? (isLine(subjects) ? "none" : undefined);
 }

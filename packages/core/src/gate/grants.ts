@@ -2,7 +2,7 @@ import { canonicalJson, digestOf, sha256 } from "../base/canonical.ts";
 import { isSluiceError, SluiceError } from "../base/errors.ts";
 import { deepFreeze, type Json } from "../base/json.ts";
 import type { ToolCall, ToolResult } from "./subjects.ts";
-import { type BoundCall, type CallWork, workOf } from "./tool.ts";
+import { type BoundCall, executeOf, type PreparedCall } from "./tool.ts";
 
 /** Which attempt of which execution of which run: a token is good for nothing else. */
 export interface AttemptId {
@@ -63,7 +63,7 @@ export interface Grants {
   /** Binds a call to the approval of its proposal; by `grant` it consumes the token. Undefined when there is nothing to admit by, or this was done before. */
   admit(proposal: Proposal, call: BoundCall, by: ApprovedBy): Permit | undefined;
   /** Hands out what runs the call, once per permit. Undefined for a permit that is not ours, was used, has expired, or is about another proposal. */
-  redeem(permit: Permit, proposal: Proposal): CallWork | undefined;
+  redeem(permit: Permit, proposal: Proposal): PreparedCall | undefined;
   /** Says that a granted call is over: also one that an earlier process ran consumed its token. */
   spend(proposal: Proposal): void;
   /** Undefined for a request that was never made. */
@@ -138,7 +138,7 @@ export function createGrants(at: AttemptId): Grants {
       const call = permits.get(permit);
       if (closed || call === undefined || permit.proposal !== proposal) return undefined;
       permits.delete(permit);
-      return once(workOf(call), proposal);
+      return once(executeOf(call), proposal);
     },
     spend: (proposal) => {
       const entry = entryOf(proposal);
@@ -189,7 +189,7 @@ function isCallOf(call: BoundCall, proposal: Proposal): boolean {
   return proposal.input !== undefined && call.tool === proposal.tool && Object.is(call.given, proposal.input);
 }
 
-function once(work: CallWork, proposal: Proposal): CallWork {
+function once(work: PreparedCall, proposal: Proposal): PreparedCall {
   let spent = false;
   const execute = async (call: ToolCall): Promise<ToolResult> => {
     if (spent) throw misuse("permit_spent", `the call ${proposal.id} has been run already`);

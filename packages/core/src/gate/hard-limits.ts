@@ -1,18 +1,18 @@
 import { isAbsolute } from "node:path";
-import { folded, insideRoot, lies, type Subject, type Workspace } from "./subjects.ts";
+import { foldCase, insideRoot, isInside, type Subject, type Workspace } from "./subjects.ts";
 
 type PathSubject = Extract<Subject, { readonly kind: "path" }>;
 type CommandSubject = Extract<Subject, { readonly kind: "command" }>;
 
 /** Where no grant reaches. */
-export interface Limits {
+export interface HardLimits {
   readonly workspace: Workspace;
   /** Absolute real paths of files and folders that are not to be written besides the ones every workspace protects. */
   readonly protectedPaths?: readonly string[];
 }
 
 /** Which hard limit a subject is beyond, as a reason, or undefined. */
-export function limitOf(subject: Subject, limits: Limits): string | undefined {
+export function hardLimitOn(subject: Subject, limits: HardLimits): string | undefined {
   switch (subject.kind) {
     case "path":
       return pathLimit(subject, limits);
@@ -33,19 +33,19 @@ export function limitOf(subject: Subject, limits: Limits): string | undefined {
 
 function pathLimit(
   { real, access, from }: PathSubject,
-  { workspace, protectedPaths = [] }: Limits,
+  { workspace, protectedPaths = [] }: HardLimits,
 ): string | undefined {
   const { root, store } = workspace;
   if (!isAbsolute(real) || real.includes("\0")) return `${JSON.stringify(real)} is not a path that can be judged`;
-  if (store !== undefined && lies(real, store)) return `${real} is in the run store, which no tool may touch`;
+  if (store !== undefined && isInside(real, store)) return `${real} is in the run store, which no tool may touch`;
   const path = insideRoot(root, real);
   // Where a command goes is not yet what it touches; going out needs a grant.
   if (path === undefined) return from === "cd" ? undefined : `${real} is outside the workspace`;
   if (access === "read") return undefined;
   const name = path.split("/").find(isProtectedName);
   if (name !== undefined) return `${path} may not be written: ${name} is protected`;
-  if (store !== undefined && lies(store, real)) return `${real} may not be written: it holds the run store`;
-  const overlaps = protectedPaths.find((other) => lies(real, other) || lies(other, real));
+  if (store !== undefined && isInside(store, real)) return `${real} may not be written: it holds the run store`;
+  const overlaps = protectedPaths.find((other) => isInside(real, other) || isInside(other, real));
   return overlaps === undefined ? undefined : `${path} may not be written: ${overlaps} is protected`;
 }
 
@@ -55,7 +55,7 @@ const DROPPED = /\p{Default_Ignorable_Code_Point}/gu;
 const PROTECTED = /^(?:\.git|\.sluice|sluice\.config)(?:[ .:].*)?$|^(?:git|sluice)~\d+$/;
 
 function isProtectedName(name: string): boolean {
-  return PROTECTED.test(folded(name.replaceAll(DROPPED, "")));
+  return PROTECTED.test(foldCase(name.replaceAll(DROPPED, "")));
 }
 
 /** How the command is called: by name, by file, by package with or without a version. */
@@ -111,7 +111,7 @@ function behindName(text: string): string | undefined {
  * them on to a program, by whatever launcher.
  */
 function commandLimit({ argv, dynamic, readOnly }: CommandSubject): string | undefined {
-  const words = argv.map(folded);
+  const words = argv.map(foldCase);
   const at = words.findIndex((word) => OURSELVES.test(word));
   const verb =
     at === 0 || (at > 0 && !readOnly)

@@ -148,11 +148,11 @@ export function insideRoot(root: string, real: string): string | undefined {
 }
 
 /** Whether a path is a folder or lies in it, on a filesystem that may not tell upper from lower case. */
-export function lies(path: string, folder: string): boolean {
-  return insideRoot(folded(folder), folded(path)) !== undefined;
+export function isInside(path: string, folder: string): boolean {
+  return insideRoot(foldCase(folder), foldCase(path)) !== undefined;
 }
 
 /** Upper case first: it folds letters such as the long s, which some filesystems take for an s. */
-export function folded(text: string): string {
+export function foldCase(text: string): string {
   return text.toUpperCase().toLowerCase();
 }

@@ -46,7 +46,7 @@ export function argsSummary(tool: string, input: Json): string {
 }
 
 /** One call outside its envelope, as it was judged. */
-export interface AskedCall {
+export interface PromptedCall {
   readonly proposal: Proposal;
   /** What would run: the arguments as the tool's schema accepted them. */
   readonly input: Json;
@@ -61,7 +61,7 @@ export interface AskedCall {
  * What a person is asked about a call outside its envelope. `input` is what would run; `proposed` is there where that is not
  * what the digest was taken of, so that whoever shows it can compare; `touches` are the paths it was judged by, after links.
  */
-export function grantBody({ proposal, input, summary, why, subjects }: AskedCall): JsonObject {
+export function grantRequestBody({ proposal, input, summary, why, subjects }: PromptedCall): JsonObject {
   const { executionId, attempt, id, tool, argsDigest } = proposal;
   const filled = proposal.input !== undefined && !isDeepStrictEqual(input, proposal.input);
   const touches = pathsOf(subjects);

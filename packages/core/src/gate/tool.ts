@@ -37,7 +37,7 @@ export interface Question {
 }
 
 /** The part of a call that acts. Only grants.ts takes it out of a call, and only for a permit. */
-export interface CallWork {
+export interface PreparedCall {
   /** Absent when the tool records no intent. */
   readonly prepare?: (call: ToolCall) => Promise<Json>;
   readonly execute: (call: ToolCall) => Promise<ToolResult>;
@@ -49,13 +49,13 @@ interface CallParts {
   readonly input: Json;
   readonly question: Question | undefined;
   readonly subjects: (workspace: Workspace, scene: CallScene) => readonly Subject[];
-  readonly work: CallWork;
+  readonly work: PreparedCall;
 }
 
 /** A stage of which nothing is known. */
 const NO_SCENE: CallScene = { env: {}, mayWrite: false };
 
-let takeWork: (call: BoundCall) => CallWork;
+let takeWork: (call: BoundCall) => PreparedCall;
 
 /** A call whose input its tool accepted. A class because its work has to be out of reach of whoever holds the call. */
 export class BoundCall {
@@ -67,7 +67,7 @@ export class BoundCall {
   /** For tools of effect `ask`. */
   readonly question: Question | undefined;
   readonly #subjects: (workspace: Workspace, scene: CallScene) => readonly Subject[];
-  readonly #work: CallWork;
+  readonly #work: PreparedCall;
 
   static {
     takeWork = (call) => call.#work;
@@ -94,7 +94,7 @@ export class BoundCall {
 }
 
 /** The acting part of a call. Not exported by the package: grants.ts is its one caller. */
-export function workOf(call: BoundCall): CallWork {
+export function executeOf(call: BoundCall): PreparedCall {
   return takeWork(call);
 }
 
@@ -119,7 +119,7 @@ export function defineTool<I>(spec: ToolSpec<I>): Tool {
     } catch (thrown) {
       return { ok: false, issues: [{ path: "$", message: `no question can be made of it: ${messageOf(thrown)}` }] };
     }
-    const work: CallWork = { execute: async (call) => spec.execute(value, call) };
+    const work: PreparedCall = { execute: async (call) => spec.execute(value, call) };
     const prepare = spec.prepare;
     const parts: CallParts = {
       tool: name,

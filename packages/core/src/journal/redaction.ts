@@ -59,8 +59,8 @@ interface Cleaner {
 
 function withoutDigits(value: number, clean: (text: string) => string): Json {
   const text = String(value);
-  const cleaned = clean(text);
-  return cleaned === text ? value : cleaned;
+  const maskSecrets = clean(text);
+  return maskSecrets === text ? value : maskSecrets;
 }
 
 /** Nearly nothing holds a secret, and what holds none need not be copied. */
@@ -153,7 +153,7 @@ const NAMED: readonly (readonly [way: string, source: string])[] = [
 const VARIABLE =
   /(?<before>(?<![\w-])(?<name>[A-Z][A-Z0-9_]{0,63})\s?[=:]\s?["']?)(?<value>(?!process\.|import\.|os\.)[^\s"'`$<(\\](?:(?<=["'].)[^\r\n"'\\]{5,}|[^\s"'`\\]{5,}))/g;
 /** Every way, and what finds it. */
-export const SECRET_WAYS: readonly (readonly [way: string, pattern: RegExp])[] = [
+export const SECRET_PATTERNS: readonly (readonly [way: string, pattern: RegExp])[] = [
   ...NAMED.map(([way, source]) => [way, new RegExp(source, "gi")] as const),
   ["variable", VARIABLE],
 ];
@@ -171,7 +171,7 @@ export function redactText(text: string): string {
   if (!mayHoldSecret(text)) return text;
   let redacted = text;
   for (const [name, pattern] of SECRET_FORMS) redacted = redacted.replace(pattern, `${REDACTION_MARKER}${name}]`);
-  for (const [, pattern] of SECRET_WAYS) redacted = redacted.replace(pattern, withoutValue);
+  for (const [, pattern] of SECRET_PATTERNS) redacted = redacted.replace(pattern, withoutValue);
   return redacted;
 }
 

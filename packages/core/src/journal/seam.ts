@@ -58,19 +58,19 @@ export interface RunEnd {
 }
 
 /** How one child of a fork ended, with the head of its chain, which the parent's record keeps. */
-export interface Settled extends RunEnd {
+export interface SiblingEnd extends RunEnd {
   readonly records: number;
   readonly head: string;
 }
 
-export interface ForkOptions {
+export interface RunChildrenOptions {
   /** `cancel`: the first child that is not completed cancels the others, all are awaited; `settle`: all end by themselves. */
   readonly onFailure: "cancel" | "settle";
   /** Whether an ended child counts as a failure of the fork. */
   readonly failed: (end: RunEnd) => boolean;
   readonly open: { readonly events: readonly EventDraft[] };
   /** Events of the record that joins. */
-  readonly joined: (children: Readonly<Record<string, Settled>>) => readonly EventDraft[];
+  readonly joined: (children: Readonly<Record<string, SiblingEnd>>) => readonly EventDraft[];
 }
 
 /**
@@ -96,7 +96,11 @@ export interface StepRunner {
   /** The signals of this name that have come and were not taken yet, without waiting. */
   takeSignals(stepId: string, name: string): Promise<readonly ReceivedSignal[]>;
   /** Runs children side by side, each with its own journal, and waits for all of them. */
-  fork(stepId: string, children: readonly ChildRun[], options: ForkOptions): Promise<Readonly<Record<string, Settled>>>;
+  runChildren(
+    stepId: string,
+    children: readonly ChildRun[],
+    options: RunChildrenOptions,
+  ): Promise<Readonly<Record<string, SiblingEnd>>>;
   /** Live only (streamed text): never journaled, never awaited. */
   emit(channel: string, chunk: Json): void;
   /** Whether anybody would hear an `emit` now: what nobody hears need not be made. */

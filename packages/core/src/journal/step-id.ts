@@ -7,7 +7,7 @@ export function childRunId(parentId: string, stepId: string, key: string): strin
 }
 
 /** The keys in a fork's open record; undefined for another step's. */
-export function forkKeys({ phase, value }: JournalRecord): readonly string[] | undefined {
+export function childKeys({ phase, value }: JournalRecord): readonly string[] | undefined {
   if (phase !== "open" || !value.startsWith('{"fork":[')) return undefined;
   const read = parseJson(value);
   const keys = read.ok ? field(read.value, "fork") : undefined;
@@ -15,7 +15,7 @@ export function forkKeys({ phase, value }: JournalRecord): readonly string[] | u
 }
 
 /** The step ids of records that are no steps: what happens to a run from outside its program. */
-export const LIFE = {
+export const LIFECYCLE_STEP = {
   start: "start",
   resume: "resume",
   suspend: "suspend",
@@ -33,5 +33,5 @@ export const LIFE = {
 export const NO_ORDINAL = -1;
 
 export function isEnd({ phase, stepId }: Pick<JournalRecord, "phase" | "stepId">): boolean {
-  return phase === "life" && (stepId === LIFE.end || stepId === LIFE.closed);
+  return phase === "life" && (stepId === LIFECYCLE_STEP.end || stepId === LIFECYCLE_STEP.closed);
 }

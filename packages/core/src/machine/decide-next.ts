@@ -1,6 +1,6 @@
 import { messageOf } from "../base/errors.ts";
-import { isJson, type Json, type JsonObject, ownJson } from "../base/json.ts";
-import { declaredTargets, readChoiceShape, type SiblingShape } from "../definition/choice.ts";
+import { isJson, type Json, type JsonObject, toJsonValue } from "../base/json.ts";
+import { declaredTargets, parseChoice, type SiblingShape } from "../definition/choice.ts";
 import type { StageContext, StageResult } from "../definition/result.ts";
 import type { PipelineSpec, RowSpec, StateRoutes } from "../definition/spec.ts";
 import type { Issue } from "../schema/schema.ts";
@@ -173,7 +173,7 @@ export type ResolvedChoice =
   | { readonly kind: "fail"; readonly reason: string }
   | { readonly kind: "cancel"; readonly reason: string };
 export type ResolvedSibling = { readonly state: string; readonly input: Json };
-export type ChoiceReading =
+export type ResolvedChoiceResult =
   | { readonly ok: true; readonly choice: ResolvedChoice }
   | { readonly ok: false; readonly reason: string };
 
@@ -181,8 +181,8 @@ export type ChoiceReading =
  * Turns whatever a route returned into a choice that can be followed, or says why it is none. `output` is what an empty
  * `stages` list ends the run with.
  */
-export async function resolveChoice(value: unknown, spec: PipelineSpec, output: Json): Promise<ChoiceReading> {
-  const reading = readChoiceShape(value, spec.states, output);
+export async function resolveChoice(value: unknown, spec: PipelineSpec, output: Json): Promise<ResolvedChoiceResult> {
+  const reading = parseChoice(value, spec.states, output);
   if (!reading.ok) return { ok: false, reason: reading.reason };
   const { shape } = reading;
   try {
@@ -225,7 +225,7 @@ async function inputFor(spec: PipelineSpec, { state, input }: SiblingShape): Pro
 }
 
 function jsonOrRefuse(value: unknown, what: string): Json {
-  const own = ownJson(value);
+  const own = toJsonValue(value);
   if (!own.ok) throw new Refusal(`${what} is not JSON: ${own.fault}`);
   return own.value;
 }

@@ -12,7 +12,7 @@ import type { PersonRequest } from "./interactor.ts";
 export type AnswerProof = "session" | "code" | "walled" | "any" | "missing";
 
 /** The request that a code is for, and the process that made it. */
-export interface CodePlace extends Pick<PersonRequest, "runId" | "requestId"> {
+export interface CodeScope extends Pick<PersonRequest, "runId" | "requestId"> {
   /** Of the process that waits for the answer. */
   readonly incarnation: string;
 }
@@ -41,7 +41,7 @@ const RANDOM = 16;
 const CHECK = 4;
 
 /** Makes what lets people answer a request: a key that never leaves this object, and a code of 80 random bits. */
-export function createSeal(place: CodePlace, needsCode: () => boolean): OwnSeal {
+export function createSeal(place: CodeScope, needsCode: () => boolean): OwnSeal {
   const key = randomBytes(32);
   const secret = letters(randomBytes(RANDOM));
   return {
@@ -59,19 +59,19 @@ export function createSeal(place: CodePlace, needsCode: () => boolean): OwnSeal 
  * An answer's payload with the proof that a code gives, which does not tell the code; undefined where the code is mistyped, or
  * is another request's or another process's.
  */
-export function sealWithCode(code: string, place: CodePlace, payload: JsonObject): JsonObject | undefined {
+export function sealWithCode(code: string, place: CodeScope, payload: JsonObject): JsonObject | undefined {
   const typed = code.toUpperCase().replaceAll(/[\s-]/g, "").replaceAll("O", "0").replaceAll(/[IL]/g, "1");
   const secret = typed.slice(0, RANDOM);
   if (typed.length !== RANDOM + CHECK || typed.slice(RANDOM) !== checkOf(secret, place)) return undefined;
   return withProof(secret, place, payload);
 }
 
-function withProof(key: Buffer | string, place: CodePlace, payload: JsonObject): JsonObject {
+function withProof(key: Buffer | string, place: CodeScope, payload: JsonObject): JsonObject {
   return { ...payload, proof: macOf(key, place, payload).toString("hex") };
 }
 
 /** Anybody may have sent it: what cannot be read proves nothing. */
-function isProven(key: Buffer | string, place: CodePlace, payload: Json): boolean {
+function isProven(key: Buffer | string, place: CodeScope, payload: Json): boolean {
   const given = field(payload, "proof");
   if (!isJsonObject(payload) || typeof given !== "string" || !/^[0-9a-f]{64}$/.test(given)) return false;
   const { proof: _, ...answer } = payload;
@@ -83,14 +83,14 @@ function isProven(key: Buffer | string, place: CodePlace, payload: Json): boolea
   }
 }
 
-function macOf(key: Buffer | string, { runId, requestId }: CodePlace, answer: JsonObject): Buffer {
+function macOf(key: Buffer | string, { runId, requestId }: CodeScope, answer: JsonObject): Buffer {
   return createHmac("sha256", key)
     .update(canonicalJson([runId, requestId, answer]))
     .digest();
 }
 
 /** Bound to request and process, so that another one's code is refused before anything is sent. */
-function checkOf(secret: string, { runId, requestId, incarnation }: CodePlace): string {
+function checkOf(secret: string, { runId, requestId, incarnation }: CodeScope): string {
   const digest = sha256(canonicalJson([secret, runId, requestId, incarnation]));
   return letters(Buffer.from(digest.slice(0, 2 * CHECK), "hex"));
 }

@@ -1,5 +1,5 @@
 import { messageOf } from "../base/errors.ts";
-import { field, isJson, isJsonObject, type Json, type JsonObject, ownJson } from "../base/json.ts";
+import { field, isJson, isJsonObject, type Json, type JsonObject, toJsonValue } from "../base/json.ts";
 import { compileJsonSchema } from "../schema/json-schema.ts";
 
 /** Something a run asks of people. */
@@ -54,7 +54,7 @@ export type CheckedAnswer =
  * schema, deny and defer. The answer returned is a copy with nothing else in it.
  */
 export function checkAnswer(request: PersonRequest, given: unknown): CheckedAnswer {
-  const own = ownJson(given);
+  const own = toJsonValue(given);
   if (!own.ok) return refused(`the answer is not JSON: ${own.fault}`);
   const answer = own.value;
   if (!isJson(answer) || !isJsonObject(answer)) return refused("an answer is an object with a kind");

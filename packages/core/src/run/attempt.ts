@@ -3,7 +3,7 @@ import type { StageContext } from "../definition/result.ts";
 import { AttemptJournal } from "./attempt-steps.ts";
 import { stageContext } from "./context.ts";
 import type { Denied, Execution } from "./execution.ts";
-import { Place } from "./limits/concurrency-slot.ts";
+import { ConcurrencySlot } from "./limits/concurrency-slot.ts";
 import { ExecutionLimits, type Limits, Stopwatch } from "./limits/limits.ts";
 
 /** What the attempts of one execution share. */
@@ -12,7 +12,7 @@ interface Attempts {
   /** `plan#1` */
   readonly executionId: string;
   readonly limits: Limits;
-  readonly place: Place;
+  readonly place: ConcurrencySlot;
   /** Takes the calls that were refused. */
   readonly denied: Denied[];
 }
@@ -25,7 +25,7 @@ export function firstAttempt(execution: Execution): Attempt {
     execution,
     executionId: `${stateId}#${visit}`,
     limits: new ExecutionLimits(state.limits ?? {}, meter, deps.clock, watch),
-    place: new Place(deps.slots, watch, meter.work, steps.signal),
+    place: new ConcurrencySlot(deps.slots, watch, meter.work, steps.signal),
     denied: [],
   };
   return new Attempt(all, 1);
@@ -36,7 +36,7 @@ export class Attempt implements Attempts {
   readonly execution: Execution;
   readonly executionId: string;
   readonly limits: Limits;
-  readonly place: Place;
+  readonly place: ConcurrencySlot;
   readonly denied: Denied[];
   /** Counted from 1. */
   readonly number: number;

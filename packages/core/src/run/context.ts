@@ -2,7 +2,7 @@ import { deepFreeze, field, type Json, type JsonObject } from "../base/json.ts";
 import type { SiblingOutcome, StageContext } from "../definition/result.ts";
 import type { Envelope } from "../gate/envelope.ts";
 import type { Tool } from "../gate/tool.ts";
-import type { Offer } from "./executor.ts";
+import type { AvailableTools } from "./executor.ts";
 
 /** What a run knows between two states; grows only by accepted outputs and by routes. */
 export interface RunState {
@@ -46,7 +46,7 @@ export function stageContext(
 }
 
 /** A state's envelope against the session's live tools: what its model may be shown. */
-export function offerTools(envelope: Envelope | undefined, tools: ReadonlyMap<string, Tool>): Offer {
+export function availableTools(envelope: Envelope | undefined, tools: ReadonlyMap<string, Tool>): AvailableTools {
   return {
     allowedTools: envelope?.allowedTools,
     tools: [...tools.values()].map(({ name, description, inputSchema, effect }) => ({

@@ -8,7 +8,7 @@ import type { SecretFilter } from "../journal/redaction.ts";
 import type { OpenRequest } from "../journal/seam.ts";
 import type { AnswerSeal } from "../people/answer-proof.ts";
 import type { StateExecutor } from "./executor.ts";
-import type { Slots } from "./limits/concurrency-slot.ts";
+import type { ConcurrencySlots } from "./limits/concurrency-slot.ts";
 import type { AnswerRule } from "./tool-calls/answer-rule.ts";
 
 /** What a session brings to a run. Everything here lives in the process; nothing of it is journaled. */
@@ -29,7 +29,7 @@ export interface RunDeps {
   /** For child processes; without the session's secrets. */
   readonly env: Readonly<Record<string, string>>;
   readonly secrets: SecretFilter;
-  readonly slots: Slots;
+  readonly slots: ConcurrencySlots;
   readonly people: People;
   /** Of this run and its siblings alone. */
   readonly answers: AnswerRule;

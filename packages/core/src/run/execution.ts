@@ -7,7 +7,7 @@ import type { StepRunner } from "../journal/seam.ts";
 import type { NextDecision } from "../machine/decide-next.ts";
 import type { Entry, RunState } from "./context.ts";
 import type { RunDeps } from "./deps.ts";
-import type { Offer, StateExecutor } from "./executor.ts";
+import type { AvailableTools, StateExecutor } from "./executor.ts";
 import type { RunMeter } from "./limits/limits.ts";
 
 /** One entry into one state. */
@@ -18,7 +18,7 @@ export interface Execution extends Entry {
   readonly executor: StateExecutor;
   /** Undefined for a state without allowedTools. */
   readonly envelope: Envelope | undefined;
-  readonly offer: Offer;
+  readonly offer: AvailableTools;
   /** What the event after Setup says: the tools that were resolved. */
   readonly leftSetup: JsonObject;
   readonly run: RunState;

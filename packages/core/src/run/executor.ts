@@ -11,25 +11,25 @@ import type { Limits } from "./limits/limits.ts";
 export interface StateExecutor {
   readonly kind: string;
   /** What act will need, rendered from the context and recorded. A throw fails the state with code `hook`. */
-  init?(state: StateSpec, ctx: StageContext, offer: Offer): Json;
+  init?(state: StateSpec, ctx: StageContext, offer: AvailableTools): Json;
   /** The work. Takes steps only through the scope; returns failures as values. */
   act(init: Json, scope: ActScope): Promise<ActOutcome>;
 }
 
 /** How act ended. The run loop adds what it knows itself: execution id, attempts, time. */
-export type ActOutcome = Spent &
+export type ActOutcome = ActUsage &
   (
     | { readonly status: "completed"; readonly output: Json }
     | { readonly status: "failed"; readonly code: FailureCode; readonly message: string; readonly detail?: Json }
     | { readonly status: "cancelled"; readonly reason: string }
   );
-export interface Spent {
+export interface ActUsage {
   readonly turns: number;
   readonly usage: Usage;
 }
 
 /** A live tool as a model may be shown it. */
-export interface OfferedTool {
+export interface AvailableTool {
   readonly name: string;
   readonly description: string;
   readonly inputSchema: JsonObject;
@@ -38,8 +38,8 @@ export interface OfferedTool {
   readonly allowed: boolean;
 }
 /** What Setup resolved: the state's allowedTools against the session's live tools. */
-export interface Offer {
-  readonly tools: readonly OfferedTool[];
+export interface AvailableTools {
+  readonly tools: readonly AvailableTool[];
   /** The state's patterns as written; undefined without an envelope. */
   readonly allowedTools: readonly string[] | undefined;
 }
@@ -87,7 +87,7 @@ export interface ActScope {
   readonly ctx: StageContext;
   /** Turns of this state before this attempt: of earlier attempts and visits of the run. */
   readonly turnsBefore: number;
-  readonly offer: Offer;
+  readonly offer: AvailableTools;
   readonly limits: Limits;
   /** Aborts on cancel. */
   readonly signal: AbortSignal;

@@ -3,16 +3,16 @@ import type { Failed, SiblingOutcome, StageResult } from "../definition/result.t
 import type { PipelineSpec } from "../definition/spec.ts";
 import type { EventDraft } from "../journal/events.ts";
 import { cleaned } from "../journal/redaction.ts";
-import type { ChildRun, Settled, StepCall, StepRunner } from "../journal/seam.ts";
+import type { ChildRun, SiblingEnd, StepCall, StepRunner } from "../journal/seam.ts";
 import { decideNext, type NextDecision, type ResolvedChoice } from "../machine/decide-next.ts";
 import { type RunState, stageContext } from "./context.ts";
 import type { Execution, ExecutionEnd } from "./execution.ts";
-import { cancelReason, orAborted } from "./limits/limits.ts";
+import { cancelReason, raceAbort } from "./limits/limits.ts";
 import { routeEvents } from "./stage/leave.ts";
 import { ENTERED, leftNext } from "./stage/phases.ts";
-import { routesAnew } from "./stage/recorded-phases.ts";
+import { decidesRoute } from "./stage/recorded-phases.ts";
 
-export type ForkChoice = Extract<ResolvedChoice, { readonly kind: "fanOut" }>;
+export type FanOutChoice = Extract<ResolvedChoice, { readonly kind: "fanOut" }>;
 
 /** The input of a sibling's run: everything it may know, as data. */
 type SiblingInput = JsonObject & {
@@ -28,14 +28,14 @@ type SiblingInput = JsonObject & {
 };
 
 /** One fork of a run, from its fan-out to its join. */
-export interface Fork {
+export interface FanOut {
   /** `fan-<n>`, counted over the run. */
   readonly id: string;
-  readonly choice: ForkChoice;
+  readonly choice: FanOutChoice;
   visitOf(state: string): number;
   turnsOf(state: string): number;
 }
-export interface Forked {
+export interface FanOutResult {
   /** What the siblings that were at work came to. */
   readonly children: ReadonlyMap<string, ExecutionEnd>;
   readonly outcomes: Readonly<Record<string, SiblingOutcome>>;
@@ -45,7 +45,12 @@ export interface Forked {
   readonly failed: readonly string[];
 }
 
-export async function runFanOut(spec: PipelineSpec, steps: StepRunner, run: RunState, fork: Fork): Promise<Forked> {
+export async function runFanOut(
+  spec: PipelineSpec,
+  steps: StepRunner,
+  run: RunState,
+  fork: FanOut,
+): Promise<FanOutResult> {
   const { id, choice } = fork;
   const keys = choice.siblings.map((sibling) => sibling.state);
   const children = choice.siblings.map(({ state, input }): ChildRun => {
@@ -61,7 +66,7 @@ export async function runFanOut(spec: PipelineSpec, steps: StepRunner, run: RunS
     const data = { pipeline: spec.id, state, parent: steps.runId };
     return { key: state, input: childInput, events: [{ type: "run.started", data }] };
   });
-  const settled = await steps.fork(id, children, {
+  const settled = await steps.runChildren(id, children, {
     onFailure: choice.onFailure,
     failed: (end) => end.status === "failed",
     open: { events: [{ type: "fork.started", data: { fork: id, siblings: keys, join: choice.join } }] },
@@ -86,11 +91,11 @@ export async function runFanOut(spec: PipelineSpec, steps: StepRunner, run: RunS
 }
 
 /** A failed fork is a failure of the state that forked: its own failure route decides, recorded like any other. */
-export async function routeFailedFork(
+export async function routeFailedFanOut(
   execution: Execution,
   forking: StageResult<Json>,
-  forked: Forked,
-  fork: Fork,
+  forked: FanOutResult,
+  fork: FanOut,
   run: RunState,
 ): Promise<{ readonly result: Failed; readonly next: NextDecision }> {
   const { spec, stateId, steps, deps } = execution;
@@ -122,7 +127,7 @@ export async function routeFailedFork(
       data,
     });
     call.event(event("stage.next", ENTERED));
-    const decided = await orAborted(steps.signal, decideNext(spec, stateId, deepFreeze(result), ctx));
+    const decided = await raceAbort(steps.signal, decideNext(spec, stateId, deepFreeze(result), ctx));
     const reason = cancelReason(steps.signal) ?? "cancelled";
     const choice: NextDecision =
       decided === undefined
@@ -132,17 +137,17 @@ export async function routeFailedFork(
     call.event(event("stage.next", leftNext(choice.choice.kind)));
     return choice;
   };
-  const next = await steps.run(`${fork.id}/failed`, routed, { decides: routesAnew });
+  const next = await steps.run(`${fork.id}/failed`, routed, { decides: decidesRoute });
   return { result, next };
 }
 
-function readSibling(end: Settled): ExecutionEnd | undefined {
+function readSibling(end: SiblingEnd): ExecutionEnd | undefined {
   if (field(end.value, "result") === undefined) return undefined;
   const { result, denied }: Pick<ExecutionEnd, "result" | "denied"> = JSON.parse(JSON.stringify(end.value));
   return { result, denied, next: undefined };
 }
 
-function outcomeOf(end: Settled, child: ExecutionEnd | undefined): SiblingOutcome {
+function outcomeOf(end: SiblingEnd, child: ExecutionEnd | undefined): SiblingOutcome {
   const result = child?.result;
   if (result?.status === "completed" || result?.status === "skipped") return { status: result.status };
   if (result?.status === "failed") return { status: "failed", code: result.code, message: result.message };
@@ -156,6 +161,6 @@ function outcomeOf(end: Settled, child: ExecutionEnd | undefined): SiblingOutcom
 
 /** Names are values: an event's keys are looked through for those of secrets, and a state may be called `cookie`. */
 /** With the head of each, so that an export, which leaves values out, is still bound to its siblings' journals. */
-function outcomesIn(ends: Readonly<Record<string, Settled>>): JsonObject[] {
+function outcomesIn(ends: Readonly<Record<string, SiblingEnd>>): JsonObject[] {
   return Object.entries(ends).map(([name, { status, head }]) => ({ name, status, head }));
 }

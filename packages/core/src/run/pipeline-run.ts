@@ -5,14 +5,14 @@ import type { PipelineSpec } from "../definition/spec.ts";
 import { compileEnvelope, envelopeOf } from "../gate/envelope.ts";
 import { sharedData } from "../journal/redaction.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
-import { type ChoiceReading, resolveChoice } from "../machine/decide-next.ts";
+import { type ResolvedChoiceResult, resolveChoice } from "../machine/decide-next.ts";
 import { DECIDES } from "./attempt-steps.ts";
-import { offerTools, type RunState } from "./context.ts";
+import { availableTools, type RunState } from "./context.ts";
 import type { RunDeps } from "./deps.ts";
 import type { Execution, ExecutionEnd } from "./execution.ts";
-import { type Fork, type ForkChoice, type Forked, routeFailedFork, runFanOut } from "./fan-out.ts";
+import { type FanOut, type FanOutChoice, type FanOutResult, routeFailedFanOut, runFanOut } from "./fan-out.ts";
 import { addUsage, cancelReason, NO_USAGE, type RunMeter } from "./limits/limits.ts";
-import { endOf, type RunAccount } from "./run-result.ts";
+import { type RunAccount, runEndOf } from "./run-result.ts";
 import { execute } from "./stage/execute.ts";
 
 /** What is the same in every run of a pipeline in one session, by state. */
@@ -23,7 +23,7 @@ export function prepareStates(spec: PipelineSpec, tools: RunDeps["tools"]): Prep
   return new Map(
     [...spec.states].map(([id, state]) => {
       const envelope = state.patterns === undefined ? compileEnvelope(state.allowedTools) : envelopeOf(state.patterns);
-      const offer = offerTools(envelope, tools);
+      const offer = availableTools(envelope, tools);
       const names = offer.tools.filter((tool) => tool.allowed).map((tool) => tool.name);
       return [id, { state, envelope, offer, leftSetup: sharedData({ phase: "left", tools: names }) }];
     }),
@@ -88,7 +88,7 @@ async function runRoutes(of: RunOf, steps: StepRunner, runInput: Json): Promise<
     forks: 0,
   };
   const first = await initialInput(spec, steps, runInput);
-  if (!first.ok) return endOf(walk, { kind: "fail", code: "input_invalid", reason: first.reason }, []);
+  if (!first.ok) return runEndOf(walk, { kind: "fail", code: "input_invalid", reason: first.reason }, []);
   let at: At = { state: spec.initial, input: first.input };
   for (;;) {
     const execution = entryTo(walk, at);
@@ -108,7 +108,8 @@ async function initialInput(
   if (spec.states.get(spec.initial)?.inputSchema === undefined) return { ok: true, input: runInput };
   const reading = await steps.run(
     "initial",
-    (): Promise<ChoiceReading> => resolveChoice({ kind: "to", state: spec.initial, input: runInput }, spec, null),
+    (): Promise<ResolvedChoiceResult> =>
+      resolveChoice({ kind: "to", state: spec.initial, input: runInput }, spec, null),
     DECIDES,
   );
   if (!reading.ok) return reading;
@@ -133,19 +134,19 @@ async function follow(walk: Walk, execution: Execution, ended: ExecutionEnd): Pr
   const { stateId } = execution;
   let { result, next } = ended;
   addTo(walk, stateId, ended);
-  if (result.status === "cancelled") return { end: endOf(walk, { kind: "cancel", reason: result.reason }, []) };
+  if (result.status === "cancelled") return { end: runEndOf(walk, { kind: "cancel", reason: result.reason }, []) };
   if (result.status === "completed") {
     walk.run = { ...walk.run, upstream: { ...walk.run.upstream, [stateId]: result.output } };
   }
   for (;;) {
     if (next === undefined) {
       const reason = `state ${stateId} ended without a choice`;
-      return { end: endOf(walk, { kind: "fail", reason }, []) };
+      return { end: runEndOf(walk, { kind: "fail", reason }, []) };
     }
     const { choice } = next;
     // An end that was decided stands, whatever came after the decision.
     if (choice.kind !== "to" && choice.kind !== "fanOut") {
-      return { end: endOf(walk, choice, [], next.by === "default" ? result : undefined) };
+      return { end: runEndOf(walk, choice, [], next.by === "default" ? result : undefined) };
     }
     walk.hops += 1;
     if (choice.kind === "to") {
@@ -160,18 +161,21 @@ async function follow(walk: Walk, execution: Execution, ended: ExecutionEnd): Pr
       walk.run = { ...walk.run, upstream: forked.upstream, fork: forked.outcomes };
       return { at: { state: choice.join, input: choice.input } };
     }
-    ({ result, next } = await routeFailedFork(execution, result, forked, forked.fork, walk.run));
+    ({ result, next } = await routeFailedFanOut(execution, result, forked, forked.fork, walk.run));
   }
 }
 
-async function throughFork(walk: Walk, choice: ForkChoice): Promise<(Forked & { readonly fork: Fork }) | Ending> {
+async function throughFork(
+  walk: Walk,
+  choice: FanOutChoice,
+): Promise<(FanOutResult & { readonly fork: FanOut }) | Ending> {
   const { of, steps } = walk;
   for (const { state } of choice.siblings) {
     const stop = cancelledEnd(walk) ?? overCap(walk, state);
     if (stop !== undefined) return stop;
   }
   walk.forks += 1;
-  const fork: Fork = {
+  const fork: FanOut = {
     id: `fan-${walk.forks}`,
     choice,
     visitOf: (state) => seenOf(walk, state).visits,
@@ -184,7 +188,7 @@ async function throughFork(walk: Walk, choice: ForkChoice): Promise<(Forked & { 
 
 function cancelledEnd(walk: Walk): Ending | undefined {
   const reason = cancelReason(walk.steps.signal);
-  return reason === undefined ? undefined : { end: endOf(walk, { kind: "cancel", reason }, []) };
+  return reason === undefined ? undefined : { end: runEndOf(walk, { kind: "cancel", reason }, []) };
 }
 
 /** Counts an entry; the end of the run when a cap says so. Caps are failures, never silent successes. */
@@ -208,7 +212,7 @@ function seenOf({ seen }: Walk, state: string): Seen {
 function overLimit(walk: Walk, limit: "maxHops" | "maxVisits", message: string): Ending {
   const code = limit === "maxHops" ? "limit_hops" : "limit_visits";
   const reached = { type: "limit.reached", data: { limit, message } } as const;
-  return { end: endOf(walk, { kind: "fail", reason: message, code }, [reached]) };
+  return { end: runEndOf(walk, { kind: "fail", reason: message, code }, [reached]) };
 }
 
 /** One sibling: one state, no choice of its own; its result is its run's end. */

@@ -28,7 +28,7 @@ export type RunOutcome = {
 };
 
 /** The run's last record. `cause` is the result whose failure nobody routed: its code is the run's. */
-export function endOf(
+export function runEndOf(
   account: RunAccount,
   ending: Ending,
   events: readonly EventDraft[],

@@ -1,6 +1,6 @@
 import { digestOf } from "../base/canonical.ts";
 import { messageOf, SluiceError } from "../base/errors.ts";
-import { isJsonObject, type JsonObject, ownCopy, ownJson } from "../base/json.ts";
+import { cloneJson, isJsonObject, type JsonObject, toJsonValue } from "../base/json.ts";
 import { issuePath, MAX_ISSUES, readableMessage } from "./issues.ts";
 import { compileJsonSchema, describeZod, isZod } from "./json-schema.ts";
 import type { CompiledSchema, Issue, Schema, SchemaVerdict, StandardSchema } from "./schema.ts";
@@ -27,7 +27,7 @@ interface StandardIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-export type SchemaReading<T> =
+export type ParsedSchema<T> =
   | { readonly ok: true; readonly value: CompiledSchema<T> }
   | { readonly ok: false; readonly message: string };
 
@@ -42,7 +42,7 @@ export function compileSchema<T>(schema: Schema<T>, where: string): CompiledSche
 }
 
 /** Like `compileSchema`, with the fault as a value, for checks that gather all of them. */
-export function readSchema<T>(schema: Schema<T>): SchemaReading<T> {
+export function readSchema<T>(schema: Schema<T>): ParsedSchema<T> {
   try {
     if (isStandard(schema)) return { ok: true, value: compileStandard(schema) };
     if (typeof schema === "object" && schema !== null && !("~standard" in schema))
@@ -80,7 +80,7 @@ function compilePlain<T>(schema: object): CompiledSchema<T> {
     ...described,
     accepted: () => described.jsonSchema,
     check: (value) => {
-      const own = ownJson(value);
+      const own = toJsonValue(value);
       if (!own.ok) return refused([faultIssue(own.fault)]);
       return guarded(() => validate(own.value));
     },
@@ -101,7 +101,7 @@ function compileStandard<T>(schema: Standard<T>): CompiledSchema<T> {
     ...described,
     accepted: () => acceptedBy(schema),
     check: (value) => {
-      const input = ownJson(value);
+      const input = toJsonValue(value);
       if (!input.ok) return refused([faultIssue(input.fault)]);
       return guarded(() => {
         const result = standard.validate(value === undefined ? undefined : input.value);
@@ -130,7 +130,7 @@ function verdictOf<T>(result: StandardResult<T>): SchemaVerdict<T> {
       })),
     );
   }
-  const own = ownCopy(result.value);
+  const own = cloneJson(result.value);
   return own.ok ? { ok: true, value: own.value } : refused([faultIssue(own.fault)]);
 }
 
@@ -162,7 +162,7 @@ function faultIssue(fault: string): Issue {
 
 /** What models are shown: plain JSON of our own, and its digest. Draft-07 is the default and need not be named. */
 function describe(schema: unknown): { readonly jsonSchema: JsonObject; readonly digest: string } {
-  const own = ownJson(schema);
+  const own = toJsonValue(schema);
   if (!own.ok) throw new Error(`the JSON Schema is not JSON: ${own.fault}`);
   if (!isJsonObject(own.value)) throw new Error("the JSON Schema is not an object");
   const { $schema: dialect, ...rest } = own.value;

@@ -10,7 +10,7 @@ export function forking(
   return async (steps, input) => {
     const [, , key = ""] = steps.runId.split("/");
     if (steps.runId !== "r1") return await (children[key] ?? assert.fail(`no child ${key}`))(steps, input);
-    const ends = await steps.fork(
+    const ends = await steps.runChildren(
       "fan",
       Object.keys(children).map((each) => child(each)),
       forkOptions(onFailure),
@@ -23,11 +23,11 @@ export function forking(
 export async function nested(steps: StepRunner): Promise<ProgramEnd> {
   const depth = steps.runId.split("/").length;
   if (depth === 1) {
-    const ends = await steps.fork("fan", [child("a"), child("b")], forkOptions());
+    const ends = await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
     return steps.signal.aborted ? cancelled(steps) : completed(statusesOf(ends));
   }
   if (steps.runId === "r1/fan/a") return completed();
-  if (depth === 3) await steps.fork("deep", [child("c")], forkOptions());
+  if (depth === 3) await steps.runChildren("deep", [child("c")], forkOptions());
   else await ask(steps, "q1");
   return steps.signal.aborted ? cancelled(steps) : completed();
 }

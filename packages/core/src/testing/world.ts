@@ -9,14 +9,14 @@ import type { EventDraft, SluiceEvent } from "../journal/events.ts";
 import type {
   ChildRun,
   EventQuery,
-  ForkOptions,
   OpenRequest,
   ProgramEnd,
+  RunChildrenOptions,
   RunEnd,
   RunHost,
   RunProgram,
   RunTask,
-  Settled,
+  SiblingEnd,
   StepRunner,
 } from "../journal/seam.ts";
 import type { HandClock } from "./hand-clock.ts";
@@ -80,7 +80,7 @@ export function cancelled(steps: StepRunner): ProgramEnd {
 export function child(key: string, input: Json = key): ChildRun {
   return { key, input, events: [{ type: "run.started", data: { key } }] };
 }
-export function forkOptions(onFailure: ForkOptions["onFailure"] = "settle"): ForkOptions {
+export function forkOptions(onFailure: RunChildrenOptions["onFailure"] = "settle"): RunChildrenOptions {
   return {
     onFailure,
     failed: (end) => end.status === "failed",
@@ -88,7 +88,7 @@ export function forkOptions(onFailure: ForkOptions["onFailure"] = "settle"): For
     joined: (ends) => [{ type: "fork.joined", data: { fork: "fan", outcomes: outcomesOf(ends) } }],
   };
 }
-function outcomesOf(ends: Readonly<Record<string, Settled>>): JsonObject[] {
+function outcomesOf(ends: Readonly<Record<string, SiblingEnd>>): JsonObject[] {
   return Object.entries(ends).map(([name, { status, head }]) => ({ name, status, head }));
 }
 export function statusesOf(ends: Readonly<Record<string, RunEnd>>): Record<string, RunEnd["status"]> {

@@ -11,14 +11,14 @@ const BYTES_PER_TOKEN = 3;
 const NEAR = 0.8;
 
 /** The most a call can use, as it is set aside. Plain JSON: it is the intent of the model's step. */
-export type Reserve = {
+export type Reservation = {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly costUsd?: number;
 };
 
 /** What a call counts for, as its step records it. */
-export type Spent = {
+export type CallUsage = {
   /** US dollars; absent when the model has no known price, or when there is nothing to count. */
   readonly costUsd?: number;
   /** The tokens it counts for where it did not say what it used. */
@@ -28,7 +28,7 @@ export type Spent = {
 export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0 };
 
 /** Nothing was asked of the model, or it refused. */
-const NOTHING_SPENT: Spent = {};
+const NOTHING_SPENT: CallUsage = {};
 
 /** The output tokens to ask for; undefined leaves them to the provider. */
 export function maxOutput(own: number | undefined, capped: boolean, facts: ModelFacts): number | undefined {
@@ -36,13 +36,13 @@ export function maxOutput(own: number | undefined, capped: boolean, facts: Model
   return Math.min(DEFAULT_MAX_OUTPUT_TOKENS, facts.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS);
 }
 
-export function reserveFor(facts: ModelFacts, promptTokens: number, outputTokens: number): Reserve {
+export function reservationFor(facts: ModelFacts, promptTokens: number, outputTokens: number): Reservation {
   const { costUsd } = mostOf(facts.price, promptTokens, outputTokens);
   return { inputTokens: promptTokens, outputTokens, ...(costUsd === undefined ? {} : { costUsd }) };
 }
 
 /** What a reply counts for. One that did not say what it used counts with all that was set aside, if anything was. */
-export function spentOn(usage: ModelUsage, facts: ModelFacts, reserve: Reserve | undefined): Spent {
+export function spentOn(usage: ModelUsage, facts: ModelFacts, reserve: Reservation | undefined): CallUsage {
   if (!isMetered(usage)) return spentUnmetered(reserve ?? usage, facts, reserve);
   return facts.price === undefined ? NOTHING_SPENT : { costUsd: costOf(facts.price, usage) };
 }
@@ -52,12 +52,16 @@ export function spentOnFailure(
   error: ModelFailure,
   begun: boolean,
   facts: ModelFacts,
-  reserve: Reserve | undefined,
-): Spent {
+  reserve: Reservation | undefined,
+): CallUsage {
   return !begun && isRefusal(error) ? NOTHING_SPENT : spentUnmetered(reserve ?? NO_USAGE, facts, reserve);
 }
 
-function spentUnmetered({ inputTokens, outputTokens }: Usage, facts: ModelFacts, reserve: Reserve | undefined): Spent {
+function spentUnmetered(
+  { inputTokens, outputTokens }: Usage,
+  facts: ModelFacts,
+  reserve: Reservation | undefined,
+): CallUsage {
   const costUsd = reserve === undefined && facts.price !== undefined ? 0 : reserve?.costUsd;
   return { counted: { inputTokens, outputTokens }, ...(costUsd === undefined ? {} : { costUsd }) };
 }
@@ -77,7 +81,7 @@ function isRefusal({ kind, status }: ModelFailure): boolean {
 }
 
 /** What a recorded call adds to the usage of its stage; `reply` is undefined where there was none. */
-export function usageOfCall({ costUsd, counted }: Spent, reply: Usage | undefined): Usage {
+export function usageOfCall({ costUsd, counted }: CallUsage, reply: Usage | undefined): Usage {
   const tokens = counted ?? reply;
   if (tokens === undefined) return NO_USAGE;
   return {

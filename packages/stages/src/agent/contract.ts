@@ -1,11 +1,11 @@
 import {
   type AgentSpec,
+  type AvailableTools,
   type CompiledSchema,
   type Issue,
   isJson,
   type Json,
   messageOf,
-  type Offer,
   type StageContext,
 } from "@sluice/core";
 import type { CompletionCheck, Reply } from "./reply-record.ts";
@@ -35,7 +35,7 @@ export interface StageContract {
 }
 
 /** What every stage's model is told about the machine around it, after the stage's own prompt. */
-export function contract({ completionTool, turnCap }: StageContract, offer: Offer): string {
+export function contract({ completionTool, turnCap }: StageContract, offer: AvailableTools): string {
   const allowed = offer.tools.filter((tool) => tool.allowed).map((tool) => tool.name);
   const tools =
     offer.allowedTools === undefined

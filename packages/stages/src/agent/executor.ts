@@ -3,12 +3,12 @@ import {
   type ActOutcome,
   type ActScope,
   type AgentSpec,
+  type AvailableTools,
   addUsage,
   type FailureCode,
   field,
   type Json,
   type LimitHit,
-  type Offer,
   SluiceError,
   type StateExecutor,
   type StateSpec,
@@ -42,8 +42,8 @@ export function followedExecutor({ modelOf, factsOf, caller }: Followed): StateE
     known.set(model, before);
     return before;
   };
-  const prepared = new WeakMap<Offer, Prepared>();
-  const prepare = (state: StateSpec, offer: Offer): Prepared => {
+  const prepared = new WeakMap<AvailableTools, Prepared>();
+  const prepare = (state: StateSpec, offer: AvailableTools): Prepared => {
     const agent = agentOf(state);
     const before = prepared.get(offer);
     if (before?.agent === agent) return before;
@@ -249,7 +249,10 @@ function requestOf(turn: number, { index, tool, input, inputError, rawInput }: T
   return { id, tool, inputFault: { code, message, ...(rawInput === undefined ? {} : { raw: rawInput }) } };
 }
 
-function offeredTools({ allowedTools, tools }: Offer, agent: AgentSpec): readonly LanguageModelV4FunctionTool[] {
+function offeredTools(
+  { allowedTools, tools }: AvailableTools,
+  agent: AgentSpec,
+): readonly LanguageModelV4FunctionTool[] {
   const all = agent.visibility === "session" || allowedTools === undefined;
   return tools
     .filter((tool) => all || tool.allowed)

@@ -64,7 +64,7 @@ export function readMessages(signals: readonly ReceivedSignal[], secrets: Secret
 }
 
 /** What the transcript's user messages say of these. */
-export function saidByPeople(messages: readonly Message[]): readonly string[] {
+export function messagesAsPrompt(messages: readonly Message[]): readonly string[] {
   return messages.flatMap(({ text }) => (text === "" ? [] : [`A person watching this run says:\n${text}`]));
 }
 

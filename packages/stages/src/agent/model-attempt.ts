@@ -4,10 +4,10 @@ import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/model-facts.ts";
 import type { ModelFailure } from "../models/reply/reply.ts";
 import {
+  type CallUsage,
   maxOutput,
-  type Reserve,
-  reserveFor,
-  type Spent,
+  type Reservation,
+  reservationFor,
   spendingOf,
   spentOn,
   spentOnFailure,
@@ -15,13 +15,13 @@ import {
 } from "./budget.ts";
 import { checkCompletions } from "./contract.ts";
 import { LiveText } from "./live-text.ts";
-import { type Message, readMessages, saidByPeople, takesMessages } from "./messages.ts";
+import { type Message, messagesAsPrompt, readMessages, takesMessages } from "./messages.ts";
 import { callModel, type ModelCaller, type ModelOutcome, type ModelRequest } from "./model-call.ts";
-import { answeredAnew, answersAnew, type Recorded } from "./model-step-record.ts";
-import { cleanReply, keepChecks, keepReply } from "./reply-record.ts";
+import { decidesCompletion, type ModelStepRecord, replayedCompletion } from "./model-step-record.ts";
+import { encodeChecks, encodeReply, maskReply } from "./reply-record.ts";
 import type { Transcript } from "./transcript.ts";
 
-export const MAX_TRIES = 4;
+export const MAX_ATTEMPTS = 4;
 const FIRST_BACKOFF_MS = 1_000;
 const LONGEST_RETRY_AFTER_MS = 60_000;
 
@@ -38,19 +38,19 @@ export interface TurnRequest {
 }
 
 /** The most this turn can use, where a cap holds. */
-export function reserveOf(
+export function reservationOf(
   { limits }: ActScope,
   { agent, facts, transcript }: TurnRequest,
   more: readonly string[] = [],
-): Reserve | undefined {
+): Reservation | undefined {
   if (!limits.capped) return undefined;
-  return reserveFor(facts, transcript.promptTokens(more), maxOutput(agent.maxOutputTokens, true, facts) ?? 0);
+  return reservationFor(facts, transcript.promptTokens(more), maxOutput(agent.maxOutputTokens, true, facts) ?? 0);
 }
 
 /** One try of a turn. */
-export interface Trial {
+export interface ModelAttempt {
   readonly request: TurnRequest;
-  readonly reserve: Reserve | undefined;
+  readonly reserve: Reservation | undefined;
   /** Counted over all steps of the turn. */
   readonly step: number;
   /** Counted without those that were lost with their process. */
@@ -59,33 +59,33 @@ export interface Trial {
   readonly messages: readonly Message[];
 }
 
-export function modelStep(scope: ActScope, stepId: string, trial: Trial): Promise<Recorded> {
+export function modelStep(scope: ActScope, stepId: string, trial: ModelAttempt): Promise<ModelStepRecord> {
   const { request, reserve, step } = trial;
   const { executionId, ctx, limits, steps } = scope;
   const data = { turn: request.turn, try: step, model: request.model.id, workedMs: limits.worked().runMs };
   const events = [{ type: "turn.started", executionId, attempt: ctx.attempt, data } as const];
   const open = reserve === undefined ? { events } : { events, intent: reserve };
-  const ask = (call: StepCall): Promise<Recorded> =>
-    call.recorded === undefined ? tryModel(scope, trial, call) : answeredAnew(call.recorded, request.agent, call);
-  return steps.run(stepId, ask, { open, takes: takesMessages, decides: answersAnew });
+  const ask = (call: StepCall): Promise<ModelStepRecord> =>
+    call.recorded === undefined ? tryModel(scope, trial, call) : replayedCompletion(call.recorded, request.agent, call);
+  return steps.run(stepId, ask, { open, takes: takesMessages, decides: decidesCompletion });
 }
 
 /** The try with what people said since the call before: it needs a larger prompt. */
-function withMessages(scope: ActScope, trial: Trial, signals: readonly ReceivedSignal[]): Trial {
+function withMessages(scope: ActScope, trial: ModelAttempt, signals: readonly ReceivedSignal[]): ModelAttempt {
   if (signals.length === 0) return trial;
   const messages = readMessages(signals, scope.secrets);
-  return { ...trial, messages, reserve: reserveOf(scope, trial.request, saidByPeople(messages)) };
+  return { ...trial, messages, reserve: reservationOf(scope, trial.request, messagesAsPrompt(messages)) };
 }
 
 /** What a call records of the messages it took. */
-function received({ executionId, ctx }: ActScope, { request, messages }: Trial, call: StepCall): void {
+function received({ executionId, ctx }: ActScope, { request, messages }: ModelAttempt, call: StepCall): void {
   for (const { by, text, at } of messages) {
     const data = { turn: request.turn, by, text, sentAt: at };
     call.event({ type: "message.received", executionId, attempt: ctx.attempt, data });
   }
 }
 
-async function tryModel(scope: ActScope, begun: Trial, call: StepCall): Promise<Recorded> {
+async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): Promise<ModelStepRecord> {
   const { limits } = scope;
   const lost = lostCall(scope, call);
   if (lost !== undefined) return { kind: "lost", ...lost, worked: limits.worked() };
@@ -114,7 +114,11 @@ async function tryModel(scope: ActScope, begun: Trial, call: StepCall): Promise<
   }
 }
 
-function asked({ ctx, executionId, secrets }: ActScope, trial: Trial, request: ModelRequest): Promise<ModelOutcome> {
+function asked(
+  { ctx, executionId, secrets }: ActScope,
+  trial: ModelAttempt,
+  request: ModelRequest,
+): Promise<ModelOutcome> {
   const { turn, model, caller } = trial.request;
   if (caller === undefined) return callModel(request);
   const { runId, attempt } = ctx;
@@ -124,7 +128,7 @@ function asked({ ctx, executionId, secrets }: ActScope, trial: Trial, request: M
 type Reserved = Extract<ReturnType<Limits["reserve"]>, { readonly ok: true }>;
 
 /** Gives back what a call did not use of what was set aside; one of which nothing is known used it all. */
-function settle(reserved: Reserved, trial: Trial, outcome: ModelOutcome | undefined): void {
+function settle(reserved: Reserved, trial: ModelAttempt, outcome: ModelOutcome | undefined): void {
   if (outcome === undefined) reserved.settle();
   else reserved.settle(spendingOf(usageOfCall(spentBy(outcome, trial), outcome.ok ? outcome.usage : undefined)));
 }
@@ -132,7 +136,7 @@ function settle(reserved: Reserved, trial: Trial, outcome: ModelOutcome | undefi
 type LiveReply = Readonly<Record<"text" | "reasoning", LiveText>>;
 
 /** The texts of one answer as they stream. Made when the first piece comes: until then a call holds nothing for them. */
-function liveReply({ executionId, ctx, secrets, steps }: ActScope, { request, step }: Trial): LiveReply {
+function liveReply({ executionId, ctx, secrets, steps }: ActScope, { request, step }: ModelAttempt): LiveReply {
   const shown = (kind: string): LiveText => {
     const place = { executionId, attempt: ctx.attempt, turn: request.turn, try: step };
     const show = (text: string): void => steps.emit(kind, { ...place, text });
@@ -150,7 +154,7 @@ function endLive({ reasoning, text }: LiveReply, outcome: ModelOutcome | undefin
 
 function modelRequest(
   scope: ActScope,
-  { request, number, messages }: Trial,
+  { request, number, messages }: ModelAttempt,
   signal: AbortSignal,
   onText: NonNullable<ModelRequest["onText"]>,
 ): ModelRequest {
@@ -160,7 +164,7 @@ function modelRequest(
   const maxOutputTokens = maxOutput(agent.maxOutputTokens, scope.limits.capped, facts);
   return {
     model: model.at({ stage: scope.stateId, turn, attempt: number }),
-    prompt: transcript.prompt(saidByPeople(messages)),
+    prompt: transcript.prompt(messagesAsPrompt(messages)),
     tools,
     callIds: transcript.callIds,
     secrets: scope.secrets,
@@ -171,25 +175,25 @@ function modelRequest(
   };
 }
 
-function spentBy(outcome: ModelOutcome, { request: { facts }, reserve }: Trial): Spent {
+function spentBy(outcome: ModelOutcome, { request: { facts }, reserve }: ModelAttempt): CallUsage {
   if (outcome.ok) return spentOn(outcome.usage, facts, reserve);
   return spentOnFailure(outcome.error, outcome.begun, facts, reserve);
 }
 
 async function replyRecord(
   { secrets, limits }: ActScope,
-  trial: Trial,
+  trial: ModelAttempt,
   outcome: Extract<ModelOutcome, { readonly ok: true }>,
-): Promise<Recorded> {
+): Promise<ModelStepRecord> {
   const { agent } = trial.request;
-  const cleaned = cleanReply(outcome, secrets);
+  const cleaned = maskReply(outcome, secrets);
   // Beside other calls a completion is judged when those have run.
   const alone = cleaned.calls.every((call) => call.tool === agent.completionTool);
   const completions = alone ? await checkCompletions(cleaned, agent) : [];
   return {
     kind: "reply",
-    reply: keepReply(cleaned),
-    completions: keepChecks(completions, cleaned),
+    reply: encodeReply(cleaned),
+    completions: encodeChecks(completions, cleaned),
     worked: limits.worked(),
     ...spentBy(outcome, trial),
   };
@@ -197,16 +201,16 @@ async function replyRecord(
 
 function failureRecord(
   scope: ActScope,
-  trial: Trial,
+  trial: ModelAttempt,
   outcome: Extract<ModelOutcome, { readonly ok: false }>,
   call: StepCall,
-): Recorded {
+): ModelStepRecord {
   const { executionId, ctx, limits, secrets } = scope;
   const spent = spentBy(outcome, trial);
   const late = outcome.error.kind === "aborted" ? limits.late() : undefined;
   if (late !== undefined) return { ...limitRecord(scope, call, late), ...spent };
   const error = { ...outcome.error, message: secrets.text(outcome.error.message) };
-  if (mayRetry(error) && trial.number < MAX_TRIES) {
+  if (mayRetry(error) && trial.number < MAX_ATTEMPTS) {
     const waitMs = backoffMs(error, trial.number);
     const data = { turn: trial.request.turn, try: trial.step, code: error.code, message: error.message, waitMs };
     call.event({ type: "model.retried", executionId, attempt: ctx.attempt, data });
@@ -215,13 +219,13 @@ function failureRecord(
 }
 
 /** What was set aside for a call that an earlier process made: nobody knows what came of it, so all of it counts. */
-function lostCall({ steps }: ActScope, { opened }: StepCall): Spent | undefined {
+function lostCall({ steps }: ActScope, { opened }: StepCall): CallUsage | undefined {
   if (opened?.intent === undefined || opened.incarnation === steps.incarnation) return undefined;
-  const { inputTokens, outputTokens, costUsd }: Reserve = JSON.parse(JSON.stringify(opened.intent));
+  const { inputTokens, outputTokens, costUsd }: Reservation = JSON.parse(JSON.stringify(opened.intent));
   return { counted: { inputTokens, outputTokens }, ...(costUsd === undefined ? {} : { costUsd }) };
 }
 
-function limitRecord(scope: ActScope, call: StepCall, hit: LimitHit): Recorded {
+function limitRecord(scope: ActScope, call: StepCall, hit: LimitHit): ModelStepRecord {
   const { code, limit, message, detail } = hit;
   call.event({
     type: "limit.reached",

@@ -4,10 +4,10 @@ import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/model-facts.ts";
 import type { ModelFailure } from "../models/reply/reply.ts";
 import { NO_USAGE, spendingOf, usageOfCall } from "./budget.ts";
-import { NO_MESSAGES, saidByPeople } from "./messages.ts";
-import { backoffMs, MAX_TRIES, mayRetry, modelStep, reserveOf, type TurnRequest } from "./model-attempt.ts";
-import type { Recorded } from "./model-step-record.ts";
-import { type CompletionCheck, type Reply, readChecks, readReply } from "./reply-record.ts";
+import { messagesAsPrompt, NO_MESSAGES } from "./messages.ts";
+import { backoffMs, MAX_ATTEMPTS, mayRetry, modelStep, reservationOf, type TurnRequest } from "./model-attempt.ts";
+import type { ModelStepRecord } from "./model-step-record.ts";
+import { type CompletionCheck, decodeChecks, decodeReply, type Reply } from "./reply-record.ts";
 import type { Transcript } from "./transcript.ts";
 
 /** Of all tries of a turn. `completions` are read already when it made no other calls: in the same record as the reply. */
@@ -44,11 +44,11 @@ export class ModelTurn implements TurnRequest {
   }
 
   /** Asks the model once. */
-  ask(): Promise<Recorded> {
+  ask(): Promise<ModelStepRecord> {
     this.#steps += 1;
     return modelStep(this.#scope, this.#stepId, {
       request: this,
-      reserve: reserveOf(this.#scope, this),
+      reserve: reservationOf(this.#scope, this),
       step: this.#steps,
       number: this.#failures + 1,
       messages: NO_MESSAGES,
@@ -56,9 +56,9 @@ export class ModelTurn implements TurnRequest {
   }
 
   /** What the turn came to with this try; undefined when the model is to be asked again, now that it was waited for that. */
-  async take(recorded: Recorded): Promise<TurnAnswer | undefined> {
+  async take(recorded: ModelStepRecord): Promise<TurnAnswer | undefined> {
     const { limits } = this.#scope;
-    for (const text of saidByPeople(recorded.messages ?? NO_MESSAGES)) this.transcript.user(text);
+    for (const text of messagesAsPrompt(recorded.messages ?? NO_MESSAGES)) this.transcript.user(text);
     limits.atLeast(recorded.worked);
     const spent = usageOfCall(recorded, recorded.kind === "reply" ? recorded.reply.usage : undefined);
     limits.spent(spendingOf(spent));
@@ -66,8 +66,8 @@ export class ModelTurn implements TurnRequest {
     const usage = this.#usage;
     switch (recorded.kind) {
       case "reply": {
-        const reply = readReply(recorded.reply);
-        return { kind: "reply", reply, completions: readChecks(recorded.completions, reply), usage };
+        const reply = decodeReply(recorded.reply);
+        return { kind: "reply", reply, completions: decodeChecks(recorded.completions, reply), usage };
       }
       case "limit":
         return { kind: "limit", hit: recorded.hit, usage };
@@ -77,7 +77,7 @@ export class ModelTurn implements TurnRequest {
         const { error } = recorded;
         this.#failures += 1;
         if (error.kind === "aborted") return { kind: "cancelled", usage };
-        if (!mayRetry(error) || this.#failures >= MAX_TRIES)
+        if (!mayRetry(error) || this.#failures >= MAX_ATTEMPTS)
           return { kind: "failed", error, tries: this.#failures, usage };
         await this.#backOff(error);
         return this.#scope.signal.aborted ? { kind: "cancelled", usage } : undefined;

@@ -21,17 +21,17 @@ export type CompletionCheck = { readonly index: number } & (
   | { readonly ok: false; readonly issues: readonly Issue[] }
 );
 
-export type KeptReply = Omit<Reply, "calls"> & { readonly calls: readonly KeptCall[] };
+export type ReplyRecord = Omit<Reply, "calls"> & { readonly calls: readonly KeptCall[] };
 /** Without arguments and without a fault: they stand in the content. */
 type KeptCall = TurnCall;
 /** Accepted without an output: it is the call's arguments as they stand. */
-export type KeptCheck = { readonly index: number } & (
+export type CompletionCheckRecord = { readonly index: number } & (
   | { readonly ok: true; readonly output?: Json }
   | { readonly ok: false; readonly issues: readonly Issue[] }
 );
 
 /** A reply as it is recorded. */
-export function keepReply(reply: Whole): KeptReply {
+export function encodeReply(reply: Whole): ReplyRecord {
   const { content, calls, text, finishReason, usage, warnings, rawFinishReason, response, providerMetadata } = reply;
   return {
     content,
@@ -57,7 +57,7 @@ function keepCall({ index, id, tool, wireName, input, rawInput, inputError }: Mo
   };
 }
 
-export function readReply(kept: KeptReply): Reply {
+export function decodeReply(kept: ReplyRecord): Reply {
   // One part for each call, in the same order, whatever ids a provider gave them.
   const parts = kept.content.filter(isOurCall);
   return { ...kept, calls: kept.calls.map((call, at) => readCall(call, parts[at])) };
@@ -75,14 +75,17 @@ function isOurCall(part: AssistantPart): part is CallPart {
 }
 
 /** The checks of a reply as they are recorded beside it. */
-export function keepChecks(checks: readonly CompletionCheck[], { calls }: Pick<Reply, "calls">): readonly KeptCheck[] {
+export function encodeChecks(
+  checks: readonly CompletionCheck[],
+  { calls }: Pick<Reply, "calls">,
+): readonly CompletionCheckRecord[] {
   return checks.map((check) => {
     const input = check.ok ? calls.find(({ index }) => index === check.index)?.input : undefined;
     return check.ok && input !== undefined && sameJson(check.output, input) ? { index: check.index, ok: true } : check;
   });
 }
 
-export function readChecks(checks: readonly KeptCheck[], { calls }: Reply): readonly CompletionCheck[] {
+export function decodeChecks(checks: readonly CompletionCheckRecord[], { calls }: Reply): readonly CompletionCheck[] {
   return checks.map((check) => {
     if (!check.ok) return check;
     const { index, output } = check;
@@ -108,7 +111,7 @@ function sameMembers(a: JsonObject, b: JsonObject): boolean {
 }
 
 /** Takes known secret values out of a reply, before it is digested, judged, recorded or sent again. */
-export function cleanReply(reply: Whole, secrets: SecretFilter): Whole {
+export function maskReply(reply: Whole, secrets: SecretFilter): Whole {
   const escaped = reply.calls.some(({ input, rawInput }) => input === undefined && rawInput.includes("\\u"));
   if (!escaped && secrets.json(reply) === reply) return reply;
   const content = reply.content.flatMap((part) => cleanPart(part, secrets));

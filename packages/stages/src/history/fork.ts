@@ -1,14 +1,14 @@
 import {
-  type Boundary,
-  boundariesOf,
   didYouMean,
+  type ForkPoint,
   field,
+  forkPointsOf,
   type Json,
   type JsonObject,
-  pastOf,
   type RunCopy,
   type RunJournal,
   readEvents,
+  recordsBefore,
   SluiceError,
 } from "@sluice/core";
 import type { ChangeOptions } from "./pipeline-changes.ts";
@@ -23,13 +23,13 @@ export interface ForkRunOptions extends ChangeOptions {
 const MOST_NAMES = 40;
 
 /** The boundary before an execution, and what lies before it. Throws Validation `execution_unknown` with those there are. */
-export function boundaryBefore(
+export function forkPointBefore(
   journals: readonly RunJournal[],
   from: string,
-): { readonly boundary: Boundary; readonly past: readonly RunJournal[] } {
-  const all = boundariesOf(journals);
+): { readonly boundary: ForkPoint; readonly past: readonly RunJournal[] } {
+  const all = forkPointsOf(journals);
   const found = all.find(({ executionId }) => executionId === from);
-  if (found !== undefined) return { boundary: found, past: pastOf(journals, found) };
+  if (found !== undefined) return { boundary: found, past: recordsBefore(journals, found) };
   const ids = all.map(({ executionId }) => executionId);
   const runId = journals[0]?.runId ?? "";
   // A state alone is meant as its last visit.
@@ -44,9 +44,9 @@ export function boundaryBefore(
 }
 
 /** A copy of a run up to a boundary, whose first record and whose last copied one say where that past is from. */
-export function forkedCopy(
+export function forkRunCopy(
   of: string,
-  { executionId, before, head, again }: Boundary,
+  { executionId, before, head, again }: ForkPoint,
   said: { readonly started: JsonObject; readonly forked: JsonObject },
 ): Omit<RunCopy, "runId"> {
   const forkedFrom = { runId: of, execution: executionId, head };
@@ -69,8 +69,8 @@ export interface ChangedSince {
 }
 
 /** Looks through everything that was recorded of a run and does not belong to the past of a fork. */
-export function changedSince(journals: readonly RunJournal[], boundary: Boundary): ChangedSince {
-  const past = new Map(pastOf(journals, boundary).map(({ runId, records }) => [runId, records.length]));
+export function changedSince(journals: readonly RunJournal[], boundary: ForkPoint): ChangedSince {
+  const past = new Map(recordsBefore(journals, boundary).map(({ runId, records }) => [runId, records.length]));
   const files = new Set<string>();
   let unwatched = 0;
   for (const { runId, records } of journals) {

@@ -109,7 +109,7 @@ export function recordedPipeline(journals: readonly RunJournal[]): JsonObject {
 }
 
 /** What a forked run says of the pipeline that its past begins with, where that is not its own. */
-export function pastPipeline(past: readonly RunJournal[], now: JsonObject): JsonObject {
+export function originalPipeline(past: readonly RunJournal[], now: JsonObject): JsonObject {
   const [root] = past;
   const [first] = root?.records ?? [];
   const events = root === undefined || first === undefined ? [] : readEvents(root.runId, first);

@@ -10,7 +10,7 @@ import {
   readEvents,
   SluiceError,
   type SluiceEvent,
-  startedUnwalled,
+  startedUnsandboxed,
 } from "@sluice/core";
 import { isLowered } from "../sandbox/session-sandbox.ts";
 import type { SandboxMode } from "../sandbox/wall.ts";
@@ -61,13 +61,13 @@ export async function journalsOf(host: RunHost, runId: string): Promise<readonly
 }
 
 /** What `run.started` says, from any process. */
-export async function startOf(host: RunHost, runId: string): Promise<SluiceEvent> {
+export async function readRunStarted(host: RunHost, runId: string): Promise<SluiceEvent> {
   for await (const event of host.events(runId)) if (event.type === "run.started") return event;
   throw new SluiceError("Host", "journal_damaged", `run ${runId} has no run.started event`);
 }
 
 /** Whether a run that began with what `run.started` says can be read with this pipeline; throws why not, else returns it. */
-export function refuseOtherRun(spec: PipelineSpec, runId: string, started: SluiceEvent): SluiceEvent {
+export function refuseVersionMismatch(spec: PipelineSpec, runId: string, started: SluiceEvent): SluiceEvent {
   const { data } = started;
   const version = field(data, "journalVersion");
   if (version !== JOURNAL_VERSION) {
@@ -89,7 +89,7 @@ export function refuseOtherRun(spec: PipelineSpec, runId: string, started: Sluic
 }
 
 /** A run goes on where it was started, and in its mode; throws what is other here. */
-export function refuseOtherPlace(
+export function refuseWorkspaceMismatch(
   runId: string,
   { data }: SluiceEvent,
   here: { readonly root: string; readonly mode: string },
@@ -116,7 +116,7 @@ export function recordedAnswers(
   journals: readonly RunJournal[],
 ): Pick<AnswerRuleOptions, "any" | "unwalled"> {
   const events = journals.flatMap(({ runId, records }) => records.flatMap((record) => readEvents(runId, record)));
-  return { any: field(data, "answers") === "any", unwalled: startedUnwalled(events, false) };
+  return { any: field(data, "answers") === "any", unwalled: startedUnsandboxed(events, false) };
 }
 
 /** What holds the commands of a run may be raised where it is resumed or forked, and is never lowered. */
@@ -135,7 +135,7 @@ export function refuseLowerSandbox(
 }
 
 /** A run whose commands were held by a wall does not go on where there is none. Throws Validation `sandbox_lowered`. */
-export function refuseWithoutWall(runId: string, { data }: SluiceEvent, now: Json): void {
+export function refuseMissingSandbox(runId: string, { data }: SluiceEvent, now: Json): void {
   const recorded = field(data.sandbox, "wall");
   if (typeof recorded !== "string" || recorded === "none" || field(now, "wall") !== "none") return;
   throw new SluiceError(

@@ -11,14 +11,14 @@ import {
 import type { ModelFacts } from "../models/pricing/model-facts.ts";
 
 /** What a run and its children spent, by their journals. */
-export type RecordedSpending = Required<Spending> & {
+export type RecordedUsage = Required<Spending> & {
   readonly workedMs: number;
   /** Models that were called without a known price. */
   readonly unpriced: readonly string[];
 };
 
 /** Of a run whose pipeline caps nothing, nobody asks: its journal need not be read for that. */
-export const NOTHING_SPENT: RecordedSpending = { tokens: 0, costUsd: 0, workedMs: 0, unpriced: [] };
+export const NO_RECORDED_USAGE: RecordedUsage = { tokens: 0, costUsd: 0, workedMs: 0, unpriced: [] };
 
 export function isCapped({ maxTokens, maxCostUsd, timeoutMs }: StateLimits): boolean {
   return maxTokens !== undefined || maxCostUsd !== undefined || timeoutMs !== undefined;
@@ -31,7 +31,7 @@ const MODEL_STEP = /\/turn\/\d+\/model(?:\/\d+)?$/;
  * were recorded: a price that changed meanwhile changes nothing of what was spent. A call whose process did not live to record
  * what came of it counts with all that was set aside for it.
  */
-export function recordedSpending(journals: readonly RunJournal[]): RecordedSpending {
+export function recordedUsage(journals: readonly RunJournal[]): RecordedUsage {
   let tokens = 0;
   let costUsd = 0;
   let workedMs = 0;
@@ -91,7 +91,7 @@ export function refuseUnpriced(
 }
 
 /** A run that called models without a price before has spent nobody knows how much of a cap it has now. */
-export function refuseUnpricedPast({ limits }: PipelineSpec, runId: string, { unpriced }: RecordedSpending): void {
+export function refuseUnpricedRecords({ limits }: PipelineSpec, runId: string, { unpriced }: RecordedUsage): void {
   if (limits.maxCostUsd === undefined || unpriced.length === 0) return;
   const models = unpriced.join(", ");
   const message = `run ${runId} called ${models} when no price was known for it, so a cap on its cost (maxCostUsd) cannot hold any more; resume it without the cap, or start anew`;

@@ -8,7 +8,7 @@ import { resolveGoogle } from "./providers/google.ts";
 import { resolveOllama } from "./providers/ollama.ts";
 import { resolveOpenAI } from "./providers/openai.ts";
 import { resolveOpenAICompatible } from "./providers/openai-compatible.ts";
-import { invalidModel, type ModelOptions, steady } from "./providers/settings.ts";
+import { immutable, invalidModel, type ModelOptions } from "./providers/settings.ts";
 
 /** A model object of the AI SDK's provider interface, of any version it has had. */
 export type ModelObject = LanguageModelV4 | LanguageModelV3 | LanguageModelV2;
@@ -135,19 +135,19 @@ async function resolveScript(id: string, file: string, options: ModelOptions): P
 
 async function resolveReplay(id: string, file: string, { cwd, env, clock }: ModelOptions): Promise<ResolvedModel> {
   if (file === "") throw invalidModel(`${JSON.stringify(id)} names no file; write replay:<file>`);
-  const { replayModel } = await import("./cassettes/playback.ts");
-  return await replayModel(resolve(cwd, file), { cwd, env, clock });
+  const { playbackModel } = await import("./cassettes/playback.ts");
+  return await playbackModel(resolve(cwd, file), { cwd, env, clock });
 }
 
 async function resolveObject(model: ModelObject, options: ModelOptions): Promise<ResolvedModel> {
   switch (model?.specificationVersion) {
     case "v4":
-      return steady(`${model.provider}/${model.modelId}`, model, [], options);
+      return immutable(`${model.provider}/${model.modelId}`, model, [], options);
     case "v3":
     case "v2": {
       // `ai` adapts older versions whenever it wraps a model, so an empty middleware is the adapter. For v2 it warns once on stderr.
       const { wrapLanguageModel } = await import("ai");
-      return steady(`${model.provider}/${model.modelId}`, wrapLanguageModel({ model, middleware: [] }), [], options);
+      return immutable(`${model.provider}/${model.modelId}`, wrapLanguageModel({ model, middleware: [] }), [], options);
     }
     default:
       throw invalidModel(

@@ -2,13 +2,13 @@ import type { Attributes, Context, Tracer } from "@opentelemetry/api";
 import { type EventDraft, field } from "@sluice/core";
 import type {
   Activity,
-  AttemptPlace,
+  ActivityEnd,
+  AttemptScope,
   ModelCallEnd,
   ObservedModelCall,
   ObservedRun,
   ObservedToolCall,
   RunTelemetry,
-  StayEnd,
 } from "../telemetry/telemetry.ts";
 import { CallSpans } from "./call-spans.ts";
 import { endModelSpan, modelSpan } from "./model-span.ts";
@@ -26,9 +26,9 @@ export interface RunOfSpans {
   readonly kinds: ObservedRun["kinds"];
 }
 
-type RunEnded = (end: StayEnd, at: number) => void;
+type RunEnded = (end: ActivityEnd, at: number) => void;
 
-interface OpenAttempt extends AttemptPlace {
+interface OpenAttempt extends AttemptScope {
   readonly span: OpenSpan;
   readonly calls: CallSpans;
   readonly shared: Attributes;
@@ -65,7 +65,7 @@ export class RunSpans implements RunTelemetry {
     return new RunSpans(this.#run, runId, () => undefined);
   }
 
-  attempt({ executionId, attempt }: AttemptPlace, at: number): void {
+  attempt({ executionId, attempt }: AttemptScope, at: number): void {
     const now = this.#attempt;
     if (now?.executionId === executionId && now.attempt === attempt) return;
     this.#closeAttempt(at);
@@ -140,7 +140,7 @@ export class RunSpans implements RunTelemetry {
     return calls.work(call);
   }
 
-  ended(end: StayEnd, at: number): void {
+  ended(end: ActivityEnd, at: number): void {
     for (const span of this.#models) span.end(at);
     this.#models.clear();
     this.#requests.close(at);

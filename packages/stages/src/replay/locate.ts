@@ -1,7 +1,7 @@
 import { field, type Json, parseJson, type RecordDifference, type RunJournal } from "@sluice/core";
 
 /** Where in a run a record belongs, as its step's id says. */
-export interface RecordPlace {
+export interface RecordLocation {
   readonly executionId?: string;
   readonly attempt?: number;
   readonly turn?: number;
@@ -9,7 +9,7 @@ export interface RecordPlace {
   readonly callId?: string;
 }
 
-export function placeOf(difference: RecordDifference, journals: readonly RunJournal[]): RecordPlace {
+export function locationOf(difference: RecordDifference, journals: readonly RunJournal[]): RecordLocation {
   const { stepId } = difference;
   const [, executionId, attempt, tail = ""] = /^([^/]+#\d+)\/a(\d+)\/(.*)$/s.exec(stepId) ?? [];
   const [, turn] = /^turn\/(\d+)\//.exec(tail) ?? [];
@@ -46,7 +46,7 @@ function jsonOf(text: string | undefined): Json | undefined {
 }
 
 /** What a difference at this place usually comes from, in one sentence. */
-export function meaningOf({ stepId, part, path, event, recorded, now }: RecordDifference): string {
+export function usualCauseOf({ stepId, part, path, event, recorded, now }: RecordDifference): string {
   if (part === "fault") return "code that had not thrown when the run was recorded throws now";
   if (part === "input") return "the route that forked hands this sibling another input, context or output";
   if (part === "end") return "the run comes to another end: look at what its last route returns";

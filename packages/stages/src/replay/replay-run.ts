@@ -3,7 +3,7 @@ import {
   checkSession,
   compileEnvelope,
   createAnswerRule,
-  createSlots,
+  createConcurrencySlots,
   field,
   type Json,
   type JsonObject,
@@ -29,14 +29,14 @@ import {
 } from "@sluice/core";
 import { agentExecutor } from "../agent/executor.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";
-import { type PipelineSource, refuseOtherRun } from "../history/run-started.ts";
+import { type PipelineSource, refuseVersionMismatch } from "../history/run-started.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSecrets } from "../secrets/detect.ts";
 import type { SessionOptions } from "../session/options.ts";
 import { builtinTools } from "../session/tools.ts";
 import { differenceLines } from "./diff-lines.ts";
-import { meaningOf, placeOf, type RecordPlace } from "./locate.ts";
+import { locationOf, type RecordLocation, usualCauseOf } from "./locate.ts";
 
 /** What a session had that the run was recorded in, as far as it decides. Mode, allowlist and folder are those of the record. */
 export interface ReplayRunOptions
@@ -46,7 +46,7 @@ export interface ReplayRunOptions
 }
 
 /** The first place where a replay is not what was recorded. */
-export interface RunDivergence extends RecordPlace, RecordDifference {
+export interface RunDivergence extends RecordLocation, RecordDifference {
   /** What that usually comes from. */
   readonly means: string;
   /** Where, what was recorded, what comes now and what that means, as lines for people. */
@@ -84,7 +84,7 @@ export async function replayRun<I, O>(
   refuseDamaged(recorded);
   const start = startOf(recorded);
   const { runId, data, at } = start;
-  refuseOtherRun(spec, runId, start);
+  refuseVersionMismatch(spec, runId, start);
   const deps = replayDeps(spec, recorded, { data, at, options });
   const { status, decided, taken, difference } = await replayPipeline(spec, deps, recorded);
   const records = recorded.reduce((sum, journal) => sum + journal.records.length, 0);
@@ -153,7 +153,7 @@ function replayDeps(spec: PipelineSpec, recorded: readonly RunJournal[], { data,
     workspace: { root: textOf(data.cwd) },
     env: {},
     secrets: filter,
-    slots: createSlots(Number.MAX_SAFE_INTEGER),
+    slots: createConcurrencySlots(Number.MAX_SAFE_INTEGER),
     people: { reachable: () => true, offer: () => undefined, withdraw: () => undefined },
     // What answers were taken for was decided when they came, and is recorded.
     answers: createAnswerRule({ any: false, unwalled: false }),
@@ -200,8 +200,8 @@ function divergenceOf(
   recorded: readonly RunJournal[],
   secrets: SecretFilter,
 ): RunDivergence {
-  const place = placeOf(difference, recorded);
-  const means = meaningOf(difference);
+  const place = locationOf(difference, recorded);
+  const means = usualCauseOf(difference);
   const clean = (value: Json | undefined): Json | undefined => value && redactJson(secrets.json(value));
   const [was, is] = [clean(difference.recorded), clean(difference.now)];
   return {
@@ -216,7 +216,7 @@ function divergenceOf(
   };
 }
 
-function whereOf({ runId, seq, stepId, part, path, event }: RecordDifference, place: RecordPlace): string {
+function whereOf({ runId, seq, stepId, part, path, event }: RecordDifference, place: RecordLocation): string {
   const { executionId, attempt, turn, callId } = place;
   const what = {
     step: "the next step",

@@ -21,14 +21,14 @@ export interface ObeyedBefore {
 }
 
 /** Which paths a call must not bring about, beside those that are obeyed by their name. */
-export interface WatchedPlaces {
+export interface WatchedPaths {
   /** Folders of the repository, where it is written. */
   readonly repository: readonly string[];
   /** Paths of the plan that are to be absent, or are never written. */
   readonly planned: readonly string[];
 }
 
-export function obeyedBefore(marks: readonly Mark[], places: WatchedPlaces): ObeyedBefore {
+export function obeyedBefore(marks: readonly Mark[], places: WatchedPaths): ObeyedBefore {
   const paths = pathsOf(places).map((path) => [path, whatIsAt(path)] as const);
   return { marks: new Set(marks.filter(isObeyed).map(({ identity }) => identity)), paths: new Map(paths) };
 }
@@ -40,7 +40,7 @@ export function obeyedBefore(marks: readonly Mark[], places: WatchedPlaces): Obe
 export function moveAway(
   before: ObeyedBefore,
   marks: readonly Mark[],
-  places: WatchedPlaces,
+  places: WatchedPaths,
   store: string | undefined,
 ): readonly MovedAway[] {
   const isNew = (path: string): boolean => {
@@ -62,7 +62,7 @@ function isObeyed({ kind }: Mark): boolean {
   return kind === "obeyed";
 }
 
-function pathsOf({ repository, planned }: WatchedPlaces): readonly string[] {
+function pathsOf({ repository, planned }: WatchedPaths): readonly string[] {
   return [...obeyedPaths(repository), ...planned];
 }
 

@@ -2,10 +2,10 @@ import { lstatSync, readlinkSync } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
 import { contains, existing, realPath } from "../tools/files/paths.ts";
 import type { Mark } from "./folder-marks.ts";
-import type { WalledRepository } from "./repository.ts";
+import type { SandboxedRepository } from "./repository.ts";
 import type { SystemKeys } from "./system-keys.ts";
 import { SYSTEM_FOLDERS, type ToolRoot } from "./tool-roots.ts";
-import type { WallPlan } from "./wall.ts";
+import type { SandboxPlan } from "./wall.ts";
 
 const MB = 1024 * 1024;
 /** Sizes of what a command may fill that is not on a disk, in bytes. It is memory. */
@@ -15,7 +15,7 @@ const USR_LINKS = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
 /** All that the arguments of one call are made from. */
 export interface BubblewrapFacts {
-  readonly plan: WallPlan;
+  readonly plan: SandboxPlan;
   readonly cwd: string;
   /** With links resolved; undefined where the environment names none. */
   readonly home: string | undefined;
@@ -25,7 +25,7 @@ export interface BubblewrapFacts {
   readonly temporary: string | undefined;
   readonly keys: SystemKeys;
   readonly tools: readonly ToolRoot[];
-  readonly repository: WalledRepository | undefined;
+  readonly repository: SandboxedRepository | undefined;
   readonly marks: readonly Mark[];
   /** An older bubblewrap, or one that runs inside of another, cannot forbid further user namespaces. */
   readonly forbidsUserNamespaces: boolean;

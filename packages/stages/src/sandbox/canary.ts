@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { messageOf } from "@sluice/core";
 import type { ProcessEnd, ProcessOptions } from "../tools/bash/process.ts";
-import type { WallPlan } from "./wall.ts";
+import type { SandboxPlan } from "./wall.ts";
 
 const PATIENCE_MS = 10_000;
 const MOST_TEXT = 64 * 1024;
@@ -45,7 +45,7 @@ export interface CanaryOptions {
   /** Whether the wall has namespaces of its own. */
   readonly hasNamespaces: boolean;
   /** Runs it behind the wall that is to be proven; false when the wall was not built. */
-  readonly run: (program: ProcessOptions, plan: WallPlan) => Promise<ProcessEnd | undefined>;
+  readonly run: (program: ProcessOptions, plan: SandboxPlan) => Promise<ProcessEnd | undefined>;
 }
 
 /** Tries behind a read-only wall what no wall lets through. Returns why there is none, or undefined where all of it failed. */

@@ -2,7 +2,7 @@ import { existsSync } from "node:fs";
 import { readSmallFile } from "../tools/search/gitignore.ts";
 
 /** Why there is no wall, and how to get one. */
-export interface MissingWall {
+export interface MissingSandbox {
   readonly reason: string;
   readonly fix: string;
 }
@@ -20,7 +20,7 @@ const SETTINGS: readonly (readonly [file: string, value: string, fix: string])[]
 const IN_CONTAINER =
   "start the container with --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined, or with a seccomp profile that permits unshare, clone and mount";
 
-export function noProgram(): MissingWall {
+export function noProgram(): MissingSandbox {
   if (process.platform === "linux")
     return {
       reason: "bubblewrap is not installed",
@@ -32,7 +32,7 @@ export function noProgram(): MissingWall {
 }
 
 /** What the canary said, with what most likely stands in the way. */
-export function noProof(program: string, said: string): MissingWall {
+export function noProof(program: string, said: string): MissingSandbox {
   const reason = `the sandbox that ${program} makes does not hold: ${said}`;
   const settings = SETTINGS.filter(([file, value]) => readSmallFile(file)?.trim() === value).map(([, , fix]) => fix);
   const isContainer = existsSync("/.dockerenv") || existsSync("/run/.containerenv");

@@ -15,7 +15,7 @@ const NAMES_A_PROGRAM =
   /^[ \t]*(?:hookspath|path|fsmonitor|sshcommand|gitproxy|editor|pager|askpass|textconv|command|cmd|clean|smudge|process|driver|helper|program)[ \t]*=[ \t]*(.*)$/gim;
 
 /** The repository of a workspace, as a wall has to know it. */
-export interface WalledRepository {
+export interface SandboxedRepository {
   /** Folders of it, and the file that leads there, that lie outside of the workspace. */
   readonly outside: readonly string[];
   /** Whether the workspace is all of the work tree: only then is the repository written. */
@@ -43,7 +43,7 @@ export function obeyedPaths(folders: readonly string[]): readonly string[] {
 }
 
 /** Undefined where there is none, and where `.git` leads to one that does not say in turn that it belongs here. */
-export function walledRepository(root: string, home: string | undefined): WalledRepository | undefined {
+export function sandboxedRepository(root: string, home: string | undefined): SandboxedRepository | undefined {
   const place = placeOf(root, home);
   const repository = place === undefined ? undefined : repositoryAt(place);
   if (place === undefined) return undefined;

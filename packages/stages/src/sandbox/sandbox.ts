@@ -7,17 +7,17 @@ import { type ProcessEnd, type ProcessOptions, runProcess } from "../tools/bash/
 import { contains, realPath } from "../tools/files/paths.ts";
 import { fault, systemCode } from "../tools/files/results.ts";
 import { namedRepositories } from "../tools/search/git-settings.ts";
-import { moveAway, obeyedBefore, type WatchedPlaces } from "./after-call.ts";
+import { moveAway, obeyedBefore, type WatchedPaths } from "./after-call.ts";
 import { type BubblewrapFacts, bubblewrapArguments } from "./bubblewrap.ts";
 import { tryCanary } from "./canary.ts";
 import { folderMarks, type Mark } from "./folder-marks.ts";
-import { type MissingWall, noProgram, noProof } from "./missing-wall.ts";
-import { type WalledRepository, walledRepository } from "./repository.ts";
+import { type MissingSandbox, noProgram, noProof } from "./missing-wall.ts";
+import { type SandboxedRepository, sandboxedRepository } from "./repository.ts";
 import { scratchFolders } from "./scratch-folders.ts";
 import { seatbeltProfile } from "./seatbelt.ts";
 import { type SystemKeys, systemKeys } from "./system-keys.ts";
 import { knownToolRoots } from "./tool-roots.ts";
-import type { Sandbox, SandboxOptions, WalledEnd, WalledProgram, WallPlan } from "./wall.ts";
+import type { Sandbox, SandboxedExit, SandboxedProgram, SandboxOptions, SandboxPlan } from "./wall.ts";
 
 /** Never looked up in PATH, which a workspace can prepend to. */
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
@@ -51,10 +51,14 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   let keys: SystemKeys | undefined;
   let proof: Promise<void> | undefined;
   let proven: FoundWall | undefined;
-  let missing: MissingWall | undefined;
+  let missing: MissingSandbox | undefined;
   let isLost = false;
 
-  const findings = (wall: FoundWall, program: Program, plan: WallPlan): Omit<BubblewrapFacts, "marks" | "status"> => {
+  const findings = (
+    wall: FoundWall,
+    program: Program,
+    plan: SandboxPlan,
+  ): Omit<BubblewrapFacts, "marks" | "status"> => {
     keys ??= systemKeys();
     const spelledHome = program.env.HOME !== undefined && isAbsolute(program.env.HOME) ? program.env.HOME : undefined;
     const home = spelledHome === undefined ? undefined : (realPath(spelledHome) ?? resolve(spelledHome));
@@ -67,7 +71,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       temporary: program.env.TMPDIR,
       keys,
       tools: toolRoots({ root: plan.root, home, env: program.env, absent: plan.absent }),
-      repository: walledRepository(plan.root, home),
+      repository: sandboxedRepository(plan.root, home),
       forbidsUserNamespaces: wall.forbidsUserNamespaces,
     };
   };
@@ -160,7 +164,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     return proven;
   };
 
-  const run = async (program: ProcessOptions, plan: WallPlan): Promise<WalledEnd> => {
+  const run = async (program: ProcessOptions, plan: SandboxPlan): Promise<SandboxedExit> => {
     const wall = await provenWall();
     const release = scratch.hold(plan.root, plan.scratch);
     try {
@@ -184,7 +188,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     }
   };
 
-  const wrap = async (program: Program, plan: WallPlan): Promise<WalledProgram> => {
+  const wrap = async (program: Program, plan: SandboxPlan): Promise<SandboxedProgram> => {
     const wall = await provenWall();
     const marks = await marksBelow(topsOf(plan));
     refuseMany(marks);
@@ -248,7 +252,7 @@ function isExecutable(path: string): boolean {
 }
 
 /** Where marks are looked for: what the plan lets a command reach of the workspace, and what it lets it write elsewhere. */
-function topsOf({ root, reads, writes }: WallPlan): readonly string[] {
+function topsOf({ root, reads, writes }: SandboxPlan): readonly string[] {
   const tops = [...reads.filter((path) => !isAbsolute(path)), ...writes].map((path) => resolve(root, path));
   return [...new Set(tops)].filter((top) => !tops.some((other) => other !== top && contains(other, top)));
 }
@@ -257,9 +261,9 @@ function watchedPlaces({
   plan,
   repository,
 }: {
-  plan: WallPlan;
-  repository: WalledRepository | undefined;
-}): WatchedPlaces {
+  plan: SandboxPlan;
+  repository: SandboxedRepository | undefined;
+}): WatchedPaths {
   const areas = plan.writes.map((path) => resolve(plan.root, path));
   const planned = [...plan.absent, ...plan.readOnly].filter((path) => areas.some((area) => contains(area, path)));
   const isWritten = repository?.whole === true && areas.includes(plan.root);
@@ -275,7 +279,7 @@ function refuseMany(marks: readonly Mark[]): void {
   throw fault("wall_failed", message);
 }
 
-function sandboxMissing(missing: MissingWall | undefined): SluiceError {
+function sandboxMissing(missing: MissingSandbox | undefined): SluiceError {
   const { reason, fix } = missing ?? { reason: "it was not looked for", fix: "" };
   const message = `commands have to run in a sandbox (sandbox: "require"), and there is none: ${reason}. To get one: ${fix}`;
   return new SluiceError("Session", "sandbox_missing", message, { detail: { reason, fix } });

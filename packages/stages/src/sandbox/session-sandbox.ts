@@ -27,7 +27,7 @@ export interface SessionSandbox {
   facts(spec: PipelineSpec, unwalledServers: readonly string[]): JsonObject;
 }
 
-export interface SandboxPlace {
+export interface SandboxScope {
   readonly root: string;
   /** What the mode approves in stages without an envelope. */
   readonly withoutEnvelope: readonly AllowedTool[];
@@ -39,7 +39,7 @@ export interface SandboxPlace {
 
 export function sessionSandbox(
   option: SandboxMode | SandboxSettings | undefined,
-  { root, withoutEnvelope, clock, store, onFault }: SandboxPlace,
+  { root, withoutEnvelope, clock, store, onFault }: SandboxScope,
 ): SessionSandbox {
   const { mode = "try", network = false, scratch = [], hidden = [], variables = [] } = readSandboxSettings(option);
   const absent = (): readonly string[] => [store(), ...hidden].filter((path) => path !== undefined);

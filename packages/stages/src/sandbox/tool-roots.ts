@@ -61,7 +61,7 @@ const MOST_LINKS = 1_000;
 
 const KNOWN_MS = 10_000;
 
-export interface ToolPlaces {
+export interface ToolPaths {
   readonly root: string;
   /** With links resolved. */
   readonly home: string | undefined;
@@ -77,7 +77,7 @@ export interface ToolRoot {
 }
 
 /** The same for some time: nobody installs a tool for every command. */
-export function knownToolRoots(clock: Clock): (places: ToolPlaces) => readonly ToolRoot[] {
+export function knownToolRoots(clock: Clock): (places: ToolPaths) => readonly ToolRoot[] {
   const known = new Map<string, { readonly roots: readonly ToolRoot[]; readonly at: number }>();
   return (places) => {
     const key = JSON.stringify([places.root, places.home, places.absent, Object.entries(places.env).filter(isPlace)]);
@@ -95,7 +95,7 @@ function isPlace([name]: readonly [string, string]): boolean {
 }
 
 /** What programs that can be called from here are made of, outside of the system's folders and of the workspace. */
-function toolRoots(places: ToolPlaces): readonly ToolRoot[] {
+function toolRoots(places: ToolPaths): readonly ToolRoot[] {
   const { home, env } = places;
   const inHome = home === undefined ? [] : [...IN_HOME, ...GIT_SETTINGS.filter((name) => isPlain(join(home, name)))];
   const named = Object.entries(BY_VARIABLE).flatMap(([variable, inside]) => {
@@ -137,7 +137,7 @@ function isShown({ at, from }: ToolRoot, others: readonly ToolRoot[]): boolean {
 }
 
 /** Never the workspace, nor what holds it, the home folder or something that is to be absent; and not what is there anyway. */
-function mayBeBound(at: string, from: string, { root, home, absent }: ToolPlaces): boolean {
+function mayBeBound(at: string, from: string, { root, home, absent }: ToolPaths): boolean {
   const precious = [root, ...absent];
   return [at, from].every(
     (path) =>
@@ -147,7 +147,7 @@ function mayBeBound(at: string, from: string, { root, home, absent }: ToolPlaces
   );
 }
 
-function inRealHome(path: string, { home, env }: ToolPlaces): string {
+function inRealHome(path: string, { home, env }: ToolPaths): string {
   const spelled = env.HOME;
   return home === undefined || spelled === undefined || !contains(spelled, path)
     ? path
@@ -166,7 +166,7 @@ function prefixOf(entry: string): readonly string[] {
 }
 
 /** A program that is a link to another place, as installers make them. */
-function linkTargets(entry: string, { root }: ToolPlaces): readonly string[] {
+function linkTargets(entry: string, { root }: ToolPaths): readonly string[] {
   if (contains(root, entry) || /^\/(?:usr|bin|sbin)(?:\/|$)/.test(entry)) return [];
   return linksIn(entry).map(outermostModules);
 }

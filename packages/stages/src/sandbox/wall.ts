@@ -19,7 +19,7 @@ export interface SandboxSettings {
 }
 
 /** What one program may see and change. Paths that are relative are relative to `root`, "" is all of it. */
-export interface WallPlan {
+export interface SandboxPlan {
   /** The workspace: absolute, links resolved. */
   readonly root: string;
   /** Folders and files of the workspace that can be read, or elsewhere when absolute. */
@@ -64,20 +64,20 @@ export interface Sandbox {
   /** Finds a wall and runs the canary behind it, once. Throws Environment `sandbox_missing` where the mode is `require`. */
   prove(): Promise<void>;
   /** Runs a program behind the wall. Throws `wall_failed` when it was not built; nothing ran then. */
-  run(program: ProcessOptions, plan: WallPlan): Promise<WalledEnd>;
+  run(program: ProcessOptions, plan: SandboxPlan): Promise<SandboxedExit>;
   /**
    * What to start in place of a program that is talked to as long as it lives, such as a server. It ends with its parent. What
    * it leaves in the workspace is not looked at. Throws `wall_failed` where there is no wall.
    */
-  wrap(program: Pick<ProcessOptions, "file" | "args" | "cwd" | "env">, plan: WallPlan): Promise<WalledProgram>;
+  wrap(program: Pick<ProcessOptions, "file" | "args" | "cwd" | "env">, plan: SandboxPlan): Promise<SandboxedProgram>;
 }
 
-export interface WalledProgram {
+export interface SandboxedProgram {
   readonly file: string;
   readonly args: readonly string[];
 }
 
-export interface WalledEnd extends ProcessEnd {
+export interface SandboxedExit extends ProcessEnd {
   /** Paths that a later command of the host would have obeyed, and where each was moved to. */
   readonly movedAway: readonly { readonly path: string; readonly to: string }[];
 }

@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { SluiceError } from "@sluice/core";
-import { replayTraffic } from "../models/cassettes/playback.ts";
-import type { ModelTraffic, TrafficPlace } from "../models/cassettes/traffic.ts";
+import { playbackTraffic } from "../models/cassettes/playback.ts";
+import type { ModelTraffic, TrafficScope } from "../models/cassettes/traffic.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import type { ModelOptions } from "../models/providers/settings.ts";
 import { type ModelObject, resolveModel } from "../models/registry.ts";
@@ -14,7 +14,7 @@ export interface SessionModelOptions {
 }
 
 /** The model of each state of a session, by the state's id and the model it names; each is resolved once. */
-export function sessionModels(options: SessionModelOptions, place: TrafficPlace) {
+export function sessionModels(options: SessionModelOptions, place: TrafficScope) {
   const { model: usual, baseUrls } = options;
   const traffic = options.traffic ?? replayed(usual, place.root);
   const settings = {
@@ -48,7 +48,7 @@ export function sessionModels(options: SessionModelOptions, place: TrafficPlace)
 /** A session whose model is a cassette calls no other model either: a replay costs nothing, whatever its stages name. */
 function replayed(model: SessionModelOptions["model"], root: string): ModelTraffic | undefined {
   const file = typeof model === "string" ? /^replay:(.+)$/su.exec(model)?.[1] : undefined;
-  return file === undefined ? undefined : replayTraffic(resolve(root, file));
+  return file === undefined ? undefined : playbackTraffic(resolve(root, file));
 }
 
 export function noModel(): SluiceError {

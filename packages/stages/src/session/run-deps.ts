@@ -7,8 +7,8 @@ import {
   checkSession,
   compileEnvelope,
   createAnswerRule,
+  createConcurrencySlots,
   createRunMeter,
-  createSlots,
   type Json,
   type JsonObject,
   messageOf,
@@ -30,7 +30,7 @@ import {
 import { followedExecutor } from "../agent/executor.ts";
 import { partsInEvents, pipelineFacts } from "../history/pipeline-changes.ts";
 import { JOURNAL_VERSION, type PipelineSource } from "../history/run-started.ts";
-import { type RecordedSpending, refuseUnpriced } from "../history/spending.ts";
+import { type RecordedUsage, refuseUnpriced } from "../history/spending.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSandbox } from "../sandbox/session-sandbox.ts";
@@ -74,7 +74,7 @@ export type RunAnswers = Pick<AnswerRuleOptions, "any" | "unwalled">;
 export interface PreparedRun {
   readonly deps: RunDeps;
   /** For a run that has spent so much before; none when omitted. */
-  program(spent?: RecordedSpending): RunProgram;
+  program(spent?: RecordedUsage): RunProgram;
   /** What `run.started` says: all that resuming needs. */
   started(source: PipelineSource, input: Json): JsonObject;
   /** What holds its commands: a run says so whenever it is begun or resumed. */
@@ -115,7 +115,7 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
   const named = { named: options.secrets ?? [], passed: options.passEnv ?? [] };
   const secretsOf = rememberedSecrets(env, named);
   const allow = [...(options.allow ?? [])];
-  const slots = createSlots(options.maxParallel ?? 4);
+  const slots = createConcurrencySlots(options.maxParallel ?? 4);
   const atWork = { count: 0, started: 0 };
 
   /** Made by the first run, since nothing is opened before it. */

@@ -2,7 +2,7 @@ import {
   type Answer,
   type Clock,
   createHost,
-  createJournalMemory,
+  createMemoryJournals,
   type Interactor,
   isSluiceError,
   type OpenRequest,
@@ -16,21 +16,21 @@ import {
   type SuspendReason,
   systemClock,
 } from "@sluice/core";
-import { boundaryBefore, type ForkRunOptions, forkedCopy } from "../history/fork.ts";
-import { type ChangeOptions, comparePipeline, pastPipeline } from "../history/pipeline-changes.ts";
+import { type ForkRunOptions, forkPointBefore, forkRunCopy } from "../history/fork.ts";
+import { type ChangeOptions, comparePipeline, originalPipeline } from "../history/pipeline-changes.ts";
 import {
   checkedInput,
   journalsOf,
   newRunId,
   type PipelineSource,
+  readRunStarted,
   recordedAnswers,
   refuseLowerSandbox,
-  refuseOtherPlace,
-  refuseOtherRun,
-  refuseWithoutWall,
-  startOf,
+  refuseMissingSandbox,
+  refuseVersionMismatch,
+  refuseWorkspaceMismatch,
 } from "../history/run-started.ts";
-import { isCapped, NOTHING_SPENT, recordedSpending, refuseUnpricedPast } from "../history/spending.ts";
+import { isCapped, NO_RECORDED_USAGE, recordedUsage, refuseUnpricedRecords } from "../history/spending.ts";
 import { saidSafely } from "../secrets/encodings.ts";
 import type { SessionOptions } from "./options.ts";
 import { type AnsweredRequest, createPeople } from "./people.ts";
@@ -142,15 +142,15 @@ export function createSession(options: SessionOptions): Session {
   ): Promise<RunTask> => {
     const host = hostNow();
     const journals = await journalsOf(host, runId);
-    const started = refuseOtherRun(spec, runId, await startOf(host, runId));
-    refuseOtherPlace(runId, started, preparation);
+    const started = refuseVersionMismatch(spec, runId, await readRunStarted(host, runId));
+    refuseWorkspaceMismatch(runId, started, preparation);
     refuseLowerSandbox(runId, started, preparation);
     const compare = comparePipeline(spec, runId, journals, options, preparation.clean);
     const run = await preparation.of(spec, runId, recordedAnswers(started, journals));
-    refuseWithoutWall(runId, started, run.sandbox);
+    refuseMissingSandbox(runId, started, run.sandbox);
     const changes = compare(run.deps);
-    const spent = isCapped(spec.limits) ? recordedSpending(journals) : NOTHING_SPENT;
-    refuseUnpricedPast(spec, runId, spent);
+    const spent = isCapped(spec.limits) ? recordedUsage(journals) : NO_RECORDED_USAGE;
+    refuseUnpricedRecords(spec, runId, spent);
     return await works.add(() =>
       host.resume(runId, run.program(spent), {
         ...readBefore(journals),
@@ -170,25 +170,25 @@ export function createSession(options: SessionOptions): Session {
   ): Promise<RunTask> => {
     const host = hostNow();
     const journals = await journalsOf(host, of);
-    const from = refuseOtherRun(spec, of, await startOf(host, of));
+    const from = refuseVersionMismatch(spec, of, await readRunStarted(host, of));
     refuseLowerSandbox(of, from, preparation);
     const { data: was } = from;
-    const { boundary, past } = boundaryBefore(journals, options.from);
+    const { boundary, past } = forkPointBefore(journals, options.from);
     const compare = comparePipeline(spec, of, past, options, preparation.clean);
     const run = await preparation.of(spec, runId, recordedAnswers(from, journals));
-    refuseWithoutWall(of, from, run.sandbox);
+    refuseMissingSandbox(of, from, run.sandbox);
     const changed = compare(run.deps);
-    refuseUnpricedPast(spec, of, recordedSpending(past));
+    refuseUnpricedRecords(spec, of, recordedUsage(past));
     const { source = PROGRAMMATIC } = options;
     const now = run.facts(source);
     const input = run.deps.secrets.json(was.input ?? null);
-    const started = { ...run.started(source, input), ...pastPipeline(past, now) };
+    const started = { ...run.started(source, input), ...originalPipeline(past, now) };
     const forked = changed === undefined ? {} : { changed: { ...changed, ...now } };
     return await works.add(async () => {
-      await host.copy({ ...forkedCopy(of, boundary, { started, forked }), runId });
+      await host.copy({ ...forkRunCopy(of, boundary, { started, forked }), runId });
       // As it came along: a sibling of a run at work may have completed since it was read.
       const copied = await journalsOf(host, runId);
-      return await host.resume(runId, run.program(recordedSpending(copied)), readBefore(copied));
+      return await host.resume(runId, run.program(recordedUsage(copied)), readBefore(copied));
     });
   };
 
@@ -301,7 +301,7 @@ export interface SessionStore {
 
 export function sessionStore(given: SessionOptions["store"], clock: Clock): SessionStore {
   if (given !== undefined && typeof given !== "function") return { host: () => given, close: async () => undefined };
-  const open = given ?? (() => createHost(createJournalMemory().connect(), { clock }));
+  const open = given ?? (() => createHost(createMemoryJournals().connect(), { clock }));
   let opened: RunHost | undefined;
   let closed = false;
   return {

@@ -25,7 +25,7 @@ export interface RunTelemetry {
   /** A sibling of a fork begins to work: a run of its own, with one state of the same pipeline. */
   sibling(runId: string): RunTelemetry;
   /** Something of this attempt is about to be done; told before each of its steps. */
-  attempt(place: AttemptPlace, at: number): void;
+  attempt(place: AttemptScope, at: number): void;
   /** Events that were just recorded, in order, with secrets replaced as in the record. */
   recorded(events: readonly EventDraft[], at: number): void;
   /** Runs what a step does, hooks among it: calls `work` once, before it returns. */
@@ -34,10 +34,10 @@ export interface RunTelemetry {
   /** An approved call begins; what came of it is told by its event. */
   tool(call: ObservedToolCall): Activity<undefined>;
   /** The run works here no more. The last call. */
-  ended(end: StayEnd, at: number): void;
+  ended(end: ActivityEnd, at: number): void;
 }
 
-export interface AttemptPlace {
+export interface AttemptScope {
   /** `plan#1` */
   readonly executionId: string;
   readonly attempt: number;
@@ -50,7 +50,7 @@ export interface Activity<E> {
   ended(end: E, at: number): void;
 }
 
-export interface ObservedModelCall extends AttemptPlace {
+export interface ObservedModelCall extends AttemptScope {
   readonly turn: number;
   /** Counted from 1 over the tries of the turn. */
   readonly try: number;
@@ -81,7 +81,7 @@ export interface ModelTokens {
   readonly reasoning: number;
 }
 
-export interface ObservedToolCall extends AttemptPlace {
+export interface ObservedToolCall extends AttemptScope {
   /** `t<turn>.c<index>` */
   readonly callId: string;
   readonly tool: string;
@@ -89,7 +89,7 @@ export interface ObservedToolCall extends AttemptPlace {
 }
 
 /** How a run's stay in this process ended; `stopped` is a fault of the host or the disk. */
-export interface StayEnd {
+export interface ActivityEnd {
   readonly status: "completed" | "failed" | "cancelled" | "suspended" | "stopped";
   /** Of a failure or a fault. */
   readonly code?: string;

@@ -12,10 +12,10 @@ import { callModel, type ModelCaller, type ModelOutcome } from "../agent/model-c
 import { type Guarded, guarded } from "./guarded.ts";
 import type {
   Activity,
+  ActivityEnd,
   ModelCallEnd,
   ObservedModelCall,
   RunTelemetry,
-  StayEnd,
   Telemetry,
   TelemetryFault,
 } from "./telemetry.ts";
@@ -137,12 +137,12 @@ class RunWatch {
     this.#end(stoppedBy(thrown));
   }
 
-  #end(end: StayEnd): void {
+  #end(end: ActivityEnd): void {
     this.#guard.ask(() => this.#run.ended(end, this.#clock.now()));
   }
 }
 
-function stoppedBy(thrown: unknown): StayEnd {
+function stoppedBy(thrown: unknown): ActivityEnd {
   if (isSluiceError(thrown, "run_stopped")) return { status: "suspended" };
   if (isSluiceError(thrown) && thrown.class === "Cancellation") return { status: "cancelled" };
   return { status: "stopped", code: isSluiceError(thrown) ? thrown.code : "run_faulted" };

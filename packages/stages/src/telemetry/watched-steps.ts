@@ -1,23 +1,23 @@
 import {
   type ChildRun,
   type EventDraft,
-  type ForkOptions,
   isJsonObject,
   type Json,
   type JsonObject,
   type ReceivedSignal,
+  type RunChildrenOptions,
   redactJson,
-  type Settled,
+  type SiblingEnd,
   type StepCall,
   type StepOptions,
   type StepRunner,
   type WaitOptions,
 } from "@sluice/core";
-import type { AttemptPlace } from "./telemetry.ts";
+import type { AttemptScope } from "./telemetry.ts";
 
 /** What hears of the steps of one run that are done here, not of those that are read back. */
 export interface StepWatch {
-  attempt(place: AttemptPlace): void;
+  attempt(place: AttemptScope): void;
   recorded(events: readonly EventDraft[]): void;
   within<T>(work: () => T): T;
 }
@@ -59,20 +59,20 @@ export class WatchedSteps implements StepRunner {
     return this.#afterwards(this.#steps.run(stepId, watched, options), () => gathered);
   }
 
-  fork(
+  runChildren(
     stepId: string,
     children: readonly ChildRun[],
-    options: ForkOptions,
-  ): Promise<Readonly<Record<string, Settled>>> {
+    options: RunChildrenOptions,
+  ): Promise<Readonly<Record<string, SiblingEnd>>> {
     let joined: readonly EventDraft[] | undefined;
-    const watched: ForkOptions = {
+    const watched: RunChildrenOptions = {
       ...options,
       joined: (ends) => {
         joined = options.joined(ends);
         return joined;
       },
     };
-    return this.#afterwards(this.#steps.fork(stepId, children, watched), () => joined);
+    return this.#afterwards(this.#steps.runChildren(stepId, children, watched), () => joined);
   }
 
   now(stepId: string): Promise<number> {
@@ -132,7 +132,7 @@ function heard(call: StepCall, events: EventDraft[]): StepCall {
 
 const IN_ATTEMPT = /^([A-Za-z][A-Za-z0-9_-]*#\d+)\/a(\d+)\//;
 
-function placeOf(stepId: string): AttemptPlace | undefined {
+function placeOf(stepId: string): AttemptScope | undefined {
   const [, executionId, attempt] = IN_ATTEMPT.exec(stepId) ?? [];
   return executionId === undefined ? undefined : { executionId, attempt: Number(attempt) };
 }

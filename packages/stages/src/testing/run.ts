@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { basename, resolve } from "node:path";
 import { type Pipeline, SluiceError, type SluiceEvent } from "@sluice/core";
-import { type ReplayedTraffic, type ReplayOptions, replayTraffic } from "../models/cassettes/playback.ts";
+import { type PlaybackOptions, type PlaybackTraffic, playbackTraffic } from "../models/cassettes/playback.ts";
 import type { UnusedExchange } from "../models/cassettes/playback-player.ts";
 import { type RecordOptions, recordTraffic } from "../models/cassettes/record.ts";
 import type { Script } from "../models/script.ts";
@@ -22,7 +22,7 @@ export interface ScriptedRunOptions extends TestRunOptions {
 
 export interface RecordedRunOptions
   extends TestRunOptions,
-    Pick<ReplayOptions, "match" | "speed" | "normalise">,
+    Pick<PlaybackOptions, "match" | "speed" | "normalise">,
     Pick<RecordOptions, "texts"> {
   /** The file with the recorded answers; a relative path starts at the process's working directory. */
   readonly cassette: string | URL;
@@ -83,7 +83,7 @@ export async function runRecorded<I, O>(
     );
     return { ...run, recorded: true, unused: [] };
   }
-  const traffic = replayTraffic(file, { ...common, match, ...(speed === undefined ? {} : { speed }) });
+  const traffic = playbackTraffic(file, { ...common, match, ...(speed === undefined ? {} : { speed }) });
   const run = await runInWorkspace(pipeline, input, { ...others, traffic });
   refuseStale(traffic, match === "strict" && !allowUnused);
   return { ...run, recorded: false, unused: traffic.unused() };
@@ -131,7 +131,7 @@ async function recordAnew<T>(
   }
 }
 
-function refuseStale(traffic: ReplayedTraffic, whole: boolean): void {
+function refuseStale(traffic: PlaybackTraffic, whole: boolean): void {
   const { divergence: cause, file } = traffic;
   const unused = whole ? traffic.unused() : [];
   if (cause === undefined && unused.length === 0) return;

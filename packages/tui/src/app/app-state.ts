@@ -1,7 +1,7 @@
 import type { Clock } from "@sluice/core";
 import type { RunView } from "@sluice/view";
 import type { Line } from "@sluice/view/text";
-import type { Desk } from "../cards/desk.ts";
+import type { CardStack } from "../cards/desk.ts";
 import type { Composer } from "../composer/composer.ts";
 import type { FrameSize } from "../screen/frame.ts";
 import type { AppContext, AppFlags, Engine, EngineHooks } from "./engine.ts";
@@ -29,7 +29,7 @@ export interface AppTerminal {
 }
 
 /** How the app was left. */
-export interface Quitted {
+export interface AppExit {
   readonly exitCode: number;
   /** What is said on the terminal when it is free again. */
   readonly lines: readonly string[];
@@ -38,7 +38,7 @@ export interface Quitted {
 /** What the frame is made of. */
 export interface AppState {
   readonly composer: Composer;
-  readonly desk: Desk;
+  readonly desk: CardStack;
   readonly question: Question | undefined;
   readonly viewer: Viewer | undefined;
   readonly focus: Watched | undefined;

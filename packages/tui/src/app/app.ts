@@ -2,15 +2,15 @@ import { type Answer, isSluiceError, messageOf, SluiceError } from "@sluice/core
 import { type RunView, rootOf } from "@sluice/view";
 import type { Line } from "@sluice/view/text";
 import { withCode } from "@sluice/view/words";
-import type { DeskAction, DeskCard } from "../cards/desk.ts";
-import { DeskKeeper } from "../cards/keeper.ts";
+import type { Card, CardAction } from "../cards/desk.ts";
+import { CardController } from "../cards/keeper.ts";
 import type { NamedCard } from "../cards/names.ts";
 import type { Command, NoticeTone, Steering } from "../commands/command.ts";
 import { COMMANDS, PLAIN_COMMANDS } from "../commands/registry.ts";
 import type { FrameSize } from "../screen/frame.ts";
-import { Pulse } from "../screen/throttle.ts";
-import { withoutSecrets } from "../user/secrets.ts";
-import type { AppOptions, AppState, Quitted } from "./app-state.ts";
+import { FrameThrottle } from "../screen/throttle.ts";
+import { secretMask } from "../user/secrets.ts";
+import type { AppExit, AppOptions, AppState } from "./app-state.ts";
 import { Choices } from "./choices.ts";
 import type { Engine, KnownRun } from "./engine.ts";
 import { Input } from "./input.ts";
@@ -34,14 +34,14 @@ export class App implements Steering {
   readonly here: string;
   readonly #options: AppOptions;
   readonly #runs: WatchedRuns;
-  readonly #pulse: Pulse;
+  readonly #pulse: FrameThrottle;
   readonly #leaving: Leaving;
   readonly #scroll: Scroll;
   readonly #input: Input;
   readonly #choices: Choices;
   readonly #overlay = new Overlay(() => this.#runs.focus?.watch.view());
   readonly #questions = new Questions(() => this.now());
-  readonly #keeper: DeskKeeper;
+  readonly #keeper: CardController;
   #size: FrameSize;
   #busy: string | undefined;
   #lent = false;
@@ -52,9 +52,11 @@ export class App implements Steering {
     this.#size = size;
     this.here = context.here;
     const width = (): number => this.#size.width;
-    this.#scroll = new Scroll(options.terminal, flags.fullscreen !== true, width, withoutSecrets(context.env).text);
+    this.#scroll = new Scroll(options.terminal, flags.fullscreen !== true, width, secretMask(context.env).text);
     this.commands = isPlain(flags) ? PLAIN_COMMANDS : COMMANDS;
-    this.#pulse = new Pulse(clock, () => this.#runs.all().some(({ watch }) => watch.view().status === "running"));
+    this.#pulse = new FrameThrottle(clock, () =>
+      this.#runs.all().some(({ watch }) => watch.view().status === "running"),
+    );
     this.engine = options.createEngine({
       askTrust: (question) => new Promise((resolve) => this.ask(trustQuestion(question, resolve))),
       say: (text) => this.say(text),
@@ -64,7 +66,7 @@ export class App implements Steering {
       (runId) => this.#runChanged(runId),
       (error) => this.say(messageOf(error), "bad"),
     );
-    this.#keeper = new DeskKeeper({
+    this.#keeper = new CardController({
       now: () => this.now(),
       runOf: (runId) => this.#runs.get(rootOf(runId))?.run,
       secretsToward: (runId, host) => this.engine.secretsToward(runId, host),
@@ -127,7 +129,7 @@ export class App implements Steering {
     this.#pulse.soon();
   }
 
-  get quitted(): Promise<Quitted> {
+  get quitted(): Promise<AppExit> {
     return this.#leaving.quitted;
   }
 
@@ -142,7 +144,7 @@ export class App implements Steering {
   }
 
   /** What a frame showed: a card counts as seen only when it was drawn, which it is not while another program has the terminal. */
-  drawn(shown: { readonly viewer?: FrameSize; readonly card?: Extract<DeskAction, { readonly kind: "shown" }> }): void {
+  drawn(shown: { readonly viewer?: FrameSize; readonly card?: Extract<CardAction, { readonly kind: "shown" }> }): void {
     if (shown.viewer !== undefined) this.#overlay.drawn(shown.viewer);
     this.#keeper.do((this.#lent ? undefined : shown.card) ?? { kind: "hidden" });
   }
@@ -263,7 +265,7 @@ export class App implements Steering {
     return this.#keeper.named();
   }
 
-  answer(card: DeskCard, answer: Answer): void {
+  answer(card: Card, answer: Answer): void {
     this.#keeper.answer(card, answer);
   }
 

@@ -1,5 +1,5 @@
 import { messageOf } from "@sluice/core";
-import type { Quitted } from "./app-state.ts";
+import type { AppExit } from "./app-state.ts";
 import type { Engine, KnownRun } from "./engine.ts";
 import type { WatchedRuns } from "./watched.ts";
 
@@ -19,9 +19,9 @@ export interface LeavingOptions {
 
 /** How the app is left: what runs here is suspended and can be resumed. */
 export class Leaving {
-  readonly quitted: Promise<Quitted>;
+  readonly quitted: Promise<AppExit>;
   readonly #options: LeavingOptions;
-  #resolve: (quitted: Quitted) => void = () => undefined;
+  #resolve: (quitted: AppExit) => void = () => undefined;
   #interruptedAt: number | undefined;
   #begun = false;
 

@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { sendMessage } from "@sluice/stages";
 import type { Steering } from "../commands/command.ts";
-import { whoAmI } from "../user/person.ts";
+import { userName } from "../user/person.ts";
 import { startQuestion } from "./overlay/asking.ts";
 import { chosenOf, type Watched } from "./watched.ts";
 
@@ -33,7 +33,7 @@ async function say(text: string, app: Steering, focus: Watched | undefined): Pro
   if (focus !== undefined && view !== undefined && view.endedAt === undefined) {
     const to = chosenOf(view, focus.chosen)?.runId ?? focus.run.runId;
     const secrets = await app.engine.secretsToward(to, focus.run.host);
-    await sendMessage(focus.run.host, to, secrets.text(text), secrets.text(whoAmI()));
+    await sendMessage(focus.run.host, to, secrets.text(text), secrets.text(userName()));
     app.say("sent: it is read before the next turn", "good");
     return;
   }

@@ -8,7 +8,7 @@ import { textAt } from "@sluice/view/words";
 import type { Environment } from "../user/environment.ts";
 import { bodyLines, type CardFacts } from "./body.ts";
 import { type FileNow, fileToRead } from "./change.ts";
-import type { DeskCard } from "./desk.ts";
+import type { Card } from "./desk.ts";
 import type { Hiding } from "./file-lines.ts";
 
 /** Bytes of a file that a change is compared with. */
@@ -26,7 +26,7 @@ export class CardBodies {
     this.#env = env;
   }
 
-  lines(card: DeskCard, view: RunView | undefined, width: number, all: boolean): readonly Line[] {
+  lines(card: Card, view: RunView | undefined, width: number, all: boolean): readonly Line[] {
     const { key } = card;
     const last = this.#last;
     if (last?.key === key && last.width === width && last.all === all) return last.lines;
@@ -36,13 +36,13 @@ export class CardBodies {
   }
 
   /** Forgets cards that are gone. */
-  keep(cards: readonly DeskCard[]): void {
+  keep(cards: readonly Card[]): void {
     if (this.#facts.size === 0) return;
     const here = new Set(cards.map(({ key }) => key));
     for (const key of this.#facts.keys()) if (!here.has(key)) this.#facts.delete(key);
   }
 
-  #factsOf(card: DeskCard, view: RunView | undefined): CardFacts {
+  #factsOf(card: Card, view: RunView | undefined): CardFacts {
     const known = this.#facts.get(card.key);
     if (known !== undefined) return known;
     const { request } = card;

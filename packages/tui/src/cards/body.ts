@@ -3,7 +3,7 @@ import type { Line } from "@sluice/view/text";
 import { count, moment, textAt } from "@sluice/view/words";
 import { MOST_SHOWN, sizeOf } from "../user/approval-check.ts";
 import { changeLines, type FileNow } from "./change.ts";
-import type { DeskCard } from "./desk.ts";
+import type { Card } from "./desk.ts";
 import { choicesOf, valueText } from "./form.ts";
 import { headAndTail, labelled, quoted, sentence, verbatim } from "./verbatim.ts";
 
@@ -22,7 +22,7 @@ const LONGEST_PART = 4_000;
 const MOST_MEMBERS = 50;
 
 /** The text of a card, laid out for a width: everything that would run, and why it is asked. Costs its length: keep it while nothing changes. */
-export function bodyLines(card: DeskCard, facts: CardFacts, width: number, all: boolean): readonly Line[] {
+export function bodyLines(card: Card, facts: CardFacts, width: number, all: boolean): readonly Line[] {
   const { kind } = card.request;
   const about =
     kind === "grantStageTool"
@@ -39,7 +39,7 @@ export function bodyLines(card: DeskCard, facts: CardFacts, width: number, all: 
   ];
 }
 
-function grantLines({ request }: DeskCard, facts: CardFacts, width: number): readonly Line[] {
+function grantLines({ request }: Card, facts: CardFacts, width: number): readonly Line[] {
   const { body } = request;
   const input = field(body, "input") ?? null;
   const proposed = field(body, "proposed");

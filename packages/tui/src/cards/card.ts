@@ -3,8 +3,8 @@ import { cleanInline, cut, type Line, revealed, type Span, type Style, wrap } fr
 import { lineOf } from "../composer/editing/cells.ts";
 import { layOut } from "../composer/editing/layout.ts";
 import {
-  type Desk,
-  type DeskCard,
+  type Card,
+  type CardStack,
   KIND_NAMES,
   type OpenCard,
   openCardOf,
@@ -45,13 +45,13 @@ export function bodyWidth(width: number): number {
 }
 
 /** Rows that the card would take if there were room for all of it. */
-export function cardHeight(desk: Desk, body: readonly Line[]): number {
+export function cardHeight(desk: CardStack, body: readonly Line[]): number {
   const at = openCardOf(desk);
   return at === undefined ? 0 : body.length + at.card.form.options.length + WRITTEN_ROWS + 5;
 }
 
 /** The card that is up, in at most `height` rows: its head and its options always, of its body what there is room for. Undefined when none is up. */
-export function cardLines(desk: Desk, body: readonly Line[], { width, height }: CardSize): CardView | undefined {
+export function cardLines(desk: CardStack, body: readonly Line[], { width, height }: CardSize): CardView | undefined {
   const at = openCardOf(desk);
   if (at === undefined || height < 1) return undefined;
   const { card, open } = at;
@@ -84,7 +84,7 @@ export function cardLines(desk: Desk, body: readonly Line[], { width, height }: 
 }
 
 /** One row for when all that waits was put off; undefined when a card is up or nothing waits. */
-export function parkedLine(desk: Desk, width: number): Line | undefined {
+export function deferredLine(desk: CardStack, width: number): Line | undefined {
   const waiting = waitingCards(desk).length;
   if (desk.open !== undefined || waiting === 0) return undefined;
   const said = waiting === 1 ? "1 request waits, put off" : `${waiting} requests wait, put off`;
@@ -131,7 +131,7 @@ function whereLine({ from, to, lines }: ShownLines): Line {
 }
 
 /** Who asks for what: stage, tool, attempt, turn, proposal, sibling; and how many wait. */
-function headLines(desk: Desk, card: DeskCard, columns: number): readonly Line[] {
+function headLines(desk: CardStack, card: Card, columns: number): readonly Line[] {
   const { request } = card;
   const waiting = waitingCards(desk);
   const place = waiting.findIndex((one) => one.key === card.key) + 1;
@@ -146,14 +146,14 @@ function headLines(desk: Desk, card: DeskCard, columns: number): readonly Line[]
 }
 
 /** Which stage asks for which tool, and where in its run. */
-export function askerOf(request: DeskCard["request"]): readonly string[] {
+export function askerOf(request: Card["request"]): readonly string[] {
   return partsOf(request).map(cleanInline);
 }
 
 /** `<state>#<visit>/a<attempt>/t<turn>.c<index>`, as core makes them; whatever else is shown as it is. */
 const REQUEST_ID = /^([^/#]+)#(\d+)\/a(\d+)\/(t(\d+)\.c\d+)(?:\/|$)/;
 
-function partsOf({ runId, requestId, kind, body }: DeskCard["request"]): readonly string[] {
+function partsOf({ runId, requestId, kind, body }: Card["request"]): readonly string[] {
   const tool = kind === "grantStageTool" && typeof body.tool === "string" ? [body.tool.slice(0, 200)] : [];
   const way = runId.split("/");
   const run = [
@@ -168,7 +168,7 @@ function partsOf({ runId, requestId, kind, body }: DeskCard["request"]): readonl
 }
 
 function optionLines(
-  card: DeskCard,
+  card: Card,
   { selected, focused }: OpenCard,
   rows: number,
   columns: number,
@@ -189,13 +189,13 @@ function optionLines(
   });
 }
 
-function approvalNote({ fault }: DeskCard, unseen: number, short: boolean): string {
+function approvalNote({ fault }: Card, unseen: number, short: boolean): string {
   if (fault !== undefined) return ` · not here: ${fault}`;
   if (short && unseen > 0) return ` · ${unseen} not shown`;
   return unseen > 0 ? ` · ${unseen} ${unseen === 1 ? "line" : "lines"} not shown` : "";
 }
 
-function labelOf(option: Exclude<Option, { readonly kind: "value" }>, { request }: DeskCard, short: boolean): string {
+function labelOf(option: Exclude<Option, { readonly kind: "value" }>, { request }: Card, short: boolean): string {
   const question = request.kind === "askUser" || request.kind === "humanState";
   switch (option.kind) {
     case "approve":
@@ -220,7 +220,7 @@ function valueLabel(value: Json, style: Style): Line {
   return [{ text: "answer: ", style }, ...revealed(text, style, LONGEST_LABEL)];
 }
 
-function footLine(card: DeskCard, open: OpenCard, columns: number): Line {
+function footLine(card: Card, open: OpenCard, columns: number): Line {
   if (open.hint !== "") return cut([{ text: cleanInline(open.hint.slice(0, 400)), style: "bad" }], columns);
   const question = card.request.kind === "askUser" || card.request.kind === "humanState";
   const esc = question ? "declines" : "denies";

@@ -5,7 +5,7 @@ import { type Editor, EMPTY_EDITOR } from "../composer/editing/editor.ts";
 import type { Form } from "./form.ts";
 
 /** One open request and how it can be answered. */
-export interface DeskCard {
+export interface Card {
   /** Names the card: unique among all runs and all that was ever asked. */
   readonly key: string;
   readonly request: OpenRequest;
@@ -45,8 +45,8 @@ export interface OpenCard {
 }
 
 /** All open requests of the runs that are watched, and the one that is before the person. */
-export interface Desk {
-  readonly cards: readonly DeskCard[];
+export interface CardStack {
+  readonly cards: readonly Card[];
   readonly open: OpenCard | undefined;
   /** The last key that anybody got, epoch milliseconds. */
   readonly lastKeyAt: number | undefined;
@@ -70,7 +70,7 @@ export interface ClosedRequest {
   readonly why: string;
 }
 
-export type DeskAction =
+export type CardAction =
   /** What is open now, oldest first. */
   | {
       readonly kind: "requests";
@@ -89,8 +89,8 @@ export type DeskAction =
   /** The answer could not be sent: the card comes back. */
   | { readonly kind: "failed"; readonly key: string; readonly message: string };
 
-export interface DeskUpdate {
-  readonly desk: Desk;
+export interface CardUpdate {
+  readonly desk: CardStack;
   /** Whether the key was for the desk; otherwise it is for the composer. */
   readonly taken: boolean;
   /** An answer to send, once. */
@@ -101,31 +101,31 @@ export interface DeskUpdate {
   readonly good?: boolean;
 }
 
-export function createDesk(): Desk {
+export function createCardStack(): CardStack {
   return { cards: [], open: undefined, lastKeyAt: undefined, bereft: false, answered: [] };
 }
 
-export function none(desk: Desk): DeskUpdate {
+export function none(desk: CardStack): CardUpdate {
   return { desk, taken: false };
 }
 
-export function cardOf(desk: Desk, key: string): DeskCard | undefined {
+export function cardOf(desk: CardStack, key: string): Card | undefined {
   return desk.cards.find((card) => card.key === key);
 }
 
 /** The card on the screen, with its request. */
-export function openCardOf(desk: Desk): { readonly card: DeskCard; readonly open: OpenCard } | undefined {
+export function openCardOf(desk: CardStack): { readonly card: Card; readonly open: OpenCard } | undefined {
   const card = desk.open === undefined ? undefined : cardOf(desk, desk.open.key);
   return card === undefined || desk.open === undefined ? undefined : { card, open: desk.open };
 }
 
 /** Cards that wait for an answer. */
-export function waitingCards(desk: Desk): readonly DeskCard[] {
+export function waitingCards(desk: CardStack): readonly Card[] {
   return desk.cards.filter((card) => !card.sending);
 }
 
 /** A card as it comes up: whatever was done on one before, it is unfocused, unarmed, and at its first choice. */
-export function fresh(key: string, card: DeskCard | undefined): OpenCard {
+export function fresh(key: string, card: Card | undefined): OpenCard {
   return {
     key,
     shownAt: undefined,
@@ -144,14 +144,14 @@ export function fresh(key: string, card: DeskCard | undefined): OpenCard {
 }
 
 /** Puts up another card, or the first that nobody put off. */
-export function bringUp(desk: Desk, key?: string): Desk {
+export function showNext(desk: CardStack, key?: string): CardStack {
   const waiting = waitingCards(desk);
   const next = waiting.find((card) => (key === undefined ? !card.deferred : card.key === key));
   return { ...desk, open: next === undefined ? undefined : fresh(next.key, next) };
 }
 
 /** What a card is about, in a word or two. */
-export function nameOf({ request }: DeskCard): string {
+export function cardTitle({ request }: Card): string {
   const { runId, requestId, kind, body } = request;
   const tool = body.tool;
   const about = kind === "grantStageTool" && typeof tool === "string" ? tool.slice(0, 80) : KIND_NAMES[kind];
@@ -169,7 +169,7 @@ export const KIND_NAMES: Readonly<Record<OpenRequest["kind"], string>> = {
  * Whether the desk is to be asked about a key before anybody else: a card has the focus, or one that had it has just gone, so
  * that a key on its way to it must not reach the composer.
  */
-export function wantsKeys(desk: Desk, now: number): boolean {
+export function wantsKeys(desk: CardStack, now: number): boolean {
   if (desk.open?.focused === true) return true;
   return desk.bereft && desk.lastKeyAt !== undefined && now - desk.lastKeyAt < ARM_MS;
 }

@@ -2,21 +2,21 @@ import { type Answer, messageOf, type RunHost, type SecretFilter, SluiceError } 
 import type { Session } from "@sluice/stages";
 import type { Key } from "../app/keys.ts";
 import { answerElsewhere } from "../user/answer-elsewhere.ts";
-import { whoAmI } from "../user/person.ts";
+import { userName } from "../user/person.ts";
 import { maskAnswer } from "../user/send-answer.ts";
 import {
-  createDesk,
-  type Desk,
-  type DeskAction,
-  type DeskCard,
-  type DeskUpdate,
+  type Card,
+  type CardAction,
+  type CardStack,
+  type CardUpdate,
+  createCardStack,
   waitingCards,
   wantsKeys,
 } from "./desk.ts";
 import { CardNames, type NamedCard } from "./names.ts";
-import { updateDesk } from "./update.ts";
+import { updateCards } from "./update.ts";
 
-export interface KeeperOptions {
+export interface CardControllerOptions {
   readonly now: () => number;
   /** The store of a run that is followed, and how it is answered where it works in this process. */
   readonly runOf: (runId: string) => AnsweredRun | undefined;
@@ -32,16 +32,16 @@ export interface AnsweredRun {
 }
 
 /** Keeps the desk, and sends the answers that leave it. */
-export class DeskKeeper {
-  readonly #options: KeeperOptions;
+export class CardController {
+  readonly #options: CardControllerOptions;
   readonly #names = new CardNames();
-  #desk: Desk = createDesk();
+  #desk: CardStack = createCardStack();
 
-  constructor(options: KeeperOptions) {
+  constructor(options: CardControllerOptions) {
     this.#options = options;
   }
 
-  get desk(): Desk {
+  get desk(): CardStack {
     return this.#desk;
   }
 
@@ -55,8 +55,8 @@ export class DeskKeeper {
     return this.do({ kind: "key", key, taken });
   }
 
-  do(action: DeskAction): boolean {
-    const { desk, taken, send, told, good = false } = updateDesk(this.#desk, action, this.#options.now());
+  do(action: CardAction): boolean {
+    const { desk, taken, send, told, good = false } = updateCards(this.#desk, action, this.#options.now());
     this.#desk = desk;
     if (told !== undefined) this.#options.told(told, good);
     if (send !== undefined) void this.#send(send);
@@ -64,7 +64,7 @@ export class DeskKeeper {
   }
 
   /** Answers a card in words, where none is drawn. */
-  answer({ key }: DeskCard, answer: Answer): void {
+  answer({ key }: Card, answer: Answer): void {
     this.do({ kind: "answer", key, answer });
   }
 
@@ -73,13 +73,13 @@ export class DeskKeeper {
     return waitingCards(this.#desk).map((card) => ({ card, name: this.#names.of(card) }));
   }
 
-  async #send({ key, request, answer }: NonNullable<DeskUpdate["send"]>): Promise<void> {
+  async #send({ key, request, answer }: NonNullable<CardUpdate["send"]>): Promise<void> {
     try {
       const run = this.#options.runOf(request.runId);
       if (run === undefined) throw new SluiceError("Session", "run_unknown", "its run is not followed any more");
       const { host } = run;
       const secrets = await this.#options.secretsToward(request.runId, host);
-      const [clean, by] = [maskAnswer(answer, secrets), secrets.text(whoAmI())];
+      const [clean, by] = [maskAnswer(answer, secrets), secrets.text(userName())];
       const here = (await run.answer?.(request, clean, by)) ?? "unknown";
       // A run that worked here once may work in another process by now.
       const outcome = here === "unknown" ? await answerElsewhere(host, request, clean, by) : here;

@@ -1,10 +1,10 @@
-import type { DeskCard } from "./desk.ts";
+import type { Card } from "./desk.ts";
 
 /** Digits of a digest that name a request. */
 const SHORT_DIGEST = 6;
 
 export interface NamedCard {
-  readonly card: DeskCard;
+  readonly card: Card;
   readonly name: string;
 }
 
@@ -17,7 +17,7 @@ export class CardNames {
   readonly #names = new Map<string, string>();
   readonly #given = new Map<string, number>();
 
-  of({ key, request }: DeskCard): string {
+  of({ key, request }: Card): string {
     const known = this.#names.get(key);
     if (known !== undefined) return known;
     const short = request.digest.slice(0, SHORT_DIGEST);
@@ -30,7 +30,7 @@ export class CardNames {
 }
 
 /** The card that words name: its name, or more digits of its digest where the name is nothing but digits. */
-export function cardNamed(words: string, cards: readonly NamedCard[]): DeskCard | undefined {
+export function cardNamed(words: string, cards: readonly NamedCard[]): Card | undefined {
   const exact = cards.find(({ name }) => name === words);
   const fits = ({ name, card }: NamedCard): boolean => words.startsWith(name) && card.request.digest.startsWith(words);
   return (exact ?? cards.find(fits))?.card;

@@ -1,20 +1,20 @@
 import type { Answer, OpenRequest, SignalOutcome } from "@sluice/core";
 import { approvalFault } from "../user/approval-check.ts";
-import { pastOf, refusalOf } from "../user/send-answer.ts";
+import { pastTense, refusalOf } from "../user/send-answer.ts";
 import {
-  bringUp,
+  type Card,
+  type CardAction,
+  type CardStack,
+  type CardUpdate,
   type ClosedRequest,
   cardOf,
-  type Desk,
-  type DeskAction,
-  type DeskCard,
-  type DeskUpdate,
+  cardTitle,
   fresh,
-  nameOf,
   none,
   type OpenCard,
   openCardOf,
   type ShownLines,
+  showNext,
 } from "./desk.ts";
 import { formOf } from "./form.ts";
 import { keyPressed, send } from "./keys.ts";
@@ -23,7 +23,7 @@ import { keyPressed, send } from "./keys.ts";
 const MOST_ANSWERED = 200;
 
 /** The desk after something happened. `now` is epoch milliseconds. */
-export function updateDesk(desk: Desk, action: DeskAction, now: number): DeskUpdate {
+export function updateCards(desk: CardStack, action: CardAction, now: number): CardUpdate {
   switch (action.kind) {
     case "requests":
       return requestsChanged(desk, action.open, action.closed ?? []);
@@ -44,7 +44,7 @@ export function updateDesk(desk: Desk, action: DeskAction, now: number): DeskUpd
   }
 }
 
-function requestsChanged(desk: Desk, open: readonly OpenRequest[], closed: readonly ClosedRequest[]): DeskUpdate {
+function requestsChanged(desk: CardStack, open: readonly OpenRequest[], closed: readonly ClosedRequest[]): CardUpdate {
   const now = new Map(open.map((request) => [keyOf(request), request]));
   // What is on its way stays until it is known to have arrived.
   const kept = desk.cards.filter((card) => card.sending || now.has(card.key));
@@ -52,10 +52,10 @@ function requestsChanged(desk: Desk, open: readonly OpenRequest[], closed: reado
   const added = [...now].filter(([key]) => !known.has(key)).map(([key, request]) => newCard(key, request));
   if (added.length === 0 && kept.length === desk.cards.length) return none(desk);
   const gone = desk.cards.filter((card) => !kept.includes(card));
-  const next: Desk = { ...desk, cards: [...kept, ...added] };
-  const told = gone.map((card) => `${nameOf(card)}: ${whyGone(card, closed)}`).join("; ");
+  const next: CardStack = { ...desk, cards: [...kept, ...added] };
+  const told = gone.map((card) => `${cardTitle(card)}: ${whyGone(card, closed)}`).join("; ");
   const lost = gone.some((card) => card.key === desk.open?.key);
-  const up = next.open === undefined || lost ? bringUp(next) : next;
+  const up = next.open === undefined || lost ? showNext(next) : next;
   const after = lost && desk.open?.focused === true ? { ...up, bereft: true } : up;
   return { desk: after, taken: false, ...(told === "" ? {} : { told }) };
 }
@@ -65,18 +65,18 @@ function keyOf({ runId, requestId, digest }: OpenRequest): string {
   return JSON.stringify([runId, requestId, digest]);
 }
 
-function newCard(key: string, request: OpenRequest): DeskCard {
+function newCard(key: string, request: OpenRequest): Card {
   const form = formOf(request);
   const fault = form.options.some(({ kind }) => kind === "approve") ? approvalFault(request) : undefined;
   return { key, request, form, fault, deferred: false, sending: false };
 }
 
-function whyGone({ request }: DeskCard, closed: readonly ClosedRequest[]): string {
+function whyGone({ request }: Card, closed: readonly ClosedRequest[]): string {
   const known = closed.find(({ runId, requestId }) => runId === request.runId && requestId === request.requestId);
   return known?.why ?? "answered elsewhere, or not needed any more";
 }
 
-function shown(desk: Desk, key: string, { from, to, lines }: ShownLines, now: number): Desk {
+function shown(desk: CardStack, key: string, { from, to, lines }: ShownLines, now: number): CardStack {
   const { open } = desk;
   if (open === undefined || open.key !== key) return desk;
   // Laid out anew, as after a resize: what had been read to its end still has.
@@ -96,28 +96,28 @@ function shown(desk: Desk, key: string, { from, to, lines }: ShownLines, now: nu
 }
 
 /** When it comes back it is new to the eye; only what was written and read stays. */
-function hidden(desk: Desk): Desk {
+function hidden(desk: CardStack): CardStack {
   const at = openCardOf(desk);
   if (at === undefined || (at.open.shownAt === undefined && !at.open.focused)) return desk;
   const { editor, scroll, lines, rows, seen, all } = at.open;
   return { ...desk, open: { ...fresh(at.card.key, at.card), editor, scroll, lines, rows, seen, all } };
 }
 
-function sent(desk: Desk, key: string, answer: Answer, outcome: SignalOutcome): DeskUpdate {
+function sent(desk: CardStack, key: string, answer: Answer, outcome: SignalOutcome): CardUpdate {
   const card = cardOf(desk, key);
   if (card === undefined) return none(desk);
   const cards = desk.cards.filter((one) => one !== card);
   const answered = [...desk.answered, key].slice(-MOST_ANSWERED);
   const good = outcome === "accepted";
-  const told = good ? `${pastOf(answer)} ${nameOf(card)}` : refusalOf(outcome, nameOf(card));
+  const told = good ? `${pastTense(answer)} ${cardTitle(card)}` : refusalOf(outcome, cardTitle(card));
   return { desk: { ...desk, cards, answered }, taken: false, told, good };
 }
 
-function failed(desk: Desk, key: string, message: string): DeskUpdate {
+function failed(desk: CardStack, key: string, message: string): CardUpdate {
   const card = cardOf(desk, key);
   if (card === undefined) return none(desk);
   const cards = desk.cards.map((one) => (one === card ? { ...one, sending: false } : one));
-  const back: Desk = { ...desk, cards };
-  const told = `${nameOf(card)}: the answer could not be sent: ${message}`;
-  return { desk: back.open === undefined ? bringUp(back) : back, taken: false, told };
+  const back: CardStack = { ...desk, cards };
+  const told = `${cardTitle(card)}: the answer could not be sent: ${message}`;
+  return { desk: back.open === undefined ? showNext(back) : back, taken: false, told };
 }

@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import type { DeskCard } from "../cards/desk.ts";
+import type { Card } from "../cards/desk.ts";
 import { cardNamed } from "../cards/names.ts";
 import { typedValue } from "../user/send-answer.ts";
 import type { Command, Steering } from "./command.ts";
@@ -42,7 +42,7 @@ export const answer: Command = {
   },
 };
 
-function cardFor(name: string, app: Steering): DeskCard {
+function cardFor(name: string, app: Steering): Card {
   const waiting = app.waiting();
   const card = cardNamed(name, waiting);
   if (card !== undefined) return card;

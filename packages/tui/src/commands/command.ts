@@ -3,7 +3,7 @@ import type { RunView } from "@sluice/view";
 import type { Engine, KnownRun } from "../app/engine.ts";
 import type { Question } from "../app/overlay/question.ts";
 import type { Viewer } from "../app/overlay/viewer.ts";
-import type { DeskCard } from "../cards/desk.ts";
+import type { Card } from "../cards/desk.ts";
 import type { NamedCard } from "../cards/names.ts";
 import type { CommandSpec } from "../composer/completion/completion.ts";
 
@@ -35,7 +35,7 @@ export interface Steering {
   ask(question: Omit<Question, "chosen" | "since">): void;
   /** What waits for an answer, with the names by which it is answered in words. */
   waiting(): readonly NamedCard[];
-  answer(card: DeskCard, answer: Answer): void;
+  answer(card: Card, answer: Answer): void;
   say(text: string, tone?: NoticeTone): void;
   /** Does something that takes a while; what it throws is told. */
   perform(work: () => Promise<void>, what?: string): Promise<void>;

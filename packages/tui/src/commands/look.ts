@@ -1,5 +1,5 @@
 import { type RunSummary, SluiceError } from "@sluice/core";
-import { eventsOf, type RunView, startedWith } from "@sluice/view";
+import { eventsOf, type RunView, readRunStarted } from "@sluice/view";
 import { cleanInline, editDiff, type Line, type Rows, type Style, spanOf, wrap } from "@sluice/view/text";
 import { forkedFrom, moment, oneLine, textAt, type Verdict } from "@sluice/view/words";
 import { createViewer, fixedRows } from "../app/overlay/viewer.ts";
@@ -25,7 +25,7 @@ export const runs: Command = {
     const listed = await Promise.all(
       newest.slice(0, MOST_RUNS).map(async (run) => {
         // One journal that cannot be read must not hide the others.
-        const told = await startedWith(store.host, run.runId).catch(() => undefined);
+        const told = await readRunStarted(store.host, run.runId).catch(() => undefined);
         const past = forkedFrom(told);
         return { run, pipeline: textAt(told, "pipeline"), task: textAt(told?.input, "task"), past };
       }),

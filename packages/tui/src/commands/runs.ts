@@ -1,5 +1,5 @@
 import { SluiceError } from "@sluice/core";
-import { whoAmI } from "../user/person.ts";
+import { userName } from "../user/person.ts";
 import type { Command, Steering } from "./command.ts";
 
 /** Written as for the command, since messages name it so. */
@@ -71,7 +71,7 @@ export const cancel: Command = {
   takes: [{ kind: "run", optional: true }],
   run: async (words, app) => {
     const { runId, host } = await app.named(words);
-    const outcome = await host.cancel(runId, `cancelled by ${whoAmI()}`, whoAmI());
+    const outcome = await host.cancel(runId, `cancelled by ${userName()}`, userName());
     app.say(CANCELLED[outcome](runId), outcome === "unknown" ? "bad" : "notice");
   },
 };

@@ -1,5 +1,5 @@
 import { field, isJsonObject, type Json } from "@sluice/core";
-import { CALL_MARKS, type CallView, nameOf, reasonOf, tellingArgument } from "@sluice/view";
+import { CALL_MARKS, type CallView, mainArgument, reasonOf, stateLabel } from "@sluice/view";
 import {
   clean,
   cut,
@@ -50,7 +50,7 @@ function headLine(call: CallView, width: number): Line {
   const name = spanOf(headOf(call.tool, LONGEST_NAME), "strong");
   const left: Line = [{ text: `${sign} `, style }, name];
   const outcome = outcomeOf(call);
-  const argument = tellingArgument(call);
+  const argument = mainArgument(call);
   const room = width - widthOf(left) - widthOf(outcome) - 1;
   const told = argument.length === 0 || room < LEAST_ARGUMENT ? [] : [{ text: " " }, ...cut(argument, room)];
   return cut([...left, ...told, ...outcome], width);
@@ -69,7 +69,7 @@ function outcomeOf({ state, ms, facts, tool, approvedBy }: CallView): Line {
   }
   if (exit !== undefined && exit !== 0) said.push({ text: ` exit ${exit}`, style: "bad" });
   if (ms !== undefined) said.push({ text: ` · ${duration(ms)}`, style: "dim" });
-  if (approvedBy !== undefined) said.push({ text: ` · approved by ${nameOf(approvedBy)}`, style: "dim" });
+  if (approvedBy !== undefined) said.push({ text: ` · approved by ${stateLabel(approvedBy)}`, style: "dim" });
   return said;
 }
 

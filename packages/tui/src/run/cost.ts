@@ -4,12 +4,12 @@ import {
   type ExecutionView,
   elapsed,
   isUnfinished,
-  markOf,
   moneyOf,
-  nameOf,
   type RunView,
   shortCount,
   span,
+  stateLabel,
+  symbolOf,
 } from "@sluice/view";
 import { cleanInline, cut, headOf, type Line, pad, type Style, widthOf } from "@sluice/view/text";
 import { count, spending } from "@sluice/view/words";
@@ -44,13 +44,13 @@ const HEAD: readonly Line[] = ["", "STAGE", "TURNS", "IN", "OUT", "COST", "TIME"
 
 function rowOf(execution: ExecutionView, now: number): readonly Line[] {
   const { executionId, status, attempt, turns, turn, turnCap, usage, startedAt, endedAt } = execution;
-  const { sign, style } = markOf(status);
+  const { sign, style } = symbolOf(status);
   const tries = attempt > 1 ? [span(` · attempt ${attempt}`, "dim")] : [];
   // A cap is of one attempt.
   const of = turnCap === undefined ? "" : isUnfinished(status) ? ` (${turn}/${turnCap})` : "";
   return [
     [span(sign, style)],
-    [span(nameOf(executionId)), ...tries],
+    [span(stateLabel(executionId)), ...tries],
     [span(`${turns}${of}`)],
     ...amounts(usage),
     [span(elapsed((endedAt ?? now) - startedAt))],
@@ -66,7 +66,7 @@ function byModel(executions: readonly ExecutionView[]): readonly (readonly Line[
     }
   }
   return [...models].map(([model, { usage, turns }]) => [
-    [span(nameOf(model))],
+    [span(stateLabel(model))],
     [span(String(turns))],
     ...amounts(usage),
   ]);
@@ -93,10 +93,10 @@ function capLine({ key, limit, message, reached, used, max }: CapView, execution
   const of = executions.find((execution) => execution.key === key)?.executionId;
   const style: Style = reached ? "bad" : "notice";
   const numbers = used === undefined || max === undefined ? "" : ` (${used} of ${max})`;
-  const who = of === undefined ? "" : `${nameOf(of)} `;
+  const who = of === undefined ? "" : `${stateLabel(of)} `;
   return [
     span(`${reached ? "✖ cap reached" : "⚠ near a cap"}  `, style),
-    span(`${who}${nameOf(limit)}: ${cleanInline(headOf(message, LONGEST_MESSAGE))}${numbers}`),
+    span(`${who}${stateLabel(limit)}: ${cleanInline(headOf(message, LONGEST_MESSAGE))}${numbers}`),
   ];
 }
 

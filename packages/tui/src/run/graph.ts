@@ -1,13 +1,13 @@
 import {
   type Hop,
   isUnfinished,
-  markOf,
-  nameOf,
   type RunView,
+  type StateStop,
   type Station,
-  type Stop,
   span,
+  stateLabel,
   stationsOf,
+  symbolOf,
 } from "@sluice/view";
 import { cut, type Line, pad, type Span, type Style } from "@sluice/view/text";
 import { count } from "@sluice/view/words";
@@ -55,12 +55,12 @@ function drawn(place: Place, stations: readonly Station[]): readonly Line[] {
   const goesOn = next !== undefined && stopsIn(next).some(({ id }) => id === fork.join);
   const joined = goesOn
     ? down(fork.joined, "joined")
-    : [span(`${fork.joined ? "  ┗━▶" : "  └┄▷"} joined in ${nameOf(fork.join)}`, style)];
+    : [span(`${fork.joined ? "  ┗━▶" : "  └┄▷"} joined in ${stateLabel(fork.join)}`, style)];
   return [...siblings(stops, view, width), joined];
 }
 
 /** Boxes beside each other where each gets enough room, else below each other behind a bracket. */
-function siblings(stops: readonly Stop[], view: RunView, width: number): readonly Line[] {
+function siblings(stops: readonly StateStop[], view: RunView, width: number): readonly Line[] {
   const each = Math.min(WIDEST_BOX, Math.floor((width - stops.length + 1) / stops.length));
   if (each < NARROWEST_BOX) {
     const rows = stops.flatMap((stop) => boxOf(stop, view, width - 2));
@@ -77,19 +77,19 @@ function siblings(stops: readonly Stop[], view: RunView, width: number): readonl
 }
 
 /** A state in a box of its own, heavy where it is at work. */
-function boxOf({ id, execution, visits }: Stop, { initial, states }: RunView, width: number): readonly Line[] {
-  const { sign, word, style } = markOf(execution?.status);
+function boxOf({ id, execution, visits }: StateStop, { initial, states }: RunView, width: number): readonly Line[] {
+  const { sign, word, style } = symbolOf(execution?.status);
   const { turnCap, kind = "" } = states.find((state) => state.id === id) ?? {};
   const facts = [
     ...(visits > 1 ? [`×${visits}`] : []),
     ...(execution !== undefined && execution.turns > 0 ? [count(execution.turns, "turn")] : []),
     ...(execution === undefined && turnCap !== undefined ? [`turn cap ${turnCap}`] : []),
-    ...(kind === "" || kind === "agent" ? [] : [nameOf(kind)]),
+    ...(kind === "" || kind === "agent" ? [] : [stateLabel(kind)]),
     ...(id === initial ? ["starts here"] : []),
   ];
   const text: Line = [
     span(`${sign} `, style),
-    span(nameOf(id), execution === undefined ? "dim" : "strong"),
+    span(stateLabel(id), execution === undefined ? "dim" : "strong"),
     span(` ${word}`, style),
     ...facts.map((fact) => span(` · ${fact}`, "dim")),
   ];
@@ -102,7 +102,7 @@ function boxOf({ id, execution, visits }: Stop, { initial, states }: RunView, wi
   return [edge(tl, tr), [span(`${v} `, frame), ...pad(text, inside), span(` ${v}`, frame)], edge(bl, br)];
 }
 
-function waysOut(place: Place, { id, execution }: Stop, stations: readonly Station[]): readonly Line[] {
+function waysOut(place: Place, { id, execution }: StateStop, stations: readonly Station[]): readonly Line[] {
   const { view, index, order } = place;
   const hops = view.path.filter((hop) => hop.from === id);
   const { targets } = view.states.find((state) => state.id === id) ?? {};
@@ -119,7 +119,7 @@ function waysOut(place: Place, { id, execution }: Stop, stations: readonly Stati
   for (const hop of forks) {
     const beside = hop.to.every((to) => next.has(to));
     if (beside) goesOn = true;
-    else lines.push([span("  ┗━▶ ", "accent"), span(`${hop.to.map(nameOf).join(" ∥ ")} side by side`, "accent")]);
+    else lines.push([span("  ┗━▶ ", "accent"), span(`${hop.to.map(stateLabel).join(" ∥ ")} side by side`, "accent")]);
   }
   lines.push(...endings(hops));
   if (targets === undefined && goesOn === undefined && hops.length === 0 && stations.length > 1)
@@ -139,7 +139,7 @@ function wayLine(to: string, taken: number, back: boolean): Line {
   const often = taken > 1 ? ` ×${taken}` : "";
   const style: Style = taken > 0 ? "accent" : "dim";
   const arrow = taken > 0 ? "  ┗━▶ " : "  └┄▷ ";
-  return [span(arrow, style), span(`${back ? "↺ back to " : ""}${nameOf(to)}${often}`, style)];
+  return [span(arrow, style), span(`${back ? "↺ back to " : ""}${stateLabel(to)}${often}`, style)];
 }
 
 function endings(hops: readonly Hop[]): readonly Line[] {
@@ -167,7 +167,7 @@ function inOrder(stations: readonly Station[], initial: string | undefined): rea
   return start === undefined ? stations : [start, ...stations.filter((station) => station !== start)];
 }
 
-function stopsIn(station: Station | undefined): readonly Stop[] {
+function stopsIn(station: Station | undefined): readonly StateStop[] {
   if (station === undefined) return [];
   return station.kind === "stop" ? [station.stop] : station.stops;
 }

@@ -2,21 +2,21 @@ import {
   type ExecutionView,
   elapsed,
   isUnfinished,
-  markOf,
   moneyOf,
-  nameOf,
   type RunView,
+  type StateStop,
   type Station,
-  type Stop,
   shortCount,
   span,
+  stateLabel,
   stationsOf,
+  symbolOf,
   tokensOf,
   widthOfLine,
 } from "@sluice/view";
 import { cut, type Line, widthOf } from "@sluice/view/text";
 
-export interface RailOptions {
+export interface ProgressBarOptions {
   /** Columns; no row is wider. */
   readonly width: number;
   readonly maxRows: number;
@@ -50,7 +50,7 @@ const BETWEEN = " › ";
  * what comes before and after. What does not fit is told in fewer words, then left out far from what is at work. Never wider
  * than `width` nor taller than `maxRows`.
  */
-export function rail(view: RunView, options: RailOptions): readonly Line[] {
+export function progressBar(view: RunView, options: ProgressBarOptions): readonly Line[] {
   const { width, maxRows } = options;
   if (width < 1 || maxRows < 1) return [];
   const stations = stationsOf(view);
@@ -61,7 +61,7 @@ export function rail(view: RunView, options: RailOptions): readonly Line[] {
   return lines.slice(0, maxRows).map((line) => cut(line, width));
 }
 
-interface Drawing extends RailOptions {
+interface Drawing extends ProgressBarOptions {
   readonly stations: readonly Station[];
   /** The index of what is at work, and it. */
   readonly at: number;
@@ -94,7 +94,7 @@ function inRows(drawing: Drawing): readonly Line[] {
 }
 
 /** The siblings at work below each other, what comes before and after in the first row. */
-function besideFork(drawing: Drawing, stops: readonly Stop[]): readonly Line[] {
+function besideFork(drawing: Drawing, stops: readonly StateStop[]): readonly Line[] {
   const { stations, at, width, maxRows } = drawing;
   const fitTo = (detail: Detail): Fit<readonly Line[]> => {
     const block = blockOf(stops, maxRows, detail, drawing);
@@ -177,7 +177,7 @@ function more(count: number): Cell {
   return cell([span(`… ${count} more`, "dim")]);
 }
 
-type Words = Pick<RailOptions, "now" | "chosen">;
+type Words = Pick<ProgressBarOptions, "now" | "chosen">;
 
 function inline(station: Station | undefined, detail: Detail, words: Words): Cell {
   if (station === undefined) return cell([]);
@@ -187,7 +187,7 @@ function inline(station: Station | undefined, detail: Detail, words: Words): Cel
 }
 
 /** Siblings below each other; those at work first where there is not room for all. */
-function blockOf(stops: readonly Stop[], rows: number, detail: Detail, words: Words): readonly Cell[] {
+function blockOf(stops: readonly StateStop[], rows: number, detail: Detail, words: Words): readonly Cell[] {
   const room = stops.length <= rows ? rows : rows - 1;
   const byWork = stops.toSorted((a, b) => Number(isAtWork(b)) - Number(isAtWork(a)));
   const chosen = new Set(byWork.slice(0, room));
@@ -200,11 +200,11 @@ function blockOf(stops: readonly Stop[], rows: number, detail: Detail, words: Wo
   });
 }
 
-function lineOf(stop: Stop, detail: Detail, { now, chosen }: Words): Line {
+function lineOf(stop: StateStop, detail: Detail, { now, chosen }: Words): Line {
   const { execution, visits, id } = stop;
-  const { sign, word, style } = markOf(execution?.status);
+  const { sign, word, style } = symbolOf(execution?.status);
   const isChosen = chosen !== undefined && execution?.key === chosen;
-  const name = nameOf(id);
+  const name = stateLabel(id);
   const level = isAtWork(stop) || isChosen ? detail.near : detail.far + 2;
   const named = level === 4 && widthOf(name) > SHORT_NAME ? cut([span(name)], SHORT_NAME) : [span(name)];
   const nameStyle = isChosen ? "selected" : execution === undefined ? "dim" : isAtWork(stop) ? "strong" : "plain";
@@ -239,13 +239,13 @@ function factsOf(execution: ExecutionView, level: number, now: number): readonly
   return facts.filter((fact) => fact !== "");
 }
 
-function isAtWork({ execution }: Stop): boolean {
+function isAtWork({ execution }: StateStop): boolean {
   return execution !== undefined && isUnfinished(execution.status);
 }
 
 /** What the rail is about: what is at work, else what is chosen, else what was last. */
 function nearest(stations: readonly Station[], { executions }: RunView, chosen: string | undefined): number {
-  const holds = (which: (stop: Stop) => boolean): number =>
+  const holds = (which: (stop: StateStop) => boolean): number =>
     stations.findIndex((station) => (station.kind === "stop" ? which(station.stop) : station.stops.some(which)));
   const picked = chosen === undefined ? -1 : holds(({ execution }) => execution?.key === chosen);
   const working = holds(isAtWork);

@@ -1,9 +1,9 @@
 import type { SluiceEvent } from "@sluice/core";
-import { executionKey, nameOf, span } from "@sluice/view";
+import { executionKey, span, stateLabel } from "@sluice/view";
 import { cleanInline, cut, type Line, type Style } from "@sluice/view/text";
 import {
   type AuditFacets,
-  createNarrator,
+  createEventDescriber,
   decisionIn,
   facetsOf,
   hasFacets,
@@ -49,7 +49,7 @@ export function timeline(events: readonly SluiceEvent[], filter: TimelineFilter 
   }
   // The root's come first, however the events were read.
   const byDepth = [...runs].toSorted(([a], [b]) => a.split("/").length - b.split("/").length);
-  const narrator = createNarrator({ everything: true });
+  const narrator = createEventDescriber({ everything: true });
   return inForkOrder(byDepth.map(([runId, own]) => ({ runId, events: own })))
     .map(({ event, depth }) => rowOf(event, depth, narrator.say(event)))
     .filter((row) => isWanted(row, filter));
@@ -85,7 +85,7 @@ export function timelineLine(
 function rowOf(
   event: SluiceEvent,
   depth: number,
-  said: ReturnType<ReturnType<typeof createNarrator>["say"]>,
+  said: ReturnType<ReturnType<typeof createEventDescriber>["say"]>,
 ): TimelineRow {
   const { id, at, type, runId, executionId } = event;
   const { by, why } = decisionIn(event);
@@ -98,7 +98,7 @@ function rowOf(
     ...(executionId === undefined ? {} : { key: executionKey(runId, executionId) }),
     ...(stage === undefined ? {} : { stage }),
     ...(tool === undefined ? {} : { tool }),
-    who: nameOf(executionId ?? "run"),
+    who: stateLabel(executionId ?? "run"),
     what: cleanInline(said?.what ?? type),
     more: cleanInline(said?.more ?? ""),
     by: cleanInline(by),

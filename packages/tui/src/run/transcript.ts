@@ -1,4 +1,4 @@
-import { type BoundaryItem, nameOf, span, type TranscriptItem } from "@sluice/view";
+import { type BoundaryItem, span, stateLabel, type TranscriptItem } from "@sluice/view";
 import { clean, cut, fold, headOf, type Line, markdown, type Style, spanOf, widthOf, wrap } from "@sluice/view/text";
 import { callCard } from "./call-card.ts";
 
@@ -91,7 +91,11 @@ function messageLines(by: string, text: string, width: number): readonly Line[] 
   const rows = clean(headOf(text, LONGEST_TEXT))
     .split("\n")
     .flatMap((line) => wrap([span(line)], Math.max(2, width - 2)));
-  return [[], [span("❯ ", "accent"), span(nameOf(by), "strong")], ...rows.map((line): Line => [span("  "), ...line])];
+  return [
+    [],
+    [span("❯ ", "accent"), span(stateLabel(by), "strong")],
+    ...rows.map((line): Line => [span("  "), ...line]),
+  ];
 }
 
 const NOTE_SIGNS: Readonly<Record<BoundaryItem["tone"], readonly [sign: string, style: Style]>> = {

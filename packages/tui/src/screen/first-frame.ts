@@ -6,7 +6,7 @@ import { createComposer } from "../composer/composer.ts";
 import { render } from "../composer/editing/render.ts";
 import { createTerminalStream, type TerminalStream } from "./terminal-stream.ts";
 
-export interface Surroundings {
+export interface TerminalIo {
   readonly clock: Clock;
   readonly stdin: NodeJS.ReadStream;
   readonly stdout: NodeJS.WriteStream;
@@ -27,7 +27,7 @@ export const PLACEHOLDER = "/run codeReview <task>, or / for commands";
 export async function firstFrame(
   flags: AppFlags,
   context: AppContext,
-  { clock, stdin, stdout }: Surroundings,
+  { clock, stdin, stdout }: TerminalIo,
 ): Promise<FirstFrame> {
   const lost = new AbortController();
   const fullscreen = flags.fullscreen === true;

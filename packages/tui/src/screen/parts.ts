@@ -1,4 +1,4 @@
-import { type ExecutionView, markOf, moneyOf, nameOf, shortCount, tokensOf } from "@sluice/view";
+import { type ExecutionView, moneyOf, shortCount, stateLabel, symbolOf, tokensOf } from "@sluice/view";
 import { cleanInline, cut, type Line, type Span, wrap } from "@sluice/view/text";
 import type { AppState } from "../app/app-state.ts";
 import { type Question, questionLines } from "../app/overlay/question.ts";
@@ -6,17 +6,17 @@ import { Transcripts } from "../app/overlay/transcripts.ts";
 import { topOf, type Viewer } from "../app/overlay/viewer.ts";
 import { chosenOf } from "../app/watched.ts";
 import { CardBodies } from "../cards/bodies.ts";
-import { bodyWidth, type CardView, cardHeight, cardLines, parkedLine } from "../cards/card.ts";
+import { bodyWidth, type CardView, cardHeight, cardLines, deferredLine } from "../cards/card.ts";
 import { openCardOf, waitingCards } from "../cards/desk.ts";
 import { render } from "../composer/editing/render.ts";
 import { LiveRows } from "../run/live-rows.ts";
-import { rail } from "../run/progress-bar.ts";
+import { progressBar } from "../run/progress-bar.ts";
 import type { Environment } from "../user/environment.ts";
 import { PLACEHOLDER } from "./first-frame.ts";
 import { type Frame, type FrameSize, type Part, stack } from "./frame.ts";
 
 /** A frame, and what of it the app has to know once it is drawn. */
-export interface Drawing extends Frame {
+export interface FrameInput extends Frame {
   readonly card: CardView | undefined;
   readonly viewer: FrameSize | undefined;
 }
@@ -29,7 +29,7 @@ const COMPOSER_ROWS = 12;
 const ORDER = ["composer", "status", "question", "card", "waiting", "notices", "rail", "viewer", "main"];
 
 /** Makes frames. Keeps what is costly to lay out; everything it shows is in the state it is given. */
-export class Draughtsman {
+export class FrameRenderer {
   readonly #bodies: CardBodies;
   readonly #transcripts = new Transcripts();
   #live: { readonly key: string; readonly width: number; readonly rows: LiveRows } | undefined;
@@ -38,7 +38,7 @@ export class Draughtsman {
     this.#bodies = new CardBodies(env);
   }
 
-  draw(state: AppState): Drawing {
+  draw(state: AppState): FrameInput {
     const { size, question, viewer, desk } = state;
     // The frame is always shorter than the terminal: what scrolls out cannot be drawn over.
     const height = Math.max(1, size.height - 1);
@@ -124,7 +124,7 @@ export class Draughtsman {
     if (live === undefined) return [];
     if (this.#live?.key !== key || this.#live.width !== width) this.#live = { key, width, rows: new LiveRows(width) };
     const head: Line = [
-      { text: `${markOf(status).sign} ${nameOf(stateId)}`, style: "accent" },
+      { text: `${symbolOf(status).sign} ${stateLabel(stateId)}`, style: "accent" },
       { text: ` · turn ${live.turn}${live.text === "" ? " · thinking" : ""}`, style: "dim" },
     ];
     return [cut(head, width), ...this.#live.rows.lines(live)];
@@ -157,7 +157,7 @@ function questionPart(question: Question, { width, height }: FrameSize): Part {
 function railPart({ size, now, focus }: AppState, view: NonNullable<AppState["view"]>): Part {
   const chosen = chosenOf(view, focus?.chosen)?.key;
   const drawn = (maxRows: number): readonly Line[] =>
-    rail(view, { width: size.width, maxRows, now, ...(chosen === undefined ? {} : { chosen }) });
+    progressBar(view, { width: size.width, maxRows, now, ...(chosen === undefined ? {} : { chosen }) });
   const lines = drawn(RAIL_ROWS);
   return {
     name: "rail",
@@ -238,7 +238,7 @@ function composerPart(state: AppState, hidden: boolean): Part {
 function waitingLine({ desk, viewer, question, size }: AppState): Line | undefined {
   const waiting = waitingCards(desk).length;
   if (waiting === 0 || question !== undefined) return undefined;
-  if (viewer === undefined) return parkedLine(desk, size.width);
+  if (viewer === undefined) return deferredLine(desk, size.width);
   return [
     { text: `◆ ${waiting === 1 ? "1 request waits" : `${waiting} requests wait`} for you`, style: "notice" },
     { text: " · Tab shows it", style: "dim" },
@@ -258,7 +258,7 @@ function statusLine({ view, flags, others, busy, quitting }: AppState): Line {
     add(flags.model === undefined ? "" : shortModel(flags.model));
     add(flags.mode === undefined ? "" : `mode ${flags.mode}`);
   } else {
-    add(`${nameOf(view.pipeline)} ${nameOf(view.runId)}`.trim());
+    add(`${stateLabel(view.pipeline)} ${stateLabel(view.runId)}`.trim());
     add(view.mode === "" ? "" : `mode ${cleanInline(view.mode)}`);
     add(view.models.map(shortModel).join(", "));
     add(`${shortCount(tokensOf(view.usage))} tokens`);

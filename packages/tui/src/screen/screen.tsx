@@ -1,12 +1,12 @@
 import { Box, Text, useApp, useInput, usePaste, useWindowSize } from "ink";
 import { memo, type ReactNode, useEffect, useSyncExternalStore } from "react";
 import { keysOf } from "./press.ts";
-import type { Surface } from "./surface.ts";
+import type { ScreenModel } from "./surface.ts";
 
 export type SuspendTerminal = ReturnType<typeof useApp>["suspendTerminal"];
 
 export interface ScreenProps {
-  readonly surface: Surface;
+  readonly surface: ScreenModel;
   /** Takes how to leave the terminal to another program for a while. */
   readonly onSuspend: (suspend: SuspendTerminal) => void;
 }

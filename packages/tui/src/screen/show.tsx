@@ -5,11 +5,11 @@ import { App } from "../app/app.ts";
 import type { AppOptions } from "../app/app-state.ts";
 import type { AppContext, AppFlags } from "../app/engine.ts";
 import { greeting, modelHelp } from "../app/greeting.ts";
-import { type FirstFrame, type Surroundings, written } from "./first-frame.ts";
+import { type FirstFrame, type TerminalIo, written } from "./first-frame.ts";
 import { createPlainLines } from "./plain.ts";
 import { Screen, type SuspendTerminal } from "./screen.tsx";
 import { catchStrayOutput, OwnOutput } from "./stray-output.ts";
-import { createSurface } from "./surface.ts";
+import { createScreenModel } from "./surface.ts";
 
 type CreateEngine = AppOptions["createEngine"];
 
@@ -31,7 +31,7 @@ export async function showApp(
   flags: AppFlags,
   context: AppContext,
   createEngine: CreateEngine,
-  around: Surroundings,
+  around: TerminalIo,
   first?: FirstFrame,
 ): Promise<number> {
   const { app, end } =
@@ -67,7 +67,7 @@ function drawn(
   flags: AppFlags,
   context: AppContext,
   createEngine: CreateEngine,
-  { clock, stdin, stdout }: Surroundings,
+  { clock, stdin, stdout }: TerminalIo,
   { stream, palette, lost }: FirstFrame,
 ): Showing {
   const own = new OwnOutput(stdout);
@@ -98,7 +98,7 @@ function drawn(
   else lost.addEventListener("abort", onLost, { once: true });
   // Before Ink hears of it, so that its first frame of a new size is one of that size.
   stream.on("resize", () => app.resize({ width: stream.columns, height: stream.rows }));
-  const surface = createSurface(app, { palette, env: context.env, setCursor: (cell) => stream.setCursor(cell) });
+  const surface = createScreenModel(app, { palette, env: context.env, setCursor: (cell) => stream.setCursor(cell) });
   const onSuspend = (given: SuspendTerminal): void => {
     suspend = given;
   };
@@ -126,7 +126,7 @@ function inLines(
   flags: AppFlags,
   context: AppContext,
   createEngine: CreateEngine,
-  { clock, stdin, stdout }: Surroundings,
+  { clock, stdin, stdout }: TerminalIo,
 ): Showing {
   const palette = createPalette({ colour: false });
   const width = (): number => stdout.columns || 80;

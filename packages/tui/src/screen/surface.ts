@@ -4,10 +4,10 @@ import type { App } from "../app/app.ts";
 import type { Key } from "../app/keys.ts";
 import type { Environment } from "../user/environment.ts";
 import type { Frame } from "./frame.ts";
-import { Draughtsman, type Drawing } from "./parts.ts";
+import { type FrameInput, FrameRenderer } from "./parts.ts";
 
 /** What the screen draws, as text that is ready to be written, and where keys go. */
-export interface Surface {
+export interface ScreenModel {
   subscribe(listener: () => void): () => void;
   /** The same array until something changes. */
   rows(): readonly string[];
@@ -20,8 +20,8 @@ export interface SurfaceOptions {
   readonly setCursor: (cell: Frame["cursor"]) => void;
 }
 
-export function createSurface(app: App, { palette, env, setCursor }: SurfaceOptions): Surface {
-  const draughtsman = new Draughtsman(env);
+export function createScreenModel(app: App, { palette, env, setCursor }: SurfaceOptions): ScreenModel {
+  const draughtsman = new FrameRenderer(env);
   const listeners = new Set<() => void>();
   let rows: readonly string[] = [];
   const show = (painted: readonly string[]): void => {
@@ -29,7 +29,7 @@ export function createSurface(app: App, { palette, env, setCursor }: SurfaceOpti
     for (const listener of listeners) listener();
   };
   const draw = (): void => {
-    let drawing: Drawing;
+    let drawing: FrameInput;
     try {
       drawing = draughtsman.draw(app.state());
     } catch (thrown) {

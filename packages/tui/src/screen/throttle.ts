@@ -6,7 +6,7 @@ const BEAT_MS = 33;
 const TICK_MS = 1_000;
 
 /** Tells who draws that something changed: at once after a key, soon after anything else, every second while time counts. */
-export class Pulse {
+export class FrameThrottle {
   readonly #clock: Clock;
   readonly #isTicking: () => boolean;
   readonly #listeners = new Set<() => void>();

@@ -1,28 +1,32 @@
 import {
   type Answer,
-  type CodePlace,
+  type CodeScope,
   type OpenRequest,
   type RunHost,
   type SignalOutcome,
   SluiceError,
   type SluiceEvent,
-  startedUnwalled,
+  startedUnsandboxed,
 } from "@sluice/core";
-import { eventsOf, rootOf, startedWith } from "@sluice/view";
+import { eventsOf, readRunStarted, rootOf } from "@sluice/view";
 import { answerPayload, sendAnswer } from "./send-answer.ts";
 
 /**
  * How people answer a request of a run that works elsewhere so that it counts: `freely`, with the `code` that the run's process
  * shows on its terminal, or, where no process works on the run, by resuming it in a terminal (`resume`).
  */
-export type WayToAnswer = "freely" | "code" | "resume";
+export type AnswerRoute = "freely" | "code" | "resume";
 
 /** By what the run recorded so far. Its own process may know more, and decides. */
-export async function wayToAnswer(host: RunHost, runId: string, events: readonly SluiceEvent[]): Promise<WayToAnswer> {
+export async function answerRouteOf(
+  host: RunHost,
+  runId: string,
+  events: readonly SluiceEvent[],
+): Promise<AnswerRoute> {
   const rootId = rootOf(runId);
-  const { answers } = await startedWith(host, rootId);
+  const { answers } = await readRunStarted(host, rootId);
   const atWork = (await host.get(rootId))?.owner !== undefined;
-  if (answers === "any" || !startedUnwalled(events, atWork)) return "freely";
+  if (answers === "any" || !startedUnsandboxed(events, atWork)) return "freely";
   return atWork ? "code" : "resume";
 }
 
@@ -32,7 +36,7 @@ export function needsProof({ kind }: Answer): boolean {
 }
 
 /** Where a request's code holds: in the process that waits for its answer now. */
-export async function codePlaceOf(host: RunHost, { runId, requestId }: OpenRequest): Promise<CodePlace> {
+export async function codeScopeOf(host: RunHost, { runId, requestId }: OpenRequest): Promise<CodeScope> {
   const rootId = rootOf(runId);
   const records = (await host.get(rootId))?.records ?? 0;
   const last = (await host.records(rootId, Math.max(0, records - 1))).at(-1);
@@ -41,7 +45,7 @@ export async function codePlaceOf(host: RunHost, { runId, requestId }: OpenReque
 }
 
 /** Why an answer is not sent, and what to do instead. */
-export function unprovenHere(way: Exclude<WayToAnswer, "freely">, { runId, requestId }: OpenRequest): string {
+export function unprovenText(way: Exclude<AnswerRoute, "freely">, { runId, requestId }: OpenRequest): string {
   const root = rootOf(runId);
   const why = `not sent: run ${root} has started processes without a wall, and any of them could answer ${requestId} like this`;
   return way === "code"
@@ -49,7 +53,7 @@ export function unprovenHere(way: Exclude<WayToAnswer, "freely">, { runId, reque
     : `${why}; no process works on the run: resume it in a terminal (sluice resume ${root}), and you are asked there`;
 }
 
-export function otherCode({ runId, requestId }: OpenRequest): string {
+export function wrongCodeText({ runId, requestId }: OpenRequest): string {
   return `not sent: this is not the code of ${requestId}: it is mistyped, or another request's, or an earlier process's; the terminal that runs ${rootOf(runId)} shows the code of each request that waits`;
 }
 
@@ -61,7 +65,7 @@ export async function answerElsewhere(
   by: string,
 ): Promise<SignalOutcome> {
   const root = rootOf(request.runId);
-  const way = needsProof(answer) ? await wayToAnswer(host, root, await eventsOf(host, root)) : "freely";
-  if (way !== "freely") throw new SluiceError("Validation", "answer_unproven", unprovenHere(way, request));
+  const way = needsProof(answer) ? await answerRouteOf(host, root, await eventsOf(host, root)) : "freely";
+  if (way !== "freely") throw new SluiceError("Validation", "answer_unproven", unprovenText(way, request));
   return await sendAnswer(host, request, answerPayload(request, answer), by);
 }

@@ -2,7 +2,7 @@ import { userInfo } from "node:os";
 import { messageOf } from "@sluice/core";
 
 /** Who sits here, for the record of who answered or cancelled. */
-export function whoAmI(): string {
+export function userName(): string {
   try {
     return userInfo().username;
   } catch (thrown) {

@@ -12,7 +12,7 @@ export interface Cleaner {
 export const LOOKS: Cleaner = { text: redactText, json: redactJson };
 
 /** Those that the environment tells as well: for what passed no run's filter, such as errors, notices and inputs. */
-export function withoutSecrets(env: Environment): Cleaner {
+export function secretMask(env: Environment): Cleaner {
   const known = environmentSecrets(env);
   return { text: (text) => redactText(known.text(text)), json: (value) => redactJson(known.json(value)) };
 }

@@ -25,7 +25,7 @@ export function shortDigest(digest: string): string {
 }
 
 /** The command that answers exactly this request, up to the answer itself. */
-export function answerWords({
+export function answerCommand({
   runId,
   requestId,
   digest,
@@ -75,7 +75,7 @@ export function maskAnswer(answer: Answer, secrets: SecretFilter): Answer {
 }
 
 /** What an accepted answer did, as a word. */
-export function pastOf({ kind }: Answer): string {
+export function pastTense({ kind }: Answer): string {
   switch (kind) {
     case "approve":
       return "approved";

@@ -1,6 +1,6 @@
 import { field, isJsonObject, type Json } from "@sluice/core";
 import type { CallView } from "../projection/run-view.ts";
-import { CALL_MARKS, type CallMark, reasonOf, tellingArgument } from "../words/call-words.ts";
+import { CALL_MARKS, type CallMark, mainArgument, reasonOf } from "../words/call-words.ts";
 import { milliseconds } from "../words/words.ts";
 import { changeOf, changeTable } from "./change.ts";
 import { classOf, lineMarkup } from "./markup/lines.ts";
@@ -37,7 +37,7 @@ export function callMarkup(call: CallView, executionKey: string): Markup {
       ? NOTHING
       : html` <span class="faint">approved by ${shortText(call.approvedBy, LONGEST_NAME)}</span>`;
   return html`<details class="call" data-call="${executionKey} ${call.attempt} ${call.callId}"${open}>
-<summary><span class="${tone}">${sign}</span> <b>${shortText(call.tool, LONGEST_NAME)}</b> <code>${lineMarkup(tellingArgument(call))}</code> <span class="${tone}">${word}</span>${exitOf(call)}${took}${approved}${refusalOf(call, reason)}</summary>
+<summary><span class="${tone}">${sign}</span> <b>${shortText(call.tool, LONGEST_NAME)}</b> <code>${lineMarkup(mainArgument(call))}</code> <span class="${tone}">${word}</span>${exitOf(call)}${took}${approved}${refusalOf(call, reason)}</summary>
 ${reason === "" ? NOTHING : html`<p class="${tone}"><span class="label">why</span> ${shortText(reason, LONGEST_REASON)}</p>`}
 ${change === undefined ? given(call) : changeTable(change)}
 ${result(call)}

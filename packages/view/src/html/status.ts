@@ -1,5 +1,5 @@
 import type { ExecutionStatus, RunView } from "../projection/run-view.ts";
-import { markOf } from "../words/symbols.ts";
+import { symbolOf } from "../words/symbols.ts";
 
 export interface StatusMark {
   readonly sign: string;
@@ -10,7 +10,7 @@ export interface StatusMark {
 
 /** How a state stands, for a reader who was not there. */
 export function statusMark(status: ExecutionStatus | undefined): StatusMark {
-  const { sign, word, style } = markOf(status);
+  const { sign, word, style } = symbolOf(status);
   if (status === undefined) return { sign, word: "not reached", tone: "faint" };
   if (status === "waiting") return { sign, word: "waits for an answer", tone: "notice" };
   return { sign, word, tone: style === "dim" ? "faint" : style };

@@ -1,27 +1,27 @@
 /** A list that grows at its end, as one view of a run sees it: it never changes, and to take it costs nothing. */
-export interface Grown<T> extends Iterable<T> {
+export interface AppendOnlyList<T> extends Iterable<T> {
   readonly length: number;
   /** What stands before this index is the same in every later view. */
   readonly settled: number;
   at(index: number): T | undefined;
 }
 
-const NOTHING: Grown<never> = {
+const NOTHING: AppendOnlyList<never> = {
   length: 0,
   settled: 0,
   at: () => undefined,
   [Symbol.iterator]: () => [].values(),
 };
 
-export function nothingGrown(): Grown<never> {
+export function emptyList(): AppendOnlyList<never> {
   return NOTHING;
 }
 
 /** Items that are final are shared by all views; the few that can still change are copied into each. */
-export class GrowingList<T> {
+export class ListBuilder<T> {
   readonly #done: T[] = [];
   #open: T[] = [];
-  #view: Grown<T> | undefined;
+  #view: AppendOnlyList<T> | undefined;
 
   get length(): number {
     return this.#done.length + this.#open.length;
@@ -55,13 +55,13 @@ export class GrowingList<T> {
     return now;
   }
 
-  view(): Grown<T> {
+  view(): AppendOnlyList<T> {
     this.#view ??= new GrownView(this.#done, this.#open.slice());
     return this.#view;
   }
 }
 
-class GrownView<T> implements Grown<T> {
+class GrownView<T> implements AppendOnlyList<T> {
   readonly length: number;
   readonly settled: number;
   readonly #done: readonly T[];

@@ -1,6 +1,6 @@
 import type { SluiceEvent } from "@sluice/core";
-import { stateOf } from "../words/audit-filter.ts";
-import type { Saying } from "../words/event-lines.ts";
+import { parseExecutionId } from "../words/audit-filter.ts";
+import type { EventLine } from "../words/event-lines.ts";
 import { textAt } from "../words/fields.ts";
 import { oneLine } from "../words/words.ts";
 import type { BoundaryItem, NoteTone } from "./run-view.ts";
@@ -40,7 +40,7 @@ const RUN_TOLD: ReadonlySet<string> = new Set([
 ]);
 
 /** The boundary that an event of an execution is in its transcript, if any. */
-export function boundaryOf(event: SluiceEvent, said: Saying | undefined): BoundaryItem | undefined {
+export function boundaryOf(event: SluiceEvent, said: EventLine | undefined): BoundaryItem | undefined {
   const { type, data } = event;
   if (type === "attempt.started") return attemptOf(event);
   if (type === "attempt.finished" && textAt(data, "outcome") === "retry")
@@ -52,7 +52,7 @@ export function boundaryOf(event: SluiceEvent, said: Saying | undefined): Bounda
 }
 
 /** The boundary that an event outside executions is in a run's log, if any. */
-export function runBoundaryOf({ type }: SluiceEvent, said: Saying | undefined): BoundaryItem | undefined {
+export function runBoundaryOf({ type }: SluiceEvent, said: EventLine | undefined): BoundaryItem | undefined {
   return said !== undefined && RUN_TOLD.has(type) ? noteOf(type, said) : undefined;
 }
 
@@ -61,19 +61,19 @@ export function note(text: string, tone: NoteTone): BoundaryItem {
 }
 
 /** What was said, in one line. */
-export function lineOf({ who, what, more }: Saying): string {
+export function lineOf({ who, what, more }: EventLine): string {
   return `${who} ${what} ${more}`.trimEnd();
 }
 
 function attemptOf({ executionId = "", attempt = 1 }: SluiceEvent): BoundaryItem {
-  const { stateId, visit } = stateOf(executionId);
+  const { stateId, visit } = parseExecutionId(executionId);
   const parts = [oneLine(stateId, 64)];
   if (visit > 1) parts.push(`visit ${visit}`);
   if (attempt > 1) parts.push(`attempt ${attempt}`);
   return { kind: "boundary", rank: "attempt", text: parts.join(" · "), tone: attempt > 1 ? "notice" : "plain" };
 }
 
-function noteOf(type: string, { what, more, tone }: Saying): BoundaryItem {
+function noteOf(type: string, { what, more, tone }: EventLine): BoundaryItem {
   const between = EXPLAINED.has(type) || what === "ends" ? ": " : " ";
   const text = more === "" ? what : `${what}${between}${more}`;
   return note(text, tone === "good" || tone === "bad" || tone === "notice" ? tone : "plain");

@@ -2,15 +2,15 @@ import { isDeepStrictEqual } from "node:util";
 import { field, type Json, type SluiceEvent } from "@sluice/core";
 import type { TranscriptEntry } from "@sluice/stages";
 import { numberAt, textAt } from "../words/fields.ts";
-import type { GrowingList } from "./append-only-list.ts";
+import type { ListBuilder } from "./append-only-list.ts";
 import type { CallView, TranscriptItem } from "./run-view.ts";
 
 type Entry<K> = Extract<TranscriptEntry, { readonly kind: K }>;
 type Change = Partial<Omit<CallView, "kind" | "attempt" | "callId">>;
 
 /** The calls of one execution: what was asked for, from the transcript, and what came of it, from transcript and events. */
-export class CallBook {
-  readonly #items: GrowingList<TranscriptItem>;
+export class CallReducer {
+  readonly #items: ListBuilder<TranscriptItem>;
   /** Where calls stand that can still change, by attempt and id. */
   readonly #open = new Map<string, number>();
   /** Whether the model read a result without a fault, of calls that no event has ended yet. */
@@ -18,7 +18,7 @@ export class CallBook {
   /** The call that a request is about. */
   readonly #asked = new Map<string, string>();
 
-  constructor(items: GrowingList<TranscriptItem>) {
+  constructor(items: ListBuilder<TranscriptItem>) {
     this.#items = items;
   }
 

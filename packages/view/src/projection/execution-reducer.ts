@@ -1,19 +1,19 @@
 import { addUsage, field, type LiveChunk, type SluiceEvent, type Usage } from "@sluice/core";
 import type { TranscriptEntry } from "@sluice/stages";
-import { stateOf } from "../words/audit-filter.ts";
-import type { Saying } from "../words/event-lines.ts";
+import { parseExecutionId } from "../words/audit-filter.ts";
+import type { EventLine } from "../words/event-lines.ts";
 import { numberAt, textAt, usageAt } from "../words/fields.ts";
-import { GrowingList } from "./append-only-list.ts";
+import { ListBuilder } from "./append-only-list.ts";
 import { boundaryOf, note } from "./boundaries.ts";
-import { CallBook, isFinal } from "./call-reducer.ts";
+import { CallReducer, isFinal } from "./call-reducer.ts";
 import { LiveText } from "./live-text.ts";
-import type { ExecutionStatus, ExecutionView, ModelSpending, TranscriptItem } from "./run-view.ts";
+import type { ExecutionStatus, ExecutionView, ModelUsage, TranscriptItem } from "./run-view.ts";
 
 const NOTHING: Usage = { inputTokens: 0, outputTokens: 0 };
 const ENDS: ReadonlySet<string> = new Set<ExecutionStatus>(["completed", "failed", "skipped", "paused", "cancelled"]);
 
 /** What the rest of the run says about an execution. */
-export interface Around {
+export interface ReducerContext {
   /** Nobody works on the run now. */
   readonly suspended: boolean;
   readonly fork?: NonNullable<ExecutionView["fork"]>;
@@ -22,18 +22,18 @@ export interface Around {
 }
 
 /** One execution of a state, put together from its run's records in their order. */
-export class ExecutionBook {
+export class ExecutionReducer {
   readonly key: string;
   readonly runId: string;
   readonly executionId: string;
   readonly stateId: string;
   readonly #visit: number;
   readonly #startedAt: number;
-  readonly #items = new GrowingList<TranscriptItem>();
-  readonly #calls = new CallBook(this.#items);
+  readonly #items = new ListBuilder<TranscriptItem>();
+  readonly #calls = new CallReducer(this.#items);
   readonly #live = new LiveText();
   readonly #asking = new Set<string>();
-  readonly #spent = new Map<string, ModelSpending>();
+  readonly #spent = new Map<string, ModelUsage>();
   #status: ExecutionStatus = "running";
   #attempt = 0;
   #turn = 0;
@@ -49,7 +49,7 @@ export class ExecutionBook {
     this.key = executionKey(runId, executionId);
     this.runId = runId;
     this.executionId = executionId;
-    const { stateId, visit } = stateOf(executionId);
+    const { stateId, visit } = parseExecutionId(executionId);
     this.stateId = stateId;
     this.#visit = visit;
     this.#startedAt = at;
@@ -76,7 +76,7 @@ export class ExecutionBook {
     else this.#items.push(entry);
   }
 
-  event(event: SluiceEvent, said: Saying | undefined): void {
+  event(event: SluiceEvent, said: EventLine | undefined): void {
     const { type, data, at, attempt = 1 } = event;
     this.#calls.event(event);
     switch (type) {
@@ -156,7 +156,7 @@ export class ExecutionBook {
     return this.#live.drop();
   }
 
-  view({ suspended, fork, turnCap, isOpen }: Around): ExecutionView {
+  view({ suspended, fork, turnCap, isOpen }: ReducerContext): ExecutionView {
     const live = this.#live.view();
     const fault = this.#trouble ?? this.#sentBack;
     const waits = [...this.#asking].some(isOpen);

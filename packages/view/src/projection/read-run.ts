@@ -8,7 +8,7 @@ export async function eventsOf(host: RunHost, runId: string): Promise<readonly S
 }
 
 /** What `run.started` says. Throws Host `journal_damaged` when it is not there. */
-export async function startedWith(host: RunHost, runId: string): Promise<JsonObject> {
+export async function readRunStarted(host: RunHost, runId: string): Promise<JsonObject> {
   // It stands in the first record, however long the run became.
   for (const record of await host.records(runId, 0, 1))
     for (const event of readEvents(runId, record)) if (event.type === "run.started") return event.data;

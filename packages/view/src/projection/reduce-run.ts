@@ -8,15 +8,15 @@ import {
   type Usage,
 } from "@sluice/core";
 import type { TranscriptEntry } from "@sluice/stages";
-import { createNarrator } from "../words/event-lines.ts";
+import { createEventDescriber } from "../words/event-lines.ts";
 import { textAt } from "../words/fields.ts";
-import { GrowingList } from "./append-only-list.ts";
+import { ListBuilder } from "./append-only-list.ts";
 import { lineOf, runBoundaryOf } from "./boundaries.ts";
-import { type Around, ExecutionBook, executionKey } from "./execution-reducer.ts";
+import { ExecutionReducer, executionKey, type ReducerContext } from "./execution-reducer.ts";
 import { OpenRequests } from "./open-requests.ts";
 import { RunHead } from "./run-head.ts";
 import { RunTree } from "./run-tree.ts";
-import type { ExecutionView, RunEndItem, RunView, Told } from "./run-view.ts";
+import type { ExecutionView, LogItem, RunEndItem, RunView } from "./run-view.ts";
 
 /** One record of a run or of a run below it, read. */
 export interface ReadRecord {
@@ -58,13 +58,13 @@ export function createRunReducer(runId: string): RunReducer {
 const MOST_EARLY = 500;
 
 class Reducer implements RunReducer {
-  readonly #narrator = createNarrator();
+  readonly #narrator = createEventDescriber();
   readonly #head: RunHead;
   readonly #tree: RunTree;
-  readonly #books = new Map<string, ExecutionBook>();
+  readonly #books = new Map<string, ExecutionReducer>();
   readonly #views = new Map<string, ExecutionView>();
-  readonly #dirty = new Set<ExecutionBook>();
-  readonly #told = new GrowingList<Told>();
+  readonly #dirty = new Set<ExecutionReducer>();
+  readonly #told = new ListBuilder<LogItem>();
   readonly #requests = new OpenRequests();
   #early: LiveChunk[] = [];
   #working = true;
@@ -82,14 +82,14 @@ class Reducer implements RunReducer {
     const { runId, seq, events, entries } = record;
     if (!this.#tree.take(runId, seq)) return;
     this.#view = undefined;
-    const touched = new Set<ExecutionBook>();
+    const touched = new Set<ExecutionReducer>();
     for (const entry of entries) {
       const book = this.#books.get(executionKey(runId, entry.executionId));
       if (book === undefined) continue;
       book.entry(entry);
       touched.add(book);
     }
-    const ofRun: Told["item"][] = [];
+    const ofRun: LogItem["item"][] = [];
     for (const event of events) {
       const said = this.#narrator.say(event);
       if (said !== undefined) this.#last = lineOf(said);
@@ -144,11 +144,11 @@ class Reducer implements RunReducer {
     return this.#view;
   }
 
-  #bookOf(event: SluiceEvent, seq: number): ExecutionBook {
+  #bookOf(event: SluiceEvent, seq: number): ExecutionReducer {
     const key = executionKey(event.runId, event.executionId ?? "");
     const known = this.#books.get(key);
     if (known !== undefined) return known;
-    const book = new ExecutionBook(event);
+    const book = new ExecutionReducer(event);
     this.#books.set(key, book);
     this.#tree.began(key, book, seq);
     const early = this.#early;
@@ -157,14 +157,14 @@ class Reducer implements RunReducer {
     return book;
   }
 
-  #tell(book: ExecutionBook): void {
+  #tell(book: ExecutionReducer): void {
     this.#dirty.add(book);
     const of = this.#tree.forkOf(book.runId) === undefined ? {} : { sibling: book.stateId };
     for (const item of book.afterRecord()) this.#told.push({ key: book.key, ...of, item });
   }
 
   /** What an event says beyond its own execution. Returns the end of the run, when it is that. */
-  #event(event: SluiceEvent, record: ReadRecord, touched: Set<ExecutionBook>): RunEndItem | undefined {
+  #event(event: SluiceEvent, record: ReadRecord, touched: Set<ExecutionReducer>): RunEndItem | undefined {
     const { type, data, runId } = event;
     const isRoot = runId === this.#head.runId;
     switch (type) {
@@ -218,7 +218,7 @@ class Reducer implements RunReducer {
   }
 
   /** A run that was ended from outside leaves its executions and its requests as they were. */
-  #cutOff({ runId, data, at }: SluiceEvent, touched: Set<ExecutionBook>): void {
+  #cutOff({ runId, data, at }: SluiceEvent, touched: Set<ExecutionReducer>): void {
     for (const book of this.#books.values()) {
       if (book.runId !== runId || book.ended) continue;
       book.cutOff(at, textAt(data, "reason"));
@@ -241,12 +241,12 @@ class Reducer implements RunReducer {
     this.#touchAll((book) => (cut && book.dropLive()) || !book.ended);
   }
 
-  #touch(book: ExecutionBook): void {
+  #touch(book: ExecutionReducer): void {
     this.#dirty.add(book);
     this.#view = undefined;
   }
 
-  #touchAll(which: (book: ExecutionBook) => boolean): void {
+  #touchAll(which: (book: ExecutionReducer) => boolean): void {
     for (const book of this.#books.values()) if (which(book)) this.#dirty.add(book);
   }
 
@@ -264,7 +264,7 @@ class Reducer implements RunReducer {
       caps,
       usage: this.#usage,
       last: this.#last,
-      told: this.#told.view(),
+      log: this.#told.view(),
     };
   }
 
@@ -274,7 +274,7 @@ class Reducer implements RunReducer {
       const { runId, stateId } = book;
       const fork = this.#tree.forkOf(runId);
       const turnCap = this.#tree.turnCapOf(stateId);
-      const around: Around = {
+      const around: ReducerContext = {
         suspended,
         ...(fork === undefined ? {} : { fork }),
         ...(turnCap === undefined ? {} : { turnCap }),

@@ -5,7 +5,7 @@ import type { CapView, RunEndItem, RunView } from "./run-view.ts";
 
 type HeadView = Omit<
   RunView,
-  "initial" | "states" | "executions" | "path" | "forks" | "requests" | "usage" | "last" | "told"
+  "initial" | "states" | "executions" | "path" | "forks" | "requests" | "usage" | "last" | "log"
 >;
 
 /** What is known of a run as a whole. */

@@ -1,6 +1,6 @@
 import type { Json, OpenRequest, Usage } from "@sluice/core";
 import type { TranscriptEntry } from "@sluice/stages";
-import type { Grown } from "./append-only-list.ts";
+import type { AppendOnlyList } from "./append-only-list.ts";
 
 /** Everything the screen shows of one run, built from its records, its open requests and its live text; nothing else. */
 export interface RunView {
@@ -39,7 +39,7 @@ export interface RunView {
   /** Whether text streams in while a model speaks: only for runs of this process. */
   readonly streams: boolean;
   /** All that is final, in the order it became so: what a log prints, each once. */
-  readonly told: Grown<Told>;
+  readonly log: AppendOnlyList<LogItem>;
 }
 
 /** `waiting`: a person has to answer something, whatever goes on beside it. `suspended`: no process works on it. */
@@ -83,7 +83,7 @@ export interface ExecutionView {
   readonly turnCap?: number;
   readonly usage: Usage;
   /** What of it went to which model. */
-  readonly spent: readonly ModelSpending[];
+  readonly spent: readonly ModelUsage[];
   readonly startedAt: number;
   readonly endedAt?: number;
   /** The fork it is a sibling of; `join` is empty until the fork is known. Absent outside forks. */
@@ -93,7 +93,7 @@ export interface ExecutionView {
   /** Why it failed, was skipped or sent back. */
   readonly fault?: string;
   /** What was said and done, in order. */
-  readonly items: Grown<TranscriptItem>;
+  readonly items: AppendOnlyList<TranscriptItem>;
   /** What streams now and is not yet among the items. */
   readonly live?: LiveView;
 }
@@ -106,7 +106,7 @@ export interface LiveView {
   readonly cut: number;
 }
 
-export interface ModelSpending {
+export interface ModelUsage {
   readonly model: string;
   readonly usage: Usage;
   readonly turns: number;
@@ -178,7 +178,7 @@ export interface CapView {
 }
 
 /** One final thing of a run. */
-export interface Told {
+export interface LogItem {
   /** Whose it is: the execution's key; absent for what happened to the run as a whole. */
   readonly key?: string;
   /** Its state, where siblings are at work beside it. */

@@ -1,7 +1,7 @@
 import type { ExecutionView, ForkView, RunView } from "./run-view.ts";
 
 /** A state as the rail and the graph show it. */
-export interface Stop {
+export interface StateStop {
   readonly id: string;
   /** Its last execution; undefined before the first. */
   readonly execution?: ExecutionView;
@@ -10,12 +10,12 @@ export interface Stop {
 
 /** A state by itself, or siblings that work side by side. */
 export type Station =
-  | { readonly kind: "stop"; readonly stop: Stop }
-  | { readonly kind: "fork"; readonly fork: ForkView; readonly stops: readonly Stop[] };
+  | { readonly kind: "stop"; readonly stop: StateStop }
+  | { readonly kind: "fork"; readonly fork: ForkView; readonly stops: readonly StateStop[] };
 
 /** The stops of a run by their ids: what its states came to. */
-function stopsOf({ states, executions }: Pick<RunView, "states" | "executions">): ReadonlyMap<string, Stop> {
-  const stops = new Map<string, Stop>(states.map(({ id }) => [id, { id, visits: 0 }]));
+function stopsOf({ states, executions }: Pick<RunView, "states" | "executions">): ReadonlyMap<string, StateStop> {
+  const stops = new Map<string, StateStop>(states.map(({ id }) => [id, { id, visits: 0 }]));
   for (const execution of executions) {
     const { stateId: id } = execution;
     stops.set(id, { id, execution, visits: (stops.get(id)?.visits ?? 0) + 1 });

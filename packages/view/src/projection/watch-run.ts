@@ -79,7 +79,7 @@ export function watchRun(host: RunHost, runId: string, { handle, clock, onError 
       }
     }
   };
-  const beat = createBeat(clock, BEAT_MS, async () => {
+  const beat = createThrottle(clock, BEAT_MS, async () => {
     try {
       if (changed) {
         changed = false;
@@ -142,13 +142,13 @@ export function watchRun(host: RunHost, runId: string, { handle, clock, onError 
 }
 
 /** Work that may be asked for at any time, is done at once after a rest, and at most once in a beat; never twice at a time. */
-export interface Beat {
+export interface Throttle {
   ask(): void;
   close(): void;
 }
 
 /** `work` must not reject. */
-export function createBeat(clock: Clock, ms: number, work: () => Promise<void>): Beat {
+export function createThrottle(clock: Clock, ms: number, work: () => Promise<void>): Throttle {
   let state: "idle" | "busy" | "closed" = "idle";
   let asked = false;
   let disarm: (() => void) | undefined;

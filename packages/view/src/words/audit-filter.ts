@@ -18,7 +18,7 @@ export function facetsOf(event: SluiceEvent): AuditFacets {
   const tool = textAt(data, "tool") || textAt(field(data, "body"), "tool");
   const verdict = verdictIn(event);
   return {
-    ...(executionId === undefined ? {} : { stage: stateOf(executionId).stateId }),
+    ...(executionId === undefined ? {} : { stage: parseExecutionId(executionId).stateId }),
     ...(tool === "" ? {} : { tool }),
     ...(verdict === undefined ? {} : { verdict }),
   };
@@ -32,7 +32,7 @@ export function hasFacets(of: AuditFacets, { stage, tool, verdict }: AuditFacets
 }
 
 /** An execution's id, taken apart. */
-export function stateOf(executionId: string): { readonly stateId: string; readonly visit: number } {
+export function parseExecutionId(executionId: string): { readonly stateId: string; readonly visit: number } {
   const [, stateId = executionId, visit = "1"] = /^(.*)#(\d{1,9})$/s.exec(executionId) ?? [];
   return { stateId, visit: Number(visit) };
 }

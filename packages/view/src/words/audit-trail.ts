@@ -69,7 +69,7 @@ export function decisionIn({ type, data }: SluiceEvent): Decision {
     case "hook.vetoed":
       return made(`the ${text("hook")}'s hook`, text("reason"));
     case "stage.gate":
-      return text("answer") === "" ? NO_DECISION : made("checkGate", "");
+      return text("answer") === "" ? NO_DECISION : made("precondition", "");
     case "stage.assert":
       return text("answer") === "" ? NO_DECISION : made("assert", "");
     case "attempt.finished":

@@ -26,7 +26,7 @@ export const CALL_MARKS: Readonly<Record<CallView["state"], CallMark>> = {
 };
 
 /** The argument that tells one call of a tool from the next. */
-export function tellingArgument({ tool, input }: CallView): Line {
+export function mainArgument({ tool, input }: CallView): Line {
   const text = (key: string): string | undefined => {
     const value = field(input, key);
     return typeof value === "string" ? value : undefined;

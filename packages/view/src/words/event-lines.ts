@@ -7,7 +7,7 @@ import { count, milliseconds, oneLine, spending } from "./words.ts";
 export type Tone = "plain" | "strong" | "faint" | "good" | "bad" | "notice" | "name";
 
 /** What is said about one event: who, what happened, and more about it. */
-export interface Saying {
+export interface EventLine {
   /** How deep the run is below its root. */
   readonly depth: number;
   readonly who: string;
@@ -17,8 +17,8 @@ export interface Saying {
 }
 
 /** Turns events into one line per boundary. Remembers what later events refer to, so every event has to pass through it. */
-export interface Narrator {
-  say(event: SluiceEvent): Saying | undefined;
+export interface EventDescriber {
+  say(event: SluiceEvent): EventLine | undefined;
 }
 
 const LONGEST_CALL = 80;
@@ -28,7 +28,7 @@ const ASKED: ReadonlySet<string> = new Set(["denied", "deferred", "timeout", "no
 type Said = readonly [what: string, more: string, tone?: Tone];
 
 /** With `everything` it says something of each event, as an audit shows it. */
-export function createNarrator({ everything = false }: { readonly everything?: boolean } = {}): Narrator {
+export function createEventDescriber({ everything = false }: { readonly everything?: boolean } = {}): EventDescriber {
   /** What was proposed, by call, until its end is told. */
   const proposed = new Map<string, string>();
   const spent = new Map<string, { turns: number; usage: Usage }>();

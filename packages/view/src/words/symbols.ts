@@ -5,15 +5,15 @@ import type { Line, Span, Style } from "../text/line.ts";
 import { widthOf } from "../text/width.ts";
 
 /** How something stands, for the eye: a sign and a word, so that neither colour nor font has to tell alone. */
-export interface Mark {
+export interface StatusSymbol {
   readonly sign: string;
   readonly word: string;
   readonly style: Style;
 }
 
-const NOT_YET: Mark = { sign: "○", word: "not yet", style: "dim" };
+const NOT_YET: StatusSymbol = { sign: "○", word: "not yet", style: "dim" };
 
-const MARKS: Readonly<Record<ExecutionStatus, Mark>> = {
+const MARKS: Readonly<Record<ExecutionStatus, StatusSymbol>> = {
   running: { sign: "▶", word: "running", style: "accent" },
   waiting: { sign: "◆", word: "waits for you", style: "notice" },
   retrying: { sign: "↻", word: "retrying", style: "notice" },
@@ -35,7 +35,7 @@ export function widthOfLine(line: Line): number {
   return line.reduce((sum, { text }) => sum + (WIDTHS.get(text) ?? widthOf(text)), 0);
 }
 
-export function markOf(status: ExecutionStatus | undefined): Mark {
+export function symbolOf(status: ExecutionStatus | undefined): StatusSymbol {
   return status === undefined ? NOT_YET : MARKS[status];
 }
 
@@ -47,7 +47,7 @@ export function isUnfinished(status: ExecutionStatus): boolean {
 const LONGEST_NAME = 100;
 
 /** A name of somebody's, safe to show on one line. */
-export function nameOf(id: string): string {
+export function stateLabel(id: string): string {
   return cleanInline(headOf(id, LONGEST_NAME));
 }
 

@@ -15,12 +15,12 @@ import {
 } from "@sluice/core";
 import {
   answerPayload,
-  codePlaceOf,
+  answerRouteOf,
+  codeScopeOf,
   type Environment,
   maskAnswer,
   needsProof,
-  otherCode,
-  pastOf,
+  pastTense,
   readSettings,
   refusalOf,
   refuseInsideRun,
@@ -29,9 +29,9 @@ import {
   shortDigest,
   type TypedAnswer,
   typedValue,
-  unprovenHere,
-  wayToAnswer,
-  whoAmI,
+  unprovenText,
+  userName,
+  wrongCodeText,
 } from "@sluice/tui/user";
 import { eventsOf, rootOf } from "@sluice/view";
 import type { CommandContext } from "../../command-context.ts";
@@ -44,14 +44,14 @@ import { oneAnswer } from "../../runs/line-interactor.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { secretsToward } from "../../runs/open-session.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
-import type { WorkFlags } from "../../runs/run-flags.ts";
+import type { ExecuteFlags } from "../../runs/run-flags.ts";
 
 export interface AnswerRequest {
   readonly runId: string;
   /** The request's id, or an ending of it that fits no other open request of the run. */
   readonly request: string;
   readonly answer: "approve" | "deny" | "defer" | undefined;
-  readonly flags: WorkFlags & {
+  readonly flags: ExecuteFlags & {
     readonly reason?: string;
     readonly value?: string;
     /** The beginning of the digest of what was looked at, in lower case. */
@@ -77,7 +77,7 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
     const found = oneRequest(await host.requests(runId), given);
     const events = await eventsOf(host, runId);
     refuseOther(found, events);
-    return { request: found, way: await wayToAnswer(host, runId, events), code: await codePlaceOf(host, found) };
+    return { request: found, way: await answerRouteOf(host, runId, events), code: await codeScopeOf(host, found) };
   });
   const { requestId, digest } = request;
   if (flags.digest !== undefined && !digest.startsWith(flags.digest)) {
@@ -93,10 +93,10 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
   if (way !== "freely" && proof === undefined && needsProof(typed.answer)) {
     if (way === "resume" && flags.resume === true && hasTerminal(terminal))
       return await answerAndResume({ request, answer: typed.answer }, given, projects, context);
-    return refused(unprovenHere(way, request), { runId, requestId, outcome: "unproven" }, given, context);
+    return refused(unprovenText(way, request), { runId, requestId, outcome: "unproven" }, given, context);
   }
   if (proof !== undefined && sealWithCode(proof, code, {}) === undefined)
-    return refused(otherCode(request), { runId, requestId, outcome: "other_code" }, given, context);
+    return refused(wrongCodeText(request), { runId, requestId, outcome: "other_code" }, given, context);
 
   const host = (await storeOpener(place, { adopt: flags.adoptStore === true }))();
   const seal = (payload: JsonObject): JsonObject =>
@@ -105,7 +105,7 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
   if (outcome !== "accepted")
     return refused(refusalOf(outcome, requestId), { runId, requestId, outcome }, given, context);
 
-  const did = `${pastOf(typed.answer)} ${requestId}`;
+  const did = `${pastTense(typed.answer)} ${requestId}`;
   const waits = run?.end === undefined && run?.owner === undefined;
   if (waits && flags.resume === true) {
     terminal.err(`sluice: ${visible(did)}\n`);
@@ -152,8 +152,8 @@ async function answerAndResume(
   projects: Projects,
   context: CommandContext,
 ): Promise<number> {
-  const said = `sluice: ${visible(`${pastOf(answer)} ${request.requestId}`)}\n`;
-  const by = oneAnswer(whoAmI(), { request, answer }, () => context.terminal.err(said));
+  const said = `sluice: ${visible(`${pastTense(answer)} ${request.requestId}`)}\n`;
+  const by = oneAnswer(userName(), { request, answer }, () => context.terminal.err(said));
   const { resume } = await import("../resume/action.ts");
   return await resume({ runId, flags }, context, projects, { answered: { request, by } });
 }
@@ -240,7 +240,7 @@ async function send(
     const runId = rootOf(request.runId);
     const secrets = await secretsToward(host, runId, env);
     const payload = seal(answerPayload(request, maskAnswer(answer, secrets)));
-    const outcome = await sendAnswer(host, request, payload, secrets.text(whoAmI()));
+    const outcome = await sendAnswer(host, request, payload, secrets.text(userName()));
     return { outcome, run: await host.get(runId), secrets };
   } finally {
     await host.close();

@@ -4,16 +4,22 @@ import { chooseModel, type RunHandle, type Session } from "@sluice/stages";
 import type { Engine, EngineHooks, KnownRun, ResumeOptions } from "@sluice/tui";
 import type { CommandContext } from "../../command-context.ts";
 import { damagedText, exportName, writeExport, writtenText } from "../../output/export-file.ts";
-import { nameOf } from "../../project/load-config.ts";
-import { commandLine, type Place, placeOf, storeOpener, workspaceOf } from "../../project/project-paths.ts";
+import { fileStem } from "../../project/load-config.ts";
+import {
+  commandLine,
+  type ProjectPaths,
+  projectPathsOf,
+  storeOpener,
+  workspaceOf,
+} from "../../project/project-paths.ts";
 import { createProjects, type Project, type Projects } from "../../project/projects.ts";
 import { forkText, readForkPast } from "../../runs/fork-plan.ts";
 import { openSession, secretsToward } from "../../runs/open-session.ts";
 import {
-  placeOfRun,
+  pathsOfRun,
   planResume,
-  type ResumeWish,
-  type RunSoFar,
+  type ResumePlanRequest,
+  type RunSnapshot,
   readRun,
   refuseAdoptedFile,
 } from "../../runs/resume-plan.ts";
@@ -22,7 +28,7 @@ import { planRun, type RunPlan } from "../../runs/run-plan.ts";
 import { demoFolder, demoPlan } from "../demo/demo-run.ts";
 
 interface OpenStore {
-  readonly place: Place;
+  readonly place: ProjectPaths;
   readonly host: RunHost;
 }
 
@@ -58,7 +64,7 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
     return project;
   };
 
-  const hostOf = async (place: Place): Promise<RunHost> => {
+  const hostOf = async (place: ProjectPaths): Promise<RunHost> => {
     const known = hosts.get(place.store);
     if (known !== undefined) return known;
     const opened = (await storeOpener(place, { adopt: flags.adoptStore === true }))();
@@ -78,7 +84,7 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
     resumeCommand: () => commandLine(["resume", runId], place, here, context.env),
   });
 
-  const begin = async (plan: RunPlan, place: Place): Promise<KnownRun> => {
+  const begin = async (plan: RunPlan, place: ProjectPaths): Promise<KnownRun> => {
     if (plan.note !== undefined) say(plan.note);
     if (plan.model?.why !== undefined) say(`model ${plan.model.id} (${plan.model.why})`);
     const host = await hostOf(place);
@@ -111,15 +117,15 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
   };
   /** Goes on with a run, or with a fork of it: where it worked, as it was started. */
   const goOn = async (
-    { runId, from, allowChanged = false }: ResumeOptions & Pick<ResumeWish, "runId" | "from">,
-    soFar: RunSoFar,
-    at: Place,
+    { runId, from, allowChanged = false }: ResumeOptions & Pick<ResumePlanRequest, "runId" | "from">,
+    soFar: RunSnapshot,
+    at: ProjectPaths,
   ): Promise<KnownRun> => {
     refuseAdoptedFile(soFar, flags);
-    const place = placeOfRun(soFar, flags, at, here);
+    const place = pathsOfRun(soFar, flags, at, here);
     // What was chosen for later runs is not for this one: it goes on as it was started.
     const { model: _model, mode: _mode, ...own } = flags;
-    const wish: ResumeWish = { runId, flags: { ...own, allowChanged }, ...(from === undefined ? {} : { from }) };
+    const wish: ResumePlanRequest = { runId, flags: { ...own, allowChanged }, ...(from === undefined ? {} : { from }) };
     return await begin(await planResume(wish, soFar, { projects: projectsNow(), cwd: place.cwd }, context), place);
   };
 
@@ -133,7 +139,7 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
     project: async () => {
       const { config, code } = await openProject();
       return {
-        pipelines: [...code.pipelines.map(nameOf), ...(config?.settings.pipelines.keys() ?? [])],
+        pipelines: [...code.pipelines.map(fileStem), ...(config?.settings.pipelines.keys() ?? [])],
         defaultPipeline: config?.settings.defaultPipeline,
       };
     },
@@ -165,7 +171,7 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
       const plan = await planRun({ ...wish, flags }, opened, context, input);
       return await begin(plan, await projectsNow().place());
     },
-    startDemo: () => begin(demoPlan(), placeOf({ cwd: demoFolder(false) }, here)),
+    startDemo: () => begin(demoPlan(), projectPathsOf({ cwd: demoFolder(false) }, here)),
     resume: async (runId, options = {}) => {
       const { place: at, host } = await storeOf(runId);
       return await goOn({ runId, ...options }, await readRun(host, at, runId), at);

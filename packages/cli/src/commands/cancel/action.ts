@@ -1,5 +1,5 @@
 import { isSluiceError, type RunHost, visible } from "@sluice/core";
-import { readSettings, refuseInsideRun, whoAmI } from "@sluice/tui/user";
+import { readSettings, refuseInsideRun, userName } from "@sluice/tui/user";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
@@ -25,7 +25,7 @@ export async function cancel({ runId, flags }: CancelRequest, context: CommandCo
   const known = await withStore(place, (host) => requireRun(host, place, runId));
   const host = (await storeOpener(place, { adopt: flags.adoptStore === true }))();
   try {
-    const by = whoAmI();
+    const by = userName();
     const secrets = await secretsToward(host, runId, env);
     const reason = secrets.text(flags.reason ?? `cancelled by ${by}`);
     const asked = await host.cancel(runId, reason, secrets.text(by));

@@ -1,8 +1,8 @@
 import { visible } from "@sluice/core";
 import type { CommandContext } from "../../command-context.ts";
 import type { OutputFormat } from "../../output/output.ts";
-import { commandLine, placeOf } from "../../project/project-paths.ts";
-import { work } from "../../runs/execute-run.ts";
+import { commandLine, projectPathsOf } from "../../project/project-paths.ts";
+import { executeRun } from "../../runs/execute-run.ts";
 import { DEMO_TASK, demoFolder, demoPlan, SAMPLE } from "./demo-run.ts";
 import { folderDiff, paintedDiff } from "./diff.ts";
 
@@ -15,7 +15,7 @@ export async function demo({ flags }: DemoRequest, context: CommandContext): Pro
   const { terminal, env, here } = context;
   const { outputFormat, keep = false } = flags;
   const folder = demoFolder(keep);
-  const place = placeOf({ cwd: folder }, here);
+  const place = projectPathsOf({ cwd: folder }, here);
   const say = (text: string): void => (outputFormat === "text" ? terminal.out(text) : undefined);
   say(
     [
@@ -29,12 +29,12 @@ export async function demo({ flags }: DemoRequest, context: CommandContext): Pro
       "",
     ].join("\n"),
   );
-  const { report, exitCode } = await work(
+  const { report, exitCode } = await executeRun(
     {
       place,
       flags: { outputFormat, headless: true },
       plan: demoPlan(),
-      beside: { demo: { folder, store: place.store } },
+      extraJson: { demo: { folder, store: place.store } },
     },
     context,
   );
@@ -52,8 +52,8 @@ export async function demo({ flags }: DemoRequest, context: CommandContext): Pro
       "What to try next:",
       `  ${line("audit", runId, "--verify")}`,
       `  ${line("show", runId)}`,
-      `  ${visible(commandLine(["run", "codeReview", "<what to do>", "--model", "anthropic/<model>", "--cwd", "<a repository of yours>"], placeOf({}, here), here, env))}`,
-      `  ${visible(commandLine([], placeOf({}, here), here, env))}  (without a command: the app in the terminal)`,
+      `  ${visible(commandLine(["run", "codeReview", "<what to do>", "--model", "anthropic/<model>", "--cwd", "<a repository of yours>"], projectPathsOf({}, here), here, env))}`,
+      `  ${visible(commandLine([], projectPathsOf({}, here), here, env))}  (without a command: the app in the terminal)`,
       "",
     ].join("\n"),
   );

@@ -1,12 +1,12 @@
 import { type JsonObject, systemClock, visible } from "@sluice/core";
-import { readSettings, withoutSecrets } from "@sluice/tui/user";
+import { readSettings, secretMask } from "@sluice/tui/user";
 import type { Tone } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT, STOPPED } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
 import type { Terminal } from "../../output/terminal.ts";
 import { findCode } from "../../project/code.ts";
-import { placeOf, workspaceOf } from "../../project/project-paths.ts";
+import { projectPathsOf, workspaceOf } from "../../project/project-paths.ts";
 import { createTrust } from "../../project/trust.ts";
 import { onStopSignal } from "../../runs/follow-run.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
@@ -37,7 +37,7 @@ async function examine(flags: CommonFlags, { terminal, env, here }: CommandConte
   const workspace = workspaceOf(flags, here);
   const project = await checkProject(findCode(workspace), createTrust(env));
   const settings = project.config?.settings;
-  const place = placeOf(flags, here, { store: readSettings(env).store, configured: settings?.store });
+  const place = projectPathsOf(flags, here, { store: readSettings(env).store, configured: settings?.store });
   const found = [
     ...(await checkMachine(workspace, env)),
     await checkSandbox(workspace, place),
@@ -48,7 +48,7 @@ async function examine(flags: CommonFlags, { terminal, env, here }: CommandConte
     ...checkTerminal(terminal.facts(), env),
   ];
   // No key leaves, however it came into a message.
-  const clean = withoutSecrets(env).text;
+  const clean = secretMask(env).text;
   const checks = found.map((check) => ({
     ...check,
     message: clean(check.message),

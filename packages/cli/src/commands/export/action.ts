@@ -7,7 +7,7 @@ import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { chainOf, damagedText, exportName, writeExport, writtenText } from "../../output/export-file.ts";
 import { isThere, write } from "../../output/output.ts";
-import { type Place, realPath } from "../../project/project-paths.ts";
+import { type ProjectPaths, realPath } from "../../project/project-paths.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
@@ -37,7 +37,7 @@ export async function exportRun({ runId, flags }: ExportRequest, context: Comman
 
 async function exportOne(
   runId: string,
-  place: Place,
+  place: ProjectPaths,
   flags: ExportRequest["flags"],
   { terminal, here }: CommandContext,
 ): Promise<number> {
@@ -64,22 +64,22 @@ async function exportOne(
 }
 
 async function exportAll(
-  place: Place,
+  place: ProjectPaths,
   output: string,
   { force = false, outputFormat }: ExportRequest["flags"],
   { terminal, here }: CommandContext,
 ): Promise<number> {
   const folder = resolve(here, output);
   refusePlace(folder, place.store, force);
-  const { openSqliteStore } = await import("@sluice/sqlite");
-  const store = openSqliteStore(place.store, { readOnly: true });
+  const { openJournalStore } = await import("@sluice/sqlite");
+  const store = openJournalStore(place.store, { readOnly: true });
   const draft = join(dirname(folder), `.${basename(folder)}.${process.pid}.tmp`);
   const old = `${draft}.old`;
   let runs = 0;
   try {
     store.backupTo(draft);
     // The copy says how many it holds: the store goes on.
-    const copy = openSqliteStore(draft, { readOnly: true });
+    const copy = openJournalStore(draft, { readOnly: true });
     runs = (await copy.runs()).length;
     await copy.close();
     if (force && existsSync(folder)) renameSync(folder, old);

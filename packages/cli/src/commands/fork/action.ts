@@ -4,12 +4,12 @@ import type { CommandContext } from "../../command-context.ts";
 import { forkText, readForkPast } from "../../runs/fork-plan.ts";
 import { withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
-import type { WorkFlags } from "../../runs/run-flags.ts";
-import { goOn } from "../resume/action.ts";
+import type { ExecuteFlags } from "../../runs/run-flags.ts";
+import { resumeRun } from "../resume/action.ts";
 
 export interface ForkCommand {
   readonly runId: string;
-  readonly flags: WorkFlags & {
+  readonly flags: ExecuteFlags & {
     /** The execution before which the new run leaves the old one. */
     readonly from?: string;
     readonly allowChanged?: boolean;
@@ -25,7 +25,7 @@ export async function fork({ runId, flags }: ForkCommand, context: CommandContex
   const past = await withStore(at, (host) => readForkPast(host, at, wish));
   const { soFar, execution, since } = past;
   const changed: JsonObject = { files: since.files.map(redactText), unwatched: since.unwatched };
-  const beside = { forkedFrom: { runId, execution, changedSince: changed } };
-  const said = { told: forkText(runId, past), beside };
-  return await goOn({ runId, flags, from: execution }, soFar, { at, projects }, context, said);
+  const extraJson = { forkedFrom: { runId, execution, changedSince: changed } };
+  const said = { notices: forkText(runId, past), extraJson };
+  return await resumeRun({ runId, flags, from: execution }, soFar, { at, projects }, context, said);
 }

@@ -6,7 +6,7 @@ import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { faultLine, isExportPath, readExportFile } from "../../output/export-file.ts";
 import { write } from "../../output/output.ts";
-import { commandLine, type Place } from "../../project/project-paths.ts";
+import { commandLine, type ProjectPaths } from "../../project/project-paths.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
@@ -46,7 +46,7 @@ export async function replay({ of, flags }: ReplayCommand, context: CommandConte
   return report.identical ? EXIT.completed : EXIT.failed;
 }
 
-async function journalsOf(runId: string, place: Place): Promise<readonly RunJournal[]> {
+async function journalsOf(runId: string, place: ProjectPaths): Promise<readonly RunJournal[]> {
   return await withStore(place, async (host) => {
     await requireRun(host, place, runId);
     return await host.journal(runId);

@@ -5,11 +5,11 @@ import { textAt } from "@sluice/view/words";
 import { findCode } from "../../project/code.ts";
 import type { LoadedPipeline } from "../../project/load.ts";
 import { type FoundPipeline, findAgain, findPipeline } from "../../project/pipelines.ts";
-import { type Place, shellWord, workspaceOf } from "../../project/project-paths.ts";
+import { type ProjectPaths, shellWord, workspaceOf } from "../../project/project-paths.ts";
 import type { Project, Projects } from "../../project/projects.ts";
 import { sourceOf } from "../../runs/resume-plan.ts";
 import type { RunFlags } from "../../runs/run-flags.ts";
-import type { Standpoint } from "../../runs/run-plan.ts";
+import type { CallerContext } from "../../runs/run-plan.ts";
 
 /** A replay that can begin. */
 export interface ReplayPlan {
@@ -17,7 +17,7 @@ export interface ReplayPlan {
   readonly options: ReplayRunOptions;
 }
 
-export interface ReplayWish {
+export interface ReplayRequest {
   readonly flags: RunFlags & { readonly pipeline?: string };
   /** Whether the record was handed over as a file: it may come from anybody. */
   readonly handedOver: boolean;
@@ -29,9 +29,9 @@ export interface ReplayWish {
  */
 export async function planReplay(
   journals: readonly RunJournal[],
-  { flags, handedOver }: ReplayWish,
-  { projects, place }: { readonly projects: Projects; readonly place: Place },
-  { env, here }: Standpoint,
+  { flags, handedOver }: ReplayRequest,
+  { projects, place }: { readonly projects: Projects; readonly place: ProjectPaths },
+  { env, here }: CallerContext,
 ): Promise<ReplayPlan> {
   const { runId, data } = startIn(journals);
   const source = sourceOf(data);
@@ -77,7 +77,7 @@ async function findRecorded(
 }
 
 /** Where the run worked, when that is on this machine. Throws Validation `folder_untrusted`. */
-function folderOf(data: JsonObject, { cwd, trust }: RunFlags, place: Place, here: string): string {
+function folderOf(data: JsonObject, { cwd, trust }: RunFlags, place: ProjectPaths, here: string): string {
   const recorded = textAt(data, "cwd");
   if (cwd !== undefined || !existsSync(recorded)) return place.cwd;
   const folder = workspaceOf({ cwd: recorded }, here);

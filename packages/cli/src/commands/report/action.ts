@@ -16,7 +16,7 @@ import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { isThere, write } from "../../output/output.ts";
 import { fileNameOf, writeWhole } from "../../output/output-file.ts";
-import { commandLine, type Place } from "../../project/project-paths.ts";
+import { commandLine, type ProjectPaths } from "../../project/project-paths.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
@@ -62,7 +62,7 @@ export async function report({ runId, flags, version }: ReportRequest, context: 
 
 interface Wanted {
   readonly runId: string;
-  readonly place: Place;
+  readonly place: ProjectPaths;
   readonly version: string;
   line(words: readonly string[]): string;
 }

@@ -1,23 +1,23 @@
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
 import type { CommandContext } from "../../command-context.ts";
-import { type Place, storeOpener } from "../../project/project-paths.ts";
+import { type ProjectPaths, storeOpener } from "../../project/project-paths.ts";
 import type { Projects } from "../../project/projects.ts";
-import { type Work, work } from "../../runs/execute-run.ts";
+import { executeRun, type RunExecution } from "../../runs/execute-run.ts";
 import { withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import {
-  placeOfRun,
+  pathsOfRun,
   planResume,
-  type ResumeWish,
-  type RunSoFar,
+  type ResumePlanRequest,
+  type RunSnapshot,
   readRun,
   refuseAdoptedFile,
 } from "../../runs/resume-plan.ts";
-import type { WorkFlags } from "../../runs/run-flags.ts";
+import type { ExecuteFlags } from "../../runs/run-flags.ts";
 
 export interface ResumeRequest {
   readonly runId: string;
-  readonly flags: WorkFlags & { readonly allowChanged?: boolean };
+  readonly flags: ExecuteFlags & { readonly allowChanged?: boolean };
 }
 
 /** `sluice resume`: the run goes on as it was started; what is given here wins. */
@@ -25,23 +25,23 @@ export async function resume(
   { runId, flags }: ResumeRequest,
   context: CommandContext,
   projects: Projects = projectsHere(flags, context),
-  said: Pick<Work, "answered"> = {},
+  said: Pick<RunExecution, "answered"> = {},
 ): Promise<number> {
   refuseInsideRun(readSettings(context.env), "resume");
   const at = await projects.place();
   const soFar = await withStore(at, (host) => readRun(host, at, runId));
-  return await goOn({ runId, flags }, soFar, { at, projects }, context, said);
+  return await resumeRun({ runId, flags }, soFar, { at, projects }, context, said);
 }
 
 /** Goes on with a recorded run, or with a fork of it: where it worked, as it was started, under the trust it needs. */
-export async function goOn(
-  { runId, flags, from }: ResumeRequest & Pick<ResumeWish, "from">,
-  soFar: RunSoFar,
-  { at, projects }: { readonly at: Place; readonly projects: Projects },
+export async function resumeRun(
+  { runId, flags, from }: ResumeRequest & Pick<ResumePlanRequest, "from">,
+  soFar: RunSnapshot,
+  { at, projects }: { readonly at: ProjectPaths; readonly projects: Projects },
   context: CommandContext,
-  said: Pick<Work, "told" | "beside" | "answered"> = {},
+  said: Pick<RunExecution, "notices" | "extraJson" | "answered"> = {},
 ): Promise<number> {
-  const place = placeOfRun(soFar, flags, at, context.here);
+  const place = pathsOfRun(soFar, flags, at, context.here);
   // Before the store is adopted: afterwards it is as good as any.
   refuseAdoptedFile(soFar, flags);
   // The store says which file to load, so it has to be this machine's own before anything is loaded.
@@ -54,7 +54,7 @@ export async function goOn(
       context,
     );
     const { past, open } = soFar;
-    const { exitCode } = await work({ place, flags, plan, host, past, open, ...said }, context);
+    const { exitCode } = await executeRun({ place, flags, plan, host, past, open, ...said }, context);
     return exitCode;
   } finally {
     await host.close();

@@ -2,13 +2,13 @@ import { visible } from "@sluice/core";
 import type { CommandContext } from "../../command-context.ts";
 import { readInput } from "../../project/input.ts";
 import { workspaceOf } from "../../project/project-paths.ts";
-import { work } from "../../runs/execute-run.ts";
+import { executeRun } from "../../runs/execute-run.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
-import type { WorkFlags } from "../../runs/run-flags.ts";
-import { planRun, type RunWish, refuseFlagsInsideRun } from "../../runs/run-plan.ts";
+import type { ExecuteFlags } from "../../runs/run-flags.ts";
+import { planRun, type RunPlanRequest, refuseFlagsInsideRun } from "../../runs/run-plan.ts";
 
-export interface RunRequest extends RunWish {
-  readonly flags: WorkFlags & { readonly input?: readonly string[] };
+export interface RunRequest extends RunPlanRequest {
+  readonly flags: ExecuteFlags & { readonly input?: readonly string[] };
 }
 
 /** `sluice run`: everything that can be wrong is found out before the store is made. */
@@ -21,6 +21,6 @@ export async function run(request: RunRequest, context: CommandContext): Promise
   const plan = await planRun(request, project, context, (task) => readInput(task, flags.input ?? [], terminal.input));
   if (plan.note !== undefined) terminal.err(`sluice: ${visible(plan.note)}\n`);
   const place = await projects.place();
-  const { exitCode } = await work({ place, flags, plan }, context);
+  const { exitCode } = await executeRun({ place, flags, plan }, context);
   return exitCode;
 }

@@ -1,5 +1,5 @@
 import { field, isSluiceError, type JsonObject, messageOf, type RunHost, type RunSummary } from "@sluice/core";
-import { startedWith } from "@sluice/view";
+import { readRunStarted } from "@sluice/view";
 import { forkedFrom, moment, oneLine, type Tone, table, textAt } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
@@ -68,7 +68,7 @@ async function listedRun(host: RunHost, run: RunSummary): Promise<JsonObject> {
 /** One journal that cannot be read must not hide the others. */
 async function startOf(host: RunHost, runId: string): Promise<JsonObject> {
   try {
-    const { pipeline, input, forkedFrom: from } = await startedWith(host, runId);
+    const { pipeline, input, forkedFrom: from } = await readRunStarted(host, runId);
     return {
       ...(from === undefined ? {} : { forkedFrom: from }),
       pipeline: typeof pipeline === "string" ? pipeline : "",

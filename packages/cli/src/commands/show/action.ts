@@ -9,8 +9,8 @@ import {
   readOutcome,
   visible,
 } from "@sluice/core";
-import { answerWords, requestFault, type WayToAnswer, wayToAnswer } from "@sluice/tui/user";
-import { eventsOf, startedWith } from "@sluice/view";
+import { type AnswerRoute, answerCommand, answerRouteOf, requestFault } from "@sluice/tui/user";
+import { eventsOf, readRunStarted } from "@sluice/view";
 import {
   forkedFrom,
   indented,
@@ -26,8 +26,8 @@ import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
 import { requestCard } from "../../output/request-card.ts";
-import { type Account, asRequest, asShown, createAccountant, shownError } from "../../output/run-report.ts";
-import { commandLine, type Place } from "../../project/project-paths.ts";
+import { asRequest, asShown, createRunSummarizer, type RunTotals, shownError } from "../../output/run-report.ts";
+import { commandLine, type ProjectPaths } from "../../project/project-paths.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
@@ -49,9 +49,9 @@ interface Shown {
   readonly run: RunSummary;
   /** What `run.started` says. */
   readonly started: JsonObject;
-  readonly account: Account;
+  readonly account: RunTotals;
   readonly requests: readonly ShownRequest[];
-  readonly way: WayToAnswer;
+  readonly way: AnswerRoute;
   /** Only of a run that ended. */
   readonly outcome?: ShownOutcome;
 }
@@ -69,17 +69,17 @@ export async function show({ runId, flags }: ShowRequest, context: CommandContex
   return EXIT.completed;
 }
 
-async function look(host: RunHost, place: Place, runId: string): Promise<Shown> {
+async function look(host: RunHost, place: ProjectPaths, runId: string): Promise<Shown> {
   const run = await requireRun(host, place, runId);
-  const started = await startedWith(host, runId);
+  const started = await readRunStarted(host, runId);
   // Before the events, which say of each what the run asked for.
   const open = run.end === undefined ? await host.requests(runId) : [];
   const events = await eventsOf(host, runId);
-  const accountant = createAccountant();
+  const accountant = createRunSummarizer();
   for (const event of events) accountant.add(event);
   const account = accountant.account();
   const requests = open.map((request) => ({ request, fault: requestFault(request, events) }));
-  const way = await wayToAnswer(host, runId, events);
+  const way = await answerRouteOf(host, runId, events);
   const facts = { run, started, account, requests, way };
   return run.end === undefined ? facts : { ...facts, outcome: shownOutcome(readOutcome(run.end)) };
 }
@@ -172,7 +172,7 @@ function textOf(
   return lines;
 }
 
-function stageRows({ stages }: Account): readonly string[] {
+function stageRows({ stages }: RunTotals): readonly string[] {
   const rows = stages.map(({ runId, executionId, status, attempts, turns, usage, ms }) => [
     oneLine(runId.includes("/") ? `${executionId} (${runId})` : executionId, 80),
     oneLine(status, 20),
@@ -185,7 +185,7 @@ function stageRows({ stages }: Account): readonly string[] {
 }
 
 /** An open request, whole, with the line that answers it. */
-function requestLines({ request, fault }: ShownRequest, way: WayToAnswer, line: Line): readonly string[] {
+function requestLines({ request, fault }: ShownRequest, way: AnswerRoute, line: Line): readonly string[] {
   const last = fault === undefined ? answerLine(request, way, line) : `it cannot be answered: ${fault}; verify the run`;
   return [
     `open request ${oneLine(request.requestId)}:`,
@@ -194,12 +194,12 @@ function requestLines({ request, fault }: ShownRequest, way: WayToAnswer, line: 
   ];
 }
 
-function answerLine(request: OpenRequest, way: WayToAnswer, line: Line): string {
+function answerLine(request: OpenRequest, way: AnswerRoute, line: Line): string {
   const { kind } = request;
   const answer = kind === "askUser" || kind === "humanState" ? ["--value", "…"] : ["approve"];
   // A code is on the run's own terminal; without a process that has one, whoever resumes the run answers.
   const proof = { freely: [], code: ["--code", "…"], resume: ["--resume"] }[way];
-  return line([...answerWords(request), ...proof, ...answer]);
+  return line([...answerCommand(request), ...proof, ...answer]);
 }
 
 function modelsOf(started: JsonObject): string {

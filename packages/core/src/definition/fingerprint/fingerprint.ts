@@ -1,5 +1,5 @@
 import { digestOf } from "../../base/canonical.ts";
-import { isJsonObject, type Json, type JsonObject, ownJson } from "../../base/json.ts";
+import { isJsonObject, type Json, type JsonObject, toJsonValue } from "../../base/json.ts";
 import type { CompiledSchema } from "../../schema/schema.ts";
 import { declaredTargets } from "../choice.ts";
 import type { AgentSpec, PipelineSpec, RoutesSpec, RowSpec, StateSpec } from "../spec.ts";
@@ -8,8 +8,8 @@ import type { AgentSpec, PipelineSpec, RoutesSpec, RowSpec, StateSpec } from "..
  * What the fingerprint covers, part by part, so that a later reader can say what changed: of the pipeline itself (`of` is empty)
  * and of each state. A list, since names under keys that read like a secret's would be redacted.
  */
-export type PipelineParts = readonly PartsOf[];
-export type PartsOf = {
+export type PipelineParts = readonly StateParts[];
+export type StateParts = {
   /** A state's id; empty for the pipeline. */
   readonly of: string;
   /** Name and value; a value that is not short is a digest, which begins with `#`. */
@@ -79,10 +79,10 @@ function pipelineFacts({ input, initial, context, limits, onCall, routes }: Spec
 
 function stateFacts(state: StateSpec): readonly FullFact[] {
   const { kind, inputSchema, allowedTools, retryPolicy, limits, sandbox, agent, options, output } = state;
-  const hooks = (["setup", "checkGate", "assert", "exit", "onCall"] as const).filter(
+  const hooks = (["setup", "precondition", "assert", "exit", "onCall"] as const).filter(
     (name) => state[name] !== undefined,
   );
-  const own = ownJson(options);
+  const own = toJsonValue(options);
   return [
     fact("kind", kind),
     ...(agent === undefined ? [] : agentFacts(agent)),
@@ -127,7 +127,7 @@ function routeFacts(routes: RoutesSpec, id: string): readonly FullFact[] {
 /** A row is named by its content, so that an added row does not change all that follow it. */
 function rowFacts(rows: readonly RowSpec[]): readonly FullFact[] {
   const texts = rows.map(({ from, on, when, to }) => {
-    const own = ownJson(to);
+    const own = toJsonValue(to);
     const target = own.ok ? JSON.stringify(own.value) : "a choice";
     return `${from} on ${on}${when === undefined ? "" : " when …"}: ${target}`;
   });

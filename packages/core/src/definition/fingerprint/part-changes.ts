@@ -1,5 +1,5 @@
 import { field, type Json } from "../../base/json.ts";
-import type { Fact, PartsOf, PipelineParts } from "./fingerprint.ts";
+import type { Fact, PipelineParts, StateParts } from "./fingerprint.ts";
 
 /** Enough to see what happened; a pipeline that is another as a whole has more. */
 const MOST_CHANGES = 40;
@@ -21,8 +21,8 @@ export function partChanges(recorded: Json | undefined, now: PipelineParts): rea
 
 function changesOf(
   of: string,
-  before: PartsOf["facts"] | undefined,
-  after: PartsOf["facts"] | undefined,
+  before: StateParts["facts"] | undefined,
+  after: StateParts["facts"] | undefined,
 ): readonly string[] {
   const where = of === "" ? "the pipeline" : `state ${of}`;
   if (before === undefined) return [`${where} is new`];
@@ -47,9 +47,9 @@ function isPlain(value: string | undefined): boolean {
 }
 
 /** A journal may come from anywhere: what was not written like this says nothing. */
-function readParts(recorded: Json | undefined): ReadonlyMap<string, PartsOf["facts"]> | undefined {
+function readParts(recorded: Json | undefined): ReadonlyMap<string, StateParts["facts"]> | undefined {
   if (!Array.isArray(recorded)) return undefined;
-  const parts = new Map<string, PartsOf["facts"]>();
+  const parts = new Map<string, StateParts["facts"]>();
   for (const part of recorded) {
     const [of, facts] = [field(part, "of"), field(part, "facts")];
     if (typeof of !== "string" || !Array.isArray(facts)) return undefined;

@@ -2,15 +2,15 @@ import type { Clock } from "../../base/clock.ts";
 import { SluiceError } from "../../base/errors.ts";
 import { field, isJsonObject, type Json, type JsonObject, parseJson } from "../../base/json.ts";
 import { verifyJournal } from "../audit/verify.ts";
-import { CLOSING, OPENING } from "../record/append.ts";
+import { CLOSE_KINDS, OPEN_KINDS } from "../record/append.ts";
 import { GENESIS, hashRecord, readEvents, type UnhashedRecord, writeEvents } from "../record/hash-chain.ts";
 import type { JournalRecord, RunCopy, RunEnd, RunJournal } from "../seam.ts";
-import { childRunId, forkKeys, isEnd, LIFE, NO_ORDINAL } from "../step-id.ts";
+import { childKeys, childRunId, isEnd, LIFECYCLE_STEP, NO_ORDINAL } from "../step-id.ts";
 import type { JournalStore, WholeRun } from "../store/journal-store.ts";
 import { readJournal, unknownRun } from "../store/read-runs.ts";
 
 /** Where a copy is made. */
-export interface Copying {
+export interface CopyRequest {
   readonly store: JournalStore;
   readonly clock: Clock;
   readonly incarnation: () => string;
@@ -21,7 +21,7 @@ export interface Copying {
  * taken up. Throws Host `journal_damaged` where the other is not as it was written, Validation `copy_place` where a step or a
  * request is open.
  */
-export async function copyRun({ store, clock, incarnation }: Copying, copy: RunCopy): Promise<void> {
+export async function copyRun({ store, clock, incarnation }: CopyRequest, copy: RunCopy): Promise<void> {
   const journals = await readJournal(store, copy.of);
   const [root] = journals;
   if (root === undefined) throw unknownRun(copy.of);
@@ -47,7 +47,7 @@ export function childrenBefore(
   const joined = new Set(past.filter(({ phase }) => phase === "done").map(({ ordinal }) => ordinal));
   const all = new Map(journals.map((journal) => [journal.runId, journal]));
   return past.flatMap((record) =>
-    (forkKeys(record) ?? []).flatMap((key) => {
+    (childKeys(record) ?? []).flatMap((key) => {
       const child = all.get(childRunId(runId, record.stepId, key));
       const comes = joined.has(record.ordinal) || (child?.end?.status === "completed" && !again.includes(key));
       return child !== undefined && comes ? [child] : [];
@@ -92,7 +92,7 @@ class Copier {
     const begun = atOf(of, first) ?? now;
     const drafts = this.#linked(past);
     drafts[0] = { ...first, incarnation, events: writeEvents(started, begun) };
-    drafts.push(lifeRecord(before, LIFE.forked, incarnation, writeEvents(forked, now)));
+    drafts.push(lifeRecord(before, LIFECYCLE_STEP.forked, incarnation, writeEvents(forked, now)));
     const { input } = this.#root;
     const row = { runId, rootId: runId, createdAt: now, input };
     return [{ row, ...chained(runId, drafts) }, ...children];
@@ -106,15 +106,15 @@ class Copier {
     if (past.length !== before || past.some(isEnd)) throw this.#misplaced("the run has no such record");
     const done = new Set(past.filter(({ phase }) => phase === "done").map(({ ordinal }) => ordinal));
     const open = past.find(
-      (record) => record.phase === "open" && !done.has(record.ordinal) && forkKeys(record) === undefined,
+      (record) => record.phase === "open" && !done.has(record.ordinal) && childKeys(record) === undefined,
     );
     if (open !== undefined) throw this.#misplaced(`step ${open.stepId} is open there`);
     const asked = new Set<Json>();
     for (const record of past)
       for (const { type, data } of readEvents(runId, record)) {
         const requestId = data.requestId ?? null;
-        if (OPENING.has(type)) asked.add(requestId);
-        else if (CLOSING.has(type)) asked.delete(requestId);
+        if (OPEN_KINDS.has(type)) asked.add(requestId);
+        else if (CLOSE_KINDS.has(type)) asked.delete(requestId);
       }
     for (const requestId of asked) throw this.#misplaced(`request ${JSON.stringify(requestId)} is open there`);
     return past;
@@ -141,13 +141,13 @@ class Copier {
     return records.map((record) => {
       const { hash: _hash, ...unhashed } = record;
       const { phase, ordinal, stepId, value, events } = record;
-      if (forkKeys(record) !== undefined) forks.add(ordinal);
+      if (childKeys(record) !== undefined) forks.add(ordinal);
       if (phase === "done" && forks.has(ordinal))
         return { ...unhashed, value: this.#joined(value), events: this.#renamed(events) };
       if (phase !== "life" || !NAMING.has(stepId)) return unhashed;
       return {
         ...unhashed,
-        value: stepId === LIFE.closed ? this.#renamed(value) : value,
+        value: stepId === LIFECYCLE_STEP.closed ? this.#renamed(value) : value,
         events: this.#renamed(events),
       };
     });
@@ -188,7 +188,7 @@ class Copier {
 }
 
 /** Life records that name other runs: a child's parent, and the heads of what was closed below. */
-const NAMING: ReadonlySet<string> = new Set([LIFE.start, LIFE.closed]);
+const NAMING: ReadonlySet<string> = new Set([LIFECYCLE_STEP.start, LIFECYCLE_STEP.closed]);
 
 function isName(member: string | undefined): boolean {
   return member === "parent" || member === "run" || member === "head";

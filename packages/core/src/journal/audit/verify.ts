@@ -1,7 +1,7 @@
 import { field, isJsonObject, type Json, parseJson } from "../../base/json.ts";
 import { digestOf, GENESIS, hashDigested } from "../record/hash-chain.ts";
 import type { JournalRecord, RunJournal } from "../seam.ts";
-import { childRunId, forkKeys, isEnd, LIFE } from "../step-id.ts";
+import { childKeys, childRunId, isEnd, LIFECYCLE_STEP } from "../step-id.ts";
 import { type AuditReport, type CheckedJournal, type ChildLink, checkTree } from "./verify-tree.ts";
 
 /** Recomputes a chain. `fault` says which record is not what was written. */
@@ -95,7 +95,7 @@ function childrenOf({ runId, records }: RunJournal): ReadonlyMap<string, ChildLi
   const done = new Map<number, JournalRecord>();
   for (const record of records) if (record.phase === "done") done.set(record.ordinal, record);
   for (const record of records) {
-    const keys = forkKeys(record);
+    const keys = childKeys(record);
     if (keys === undefined) continue;
     const join = done.get(record.ordinal);
     const joined = join && jsonOf(join);
@@ -105,7 +105,7 @@ function childrenOf({ runId, records }: RunJournal): ReadonlyMap<string, ChildLi
     }
   }
   const last = records.at(-1);
-  const closed = last?.stepId === LIFE.closed ? field(field(jsonOf(last), "value"), "children") : undefined;
+  const closed = last?.stepId === LIFECYCLE_STEP.closed ? field(field(jsonOf(last), "value"), "children") : undefined;
   if (isJsonObject(closed)) {
     for (const [child, head] of Object.entries(closed)) children.set(child, { head: textOf(head) });
   }

@@ -1,22 +1,22 @@
 import type { Clock } from "../../base/clock.ts";
 import type { SluiceError } from "../../base/errors.ts";
 import type { RunPosition } from "../record/append.ts";
-import type { ChildRun, LiveChunk, Settled } from "../seam.ts";
+import type { ChildRun, LiveChunk, SiblingEnd } from "../seam.ts";
 import type { JournalStore } from "../store/journal-store.ts";
-import type { Past } from "./recorded-steps.ts";
+import type { RecordedSteps } from "./recorded-steps.ts";
 
 /** What a host keeps of one run while it works here. */
-export interface RunAtWork {
+export interface ActiveRun {
   readonly store: JournalStore;
   readonly clock: Clock;
   readonly at: RunPosition;
-  readonly past: Past;
-  readonly control: Control;
-  readonly tree: TreeOfRun;
+  readonly past: RecordedSteps;
+  readonly control: Cancellation;
+  readonly tree: ActiveTree;
 }
 
 /** What a run shares with the whole tree it belongs to. */
-export interface TreeOfRun {
+export interface ActiveTree {
   /** Stops every run of the tree here, resumable: one of them cannot go on. */
   stop(thrown: unknown): void;
   /** Calls back when signals may have come. Returns the unsubscriber. */
@@ -26,21 +26,21 @@ export interface TreeOfRun {
   /** Work that goes on after its step; the tree stays owned until it settles. */
   hold(work: Promise<unknown>): void;
   /** Starts a child that was never started, or takes up one that was; `fresh` says that none of this fork was. */
-  openChild(parent: RunAtWork, stepId: string, child: ChildRun, fresh: boolean): Promise<ChildTask | EndedChild>;
+  openChild(parent: ActiveRun, stepId: string, child: ChildRun, fresh: boolean): Promise<ChildTask | ChildEnd>;
   /** Ends a child that does not work here, and everything below it, as cancelled, without running their code. */
-  closeChild(parent: RunAtWork, stepId: string, child: ChildRun, reason: string): Promise<Settled>;
+  closeChild(parent: ActiveRun, stepId: string, child: ChildRun, reason: string): Promise<SiblingEnd>;
 }
 /** One child at work, as its parent sees it. */
 export interface ChildTask {
-  readonly end: Promise<Settled>;
+  readonly end: Promise<SiblingEnd>;
   cancel(reason: SluiceError): void;
 }
-export interface EndedChild {
-  readonly ended: Settled;
+export interface ChildEnd {
+  readonly ended: SiblingEnd;
 }
 
 /** What a journal does not take stops the whole tree at once: no sibling may begin anything after it. */
-export function orStop<T>(tree: Pick<TreeOfRun, "stop">, write: () => Promise<T> | T): Promise<T> | T {
+export function stopOnFailure<T>(tree: Pick<ActiveTree, "stop">, write: () => Promise<T> | T): Promise<T> | T {
   const stop = (thrown: unknown): never => {
     tree.stop(thrown);
     throw thrown;
@@ -54,14 +54,14 @@ export function orStop<T>(tree: Pick<TreeOfRun, "stop">, write: () => Promise<T>
 }
 
 /** Hears that the run was cancelled or has to stop, and looks at the control for which of them. */
-export interface ControlListener {
+export interface CancellationListener {
   controlChanged(): void;
 }
 
 /** Whether one run may go on here. */
-export class Control {
+export class Cancellation {
   readonly #over = new AbortController();
-  #listener: ControlListener | undefined;
+  #listener: CancellationListener | undefined;
   #cancelled: SluiceError | undefined;
   #stopped: SluiceError | undefined;
 
@@ -94,11 +94,11 @@ export class Control {
   }
 
   /** Tells this listener alone from now on: only the run's open step listens, and there is never more than one. */
-  listen(listener: ControlListener): void {
+  listen(listener: CancellationListener): void {
     this.#listener = listener;
   }
 
-  unlisten(listener: ControlListener): void {
+  unlisten(listener: CancellationListener): void {
     if (this.#listener === listener) this.#listener = undefined;
   }
 

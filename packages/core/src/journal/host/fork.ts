@@ -1,12 +1,12 @@
 import { SluiceError } from "../../base/errors.ts";
-import type { ChildRun, ForkOptions, JournalRecord, RunEnd, Settled } from "../seam.ts";
-import { childRunId, forkKeys } from "../step-id.ts";
+import type { ChildRun, JournalRecord, RunChildrenOptions, RunEnd, SiblingEnd } from "../seam.ts";
+import { childKeys, childRunId } from "../step-id.ts";
 import type { RunRow } from "../store/journal-store.ts";
-import type { ChildTask, RunAtWork } from "./active-run.ts";
-import { takeEnd } from "./recorded-steps.ts";
+import type { ActiveRun, ChildTask } from "./active-run.ts";
+import { loadChildEnd } from "./recorded-steps.ts";
 
 /** Refuses a fork that could not be replayed: before anything of it is written, or when it is not the recorded one. */
-export function checkFork(
+export function checkChildren(
   runId: string,
   stepId: string,
   children: readonly ChildRun[],
@@ -20,7 +20,7 @@ export function checkFork(
     throw new SluiceError("Validation", "fork_key", `run ${runId}: fork ${stepId} has a child "${wrong}"; ${mend}`);
   }
   if (known === undefined) return;
-  const recorded = forkKeys(known);
+  const recorded = childKeys(known);
   if (JSON.stringify(recorded) === JSON.stringify(keys)) return;
   throw new SluiceError(
     "Host",
@@ -30,7 +30,7 @@ export function checkFork(
 }
 
 /** The row of a child, if it was started. Ids may be put together in two ways: a run of another parent is not this one. */
-export async function childRow(parent: RunAtWork, childId: string): Promise<RunRow | undefined> {
+export async function childRow(parent: ActiveRun, childId: string): Promise<RunRow | undefined> {
   const row = await parent.store.run(childId);
   if (row === undefined || row.parentId === parent.at.runId) return row;
   const mend = "step ids and keys must not add up to the same id";
@@ -42,15 +42,15 @@ export async function childRow(parent: RunAtWork, childId: string): Promise<RunR
 }
 
 /** Runs all children side by side and waits for every one, whatever happens: none is left at work when the fork is over. */
-export async function runFork(
-  parent: RunAtWork,
+export async function runChildren(
+  parent: ActiveRun,
   stepId: string,
   children: readonly ChildRun[],
-  options: ForkOptions,
+  options: RunChildrenOptions,
   fresh: boolean,
-): Promise<Readonly<Record<string, Settled>>> {
+): Promise<Readonly<Record<string, SiblingEnd>>> {
   const { control, tree } = parent;
-  const settled = new Map<string, Settled>();
+  const settled = new Map<string, SiblingEnd>();
   const working = new Map<string, ChildTask>();
   let failedKey: string | undefined;
   let fault: { readonly thrown: unknown } | undefined;
@@ -67,7 +67,7 @@ export async function runFork(
     fault ??= { thrown };
     tree.stop(thrown);
   };
-  const onEnd = (key: string, end: Settled): void => {
+  const onEnd = (key: string, end: SiblingEnd): void => {
     settled.set(key, end);
     if (failedKey !== undefined || options.onFailure !== "cancel" || !isFailure(options, end)) return;
     failedKey = key;
@@ -93,7 +93,7 @@ export async function runFork(
     // On resume, ends first: what an earlier process saw fail must cancel the rest before they are taken up again.
     for (const child of children) {
       const known = fresh ? undefined : await childRow(parent, childRunId(parent.at.runId, stepId, child.key));
-      const end = known === undefined ? undefined : await takeEnd(parent.store, known);
+      const end = known === undefined ? undefined : await loadChildEnd(parent.store, known);
       if (end === undefined) waiting.push(child);
       else onEnd(child.key, end);
     }
@@ -128,7 +128,7 @@ export async function runFork(
   );
 }
 
-function isFailure(options: ForkOptions, end: RunEnd): boolean {
+function isFailure(options: RunChildrenOptions, end: RunEnd): boolean {
   return end.status !== "completed" || options.failed(end);
 }
 

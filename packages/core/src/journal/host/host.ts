@@ -7,12 +7,12 @@ import {
   appendRecord,
   createIncarnations,
   draftCommit,
+  genesisPosition,
   jsonText,
   type RunPosition,
-  startOf,
 } from "../record/append.ts";
 import type { NewRun, ResumeRunOptions, RunEnd, RunHost, RunProgram, RunTask } from "../seam.ts";
-import { LIFE, NO_ORDINAL } from "../step-id.ts";
+import { LIFECYCLE_STEP, NO_ORDINAL } from "../step-id.ts";
 import type { JournalStore, RunRow } from "../store/journal-store.ts";
 import {
   followEvents,
@@ -23,10 +23,10 @@ import {
   readRecords,
   unknownRun,
 } from "../store/read-runs.ts";
-import { closeOwnerless, closeTree } from "./cancel-orphans.ts";
-import { NO_PAST, type TakenUp, takeUp } from "./recorded-steps.ts";
-import { HostTask, startRecord, type TaskHost, Tree } from "./run-tree.ts";
-import { createChanges, OneAtATime, type Report } from "./store-changes.ts";
+import { cancelOrphan, cancelTree } from "./cancel-orphans.ts";
+import { loadForResume, NO_RECORDED_STEPS, type ResumeState } from "./recorded-steps.ts";
+import { HostTask, type RunTaskHost, RunTree, startRecord } from "./run-tree.ts";
+import { CoalescedWork, createChanges, type Report } from "./store-changes.ts";
 
 export interface HostOptions {
   readonly clock?: Clock;
@@ -48,7 +48,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
   let closing: Promise<void> | undefined;
 
   const onReleased = (runId: string): void => void tasks.delete(runId);
-  const services: TaskHost = { store, clock, report, changes, incarnation, onReleased };
+  const services: RunTaskHost = { store, clock, report, changes, incarnation, onReleased };
 
   /** A call that may take a run: `close` waits for it, and none is begun afterwards. */
   const beforeClose = async <T>(call: () => Promise<T>): Promise<T> => {
@@ -80,7 +80,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
   const create = async ({ runId, input, events, program }: NewRun): Promise<RunTask> => {
     refuseId(runId);
     const inputText = jsonText(input, "the run's input");
-    const start = startOf(runId, incarnation());
+    const start = genesisPosition(runId, incarnation());
     const commit = draftCommit(start, startRecord(inputText, events), clock);
     // A copy that nobody can change, neither the caller nor the program: it is what was recorded.
     const own: Json = deepFreeze(JSON.parse(inputText));
@@ -88,7 +88,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     try {
       const epoch = await store.create(seed, commit);
       const at = { runId, epoch, incarnation: start.incarnation, seq: 1, head: commit.record.hash };
-      return begin(at, { past: NO_PAST, input: own }, program);
+      return begin(at, { past: NO_RECORDED_STEPS, input: own }, program);
     } catch (thrown) {
       // It may be there all the same: then it waits to be resumed.
       await giveBack(runId);
@@ -101,15 +101,15 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     try {
       // As it stands now that nobody else can change it.
       const row = refuseEnded(runId, await store.run(runId));
-      const taken = await takeUp(store, row, read);
+      const taken = await loadForResume(store, row, read);
       const at: RunPosition = { runId, epoch, incarnation: incarnation(), seq: taken.seq, head: taken.head };
       if (row.cancel !== undefined) {
-        const end = await closeTree({ store, clock, rootId: runId }, at, row.cancel);
+        const end = await cancelTree({ store, clock, rootId: runId }, at, row.cancel);
         await store.release(runId);
         return endedTask(runId, end);
       }
       const events = [{ type: "run.resumed" as const, data: { ...said, incarnation: at.incarnation } }];
-      const record = { ordinal: NO_ORDINAL, stepId: LIFE.resume, phase: "life" as const, value: "", events };
+      const record = { ordinal: NO_ORDINAL, stepId: LIFECYCLE_STEP.resume, phase: "life" as const, value: "", events };
       await appendRecord(store, at, record, clock);
       return begin(at, taken, program);
     } catch (thrown) {
@@ -117,8 +117,12 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
       throw thrown;
     }
   };
-  const begin = (at: RunPosition, { past, input }: Pick<TakenUp, "past" | "input">, program: RunProgram): RunTask => {
-    const task = new HostTask(services, new Tree(services, at.runId, program), at, past, input);
+  const begin = (
+    at: RunPosition,
+    { past, input }: Pick<ResumeState, "past" | "input">,
+    program: RunProgram,
+  ): RunTask => {
+    const task = new HostTask(services, new RunTree(services, at.runId, program), at, past, input);
     tasks.set(at.runId, task);
     return task;
   };
@@ -182,7 +186,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
       const now = await store.run(runId);
       const elsewhere = now?.owner?.live === true && now.owner.id !== store.ownerId;
       if (elsewhere || isHere(runId)) return "requested";
-      const close = (): Promise<RunEnd | undefined> => closeOwnerless({ store, clock, rootId: runId, incarnation });
+      const close = (): Promise<RunEnd | undefined> => cancelOrphan({ store, clock, rootId: runId, incarnation });
       const end = await beforeClose(() => take(runId, ownedHere, close));
       if (end === undefined) return "requested";
       return end.status === "cancelled" ? "cancelled" : "finished";
@@ -200,7 +204,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
             stop(() => reject(thrown));
           }
         };
-        const checking = new OneAtATime({ look });
+        const checking = new CoalescedWork({ look });
         const onAbort = (): void => stop(() => reject(cancelledWait(runId)));
         const unsubscribe = changes.await(() => checking.ask());
         const stop = (settle: () => void): void => {

@@ -1,8 +1,8 @@
 import { SluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import { checkAlone, checkChain } from "../audit/verify.ts";
-import type { JournalRecord, RunJournal, Settled, StepCall } from "../seam.ts";
-import { forkKeys, isEnd, LIFE } from "../step-id.ts";
+import type { JournalRecord, RunJournal, SiblingEnd, StepCall } from "../seam.ts";
+import { childKeys, isEnd, LIFECYCLE_STEP } from "../step-id.ts";
 import type { JournalStore, RunRow } from "../store/journal-store.ts";
 import { journalOf } from "../store/read-runs.ts";
 
@@ -16,7 +16,7 @@ export interface RecordedStep {
 }
 
 /** The steps that earlier processes recorded. Emptied as they are replayed, so that a long run does not stay in memory twice. */
-export interface Past {
+export interface RecordedSteps {
   /** Whether recorded steps are left. */
   readonly left: boolean;
   /** What is recorded of the next step; undefined past the last one. Throws `journal_mismatch` for any other step. */
@@ -26,11 +26,11 @@ export interface Past {
 }
 
 /** The past of a run that begins here. */
-export const NO_PAST: Past = { left: false, take: () => undefined, finish: () => undefined };
+export const NO_RECORDED_STEPS: RecordedSteps = { left: false, take: () => undefined, finish: () => undefined };
 
-function createPast(runId: string, records: readonly JournalRecord[]): Past {
+function createPast(runId: string, records: readonly JournalRecord[]): RecordedSteps {
   const steps = new Map<number, RecordedStep>();
-  const own = records.findLastIndex(({ phase, stepId }) => phase === "life" && stepId === LIFE.forked);
+  const own = records.findLastIndex(({ phase, stepId }) => phase === "life" && stepId === LIFECYCLE_STEP.forked);
   for (const [index, record] of records.entries()) {
     if (record.phase === "life") continue;
     const { ordinal, stepId, phase } = record;
@@ -75,8 +75,8 @@ function createPast(runId: string, records: readonly JournalRecord[]): Past {
 }
 
 /** What resuming a run starts from. */
-export interface TakenUp {
-  readonly past: Past;
+export interface ResumeState {
+  readonly past: RecordedSteps;
   /** As it was recorded, whatever the run's row says now. */
   readonly input: Json;
   readonly seq: number;
@@ -90,7 +90,7 @@ export interface TakenUp {
  * still is the run's: all before that are in its hash. Throws `journal_damaged`, and `run_went_on` where it is not, since what
  * was made of it does not hold any more.
  */
-export async function takeUp(store: JournalStore, row: RunRow, read?: RunJournal): Promise<TakenUp> {
+export async function loadForResume(store: JournalStore, row: RunRow, read?: RunJournal): Promise<ResumeState> {
   const { runId } = row;
   if (read !== undefined && (read.runId !== runId || read.records.at(-1)?.hash !== row.head)) throw wentOn(runId);
   const records = read?.records ?? (await store.records(runId, 0));
@@ -103,12 +103,12 @@ export async function takeUp(store: JournalStore, row: RunRow, read?: RunJournal
   }
   if (head !== row.head) throw damaged(runId, "its row names another last record");
   if (records.some(isEnd)) throw damaged(runId, "its journal has an end, and its row has none");
-  const forked = records.some((record) => forkKeys(record) !== undefined);
+  const forked = records.some((record) => childKeys(record) !== undefined);
   return { past: createPast(runId, records), input: JSON.parse(start.value), seq: records.length, head, forked };
 }
 
 /** How a child ended before this process was there: what its row says, where its journal does. Throws `journal_damaged`. */
-export async function takeEnd(store: JournalStore, row: RunRow): Promise<Settled | undefined> {
+export async function loadChildEnd(store: JournalStore, row: RunRow): Promise<SiblingEnd | undefined> {
   const { runId, end, records, head } = row;
   if (end === undefined) return undefined;
   const [fault] = checkAlone(await journalOf(store, row)).faults;
@@ -129,7 +129,7 @@ function damaged(runId: string, why: string): SluiceError {
 }
 
 /** An open record as a step sees it. */
-export function readOpened(record: JournalRecord): NonNullable<StepCall["opened"]> {
+export function readOpenRecord(record: JournalRecord): NonNullable<StepCall["opened"]> {
   const { incarnation, value } = record;
   return value === "" ? { incarnation } : { incarnation, intent: JSON.parse(value) };
 }

@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { isSluiceError, messageOf, SluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
-import { appendRecord, draftCommit, type RunPosition, recorded, startOf } from "../record/append.ts";
+import { appendRecord, draftCommit, genesisPosition, type RunPosition, toRecordedValue } from "../record/append.ts";
 import type {
   ChildRun,
   LiveChunk,
@@ -10,18 +10,31 @@ import type {
   RunEnd,
   RunProgram,
   RunTask,
-  Settled,
+  SiblingEnd,
   SuspendReason,
 } from "../seam.ts";
-import { childRunId, LIFE, NO_ORDINAL } from "../step-id.ts";
+import { childRunId, LIFECYCLE_STEP, NO_ORDINAL } from "../step-id.ts";
 import type { JournalStore } from "../store/journal-store.ts";
-import { type ChildTask, Control, type EndedChild, orStop, type RunAtWork, type TreeOfRun } from "./active-run.ts";
-import { type CancelRequest, closeAlone, closeCancelled, closeOwnerless, recordCancel } from "./cancel-orphans.ts";
+import {
+  type ActiveRun,
+  type ActiveTree,
+  Cancellation,
+  type ChildEnd,
+  type ChildTask,
+  stopOnFailure,
+} from "./active-run.ts";
+import { type CancelRequest, cancelLeaf, cancelOrphan, cancelWithChildren, recordCancel } from "./cancel-orphans.ts";
 import { childRow } from "./fork.ts";
-import { NO_PAST, type Past, type TakenUp, takeEnd, takeUp } from "./recorded-steps.ts";
+import {
+  loadChildEnd,
+  loadForResume,
+  NO_RECORDED_STEPS,
+  type RecordedSteps,
+  type ResumeState,
+} from "./recorded-steps.ts";
 import { SUSPENDED } from "./step-call.ts";
 import { ProgramRunner } from "./step-runner.ts";
-import { type ChangeListener, type Changes, type Looker, OneAtATime, type Report } from "./store-changes.ts";
+import { type ChangeListener, type Changes, CoalescedWork, type Coalescer, type Report } from "./store-changes.ts";
 
 /** What all runs at work in a host share. */
 export interface HostServices {
@@ -31,7 +44,7 @@ export interface HostServices {
 }
 
 /** A child that is to work here. */
-interface OpenedChild extends Pick<TakenUp, "past" | "input" | "forked"> {
+interface OpenedChild extends Pick<ResumeState, "past" | "input" | "forked"> {
   readonly at: RunPosition;
 }
 
@@ -41,20 +54,20 @@ interface LiveListener {
 
 /** The record every journal begins with. */
 export function startRecord(inputText: string, events: NewRun["events"]) {
-  return { ordinal: NO_ORDINAL, stepId: LIFE.start, phase: "life" as const, value: inputText, events };
+  return { ordinal: NO_ORDINAL, stepId: LIFECYCLE_STEP.start, phase: "life" as const, value: inputText, events };
 }
 
 /**
  * A run of this process with everything below it: owned, stopped and released as one. Its sets are made when first needed:
  * most runs have nobody to tell, nothing to wait for and nothing to hold.
  */
-export class Tree implements TreeOfRun {
+export class RunTree implements ActiveTree {
   readonly rootId: string;
   readonly #host: HostServices;
   readonly #program: RunProgram;
-  readonly #root = new Control();
+  readonly #root = new Cancellation();
   /** Of the children at work. The root reaches them through their forks, too. */
-  #children: Set<Control> | undefined;
+  #children: Set<Cancellation> | undefined;
   #signalListeners: Set<() => void> | undefined;
   #liveListeners: Set<LiveListener> | undefined;
   #holds: Set<Promise<unknown>> | undefined;
@@ -68,7 +81,7 @@ export class Tree implements TreeOfRun {
   }
 
   /** Runs the root's program to its end and writes the end down. */
-  work(at: RunPosition, past: Past, input: Json): Promise<Settled> {
+  work(at: RunPosition, past: RecordedSteps, input: Json): Promise<SiblingEnd> {
     return this.#work(this.#root, at, past, input);
   }
 
@@ -140,10 +153,10 @@ export class Tree implements TreeOfRun {
     return drain();
   }
 
-  async openChild(parent: RunAtWork, stepId: string, child: ChildRun, fresh: boolean): Promise<ChildTask | EndedChild> {
+  async openChild(parent: ActiveRun, stepId: string, child: ChildRun, fresh: boolean): Promise<ChildTask | ChildEnd> {
     const opened = await this.#open(parent, childRunId(parent.at.runId, stepId, child.key), child, fresh);
     if ("ended" in opened) return opened;
-    const control = new Control();
+    const control = new Cancellation();
     this.#children ??= new Set();
     this.#children.add(control);
     const end = this.#work(control, opened.at, opened.past, opened.input);
@@ -152,16 +165,16 @@ export class Tree implements TreeOfRun {
     return { end, cancel: (reason) => control.cancel(reason) };
   }
 
-  async closeChild(parent: RunAtWork, stepId: string, child: ChildRun, reason: string): Promise<Settled> {
+  async closeChild(parent: ActiveRun, stepId: string, child: ChildRun, reason: string): Promise<SiblingEnd> {
     const opened = await this.#open(parent, childRunId(parent.at.runId, stepId, child.key), child, false);
     if ("ended" in opened) return opened.ended;
     const { store, clock } = this.#host;
     const closing = { store, clock, rootId: this.rootId };
-    return await (opened.forked ? closeCancelled : closeAlone)(closing, opened.at, reason);
+    return await (opened.forked ? cancelWithChildren : cancelLeaf)(closing, opened.at, reason);
   }
 
   /** Runs a program to its end. */
-  async #work(control: Control, at: RunPosition, past: Past, input: Json): Promise<Settled> {
+  async #work(control: Cancellation, at: RunPosition, past: RecordedSteps, input: Json): Promise<SiblingEnd> {
     if (this.#stopped !== undefined) control.stop(this.#stopped);
     const { store, clock } = this.#host;
     const runner = new ProgramRunner({ store, clock, at, past, control, tree: this });
@@ -175,32 +188,32 @@ export class Tree implements TreeOfRun {
   }
 
   /** Writes the end of a run down. */
-  async #end(at: RunPosition, { status, value, events }: ProgramEnd): Promise<Settled> {
+  async #end(at: RunPosition, { status, value, events }: ProgramEnd): Promise<SiblingEnd> {
     const { store, clock } = this.#host;
-    const { text, value: end } = recorded<RunEnd>({ status, value }, `the end of ${at.runId}`);
+    const { text, value: end } = toRecordedValue<RunEnd>({ status, value }, `the end of ${at.runId}`);
     await this.#noteCancel(at);
-    const record = { ordinal: NO_ORDINAL, stepId: LIFE.end, phase: "life" as const, value: text, events };
-    await orStop(this, () => appendRecord(store, at, { ...record, end }, clock));
+    const record = { ordinal: NO_ORDINAL, stepId: LIFECYCLE_STEP.end, phase: "life" as const, value: text, events };
+    await stopOnFailure(this, () => appendRecord(store, at, { ...record, end }, clock));
     return { ...end, records: at.seq, head: at.head };
   }
 
-  async #open(parent: RunAtWork, childId: string, child: ChildRun, fresh: boolean): Promise<OpenedChild | EndedChild> {
+  async #open(parent: ActiveRun, childId: string, child: ChildRun, fresh: boolean): Promise<OpenedChild | ChildEnd> {
     const { store, clock } = this.#host;
     const { epoch, incarnation } = parent.at;
     const row = fresh ? undefined : await childRow(parent, childId);
     if (row === undefined) {
-      const input = recorded(child.input, `the input of ${childId}`);
-      const start = startOf(childId, incarnation);
+      const input = toRecordedValue(child.input, `the input of ${childId}`);
+      const start = genesisPosition(childId, incarnation);
       const commit = draftCommit(start, startRecord(input.text, child.events), clock);
       const ids = { runId: childId, rootId: this.rootId, parentId: parent.at.runId };
       const seed = { ...ids, createdAt: clock.now(), input: input.value };
-      await orStop(this, () => store.create(seed, { ...commit, epoch }));
+      await stopOnFailure(this, () => store.create(seed, { ...commit, epoch }));
       const at: RunPosition = { ...start, epoch, seq: 1, head: commit.record.hash };
-      return { at, past: NO_PAST, input: input.value, forked: false };
+      return { at, past: NO_RECORDED_STEPS, input: input.value, forked: false };
     }
-    const ended = await takeEnd(store, row);
+    const ended = await loadChildEnd(store, row);
     if (ended !== undefined) return { ended };
-    const { seq, head, ...taken } = await takeUp(store, row);
+    const { seq, head, ...taken } = await loadForResume(store, row);
     return { at: { runId: childId, epoch, incarnation, seq, head }, ...taken };
   }
 
@@ -210,10 +223,10 @@ export class Tree implements TreeOfRun {
   }
 
   /** Ends a run and everything below it as cancelled, without running their code. */
-  async #close(at: RunPosition, reason: string): Promise<Settled> {
+  async #close(at: RunPosition, reason: string): Promise<SiblingEnd> {
     const { store, clock } = this.#host;
     await this.#noteCancel(at);
-    return await closeCancelled({ store, clock, rootId: this.rootId }, at, reason);
+    return await cancelWithChildren({ store, clock, rootId: this.rootId }, at, reason);
   }
 }
 
@@ -225,7 +238,7 @@ function stopReason(rootId: string, thrown: unknown): SluiceError {
 }
 
 /** A host as its tasks see it. */
-export interface TaskHost extends HostServices {
+export interface RunTaskHost extends HostServices {
   readonly changes: Changes;
   readonly incarnation: () => string;
   /** The run does not belong to this host any more. */
@@ -243,16 +256,16 @@ interface Fault {
 const MOMENT_MS = 40;
 
 /** A root run at work in this host: works on it until it ends, is suspended or cannot go on here, and then gives it up. */
-export class HostTask implements RunTask, ChangeListener, Looker {
+export class HostTask implements RunTask, ChangeListener, Coalescer {
   readonly settled: Promise<TaskEnd>;
-  readonly #host: TaskHost;
-  readonly #tree: Tree;
+  readonly #host: RunTaskHost;
+  readonly #tree: RunTree;
   readonly #at: RunPosition;
-  readonly #looking = new OneAtATime(this);
+  readonly #looking = new CoalescedWork(this);
   #suspension: { readonly reason: SuspendReason; readonly error: SluiceError } | undefined;
   #over = false;
 
-  constructor(host: TaskHost, tree: Tree, at: RunPosition, past: Past, input: Json) {
+  constructor(host: RunTaskHost, tree: RunTree, at: RunPosition, past: RecordedSteps, input: Json) {
     this.#host = host;
     this.#tree = tree;
     this.#at = at;
@@ -290,7 +303,7 @@ export class HostTask implements RunTask, ChangeListener, Looker {
     this.#looking.ask();
   }
 
-  #work(past: Past, input: Json): Promise<TaskEnd> {
+  #work(past: RecordedSteps, input: Json): Promise<TaskEnd> {
     const failed = async (thrown: unknown): Promise<TaskEnd> => this.#finish(await this.#stopped(thrown));
     try {
       this.#host.changes.add(this);
@@ -318,7 +331,7 @@ export class HostTask implements RunTask, ChangeListener, Looker {
     if (this.#suspension === undefined || thrown !== this.#suspension.error) return { fault: thrown };
     const { store, clock } = this.#host;
     const { reason } = this.#suspension;
-    const record = { ordinal: NO_ORDINAL, stepId: LIFE.suspend, phase: "life" as const, value: "" };
+    const record = { ordinal: NO_ORDINAL, stepId: LIFECYCLE_STEP.suspend, phase: "life" as const, value: "" };
     try {
       await appendRecord(store, this.#at, { ...record, events: [{ type: "run.suspended", data: { reason } }] }, clock);
       return { suspended: reason };
@@ -365,7 +378,7 @@ export class HostTask implements RunTask, ChangeListener, Looker {
     try {
       await store.release(rootId);
       if ("end" in outcome || (await store.run(rootId))?.cancel === undefined) return undefined;
-      return await closeOwnerless({ store, clock, rootId, incarnation });
+      return await cancelOrphan({ store, clock, rootId, incarnation });
     } catch (thrown) {
       // The run is what its journal says; the lock goes with the process, and is gone when the store was closed. Of a disk
       // that fails the run's own fault tells.

@@ -2,8 +2,8 @@ import type { SluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { EventDraft } from "../events.ts";
 import type { JournalRecord, ReceivedSignal, StepCall, StepOptions } from "../seam.ts";
-import type { ControlListener, RunAtWork } from "./active-run.ts";
-import { OneAtATime } from "./store-changes.ts";
+import type { ActiveRun, CancellationListener } from "./active-run.ts";
+import { CoalescedWork } from "./store-changes.ts";
 
 /** The code of the one stop that leaves a step its grace; any other means that what it does cannot be recorded any more. */
 export const SUSPENDED = "run_stopped";
@@ -11,7 +11,7 @@ export const SUSPENDED = "run_stopped";
 const NO_SIGNALS: readonly ReceivedSignal[] = [];
 const NO_EVENTS: readonly EventDraft[] = [];
 
-type Around = Pick<RunAtWork, "control" | "clock" | "tree">;
+type Around = Pick<ActiveRun, "control" | "clock" | "tree">;
 type StepFunction<T> = (call: StepCall) => Promise<T> | T;
 
 /** The signals of a run, as its steps take them. */
@@ -78,7 +78,7 @@ export class FunctionStep<T extends Json> implements Step<T, T> {
 type StepOfCall = Pick<FunctionStep<Json>, "around" | "graceMs" | "signals">;
 
 /** What a step's function is given. When the run has to stop, its signal aborts after the grace, and it is given up. */
-class CallAtWork implements StepCall, ControlListener {
+class CallAtWork implements StepCall, CancellationListener {
   readonly opened?: NonNullable<StepCall["opened"]>;
   readonly #step: StepOfCall;
   #events: EventDraft[] | undefined;
@@ -194,8 +194,8 @@ export interface Wait {
 }
 
 /** Waits until it arrived, the time has come, or the run is cancelled. Rejects when the run has to stop. */
-export async function waitFor(
-  run: Pick<RunAtWork, "control" | "clock" | "tree">,
+export async function waitForSignal(
+  run: Pick<ActiveRun, "control" | "clock" | "tree">,
   { until, arrived }: Wait,
 ): Promise<void> {
   const { control, clock, tree } = run;
@@ -223,7 +223,7 @@ export async function waitFor(
         end(() => reject(thrown));
       }
     };
-    const looking = new OneAtATime({ look });
+    const looking = new CoalescedWork({ look });
     const arm = (until: number): void => {
       // A timer may fire a moment before the clock says so, and a clock may be set back.
       const onTime = (): void => (clock.now() < until ? arm(until) : looking.ask());

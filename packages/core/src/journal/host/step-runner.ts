@@ -1,29 +1,29 @@
 import { SluiceError } from "../../base/errors.ts";
 import { field, type Json } from "../../base/json.ts";
 import type { EventDraft } from "../events.ts";
-import { appendRecord, jsonText, type RecordDraft, recorded } from "../record/append.ts";
+import { appendRecord, jsonText, type RecordDraft, toRecordedValue } from "../record/append.ts";
 import type {
   ChildRun,
-  ForkOptions,
   ProgramEnd,
   ReceivedSignal,
+  RunChildrenOptions,
   RunEnd,
-  Settled,
+  SiblingEnd,
   StepCall,
   StepOptions,
   StepRunner,
   WaitOptions,
 } from "../seam.ts";
-import { orStop, type RunAtWork } from "./active-run.ts";
-import { checkFork, runFork } from "./fork.ts";
-import { type RecordedStep, readOpened } from "./recorded-steps.ts";
-import { FunctionStep, type Inbox, type Step, waitFor } from "./step-call.ts";
+import { type ActiveRun, stopOnFailure } from "./active-run.ts";
+import { checkChildren, runChildren } from "./fork.ts";
+import { type RecordedStep, readOpenRecord } from "./recorded-steps.ts";
+import { FunctionStep, type Inbox, type Step, waitForSignal } from "./step-call.ts";
 
 type AnyStep = Pick<Step<unknown, unknown>, "stepId" | "open">;
 
 /** Numbers the steps of one program, records what they come to, and hands back what is recorded. */
 export class ProgramRunner implements StepRunner, Inbox {
-  readonly #run: RunAtWork;
+  readonly #run: ActiveRun;
   /** Signals taken so far, by name. */
   #taken: Map<string, number> | undefined;
   #forks: Set<string> | undefined;
@@ -36,7 +36,7 @@ export class ProgramRunner implements StepRunner, Inbox {
   #fault: { readonly thrown: unknown } | undefined;
   #over = false;
 
-  constructor(run: RunAtWork) {
+  constructor(run: ActiveRun) {
     this.#run = run;
   }
 
@@ -65,7 +65,7 @@ export class ProgramRunner implements StepRunner, Inbox {
       stepId,
       open: undefined,
       make: async () => {
-        await waitFor(this.#run, { until: epochMs });
+        await waitForSignal(this.#run, { until: epochMs });
         return null;
       },
       events: noEvents,
@@ -85,7 +85,7 @@ export class ProgramRunner implements StepRunner, Inbox {
           found ??= (await store.signals(this.runId, name))[this.#takenSoFar(name)];
           return found !== undefined;
         };
-        await waitFor(this.#run, { arrived, ...(until === undefined ? {} : { until }) });
+        await waitForSignal(this.#run, { arrived, ...(until === undefined ? {} : { until }) });
         // Decided here: a look that is still under way must not change what is recorded.
         if (found === undefined) return null;
         return clean === undefined ? found : { ...found, payload: clean(found.payload) };
@@ -111,12 +111,12 @@ export class ProgramRunner implements StepRunner, Inbox {
     });
   }
 
-  fork(
+  runChildren(
     stepId: string,
     children: readonly ChildRun[],
-    options: ForkOptions,
-  ): Promise<Readonly<Record<string, Settled>>> {
-    return this.#step<Readonly<Record<string, Settled>>, Readonly<Record<string, Settled>>>({
+    options: RunChildrenOptions,
+  ): Promise<Readonly<Record<string, SiblingEnd>>> {
+    return this.#step<Readonly<Record<string, SiblingEnd>>, Readonly<Record<string, SiblingEnd>>>({
       stepId,
       open: { events: options.open.events, intent: { fork: children.map((child) => child.key) } },
       check: (known) => {
@@ -124,9 +124,9 @@ export class ProgramRunner implements StepRunner, Inbox {
         if (this.#forks.has(stepId))
           throw this.#misuse("fork_repeated", `fork ${stepId} was asked for twice; its children would be the same`);
         this.#forks.add(stepId);
-        checkFork(this.runId, stepId, children, known);
+        checkChildren(this.runId, stepId, children, known);
       },
-      make: (_opened, fresh) => runFork(this.#run, stepId, children, options, fresh),
+      make: (_opened, fresh) => runChildren(this.#run, stepId, children, options, fresh),
       events: options.joined,
       hand: (settled) => settled,
     });
@@ -210,10 +210,11 @@ export class ProgramRunner implements StepRunner, Inbox {
         return await Promise.resolve(replayed);
       }
       const earlier = known?.open;
-      const opened = earlier === undefined ? step.open && (await this.#announce(ordinal, step)) : readOpened(earlier);
+      const opened =
+        earlier === undefined ? step.open && (await this.#announce(ordinal, step)) : readOpenRecord(earlier);
       const made = await step.make(opened, earlier === undefined);
       step.close?.();
-      const { text, value } = recorded(made, `the value of step ${stepId}`);
+      const { text, value } = toRecordedValue(made, `the value of step ${stepId}`);
       await this.#append({ ordinal, stepId, phase: "done", value: text, events: step.events(value) });
       return step.hand(value);
     } catch (thrown) {
@@ -266,7 +267,7 @@ export class ProgramRunner implements StepRunner, Inbox {
 
   #append(record: RecordDraft): Promise<void> | void {
     const { store, at, clock, tree } = this.#run;
-    return orStop(tree, () => appendRecord(store, at, record, clock));
+    return stopOnFailure(tree, () => appendRecord(store, at, record, clock));
   }
 
   /** Why the run was cancelled, when that was before its past was replayed. */

@@ -76,18 +76,18 @@ export function createChanges(store: JournalStore, report: Report): Changes {
   };
 }
 
-export interface Looker {
+export interface Coalescer {
   /** Must not reject. */
   look(): Promise<void>;
 }
 
 /** Looks when asked; asked again while it looks, it looks once more afterwards. */
-export class OneAtATime {
-  readonly #looker: Looker;
+export class CoalescedWork {
+  readonly #looker: Coalescer;
   #looking = false;
   #again = false;
 
-  constructor(looker: Looker) {
+  constructor(looker: Coalescer) {
     this.#looker = looker;
   }
 

@@ -76,7 +76,7 @@ export function createIncarnations(): () => string {
 }
 
 /** Where a journal stands before its first record. */
-export function startOf(runId: string, incarnation: string): Omit<RunPosition, "epoch"> {
+export function genesisPosition(runId: string, incarnation: string): Omit<RunPosition, "epoch"> {
   return { runId, incarnation, seq: 0, head: GENESIS };
 }
 
@@ -100,7 +100,7 @@ const NONE: readonly never[] = [];
 function openedBy(runId: string, events: readonly EventDraft[], openedAt: number): readonly OpenRequest[] {
   const opened: OpenRequest[] = [];
   for (const { type, data } of events) {
-    if (!OPENING.has(type)) continue;
+    if (!OPEN_KINDS.has(type)) continue;
     const { requestId, kind, digest, body } = data;
     if (typeof requestId !== "string" || typeof digest !== "string" || !isRequestKind(kind)) continue;
     opened.push({ requestId, runId, kind, digest, body: isJsonObject(body) ? body : {}, openedAt });
@@ -109,8 +109,8 @@ function openedBy(runId: string, events: readonly EventDraft[], openedAt: number
 }
 
 /** Events that open a request, and those that close one. */
-export const OPENING: ReadonlySet<string> = new Set(["grant.requested", "request.opened"]);
-export const CLOSING: ReadonlySet<string> = new Set([
+export const OPEN_KINDS: ReadonlySet<string> = new Set(["grant.requested", "request.opened"]);
+export const CLOSE_KINDS: ReadonlySet<string> = new Set([
   "grant.answered",
   "grant.expired",
   "request.answered",
@@ -118,24 +118,24 @@ export const CLOSING: ReadonlySet<string> = new Set([
 ]);
 
 function aboutRequests({ type }: EventDraft): boolean {
-  return OPENING.has(type) || CLOSING.has(type);
+  return OPEN_KINDS.has(type) || CLOSE_KINDS.has(type);
 }
 
 function closedBy(events: readonly EventDraft[]): readonly string[] {
   const closed: string[] = [];
   for (const { type, data } of events)
-    if (CLOSING.has(type) && typeof data.requestId === "string") closed.push(data.requestId);
+    if (CLOSE_KINDS.has(type) && typeof data.requestId === "string") closed.push(data.requestId);
   return closed;
 }
 
 /** A value as the journal keeps it, and as the program sees it: now what it will be on replay. */
-export interface Recorded<T> {
+export interface RecordedValue<T> {
   readonly text: string;
   readonly value: T;
 }
 
 /** Whatever JSON does to a value (a date becomes a text, an undefined member goes) is done before the program sees it. */
-export function recorded<T>(value: T, what: string): Recorded<T> {
+export function toRecordedValue<T>(value: T, what: string): RecordedValue<T> {
   const text = jsonText(value, what);
   // Most values are plain JSON, come back as they are, and need not be read back.
   return { text, value: isJson(value) ? value : JSON.parse(text) };

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { SluiceError } from "../../base/errors.ts";
-import { isObject, type JsonObject, parseKept } from "../../base/json.ts";
+import { isObject, type JsonObject, parseStoredJson } from "../../base/json.ts";
 import { EVENT_TYPES, type EventDraft, type EventType, type SluiceEvent } from "../events.ts";
 import { dataText } from "../redaction.ts";
 import type { JournalRecord } from "../seam.ts";
@@ -97,7 +97,7 @@ function isStoredEvent(value: unknown): value is StoredEvent {
 /** The events of a record, with the ids their place gives them. Throws `journal_damaged` for what was never written. */
 export function readEvents(runId: string, record: Pick<JournalRecord, "seq" | "events">): readonly SluiceEvent[] {
   if (record.events === "[]") return [];
-  const read = parseKept(record.events);
+  const read = parseStoredJson(record.events);
   if (!read.ok || !Array.isArray(read.value) || !read.value.every(isStoredEvent)) {
     const message = `the events of record ${record.seq} of run ${runId} cannot be read; verify the journal`;
     throw new SluiceError("Host", "journal_damaged", message, { detail: { runId, seq: record.seq } });

@@ -1,12 +1,12 @@
 import { SluiceError } from "../../base/errors.ts";
-import { field, parseJson, parseKept } from "../../base/json.ts";
+import { field, parseJson, parseStoredJson } from "../../base/json.ts";
 import type { RecordedStep } from "../host/recorded-steps.ts";
 import { readEvents } from "../record/hash-chain.ts";
 import type { JournalRecord, RunEnd, RunJournal } from "../seam.ts";
-import { LIFE } from "../step-id.ts";
+import { LIFECYCLE_STEP } from "../step-id.ts";
 
 /** One recorded run as a replay reads it: its steps in order, and how it began and ended. */
-export interface Tape {
+export interface RecordedRun {
   readonly runId: string;
   readonly start: JournalRecord;
   readonly steps: readonly RecordedStep[];
@@ -22,7 +22,7 @@ export interface Tape {
 }
 
 /** The tapes of a run and everything below it, by run id. Throws Host `journal_damaged` for records that no run leaves. */
-export function readTapes(journals: readonly RunJournal[]): ReadonlyMap<string, Tape> {
+export function readRecordedRuns(journals: readonly RunJournal[]): ReadonlyMap<string, RecordedRun> {
   const root = journals.find(({ parentId }) => parentId === undefined);
   const forkedAt = root?.records.findLastIndex(isForked) ?? -1;
   const here = new Set(root?.records.slice(Math.max(0, forkedAt)).map(({ incarnation }) => incarnation));
@@ -31,19 +31,19 @@ export function readTapes(journals: readonly RunJournal[]): ReadonlyMap<string, 
     // A sibling that came along did so whole: no process that worked on this run began it.
     return start === undefined || here.has(start.incarnation) ? 0 : rest.length + 1;
   };
-  return new Map(journals.map((journal) => [journal.runId, readTape(journal, ownOf(journal))]));
+  return new Map(journals.map((journal) => [journal.runId, readRecordedRun(journal, ownOf(journal))]));
 }
 
 function isForked({ phase, stepId }: JournalRecord): boolean {
-  return phase === "life" && stepId === LIFE.forked;
+  return phase === "life" && stepId === LIFECYCLE_STEP.forked;
 }
 
 /** Throws Host `journal_damaged` for records that no run leaves. */
-export function readTape({ runId, records, end }: RunJournal, own = 0): Tape {
+export function readRecordedRun({ runId, records, end }: RunJournal, own = 0): RecordedRun {
   const steps: RecordedStep[] = [];
   for (const record of records) {
     const { phase, ordinal, stepId, value, events } = record;
-    if ((value !== "" && !parseKept(value).ok) || !parseKept(events).ok) throw damaged(runId);
+    if ((value !== "" && !parseStoredJson(value).ok) || !parseStoredJson(events).ok) throw damaged(runId);
     if (phase === "life") continue;
     const last = steps.at(-1);
     // Steps follow each other, each opened and done once at most: of two records one would not be looked at.
@@ -54,15 +54,15 @@ export function readTape({ runId, records, end }: RunJournal, own = 0): Tape {
   }
   const [start] = records;
   const last = records.at(-1);
-  if (start?.stepId !== LIFE.start || last === undefined) throw damaged(runId);
-  const cancel = records.find(({ phase, stepId }) => phase === "life" && stepId === LIFE.cancel);
+  if (start?.stepId !== LIFECYCLE_STEP.start || last === undefined) throw damaged(runId);
+  const cancel = records.find(({ phase, stepId }) => phase === "life" && stepId === LIFECYCLE_STEP.cancel);
   return {
     runId,
     start,
     steps,
     own,
     last,
-    end: last.phase === "life" && last.stepId === LIFE.end ? last : undefined,
+    end: last.phase === "life" && last.stepId === LIFECYCLE_STEP.end ? last : undefined,
     status: end?.status ?? "unfinished",
     cancelled: cancel === undefined ? undefined : reasonIn(cancel),
   };

@@ -1,19 +1,19 @@
 import { SluiceError } from "../../base/errors.ts";
 import type { RunEnd, RunJournal, RunProgram } from "../seam.ts";
 import type { RecordDifference } from "./record-diff.ts";
-import { readTapes } from "./recorded-run.ts";
-import { type NextOnTape, ReplayRunner } from "./replay-runner.ts";
+import { readRecordedRuns } from "./recorded-run.ts";
+import { type NextRecord, ReplayRunner } from "./replay-runner.ts";
 
 export interface ReplayRequest {
   /** Of a run and everything below it, as `RunHost.journal` gives them. */
   readonly journals: readonly RunJournal[];
   readonly program: RunProgram;
   /** Whether what follows on a run's tape shows that the run had been told to end: then it is told now. */
-  readonly showsCancel: (next: NextOnTape) => boolean;
+  readonly showsCancel: (next: NextRecord) => boolean;
 }
 
 /** What a replay came to. */
-export interface Replayed {
+export interface ReplayResult {
   readonly runId: string;
   /** How the recorded run ended; one without an end is replayed as far as its record goes. */
   readonly status: RunEnd["status"] | "unfinished";
@@ -28,8 +28,8 @@ export interface Replayed {
  * Runs a program again over what a run recorded: its decisions are made anew and compared, record by record, until the first that
  * is other; what read the world or acted on it is handed back. Nothing is written. Throws Host `journal_damaged`.
  */
-export async function replayJournals({ journals, program, showsCancel }: ReplayRequest): Promise<Replayed> {
-  const tapes = readTapes(journals);
+export async function replayJournals({ journals, program, showsCancel }: ReplayRequest): Promise<ReplayResult> {
+  const tapes = readRecordedRuns(journals);
   const [top] = journals.filter(({ parentId }) => parentId === undefined);
   const tape = top === undefined ? undefined : tapes.get(top.runId);
   if (tape === undefined) throw new SluiceError("Host", "journal_damaged", "these journals hold no whole run");

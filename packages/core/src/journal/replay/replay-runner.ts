@@ -1,20 +1,20 @@
 import { messageOf, SluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { EventDraft } from "../events.ts";
-import { Control } from "../host/active-run.ts";
+import { Cancellation } from "../host/active-run.ts";
 import type { RecordedStep } from "../host/recorded-steps.ts";
 import { jsonText } from "../record/append.ts";
 import { readEvents } from "../record/hash-chain.ts";
 import type {
   ChildRun,
-  ForkOptions,
   JournalRecord,
   ProgramEnd,
   ReceivedSignal,
   RecordedOutcome,
+  RunChildrenOptions,
   RunEnd,
   RunProgram,
-  Settled,
+  SiblingEnd,
   StepCall,
   StepOptions,
   StepRunner,
@@ -22,20 +22,20 @@ import type {
 } from "../seam.ts";
 import { childRunId } from "../step-id.ts";
 import { differentEvents, differentValue, type Part, type RecordDifference } from "./record-diff.ts";
-import { type Tape, timeOf } from "./recorded-run.ts";
+import { type RecordedRun, timeOf } from "./recorded-run.ts";
 
 /** What all runs of one replay share. */
 export interface ReplayTree {
   readonly program: RunProgram;
-  tapeOf(runId: string): Tape | undefined;
+  tapeOf(runId: string): RecordedRun | undefined;
   /** Whether the run was told to end before what follows on its tape; see `ReplayRequest`. */
-  readonly showsCancel: (next: NextOnTape) => boolean;
+  readonly showsCancel: (next: NextRecord) => boolean;
   /** Counts a step that was decided anew, or handed back. */
   readonly count: (how: "decided" | "taken") => void;
 }
 
 /** What follows on a tape: a step with the JSON text of its value, or the run's own end. */
-export type NextOnTape = { readonly stepId: string; readonly value: string } | { readonly status: RunEnd["status"] };
+export type NextRecord = { readonly stepId: string; readonly value: string } | { readonly status: RunEnd["status"] };
 
 /** One kind of step, as it is replayed. */
 interface ReplayedStep<T> {
@@ -48,16 +48,16 @@ interface ReplayedStep<T> {
 
 /** Runs a program over a tape: decisions are made anew and compared, all else is handed back. Nothing is written anywhere. */
 export class ReplayRunner implements StepRunner {
-  readonly #tape: Tape;
+  readonly #tape: RecordedRun;
   readonly #tree: ReplayTree;
-  readonly #control = new Control();
+  readonly #control = new Cancellation();
   #next = 0;
   #open: string | undefined;
   #over: SluiceError | undefined;
   #found: RecordDifference | undefined;
   #at = 0;
 
-  constructor(tape: Tape, tree: ReplayTree) {
+  constructor(tape: RecordedRun, tree: ReplayTree) {
     this.#tape = tape;
     this.#tree = tree;
   }
@@ -135,11 +135,11 @@ export class ReplayRunner implements StepRunner {
     return this.#step({ stepId, open: undefined, hand: (done) => this.#taken<readonly ReceivedSignal[]>(done) });
   }
 
-  fork(
+  runChildren(
     stepId: string,
     children: readonly ChildRun[],
-    { open, joined }: ForkOptions,
-  ): Promise<Readonly<Record<string, Settled>>> {
+    { open, joined }: RunChildrenOptions,
+  ): Promise<Readonly<Record<string, SiblingEnd>>> {
     const intent = jsonText({ fork: children.map((child) => child.key) }, `the children of ${stepId}`);
     return this.#step({
       stepId,
@@ -150,7 +150,7 @@ export class ReplayRunner implements StepRunner {
         if (done === undefined || !this.#isPast(done)) await this.#playChildren(stepId, children);
       },
       hand: (done) => {
-        const settled: Readonly<Record<string, Settled>> = this.#taken(done);
+        const settled: Readonly<Record<string, SiblingEnd>> = this.#taken(done);
         if (!this.#isPast(done)) this.#compareEvents("event", done, joined(settled));
         return settled;
       },

@@ -20,16 +20,16 @@ interface MemoryTree {
 }
 
 /** Journals kept in this process. Every `connect()` is an owner of its own, so several hosts can share one memory. */
-export interface JournalMemory {
+export interface MemoryJournals {
   connect(): JournalStore;
 }
 
-export interface JournalMemoryOptions {
+export interface MemoryJournalsOptions {
   /** Finished runs that stay readable, with their children; older ones leave memory. 100 when omitted. */
   readonly keepFinished?: number;
 }
 
-export function createJournalMemory(options: JournalMemoryOptions = {}): JournalMemory {
+export function createMemoryJournals(options: MemoryJournalsOptions = {}): MemoryJournals {
   const keepFinished = options.keepFinished ?? 100;
   const finished = new Set<string>();
   const runs = new Map<string, MemoryRun>();

@@ -16,7 +16,7 @@ function isWithin(runId: string, top: string): boolean {
 }
 
 /** A run and everything below it, in order of creation; empty when there is no such run. */
-export async function rowsWithin(store: JournalStore, runId: string): Promise<readonly RunRow[]> {
+export async function rowsOfTree(store: JournalStore, runId: string): Promise<readonly RunRow[]> {
   const tree = await store.runs(runId);
   if (tree.length > 0) return tree;
   const row = await store.run(runId);
@@ -85,12 +85,12 @@ const READINGS = 5;
 
 /** The journals of a run and everything below it, as they stood at one moment. */
 export async function readJournal(store: JournalStore, runId: string): Promise<readonly RunJournal[]> {
-  let rows = await rowsWithin(store, runId);
+  let rows = await rowsOfTree(store, runId);
   for (let readings = 1; ; readings += 1) {
     const journals = await journalsOf(store, rows);
     // What ended does not change; where it did all the same, the audit is to see it.
     if (readings === READINGS || rows[0]?.end !== undefined) return journals;
-    const after = await rowsWithin(store, runId);
+    const after = await rowsOfTree(store, runId);
     const same = after.length === rows.length && after.every(({ head }, index) => head === rows[index]?.head);
     if (same) return journals;
     rows = after;
@@ -143,7 +143,7 @@ export async function* followEvents(
       // Told to stop, it still reads what is there by now: the end of a run is the last thing its reader wants to miss.
       const last = !follow || signal?.aborted === true;
       const startedAt = clock.now();
-      const rows = children ? await rowsWithin(store, runId) : await oneRow(store, runId);
+      const rows = children ? await rowsOfTree(store, runId) : await oneRow(store, runId);
       const root = rows.find((row) => row.runId === runId);
       if (root === undefined) throw unknownRun(runId);
       const tookMs = clock.now() - startedAt;

@@ -1,14 +1,14 @@
 import type { Stopwatch } from "./limits.ts";
 
 /** One execution's place among the session's stages at work. Its clock and its run's go while it holds the place. */
-export class Place {
-  readonly #slots: Slots;
+export class ConcurrencySlot {
+  readonly #slots: ConcurrencySlots;
   readonly #own: Stopwatch;
   readonly #run: Stopwatch;
   readonly #signal: AbortSignal;
   #slot: Slot | undefined;
 
-  constructor(slots: Slots, own: Stopwatch, run: Stopwatch, signal: AbortSignal) {
+  constructor(slots: ConcurrencySlots, own: Stopwatch, run: Stopwatch, signal: AbortSignal) {
     this.#slots = slots;
     this.#own = own;
     this.#run = run;
@@ -53,7 +53,7 @@ export class Place {
 }
 
 /** Places for stages at work: at most so many in one session, whatever runs they belong to. First come, first served. */
-export interface Slots {
+export interface ConcurrencySlots {
   readonly size: number;
   /** Waits for a place. Undefined when the signal aborted first. */
   take(signal: AbortSignal): Promise<Slot | undefined>;
@@ -66,7 +66,7 @@ export interface Slot {
 // Not p-queue: a place is held by a stage and given free while it waits, which a queue of functions can only imitate with
 // one promise more for each, and the usual case, a place that is free, has to cost nothing.
 
-export function createSlots(size: number): Slots {
+export function createConcurrencySlots(size: number): ConcurrencySlots {
   const waiting = new Set<() => void>();
   let taken = 0;
 

@@ -87,12 +87,12 @@ export interface Limits {
   /** Runs work under the time caps: its signal aborts when one passes. Without caps the given signal is passed through. */
   timed<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
   /** Milliseconds this execution and this run have worked; record them, and hand them back through `atLeast` after a step. */
-  worked(): Worked;
-  atLeast(worked: Worked): void;
+  worked(): Elapsed;
+  atLeast(worked: Elapsed): void;
   /** What a step of this execution spent, by its record; call after the step, replayed or not. */
   spent(spending: Spending): void;
 }
-export type Worked = {
+export type Elapsed = {
   readonly stateMs: number;
   readonly runMs: number;
 };
@@ -170,11 +170,11 @@ export class ExecutionLimits implements Limits {
     return this.#inTime(next, signal, work);
   }
 
-  worked(): Worked {
+  worked(): Elapsed {
     return { stateMs: this.#stateMs(), runMs: this.#run.work.ms() };
   }
 
-  atLeast({ stateMs }: Worked): void {
+  atLeast({ stateMs }: Elapsed): void {
     this.#earlierMs += Math.max(0, stateMs - this.#stateMs());
   }
 
@@ -362,7 +362,7 @@ export function cancelReason(signal: AbortSignal): string | undefined {
 }
 
 /** What comes first: the end of the work, or the abort (undefined). Work that lost is left to itself, however it ends. */
-export function orAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<{ readonly value: T } | undefined> {
+export function raceAbort<T>(signal: AbortSignal, work: Promise<T>): Promise<{ readonly value: T } | undefined> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => resolve(undefined);
     signal.addEventListener("abort", onAbort, { once: true });

@@ -1,9 +1,9 @@
 import { childrenBefore } from "../../journal/admin/copy-run.ts";
 import type { JournalRecord, RunJournal } from "../../journal/seam.ts";
-import { childRunId, forkKeys } from "../../journal/step-id.ts";
+import { childKeys, childRunId } from "../../journal/step-id.ts";
 
 /** A place in a run's record just before a state is entered: what a forked run may begin with. */
-export interface Boundary {
+export interface ForkPoint {
   /** The execution that begins there, such as `plan#1`. */
   readonly executionId: string;
   /** The run that it is of: the root, or a sibling of one of its forks. */
@@ -20,19 +20,19 @@ export interface Boundary {
  * Every boundary of a run, in order. That of a sibling lies where its fork began: siblings know nothing of each other, so those
  * that completed belong to its past whenever that was.
  */
-export function boundariesOf(journals: readonly RunJournal[]): readonly Boundary[] {
+export function forkPointsOf(journals: readonly RunJournal[]): readonly ForkPoint[] {
   const [root] = journals;
   if (root === undefined) return [];
   const { runId, records } = root;
   const byId = new Map(journals.map((journal) => [journal.runId, journal]));
-  return records.flatMap((record, index): readonly Boundary[] => {
+  return records.flatMap((record, index): readonly ForkPoint[] => {
     const entered = executionEntered(record);
     if (entered !== undefined) {
       const head = records[index - 1]?.hash;
       return head === undefined ? [] : [{ executionId: entered, runId, before: record.seq, head, again: [] }];
     }
     const at = { before: record.seq + 1, head: record.hash };
-    return (forkKeys(record) ?? []).flatMap((key) => {
+    return (childKeys(record) ?? []).flatMap((key) => {
       const child = childRunId(runId, record.stepId, key);
       const enter = byId.get(child)?.records.find((own) => executionEntered(own) !== undefined);
       const first = enter === undefined ? undefined : executionEntered(enter);
@@ -42,7 +42,7 @@ export function boundariesOf(journals: readonly RunJournal[]): readonly Boundary
 }
 
 /** What of a run lies before a boundary: records of the root, and the journals of siblings that belong to that past. */
-export function pastOf(journals: readonly RunJournal[], { before, again }: Boundary): readonly RunJournal[] {
+export function recordsBefore(journals: readonly RunJournal[], { before, again }: ForkPoint): readonly RunJournal[] {
   const [root, ...others] = journals;
   if (root === undefined) return [];
   const records = root.records.slice(0, before);

@@ -2,14 +2,14 @@ import { digestOf } from "../../base/canonical.ts";
 import { SluiceError } from "../../base/errors.ts";
 import { field, type Json, parseJson } from "../../base/json.ts";
 import type { ToolEffect } from "../../gate/subjects.ts";
-import { type Bound, BoundCall, type CallWork, type Tool } from "../../gate/tool.ts";
+import { type Bound, BoundCall, type PreparedCall, type Tool } from "../../gate/tool.ts";
 import { readEvents } from "../../journal/record/hash-chain.ts";
 import type { JournalRecord, RunJournal } from "../../journal/seam.ts";
 import type { Issue } from "../../schema/schema.ts";
-import type { Judged } from "../tool-calls/verdict.ts";
+import type { RecordedVerdict } from "../tool-calls/verdict.ts";
 
 /** What a replay has in the place of what acts: nothing ever comes to it. */
-const NOTHING_RUNS: CallWork = {
+const NOTHING_RUNS: PreparedCall = {
   execute: () =>
     Promise.reject(new SluiceError("Host", "replay_acted", "a replay runs no tool; this is a fault of Sluice")),
 };
@@ -81,7 +81,7 @@ function recordedCalls(journals: readonly RunJournal[]): RecordedCalls {
   const misfits = new Map<string, readonly Issue[]>();
   for (const { runId, records } of journals) {
     const announced = new Set<string>();
-    let judged: readonly Judged[] = [];
+    let judged: readonly RecordedVerdict[] = [];
     for (const record of records) {
       const { phase, stepId } = record;
       if (phase === "open") announced.add(stepId);
@@ -105,17 +105,17 @@ function recordedCalls(journals: readonly RunJournal[]): RecordedCalls {
 const CALL_STEP = /\/turn\/\d+\/\d+\/(judge|question|call)$/;
 
 /** An executor of somebody's own may call a step anything. */
-function verdictsIn({ value }: JournalRecord): readonly Judged[] {
+function verdictsIn({ value }: JournalRecord): readonly RecordedVerdict[] {
   const read = parseJson(value);
   return read.ok && Array.isArray(read.value) ? read.value.filter(isJudged) : [];
 }
 
-function isJudged(value: Json): value is Judged {
+function isJudged(value: Json): value is RecordedVerdict {
   const [id, tool, verdict] = [field(value, "id"), field(value, "tool"), field(value, "verdict")];
   return typeof id === "string" && typeof tool === "string" && field(verdict, "kind") !== undefined;
 }
 
-function misfitsIn(runId: string, record: JournalRecord, judged: readonly Judged[]) {
+function misfitsIn(runId: string, record: JournalRecord, judged: readonly RecordedVerdict[]) {
   const digests = new Map(readEvents(runId, record).map(({ data }) => [data.callId, data.argsDigest]));
   return judged.flatMap(({ id, tool, verdict }) => {
     const digest = digests.get(id);

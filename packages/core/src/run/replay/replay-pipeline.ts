@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import type { PipelineSpec } from "../../definition/spec.ts";
-import { type Replayed, replayJournals } from "../../journal/replay/replay-journals.ts";
-import type { NextOnTape } from "../../journal/replay/replay-runner.ts";
+import { type ReplayResult, replayJournals } from "../../journal/replay/replay-journals.ts";
+import type { NextRecord } from "../../journal/replay/replay-runner.ts";
 import type { RunJournal } from "../../journal/seam.ts";
 import type { RunDeps } from "../deps.ts";
 import { createRunMeter } from "../limits/limits.ts";
@@ -21,7 +21,7 @@ export async function replayPipeline(
   spec: PipelineSpec,
   deps: RunDeps,
   journals: readonly RunJournal[],
-): Promise<Replayed> {
+): Promise<ReplayResult> {
   // What was spent is in the records, and so is what became of caps.
   const meter = createRunMeter(spec.limits, deps.clock, { tokens: 0, workedMs: 0 });
   const program = pipelineProgram(spec, deps, meter);
@@ -29,7 +29,7 @@ export async function replayPipeline(
 }
 
 /** A stage that is left as cancelled, or a run that ends so, shows that the run was told to end before. */
-function showsCancel(next: NextOnTape): boolean {
+function showsCancel(next: NextRecord): boolean {
   if ("status" in next) return next.status === "cancelled";
   if (!next.stepId.endsWith("/leave")) return false;
   const left: Left = JSON.parse(next.value);

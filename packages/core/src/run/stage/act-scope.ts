@@ -6,11 +6,11 @@ import type { SecretFilter } from "../../journal/redaction.ts";
 import type { StepCall, StepOptions } from "../../journal/seam.ts";
 import type { Attempt } from "../attempt.ts";
 import type { AttemptJournal } from "../attempt-steps.ts";
-import type { ActOutcome, ActScope, Offer, ScopedSteps } from "../executor.ts";
+import type { ActOutcome, ActScope, AvailableTools, ScopedSteps } from "../executor.ts";
 import { cancelReason, type Limits } from "../limits/limits.ts";
 import { type Calls, createCalls } from "../tool-calls/run-tool-calls.ts";
 import { checkedOutput } from "./check-outcome.ts";
-import { outOf } from "./enter.ts";
+import { endedBeforeAct } from "./enter.ts";
 import { ENTERED, leftWith } from "./phases.ts";
 
 export interface BusyListener {
@@ -103,7 +103,7 @@ class AttemptScope implements ActScope {
     return this.#attempt.executionId;
   }
 
-  get offer(): Offer {
+  get offer(): AvailableTools {
     return this.#attempt.execution.offer;
   }
 
@@ -213,7 +213,7 @@ export class Act implements BusyListener {
     }
     const outcome =
       acted === undefined
-        ? outOf({ kind: "cancelled", reason: cancelled ?? "cancelled" })
+        ? endedBeforeAct({ kind: "cancelled", reason: cancelled ?? "cancelled" })
         : await checkedOutput(journal, execution.state, acted);
     journal.note("stage.act", leftWith(outcome.status));
     return outcome;

@@ -1,15 +1,22 @@
-import { isJson, type Json, jsonFault, ownJson } from "../../base/json.ts";
+import { isJson, type Json, jsonFault, toJsonValue } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
-import type { GateAnswer } from "../../definition/state-rules.ts";
+import type { PreconditionAnswer } from "../../definition/state-rules.ts";
 import { cleaned } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import type { Attempt } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome } from "../executor.ts";
 import { cancelReason, NO_USAGE } from "../limits/limits.ts";
-import { createPhases, LEFT, leftGate, type PhaseHook, type Reading, readGateAnswer } from "./phases.ts";
+import {
+  createPhases,
+  LEFT,
+  leftPrecondition,
+  type PhaseAnswer,
+  type PhaseHook,
+  readPreconditionAnswer,
+} from "./phases.ts";
 import { type Entered, entering, recordedEntry } from "./recorded-phases.ts";
-import type { Asked, Unanswered } from "./user-code.ts";
+import type { HookAnswer, MissingAnswer } from "./user-code.ts";
 
 /** Setup, Init and CheckGate, in one record: everything up to the first model call. */
 export function enter(attempt: Attempt): Promise<Entered> {
@@ -46,28 +53,28 @@ export function enter(attempt: Attempt): Promise<Entered> {
 }
 
 /** A gate that asks for later is asked again after a durable wait, up to the attempts the state has. */
-export async function passGate(
+export async function awaitPrecondition(
   attempt: Attempt,
-  first: GateAnswer,
+  first: PreconditionAnswer,
   ctx: StageContext,
 ): Promise<"proceed" | "skipped" | ActOutcome> {
   const { execution, journal, place } = attempt;
   const { steps } = execution;
   const tries = execution.state.retryPolicy?.maxAttempts ?? 3;
-  let asked: Asked<GateAnswer> = { kind: "answered", value: first };
+  let asked: HookAnswer<PreconditionAnswer> = { kind: "answered", value: first };
   for (let times = 1; ; times += 1) {
-    if (asked.kind !== "answered") return outOf(asked);
+    if (asked.kind !== "answered") return endedBeforeAct(asked);
     const { value } = asked;
     if (value === "proceed") return value;
     if (value === "skip") return "skipped";
     if (times >= tries) {
-      const message = `checkGate asked to wait ${times} ${times === 1 ? "time" : "times"} and never said proceed`;
-      return outOf({ kind: "failed", code: "gate", message });
+      const message = `precondition asked to wait ${times} ${times === 1 ? "time" : "times"} and never said proceed`;
+      return endedBeforeAct({ kind: "failed", code: "gate", message });
     }
     const now = await journal.now(`gate/${times}/now`);
     await place.whileFree(() => journal.sleepUntil(`gate/${times}/sleep`, now + Math.max(0, value.retryAfterMs)));
     const reason = cancelReason(steps.signal);
-    if (reason !== undefined) return outOf({ kind: "cancelled", reason });
+    if (reason !== undefined) return endedBeforeAct({ kind: "cancelled", reason });
     asked = await journal.run(`gate/${times}`, async (call) => {
       const phases = createPhases(attempt, call);
       return cleaned(await phases.through("stage.gate", gateHook(execution, ctx)), execution.deps.secrets);
@@ -76,30 +83,30 @@ export async function passGate(
 }
 
 /** An attempt that ended before its work began. */
-export function outOf(why: Unanswered): ActOutcome {
+export function endedBeforeAct(why: MissingAnswer): ActOutcome {
   const spent = { turns: 0, usage: NO_USAGE };
   if (why.kind === "cancelled") return { ...spent, status: "cancelled", reason: why.reason };
   const { code, message, limit } = why;
   return { ...spent, status: "failed", code, message, ...(limit === undefined ? {} : { detail: { limit } }) };
 }
 
-function gateHook({ state }: Execution, ctx: StageContext, before?: GateAnswer): PhaseHook<GateAnswer> {
+function gateHook({ state }: Execution, ctx: StageContext, before?: PreconditionAnswer): PhaseHook<PreconditionAnswer> {
   return {
-    ask: state.checkGate && (() => before ?? state.checkGate?.(ctx)),
-    read: readGateAnswer,
+    ask: state.precondition && (() => before ?? state.precondition?.(ctx)),
+    read: readPreconditionAnswer,
     otherwise: "proceed",
-    say: leftGate,
+    say: leftPrecondition,
   };
 }
 
 /** A copy: what a hook returns is frozen in its context, and may be an object that lives on elsewhere. */
-function readOwn(value: unknown, where: string): Reading<Json> {
-  const own = ownJson(value);
+function readOwn(value: unknown, where: string): PhaseAnswer<Json> {
+  const own = toJsonValue(value);
   return own.ok ? own : { ok: false, fault: notJson(where, own.fault) };
 }
 
 /** The same for a value that was just made and is handed over: a prompt is not copied once more. */
-function readFresh(value: unknown, where: string): Reading<Json> {
+function readFresh(value: unknown, where: string): PhaseAnswer<Json> {
   if (value === undefined) return { ok: true, value: null };
   return isJson(value) ? { ok: true, value } : { ok: false, fault: notJson(where, jsonFault(value) ?? "") };
 }

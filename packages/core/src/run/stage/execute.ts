@@ -4,8 +4,8 @@ import type { Execution, ExecutionEnd } from "../execution.ts";
 import type { ActOutcome } from "../executor.ts";
 import { addUsage, cancelReason, NO_USAGE } from "../limits/limits.ts";
 import { Act } from "./act-scope.ts";
-import { enter, outOf, passGate } from "./enter.ts";
-import { type Counted, leave } from "./leave.ts";
+import { awaitPrecondition, endedBeforeAct, enter } from "./enter.ts";
+import { type CountedAttempt, leave } from "./leave.ts";
 import type { Entered } from "./recorded-phases.ts";
 
 /** Runs a state to its result: attempts of Setup, Init, CheckGate, Act, Assert; then Exit and Next, once. */
@@ -13,7 +13,7 @@ export async function execute(execution: Execution): Promise<ExecutionEnd> {
   const maxAttempts = execution.state.retryPolicy?.maxAttempts ?? 3;
   let attempt = firstAttempt(execution);
   const { place, denied } = attempt;
-  let counted: Counted | undefined;
+  let counted: CountedAttempt | undefined;
   try {
     for (;;) {
       await place.take();
@@ -35,7 +35,7 @@ export async function execute(execution: Execution): Promise<ExecutionEnd> {
   }
 }
 
-function plus(counted: Counted, { turns, usage }: ActOutcome): Counted {
+function plus(counted: CountedAttempt, { turns, usage }: ActOutcome): CountedAttempt {
   return { ...counted, turns: counted.turns + turns, usage: addUsage(counted.usage, usage) };
 }
 
@@ -46,10 +46,10 @@ async function begin(
   ctx: StageContext,
   turnsBefore: number,
 ): Promise<Act | ActOutcome | "skipped"> {
-  if (entered.kind === "out") return outOf(entered.why);
-  const gate = await passGate(attempt, entered.gate, ctx);
+  if (entered.kind === "out") return endedBeforeAct(entered.why);
+  const gate = await awaitPrecondition(attempt, entered.gate, ctx);
   if (gate !== "proceed") return gate;
   const reason = cancelReason(attempt.execution.steps.signal);
-  if (reason !== undefined) return outOf({ kind: "cancelled", reason });
+  if (reason !== undefined) return endedBeforeAct({ kind: "cancelled", reason });
   return new Act(attempt, ctx, entered.init, turnsBefore);
 }

@@ -10,7 +10,7 @@ import type { Attempt } from "../attempt.ts";
 import type { AttemptJournal } from "../attempt-steps.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome } from "../executor.ts";
-import { cancelReason, type LimitHit, type Limits, orAborted } from "../limits/limits.ts";
+import { cancelReason, type LimitHit, type Limits, raceAbort } from "../limits/limits.ts";
 import {
   createPhases,
   ENTERED,
@@ -24,7 +24,7 @@ import {
 import { LEAVING, type LeaveBefore, type Left, recordedLeave } from "./recorded-phases.ts";
 
 /** What the loop counted so far. */
-export interface Counted {
+export interface CountedAttempt {
   readonly turns: number;
   readonly usage: Usage;
   /** Epoch milliseconds, by the record of the first attempt. */
@@ -48,7 +48,7 @@ export function leave(
   attempt: Attempt,
   ctx: StageContext,
   outcome: ActOutcome | "skipped",
-  counted: Counted,
+  counted: CountedAttempt,
   attemptsLeft: boolean,
 ): Promise<Left> {
   const { execution, executionId, journal, limits, number } = attempt;
@@ -185,7 +185,7 @@ async function nextAfter({ execution, ctx }: Leaving, result: StageResult<Json>)
   const cancelled = (reason: string): NextDecision => ({ by: "default", choice: { kind: "cancel", reason } });
   const already = cancelReason(steps.signal);
   if (already !== undefined) return cancelled(already);
-  const decided = await orAborted(steps.signal, decideNext(spec, stateId, deepFreeze(result), ctx));
+  const decided = await raceAbort(steps.signal, decideNext(spec, stateId, deepFreeze(result), ctx));
   return decided === undefined
     ? cancelled(cancelReason(steps.signal) ?? "cancelled")
     : cleaned(decided.value, deps.secrets);

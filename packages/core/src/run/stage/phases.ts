@@ -1,29 +1,29 @@
 import type { JsonObject } from "../../base/json.ts";
 import type { StageResult } from "../../definition/result.ts";
-import type { AssertAnswer, GateAnswer } from "../../definition/state-rules.ts";
+import type { AssertAnswer, PreconditionAnswer } from "../../definition/state-rules.ts";
 import type { EventType } from "../../journal/events.ts";
 import { sharedData } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import type { ResolvedChoice } from "../../machine/decide-next.ts";
 import type { Attempt } from "../attempt.ts";
 import { cancelReason } from "../limits/limits.ts";
-import { type Asked, askUserCode } from "./user-code.ts";
+import { callUserCode, type HookAnswer } from "./user-code.ts";
 
 type PhaseEvent = Extract<EventType, `stage.${string}`>;
 /** Whose code a phase runs, as its author knows it. */
 const CODE_OF: Partial<Record<PhaseEvent, string>> = {
   "stage.setup": "setup",
   "stage.init": "the prompt",
-  "stage.gate": "checkGate",
+  "stage.gate": "precondition",
   "stage.assert": "assert",
 };
 /** What a hook returned, looked at: user code in JavaScript may return anything. */
-export type Reading<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly fault: string };
+export type PhaseAnswer<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly fault: string };
 
 /** One phase's hook: absent, its phase answers by itself. */
 export interface PhaseHook<T> {
   readonly ask: (() => unknown) | undefined;
-  read(value: unknown): Reading<T>;
+  read(value: unknown): PhaseAnswer<T>;
   readonly otherwise: T;
   /** What the event after the phase says of the answer. */
   say(value: T): JsonObject;
@@ -33,19 +33,22 @@ export interface PhaseHook<T> {
 export interface Phases {
   note(type: EventType, data: JsonObject): void;
   /** At once when the hook answers at once. */
-  through<T>(type: PhaseEvent, hook: PhaseHook<T>): Asked<T> | Promise<Asked<T>>;
+  through<T>(type: PhaseEvent, hook: PhaseHook<T>): HookAnswer<T> | Promise<HookAnswer<T>>;
 }
 
 export function createPhases({ journal, execution, limits }: Attempt, call: StepCall): Phases {
   const { signal } = execution.steps;
   const note = (type: EventType, data: JsonObject): void => call.event(journal.event(type, data));
-  const ask = <T>(type: PhaseEvent, { ask, otherwise }: PhaseHook<T>): Asked<unknown> | Promise<Asked<unknown>> => {
+  const ask = <T>(
+    type: PhaseEvent,
+    { ask, otherwise }: PhaseHook<T>,
+  ): HookAnswer<unknown> | Promise<HookAnswer<unknown>> => {
     const cancelled = cancelReason(signal);
     if (cancelled !== undefined) return { kind: "cancelled", reason: cancelled };
     if (ask === undefined) return { kind: "answered", value: otherwise };
-    return askUserCode(CODE_OF[type] ?? type, signal, limits, ask);
+    return callUserCode(CODE_OF[type] ?? type, signal, limits, ask);
   };
-  const leave = <T>(type: PhaseEvent, hook: PhaseHook<T>, given: Asked<unknown>): Asked<T> => {
+  const leave = <T>(type: PhaseEvent, hook: PhaseHook<T>, given: HookAnswer<unknown>): HookAnswer<T> => {
     const asked = readAnswer(hook, given);
     note(type, asked.kind === "answered" ? hook.say(asked.value) : leftWith(asked.kind));
     if (asked.kind === "failed" && asked.limit !== undefined) {
@@ -63,7 +66,7 @@ export function createPhases({ journal, execution, limits }: Attempt, call: Step
   };
 }
 
-function readAnswer<T>({ ask, read, otherwise }: PhaseHook<T>, given: Asked<unknown>): Asked<T> {
+function readAnswer<T>({ ask, read, otherwise }: PhaseHook<T>, given: HookAnswer<unknown>): HookAnswer<T> {
   if (given.kind !== "answered") return given;
   if (ask === undefined) return { kind: "answered", value: otherwise };
   const reading = read(given.value);
@@ -71,16 +74,19 @@ function readAnswer<T>({ ask, read, otherwise }: PhaseHook<T>, given: Asked<unkn
   return { kind: "failed", code: "hook", message: reading.fault };
 }
 
-export function readGateAnswer(value: unknown): Reading<GateAnswer> {
+export function readPreconditionAnswer(value: unknown): PhaseAnswer<PreconditionAnswer> {
   if (value === "proceed" || value === "skip") return { ok: true, value };
   if (typeof value === "object" && value !== null && "retryAfterMs" in value) {
     const { retryAfterMs } = value;
     if (typeof retryAfterMs === "number" && Number.isFinite(retryAfterMs)) return { ok: true, value: { retryAfterMs } };
   }
-  return { ok: false, fault: 'checkGate answered neither "proceed", nor "skip", nor { retryAfterMs: milliseconds }' };
+  return {
+    ok: false,
+    fault: 'precondition answered neither "proceed", nor "skip", nor { retryAfterMs: milliseconds }',
+  };
 }
 
-export function readAssertAnswer(value: unknown): Reading<AssertAnswer> {
+export function readAssertAnswer(value: unknown): PhaseAnswer<AssertAnswer> {
   if (value === "ok") return { ok: true, value };
   if (typeof value === "object" && value !== null) {
     if ("retry" in value && typeof value.retry === "string") return { ok: true, value: { retry: value.retry } };
@@ -127,7 +133,7 @@ const finished = {
 };
 type Status = StageResult<unknown>["status"];
 
-export function leftGate(answer: GateAnswer): JsonObject {
+export function leftPrecondition(answer: PreconditionAnswer): JsonObject {
   return gateLeft[typeof answer === "string" ? answer : "retry"];
 }
 

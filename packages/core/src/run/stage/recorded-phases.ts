@@ -1,17 +1,17 @@
 import type { Json, JsonObject } from "../../base/json.ts";
 import type { StageResult } from "../../definition/result.ts";
-import type { GateAnswer } from "../../definition/state-rules.ts";
+import type { PreconditionAnswer } from "../../definition/state-rules.ts";
 import type { RecordedOutcome, StepCall, StepOptions } from "../../journal/seam.ts";
 import type { NextDecision } from "../../machine/decide-next.ts";
 import type { LimitHit } from "../limits/limits.ts";
-import type { Unanswered } from "./user-code.ts";
+import type { MissingAnswer } from "./user-code.ts";
 
 // What the phases of a stage record, and what a replay takes of it: what they had from the world.
 
 /** What the enter step found; recorded, so that hooks and prompts are not asked again on resume. */
 export type Entered = { readonly at: number } & (
-  | { readonly kind: "ready"; readonly setup: Json; readonly init: Json; readonly gate: GateAnswer }
-  | { readonly kind: "out"; readonly why: Unanswered }
+  | { readonly kind: "ready"; readonly setup: Json; readonly init: Json; readonly gate: PreconditionAnswer }
+  | { readonly kind: "out"; readonly why: MissingAnswer }
 );
 
 /** What the leave step decided. */
@@ -95,7 +95,7 @@ function isCancelled(next: NextDecision | null): boolean {
 }
 
 /** A route after a failed fork is asked again unless the run was cancelled over it. */
-export function routesAnew({ value }: RecordedOutcome): boolean {
+export function decidesRoute({ value }: RecordedOutcome): boolean {
   const next: NextDecision = JSON.parse(value);
   return !isCancelled(next);
 }

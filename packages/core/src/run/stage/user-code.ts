@@ -1,26 +1,26 @@
 import { isSluiceError, messageOf } from "../../base/errors.ts";
 import type { FailureCode } from "../../definition/result.ts";
-import { cancelReason, type Limits, orAborted } from "../limits/limits.ts";
+import { cancelReason, type Limits, raceAbort } from "../limits/limits.ts";
 
 // Types, not interfaces: they are recorded, and only types count as JSON to the compiler.
 
 /** Why a hook gave no answer that counts. */
-export type Unanswered =
+export type MissingAnswer =
   | { readonly kind: "failed"; readonly code: FailureCode; readonly message: string; readonly limit?: string }
   | { readonly kind: "cancelled"; readonly reason: string };
-export type Asked<T> = { readonly kind: "answered"; readonly value: T } | Unanswered;
+export type HookAnswer<T> = { readonly kind: "answered"; readonly value: T } | MissingAnswer;
 
 /**
  * Asks code that is not ours, inside a step. It may throw, hang beyond a time cap, or be at work when the run is cancelled:
  * each of them is a value here, which names the code by `what`. What it returns is not looked at. Answers at once when that
  * code does.
  */
-export function askUserCode(
+export function callUserCode(
   what: string,
   signal: AbortSignal,
   limits: Limits,
   ask: () => unknown,
-): Asked<unknown> | Promise<Asked<unknown>> {
+): HookAnswer<unknown> | Promise<HookAnswer<unknown>> {
   try {
     const value = ask();
     // Most hooks answer at once: no race is set up for those.
@@ -35,9 +35,9 @@ async function answerInTime(
   signal: AbortSignal,
   limits: Limits,
   value: unknown,
-): Promise<Asked<unknown>> {
+): Promise<HookAnswer<unknown>> {
   try {
-    const ended = await limits.timed(signal, (timed) => orAborted(timed, Promise.resolve(value)));
+    const ended = await limits.timed(signal, (timed) => raceAbort(timed, Promise.resolve(value)));
     if (ended !== undefined) return { kind: "answered", value: ended.value };
   } catch (thrown) {
     return threw(what, thrown);
@@ -53,7 +53,7 @@ async function answerInTime(
   };
 }
 
-function threw(what: string, thrown: unknown): Unanswered {
+function threw(what: string, thrown: unknown): MissingAnswer {
   const message = isSluiceError(thrown) ? thrown.message : `${what} threw: ${messageOf(thrown)}`;
   return { kind: "failed", code: "hook", message };
 }

@@ -42,7 +42,7 @@ export function needsCode(rule: AnswerRule): boolean {
  * killed may have started one that it did not come to record: `atWork` says whether the last one still works on the run, and so
  * knows. Of those that do not, one that had no wall counts as having started some.
  */
-export function startedUnwalled(events: readonly SluiceEvent[], atWork: boolean): boolean {
+export function startedUnsandboxed(events: readonly SluiceEvent[], atWork: boolean): boolean {
   let isExposed = false;
   for (const { type, runId, data } of events) {
     // By what the gate knew of the call before, or by what its tool said while it ran.

@@ -5,22 +5,22 @@ import { visible } from "../../gate/summary.ts";
 import type { OpenRequest, StepCall } from "../../journal/seam.ts";
 import { compileSchema } from "../../schema/compile-schema.ts";
 import { DECIDES } from "../attempt-steps.ts";
-import type { Ran, Runnable } from "./execute-tool-call.ts";
-import { answeredBy, awaitAnswer, type JournaledAnswer, readAnswer } from "./request-approval.ts";
-import type { CallsOf } from "./tool-call.ts";
+import type { ExecutableCall, ExecutedCall } from "./execute-tool-call.ts";
+import { answeredByOf, type JournaledAnswer, readAnswer, requestApproval } from "./request-approval.ts";
+import type { ToolCallContext } from "./tool-call.ts";
 
 /** What a question step opened, recorded: the request, or why nobody is asked. */
 type Opened =
   | { readonly kind: "open"; readonly at: number; readonly digest: string; readonly body: JsonObject }
-  | { readonly kind: "unasked"; readonly ran: Ran };
+  | { readonly kind: "unasked"; readonly ran: ExecutedCall };
 
 /** Runs a call of effect `ask`: opens the request, waits for a person, records the answer as the call's result. */
-export async function askQuestion(of: CallsOf, at: string, runnable: Runnable): Promise<Ran> {
+export async function askQuestion(of: ToolCallContext, at: string, runnable: ExecutableCall): Promise<ExecutedCall> {
   const { journal, execution } = of;
   const { steps, deps } = execution;
   const { proposal, tool } = runnable;
   const requestId = `${proposal.executionId}/a${proposal.attempt}/${proposal.id}/question`;
-  const finished = (ran: Ran, step: StepCall): Ran => {
+  const finished = (ran: ExecutedCall, step: StepCall): ExecutedCall => {
     const { outcome, ms } = ran;
     step.event(journal.event("call.finished", { callId: proposal.id, tool: tool.name, outcome, ms }));
     return ran;
@@ -50,28 +50,31 @@ export async function askQuestion(of: CallsOf, at: string, runnable: Runnable): 
 
   const { at: openedAt, digest, body } = opened;
   const request: OpenRequest = { requestId, runId: steps.runId, kind: "askUser", digest, body, openedAt };
-  const received = await awaitAnswer(of, request);
-  const answered = async (step: StepCall): Promise<Ran> => {
+  const received = await requestApproval(of, request);
+  const answered = async (step: StepCall): Promise<ExecutedCall> => {
     if (received === undefined) {
       step.event(journal.event("request.expired", { requestId, cause: "cancelled" }));
       return finished(none("cancelled", "the run was cancelled while this waited for an answer"), step);
     }
     const answer = readAnswer(received);
-    step.event(journal.event("request.answered", { requestId, ...answeredBy(answer, received) }));
+    step.event(journal.event("request.answered", { requestId, ...answeredByOf(answer, received) }));
     const ran = await resultOf(answer, opened);
     return finished({ ...ran, ms: Math.max(0, received.at - openedAt) }, step);
   };
   return await journal.run(`${at}/answer`, answered, DECIDES);
 }
 
-async function bodyOf({ proposal, tool }: Runnable): Promise<JsonObject> {
+async function bodyOf({ proposal, tool }: ExecutableCall): Promise<JsonObject> {
   const bound = proposal.input === undefined ? undefined : await tool.bind(proposal.input);
   const question = bound?.ok === true ? bound.call.question : undefined;
   if (question === undefined) throw new TypeError(`${tool.name} asks nothing`);
   return { tool: tool.name, question: visible(question.question), answer: question.answer };
 }
 
-async function resultOf(answer: JournaledAnswer, { digest, body }: Extract<Opened, { kind: "open" }>): Promise<Ran> {
+async function resultOf(
+  answer: JournaledAnswer,
+  { digest, body }: Extract<Opened, { kind: "open" }>,
+): Promise<ExecutedCall> {
   const { kind, value, reason } = answer;
   if (kind === "none")
     return none(reason ?? "no_interactor", "nobody answered; decide with what you know, and say so in your result");
@@ -89,7 +92,7 @@ async function resultOf(answer: JournaledAnswer, { digest, body }: Extract<Opene
   return { ok: true, output: value, outcome: "ok", ms: 0 };
 }
 
-function none(code: string, message: string): Ran {
+function none(code: string, message: string): ExecutedCall {
   const output: Json = { code, message };
   return { ok: false, output, outcome: "error", ms: 0 };
 }

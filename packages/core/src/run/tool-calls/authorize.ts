@@ -1,47 +1,55 @@
 import { digestOf } from "../../base/canonical.ts";
-import { type Json, jsonFault, ownCopy } from "../../base/json.ts";
+import { cloneJson, type Json, jsonFault } from "../../base/json.ts";
 import { decide, type LiveTool, type Verdict } from "../../gate/decide.ts";
 import {
+  type Alternatives,
   type DenialCause,
   denial,
   invalidToolInput,
   repeatedCall,
   truncatedCall,
   unknownTool,
-  type WayOut,
 } from "../../gate/denial.ts";
 import type { ApprovedBy, Proposal } from "../../gate/grants.ts";
 import { type GuardVerdict, type NamedGuard, runGuardHooks } from "../../gate/guard-hooks.ts";
 import type { Subject } from "../../gate/subjects.ts";
-import { argsSummary, grantBody } from "../../gate/summary.ts";
-import type { BoundCall, CallWork, Tool } from "../../gate/tool.ts";
+import { argsSummary, grantRequestBody } from "../../gate/summary.ts";
+import type { BoundCall, PreparedCall, Tool } from "../../gate/tool.ts";
 import { cleaned, redactJson } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
-import { cancelReason, orAborted } from "../limits/limits.ts";
-import { type CallEnvironment, type Runnable, toolCall } from "./execute-tool-call.ts";
-import type { CallsOf, Group, Proposed } from "./tool-call.ts";
-import { type CallVerdict, isUnasked, type Judged, limitOfWorld, REPEATED, recordedVerdict, STUCK } from "./verdict.ts";
+import { cancelReason, raceAbort } from "../limits/limits.ts";
+import { type CallEnvironment, type ExecutableCall, toolCall } from "./execute-tool-call.ts";
+import type { CallGroup, ProposedToolCall, ToolCallContext } from "./tool-call.ts";
+import {
+  type CallVerdict,
+  isUndecided,
+  REPEATED,
+  type RecordedVerdict,
+  readRecordedVerdict,
+  STUCK,
+  worldLimitOf,
+} from "./verdict.ts";
 
-export interface Judge {
+export interface Authorizer {
   readonly callEnvironment: CallEnvironment;
   /** The gate's word on a group, inside a step. Calls outside the envelope come back as `ask`, with their request announced. */
-  decide(group: Group, step: StepCall): Promise<Judged[]>;
+  decide(group: CallGroup, step: StepCall): Promise<RecordedVerdict[]>;
   /** The last word on a call that a person granted: guard hooks, and the intent of a writing call. Inside a step. */
-  granted(proposed: Proposed, judged: Judged, step: StepCall): Promise<Judged>;
-  refuse(judged: Judged, cause: DenialCause, reason: string, step: StepCall): Judged;
+  granted(proposed: ProposedToolCall, judged: RecordedVerdict, step: StepCall): Promise<RecordedVerdict>;
+  refuse(judged: RecordedVerdict, cause: DenialCause, reason: string, step: StepCall): RecordedVerdict;
   /** Nobody refused it: the run was cancelled first. */
-  cancelled(call: Pick<Judged, "id" | "tool">, step: StepCall): Judged;
+  cancelled(call: Pick<RecordedVerdict, "id" | "tool">, step: StepCall): RecordedVerdict;
   /** `asked` is what was said of it before anybody answered. */
-  runnable(proposal: Proposal, judged: Judged, asked: Judged): Runnable | undefined;
+  runnable(proposal: Proposal, judged: RecordedVerdict, asked: RecordedVerdict): ExecutableCall | undefined;
 }
 
-export function createJudge(of: CallsOf): Judge {
+export function createAuthorizer(of: ToolCallContext): Authorizer {
   const { execution, journal, ctx, grants, offer, limits, completionTool } = of;
   const { deps, envelope, spec, state, steps } = execution;
   // The run's signal, not the step's: a signal of its own would cost a step that only judges more than its judging.
   const { signal } = steps;
   const allowedTools = (offer.allowedTools ?? offer.tools.map((tool) => tool.name)).map(deps.secrets.text);
-  const wayOut: WayOut = { allowedTools, completionTool };
+  const wayOut: Alternatives = { allowedTools, completionTool };
   const guards: NamedGuard[] = [];
   for (const [name, hook] of [
     ["session", deps.onCall],
@@ -55,9 +63,9 @@ export function createJudge(of: CallsOf): Judge {
   const mayWrite = held === undefined || held.mayWrite;
   const callEnvironment: CallEnvironment = { deps, notes: of.notes, mayWrite, envelope: held, sandbox: state.sandbox };
   const bound = new Map<string, BoundCall>();
-  const works = new Map<string, CallWork>();
+  const works = new Map<string, PreparedCall>();
 
-  const decided = (judged: Judged, step: StepCall): Judged => {
+  const decided = (judged: RecordedVerdict, step: StepCall): RecordedVerdict => {
     const { id, tool } = judged;
     const proposal = of.proposalOf(id);
     // What still waits for a person is decided later.
@@ -74,7 +82,7 @@ export function createJudge(of: CallsOf): Judge {
     return { ...judged, verdict };
   };
 
-  const bind = async (tool: Tool, proposal: Proposal, before?: Judged): Promise<LiveTool> => {
+  const bind = async (tool: Tool, proposal: Proposal, before?: RecordedVerdict): Promise<LiveTool> => {
     const facts = { effect: tool.effect, builtin: deps.builtins.has(tool.name) };
     if (proposal.input === undefined) return facts;
     const result = await tool.bind(proposal.input);
@@ -82,7 +90,7 @@ export function createJudge(of: CallsOf): Judge {
     bound.set(proposal.id, result.call);
     if (before !== undefined) return { ...facts, bound: { ok: true, subjects: before.subjects } };
     // They are recorded: a tool's facts that are not JSON are facts nobody can rely on.
-    const own = ownCopy(result.call.subjects(deps.workspace, { env: deps.env, mayWrite }));
+    const own = cloneJson(result.call.subjects(deps.workspace, { env: deps.env, mayWrite }));
     if (own.ok) return { ...facts, bound: { ok: true, subjects: own.value.map(withoutSecrets) } };
     const reason = `what ${tool.name} says this call would touch is not JSON: ${own.fault}`;
     return { ...facts, bound: { ok: true, subjects: [{ kind: "refused", reason }] } };
@@ -106,7 +114,7 @@ export function createJudge(of: CallsOf): Judge {
     by: ApprovedBy,
     subjects: readonly Subject[],
     step: StepCall,
-  ): Promise<Judged> => {
+  ): Promise<RecordedVerdict> => {
     const { id, tool } = proposal;
     const vetoed = await vetoOf(proposal, by);
     if (vetoed !== undefined) {
@@ -114,7 +122,7 @@ export function createJudge(of: CallsOf): Judge {
       step.event(journal.event("hook.vetoed", { callId: id, tool, hook: vetoed.hook, reason }));
       return { id, tool, subjects, verdict: refusal("hook", tool, vetoed.reason, wayOut) };
     }
-    const before = recordedVerdict(step, id, tool);
+    const before = readRecordedVerdict(step, id, tool);
     const intent = before === undefined ? await prepare(proposal, by, subjects) : before.intent;
     return { id, tool, subjects, verdict: { kind: "approved", by }, ...(intent === undefined ? {} : { intent }) };
   };
@@ -132,7 +140,7 @@ export function createJudge(of: CallsOf): Judge {
   };
 
   /** The one way to a tool's work: a permit for this proposal, redeemed once. */
-  const workOf = async (proposal: Proposal, by: ApprovedBy): Promise<CallWork | undefined> => {
+  const workOf = async (proposal: Proposal, by: ApprovedBy): Promise<PreparedCall | undefined> => {
     const known = works.get(proposal.id);
     if (known !== undefined) return known;
     if (!bound.has(proposal.id)) {
@@ -153,7 +161,7 @@ export function createJudge(of: CallsOf): Judge {
   const standsNoMore = async (
     proposal: Proposal,
     by: ApprovedBy,
-    { subjects, verdict: asked }: Judged,
+    { subjects, verdict: asked }: RecordedVerdict,
   ): Promise<string | undefined> => {
     const { id, tool: name } = proposal;
     const tool = deps.tools.get(name);
@@ -171,11 +179,15 @@ export function createJudge(of: CallsOf): Judge {
     return live.builtin || digestOf(own) === digestOf(subjects) ? undefined : "it touches something else by now";
   };
 
-  const approveGranted = async (proposal: Proposal, judged: Judged, step: StepCall): Promise<Judged> => {
+  const approveGranted = async (
+    proposal: Proposal,
+    judged: RecordedVerdict,
+    step: StepCall,
+  ): Promise<RecordedVerdict> => {
     const { id, tool } = proposal;
-    const before = recordedVerdict(step, id, tool);
+    const before = readRecordedVerdict(step, id, tool);
     const now = changed(await standsNoMore(proposal, "grant", judged));
-    const why = before === undefined ? now : limitOfWorld(before);
+    const why = before === undefined ? now : worldLimitOf(before);
     if (why !== undefined) return { id, tool, subjects: judged.subjects, verdict: refusal("limit", tool, why, wayOut) };
     return await approve(proposal, "grant", judged.subjects, step);
   };
@@ -191,10 +203,10 @@ export function createJudge(of: CallsOf): Judge {
     });
   };
 
-  const judgeOne = async ({ proposal, request, times }: Proposed, step: StepCall): Promise<Judged> => {
+  const judgeOne = async ({ proposal, request, times }: ProposedToolCall, step: StepCall): Promise<RecordedVerdict> => {
     const { id, tool: name } = proposal;
-    const before = recordedVerdict(step, id, name);
-    const refused = (verdict: CallVerdict, subjects: readonly Subject[] = []): Judged => ({
+    const before = readRecordedVerdict(step, id, name);
+    const refused = (verdict: CallVerdict, subjects: readonly Subject[] = []): RecordedVerdict => ({
       id,
       tool: name,
       subjects,
@@ -208,7 +220,7 @@ export function createJudge(of: CallsOf): Judge {
       });
     }
     if (request.inputFault?.code === "truncated_call") return refused({ kind: "refused", output: truncatedCall(name) });
-    const late = before === undefined ? limits.late()?.message : limitOfWorld(before);
+    const late = before === undefined ? limits.late()?.message : worldLimitOf(before);
     if (late !== undefined) return refused(refusal("limit", name, late, wayOut), before?.subjects);
     const tool = deps.tools.get(name);
     const live = tool === undefined ? undefined : await bind(tool, proposal, before);
@@ -230,7 +242,7 @@ export function createJudge(of: CallsOf): Judge {
   };
 
   /** For a call that an earlier process approved and did not begin: what the model is told where it may not run now. */
-  const refusedNow = async (proposal: Proposal, by: ApprovedBy, asked: Judged): Promise<Json | undefined> => {
+  const refusedNow = async (proposal: Proposal, by: ApprovedBy, asked: RecordedVerdict): Promise<Json | undefined> => {
     if (bound.has(proposal.id)) return undefined;
     const why = changed(await standsNoMore(proposal, by, asked));
     const vetoed = why === undefined ? await vetoOf(proposal, by) : undefined;
@@ -240,14 +252,14 @@ export function createJudge(of: CallsOf): Judge {
   };
 
   /** Core issues the request; with nobody there it is answered in the same record. */
-  const announce = (proposal: Proposal, why: string, subjects: readonly Subject[], step: StepCall): Judged => {
+  const announce = (proposal: Proposal, why: string, subjects: readonly Subject[], step: StepCall): RecordedVerdict => {
     const { id, tool, argsDigest } = proposal;
     const requestId = grants.request(proposal);
     const input = bound.get(id)?.input ?? proposal.input ?? null;
-    const body = grantBody({ proposal, input, summary: summaryOf(tool, input), why, subjects });
+    const body = grantRequestBody({ proposal, input, summary: summaryOf(tool, input), why, subjects });
     step.event(journal.event("grant.requested", { requestId, kind: "grantStageTool", digest: argsDigest, body }));
-    const before = recordedVerdict(step, id, tool);
-    const reachable = before === undefined ? deps.people.reachable() : !isUnasked(before);
+    const before = readRecordedVerdict(step, id, tool);
+    const reachable = before === undefined ? deps.people.reachable() : !isUndecided(before);
     if (reachable) return { id, tool, subjects, verdict: { kind: "ask", body } };
     grants.answer(requestId, { approve: false, digest: argsDigest });
     const answered = { requestId, callId: id, answer: "none", cause: "no_interactor", by: "headless" };
@@ -256,7 +268,7 @@ export function createJudge(of: CallsOf): Judge {
     return { id, tool, subjects, verdict };
   };
 
-  const cancelled = ({ id, tool }: Pick<Judged, "id" | "tool">, step: StepCall): Judged => {
+  const cancelled = ({ id, tool }: Pick<RecordedVerdict, "id" | "tool">, step: StepCall): RecordedVerdict => {
     const output = { code: "call_not_run", message: "the run was cancelled before this call was decided" };
     return decided({ id, tool, subjects: [], verdict: { kind: "refused", output } }, step);
   };
@@ -264,16 +276,16 @@ export function createJudge(of: CallsOf): Judge {
   return {
     callEnvironment,
     decide: async (group, step) => {
-      const judged: Judged[] = [];
+      const judged: RecordedVerdict[] = [];
       for (const proposed of group) {
-        const one = await orAborted(signal, judgeOne(proposed, step));
+        const one = await raceAbort(signal, judgeOne(proposed, step));
         judged.push(one === undefined ? cancelled(proposed.proposal, step) : decided(one.value, step));
       }
       return judged;
     },
     granted: async ({ proposal }, judged, step) => {
       if (cancelReason(signal) !== undefined) return cancelled(judged, step);
-      const approved = await orAborted(signal, approveGranted(proposal, judged, step));
+      const approved = await raceAbort(signal, approveGranted(proposal, judged, step));
       return approved === undefined ? cancelled(judged, step) : decided(approved.value, step);
     },
     refuse: ({ id, tool }, cause, reason, step) =>
@@ -302,7 +314,7 @@ function changed(why: string | undefined): string | undefined {
     : `it was approved before this run was taken up, which does not hold now: ${why}`;
 }
 
-function refusal(cause: DenialCause, tool: string, reason: string, wayOut: WayOut): CallVerdict {
+function refusal(cause: DenialCause, tool: string, reason: string, wayOut: Alternatives): CallVerdict {
   return { kind: "refused", cause, output: denial(cause, tool, reason, wayOut) };
 }
 

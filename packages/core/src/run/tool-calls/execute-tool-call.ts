@@ -7,7 +7,7 @@ import { outcomeUnknown } from "../../gate/denial.ts";
 import { type Envelope, fileReach } from "../../gate/envelope.ts";
 import type { ApprovedBy, Proposal } from "../../gate/grants.ts";
 import type { RecoverAnswer, Subject, ToolCall, ToolResult } from "../../gate/subjects.ts";
-import type { CallWork, Tool } from "../../gate/tool.ts";
+import type { PreparedCall, Tool } from "../../gate/tool.ts";
 import { cleaned } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import type { RunDeps } from "../deps.ts";
@@ -18,7 +18,7 @@ const ABORT_GRACE_MS = 50;
 const LONGEST_OUTPUT = 100_000;
 
 /** How one call ended, as it is recorded. */
-export type Ran = {
+export type ExecutedCall = {
   readonly ok: boolean;
   readonly output: Json;
   readonly outcome: "ok" | "error" | "abandoned" | "outcome_unknown" | "recovered";
@@ -29,7 +29,7 @@ export type Ran = {
 };
 
 /** One approved call, with all that running it takes. */
-export interface Runnable {
+export interface ExecutableCall {
   readonly proposal: Proposal;
   readonly by: ApprovedBy;
   readonly tool: Tool;
@@ -38,7 +38,7 @@ export interface Runnable {
   /** Of a call that an earlier process approved: what is said where it may not run any more. Asked just before it would. */
   refusedNow(): Promise<Json | undefined>;
   /** What the permit hands out; asked for only when the call really runs. */
-  work(): Promise<CallWork | undefined>;
+  work(): Promise<PreparedCall | undefined>;
 }
 
 /** The step a call runs in. */
@@ -63,7 +63,7 @@ function idempotencyKey({ runId, executionId, attempt, id }: Proposal): string {
 }
 
 export function toolCall(
-  runnable: Pick<Runnable, "proposal" | "judged" | "intent" | "by">,
+  runnable: Pick<ExecutableCall, "proposal" | "judged" | "intent" | "by">,
   env: CallEnvironment,
   signal: AbortSignal,
 ): ToolCall {
@@ -99,11 +99,15 @@ export function toolCall(
 }
 
 /** Runs a call, or finds out what an earlier process did with it. Whatever the tool does becomes a value. */
-export async function runCall(runnable: Runnable, env: CallEnvironment, step: CallStep): Promise<Ran> {
+export async function executeToolCall(
+  runnable: ExecutableCall,
+  env: CallEnvironment,
+  step: CallStep,
+): Promise<ExecutedCall> {
   const { clock } = env.deps;
   const startedAt = clock.now();
   let unwalled = false;
-  const finish = (ran: Omit<Ran, "ms">): Ran => ({
+  const finish = (ran: Omit<ExecutedCall, "ms">): ExecutedCall => ({
     ...ran,
     ms: clock.now() - startedAt,
     // A process that resumes the run has to know, too.
@@ -131,7 +135,7 @@ export async function runCall(runnable: Runnable, env: CallEnvironment, step: Ca
   return finish(await act(runnable, call, env.deps, step));
 }
 
-async function recover({ tool, intent }: Runnable, call: ToolCall, deps: RunDeps): Promise<RecoverAnswer> {
+async function recover({ tool, intent }: ExecutableCall, call: ToolCall, deps: RunDeps): Promise<RecoverAnswer> {
   try {
     await deps.endSurvivors?.(call.idempotencyKey);
     if (tool.recover === undefined || intent === undefined) return "unknown";
@@ -147,7 +151,12 @@ async function recover({ tool, intent }: Runnable, call: ToolCall, deps: RunDeps
   }
 }
 
-async function act(runnable: Runnable, call: ToolCall, deps: RunDeps, step: CallStep): Promise<Omit<Ran, "ms">> {
+async function act(
+  runnable: ExecutableCall,
+  call: ToolCall,
+  deps: RunDeps,
+  step: CallStep,
+): Promise<Omit<ExecutedCall, "ms">> {
   const refused = await runnable.refusedNow();
   if (refused !== undefined) return { ok: false, outcome: "error", output: refused };
   const work = await runnable.work();
@@ -197,7 +206,7 @@ function orDeaf(work: Promise<ToolResult>, { signal, hold }: CallStep, deps: Run
 }
 
 /** A tool is code of somebody's: what it returns is checked before it is kept or sent. */
-function checked(result: ToolResult, deps: RunDeps): Omit<Ran, "ms"> {
+function checked(result: ToolResult, deps: RunDeps): Omit<ExecutedCall, "ms"> {
   const { ok, output, full, notes, facts } = result;
   for (const part of [output, full ?? null, notes ?? null, facts ?? null]) {
     const fault = jsonFault(part);
@@ -229,6 +238,6 @@ function clipped(text: string): string {
   return `${text.slice(0, half)}\n… ${left} characters left out …\n${text.slice(-half)}`.toWellFormed();
 }
 
-function failed(code: string, message: string): Omit<Ran, "ms"> {
+function failed(code: string, message: string): Omit<ExecutedCall, "ms"> {
   return { ok: false, outcome: "error", output: { code, message } };
 }

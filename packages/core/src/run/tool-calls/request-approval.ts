@@ -3,9 +3,9 @@ import type { DenialCause } from "../../gate/denial.ts";
 import type { OpenRequest, ReceivedSignal, StepCall } from "../../journal/seam.ts";
 import { type AnswerProof, createSeal } from "../../people/answer-proof.ts";
 import { needsCode, recordedProof, withVerdict } from "./answer-rule.ts";
-import type { Judge } from "./authorize.ts";
-import type { CallsOf, Proposed } from "./tool-call.ts";
-import { type Judged, judgesAnew } from "./verdict.ts";
+import type { Authorizer } from "./authorize.ts";
+import type { ProposedToolCall, ToolCallContext } from "./tool-call.ts";
+import { decidesVerdict, type RecordedVerdict } from "./verdict.ts";
 
 /** An answer from the journal: what, by whom, about which digest, and what shows that a person gave it. */
 export interface JournaledAnswer {
@@ -37,7 +37,7 @@ export function readAnswer({ payload, by }: ReceivedSignal): JournaledAnswer {
 }
 
 /** Offers a request to whoever is there and waits, with the state's place given free. Undefined when the run was cancelled. */
-export async function awaitAnswer(of: CallsOf, request: OpenRequest): Promise<ReceivedSignal | undefined> {
+export async function requestApproval(of: ToolCallContext, request: OpenRequest): Promise<ReceivedSignal | undefined> {
   const { deps, steps } = of.execution;
   const { people, secrets, answers } = deps;
   const seal = createSeal({ ...request, incarnation: steps.incarnation }, () => needsCode(answers));
@@ -52,13 +52,13 @@ export async function awaitAnswer(of: CallsOf, request: OpenRequest): Promise<Re
 }
 
 /** Waits for the answers to a group's requests, in order, and records the last word on each call. */
-export async function askGrants(
-  of: CallsOf,
-  judge: Judge,
+export async function recordApprovals(
+  of: ToolCallContext,
+  judge: Authorizer,
   at: string,
-  group: readonly Proposed[],
-  judged: readonly Judged[],
-): Promise<readonly Judged[]> {
+  group: readonly ProposedToolCall[],
+  judged: readonly RecordedVerdict[],
+): Promise<readonly RecordedVerdict[]> {
   const { grants, journal, execution } = of;
   const asked = group.flatMap((proposed) => {
     const one = judged.find(({ id, verdict }) => id === proposed.proposal.id && verdict.kind === "ask");
@@ -75,7 +75,7 @@ export async function askGrants(
       body: one.verdict.kind === "ask" ? one.verdict.body : {},
       openedAt: execution.deps.clock.now(),
     };
-    answers.set(requestId, await awaitAnswer(of, request));
+    answers.set(requestId, await requestApproval(of, request));
   }
   // No token is kept as authority: it is minted here, from the journaled answer, and only for the digest it names.
   for (const { proposed, requestId } of asked) {
@@ -86,8 +86,8 @@ export async function askGrants(
     // The journal takes one answer: one that was for something else closes the request all the same.
     if (!minted) grants.answer(requestId, { approve: false, digest: proposed.proposal.argsDigest });
   }
-  const settle = async (step: StepCall): Promise<Judged[]> => {
-    const last: Judged[] = [];
+  const settle = async (step: StepCall): Promise<RecordedVerdict[]> => {
+    const last: RecordedVerdict[] = [];
     for (const { proposed, one, requestId } of asked) {
       const received = answers.get(requestId);
       const callId = proposed.proposal.id;
@@ -97,20 +97,20 @@ export async function askGrants(
       }
       const answer = readAnswer(received);
       const { argsDigest } = proposed.proposal;
-      const said = { requestId, callId, ...answeredBy(answer, received), argsDigest };
+      const said = { requestId, callId, ...answeredByOf(answer, received), argsDigest };
       step.event(journal.event("grant.answered", said));
       if (grants.stateOf(requestId) === "minted") last.push(await judge.granted(proposed, one, step));
       else last.push(judge.refuse(one, causeOf(answer), denialReason(answer), step));
     }
     return last;
   };
-  const settled = await journal.run(`${at}/settle`, settle, { decides: judgesAnew });
+  const settled = await journal.run(`${at}/settle`, settle, { decides: decidesVerdict });
   const byId = new Map(settled.map((one) => [one.id, one]));
   return judged.map((one) => byId.get(one.id) ?? one);
 }
 
 /** What the event of an answer says of it, whatever it answers. */
-export function answeredBy({ kind, by, reason, proof }: JournaledAnswer, { at }: ReceivedSignal): JsonObject {
+export function answeredByOf({ kind, by, reason, proof }: JournaledAnswer, { at }: ReceivedSignal): JsonObject {
   return {
     answer: kind,
     by,

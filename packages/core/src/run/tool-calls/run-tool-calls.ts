@@ -3,7 +3,7 @@ import { sha256 } from "../../base/canonical.ts";
 import { SluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
-import { wallOf } from "../../gate/envelope.ts";
+import { sandboxOf } from "../../gate/envelope.ts";
 import { createGrants, type Proposal } from "../../gate/grants.ts";
 import type { ToolEffect } from "../../gate/subjects.ts";
 import type { StepOptions } from "../../journal/seam.ts";
@@ -11,14 +11,14 @@ import type { Attempt } from "../attempt.ts";
 import type { CallOutcome, CallRequest } from "../executor.ts";
 import { cancelReason } from "../limits/limits.ts";
 import { askQuestion } from "./ask-user.ts";
-import { createJudge, type Judge } from "./authorize.ts";
-import { type Ran, type Runnable, runCall } from "./execute-tool-call.ts";
-import { askGrants } from "./request-approval.ts";
-import type { CallsOf, Group, Proposed } from "./tool-call.ts";
-import { createRepeats, type Judged, judgesAnew } from "./verdict.ts";
+import { type Authorizer, createAuthorizer } from "./authorize.ts";
+import { type ExecutableCall, type ExecutedCall, executeToolCall } from "./execute-tool-call.ts";
+import { recordApprovals } from "./request-approval.ts";
+import type { CallGroup, ProposedToolCall, ToolCallContext } from "./tool-call.ts";
+import { createRepeatedCalls, decidesVerdict, type RecordedVerdict } from "./verdict.ts";
 
 /** Made once: every group is judged in such a step. */
-const JUDGED: StepOptions = { decides: judgesAnew };
+const JUDGED: StepOptions = { decides: decidesVerdict };
 /** On suspension a writing call may finish: the alternative is an outcome nobody knows. */
 const WRITE_GRACE_MS = 5_000;
 
@@ -34,7 +34,7 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
   const { deps, steps, state, offer } = execution;
   const grants = createGrants({ runId: steps.runId, executionId, attempt: ctx.attempt });
   const proposals = new Map<string, Proposal>();
-  const of: CallsOf = {
+  const of: ToolCallContext = {
     execution,
     journal,
     ctx,
@@ -46,11 +46,11 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
     notes: {},
     proposalOf: (id) => proposals.get(id),
   };
-  const judge = createJudge(of);
-  const repeats = createRepeats();
+  const judge = createAuthorizer(of);
+  const repeats = createRepeatedCalls();
   const effectOf = (tool: string): ToolEffect => deps.tools.get(tool)?.effect ?? "read";
 
-  const propose = (request: CallRequest): Proposed => {
+  const propose = (request: CallRequest): ProposedToolCall => {
     const { id, tool, input, inputFault } = request;
     // An executor's mistake, not a model's: what was decided about one call must never be taken for another.
     if (proposals.has(id)) {
@@ -103,14 +103,19 @@ function notRun(id: string, tool: string): CallOutcome {
 }
 
 interface Settled {
-  readonly judged: Judged;
-  readonly ran: Ran | undefined;
+  readonly judged: RecordedVerdict;
+  readonly ran: ExecutedCall | undefined;
 }
 
-async function settleGroup(of: CallsOf, judge: Judge, at: string, group: Group): Promise<readonly Settled[]> {
+async function settleGroup(
+  of: ToolCallContext,
+  judge: Authorizer,
+  at: string,
+  group: CallGroup,
+): Promise<readonly Settled[]> {
   const first = await of.journal.run(`${at}/judge`, (step) => judge.decide(group, step), JUDGED);
   const judged = first.some(({ verdict }) => verdict.kind === "ask")
-    ? await askGrants(of, judge, at, group, first)
+    ? await recordApprovals(of, judge, at, group, first)
     : first;
   if (cancelReason(of.execution.steps.signal) !== undefined)
     return judged.map((one) => ({ judged: one, ran: undefined }));
@@ -126,11 +131,11 @@ async function settleGroup(of: CallsOf, judge: Judge, at: string, group: Group):
 
 /** Runs what was approved: reads side by side in one step, a writing call behind an open record, a question by asking it. */
 async function runApproved(
-  of: CallsOf,
-  judge: Judge,
+  of: ToolCallContext,
+  judge: Authorizer,
   at: string,
-  runnables: readonly Runnable[],
-): Promise<ReadonlyMap<string, Ran>> {
+  runnables: readonly ExecutableCall[],
+): Promise<ReadonlyMap<string, ExecutedCall>> {
   const { execution, journal, grants, limits } = of;
   const { deps, steps } = execution;
   const [only] = runnables;
@@ -141,7 +146,7 @@ async function runApproved(
       by === "grant"
         ? [journal.event("grant.consumed", { requestId: grants.request(proposal), callId, argsDigest })]
         : [];
-    const wall = wallOf(judged);
+    const wall = sandboxOf(judged);
     if (wall === "none") deps.answers.startsUnwalled();
     const started = { callId, tool, argsDigest, ...(wall === undefined ? {} : { wall }) };
     return [...consumed, journal.event("call.started", started)];
@@ -158,11 +163,11 @@ async function runApproved(
   };
   const results = await journal.run(
     `${at}/call`,
-    async (step): Promise<Ran[]> => {
+    async (step): Promise<ExecutedCall[]> => {
       if (!writing) for (const event of announced) step.event(event);
       const all = await limits.timed(step.signal, (signal) => {
         const at = { signal, opened: step.opened, hold: step.hold, incarnation: steps.incarnation };
-        return sideBySide(runnables, deps.maxParallelReads, (one) => runCall(one, judge.callEnvironment, at));
+        return sideBySide(runnables, deps.maxParallelReads, (one) => executeToolCall(one, judge.callEnvironment, at));
       });
       for (const [index, { outcome, ms, facts }] of all.entries()) {
         const proposal = runnables[index]?.proposal;
@@ -189,9 +194,9 @@ async function sideBySide<A, B>(items: readonly A[], most: number, work: (item: 
   return await Promise.all(items.map((item) => lanes.add(() => work(item))));
 }
 
-function groupCalls(calls: readonly Proposed[], effectOf: (tool: string) => ToolEffect): readonly Group[] {
-  const groups: Proposed[][] = [];
-  let reads: Proposed[] | undefined;
+function groupCalls(calls: readonly ProposedToolCall[], effectOf: (tool: string) => ToolEffect): readonly CallGroup[] {
+  const groups: ProposedToolCall[][] = [];
+  let reads: ProposedToolCall[] | undefined;
   for (const call of calls) {
     const isRead = effectOf(call.proposal.tool) === "read";
     if (isRead && reads !== undefined) {

@@ -3,17 +3,17 @@ import type { StageContext } from "../../definition/result.ts";
 import type { Grants, Proposal } from "../../gate/grants.ts";
 import type { AttemptJournal } from "../attempt-steps.ts";
 import type { Execution } from "../execution.ts";
-import type { CallRequest, Offer } from "../executor.ts";
-import type { Place } from "../limits/concurrency-slot.ts";
+import type { AvailableTools, CallRequest } from "../executor.ts";
+import type { ConcurrencySlot } from "../limits/concurrency-slot.ts";
 import type { Limits } from "../limits/limits.ts";
 
 /** What the calls of one attempt share. */
-export interface CallsOf {
+export interface ToolCallContext {
   readonly execution: Execution;
   readonly journal: AttemptJournal;
   readonly ctx: StageContext;
-  readonly offer: Offer;
-  readonly place: Place;
+  readonly offer: AvailableTools;
+  readonly place: ConcurrencySlot;
   readonly limits: Limits;
   readonly completionTool: string;
   readonly grants: Grants;
@@ -21,11 +21,11 @@ export interface CallsOf {
   readonly notes: Record<string, Json>;
   proposalOf(id: string): Proposal | undefined;
 }
-export interface Proposed {
+export interface ProposedToolCall {
   readonly proposal: Proposal;
   readonly request: CallRequest;
   /** How often this very call has come in a row. */
   readonly times: number;
 }
 /** Neighbouring reads are judged and run together; anything else is alone, after what came before it has run. */
-export type Group = readonly Proposed[];
+export type CallGroup = readonly ProposedToolCall[];

@@ -12,7 +12,7 @@ export type CallVerdict =
   | { readonly kind: "ask"; readonly body: JsonObject }
   | { readonly kind: "refused"; readonly output: Json; readonly cause?: DenialCause; readonly stuck?: true };
 /** What was decided about one call; recorded before anything follows from it, and read back on resume. */
-export type Judged = {
+export type RecordedVerdict = {
   readonly id: string;
   readonly tool: string;
   readonly verdict: CallVerdict;
@@ -22,39 +22,42 @@ export type Judged = {
   readonly intent?: Json;
 };
 
-const UNKNOWN: Pick<Judged, "verdict" | "subjects"> = { verdict: { kind: "approved", by: "envelope" }, subjects: [] };
+const UNKNOWN: Pick<RecordedVerdict, "verdict" | "subjects"> = {
+  verdict: { kind: "approved", by: "envelope" },
+  subjects: [],
+};
 
 /** In a replay, what was decided about a call: nothing about the world where the record does not know it. Undefined otherwise. */
-export function recordedVerdict({ recorded }: StepCall, id: string, tool: string): Judged | undefined {
+export function readRecordedVerdict({ recorded }: StepCall, id: string, tool: string): RecordedVerdict | undefined {
   if (recorded === undefined) return undefined;
   return verdictsIn(recorded).find((one) => one.id === id) ?? { id, tool, ...UNKNOWN };
 }
 
 /** Why a hard limit refused the call: what paths lead to, and how late it is, only the machine that ran it knew. */
-export function limitOfWorld({ verdict }: Judged): string | undefined {
+export function worldLimitOf({ verdict }: RecordedVerdict): string | undefined {
   if (verdict.kind !== "refused" || verdict.cause !== "limit") return undefined;
   const reason = field(verdict.output, "reason");
   return typeof reason === "string" ? reason : "";
 }
 
 /** Whether a person would have had to grant it, and nobody was there. */
-export function isUnasked({ verdict }: Judged): boolean {
+export function isUndecided({ verdict }: RecordedVerdict): boolean {
   return verdict.kind === "refused" && verdict.cause === "no_interactor";
 }
 
 /** Verdicts are made anew in a replay, except where the run was cancelled over them. */
-export function judgesAnew(recorded: RecordedOutcome): boolean {
+export function decidesVerdict(recorded: RecordedOutcome): boolean {
   return verdictsIn(recorded).every(
     ({ verdict }) => verdict.kind !== "refused" || field(verdict.output, "code") !== "call_not_run",
   );
 }
 
-function verdictsIn({ value }: RecordedOutcome): readonly Judged[] {
+function verdictsIn({ value }: RecordedOutcome): readonly RecordedVerdict[] {
   return JSON.parse(value);
 }
 
 /** Counts identical calls in a row, by tool and digest. */
-export interface Repeats {
+export interface RepeatedCalls {
   /** How often this call has now come in a row. */
   count(tool: string, argsDigest: string): number;
 }
@@ -63,7 +66,7 @@ export interface Repeats {
 export const REPEATED = 3;
 export const STUCK = 6;
 
-export function createRepeats(): Repeats {
+export function createRepeatedCalls(): RepeatedCalls {
   let last = "";
   let times = 0;
   return {

@@ -79,7 +79,7 @@ export const damageFacts: Facts = {
     const first = await connect();
     const program = async (steps: StepRunner): Promise<ProgramEnd> => {
       if (steps.runId === "r1") {
-        await steps.fork("fan", [child("a"), child("b")], forkOptions());
+        await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
         return completed();
       }
       await steps.run("one", () => 1);
@@ -111,7 +111,7 @@ export const damageFacts: Facts = {
       const first = await connect();
       const program = async (steps: StepRunner): Promise<ProgramEnd> => {
         if (steps.runId === "r1")
-          return completed(Object.keys(await steps.fork("fan", [child("a"), child("b")], forkOptions())));
+          return completed(Object.keys(await steps.runChildren("fan", [child("a"), child("b")], forkOptions())));
         if (steps.runId === "r1/fan/b") await ask(steps, "qb");
         return completed(await steps.run("one", () => 1));
       };

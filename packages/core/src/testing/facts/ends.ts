@@ -44,7 +44,7 @@ export const endFacts: Facts = {
       for (let n = 0; n < rounds; n += 1) {
         await steps.run(`step/${n}`, () => calls.push(`step/${n}`));
         if (steps.runId === "r1") {
-          await steps.fork(`fan/${n}`, [child("a")], forkOptions());
+          await steps.runChildren(`fan/${n}`, [child("a")], forkOptions());
           await steps.waitForSignal("go");
         }
       }

@@ -31,7 +31,7 @@ function forkWithSlow({ gate, reasons }: Slow, keys: readonly string[]) {
     if (steps.runId === "r1") {
       return completed(
         statusesOf(
-          await steps.fork(
+          await steps.runChildren(
             "fan",
             keys.map((key) => child(key)),
             forkOptions(),
@@ -100,7 +100,7 @@ export const forkFaultFacts: Facts = {
     const gate = createGate();
     const task = await start(host, async (steps) => {
       if (steps.runId === "r1") {
-        await steps.fork("fan", [child("good"), child("bad")], forkOptions());
+        await steps.runChildren("fan", [child("good"), child("bad")], forkOptions());
         return completed();
       }
       if (steps.runId.endsWith("/bad")) {
@@ -134,7 +134,7 @@ export const forkFaultFacts: Facts = {
     const task = await start(host, async (steps, input) => {
       if (steps.runId !== "r1") return await forkWithSlow(slow, [])(steps);
       assert.equal(input, null);
-      await steps.fork("fan", [child("slow"), child("fast")], options);
+      await steps.runChildren("fan", [child("slow"), child("fast")], options);
       return completed();
     });
     await slow.gate.reached;
@@ -154,7 +154,7 @@ export const forkFaultFacts: Facts = {
         async (steps) =>
           completed(
             statusesOf(
-              await steps.fork(
+              await steps.runChildren(
                 "fan",
                 keys.map((key) => child(key)),
                 forkOptions(),
@@ -170,8 +170,8 @@ export const forkFaultFacts: Facts = {
       host,
       async (steps) => {
         if (steps.runId !== "r9") return completed();
-        await steps.fork("fan", [child("a")], forkOptions());
-        return completed(statusesOf(await steps.fork("fan", [child("b")], forkOptions())));
+        await steps.runChildren("fan", [child("a")], forkOptions());
+        return completed(statusesOf(await steps.runChildren("fan", [child("b")], forkOptions())));
       },
       { runId: "r9" },
     );

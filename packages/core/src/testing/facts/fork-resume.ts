@@ -86,7 +86,7 @@ export const forkResumeFacts: Facts = {
       first.host,
       program(async (steps) => {
         if (steps.runId !== "r1/fan/working") return completed();
-        await steps.fork("deep", [child("x")], forkOptions());
+        await steps.runChildren("deep", [child("x")], forkOptions());
         await steps.run("deaf", async () => {
           void gate.wait();
           await deaf.passed;
@@ -125,7 +125,7 @@ export const forkResumeFacts: Facts = {
       (input: Json): RunProgram =>
       async (steps, own) => {
         if (steps.runId === "r1") {
-          await steps.fork("fan", [child("a", input)], forkOptions());
+          await steps.runChildren("fan", [child("a", input)], forkOptions());
           return completed();
         }
         inputs.push(own);

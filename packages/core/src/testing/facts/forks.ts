@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { isSluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
-import type { ProgramEnd, RunProgram, Settled, StepRunner } from "../../journal/seam.ts";
+import type { ProgramEnd, RunProgram, SiblingEnd, StepRunner } from "../../journal/seam.ts";
 import { forking } from "../programs.ts";
 import {
   cancelled,
@@ -88,7 +88,7 @@ export const forkFacts: Facts = {
     await endOf(await start(host, forking({ a: async () => completed(1), b: async () => failed(2) })));
     const [parent, ...children] = await host.journal("r1");
     const join = parent?.records.find((record) => record.phase === "done" && record.stepId === "fan");
-    const expected = children.map(({ runId, records, end }): [string, Settled] => {
+    const expected = children.map(({ runId, records, end }): [string, SiblingEnd] => {
       const head = records.at(-1)?.hash ?? "";
       return [runId.split("/").at(-1) ?? "", { ...(end ?? assert.fail()), records: records.length, head }];
     });
@@ -156,7 +156,7 @@ export const forkFacts: Facts = {
     const ran: string[] = [];
     const task = await start(host, async (steps) => {
       if (steps.runId === "r1") {
-        const ends = await steps.fork(
+        const ends = await steps.runChildren(
           "fan",
           keys.map((key) => child(key)),
           forkOptions("cancel"),
@@ -181,7 +181,7 @@ export const forkFacts: Facts = {
     const options = { ...forkOptions("cancel"), failed: ({ value }: { readonly value: Json }) => value === "empty" };
     const task = await start(host, async (steps) => {
       if (steps.runId === "r1")
-        return completed(statusesOf(await steps.fork("fan", [child("a"), child("b")], options)));
+        return completed(statusesOf(await steps.runChildren("fan", [child("a"), child("b")], options)));
       if (steps.runId.endsWith("/a")) {
         await gate.reached;
         return completed("empty");
@@ -220,7 +220,7 @@ export const forkFacts: Facts = {
     const program = async (steps: StepRunner): Promise<ProgramEnd> => {
       const depth = (steps.runId.match(/\/fan\//g) ?? []).length;
       if (depth === 3) return steps.runId.endsWith("b") ? failed() : completed();
-      const ends = await steps.fork("fan", [child("a"), child("b")], forkOptions("cancel"));
+      const ends = await steps.runChildren("fan", [child("a"), child("b")], forkOptions("cancel"));
       return completed(statusesOf(ends));
     };
     const end = await endOf(await start(host, program));

@@ -51,7 +51,7 @@ export const manyFacts: Facts = {
         await steps.waitForSignal("go", { timeoutMs: 60_000 });
         return completed(steps.runId);
       }
-      const ends = await steps.fork(
+      const ends = await steps.runChildren(
         "fan",
         keys.map((key) => child(key)),
         forkOptions(),

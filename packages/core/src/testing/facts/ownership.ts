@@ -39,7 +39,7 @@ export const ownershipFacts: Facts = {
   "a run that is unknown, over, or part of another is not taken up": async ({ connect }) => {
     const { host } = await connect();
     const task = await start(host, async (steps) => {
-      if (steps.runId === "r1") await steps.fork("fan", [child("a")], forkOptions());
+      if (steps.runId === "r1") await steps.runChildren("fan", [child("a")], forkOptions());
       return completed();
     });
     await endOf(task);
@@ -150,7 +150,7 @@ export const ownershipFacts: Facts = {
     const reasons: unknown[] = [];
     const loser = await start(first.host, async (steps) => {
       if (steps.runId === "r1") {
-        await steps.fork("fan", [child("a"), child("b")], forkOptions());
+        await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
         return completed();
       }
       await steps.run(
@@ -169,7 +169,7 @@ export const ownershipFacts: Facts = {
     await gate.reached;
     const hear = await first.loseLock();
     const winner = await second.host.resume("r1", async (steps) => {
-      if (steps.runId === "r1") await steps.fork("fan", [child("a"), child("b")], forkOptions());
+      if (steps.runId === "r1") await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
       else await steps.run("one", () => null);
       return await (steps.runId === "r1" ? waiting(steps) : completed());
     });

@@ -27,7 +27,7 @@ export const pruneFacts: Facts = {
   }) => {
     const { host } = await connect();
     const forks = async (steps: StepRunner) => {
-      if (!steps.runId.includes("/")) await steps.fork("fan", [child("a"), child("b")], forkOptions());
+      if (!steps.runId.includes("/")) await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
       return failed("why");
     };
     await endOf(await start(host, forks, { runId: "old" }));

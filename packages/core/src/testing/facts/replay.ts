@@ -165,7 +165,7 @@ export const replayFacts: Facts = {
     const gate = createGate();
     await start(first.host, async (steps) => {
       if (steps.runId === "r1")
-        return completed(statusesOf(await steps.fork("fan", [child("a"), child("b")], forkOptions())));
+        return completed(statusesOf(await steps.runChildren("fan", [child("a"), child("b")], forkOptions())));
       await gate.wait();
       return completed();
     });
@@ -176,7 +176,7 @@ export const replayFacts: Facts = {
     for (const keys of [["a"], ["a", "b", "c"], ["b", "a"], []]) {
       const task = await host.resume("r1", async (steps) => {
         if (steps.runId !== "r1") return assert.fail("a child was run");
-        const ends = await steps.fork(
+        const ends = await steps.runChildren(
           "fan",
           keys.map((key) => child(key)),
           forkOptions(),

@@ -192,7 +192,7 @@ export const signalFacts: Facts = {
     const { host } = await connect();
     const task = await start(host, async (steps) => {
       if (steps.runId !== "r1") return await askOne(steps);
-      const ends = await steps.fork("fan", [child("a"), child("b")], forkOptions());
+      const ends = await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
       return completed(Object.values(ends).map(({ value }) => value));
     });
     await untilAsked(host, 2);

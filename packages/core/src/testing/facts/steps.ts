@@ -60,7 +60,12 @@ export const stepFacts: Facts = {
       sleep: (steps) => steps.sleepUntil("sleep", 1),
       now: (steps) => steps.now("now"),
       fork: (steps) =>
-        steps.fork("fan", [], { onFailure: "settle", failed: () => false, open: { events: [] }, joined: () => [] }),
+        steps.runChildren("fan", [], {
+          onFailure: "settle",
+          failed: () => false,
+          open: { events: [] },
+          joined: () => [],
+        }),
     };
     for (const [name, other] of Object.entries(others)) {
       const task = await start(
@@ -128,7 +133,7 @@ export const stepFacts: Facts = {
     const stopped: string[] = [];
     const task = await start(host, async (steps) => {
       if (steps.runId === "r1") {
-        void steps.fork("fan", [child("a"), child("b")], forkOptions());
+        void steps.runChildren("fan", [child("a"), child("b")], forkOptions());
         await gate.reached;
         return completed();
       }

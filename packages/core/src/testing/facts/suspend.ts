@@ -47,7 +47,7 @@ export const suspendFacts: Facts = {
           );
         }
         await rejects(steps.waitForSignal("news"), "run_stopped");
-        await rejects(steps.fork("fan", [child("a")], forkOptions()), "run_stopped");
+        await rejects(steps.runChildren("fan", [child("a")], forkOptions()), "run_stopped");
       }
       return failed("the program's own idea of its end");
     });
@@ -242,7 +242,7 @@ export const suspendFacts: Facts = {
     first.failWrites(({ runId, stepId }) => (runId === "r1/fan/a" && stepId === "start" ? opening.wait() : undefined));
     const calls: string[] = [];
     const program = async (steps: StepRunner): Promise<ProgramEnd> => {
-      if (steps.runId === "r1") await steps.fork("fan", [child("a"), child("b")], forkOptions());
+      if (steps.runId === "r1") await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
       else await steps.run("one", () => calls.push(steps.runId));
       return completed();
     };
@@ -262,7 +262,7 @@ export const suspendFacts: Facts = {
     const [first, second] = [await connect(), await connect()];
     const program = async (steps: StepRunner): Promise<ProgramEnd> => {
       if (steps.runId === "r1") {
-        const ends = await steps.fork("fan", [child("a"), child("b")], forkOptions());
+        const ends = await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
         return completed(Object.values(ends).map(({ value }) => value));
       }
       if (steps.runId.endsWith("a")) return completed(await steps.run("one", () => "a"));

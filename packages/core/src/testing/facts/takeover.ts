@@ -111,7 +111,7 @@ export const takeoverFacts: Facts = {
         // Seen between two recorded steps: on the first run this was not so.
         if (steps.signal.aborted) return cancelled(steps);
         await steps.run("two", () => calls.push("two"));
-        await steps.fork("fan", [child("a")], forkOptions());
+        await steps.runChildren("fan", [child("a")], forkOptions());
       } else {
         await steps.run("deaf", async () => {
           await gates[0]?.wait();

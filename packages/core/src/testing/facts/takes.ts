@@ -152,7 +152,7 @@ export const takeFacts: Facts = {
     const ready = createGate();
     const program: RunProgram = async (steps) => {
       if (steps.runId === "r1") {
-        const ends = await steps.fork("fan", [child("a"), child("b")], forkOptions());
+        const ends = await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
         const own = await steps.run("own", async (call) => ({ taken: await payloads(call) }), { takes });
         return completed([...Object.values(ends).map(({ value }) => value), own.taken]);
       }

@@ -33,9 +33,9 @@ const exchangeSchema = z.object({
 });
 
 /** A message of a recorded request; the text stands there for people and for the difference to a later run. */
-export type KeptMessage = Readonly<z.infer<typeof messageSchema>>;
+export type RecordedMessage = Readonly<z.infer<typeof messageSchema>>;
 /** A recorded request: what it is compared by, and what a person reads of it. */
-export type KeptRequest = Readonly<z.infer<typeof requestSchema>>;
+export type RecordedRequest = Readonly<z.infer<typeof requestSchema>>;
 
 /** One model call: what was asked, and everything that came back. */
 export interface Exchange extends Readonly<z.infer<typeof exchangeSchema>> {
@@ -109,7 +109,7 @@ export function damaged(file: string, line: number, what: string): SluiceError {
 }
 
 /** Where exchanges are written. */
-export interface Tape {
+export interface CassetteWriter {
   readonly file: string;
   /** Appends a line in one write, so that the lines of siblings never mix. Throws Session `cassette_unwritable`. */
   write(exchange: Exchange): void;
@@ -117,7 +117,7 @@ export interface Tape {
   readonly fault: SluiceError | undefined;
 }
 
-export interface TapeOptions {
+export interface CassetteOptions {
   /** What to do with a file that is there: `refuse` (when omitted) or `append`. */
   readonly existing?: "refuse" | "append" | undefined;
   /** Epoch milliseconds, for the header. */
@@ -128,7 +128,7 @@ export interface TapeOptions {
  * Opens a cassette for writing and makes the folders it lies in. Throws Validation `cassette_exists`, the errors of
  * `readCassette` when it appends, Session `cassette_unwritable`.
  */
-export function openTape(file: string, { existing = "refuse", now }: TapeOptions): Tape {
+export function openCassette(file: string, { existing = "refuse", now }: CassetteOptions): CassetteWriter {
   let fault: SluiceError | undefined;
   const append = (flags: string, text: string): void => {
     try {

@@ -3,10 +3,10 @@ import { homedir, tmpdir } from "node:os";
 import { isJsonObject, type Json, parseJson, REDACTION_MARKER } from "@sluice/core";
 import { begunSecret } from "../../secrets/detect.ts";
 import { secretForms } from "../../secrets/encodings.ts";
-import type { TrafficPlace } from "./traffic.ts";
+import type { TrafficScope } from "./traffic.ts";
 
 /** What differs from one run to the next without meaning anything, and what must never be in a file. */
-export interface Surroundings extends Omit<TrafficPlace, "clock"> {
+export interface MaskContext extends Omit<TrafficScope, "clock"> {
   /** The id of the run, where it is known. */
   readonly runId?: string | undefined;
 }
@@ -35,7 +35,7 @@ const SHORTEST_SECRET = 6;
 const PATH_END = String.raw`(?![\w-]|\.\w)`;
 const PATH_START = String.raw`(?<![\w.-])`;
 
-export function createMask(around: Surroundings): Mask {
+export function createMask(around: MaskContext): Mask {
   const secrets = secretForms(new Map([...around.secrets].filter(([value]) => value.length >= SHORTEST_SECRET)));
   const places = placesOf(around);
   const tokens = new Map(places.map(({ value, place }) => [value, `${TOKEN_START}${place}}}`]));
@@ -64,7 +64,7 @@ export function createMask(around: Surroundings): Mask {
 }
 
 /** Puts the places of this run where `createMask` took those of another one out. */
-export function createUnmask(around: Pick<Surroundings, "root" | "env" | "runId">): (text: string) => string {
+export function createUnmask(around: Pick<MaskContext, "root" | "env" | "runId">): (text: string) => string {
   const here: Readonly<Record<string, string | undefined>> = {
     workspace: around.root,
     home: homeOf(around.env),
@@ -111,7 +111,7 @@ function replacedAcross(pieces: readonly string[], rule: Rule): readonly string[
 }
 
 /** Longest first: the workspace lies in the home folder or in the temporary one as a rule. */
-function placesOf({ root, env, runId }: Surroundings) {
+function placesOf({ root, env, runId }: MaskContext) {
   const paths: (readonly [value: string, place: Place])[] = [
     [root, "workspace"],
     [homeOf(env), "home"],
@@ -131,11 +131,11 @@ function placesOf({ root, env, runId }: Surroundings) {
   return [...places, ...run, { value: TOKEN_START, place: "literal" as const, pattern: literally(TOKEN_START) }];
 }
 
-function homeOf(env: Surroundings["env"]): string {
+function homeOf(env: MaskContext["env"]): string {
   return trimmed(env.HOME ?? homedir());
 }
 
-function temporaryOf(env: Surroundings["env"]): string {
+function temporaryOf(env: MaskContext["env"]): string {
   return trimmed(env.TMPDIR ?? tmpdir());
 }
 

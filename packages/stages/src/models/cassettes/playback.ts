@@ -12,14 +12,14 @@ import type { ResolvedModel, TurnPosition } from "../model.ts";
 import { damaged, type Exchange, readCassette } from "./cassette.ts";
 import { createMask, createUnmask } from "./mask.ts";
 import { createPlayer, type Player, type UnusedExchange } from "./playback-player.ts";
-import { readRequest } from "./request.ts";
-import type { ModelTraffic, TrafficPlace, WantedModel } from "./traffic.ts";
+import { decodeRequest } from "./request.ts";
+import type { ModelTraffic, TrafficScope, WantedModel } from "./traffic.ts";
 import { decodeValue } from "./values.ts";
 
 /** How much longer than when it was recorded a stopped call waits to be stopped again. */
 const ABORT_GRACE_MS = 5_000;
 
-export interface ReplayOptions {
+export interface PlaybackOptions {
   /**
    * `strict` (when omitted): a request has to be the recorded one, and the first that is not fails its run with
    * `replay_diverged`. `sequence`: the recorded turns of each stage in order, whatever is asked.
@@ -31,7 +31,7 @@ export interface ReplayOptions {
   readonly normalise?: (text: string) => string;
 }
 
-export interface ReplayModelOptions extends ReplayOptions {
+export interface PlaybackModelOptions extends PlaybackOptions {
   /** The workspace, which recorded paths are put into; the process's working directory when omitted. */
   readonly cwd?: string;
   /** Where HOME and TMPDIR are read; `process.env` when omitted. */
@@ -41,7 +41,7 @@ export interface ReplayModelOptions extends ReplayOptions {
 }
 
 /** What is known of a replay besides its answers. */
-export interface ReplayReport {
+export interface PlaybackReport {
   readonly file: string;
   /** Exchanges that nobody asked for, in recorded order; all of them before the first call. */
   unused(): readonly UnusedExchange[];
@@ -50,14 +50,14 @@ export interface ReplayReport {
 }
 
 /** A replay of all models of a session: no network, no key, no provider package. */
-export interface ReplayedTraffic extends ModelTraffic, ReplayReport {}
-export interface ReplayedModel extends ResolvedModel, ReplayReport {}
+export interface PlaybackTraffic extends ModelTraffic, PlaybackReport {}
+export interface PlaybackModel extends ResolvedModel, PlaybackReport {}
 
 /**
  * Answers all models of a session from a cassette, those that stages name included. A relative path starts at the process's
  * working directory; the file is read when the first run starts, with the errors of `replayModel`.
  */
-export function replayTraffic(file: string, options: ReplayOptions = {}): ReplayedTraffic {
+export function playbackTraffic(file: string, options: PlaybackOptions = {}): PlaybackTraffic {
   const path = resolve(file);
   let player: Player | undefined;
   let real = path;
@@ -84,7 +84,7 @@ export function replayTraffic(file: string, options: ReplayOptions = {}): Replay
  * A model that answers what a cassette holds. Errors: Validation `cassette_not_found`, `cassette_damaged` and
  * `cassette_version`; a call fails with Validation `replay_diverged`, `replay_exhausted` or `replay_aborted`.
  */
-export async function replayModel(file: string, options: ReplayModelOptions = {}): Promise<ReplayedModel> {
+export async function playbackModel(file: string, options: PlaybackModelOptions = {}): Promise<PlaybackModel> {
   const { env = process.env, clock = systemClock } = options;
   const player = createPlayer(resolve(file), readCassette(resolve(file)), options.match ?? "strict");
   const root = realpathSync(options.cwd ?? process.cwd());
@@ -101,8 +101,8 @@ export async function replayModel(file: string, options: ReplayModelOptions = {}
 
 function replayed(
   player: Player,
-  place: TrafficPlace,
-  options: ReplayOptions,
+  place: TrafficScope,
+  options: PlaybackOptions,
   wanted: Pick<WantedModel, "stage" | "named"> = { stage: "" },
 ): ResolvedModel {
   const known = new WeakMap<LanguageModelV4Message, string>();
@@ -111,7 +111,7 @@ function replayed(
     const { runId } = position;
     const find = (call: LanguageModelV4CallOptions, kind: Exchange["call"]): Playback => {
       const mask = createMask({ ...place, runId });
-      const { exchange, line } = player.take(position, kind, readRequest(call, { mask, normalise, known }));
+      const { exchange, line } = player.take(position, kind, decodeRequest(call, { mask, normalise, known }));
       const unmask = createUnmask({ ...place, runId });
       const wait = createWait(place.clock, call.abortSignal);
       const pace = speed === undefined ? undefined : createPace(wait, speed);

@@ -19,11 +19,11 @@ import { sessionSecrets } from "../../secrets/detect.ts";
 import { secretForms } from "../../secrets/encodings.ts";
 import type { ResolvedModel, TurnPosition } from "../model.ts";
 import { type ModelObject, resolveModel } from "../registry.ts";
-import { type Exchange, openTape, type Tape } from "./cassette.ts";
+import { type CassetteWriter, type Exchange, openCassette } from "./cassette.ts";
 import { createMask } from "./mask.ts";
 import { cleanParts } from "./parts.ts";
-import { keepRequest, readRequest } from "./request.ts";
-import type { ModelTraffic, TrafficPlace } from "./traffic.ts";
+import { decodeRequest, encodeRequest } from "./request.ts";
+import type { ModelTraffic, TrafficScope } from "./traffic.ts";
 import { encodeThrown, encodeValue } from "./values.ts";
 
 export interface RecordOptions {
@@ -58,7 +58,7 @@ export interface RecordedTraffic extends ModelTraffic {
  */
 export function recordTraffic(file: string, options: RecordOptions = {}): RecordedTraffic {
   const path = resolve(file);
-  let tape: Tape | undefined;
+  let tape: CassetteWriter | undefined;
   let real = path;
   return {
     file: path,
@@ -72,7 +72,7 @@ export function recordTraffic(file: string, options: RecordOptions = {}): Record
       // First: a run without a key leaves no file behind.
       const model = await load();
       if (tape === undefined) {
-        tape = openTape(path, { existing: options.existing, now: place.clock.now() });
+        tape = openCassette(path, { existing: options.existing, now: place.clock.now() });
         real = realpathSync(path);
       }
       return recorded(model, tape, place, options);
@@ -98,7 +98,12 @@ export async function recordModel(
   return await recordTraffic(file, options).model(wanted, { root, env, clock, secrets: known });
 }
 
-function recorded(model: ResolvedModel, tape: Tape, place: TrafficPlace, options: RecordOptions): ResolvedModel {
+function recorded(
+  model: ResolvedModel,
+  tape: CassetteWriter,
+  place: TrafficScope,
+  options: RecordOptions,
+): ResolvedModel {
   const known = new WeakMap<LanguageModelV4Message, string>();
   return {
     ...model,
@@ -198,8 +203,8 @@ interface TakeOptions {
   readonly kind: Exchange["call"];
   readonly position: TurnPosition;
   readonly model: ResolvedModel;
-  readonly tape: Tape;
-  readonly place: TrafficPlace;
+  readonly tape: CassetteWriter;
+  readonly place: TrafficScope;
   readonly options: RecordOptions;
   readonly known: WeakMap<LanguageModelV4Message, string>;
 }
@@ -210,8 +215,8 @@ function beginTake({ call, kind, position, model, tape, place, options, known }:
   const { stage, turn, attempt, runId } = position;
   const mask = createMask({ ...place, runId });
   const secrets = createSecretFilter(secretForms(place.secrets));
-  const request = keepRequest(
-    readRequest(call, { mask, normalise: options.normalise, known }),
+  const request = encodeRequest(
+    decodeRequest(call, { mask, normalise: options.normalise, known }),
     options.texts !== false,
   );
   const started = clock.now();

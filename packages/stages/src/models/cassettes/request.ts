@@ -1,6 +1,6 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4Message } from "@ai-sdk/provider";
 import { digestOf, type Json, type JsonObject, redactText } from "@sluice/core";
-import type { KeptMessage, KeptRequest } from "./cassette.ts";
+import type { RecordedMessage, RecordedRequest } from "./cassette.ts";
 import type { Mask } from "./mask.ts";
 import { encodeValue } from "./values.ts";
 
@@ -21,7 +21,7 @@ export interface RequestShape {
   textOf(index: number): string;
 }
 
-export interface ReadingOptions {
+export interface RequestOptions {
   readonly mask: Mask;
   /** Takes out of every text what is different each time. */
   readonly normalise?: ((text: string) => string) | undefined;
@@ -30,9 +30,9 @@ export interface ReadingOptions {
 }
 
 /** Reads a request now: its transcript grows after the call. Headers and the signal are no part of it. */
-export function readRequest(
+export function decodeRequest(
   call: LanguageModelV4CallOptions,
-  { mask, normalise, known }: ReadingOptions,
+  { mask, normalise, known }: RequestOptions,
 ): RequestShape {
   const { prompt, tools = [], abortSignal: _signal, headers: _headers, ...settings } = call;
   const clean = (text: string): string => {
@@ -63,19 +63,19 @@ export function readRequest(
 }
 
 /** What of a request is written: the messages since the last reply, which is in the file already. */
-export function keepRequest(shape: RequestShape, texts: boolean): KeptRequest {
+export function encodeRequest(shape: RequestShape, texts: boolean): RecordedRequest {
   const from = Math.max(
     0,
     shape.messages.findLastIndex(({ role }) => role === "assistant"),
   );
-  const messages = shape.messages.slice(from).map(({ role, digest }, index): KeptMessage => {
+  const messages = shape.messages.slice(from).map(({ role, digest }, index): RecordedMessage => {
     return texts && role !== "assistant" ? { role, digest, text: shape.textOf(from + index) } : { role, digest };
   });
   return { digest: shape.digest, from, messages, tools: shape.tools, settings: shape.settings };
 }
 
 /** What makes a request another one than the recorded, in a few lines. */
-export function difference(recorded: KeptRequest, now: RequestShape): string {
+export function difference(recorded: RecordedRequest, now: RequestShape): string {
   const { from, messages } = recorded;
   for (const [index, message] of messages.entries()) {
     const at = from + index;
@@ -109,7 +109,7 @@ function textDifference(recorded: string, now: string): string {
   return ` in line ${at + 1}:\n  recorded: ${show(was)}\n  now:      ${show(is)}`;
 }
 
-function toolsDifference(recorded: KeptRequest, now: RequestShape): string | undefined {
+function toolsDifference(recorded: RecordedRequest, now: RequestShape): string | undefined {
   const [before, after] = [new Map(recorded.tools), new Map(now.tools)];
   const gone = [...before.keys()].filter((name) => !after.has(name));
   const added = [...after.keys()].filter((name) => !before.has(name));
@@ -120,11 +120,11 @@ function toolsDifference(recorded: KeptRequest, now: RequestShape): string | und
     ...changed.map(([name]) => `${name} has another description or schema`),
   ];
   if (said.length > 0) return `the tools differ: ${said.join(", ")}`;
-  const order = (tools: KeptRequest["tools"]): string => tools.map(([name]) => name).join(", ");
+  const order = (tools: RecordedRequest["tools"]): string => tools.map(([name]) => name).join(", ");
   return order(recorded.tools) === order(now.tools) ? undefined : "the tools stand in another order";
 }
 
-function settingsDifference(recorded: KeptRequest, now: RequestShape): string | undefined {
+function settingsDifference(recorded: RecordedRequest, now: RequestShape): string | undefined {
   const [before, after] = [new Map(Object.entries(recorded.settings)), new Map(Object.entries(now.settings))];
   const shown = (value: Json | undefined): string => (value === undefined ? "not set" : clip(JSON.stringify(value), 0));
   const said = [...new Set([...before.keys(), ...after.keys()])].flatMap((key) => {

@@ -2,7 +2,7 @@ import type { Clock } from "@sluice/core";
 import type { ResolvedModel } from "../model.ts";
 
 /** What a session tells about itself to what stands between it and its models. */
-export interface TrafficPlace {
+export interface TrafficScope {
   /** The workspace's real path. */
   readonly root: string;
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -24,7 +24,7 @@ export interface WantedModel {
 /** Stands between a session and all of its models, those that stages name included: `recordTraffic`, `replayTraffic`. */
 export interface ModelTraffic {
   /** The model to call in the place of the wanted one. */
-  model(wanted: WantedModel, place: TrafficPlace): Promise<ResolvedModel>;
+  model(wanted: WantedModel, place: TrafficScope): Promise<ResolvedModel>;
   /** Absolute paths of files that no run may write. */
   readonly files: readonly string[];
 }

@@ -1,6 +1,14 @@
 import type { ResolvedModel } from "../model.ts";
 import { fetchHere } from "./fetch.ts";
-import { baseUrl, loadProvider, type ModelOptions, requireKey, steady, trimmedUrl, withDefaults } from "./settings.ts";
+import {
+  baseUrl,
+  immutable,
+  loadProvider,
+  type ModelOptions,
+  requireKey,
+  trimmedUrl,
+  withDefaults,
+} from "./settings.ts";
 
 const HOME = "https://api.anthropic.com";
 
@@ -25,5 +33,5 @@ export async function resolveAnthropic(id: string, name: string, options: ModelO
   const anthropic = { ...ANTHROPIC_WHOLE_ARGUMENTS, ...(cache ? { cacheControl: { type: "ephemeral" } } : {}) };
   // The API wants a maximum in every request; the package knows that of each Claude model.
   const maximum = name.includes("claude-") ? undefined : UNKNOWN_MODEL_MAX_OUTPUT_TOKENS;
-  return steady(id, withDefaults(model, { anthropic }, maximum), [apiKey], options);
+  return immutable(id, withDefaults(model, { anthropic }, maximum), [apiKey], options);
 }

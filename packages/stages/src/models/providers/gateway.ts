@@ -5,11 +5,11 @@ import { fetchHere } from "./fetch.ts";
 import { OPENAI_STATELESS } from "./openai.ts";
 import {
   baseUrl,
+  immutable,
   invalidModel,
   loadProvider,
   type ModelOptions,
   requireKey,
-  steady,
   versioned,
   withDefaults,
 } from "./settings.ts";
@@ -25,7 +25,7 @@ export async function resolveGateway(id: string, name: string, options: ModelOpt
   const baseURL = versioned(baseUrl(options, "gateway", "AI_GATEWAY_BASE_URL") ?? new URL(HOME), "/v4/ai");
   const { createGateway } = await loadProvider("@ai-sdk/gateway", () => import("@ai-sdk/gateway"));
   const model = createGateway({ apiKey, baseURL, fetch: fetchWithoutDeployment }).languageModel(name);
-  return steady(id, withDefaults(model, defaultsFor(name, options.promptCache !== false)), [apiKey], options);
+  return immutable(id, withDefaults(model, defaultsFor(name, options.promptCache !== false)), [apiKey], options);
 }
 
 /** The gateway hands options on to the provider behind it, so that a model behaves as it does when it is asked directly. */

@@ -3,12 +3,12 @@ import type { ResolvedModel } from "../model.ts";
 import { fetchHere } from "./fetch.ts";
 import {
   configuredUrl,
+  immutable,
   invalidUrl,
   loadProvider,
   type ModelOptions,
   parseUrl,
   setting,
-  steady,
   trimmedUrl,
 } from "./settings.ts";
 
@@ -28,7 +28,7 @@ export async function resolveOllama(id: string, name: string, options: ModelOpti
     transformRequestBody: (body) => ({ ...body, messages: withReasoning(body.messages) }),
     ...(apiKey === undefined ? {} : { apiKey }),
   }).languageModel(name);
-  return steady(id, model, apiKey === undefined ? [] : [apiKey], options);
+  return immutable(id, model, apiKey === undefined ? [] : [apiKey], options);
 }
 
 /** Ollama sends what a model thought as `reasoning` and takes it back under that name only. */

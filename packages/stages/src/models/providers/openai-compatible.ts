@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import type { ResolvedModel } from "../model.ts";
 import { fetchHere } from "./fetch.ts";
-import { baseUrl, loadProvider, type ModelOptions, setting, steady, versioned } from "./settings.ts";
+import { baseUrl, immutable, loadProvider, type ModelOptions, setting, versioned } from "./settings.ts";
 
 const ADDRESS = "OPENAI_COMPATIBLE_BASE_URL";
 
@@ -22,5 +22,5 @@ export async function resolveOpenAICompatible(id: string, name: string, options:
     fetch: fetchHere,
     ...(apiKey === undefined ? {} : { apiKey }),
   }).languageModel(name);
-  return steady(id, model, apiKey === undefined ? [] : [apiKey], options);
+  return immutable(id, model, apiKey === undefined ? [] : [apiKey], options);
 }

@@ -2,11 +2,11 @@ import type { ResolvedModel } from "../model.ts";
 import { fetchHere } from "./fetch.ts";
 import {
   baseUrl,
+  immutable,
   loadProvider,
   type ModelOptions,
   requireKey,
   setting,
-  steady,
   versioned,
   withDefaults,
 } from "./settings.ts";
@@ -38,5 +38,5 @@ export async function resolveOpenAI(
   });
   const model =
     api === "chat" ? provider.chat(name) : withDefaults(provider.responses(name), { openai: OPENAI_STATELESS });
-  return steady(id, model, [apiKey], options);
+  return immutable(id, model, [apiKey], options);
 }

@@ -18,7 +18,7 @@ export interface ModelOptions {
 }
 
 /** A model that is the same at every turn, and not silent for ever. */
-export function steady(
+export function immutable(
   id: string,
   model: LanguageModelV4,
   secrets: readonly string[],

@@ -10,7 +10,7 @@ import {
   type ToolSpec,
 } from "@sluice/core";
 import { z } from "zod";
-import type { Sandbox, WalledEnd, WallPlan } from "../../sandbox/wall.ts";
+import type { Sandbox, SandboxedExit, SandboxPlan } from "../../sandbox/wall.ts";
 import { withFolder } from "../files/open.ts";
 import { headTail, KEPT_HALF, SHOWN_HALF } from "../files/output.ts";
 import { asResult, failure, fault } from "../files/results.ts";
@@ -64,7 +64,7 @@ export interface BashOptions {
   /** The session's OS sandbox; none when omitted. */
   readonly sandbox?: Sandbox;
   /** What every stage of the session may do behind it, besides what the stage says. */
-  readonly always?: Pick<WallPlan, "scratch" | "network" | "absent">;
+  readonly always?: Pick<SandboxPlan, "scratch" | "network" | "absent">;
   /** Variables that a line may set besides the ones that are harmless everywhere. */
   readonly variables?: readonly string[];
 }
@@ -110,7 +110,7 @@ async function run(bash: BashInput, call: ToolCall, options: BashOptions): Promi
     return true;
   };
   const shell = options.shell ?? findShell();
-  const end = await withFolder(call.workspace.root, async (root): Promise<ProcessEnd & Partial<WalledEnd>> => {
+  const end = await withFolder(call.workspace.root, async (root): Promise<ProcessEnd & Partial<SandboxedExit>> => {
     const program: ProcessOptions = {
       file: shell,
       // One pipe for both, so that output and errors keep their order; the inner bash sees the line and nothing of this.
@@ -172,7 +172,7 @@ async function behindWall(
   program: ProcessOptions,
   call: ToolCall,
   { sandbox, always }: BashOptions,
-): Promise<WalledEnd> {
+): Promise<SandboxedExit> {
   if (sandbox === undefined) throw fault("wall_failed", "There is no sandbox in this session. Nothing was run.");
   const { root, store } = call.workspace;
   const { reads, writes, scratch, network, readOnly } = call.reach;
@@ -203,7 +203,7 @@ function findShell(): string {
 function verdict(
   bash: BashInput,
   call: ToolCall,
-  end: ProcessEnd & Partial<WalledEnd>,
+  end: ProcessEnd & Partial<SandboxedExit>,
   text: string,
   changes: WorkspaceChanges | undefined,
 ): ToolResult {

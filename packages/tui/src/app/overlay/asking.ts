@@ -1,4 +1,4 @@
-import { nameOf } from "@sluice/view";
+import { stateLabel } from "@sluice/view";
 import { clean, type Line } from "@sluice/view/text";
 import type { Question } from "./question.ts";
 
@@ -17,7 +17,7 @@ export function trustQuestion(question: string, answer: (trusted: boolean) => vo
 
 export function cancelQuestion(runId: string, cancel: () => void): Asked {
   return {
-    title: `Cancel run ${nameOf(runId)}?`,
+    title: `Cancel run ${stateLabel(runId)}?`,
     lines: [[{ text: "A cancelled run cannot be resumed. /quit suspends it instead.", style: "dim" }]],
     choices: ["No, it goes on", "Yes, cancel it"],
     answer: (choice) => {
@@ -39,9 +39,9 @@ export function replaceQuestion(file: string, replace: () => void): Asked {
 
 export function startQuestion(pipeline: string, answer: (start: boolean) => void): Asked {
   return {
-    title: `No run is at work. Start ${nameOf(pipeline)} with this task?`,
+    title: `No run is at work. Start ${stateLabel(pipeline)} with this task?`,
     lines: [],
-    choices: ["Not now", `Start ${nameOf(pipeline)}`],
+    choices: ["Not now", `Start ${stateLabel(pipeline)}`],
     answer: (choice) => answer(choice === 1),
   };
 }

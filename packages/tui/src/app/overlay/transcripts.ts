@@ -1,4 +1,4 @@
-import { type ExecutionView, nameOf, type RunView } from "@sluice/view";
+import { type ExecutionView, type RunView, stateLabel } from "@sluice/view";
 import { endOf } from "../../run/end-rows.ts";
 import { createTranscriptWindow, type TranscriptWindow } from "../../run/transcript-window.ts";
 import { createViewer, type Viewer } from "./viewer.ts";
@@ -29,7 +29,7 @@ export class Transcripts {
     const at = view.executions.indexOf(execution) + 1;
     const place = view.executions.length > 1 ? ` · ${at} of ${view.executions.length}, ←→ switch` : "";
     const hint = `Ctrl+O ${this.#unfolded ? "folds" : "unfolds"} all`;
-    return createViewer(`${nameOf(stateId)}${more}${place}`, this.rows(view, execution), { atEnd: true, hint });
+    return createViewer(`${stateLabel(stateId)}${more}${place}`, this.rows(view, execution), { atEnd: true, hint });
   }
 
   /** Shows everything whole, or the beginnings of what is long. */

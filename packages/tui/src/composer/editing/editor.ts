@@ -1,4 +1,4 @@
-import { type Edit, NO_PAST, type Past, redone, remembered, undone } from "../history/past.ts";
+import { type Edit, NO_HISTORY, redone, rememberEdit, type UndoHistory, undone } from "../history/past.ts";
 import {
   boundaryAfter,
   boundaryAt,
@@ -26,7 +26,7 @@ export interface Editor {
   readonly cursor: number;
   /** Column that moves up and down keep, in cells; set by such a move only. */
   readonly goal?: number;
-  readonly past: Past;
+  readonly past: UndoHistory;
   /** What was cut last, for yank. */
   readonly killed: Piece;
   /** Set right after a cut: the next one is added to it. */
@@ -42,7 +42,7 @@ export const EMPTY_EDITOR: Editor = {
   text: "",
   folds: [],
   cursor: 0,
-  past: NO_PAST,
+  past: NO_HISTORY,
   killed: plainPiece(""),
   killing: false,
 };
@@ -99,7 +99,7 @@ export function change(editor: Editor, start: number, end: number, inserted: Pie
   const piece = splicePiece(editor, start, end, inserted);
   const cursor = boundaryAt(piece, start + inserted.text.length);
   const edit: Edit = { at: start, removed, inserted, cursorBefore: editor.cursor, cursorAfter: cursor, typed };
-  return at({ ...editor, ...piece, past: remembered(editor.past, edit) }, cursor);
+  return at({ ...editor, ...piece, past: rememberEdit(editor.past, edit) }, cursor);
 }
 
 /** The same text with the cursor elsewhere. */
@@ -109,9 +109,9 @@ function at(editor: Editor, cursor: number, goal?: number): Editor {
 }
 
 /** Where a move or a deletion may lead. */
-export type Place = "left" | "right" | "wordLeft" | "wordRight" | "lineStart" | "lineEnd" | "start" | "end";
+export type CursorTarget = "left" | "right" | "wordLeft" | "wordRight" | "lineStart" | "lineEnd" | "start" | "end";
 
-export function move(editor: Editor, to: Place): Editor {
+export function move(editor: Editor, to: CursorTarget): Editor {
   return at(editor, placeOf(editor, to));
 }
 
@@ -120,7 +120,7 @@ export function moveTo(editor: Editor, offset: number, goal?: number): Editor {
   return at(editor, boundaryAt(editor, offset), goal);
 }
 
-function placeOf(editor: Editor, to: Place, words: WordKind = "name"): number {
+function placeOf(editor: Editor, to: CursorTarget, words: WordKind = "name"): number {
   const { cursor, text } = editor;
   if (to === "left") return boundaryBefore(editor, cursor);
   if (to === "right") return boundaryAfter(editor, cursor);
@@ -153,13 +153,13 @@ function lineEnd(editor: Editor): number {
 }
 
 /** Deletes from the cursor to a place. */
-export function erase(editor: Editor, to: Place): Editor {
+export function erase(editor: Editor, to: CursorTarget): Editor {
   const place = placeOf(editor, to);
   return change(editor, Math.min(place, editor.cursor), Math.max(place, editor.cursor), plainPiece(""));
 }
 
 /** Cuts from the cursor to a place; cuts in a row are yanked together. At the line's edge its break is cut. */
-export function kill(editor: Editor, to: Place, words: WordKind = "name"): Editor {
+export function kill(editor: Editor, to: CursorTarget, words: WordKind = "name"): Editor {
   let place = placeOf(editor, to, words);
   if (place === editor.cursor && to === "lineStart") place = boundaryBefore(editor, place);
   if (place === editor.cursor && to === "lineEnd") place = boundaryAfter(editor, place);

@@ -16,7 +16,7 @@ import {
 import { dirname, join } from "node:path";
 import { messageOf, parseJson } from "@sluice/core";
 import { type Environment, stateFolder } from "../../user/environment.ts";
-import { withoutSecrets } from "../../user/secrets.ts";
+import { secretMask } from "../../user/secrets.ts";
 import { MOST_ENTRIES } from "./history.ts";
 
 /** Characters of an entry that is worth a line of the file; longer ones are for this session only. */
@@ -53,7 +53,7 @@ export function readHistory(env: Environment): ReadHistory {
  * same time add to the same file. Returns why it could not be kept, if so.
  */
 export function appendHistory(env: Environment, text: string): string | undefined {
-  if (text.trim() === "" || text.length > LONGEST_ENTRY || withoutSecrets(env).text(text) !== text) return undefined;
+  if (text.trim() === "" || text.length > LONGEST_ENTRY || secretMask(env).text(text) !== text) return undefined;
   try {
     const file = historyFile(env);
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });

@@ -12,19 +12,19 @@ export interface Edit {
 }
 
 /** What can be undone and redone, the newest last. */
-export interface Past {
+export interface UndoHistory {
   readonly undo: readonly Edit[];
   readonly redo: readonly Edit[];
 }
 
-export const NO_PAST: Past = { undo: [], redo: [] };
+export const NO_HISTORY: UndoHistory = { undo: [], redo: [] };
 
 const MOST_EDITS = 1_000;
 /** Characters that undoing may hold: some texts of the largest size. */
 const MOST_CHARACTERS = 4_000_000;
 
 /** The past with one more edit: one with the edit before where both were typed in the same word. */
-export function remembered(past: Past, edit: Edit): Past {
+export function rememberEdit(past: UndoHistory, edit: Edit): UndoHistory {
   const before = past.undo.at(-1);
   const joined = before === undefined ? undefined : joinTyped(before, edit);
   const undo = joined === undefined ? [...past.undo, edit] : [...past.undo.slice(0, -1), joined];

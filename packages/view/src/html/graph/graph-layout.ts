@@ -1,8 +1,8 @@
-import type { GraphPlan, Place, Way } from "./graph-plan.ts";
+import type { GraphPlan, NodePosition, Way } from "./graph-plan.ts";
 
 export interface Box {
   readonly id: string;
-  readonly place: Place;
+  readonly place: NodePosition;
   readonly row: number;
   readonly x: number;
   readonly y: number;

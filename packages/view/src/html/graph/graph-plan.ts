@@ -1,12 +1,12 @@
 import type { Hop, RunView } from "../../projection/run-view.ts";
-import { type Station, type Stop, stationsOf } from "../../projection/stations.ts";
+import { type StateStop, type Station, stationsOf } from "../../projection/stations.ts";
 import { headOf } from "../../text/clean.ts";
 
 /** Where a run ended: what its last route chose. */
 export type Ending = "done" | "fail" | "cancel";
 
-export type Place =
-  | { readonly kind: "stop"; readonly stop: Stop; readonly isFirst: boolean }
+export type NodePosition =
+  | { readonly kind: "stop"; readonly stop: StateStop; readonly isFirst: boolean }
   | { readonly kind: "end"; readonly ending: Ending };
 
 /** A way from one place to another; `taken` 0 is one that could have been taken. */
@@ -18,7 +18,7 @@ export interface Way {
 
 /** What there is to draw: rows of places that stand side by side, and the ways between them. */
 export interface GraphPlan {
-  readonly rows: readonly (readonly (readonly [id: string, place: Place])[])[];
+  readonly rows: readonly (readonly (readonly [id: string, place: NodePosition])[])[];
   readonly ways: readonly Way[];
   /** States that are not drawn. */
   readonly left: number;
@@ -34,7 +34,7 @@ const LONGEST_NAME = 100;
 export function planOf(view: RunView): GraphPlan {
   const stations = inOrder(stationsOf(view), view.initial);
   const stops = stations.flatMap((station) => (station.kind === "stop" ? [[station.stop]] : chunks(station.stops)));
-  const shown: (readonly Stop[])[] = [];
+  const shown: (readonly StateStop[])[] = [];
   let count = 0;
   for (const row of stops) {
     count += row.length;
@@ -103,7 +103,7 @@ function waysOf({ path, states, forks, runId }: RunView): readonly Way[] {
   return [...ways.values()];
 }
 
-function chunks(stops: readonly Stop[]): readonly (readonly Stop[])[] {
+function chunks(stops: readonly StateStop[]): readonly (readonly StateStop[])[] {
   const rows = Math.ceil(stops.length / MOST_BESIDE);
   const each = Math.ceil(stops.length / Math.max(1, rows));
   return Array.from({ length: rows }, (_, row) => stops.slice(row * each, (row + 1) * each));

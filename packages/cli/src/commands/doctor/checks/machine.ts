@@ -4,7 +4,7 @@ import { dirname, join, parse } from "node:path";
 import { promisify } from "node:util";
 import { carriedRipgrep, probeSandbox } from "@sluice/stages";
 import type { Environment } from "@sluice/tui/user";
-import type { Place } from "../../../project/project-paths.ts";
+import type { ProjectPaths } from "../../../project/project-paths.ts";
 import { blocking, type Check, ok, warning } from "./check.ts";
 
 const NEEDED_NODE = [22, 18, 0] as const;
@@ -70,7 +70,7 @@ function checkRepository(workspace: string): Check {
 }
 
 /** Builds the sandbox that commands would run in, and lets a canary try to get out of it. */
-export async function checkSandbox(workspace: string, { store }: Pick<Place, "store">): Promise<Check> {
+export async function checkSandbox(workspace: string, { store }: Pick<ProjectPaths, "store">): Promise<Check> {
   const { wall, missing } = await probeSandbox(realpathSync(workspace), [store]);
   if (wall !== undefined) return ok("sandbox", `${wall} holds: a program in it changed nothing and reached nothing`);
   const why = missing?.reason ?? "it was not looked for";

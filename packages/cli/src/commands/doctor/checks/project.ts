@@ -4,7 +4,7 @@ import { isSluiceError, messageOf } from "@sluice/core";
 import { bundledPipelines } from "@sluice/stages";
 import { type CodeDigests, digestCode, isConfigName, type ProjectCode } from "../../../project/code.ts";
 import { loadFile } from "../../../project/load.ts";
-import { asTrusted, type LoadedConfig, loadConfig, nameOf } from "../../../project/load-config.ts";
+import { asTrusted, fileStem, type LoadedConfig, loadConfig } from "../../../project/load-config.ts";
 import { shellWord } from "../../../project/project-paths.ts";
 import type { Trust, TrustState } from "../../../project/trust.ts";
 import { blocking, type Check, missing, ok, warning } from "./check.ts";
@@ -90,7 +90,7 @@ async function checkPipelines(
   const broken: Check[] = [];
   const sound = [...(config?.settings.pipelines.keys() ?? [])];
   for (const file of code.pipelines) {
-    const name = nameOf(file);
+    const name = fileStem(file);
     try {
       const { pipelines } = await loadFile(realpathSync(file), asTrusted(digests, code.root));
       if (sound.includes(name)) broken.push(missing("pipeline", `${name} stands for two pipelines`, "rename one"));

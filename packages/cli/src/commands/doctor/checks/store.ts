@@ -1,10 +1,10 @@
-import type { Place } from "../../../project/project-paths.ts";
+import type { ProjectPaths } from "../../../project/project-paths.ts";
 import { blocking, type Check, ok, warning } from "./check.ts";
 
 const LITTLE_BYTES = 100 * 1024 * 1024;
 
 /** The place where runs are kept. Makes and changes nothing. */
-export async function checkStore({ store }: Place): Promise<readonly Check[]> {
+export async function checkStore({ store }: ProjectPaths): Promise<readonly Check[]> {
   const { inspectSqliteStore } = await import("@sluice/sqlite");
   const { exists, fault, version, ownMachine, liveOwners, filesystem, freeBytes } = inspectSqliteStore(store);
   // Its message says how to mend it.

@@ -1,6 +1,6 @@
 import { existsSync, statSync } from "node:fs";
 import { dirname, extname, isAbsolute, join, resolve } from "node:path";
-import type { Sandbox, WallPlan } from "../../../sandbox/wall.ts";
+import type { Sandbox, SandboxPlan } from "../../../sandbox/wall.ts";
 import { contains, isProgram } from "../../files/paths.ts";
 import type { McpStdioServer } from "../config.ts";
 
@@ -8,7 +8,7 @@ import type { McpStdioServer } from "../config.ts";
 export interface ServerWall {
   readonly sandbox: Sandbox;
   /** The run store and what else nobody sees, as in the plans of commands; asked at each start. */
-  readonly plan: () => Pick<WallPlan, "absent" | "readOnly">;
+  readonly plan: () => Pick<SandboxPlan, "absent" | "readOnly">;
 }
 
 /** What a server's process is started as. */
@@ -47,7 +47,7 @@ export async function wallServer(
   const isCode = (path: string): boolean => statSync(path).isFile() && CODE.has(extname(path));
   const code = [program, ...paths.filter(isCode)].filter((path) => !contains(root, path));
   const { absent, readOnly } = wall.plan();
-  const plan: WallPlan = {
+  const plan: SandboxPlan = {
     root,
     reads: ["", ...code.map(projectOf)],
     writes: ["", ...paths.filter((path) => !isCode(path))],
