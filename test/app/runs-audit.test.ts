@@ -21,8 +21,8 @@ test("every event has a row, those of siblings behind the fork that started them
   expect(rows.every(({ what }) => what !== "")).toBe(true);
   const at = (type: string) => rows.findIndex((row) => row.type === type);
   const test = rows.findIndex(({ key }) => key === `${runId}/fan-1/test:test#1`);
-  expect(at("fork.started")).toBeLessThan(test);
-  expect(test).toBeLessThan(at("fork.joined"));
+  expect(at("fanOut.started")).toBeLessThan(test);
+  expect(test).toBeLessThan(at("fanOut.joined"));
   expect(rows[test]?.depth).toBe(1);
   // The order events were read in does not count.
   const mixed = [...events].sort((a, b) => b.runId.length - a.runId.length);
@@ -31,7 +31,7 @@ test("every event has a row, those of siblings behind the fork that started them
 
 test("a join says what each sibling came to, whatever it is called, and nothing of what it cannot read", () => {
   const joined = (outcomes: Json): string => {
-    const event: SluiceEvent = { id: "r1/1/0", runId: "r1", at: 0, type: "fork.joined", data: { outcomes } };
+    const event: SluiceEvent = { id: "r1/1/0", runId: "r1", at: 0, type: "fanOut.joined", data: { outcomes } };
     return createEventDescriber().say(event)?.more ?? "nothing";
   };
   const outcomes = [

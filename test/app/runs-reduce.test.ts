@@ -346,7 +346,7 @@ test("what did not change stays the same object, and what was settled never chan
         earlier !== undefined &&
         !touched &&
         record.entries.length === 0 &&
-        !record.events.some(({ type }) => type === "fork.started" || type === "run.finished")
+        !record.events.some(({ type }) => type === "fanOut.started" || type === "run.finished")
       )
         expect(execution).toBe(earlier);
       const { items } = execution;
@@ -395,7 +395,7 @@ test("a damaged or invented record changes what it can and breaks nothing", () =
       runId: "r1",
       seq: 1,
       events: [
-        { id: "r1/1/0", runId: "r1", at: 1, type: "fork.started", data: { siblings: [1, null], fork: {} } },
+        { id: "r1/1/0", runId: "r1", at: 1, type: "fanOut.started", data: { siblings: [1, null], fork: {} } },
         { id: "r1/1/1", runId: "r1", at: 1, type: "route.decided", executionId: "y#1", data: { choice: "nowhere" } },
       ],
       entries: [],

@@ -133,9 +133,9 @@ test("another mode, workspace or tool: never takes the run up", async () => {
   const runId = await suspended(here, [write("new.txt")], life);
   await answer(here, runId, "approve");
   mkdirSync(join(here.outer, "elsewhere"));
-  await expect(resumed(here, runId, [], { ...life, mode: "yolo" })).rejects.toMatchObject({ code: "mode_other" });
+  await expect(resumed(here, runId, [], { ...life, mode: "yolo" })).rejects.toMatchObject({ code: "mode_mismatch" });
   await expect(resumed(here, runId, [], { ...life, cwd: join(here.outer, "elsewhere") })).rejects.toMatchObject({
-    code: "workspace_other",
+    code: "workspace_mismatch",
   });
   await expect(resumed(here, runId, [], { ...life, tools: [own({ required: ["x"] })] })).rejects.toMatchObject({
     code: "tools_changed",

@@ -12,8 +12,8 @@ test("audit lists every event in order, children indented behind their fork, and
   expect(stdout).toContain("verified: every record is as it was written");
   const types = stdout.split("\n").map((line) => /^\d+\/\d+ +\+[\d.]+ {2}( *)([\w.]+)/.exec(line));
   const told = types.flatMap((match) => (match === null ? [] : [`${match[1]}${match[2]}`]));
-  const fork = told.indexOf("fork.started");
-  const joined = told.indexOf("fork.joined");
+  const fork = told.indexOf("fanOut.started");
+  const joined = told.indexOf("fanOut.joined");
   expect(told[0]).toBe("run.started");
   expect(told.at(-1)).toBe("run.finished");
   expect(told.slice(fork + 1, joined).filter((type) => type.startsWith("  run."))).toEqual([

@@ -20,7 +20,7 @@ async function recorded(at: Desk, file = "cassettes/calls.jsonl") {
   return { ended, file: join(at.folder, file) };
 }
 
-test("--record writes what a run's model was asked and answered, and --model replay: plays it without key and server", async () => {
+test("--record writes what a run's model was asked and answered, and --model cassette: plays it without key and server", async () => {
   const at = desk();
   const { ended, file } = await recorded(at);
   expect(ended.code).toBe(0);
@@ -28,7 +28,7 @@ test("--record writes what a run's model was asked and answered, and --model rep
   expect(statSync(file).mode & 0o777).toBe(0o600);
   expect(readFileSync(file, "utf8")).not.toContain(TEST_KEY.slice(4));
 
-  const again = await at.sluice(single("say it", "--model", "replay:cassettes/calls.jsonl"));
+  const again = await at.sluice(single("say it", "--model", "cassette:cassettes/calls.jsonl"));
   expect(again).toMatchObject({ code: 0, stderr: "" });
   const { output, usage, status } = printed(ended);
   expect(printed(again)).toMatchObject({ output, usage, status });
@@ -46,7 +46,7 @@ test("a recording in the workspace, where tools find it, is told; one beside it 
 test("a replay that does not fit fails the run, and says in lines what differs", async () => {
   const at = desk();
   const { file } = await recorded(at);
-  const ended = await at.sluice(single("say more", "--model", `replay:${file}`));
+  const ended = await at.sluice(single("say more", "--model", `cassette:${file}`));
   expect(ended.code).toBe(1);
   expect(printed(ended)).toMatchObject({ status: "failed", error: { code: "model" } });
   expect(ended.stderr).toContain("stage work, turn 1 (line 2): message 2 (user) differs in line 2:\n");
@@ -64,10 +64,10 @@ test("a file that is there is not recorded over, and what cannot be replayed is 
   expect(readFileSync(file, "utf8")).toBe(before);
   expect(existsSync(at.store)).toBe(true);
 
-  const both = await at.sluice(single("say it", "--model", `replay:${file}`, "--record", "other.jsonl"));
+  const both = await at.sluice(single("say it", "--model", `cassette:${file}`, "--record", "other.jsonl"));
   expect(both.code).toBe(2);
   expect(printed(both)).toMatchObject({ error: { code: "usage" } });
-  const none = await at.sluice(single("say it", "--model", "replay:none.jsonl"));
+  const none = await at.sluice(single("say it", "--model", "cassette:none.jsonl"));
   expect(none.code).toBe(2);
   expect(printed(none)).toMatchObject({ error: { code: "cassette_not_found" } });
 });

@@ -42,7 +42,7 @@ test("docs/errors.md lists every code that a tool answers a model with, and no o
 });
 
 test("docs/errors.md lists every failure of a model call, and no others", () => {
-  const models = readSources("packages/stages/src/models/{failure,reply-builder}.ts").map(({ text }) => text);
+  const models = readSources("packages/stages/src/models/reply/{failure,reply-builder}.ts").map(({ text }) => text);
   const used = models.flatMap((text) => [
     ...[...text.matchAll(/kind: (?:"\w+"|[^,]*), code: (?:opened \? )?"([a-z_]+)"/g)].map(([, code = ""]) => code),
     ...[...text.matchAll(/kind: "(?:cut_stream|permanent)",\n\s+code: "([a-z_]+)"/g)].map(([, code = ""]) => code),

@@ -91,8 +91,8 @@ decided(
     );
     const own = events.filter(({ runId }) => runId === result.runId);
     expect(own.filter(({ type }) => type.startsWith("fork.")).map(({ type }) => type)).toEqual([
-      "fork.started",
-      "fork.joined",
+      "fanOut.started",
+      "fanOut.joined",
     ]);
     expect(own.filter(({ type }) => type === "turn.started").map(({ executionId }) => executionId)).toEqual([
       "plan#1",

@@ -70,7 +70,7 @@ decided(
       initial: "one",
       next: { one: () => done(1) },
     });
-    await expect(busy.resume(other, handle.runId)).rejects.toMatchObject({ code: "pipeline_other" });
+    await expect(busy.resume(other, handle.runId)).rejects.toMatchObject({ code: "pipeline_mismatch" });
     await expect(busy.resume(one(worker({ turnCap: 5 })), handle.runId)).rejects.toMatchObject({
       code: "pipeline_changed",
     });

@@ -52,7 +52,7 @@ test("a run that version 1 recorded is read by version 1 and refused by every ot
   const forked = async () => await session.fork(inTurn, runId, { from: "check#1" });
   if (JOURNAL_VERSION === 1) {
     expect(await replayed()).toMatchObject({ identical: true, status: "unfinished" });
-    await expect(resumed()).rejects.toMatchObject({ code: "workspace_other" });
+    await expect(resumed()).rejects.toMatchObject({ code: "workspace_mismatch" });
   } else {
     for (const refused of [replayed, resumed, forked])
       await expect(refused()).rejects.toMatchObject({ class: "Host", code: "journal_version" });

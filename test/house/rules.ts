@@ -140,7 +140,7 @@ export function breachesOf(file: SourceFile, manifests: Manifests): readonly str
   for (const specifier of file.imports) {
     const fault = specifier.startsWith(".")
       ? relativeFault(file.path, packageName, folder, specifier)
-      : externalFault(file.path, packageName, normalised(specifier), manifests);
+      : externalFault(file.path, packageName, normalized(specifier), manifests);
     if (fault !== undefined) breach(`imports ${specifier}: ${fault}`);
   }
   return breaches;
@@ -178,7 +178,7 @@ function externalFault(path: string, packageName: string, specifier: string, man
   return manifests[packageName]?.dependencies.includes(name) ? undefined : "not a dependency of the package";
 }
 
-function normalised(specifier: string): string {
+function normalized(specifier: string): string {
   return !specifier.startsWith("node:") && isBuiltin(specifier) ? `node:${specifier}` : specifier;
 }
 

@@ -46,7 +46,7 @@ const program = `
 import { decide, done, pipeline, stage, to, type StageResult, type SluiceEvent } from "@sluice/core";
 import { eventSchema } from "@sluice/core/schemas";
 import { hostConformance } from "@sluice/core/testing";
-import { sqliteStore } from "@sluice/sqlite";
+import { sqliteHost } from "@sluice/sqlite";
 import { createSession, scriptedModel, type RunResult, type SessionOptions } from "@sluice/stages";
 import { openTelemetry } from "@sluice/stages/opentelemetry";
 import { runScripted } from "@sluice/stages/testing";
@@ -80,7 +80,7 @@ const model = scriptedModel({
     check: [{ calls: [{ tool: "submit_check", input: { fine: true } }] }],
   },
 });
-const options: SessionOptions = { model, store: () => sqliteStore("store"), telemetry: openTelemetry() };
+const options: SessionOptions = { model, store: () => sqliteHost("store"), telemetry: openTelemetry() };
 const session = createSession(options);
 const running = session.start(notes, { task: "note it" });
 const events: SluiceEvent[] = [];

@@ -20,10 +20,10 @@ const child = (key: string): ChildRun => ({
 const fork = (keys: readonly string[]): RunChildrenOptions => ({
   onFailure: "settle",
   failed: ({ status }) => status === "failed",
-  open: { events: [{ type: "fork.started", data: { fork: "fan", siblings: [...keys], join: "end" } }] },
+  open: { events: [{ type: "fanOut.started", data: { fork: "fan", siblings: [...keys], join: "end" } }] },
   joined: (ends) => [
     {
-      type: "fork.joined",
+      type: "fanOut.joined",
       data: { fork: "fan", outcomes: Object.entries(ends).map(([name, { status, head }]) => ({ name, status, head })) },
     },
   ],

@@ -121,7 +121,7 @@ describe("what a stream carries comes back as it was", () => {
     ).at(at);
     const first = await model.doGenerate(ask());
     expect(await (await replaying(file)).at(at).doGenerate(ask())).toEqual(first);
-    await expect(partsOf((await replaying(file)).at(at))).rejects.toMatchObject({ code: "replay_exhausted" });
+    await expect(partsOf((await replaying(file)).at(at))).rejects.toMatchObject({ code: "cassette_exhausted" });
   });
 
   test("a part that JSON cannot hold fails the call and says so", async () => {
@@ -237,7 +237,7 @@ describe("a call that is stopped", () => {
     await quiet();
     expect(clock.waiting()).toBe(1);
     clock.turn(1);
-    expect(await parts).toMatchObject({ code: "replay_aborted", message: expect.stringContaining("line 2") });
+    expect(await parts).toMatchObject({ code: "cassette_aborted", message: expect.stringContaining("line 2") });
     expect(clock.waiting()).toBe(0);
   });
 
@@ -434,11 +434,11 @@ describe("places", () => {
 
   test("what a program says is different each time is left out of the comparison", async () => {
     const { file } = tape();
-    const normalise = (text: string): string => text.replaceAll(/\d+ ms/g, "<time>");
-    await partsOf((await recording(modelOf(said("ab")), file, { normalise })).at(at), ask("took 31 ms"));
-    expect(await partsOf((await replaying(file, { normalise })).at(at), ask("took 44 ms"))).toHaveLength(4);
+    const normalize = (text: string): string => text.replaceAll(/\d+ ms/g, "<time>");
+    await partsOf((await recording(modelOf(said("ab")), file, { normalize })).at(at), ask("took 31 ms"));
+    expect(await partsOf((await replaying(file, { normalize })).at(at), ask("took 44 ms"))).toHaveLength(4);
     await expect(partsOf((await replaying(file)).at(at), ask("took 44 ms"))).rejects.toMatchObject({
-      code: "replay_diverged",
+      code: "cassette_diverged",
     });
   });
 });
@@ -476,7 +476,7 @@ describe("strict replay", () => {
     await partsOf((await recording(modelOf(said("ab")), file)).at(at), base);
     const replay = await replaying(file);
     const error: unknown = await partsOf(replay.at(at), { ...base, ...change }).catch((thrown: unknown) => thrown);
-    expect(error).toMatchObject({ code: "replay_diverged", message: expect.stringContaining(told) });
+    expect(error).toMatchObject({ code: "cassette_diverged", message: expect.stringContaining(told) });
     expect(replay.divergence).toBe(error);
     expect(replay.unused()).toEqual([{ line: 2, stage: "plan", turn: 0, attempt: 1 }]);
   });

@@ -195,12 +195,12 @@ test("a fork of a fork is compared with the pipeline that recorded the past it t
   const back = forkOf(changed.runId, "plan#1", first());
   expect(await back).toMatchObject({ status: "completed", output: "first" });
   const [backStart] = dataOf(await eventsOf(host, back.runId), "run.started");
-  expect(backStart).not.toHaveProperty("pastPipeline");
+  expect(backStart).not.toHaveProperty("originalPipeline");
 
   const on = await forkOf(changed.runId, "review#1", second());
   expect(on).toMatchObject({ status: "completed", output: "good" });
   const [onStart] = dataOf(await eventsOf(host, on.runId), "run.started");
-  expect(onStart).toMatchObject({ pastPipeline: { fingerprint: first().spec.fingerprint } });
+  expect(onStart).toMatchObject({ originalPipeline: { fingerprint: first().spec.fingerprint } });
   expect(await refusal(forkOf(on.runId, "plan#1", second()))).toMatchObject({ code: "pipeline_changed" });
   expect(await forkOf(on.runId, "review#1", second())).toMatchObject({ status: "completed" });
 });

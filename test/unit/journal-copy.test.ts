@@ -66,7 +66,7 @@ function treeOf(root: string, known: string = KNOWN): readonly WholeRun[] {
           ends.map(([key, { head, records, end }]) => [key, { ...end, records: records.length, head }]),
         ),
       ),
-      "fork.joined",
+      "fanOut.joined",
       { fork: "r1", outcomes: ends.map(([key, { head }]) => ({ name: key, status: "r1", head })) },
     );
   const first = whole(
@@ -193,7 +193,7 @@ describe("a copy is refused", () => {
     told(step(0, "ask", "done", null), type, { requestId: id, kind: "askUser", digest: "d", body: {} });
   const place = (before: number, why: string) => ({
     class: "Validation",
-    code: "copy_place",
+    code: "copy_point",
     message: `run r1 cannot be copied up to record ${before}: ${why}`,
     detail: { runId: "r1", before },
   });
@@ -274,7 +274,7 @@ test("what a step says of heads stays as it was said, also where no run comes al
     told(step(0, "a", "done", said), "stage.init", { run: "r1", parent: "r1" }),
     intent,
     step(1, "b", "done", said),
-    told(step(2, "none", "open", { fork: [] }), "fork.started", { siblings: ["r1"], run: "r1" }),
+    told(step(2, "none", "open", { fork: [] }), "fanOut.started", { siblings: ["r1"], run: "r1" }),
     step(2, "none", "done", { x: null, y: "r1", z: [1], head: "r1" }),
     told(step(3, "start", "done", said), "stage.init", { parent: "r1" }),
     told(step(4, "closed", "done", { children: { r1: "r1" } }), "stage.init", { run: "r1" }),

@@ -31,9 +31,9 @@ const headOf = ({ claimed }: RunJournal): string => claimed.head;
 
 const childA = journal("r1/fan/a", [started, ended], { parentId: "r1" });
 const childB = journal("r1/fan/b", [started, step(0, "s", "done", 1), ended], { parentId: "r1" });
-const forked = said(step(0, "fan", "open", { fork: ["a", "b"] }), "fork.started", { siblings: ["a", "b"] });
+const forked = said(step(0, "fan", "open", { fork: ["a", "b"] }), "fanOut.started", { siblings: ["a", "b"] });
 const joining = (heads: Readonly<Record<string, Json>>): RecordDraft =>
-  said(step(0, "fan", "done", {}), "fork.joined", {
+  said(step(0, "fan", "done", {}), "fanOut.joined", {
     outcomes: Object.entries(heads).map(([name, head]) => ({ name, head })),
   });
 const both = { a: headOf(childA), b: headOf(childB) };
@@ -319,7 +319,7 @@ describe("an export that is verified", () => {
 
   test("names the children of which no event says how they ended", () => {
     for (const outcomes of [undefined, {}, [], [{ name: "a" }, { name: "b", head: 7 }]]) {
-      const join = said(step(0, "fan", "done", {}), "fork.joined", outcomes === undefined ? {} : { outcomes });
+      const join = said(step(0, "fan", "done", {}), "fanOut.joined", outcomes === undefined ? {} : { outcomes });
       const quiet = journal("r1", [started, forked, join, ended]);
       expect(verifyExport(readExport(bytes(linesOf([quiet, childA, childB]))))).toMatchObject({
         faults: [],
@@ -349,29 +349,29 @@ describe("an export that is verified", () => {
     const named = { outcomes: [{ name: "a", head: headOf(childA) }] };
     const never = ["r1/fan/a: its parent r1 never started it"];
     const elsewhere: readonly RecordDraft[] = [
-      said(step(0, "fan", "done", {}), "fork.started", { siblings: ["a"] }),
-      said(life("suspend"), "fork.started", { siblings: ["a"] }),
-      said(step(0, "other", "open", {}), "fork.joined", named),
-      said(life("fan"), "fork.joined", named),
+      said(step(0, "fan", "done", {}), "fanOut.started", { siblings: ["a"] }),
+      said(life("suspend"), "fanOut.started", { siblings: ["a"] }),
+      said(step(0, "other", "open", {}), "fanOut.joined", named),
+      said(life("fan"), "fanOut.joined", named),
       said(step(0, "s", "done", 1), "run.finished", { children: [{ run: "r1/fan/a", head: headOf(childA) }] }),
     ];
     for (const draft of elsewhere) expect(faultsOf([journal("r1", [started, draft]), childA])).toEqual(never);
     // Events of another type say nothing of children, whatever is in them.
     const strange: readonly (readonly RecordDraft[])[] = [
       [said(step(0, "x", "open", {}), "stage.init", { siblings: ["a"] }), step(0, "x", "done", {})],
-      [said(step(0, "x", "open", {}), "fork.started", { siblings: [7, null] }), step(0, "x", "done", {})],
+      [said(step(0, "x", "open", {}), "fanOut.started", { siblings: [7, null] }), step(0, "x", "done", {})],
       [said(step(0, "x", "done", {}), "stage.init", named)],
       [said(life("end", "{}"), "stage.init", { children: [{ run: "r1/fan/a", head: "0" }] })],
     ];
     for (const drafts of strange) expect(faultsOf([journal("r1", [started, ...drafts])])).toEqual([]);
     // A head of a child without a name is that of one which is not there.
-    const unnamed = said(step(0, "fan", "done", {}), "fork.joined", { outcomes: [{ head: "0" }] });
+    const unnamed = said(step(0, "fan", "done", {}), "fanOut.joined", { outcomes: [{ head: "0" }] });
     expect(faultsOf([journal("r1", [started, unnamed])])).toEqual(["r1/fan/: the journal of this child is missing"]);
     const odd: readonly RecordDraft[] = [
-      said(step(0, "x", "open", {}), "fork.started", { siblings: [7, null] }),
-      said(step(0, "x", "open", {}), "fork.started", { siblings: "a" }),
+      said(step(0, "x", "open", {}), "fanOut.started", { siblings: [7, null] }),
+      said(step(0, "x", "open", {}), "fanOut.started", { siblings: "a" }),
       { ...step(0, "x", "open", {}), events: "{" },
-      { ...step(0, "x", "open", {}), events: '{"type":"fork.started"}' },
+      { ...step(0, "x", "open", {}), events: '{"type":"fanOut.started"}' },
       { ...step(0, "x", "open", {}), events: "[null,7]" },
     ];
     for (const draft of odd) expect(faultsOf([journal("r1", [started, draft])])).toEqual([]);

@@ -79,7 +79,7 @@ describe("a run that is taken up", () => {
     ])
       expect((await refusal(loadForResume(store, row, before))).slice(0, 3)).toEqual([
         "Host",
-        "run_went_on",
+        "run_continued_elsewhere",
         { runId: "r1" },
       ]);
     const gone = changed(store, { records: () => expect.fail("read twice") });

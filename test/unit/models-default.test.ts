@@ -159,7 +159,7 @@ describe("the command", () => {
   test("finds a script or a recording from where the user stands, and one with a whole path where it is", async () => {
     const of = async (SLUICE_MODEL: string) => (await modelFor(own().spec, { ...wish, env: { SLUICE_MODEL } }))?.id;
     expect(await of("scripted:s.json")).toBe("scripted:/here/s.json");
-    expect(await of("replay:../r.jsonl")).toBe("replay:/r.jsonl");
+    expect(await of("cassette:../r.jsonl")).toBe("cassette:/r.jsonl");
     expect(await of("scripted:/there/s.json")).toBe("scripted:/there/s.json");
   });
 });

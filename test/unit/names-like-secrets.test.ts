@@ -74,7 +74,7 @@ test("siblings and tools named like secrets stand in the events as they are, and
     output: { cookie: ["get_token ran", "api-key ran"], secret: "kept" },
   });
   const events = await eventsOf(live.host, runId);
-  expect(dataOf(events, "fork.joined")).toEqual([
+  expect(dataOf(events, "fanOut.joined")).toEqual([
     {
       fork: "fan-1",
       outcomes: [

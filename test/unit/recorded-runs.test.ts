@@ -133,7 +133,7 @@ test("a cassette that a changed prompt made stale is an error with what differs 
   const stale: unknown = await runRecorded(make("Write a good note."), task, { cassette, files, env: {} }).catch(
     (error: unknown) => error,
   );
-  expect(stale).toMatchObject({ class: "Validation", code: "replay_stale" });
+  expect(stale).toMatchObject({ class: "Validation", code: "cassette_stale" });
   const lines = stale instanceof Error ? stale.message.split("\n") : [];
   expect(lines).toEqual([
     "the cassette notes.jsonl does not fit: stage write, turn 1 (line 2): message 1 (system) differs in line 1:",

@@ -477,7 +477,7 @@ describe("a run in a file", () => {
       const deep = [rehashed({ ...root, records }), ...siblings];
       await expect(replayRun(ship, deep, OWN)).rejects.toMatchObject({ code: "journal_damaged" });
     }
-    await expect(replayRun(single(), journals, OWN)).rejects.toMatchObject({ code: "pipeline_other" });
+    await expect(replayRun(single(), journals, OWN)).rejects.toMatchObject({ code: "pipeline_mismatch" });
     await expect(replayRun(ship, journals.slice(1, 2), OWN)).rejects.toMatchObject({ code: "journal_damaged" });
   });
 });

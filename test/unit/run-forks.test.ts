@@ -95,8 +95,10 @@ test("siblings work side by side, and the join sees their outputs in declared or
     "join#1",
   ]);
   const events = await eventsOf(live.host, result.runId);
-  expect(dataOf(events, "fork.started")).toEqual([{ fork: "fan-1", siblings: ["test", "lint", "docs"], join: "join" }]);
-  expect(dataOf(events, "fork.joined")).toMatchObject([
+  expect(dataOf(events, "fanOut.started")).toEqual([
+    { fork: "fan-1", siblings: ["test", "lint", "docs"], join: "join" },
+  ]);
+  expect(dataOf(events, "fanOut.joined")).toMatchObject([
     { fork: "fan-1", outcomes: ["test", "lint", "docs"].map((name) => ({ name, status: "completed" })) },
   ]);
   const journals = await live.host.journal(result.runId);
@@ -184,7 +186,7 @@ test("a failure cancels the others, waits for them, and is one failure of the st
     "test#1 failed",
     "lint#1 cancelled",
   ]);
-  expect(dataOf(await eventsOf(live.host, result.runId), "fork.joined")).toMatchObject([
+  expect(dataOf(await eventsOf(live.host, result.runId), "fanOut.joined")).toMatchObject([
     {
       outcomes: [
         { name: "test", status: "failed" },

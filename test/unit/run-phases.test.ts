@@ -19,7 +19,7 @@ import {
 
 const input = z.object({ task: z.string() });
 const start = ["attempt.started", "stage.setup entered", "stage.setup left", "stage.init entered", "stage.init left"];
-const gate = ["stage.gate entered", "stage.gate left"];
+const gate = ["stage.precondition entered", "stage.precondition left"];
 const act = ["stage.act entered", "stage.act left"];
 const assert = ["stage.assert entered", "stage.assert left"];
 const exit = ["attempt.finished", "stage.exit entered", "stage.exit left"];
@@ -221,7 +221,7 @@ test("a gate that asks for later is asked again after its wait, by the recorded 
   const result = await handle;
   expect(result).toMatchObject({ status: "completed", stages: [{ attempts: 1, ms: 120_000 }] });
   const events = await eventsOf(live.host, handle.runId);
-  expect(dataOf(events, "stage.gate").map((data) => data.answer ?? data.phase)).toEqual([
+  expect(dataOf(events, "stage.precondition").map((data) => data.answer ?? data.phase)).toEqual([
     "entered",
     "retry",
     "entered",

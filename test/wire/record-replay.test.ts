@@ -213,7 +213,7 @@ describe("a recording that no longer fits", () => {
     const { file } = await record("anthropic", review);
     const { result, traffic } = await replay(file, {}, "trim the names");
     expect(result).toMatchObject({ status: "failed", error: { code: "model" } });
-    expect(traffic.divergence).toMatchObject({ class: "Validation", code: "replay_diverged" });
+    expect(traffic.divergence).toMatchObject({ class: "Validation", code: "cassette_diverged" });
     expect(traffic.divergence?.message).toBe(
       [
         "the cassette review.jsonl does not fit: stage plan, turn 1 (line 2): message 2 (user) differs in line 2:",
@@ -305,7 +305,7 @@ describe("siblings, one with a model of its own", () => {
     const { lines, result } = await recorded();
     const [header = "", ...exchanges] = lines;
     const file = tempFolder().put("turned.jsonl", `${[header, ...exchanges.reverse()].join("\n")}\n`);
-    const again = await session({ model: `replay:${file}`, maxParallel: 1 }).run(wide, { task: "speak" });
+    const again = await session({ model: `cassette:${file}`, maxParallel: 1 }).run(wide, { task: "speak" });
     expect(comparable(again)).toEqual(comparable(result));
   });
 });

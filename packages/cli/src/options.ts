@@ -18,7 +18,7 @@ export function withWorkOptions(command: Command): Command {
       "--model <provider/model>",
       "the model of all stages that name none (default: SLUICE_MODEL, else the project's, else by the keys that are set)",
     )
-    .option("--record <file>", "write what all models are asked and answer to a file, for --model replay:<file>")
+    .option("--record <file>", "write what all models are asked and answer to a file, for --model cassette:<file>")
     .option("--headless", "ask nobody, also on a terminal: what needs a person is denied")
     .option(
       "--wait [duration]",

@@ -86,7 +86,7 @@ const data = {
     /** The run begins with the past of another, up to where that entered an execution; `head` is of the last record it has of it. */
     forkedFrom: z.looseObject({ runId: z.string(), execution: z.string(), head: digest }).optional(),
     /** What that past was begun with, where it is not the run's own pipeline. */
-    pastPipeline: z
+    originalPipeline: z
       .looseObject({
         source: source.optional(),
         fingerprint: digest.optional(),
@@ -119,7 +119,7 @@ const data = {
   }),
   "stage.setup": phase,
   "stage.init": phase,
-  "stage.gate": phase,
+  "stage.precondition": phase,
   "stage.act": phase,
   "stage.assert": phase,
   /** With the usage where its turns do not add up to it: calls that did not say what they used. */
@@ -197,8 +197,8 @@ const data = {
   }),
   "route.rejected": z.looseObject({ from: z.string(), reason: z.string() }),
   "context.changed": z.looseObject({ patch: z.record(z.string(), z.unknown()) }),
-  "fork.started": z.looseObject({ fork: z.string(), siblings: z.array(z.string()), join: z.string() }),
-  "fork.joined": z.looseObject({
+  "fanOut.started": z.looseObject({ fork: z.string(), siblings: z.array(z.string()), join: z.string() }),
+  "fanOut.joined": z.looseObject({
     fork: z.string(),
     outcomes: z.array(
       z.looseObject({

@@ -13,7 +13,7 @@ export const fanOut: Expected = {
     "call.decided right#1 Bash approved envelope",
     "call.finished right#1 Bash ok",
     "run.finished right completed",
-    "fork.joined",
+    "fanOut.joined",
     "call.decided end#1 Bash approved envelope",
     "call.finished end#1 Bash ok",
     "route.decided end#1 done",

@@ -14,7 +14,7 @@ export const forked: Expected = {
     "call.decided right#1 Bash approved envelope",
     "call.finished right#1 Bash ok",
     "run.finished right completed",
-    "fork.joined",
+    "fanOut.joined",
     "run.forked end#1",
     "run.resumed",
     "call.decided end#1 Bash approved envelope",

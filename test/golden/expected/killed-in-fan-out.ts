@@ -29,7 +29,7 @@ export const killedInFanOut: Expected = {
     events: [
       "run.finished right completed",
       "run.resumed",
-      "fork.joined",
+      "fanOut.joined",
       "call.decided end#1 Bash approved envelope",
       "call.finished end#1 Bash ok",
       "route.decided end#1 done",

@@ -30,7 +30,7 @@ export async function modelFor(spec: PipelineSpec, wish: ModelRequest): Promise<
 
 /** A file is named from where the user stands, and a resumed run must find it from anywhere. */
 function absolute(model: string, here: string): string {
-  const [, kind, file] = /^(scripted|replay):(.+)$/s.exec(model) ?? [];
+  const [, kind, file] = /^(scripted|cassette):(.+)$/s.exec(model) ?? [];
   return kind === undefined || file === undefined ? model : `${kind}:${resolve(here, file)}`;
 }
 

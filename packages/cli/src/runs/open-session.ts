@@ -109,7 +109,7 @@ export interface TrafficRequest {
 
 /** Undefined where models are called as they are. Throws Validation `usage` where a replay would be recorded. */
 export function trafficOf({ record, model, here, workspace, resumed }: TrafficRequest): CommandTraffic | undefined {
-  const replay = /^replay:(.+)$/s.exec(model?.id ?? "")?.[1];
+  const replay = /^cassette:(.+)$/s.exec(model?.id ?? "")?.[1];
   if (replay !== undefined && record !== undefined)
     throw new SluiceError("Validation", "usage", "--record needs a model to record, and a replay is none");
   if (record !== undefined) return recorded(resolve(here, record), workspace, resumed);

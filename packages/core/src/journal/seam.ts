@@ -247,7 +247,7 @@ export interface RunCopy {
 export interface ResumeRunOptions {
   /** What `run.resumed` says beside the incarnation. */
   readonly said?: JsonObject;
-  /** The run's journal as `journal` gave it a moment ago: checked like one that is read, and not read again. Where the run went on since, it is not taken up (`run_went_on`): what was made of the journal, such as what may still be spent, does not hold any more. */
+  /** The run's journal as `journal` gave it a moment ago: checked like one that is read, and not read again. Where the run went on since, it is not taken up (`run_continued_elsewhere`): what was made of the journal, such as what may still be spent, does not hold any more. */
   readonly read?: RunJournal;
 }
 
@@ -259,10 +259,10 @@ export interface RunHost {
   /**
    * Makes a new run of the beginning of another, that nobody owns yet: `resume` takes it up. All of it or nothing. What was
    * sent to the other run does not come along, beyond what its records say. Refused with `run_unknown`, `run_is_child`,
-   * `run_exists`, `journal_damaged`, or `copy_place` where something is open.
+   * `run_exists`, `journal_damaged`, or `copy_point` where something is open.
    */
   copy(copy: RunCopy): Promise<void>;
-  /** Takes up a run that has no live owner. Refused with `run_owned`, `run_finished`, `run_unknown` or `run_went_on`. */
+  /** Takes up a run that has no live owner. Refused with `run_owned`, `run_finished`, `run_unknown` or `run_continued_elsewhere`. */
   resume(runId: string, program: RunProgram, options?: ResumeRunOptions): Promise<RunTask>;
   signal(runId: string, message: SignalMessage): Promise<SignalOutcome>;
   /** Asks the live owner, or takes the run over and finishes it and its children as cancelled, without running its code. */

@@ -69,8 +69,8 @@ export async function runFanOut(
   const settled = await steps.runChildren(id, children, {
     onFailure: choice.onFailure,
     failed: (end) => end.status === "failed",
-    open: { events: [{ type: "fork.started", data: { fork: id, siblings: keys, join: choice.join } }] },
-    joined: (ends) => [{ type: "fork.joined", data: { fork: id, outcomes: outcomesIn(ends) } }],
+    open: { events: [{ type: "fanOut.started", data: { fork: id, siblings: keys, join: choice.join } }] },
+    joined: (ends) => [{ type: "fanOut.joined", data: { fork: id, outcomes: outcomesIn(ends) } }],
   });
 
   const ended = new Map<string, ExecutionEnd>();

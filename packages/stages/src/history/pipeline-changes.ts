@@ -99,7 +99,8 @@ export function recordedPipeline(journals: readonly RunJournal[]): JsonObject {
   for (const record of root?.records ?? []) {
     if (record.phase !== "life") continue;
     for (const { type, data } of readEvents(root?.runId ?? "", record)) {
-      if (type === "run.started") facts = { ...data, ...(isJsonObject(data.pastPipeline) ? data.pastPipeline : {}) };
+      if (type === "run.started")
+        facts = { ...data, ...(isJsonObject(data.originalPipeline) ? data.originalPipeline : {}) };
       // What another run went on with is in the past that was copied from it, and so is whether it worked with that.
       const changed = type === "run.forked" || worked.has(record.incarnation) ? data.changed : undefined;
       if (isJsonObject(changed)) facts = { ...facts, ...changed };
@@ -114,11 +115,11 @@ export function originalPipeline(past: readonly RunJournal[], now: JsonObject): 
   const [first] = root?.records ?? [];
   const events = root === undefined || first === undefined ? [] : readEvents(root.runId, first);
   const started = events.find(({ type }) => type === "run.started")?.data ?? {};
-  const before = isJsonObject(started.pastPipeline) ? started.pastPipeline : started;
+  const before = isJsonObject(started.originalPipeline) ? started.originalPipeline : started;
   const was: JsonObject = Object.fromEntries(
     Object.entries(before).filter(([name]) => ["source", "fingerprint", "parts", "tools"].includes(name)),
   );
-  return isDeepStrictEqual(was, now) ? {} : { pastPipeline: was };
+  return isDeepStrictEqual(was, now) ? {} : { originalPipeline: was };
 }
 
 /** What is other in words, and whether a run goes on with it only when somebody allows that: where only files are, it does. */

@@ -81,7 +81,7 @@ export function refuseVersionMismatch(spec: PipelineSpec, runId: string, started
   if (pipeline !== spec.id) {
     throw new SluiceError(
       "Validation",
-      "pipeline_other",
+      "pipeline_mismatch",
       `run ${runId} is a run of ${shown(pipeline)}, not of ${spec.id}`,
     );
   }
@@ -97,14 +97,14 @@ export function refuseWorkspaceMismatch(
   if (field(data, "cwd") !== here.root) {
     throw new SluiceError(
       "Validation",
-      "workspace_other",
+      "workspace_mismatch",
       `run ${runId} works in ${shown(field(data, "cwd"))}, this session in ${here.root}; resume it there`,
     );
   }
   if (field(data, "mode") !== here.mode) {
     throw new SluiceError(
       "Validation",
-      "mode_other",
+      "mode_mismatch",
       `run ${runId} was started in mode ${shown(field(data, "mode"))}, this session is in mode ${here.mode}; a run keeps its mode, resume it in that one`,
     );
   }

@@ -90,19 +90,19 @@ export const MODEL_PROVIDERS: readonly ProviderInfo[] = [
     ],
   },
   { name: "scripted", form: "scripted:<file>", variables: [] },
-  { name: "replay", form: "replay:<file>", variables: [] },
+  { name: "cassette", form: "cassette:<file>", variables: [] },
 ];
 
 /**
  * A model id, or a model object, as a model that is ready to be called. Only the package of the provider that is asked
  * for is loaded. Errors: Validation `unknown_provider`, `invalid_model`, `invalid_base_url`, `script_not_found`,
- * `invalid_script` or those of `replayModel`; Session `missing_key`, `missing_base_url` or `provider_not_installed`.
+ * `invalid_script` or those of `playbackModel`; Session `missing_key`, `missing_base_url` or `provider_not_installed`.
  */
 export async function resolveModel(model: string | ModelObject, options: ModelOptions): Promise<ResolvedModel> {
   if (typeof model !== "string") return resolveObject(model, options);
   const scripted = /^scripted:(.*)$/su.exec(model);
   if (scripted !== null) return resolveScript(model, scripted[1] ?? "", options);
-  const replayed = /^replay:(.*)$/su.exec(model);
+  const replayed = /^cassette:(.*)$/su.exec(model);
   if (replayed !== null) return resolveReplay(model, replayed[1] ?? "", options);
   const slash = model.indexOf("/");
   const provider = slash < 0 ? model : model.slice(0, slash);
@@ -134,7 +134,7 @@ async function resolveScript(id: string, file: string, options: ModelOptions): P
 }
 
 async function resolveReplay(id: string, file: string, { cwd, env, clock }: ModelOptions): Promise<ResolvedModel> {
-  if (file === "") throw invalidModel(`${JSON.stringify(id)} names no file; write replay:<file>`);
+  if (file === "") throw invalidModel(`${JSON.stringify(id)} names no file; write cassette:<file>`);
   const { playbackModel } = await import("./cassettes/playback.ts");
   return await playbackModel(resolve(cwd, file), { cwd, env, clock });
 }

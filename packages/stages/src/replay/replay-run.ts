@@ -74,7 +74,7 @@ export interface RunReplay {
  * Runs a pipeline again over a recorded run: today's prompts, gate, hooks, schemas, asserts and routes, over the recorded answers of
  * models, tools and people and the recorded clock. Nothing is called, opened or written. `recorded` is what `host.journal(runId)`
  * gives. Throws Host `journal_damaged` for journals that are not as they were written, `journal_version`, Validation
- * `pipeline_other` for a run of another pipeline, and `session_invalid` where a kind of state has no executor.
+ * `pipeline_mismatch` for a run of another pipeline, and `session_invalid` where a kind of state has no executor.
  */
 export async function replayRun<I, O>(
   { spec }: Pipeline<I, O>,

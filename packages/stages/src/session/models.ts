@@ -47,7 +47,7 @@ export function sessionModels(options: SessionModelOptions, place: TrafficScope)
 
 /** A session whose model is a cassette calls no other model either: a replay costs nothing, whatever its stages name. */
 function replayed(model: SessionModelOptions["model"], root: string): ModelTraffic | undefined {
-  const file = typeof model === "string" ? /^replay:(.+)$/su.exec(model)?.[1] : undefined;
+  const file = typeof model === "string" ? /^cassette:(.+)$/su.exec(model)?.[1] : undefined;
   return file === undefined ? undefined : playbackTraffic(resolve(root, file));
 }
 

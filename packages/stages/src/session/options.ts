@@ -82,7 +82,7 @@ export interface SessionOptions {
    * dollars for a million tokens, limits in tokens. Where a cap on money holds, a model without a price is an error.
    */
   readonly prices?: Readonly<Record<string, PriceOption>>;
-  /** Records or replays what all models are asked and answer: `recordTraffic(file)`, `replayTraffic(file)`. */
+  /** Records or replays what all models are asked and answer: `recordTraffic(file)`, `playbackTraffic(file)`. */
   readonly traffic?: ModelTraffic;
   /** Follows runs as they work, such as `openTelemetry()` of `@sluice/stages/opentelemetry`. */
   readonly telemetry?: Telemetry;

@@ -131,7 +131,7 @@ export function createSession(options: SessionOptions): Session {
         return await takeUpAsRead(pipeline, runId, options);
       } catch (thrown) {
         // What it was compared with, and what it had spent, was said before another process went on with it.
-        if (tries === MOST_READINGS || !isSluiceError(thrown, "run_went_on")) throw thrown;
+        if (tries === MOST_READINGS || !isSluiceError(thrown, "run_continued_elsewhere")) throw thrown;
       }
     }
   };

@@ -22,7 +22,7 @@ export interface ScriptedRunOptions extends TestRunOptions {
 
 export interface RecordedRunOptions
   extends TestRunOptions,
-    Pick<PlaybackOptions, "match" | "speed" | "normalise">,
+    Pick<PlaybackOptions, "match" | "speed" | "normalize">,
     Pick<RecordOptions, "texts"> {
   /** The file with the recorded answers; a relative path starts at the process's working directory. */
   readonly cassette: string | URL;
@@ -63,7 +63,7 @@ export async function runScripted<I, O>(
 /**
  * Runs a pipeline in a workspace of its own, with answers from a cassette: no network, no key. With SLUICE_RECORD=1 in the
  * environment the real model answers, and the cassette is written anew. Throws Validation `cassette_not_found`,
- * `cassette_damaged`, `cassette_version`; `replay_stale` with what differs where the cassette does not fit the pipeline; and
+ * `cassette_damaged`, `cassette_version`; `cassette_stale` with what differs where the cassette does not fit the pipeline; and
  * what a session throws that cannot start.
  */
 export async function runRecorded<I, O>(
@@ -71,10 +71,10 @@ export async function runRecorded<I, O>(
   input: NoInfer<I>,
   options: RecordedRunOptions,
 ): Promise<RecordedRun<O>> {
-  const { cassette, model, allowUnused = false, match = "strict", speed, normalise, texts, ...others } = options;
+  const { cassette, model, allowUnused = false, match = "strict", speed, normalize, texts, ...others } = options;
   const file = resolve(pathOf(cassette));
   const env = options.env ?? process.env;
-  const common = normalise === undefined ? {} : { normalise };
+  const common = normalize === undefined ? {} : { normalize };
   if (isSet(env.SLUICE_RECORD)) {
     const usual = model ?? env.SLUICE_MODEL;
     const recording = { ...common, ...(texts === undefined ? {} : { texts }) };
@@ -138,7 +138,7 @@ function refuseStale(traffic: PlaybackTraffic, whole: boolean): void {
   const left = unused.map(({ stage, turn, line }) => `  stage ${stage}, turn ${turn + 1} (line ${line})`);
   const what = cause?.message ?? [`the run left answers of ${basename(file)} over:`, ...left].join("\n");
   const message = `${what}\nMend the pipeline; or, where the change is meant, record again with SLUICE_RECORD=1 and the model's key.`;
-  throw new SluiceError("Validation", "replay_stale", message, { detail: { file }, cause });
+  throw new SluiceError("Validation", "cassette_stale", message, { detail: { file }, cause });
 }
 
 function isSet(value: string | undefined): boolean {

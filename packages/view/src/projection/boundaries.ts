@@ -7,7 +7,7 @@ import type { BoundaryItem, NoteTone } from "./run-view.ts";
 
 /** What a transcript says of its execution's events; calls have items of their own. */
 const TOLD: ReadonlySet<string> = new Set([
-  "stage.gate",
+  "stage.precondition",
   "stage.exit",
   "model.retried",
   "grant.answered",
@@ -33,8 +33,8 @@ const RUN_TOLD: ReadonlySet<string> = new Set([
   "run.forked",
   "run.resumed",
   "run.suspended",
-  "fork.started",
-  "fork.joined",
+  "fanOut.started",
+  "fanOut.joined",
   "limit.near",
   "limit.reached",
 ]);

@@ -90,7 +90,7 @@ export class ExecutionReducer {
       case "stage.setup":
         if (textAt(data, "phase") === "left") this.#tools = textsAt(field(data, "tools")) ?? this.#tools;
         break;
-      case "stage.gate":
+      case "stage.precondition":
         if (textAt(data, "answer") === "retry") this.#retry(said?.more ?? "");
         else if (textAt(data, "phase") === "left") this.#goOn();
         break;

@@ -86,14 +86,14 @@ export class RecordReader {
     const { runId } = place;
     const events = this.#eventsOf(runId, record);
     // They have ended before they are joined.
-    if (events.some(({ type }) => type === "fork.joined"))
+    if (events.some(({ type }) => type === "fanOut.joined"))
       for (const child of place.children) await this.#readRun(child);
     const end = await this.#endOf(place, events);
     place.next = record.seq + 1;
     const entries = transcriptEntries(runId, [record]);
     this.#options.onRecord({ runId, seq: record.seq, events, entries, ...(end === undefined ? {} : { end }) });
     for (const event of events) {
-      if (event.type === "fork.started") place.children.push(...childrenOf(event));
+      if (event.type === "fanOut.started") place.children.push(...childrenOf(event));
       if (event.type === "run.finished") place.ended = true;
     }
   }

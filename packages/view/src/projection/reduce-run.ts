@@ -182,11 +182,11 @@ class Reducer implements RunReducer {
         this.#cutOff(event, touched);
         if (isRoot) return this.#finish(event, record.end);
         break;
-      case "fork.started":
+      case "fanOut.started":
         this.#tree.forked(event, record.seq);
         this.#touchAll((book) => this.#tree.forkOf(book.runId) !== undefined);
         break;
-      case "fork.joined":
+      case "fanOut.joined":
         this.#tree.joined(event);
         break;
       case "route.decided":

@@ -21,7 +21,7 @@ export function inForkOrder(runs: readonly RunEvents[]): readonly PlacedEvent[] 
     shown.add(run);
     for (const event of run.events) {
       placed.push({ event, depth });
-      if (event.type !== "fork.started") continue;
+      if (event.type !== "fanOut.started") continue;
       const fork = `${run.runId}/${textAt(event.data, "fork")}/`;
       for (const child of runs) {
         const below = child.runId.startsWith(fork) && !child.runId.slice(fork.length).includes("/");
@@ -68,7 +68,7 @@ export function decisionIn({ type, data }: SluiceEvent): Decision {
       return made("the run", text("cause"));
     case "hook.vetoed":
       return made(`the ${text("hook")}'s hook`, text("reason"));
-    case "stage.gate":
+    case "stage.precondition":
       return text("answer") === "" ? NO_DECISION : made("precondition", "");
     case "stage.assert":
       return text("answer") === "" ? NO_DECISION : made("assert", "");

@@ -104,7 +104,7 @@ function saying({ type, data, attempt }: SluiceEvent): Said | undefined {
       return (attempt ?? 1) > 1 ? [`attempt ${attempt}`, text("feedback"), "notice"] : undefined;
     case "stage.setup":
       return attempt === 1 && text("phase") === "left" ? ["entered", toolsOf(data), "strong"] : undefined;
-    case "stage.gate":
+    case "stage.precondition":
       return text("phase") === "left" && text("answer") !== "proceed" ? ["gate", text("answer"), "notice"] : undefined;
     case "model.retried":
       return ["retries", `${text("message")}; again in ${milliseconds(numberAt(data, "waitMs"))}`, "notice"];
@@ -129,9 +129,9 @@ function saying({ type, data, attempt }: SluiceEvent): Said | undefined {
       return ["rejected", text("reason"), "notice"];
     case "route.decided":
       return routed(data);
-    case "fork.started":
+    case "fanOut.started":
       return ["forked", `${listOf(field(data, "siblings"))}, then ${text("join")}`];
-    case "fork.joined":
+    case "fanOut.joined":
       return ["joined", outcomesOf(field(data, "outcomes"))];
     case "limit.near":
       return ["near limit", text("message"), "notice"];

@@ -18,7 +18,7 @@ export interface CopyRequest {
 
 /**
  * Makes a new run that nobody owns of the beginning of another, whatever became of that: in one go, so that no half of it can be
- * taken up. Throws Host `journal_damaged` where the other is not as it was written, Validation `copy_place` where a step or a
+ * taken up. Throws Host `journal_damaged` where the other is not as it was written, Validation `copy_point` where a step or a
  * request is open.
  */
 export async function copyRun({ store, clock, incarnation }: CopyRequest, copy: RunCopy): Promise<void> {
@@ -181,7 +181,7 @@ class Copier {
 
   #misplaced(why: string): SluiceError {
     const { of, before } = this.#copy;
-    return new SluiceError("Validation", "copy_place", `run ${of} cannot be copied up to record ${before}: ${why}`, {
+    return new SluiceError("Validation", "copy_point", `run ${of} cannot be copied up to record ${before}: ${why}`, {
       detail: { runId: of, before },
     });
   }

@@ -66,10 +66,10 @@ function childrenOf({ runId, records }: ExportedJournal, childIds: readonly stri
     }
     for (const event of eventsIn(record)) {
       const [type, data] = [field(event, "type"), field(event, "data")];
-      if (type === "fork.started" && record.phase === "open") {
+      if (type === "fanOut.started" && record.phase === "open") {
         for (const key of list(field(data, "siblings")))
           if (typeof key === "string") children.set(childRunId(runId, record.stepId, key), link);
-      } else if (type === "fork.joined" && record.phase === "done") {
+      } else if (type === "fanOut.joined" && record.phase === "done") {
         for (const outcome of list(field(data, "outcomes")))
           name(childRunId(runId, record.stepId, textIn(outcome, "name") ?? ""), outcome);
       } else if (type === "run.finished" && isEnd(record)) {

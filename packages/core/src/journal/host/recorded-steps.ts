@@ -87,7 +87,7 @@ export interface ResumeState {
 
 /**
  * Reads a run's journal and checks that it is the one that was written. One that was read before is taken where its last record
- * still is the run's: all before that are in its hash. Throws `journal_damaged`, and `run_went_on` where it is not, since what
+ * still is the run's: all before that are in its hash. Throws `journal_damaged`, and `run_continued_elsewhere` where it is not, since what
  * was made of it does not hold any more.
  */
 export async function loadForResume(store: JournalStore, row: RunRow, read?: RunJournal): Promise<ResumeState> {
@@ -118,7 +118,7 @@ export async function loadChildEnd(store: JournalStore, row: RunRow): Promise<Si
 
 function wentOn(runId: string): SluiceError {
   const message = `run ${runId} went on in another process since it was read here; read it again`;
-  return new SluiceError("Host", "run_went_on", message, { detail: { runId } });
+  return new SluiceError("Host", "run_continued_elsewhere", message, { detail: { runId } });
 }
 
 function damaged(runId: string, why: string): SluiceError {

@@ -45,7 +45,7 @@ export function enter(attempt: Attempt): Promise<Entered> {
       say: () => LEFT,
     });
     if (rendered.kind !== "answered") return { kind: "out", at, why: cleaned(rendered, deps.secrets) };
-    const gate = await phases.through("stage.gate", gateHook(execution, ctx, before?.gate));
+    const gate = await phases.through("stage.precondition", gateHook(execution, ctx, before?.gate));
     if (gate.kind !== "answered") return { kind: "out", at, why: cleaned(gate, deps.secrets) };
     return { kind: "ready", at, setup, init: deps.secrets.json(rendered.value), gate: gate.value };
   };
@@ -77,7 +77,7 @@ export async function awaitPrecondition(
     if (reason !== undefined) return endedBeforeAct({ kind: "cancelled", reason });
     asked = await journal.run(`gate/${times}`, async (call) => {
       const phases = createPhases(attempt, call);
-      return cleaned(await phases.through("stage.gate", gateHook(execution, ctx)), execution.deps.secrets);
+      return cleaned(await phases.through("stage.precondition", gateHook(execution, ctx)), execution.deps.secrets);
     });
   }
 }

@@ -14,7 +14,7 @@ type PhaseEvent = Extract<EventType, `stage.${string}`>;
 const CODE_OF: Partial<Record<PhaseEvent, string>> = {
   "stage.setup": "setup",
   "stage.init": "the prompt",
-  "stage.gate": "precondition",
+  "stage.precondition": "precondition",
   "stage.assert": "assert",
 };
 /** What a hook returned, looked at: user code in JavaScript may return anything. */

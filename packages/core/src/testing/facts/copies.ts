@@ -243,7 +243,7 @@ export const copyFacts: Facts = {
     await endOf(task);
     const records = await recordsOf(host);
     const place = (before: number): RunCopy => ({ runId: "r2", of: "r1", before, started: begun, forked });
-    await rejects(host.copy(place(0)), "copy_place");
+    await rejects(host.copy(place(0)), "copy_point");
     for (const [index, record] of records.entries())
       if (record !== "life start") {
         const asked = records.indexOf("open ask/q");
@@ -251,11 +251,11 @@ export const copyFacts: Facts = {
         const inStep = record === "done slow";
         const isOpen = inStep || (index > asked && index <= answered);
         const copied = host.copy({ ...place(index), runId: `r2-${index}` });
-        if (isOpen) await rejects(copied, "copy_place");
+        if (isOpen) await rejects(copied, "copy_point");
         else await copied;
       }
-    await rejects(host.copy(place(records.length)), "copy_place");
-    await rejects(host.copy(place(records.length + 5)), "copy_place");
+    await rejects(host.copy(place(records.length)), "copy_point");
+    await rejects(host.copy(place(records.length + 5)), "copy_point");
   },
 
   "a child of a run that was closed without an owner keeps what binds it": async ({ connect }) => {

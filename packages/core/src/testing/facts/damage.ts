@@ -158,12 +158,12 @@ export const damageFacts: Facts = {
       const task = await of.resume("r1", twoSteps);
       await task.suspend("interrupted");
       const before = await recordsOf(of);
-      await rejects(of.resume("r1", refused, { read }), "run_went_on", "Host");
+      await rejects(of.resume("r1", refused, { read }), "run_continued_elsewhere", "Host");
       assert.deepEqual(await recordsOf(of), before);
       await endOf(await start(of, async (steps) => completed(await steps.run("two", () => 2)), { runId: "r2" }));
       await of.copy({ runId: "r3", of: "r2", before: 2, started: [], forked: [] });
       const [now = assert.fail("the run has no journal")] = await of.journal("r1");
-      await rejects(of.resume("r3", refused, { read: now }), "run_went_on", "Host");
+      await rejects(of.resume("r3", refused, { read: now }), "run_continued_elsewhere", "Host");
       // Both were given back: read again, they go on.
       const again = await of.resume("r1", twoSteps, { read: now });
       await of.signal("r1", { name: "request/q1", payload: 2, by: "test", digest: "d1" });

@@ -94,7 +94,7 @@ export const forkFacts: Facts = {
     });
     assert.deepEqual(JSON.parse(join?.value ?? ""), Object.fromEntries(expected));
     const events = await eventsOf(host);
-    assert.deepEqual(events.find(({ type }) => type === "fork.joined")?.data.outcomes, [
+    assert.deepEqual(events.find(({ type }) => type === "fanOut.joined")?.data.outcomes, [
       { name: "a", status: "completed", head: expected[0]?.[1].head },
       { name: "b", status: "failed", head: expected[1]?.[1].head },
     ]);

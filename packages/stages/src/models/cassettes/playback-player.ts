@@ -109,7 +109,7 @@ function diverged(
   const what = difference(exchange.request, request);
   const message = `the cassette ${basename(file)} does not fit: stage ${stage}, turn ${turn + 1} (line ${line}): ${what}`;
   const detail = { file, line, stage, turn };
-  return new SluiceError("Validation", "replay_diverged", message, { detail });
+  return new SluiceError("Validation", "cassette_diverged", message, { detail });
 }
 
 function exhausted(file: string, entries: readonly Entry[], { stage, turn }: TurnPosition): SluiceError {
@@ -122,5 +122,5 @@ function exhausted(file: string, entries: readonly Entry[], { stage, turn }: Tur
       ? `no turns of stage ${stage} (it has: ${stages === "" ? "none" : stages})`
       : `${turns.size} turns of stage ${stage}, and turn ${turn + 1} was asked for`;
   const message = `the cassette ${basename(file)} has ${has}`;
-  return new SluiceError("Validation", "replay_exhausted", message, { detail: { file, stage, turn } });
+  return new SluiceError("Validation", "cassette_exhausted", message, { detail: { file, stage, turn } });
 }

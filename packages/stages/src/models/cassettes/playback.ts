@@ -22,13 +22,13 @@ const ABORT_GRACE_MS = 5_000;
 export interface PlaybackOptions {
   /**
    * `strict` (when omitted): a request has to be the recorded one, and the first that is not fails its run with
-   * `replay_diverged`. `sequence`: the recorded turns of each stage in order, whatever is asked.
+   * `cassette_diverged`. `sequence`: the recorded turns of each stage in order, whatever is asked.
    */
   readonly match?: "strict" | "sequence";
   /** How fast chunks come: 1 as recorded, 2 twice as fast. At once when omitted. */
   readonly speed?: number;
   /** Takes out of a request's texts what is different each time, as when it was recorded. */
-  readonly normalise?: (text: string) => string;
+  readonly normalize?: (text: string) => string;
 }
 
 export interface PlaybackModelOptions extends PlaybackOptions {
@@ -55,7 +55,7 @@ export interface PlaybackModel extends ResolvedModel, PlaybackReport {}
 
 /**
  * Answers all models of a session from a cassette, those that stages name included. A relative path starts at the process's
- * working directory; the file is read when the first run starts, with the errors of `replayModel`.
+ * working directory; the file is read when the first run starts, with the errors of `playbackModel`.
  */
 export function playbackTraffic(file: string, options: PlaybackOptions = {}): PlaybackTraffic {
   const path = resolve(file);
@@ -82,7 +82,7 @@ export function playbackTraffic(file: string, options: PlaybackOptions = {}): Pl
 
 /**
  * A model that answers what a cassette holds. Errors: Validation `cassette_not_found`, `cassette_damaged` and
- * `cassette_version`; a call fails with Validation `replay_diverged`, `replay_exhausted` or `replay_aborted`.
+ * `cassette_version`; a call fails with Validation `cassette_diverged`, `cassette_exhausted` or `cassette_aborted`.
  */
 export async function playbackModel(file: string, options: PlaybackModelOptions = {}): Promise<PlaybackModel> {
   const { env = process.env, clock = systemClock } = options;
@@ -106,12 +106,12 @@ function replayed(
   wanted: Pick<WantedModel, "stage" | "named"> = { stage: "" },
 ): ResolvedModel {
   const known = new WeakMap<LanguageModelV4Message, string>();
-  const { normalise, speed } = options;
+  const { normalize, speed } = options;
   const at = (position: TurnPosition): LanguageModelV4 => {
     const { runId } = position;
     const find = (call: LanguageModelV4CallOptions, kind: Exchange["call"]): Playback => {
       const mask = createMask({ ...place, runId });
-      const { exchange, line } = player.take(position, kind, decodeRequest(call, { mask, normalise, known }));
+      const { exchange, line } = player.take(position, kind, decodeRequest(call, { mask, normalize, known }));
       const unmask = createUnmask({ ...place, runId });
       const wait = createWait(place.clock, call.abortSignal);
       const pace = speed === undefined ? undefined : createPace(wait, speed);
@@ -120,7 +120,7 @@ function replayed(
     };
     return {
       specificationVersion: "v4",
-      provider: "replay",
+      provider: "cassette",
       modelId: basename(player.file),
       supportedUrls: {},
       async doGenerate(call) {
@@ -142,7 +142,7 @@ function replayed(
     };
   };
   const pricedAs = player.modelOf(wanted.stage) ?? wanted.named;
-  return { id: `replay:${player.file}`, ...(pricedAs === undefined ? {} : { pricedAs }), secrets: [], at };
+  return { id: `cassette:${player.file}`, ...(pricedAs === undefined ? {} : { pricedAs }), secrets: [], at };
 }
 
 /** One recorded exchange, ready to be played. */
@@ -188,7 +188,7 @@ async function endAsRecorded({ exchange, decode, wait, file, line }: Playback): 
   if (exchange.end !== "aborted") return;
   await wait.for(exchange.ms + ABORT_GRACE_MS);
   const message = `line ${line} of the cassette ${basename(file)} is a call that was stopped after ${exchange.ms} ms when it was recorded; this run does not stop it`;
-  throw new SluiceError("Validation", "replay_aborted", message, { detail: { file, line } });
+  throw new SluiceError("Validation", "cassette_aborted", message, { detail: { file, line } });
 }
 
 /** Waits by the session's clock; rejects as soon as the call is aborted. */

@@ -32,7 +32,7 @@ export interface RecordOptions {
   /** Keeps the texts of requests, without secrets, for people and for telling what differs; true when omitted. False keeps digests only. */
   readonly texts?: boolean;
   /** Takes out of a request's texts what is different each time, before they are compared and kept: give the same when replaying. */
-  readonly normalise?: (text: string) => string;
+  readonly normalize?: (text: string) => string;
 }
 
 export interface RecordModelOptions extends RecordOptions {
@@ -216,7 +216,7 @@ function beginTake({ call, kind, position, model, tape, place, options, known }:
   const mask = createMask({ ...place, runId });
   const secrets = createSecretFilter(secretForms(place.secrets));
   const request = encodeRequest(
-    decodeRequest(call, { mask, normalise: options.normalise, known }),
+    decodeRequest(call, { mask, normalize: options.normalize, known }),
     options.texts !== false,
   );
   const started = clock.now();

@@ -24,7 +24,7 @@ export interface RequestShape {
 export interface RequestOptions {
   readonly mask: Mask;
   /** Takes out of every text what is different each time. */
-  readonly normalise?: ((text: string) => string) | undefined;
+  readonly normalize?: ((text: string) => string) | undefined;
   /** Transcripts only grow, so each of their messages is digested once. */
   readonly known: WeakMap<LanguageModelV4Message, string>;
 }
@@ -32,12 +32,12 @@ export interface RequestOptions {
 /** Reads a request now: its transcript grows after the call. Headers and the signal are no part of it. */
 export function decodeRequest(
   call: LanguageModelV4CallOptions,
-  { mask, normalise, known }: RequestOptions,
+  { mask, normalize, known }: RequestOptions,
 ): RequestShape {
   const { prompt, tools = [], abortSignal: _signal, headers: _headers, ...settings } = call;
   const clean = (text: string): string => {
     const masked = mask.text(text);
-    return (normalise === undefined ? masked : normalise(masked)).toWellFormed();
+    return (normalize === undefined ? masked : normalize(masked)).toWellFormed();
   };
   const messageDigest = (message: LanguageModelV4Message): string => {
     const digest = known.get(message) ?? shortDigest(cleaned(encodeValue(message), clean));

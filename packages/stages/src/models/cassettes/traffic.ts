@@ -21,7 +21,7 @@ export interface WantedModel {
   readonly load: () => Promise<ResolvedModel>;
 }
 
-/** Stands between a session and all of its models, those that stages name included: `recordTraffic`, `replayTraffic`. */
+/** Stands between a session and all of its models, those that stages name included: `recordTraffic`, `playbackTraffic`. */
 export interface ModelTraffic {
   /** The model to call in the place of the wanted one. */
   model(wanted: WantedModel, place: TrafficScope): Promise<ResolvedModel>;

@@ -144,7 +144,7 @@ function decodeError(held: Json, text: (text: string) => string): Error {
   if (name === "AI_APICallError") {
     const call = new APICallError({
       message,
-      url: "replay:",
+      url: "cassette:",
       requestBodyValues: {},
       ...(typeof statusCode === "number" ? { statusCode } : {}),
       ...(typeof isRetryable === "boolean" ? { isRetryable } : {}),

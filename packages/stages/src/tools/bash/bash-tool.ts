@@ -164,7 +164,7 @@ function lineToRun({ command }: BashInput, call: ToolCall, options: BashOptions)
   }
   if (call.anyLine) return command;
   const line = now.find((subject): subject is Extract<Subject, { kind: "line" }> => subject.kind === "line");
-  if (line?.text === undefined) throw fault("not_judged", "This line could not be read, so it is not run.");
+  if (line?.text === undefined) throw fault("command_unparsed", "This line could not be read, so it is not run.");
   return line.text;
 }
 
