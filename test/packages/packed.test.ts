@@ -11,7 +11,7 @@ import { withOwnersHome } from "../support/own-home.ts";
 
 const root = join(import.meta.dirname, "../..");
 const manifest: { readonly packageManager: string } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-const names = ["core", "stages", "sqlite", "tui"] as const;
+const names = ["core", "stages", "sqlite", "view", "tui", "cli"] as const;
 const folder = mkdtempSync(join(tmpdir(), "sluice-packed-"));
 const project = join(folder, "project");
 /** The oldest Node of the range that can be had for this platform; the newest is the one the tests run on. */
@@ -170,7 +170,7 @@ describe.each(names)("@sluice/%s", (name) => {
     const packed = JSON.parse(succeed("tar", ["xzOf", tarball(name), "package/package.json"], folder));
     expect(JSON.stringify(packed)).not.toContain("workspace:");
     expect(packed).toMatchObject({ license: "Apache-2.0", publishConfig: { access: "public", provenance: true } });
-    if (name === "tui") expect(packed.sideEffects).not.toContain("./dist/index.js");
+    if (name === "cli") expect(packed.sideEffects).not.toContain("./dist/index.js");
     else expect(packed.sideEffects).toBe(false);
     expect(readFileSync(join(root, "packages", name, "LICENSE"), "utf8")).toBe(
       readFileSync(join(root, "LICENSE"), "utf8"),

@@ -37,7 +37,7 @@ function pipelineOf(count: number): string {
   const core = relative(folder, join(root, "packages/core/src/definition"));
   const lines = [
     'import { z } from "zod";',
-    `import { done, fail, to } from "${core}/choices.ts";`,
+    `import { done, fail, to } from "${core}/choice.ts";`,
     `import { pipeline } from "${core}/pipeline.ts";`,
     `import { stage } from "${core}/stage.ts";`,
   ];
