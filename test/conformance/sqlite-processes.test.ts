@@ -208,8 +208,8 @@ test("a commit of another process is seen by a listener", async () => {
 test("a process with no listener left ends by itself, and leaves no owner behind after close", async () => {
   const folder = scratch();
   const script = `
-    import { openSqliteStore } from "@sluice/sqlite";
-    const store = openSqliteStore(${JSON.stringify(folder)});
+    import { openJournalStore } from "@sluice/sqlite";
+    const store = openJournalStore(${JSON.stringify(folder)});
     store.onChange(() => {})();
     const record = { seq: 0, ordinal: 0, stepId: "s", phase: "done", incarnation: "i", value: "1", events: "[]", hash: "h" };
     store.create({ runId: "r1", rootId: "r1", createdAt: 1, input: 1 }, { record, opened: [], closed: [] });

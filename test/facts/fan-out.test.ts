@@ -90,7 +90,7 @@ decided(
       talker(({ stage }) => finish(stage)),
     );
     const own = events.filter(({ runId }) => runId === result.runId);
-    expect(own.filter(({ type }) => type.startsWith("fork.")).map(({ type }) => type)).toEqual([
+    expect(own.filter(({ type }) => type.startsWith("fanOut.")).map(({ type }) => type)).toEqual([
       "fanOut.started",
       "fanOut.joined",
     ]);

@@ -18,7 +18,7 @@ import {
 import { dataOf, eventually, phasesOf, quiet, session, tool } from "../support/run-kit.ts";
 import { talker } from "../support/talker.ts";
 
-const PHASES = ["setup", "init", "gate", "act", "assert", "exit", "next"];
+const PHASES = ["setup", "init", "precondition", "act", "assert", "exit", "next"];
 
 fact(1, "the phases run in order, each with an event before and after", async () => {
   const { events } = await drive(worker(), saying());
@@ -167,7 +167,7 @@ fact(
     expect(skipped.result).toMatchObject({ status: "completed", output: "skipped", stages: [{ status: "skipped" }] });
     const gate = worker({ precondition: () => ({ retryAfterMs: 0 }), assert, retryPolicy: { maxAttempts: 2 } });
     const shut = await drive(gate, saying());
-    expect(shut.result).toMatchObject({ status: "failed", error: { code: "gate" } });
+    expect(shut.result).toMatchObject({ status: "failed", error: { code: "precondition" } });
     expect([...skipped.heard, ...shut.heard]).toEqual([]);
   },
 );

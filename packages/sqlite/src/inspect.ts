@@ -14,7 +14,7 @@ export interface StoreInspection {
   readonly folder: string;
   /** Whether a store is there. */
   readonly exists: boolean;
-  /** Why runs cannot be kept there: one of the errors of `openSqliteStore`. */
+  /** Why runs cannot be kept there: one of the errors of `openJournalStore`. */
   readonly fault?: SluiceError;
   /** The format's version; only of a store that could be read. */
   readonly version?: number;

@@ -20,7 +20,7 @@ export type FailureCode =
   | "schema" // the only completions were invalid
   | "turn_cap"
   | "assert"
-  | "gate" // precondition never said proceed
+  | "precondition" // precondition never said proceed
   | "model"
   | "context_overflow"
   | "tool"
