@@ -4,13 +4,14 @@ import type { PipelineSpec } from "../definition/spec.ts";
 import type { EventDraft } from "../journal/events.ts";
 import { cleaned } from "../journal/redaction.ts";
 import type { ChildRun, SiblingEnd, StepCall, StepRunner } from "../journal/seam.ts";
+import { stepIds } from "../journal/step-id.ts";
 import { decideNext, type NextDecision, type ResolvedChoice } from "../machine/decide-next.ts";
 import { type RunState, stageContext } from "./context.ts";
-import type { Execution, ExecutionEnd } from "./execution.ts";
+import { type Execution, type ExecutionEnd, isDenied } from "./execution.ts";
 import { cancelReason, raceAbort } from "./limits/limits.ts";
 import { routeEvents } from "./stage/leave.ts";
 import { ENTERED, leftNext } from "./stage/phases.ts";
-import { decidesRoute } from "./stage/recorded-phases.ts";
+import { decidesRoute, isStageResult } from "./stage/recorded-phases.ts";
 
 export type FanOutChoice = Extract<ResolvedChoice, { readonly kind: "fanOut" }>;
 
@@ -137,13 +138,13 @@ export async function routeFailedFanOut(
     call.event(event("stage.next", leftNext(choice.choice.kind)));
     return choice;
   };
-  const next = await steps.run(`${fork.id}/failed`, routed, { decides: decidesRoute });
+  const next = await steps.run(stepIds.failedFanOut(fork.id), routed, { decides: decidesRoute });
   return { result, next };
 }
 
 function readSibling(end: SiblingEnd): ExecutionEnd | undefined {
-  if (field(end.value, "result") === undefined) return undefined;
-  const { result, denied }: Pick<ExecutionEnd, "result" | "denied"> = JSON.parse(JSON.stringify(end.value));
+  const [result, denied] = [field(end.value, "result"), field(end.value, "denied")];
+  if (!isStageResult(result) || !Array.isArray(denied) || !denied.every(isDenied)) return undefined;
   return { result, denied, next: undefined };
 }
 

@@ -7,6 +7,7 @@ import {
   type CallUsage,
   maxOutput,
   type Reservation,
+  readReservation,
   reservationFor,
   spendingOf,
   spentOn,
@@ -220,8 +221,9 @@ function failureRecord(
 
 /** What was set aside for a call that an earlier process made: nobody knows what came of it, so all of it counts. */
 function lostCall({ steps }: ActScope, { opened }: StepCall): CallUsage | undefined {
-  if (opened?.intent === undefined || opened.incarnation === steps.incarnation) return undefined;
-  const { inputTokens, outputTokens, costUsd }: Reservation = JSON.parse(JSON.stringify(opened.intent));
+  const reserved = opened?.incarnation === steps.incarnation ? undefined : readReservation(opened?.intent);
+  if (reserved === undefined) return undefined;
+  const { inputTokens, outputTokens, costUsd } = reserved;
   return { counted: { inputTokens, outputTokens }, ...(costUsd === undefined ? {} : { costUsd }) };
 }
 

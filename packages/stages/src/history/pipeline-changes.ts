@@ -7,6 +7,7 @@ import {
   type JsonObject,
   type PipelineParts,
   type PipelineSpec,
+  parseAttemptStep,
   partChanges,
   pipelineParts,
   type RunDeps,
@@ -94,10 +95,10 @@ export function recordedPipeline(journals: readonly RunJournal[]): JsonObject {
   const worked = new Set<string>();
   for (const { records, parentId } of journals)
     for (const { phase, incarnation } of records)
-      if (phase !== "life" || parentId !== undefined) worked.add(incarnation);
+      if (phase !== "lifecycle" || parentId !== undefined) worked.add(incarnation);
   let facts: JsonObject = {};
   for (const record of root?.records ?? []) {
-    if (record.phase !== "life") continue;
+    if (record.phase !== "lifecycle") continue;
     for (const { type, data } of readEvents(root?.runId ?? "", record)) {
       if (type === "run.started")
         facts = { ...data, ...(isJsonObject(data.originalPipeline) ? data.originalPipeline : {}) };
@@ -187,7 +188,9 @@ function mayCall({ states }: PipelineSpec, tool: string): boolean {
  * A run that was in a state which is not there any more cannot be read back: what it did there has no place in the pipeline.
  */
 function refuseGone(spec: PipelineSpec, runId: string, journals: readonly RunJournal[]): void {
-  const been = new Set(journals.flatMap(({ records }) => records.flatMap(({ stepId }) => stateIn(stepId))));
+  const been = new Set(
+    journals.flatMap(({ records }) => records.flatMap(({ stepId }) => parseAttemptStep(stepId)?.state ?? [])),
+  );
   const gone = [...been].filter((state) => !spec.states.has(state));
   if (gone.length === 0) return;
   throw new SluiceError(
@@ -196,12 +199,6 @@ function refuseGone(spec: PipelineSpec, runId: string, journals: readonly RunJou
     `run ${runId} was in ${gone.join(", ")}, which pipeline ${spec.id} does not have any more; bring that back, and the run can go on`,
     { detail: { states: gone } },
   );
-}
-
-/** Ids of steps begin with their execution's: the state, and which visit. */
-function stateIn(stepId: string): readonly string[] {
-  const [, state] = /^([A-Za-z][\w-]*)#\d+\//.exec(stepId) ?? [];
-  return state === undefined ? [] : [state];
 }
 
 /** The fingerprint knows no bodies of functions: that a file is another is all there is to say of them. */
