@@ -167,7 +167,7 @@ fact(
     expect(skipped.result).toMatchObject({ status: "completed", output: "skipped", stages: [{ status: "skipped" }] });
     const gate = worker({ precondition: () => ({ retryAfterMs: 0 }), assert, retryPolicy: { maxAttempts: 2 } });
     const shut = await drive(gate, saying());
-    expect(shut.result).toMatchObject({ status: "failed", error: { code: "gate" } });
+    expect(shut.result).toMatchObject({ status: "failed", error: { code: "precondition" } });
     expect([...skipped.heard, ...shut.heard]).toEqual([]);
   },
 );

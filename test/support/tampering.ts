@@ -20,11 +20,14 @@ const child = (key: string): ChildRun => ({
 const fork = (keys: readonly string[]): RunChildrenOptions => ({
   onFailure: "settle",
   failed: ({ status }) => status === "failed",
-  open: { events: [{ type: "fanOut.started", data: { fork: "fan", siblings: [...keys], join: "end" } }] },
+  open: { events: [{ type: "fanOut.started", data: { fanOut: "fan", siblings: [...keys], join: "end" } }] },
   joined: (ends) => [
     {
       type: "fanOut.joined",
-      data: { fork: "fan", outcomes: Object.entries(ends).map(([name, { status, head }]) => ({ name, status, head })) },
+      data: {
+        fanOut: "fan",
+        outcomes: Object.entries(ends).map(([name, { status, head }]) => ({ name, status, head })),
+      },
     },
   ],
 });

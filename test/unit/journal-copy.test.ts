@@ -67,7 +67,7 @@ function treeOf(root: string, known: string = KNOWN): readonly WholeRun[] {
         ),
       ),
       "fanOut.joined",
-      { fork: "r1", outcomes: ends.map(([key, { head }]) => ({ name: key, status: "r1", head })) },
+      { fanOut: "r1", outcomes: ends.map(([key, { head }]) => ({ name: key, status: "r1", head })) },
     );
   const first = whole(
     a,

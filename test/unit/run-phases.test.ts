@@ -244,7 +244,7 @@ test("a gate that never proceeds fails the state with code gate after as many tr
   const handle = live.start(one(state), { task: "t" });
   await eventually(() => live.clock.waiting() === 1);
   live.clock.turn(1_000);
-  expect(await handle).toMatchObject({ status: "failed", error: { code: "gate" } });
+  expect(await handle).toMatchObject({ status: "failed", error: { code: "precondition" } });
   expect(asked).toBe(2);
 });
 

@@ -70,8 +70,8 @@ export async function runFanOut(
   const settled = await steps.runChildren(id, children, {
     onFailure: choice.onFailure,
     failed: (end) => end.status === "failed",
-    open: { events: [{ type: "fanOut.started", data: { fork: id, siblings: keys, join: choice.join } }] },
-    joined: (ends) => [{ type: "fanOut.joined", data: { fork: id, outcomes: outcomesIn(ends) } }],
+    open: { events: [{ type: "fanOut.started", data: { fanOut: id, siblings: keys, join: choice.join } }] },
+    joined: (ends) => [{ type: "fanOut.joined", data: { fanOut: id, outcomes: outcomesIn(ends) } }],
   });
 
   const ended = new Map<string, ExecutionEnd>();
@@ -115,9 +115,9 @@ export async function routeFailedFanOut(
     usage,
     ms,
     status: "failed",
-    code: "fork",
+    code: "fan_out",
     message: `parallel stages failed: ${reasons.join("; ")}`,
-    detail: { fork: fork.id, failed: [...failed] },
+    detail: { fanOut: fork.id, failed: [...failed] },
   };
   const ctx = stageContext({ ...run, fork: forked.outcomes }, execution, attempts, null);
   const routed = async (call: StepCall): Promise<NextDecision> => {

@@ -84,8 +84,8 @@ export function forkOptions(onFailure: RunChildrenOptions["onFailure"] = "settle
   return {
     onFailure,
     failed: (end) => end.status === "failed",
-    open: { events: [{ type: "fanOut.started", data: { fork: "fan" } }] },
-    joined: (ends) => [{ type: "fanOut.joined", data: { fork: "fan", outcomes: outcomesOf(ends) } }],
+    open: { events: [{ type: "fanOut.started", data: { fanOut: "fan" } }] },
+    joined: (ends) => [{ type: "fanOut.joined", data: { fanOut: "fan", outcomes: outcomesOf(ends) } }],
   };
 }
 function outcomesOf(ends: Readonly<Record<string, SiblingEnd>>): JsonObject[] {

@@ -17,7 +17,7 @@ import { type CompletionCheckRecord, decodeReply, encodeChecks, type ReplyRecord
 
 /** What a model step records; `lost` is a call whose process did not live to record what came of it. */
 export type ModelStepRecord = CallUsage & {
-  readonly worked: Elapsed;
+  readonly elapsed: Elapsed;
   /** What people had said by then: in the transcript from this call on, whatever came of it. */
   readonly messages?: readonly Message[];
 } & (
@@ -61,7 +61,7 @@ function isModelStep(value: Json): value is ModelStepRecord {
   const counted = field(value, "counted");
   const isCounted = counted === undefined || hasNumbers(counted, "inputTokens", "outputTokens");
   const isPriced = field(value, "costUsd") === undefined || hasNumbers(value, "costUsd");
-  if (!isCounted || !isPriced || !hasNumbers(field(value, "worked"), "stateMs", "runMs")) return false;
+  if (!isCounted || !isPriced || !hasNumbers(field(value, "elapsed"), "stateMs", "runMs")) return false;
   switch (field(value, "kind")) {
     case "reply":
       return isReplyRecord(field(value, "reply")) && isListOf(field(value, "completions"), isCheckRecord);

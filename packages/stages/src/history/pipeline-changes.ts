@@ -32,7 +32,7 @@ export interface ChangeOptions {
 }
 
 /** What is other in a pipeline, and who allowed it where that had to be. */
-export type AllowedChanges = { readonly by?: string; readonly what: readonly string[] };
+export type AllowedChanges = { readonly by?: string; readonly changes: readonly string[] };
 
 /**
  * Compares a pipeline with the one that a run last worked with, before anything is prepared for it; what is returned compares
@@ -48,7 +48,7 @@ export function comparePipeline(
   clean: (text: string) => string,
 ): (deps: Pick<RunDeps, "tools" | "builtins" | "secrets">) => AllowedChanges | undefined {
   const recorded = recordedPipeline(journals);
-  const { what: found, refused } = pipelineChanges(recorded, spec, source);
+  const { changes: found, refused } = pipelineChanges(recorded, spec, source);
   const what = found.map(clean);
   if (refused && !allowChanged) throw pipelineChanged(spec, runId, what);
   // The same pipeline has the same states.
@@ -59,7 +59,7 @@ export function comparePipeline(
     // By now the keys of models and servers are known, too.
     const all = [...what, ...tools.map((tool) => `tool ${tool}`)].map(deps.secrets.text);
     if (all.length === 0) return undefined;
-    return { ...(refused || tools.length > 0 ? { by } : {}), what: all };
+    return { ...(refused || tools.length > 0 ? { by } : {}), changes: all };
   };
 }
 
@@ -80,8 +80,8 @@ export function pipelineFacts(
 
 /** A pipeline's parts as events keep them: what was redacted must not look changed. */
 export function partsInEvents(spec: PipelineSpec): PipelineParts {
-  return pipelineParts(spec).map(({ of, facts }) => ({
-    of,
+  return pipelineParts(spec).map(({ state, facts }) => ({
+    state,
     facts: facts.map(([name, value]) => [redactText(name), redactText(value)] as const),
   }));
 }
@@ -128,10 +128,10 @@ export function pipelineChanges(
   recorded: JsonObject,
   spec: PipelineSpec,
   source: PipelineSource | undefined,
-): { readonly what: readonly string[]; readonly refused: boolean } {
+): { readonly changes: readonly string[]; readonly refused: boolean } {
   const refused = recorded.fingerprint !== spec.fingerprint;
   const files = source === undefined ? [] : fileChanges(recorded.source, source);
-  return { what: [...(refused ? changedParts(recorded, spec) : []), ...files], refused };
+  return { changes: [...(refused ? changedParts(recorded, spec) : []), ...files], refused };
 }
 
 function changedParts(recorded: JsonObject, spec: PipelineSpec): readonly string[] {

@@ -59,7 +59,7 @@ export function recordedUsage(journals: readonly RunJournal[]): RecordedUsage {
       if (recorded === undefined) continue;
       const counted = recorded.counted ?? (recorded.kind === "reply" ? recorded.reply.usage : undefined);
       add(counted, recorded.costUsd, stepId);
-      workedMs = Math.max(workedMs, recorded.worked.runMs);
+      workedMs = Math.max(workedMs, recorded.elapsed.runMs);
       open.delete(stepId);
     }
     for (const [stepId, { value }] of open) {

@@ -143,7 +143,7 @@ function resultsOf(events: string, value: Json): readonly TranscriptPart[] {
   const finished = itemsOf(read.ok ? read.value : undefined).filter(
     (event) => field(event, "type") === "call.finished",
   );
-  const ran = Array.isArray(value) ? value : [field(value, "ran") ?? value];
+  const ran = Array.isArray(value) ? value : [field(value, "result") ?? value];
   return finished.flatMap((event, at): readonly TranscriptPart[] => {
     const output = readable(field(ran[at], "output"));
     if (output === undefined) return [];

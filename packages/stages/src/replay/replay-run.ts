@@ -97,7 +97,7 @@ export async function replayRun<I, O>(
     records,
     decided,
     taken,
-    changes: pipelineChanges(recordedPipeline(recorded), spec, options.source).what.map(deps.secrets.text),
+    changes: pipelineChanges(recordedPipeline(recorded), spec, options.source).changes.map(deps.secrets.text),
     ...(difference === undefined ? {} : { divergence: divergenceOf(difference, recorded, deps.secrets) }),
   };
 }

@@ -123,7 +123,7 @@ function placeOf(runId: string): Place {
 function childrenOf({ runId, data }: SluiceEvent): readonly Place[] {
   const siblings = field(data, "siblings");
   if (!Array.isArray(siblings)) return [];
-  const fork = textAt(data, "fork");
+  const fork = textAt(data, "fanOut");
   return siblings.flatMap((sibling) =>
     typeof sibling === "string" ? [placeOf(childRunId(runId, fork, sibling))] : [],
   );

@@ -72,7 +72,7 @@ export class RunTree {
   }
 
   forked({ runId, data }: SluiceEvent, seq: number): void {
-    const fork = textAt(data, "fork");
+    const fork = textAt(data, "fanOut");
     const siblings = textsAt(field(data, "siblings"));
     const join = textAt(data, "join");
     const key = forkKey(runId, fork);
@@ -84,7 +84,7 @@ export class RunTree {
   }
 
   joined({ runId, data }: SluiceEvent): void {
-    const key = forkKey(runId, textAt(data, "fork"));
+    const key = forkKey(runId, textAt(data, "fanOut"));
     const fork = this.#forks.get(key);
     if (fork === undefined) return;
     this.#forks.set(key, { ...fork, joined: true });

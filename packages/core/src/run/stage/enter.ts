@@ -73,7 +73,7 @@ export async function awaitPrecondition(
     if (value === "skip") return "skipped";
     if (times >= tries) {
       const message = `precondition asked to wait ${times} ${times === 1 ? "time" : "times"} and never said proceed`;
-      return endedBeforeAct({ kind: "failed", code: "gate", message });
+      return endedBeforeAct({ kind: "failed", code: "precondition", message });
     }
     const now = await journal.now(stepNames.preconditionNow(times));
     const until = now + Math.max(0, value.retryAfterMs);

@@ -187,14 +187,14 @@ function isCap({ limit }: JsonObject): boolean {
 
 function hitIn({ limit, message, ...detail }: JsonObject): LimitHit {
   const name = textOf(limit);
-  const { max, used, reserved, asked } = detail;
+  const { max, used, reserved, requested } = detail;
   const hit = {
     code: name.endsWith("timeoutMs") ? "timeout" : "budget",
     limit: name,
     message: textOf(message),
   } as const;
   if (typeof max !== "number" || typeof used !== "number") return hit;
-  return { ...hit, detail: { max, used, reserved: numberOf(reserved), asked: numberOf(asked) } };
+  return { ...hit, detail: { max, used, reserved: numberOf(reserved), requested: numberOf(requested) } };
 }
 
 function textOf(value: Json | undefined): string {

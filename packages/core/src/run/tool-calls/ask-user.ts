@@ -13,7 +13,7 @@ import { type CallGroupId, callStep, type ToolCallContext } from "./tool-call.ts
 /** What a question step opened, recorded: the request, or why nobody is asked. */
 type Opened =
   | { readonly kind: "open"; readonly at: number; readonly digest: string; readonly body: JsonObject }
-  | { readonly kind: "unasked"; readonly ran: ExecutedCall };
+  | { readonly kind: "not_asked"; readonly result: ExecutedCall };
 
 /** Runs a call of effect `ask`: opens the request, waits for a person, records the answer as the call's result. */
 export async function askQuestion(
@@ -33,8 +33,8 @@ export async function askQuestion(
 
   const opened = await journal.run(callStep(at, "question"), async (step): Promise<Opened> => {
     const unasked = (code: string, message: string): Opened => ({
-      kind: "unasked",
-      ran: finished(none(code, message), step),
+      kind: "not_asked",
+      result: finished(none(code, message), step),
     });
     if (!deps.people.reachable()) {
       return unasked(
@@ -51,7 +51,7 @@ export async function askQuestion(
       return unasked("tool_failed", `the question could not be put: ${deps.secrets.text(messageOf(thrown))}`);
     }
   });
-  if (opened.kind === "unasked") return opened.ran;
+  if (opened.kind === "not_asked") return opened.result;
 
   const { at: openedAt, digest, body } = opened;
   const request: OpenRequest = { requestId, runId: steps.runId, kind: "askUser", digest, body, openedAt };
