@@ -53,7 +53,7 @@ test("a run that is begun in the app writes the same events as a headless one pr
   expect(comparable(inApp.map((event) => ({ ...event })))).toEqual(comparable(printed));
 });
 /** What differs between two runs of the same. */
-const TIMES: ReadonlySet<string> = new Set(["ms", "workedMs", "runMs", "incarnation"]);
+const TIMES: ReadonlySet<string> = new Set(["ms", "elapsedMs", "runMs", "incarnation"]);
 
 test("a run is found by what only its id begins with, and what fits none or several says so", async () => {
   const place = desk();

@@ -43,7 +43,7 @@ async function takenUp(stopsAt: RegExp, first: Life, second: Life, phase?: "done
 }
 
 const CALL = /\/call$/;
-const SETTLE = /\/settle$/;
+const SETTLE = /\/approvals$/;
 const FILE = import.meta.filename;
 
 /** A tool that keeps what it was run with. */

@@ -9,7 +9,7 @@ type Draft = Pick<JournalRecord, "ordinal" | "stepId" | "phase">;
 
 function journal(runId: string, drafts: readonly Draft[], parentId?: string): RunJournal {
   const started = JSON.stringify([{ at: 1, type: "run.started", executionId: null, attempt: null, data: {} }]);
-  const start: Draft = { ordinal: -1, stepId: "start", phase: "life" };
+  const start: Draft = { ordinal: -1, stepId: "start", phase: "lifecycle" };
   const records = [start, ...drafts].map(
     (draft, seq): JournalRecord => ({
       ...draft,

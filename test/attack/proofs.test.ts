@@ -102,7 +102,7 @@ describe("an approval counts", () => {
     await handle;
     expect([made.ran, made.codes]).toEqual([[{ n: 1 }], []]);
     expect(await answersIn(live, handle.runId)).toEqual([
-      ["approve", "elsewhere", "walled"],
+      ["approve", "elsewhere", "sandboxed"],
       ["deny", "me", "session"],
     ]);
   });
@@ -239,7 +239,7 @@ test("a replay comes to what was recorded, whatever proof the answers had, and k
     any: async (_made, _live, host) => sent(host, await open(host)),
   };
   for (const [name, give] of Object.entries(answer)) {
-    const made = office({ walled: name === "walled", ...(name === "any" ? { answers: "any" } : {}) });
+    const made = office({ walled: name === "sandboxed", ...(name === "any" ? { answers: "any" } : {}) });
     const { live, handle, elsewhere } = begun(made);
     await give(made, live, elsewhere);
     await live.answer(await open(elsewhere), DENY, "me");

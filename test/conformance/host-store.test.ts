@@ -26,7 +26,7 @@ function chained(runId: string, parts: readonly Partial<JournalRecord>[]): reado
       seq,
       ordinal: -1,
       stepId: "start",
-      phase: "life" as const,
+      phase: "lifecycle" as const,
       incarnation: "i1",
       value: "null",
       events: "[]",

@@ -81,7 +81,7 @@ describe.each(Object.entries(stores))("%s", (_name, make) => {
   test("a run's row says what it is given, and no more", async () => {
     const { store, other } = opened();
     const next = chainOf("r1");
-    const first = next({ ordinal: -1, stepId: "start", phase: "life" });
+    const first = next({ ordinal: -1, stepId: "start", phase: "lifecycle" });
     const input = { task: ["x"] };
     const epoch = await store.create(
       { runId: "r1", rootId: "r1", createdAt: 7, input },
@@ -318,7 +318,7 @@ describe.each(Object.entries(stores))("%s", (_name, make) => {
         await by.create(child(root, key), done.includes(key) ? { ...commit, end } : commit);
       }
       const next = chainOf(root);
-      next({ ordinal: -1, stepId: "start", phase: "life" });
+      next({ ordinal: -1, stepId: "start", phase: "lifecycle" });
       await by.append({ ...plain(root, epoch, next()), end });
     };
     await over(store, "held", [], []);

@@ -107,7 +107,7 @@ test("a stopped owner that wakes after its run was finished elsewhere cannot add
   const store = open(folder);
   const newEpoch = await store.claim("r1");
   const next = chainOf("r1");
-  next({ phase: "life", ordinal: -1, stepId: "start" });
+  next({ phase: "lifecycle", ordinal: -1, stepId: "start" });
   await store.append({ ...plain("r1", newEpoch, next()), end: { status: "cancelled", value: null } });
   owner.signal("SIGCONT");
   await expect(owner.do("append", { runId: "r1", epoch })).rejects.toMatchObject({

@@ -145,7 +145,7 @@ async function resume(copy: Copy, ...more: readonly string[]): Promise<Ended> {
 }
 
 /** The events that a case lists completely. */
-const KEY = /^(?:run|grant|request)\.|^fork\.joined$|^call\.(?:decided|finished)$|^route\.decided$/;
+const KEY = /^(?:run|grant|request)\.|^fanOut\.joined$|^call\.(?:decided|finished)$|^route\.decided$/;
 /** The fields of an event's data in its line, in this order. */
 const FIELDS = [
   "kind",

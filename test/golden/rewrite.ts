@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { DatabaseSync, type SQLOutputValue } from "node:sqlite";
-import { GENESIS, hashRecord, type JournalRecord } from "@sluice/core";
+import { GENESIS, hashRecord, type JournalRecord, RECORD_PHASES } from "@sluice/core";
 
 /** `SEQ_SPACE` of the store's schema: a record's key is its run's number times this, and its seq. */
 export const SEQ_SPACE = 2 ** 24;
@@ -58,7 +58,8 @@ const OTHERS = [
   ["signals", "received"],
 ] as const;
 
-function phaseOf(phase: SQLOutputValue | undefined): JournalRecord["phase"] {
-  if (phase === "open" || phase === "done" || phase === "life") return phase;
-  throw new Error(`a record of another phase: ${String(phase)}`);
+function phaseOf(text: SQLOutputValue | undefined): JournalRecord["phase"] {
+  const phase = RECORD_PHASES.find((known) => known === text);
+  if (phase === undefined) throw new Error(`a record of another phase: ${String(text)}`);
+  return phase;
 }

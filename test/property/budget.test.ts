@@ -237,7 +237,7 @@ test("no call starts that could pass a cap, and nothing is ever spent beyond one
         expect(tokens).toBeGreaterThanOrEqual(bill.tokens);
         expect(costUsd + 1e-9).toBeGreaterThanOrEqual(bill.costUsd);
         if (each.status === "failed" && each.code === "budget")
-          expect(each.detail).toMatchObject({ asked: expect.any(Number) });
+          expect(each.detail).toMatchObject({ requested: expect.any(Number) });
       }
     }),
     { numRuns: 60 },

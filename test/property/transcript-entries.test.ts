@@ -52,9 +52,17 @@ const stepId = fc.oneof(
   {
     weight: 20,
     arbitrary: fc.constantFrom(
-      ...["model", "model/2", "completion", "0/judge", "0/settle", "1/call", "0/question", "0/answer", "0/else"].map(
-        (about) => `one#1/a1/turn/3/${about}`,
-      ),
+      ...[
+        "model",
+        "model/2",
+        "completion",
+        "0/verdicts",
+        "0/approvals",
+        "1/call",
+        "0/question",
+        "0/answer",
+        "0/else",
+      ].map((about) => `one#1/a1/turn/3/${about}`),
       ...["", "start", "one#1/a1/enter", `one#1/a1/turn/${"9".repeat(400)}/model`, "one/a1/turn/1/model"],
     ),
   },
@@ -69,7 +77,7 @@ function recordOf(
   return fc.record({ ...place, stepId: id, phase, value, events: text });
 }
 const record = fc.oneof(
-  recordOf(stepId, fc.constantFrom("done", "done", "done", "open", "life"), text),
+  recordOf(stepId, fc.constantFrom("done", "done", "done", "open", "lifecycle"), text),
   // What a model said, where it belongs.
   recordOf(
     fc.constant("one#1/a1/turn/3/model"),

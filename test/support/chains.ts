@@ -4,7 +4,7 @@ import { GENESIS, hashRecord, type JournalRecord, type Json } from "@sluice/core
 export type RecordDraft = Pick<JournalRecord, "ordinal" | "stepId" | "phase" | "value"> &
   Partial<Pick<JournalRecord, "events">>;
 
-export const life = (stepId: string, value = ""): RecordDraft => ({ ordinal: -1, stepId, phase: "life", value });
+export const life = (stepId: string, value = ""): RecordDraft => ({ ordinal: -1, stepId, phase: "lifecycle", value });
 export const step = (ordinal: number, stepId: string, phase: "open" | "done", value: Json): RecordDraft => ({
   ordinal,
   stepId,

@@ -48,7 +48,7 @@ export function plain(runId: string, epoch: number, record: JournalRecord): Comm
 
 /** Starts a root run with one record. */
 export async function startRun(store: JournalStore, runId: string, next = chainOf(runId)): Promise<number> {
-  const record = next({ ordinal: -1, stepId: "start", phase: "life" });
+  const record = next({ ordinal: -1, stepId: "start", phase: "lifecycle" });
   return await store.create({ runId, rootId: runId, createdAt: 1, input: {} }, { record, opened: [], closed: [] });
 }
 

@@ -20,11 +20,14 @@ const child = (key: string): ChildRun => ({
 const fork = (keys: readonly string[]): RunChildrenOptions => ({
   onFailure: "settle",
   failed: ({ status }) => status === "failed",
-  open: { events: [{ type: "fanOut.started", data: { fork: "fan", siblings: [...keys], join: "end" } }] },
+  open: { events: [{ type: "fanOut.started", data: { fanOut: "fan", siblings: [...keys], join: "end" } }] },
   joined: (ends) => [
     {
       type: "fanOut.joined",
-      data: { fork: "fan", outcomes: Object.entries(ends).map(([name, { status, head }]) => ({ name, status, head })) },
+      data: {
+        fanOut: "fan",
+        outcomes: Object.entries(ends).map(([name, { status, head }]) => ({ name, status, head })),
+      },
     },
   ],
 });
@@ -57,17 +60,17 @@ export function longJournal(records: number): RunJournal {
   const add = (stepId: string, phase: JournalRecord["phase"], value: string, data: object): void => {
     const seq = made.length;
     const events = JSON.stringify([{ at: 1_700_000_000_000 + seq, type: "turn.finished", data }]);
-    const ordinal = phase === "life" ? -1 : seq;
+    const ordinal = phase === "lifecycle" ? -1 : seq;
     const unhashed = { seq, ordinal, stepId, phase, incarnation: "i1", value, events };
     head = hashRecord(head, "long", unhashed);
     made.push({ ...unhashed, hash: head });
   };
-  add("start", "life", "null", {});
+  add("start", "lifecycle", "null", {});
   for (let turn = 1; made.length < records - 1; turn += 1) {
     const value = JSON.stringify({ text: `answer ${turn} `.repeat(20), usage: { inputTokens: turn, outputTokens: 9 } });
     add(`plan#1/a1/turn/${turn}/model`, "done", value, { turn, finishReason: "tool-calls", calls: turn % 3 });
   }
-  add("end", "life", '{"status":"completed","value":1}', { status: "completed" });
+  add("end", "lifecycle", '{"status":"completed","value":1}', { status: "completed" });
   const end = { status: "completed", value: 1 } as const;
   return { runId: "long", input: null, records: made, claimed: { records: made.length, head }, end };
 }

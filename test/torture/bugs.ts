@@ -29,10 +29,8 @@ export const BUGS: readonly Bug[] = [
     file: "core/src/run/tool-calls/run-tool-calls.ts",
     changes: [
       [
-        // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a text of the sources
-        "const first = await of.journal.run(`${at}/judge`, (step) => judge.decide(group, step), JUDGED);",
-        // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a text of the sources
-        "let mine = false; let first = await of.journal.run(`${at}/judge`, (step) => { mine = true; return judge.decide(group, step); }, JUDGED); if (!mine) first = await judge.decide(group, { event: () => undefined } as never);",
+        'const first = await of.journal.run(callStep(at, "verdicts"), (step) => judge.decide(group, step), JUDGED);',
+        'let mine = false; let first = await of.journal.run(callStep(at, "verdicts"), (step) => { mine = true; return judge.decide(group, step); }, JUDGED); if (!mine) first = await judge.decide(group, { event: () => undefined } as never);',
       ],
     ],
   },
@@ -50,7 +48,7 @@ export const BUGS: readonly Bug[] = [
   },
   {
     name: "sleep-recorded-before-it-is-slept",
-    shows: { at: "sleeps main draft#1/a1/gate/1/now" },
+    shows: { at: "sleeps main draft#1/a1/precondition/1/now" },
     rule: "3",
     file: RUNNER,
     changes: [

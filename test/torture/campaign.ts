@@ -102,7 +102,13 @@ export function killedAt({ world }: Reference, labels: readonly string[], more: 
 /** Killed again and again while it is taken up. */
 export function killedTakingUp({ world, points }: Reference): Case {
   const begun = points.find((label) => / begins$|^works main write/.test(label)) ?? "";
-  const labels = [begun, "before the claim", "after the claim", "before main life resume", "after main life resume"];
+  const labels = [
+    begun,
+    "before the claim",
+    "after the claim",
+    "before main lifecycle resume",
+    "after main lifecycle resume",
+  ];
   return { world, name: "killed while it is taken up", kills: labels.map((label) => ({ label })) };
 }
 

@@ -99,7 +99,7 @@ function checkEffects({ place }: Seen, lost: ReadonlySet<string>): void {
 function checkNap(journals: readonly RunJournal[], napMs: number): void {
   const [before, after] = ["now", "sleep"].map((name) => {
     const [main] = journals;
-    const step = main?.records.findIndex(({ stepId }) => stepId === `draft#1/a1/gate/1/${name}`) ?? -1;
+    const step = main?.records.findIndex(({ stepId }) => stepId === `draft#1/a1/precondition/1/${name}`) ?? -1;
     return main?.records[name === "now" ? step : step + 1];
   });
   const from = Number(before?.value);

@@ -32,7 +32,7 @@ export interface CallFact {
 /** Calls that were announced and have no end. */
 export function unfinishedCalls(journals: readonly RunJournal[]): readonly CallFact[] {
   return journals.flatMap(({ runId, records }) => {
-    const last = records.filter(({ phase }) => phase !== "life").at(-1);
+    const last = records.filter(({ phase }) => phase !== "lifecycle").at(-1);
     if (last?.phase !== "open") return [];
     return readEvents(runId, last).flatMap(({ type, executionId, data }) =>
       type === "call.started" && data.tool !== undefined

@@ -53,7 +53,7 @@ type HookContext = Pick<StageContext, "runId" | "visit" | "attempt">;
 
 /** Two attempts with a gate that sleeps; reads, edits, grants and a question; three siblings; edits that would show if made twice. */
 function tortured({ points, store, napMs, changed }: PipelineOptions) {
-  const hook = (state: string, name: string, step: "enter" | "gate/1" | "leave", ctx: HookContext): void => {
+  const hook = (state: string, name: string, step: "enter" | "precondition/1" | "leave", ctx: HookContext): void => {
     const execution = `${state}#${ctx.visit}/a${ctx.attempt}`;
     points.deed(`${name} ${execution} ${step}`, `step ${placeOf(ctx.runId)} ${execution}/${step}`);
     points.at(`${name} ${execution} ${step}`);
@@ -84,8 +84,9 @@ function tortured({ points, store, napMs, changed }: PipelineOptions) {
     // What it answers follows from the journal, so that it answers the same when it is asked again after a crash.
     precondition: (ctx) => {
       const slept = store.records(ctx.runId, 0);
-      const again = !(slept instanceof Promise) && slept.some(({ stepId }) => stepId === "draft#1/a1/gate/1/sleep");
-      hook("draft", "gate", again && ctx.attempt === 1 ? "gate/1" : "enter", ctx);
+      const again =
+        !(slept instanceof Promise) && slept.some(({ stepId }) => stepId === "draft#1/a1/precondition/1/sleep");
+      hook("draft", "gate", again && ctx.attempt === 1 ? "precondition/1" : "enter", ctx);
       return again ? "proceed" : { retryAfterMs: napMs };
     },
     assert: (_result, ctx) => {
@@ -126,7 +127,7 @@ export function openPipelineWorld({ folder, points, napMs = NAP_MS, changed = fa
   const real = openJournalStore(join(folder, "store"));
   const { store, clock } = watched(real, points, (runId, { phase, stepId }) => {
     // Whoever takes the run up may find the call judged.
-    if (runId.endsWith("/lint") && /^(?:done .*\/judge|open .*\/call)$/.test(`${phase} ${stepId}`))
+    if (runId.endsWith("/lint") && /^(?:done .*\/verdicts|open .*\/call)$/.test(`${phase} ${stepId}`))
       letGoOn(workspace, "lint.log", points);
   });
   const onCall: GuardHook = ({ executionId, attempt, proposalId }, ctx) => {

@@ -37,10 +37,10 @@ function torturedSteps(
       const ends = await steps.runChildren("fan", children, {
         onFailure: "settle",
         failed: () => false,
-        open: { events: [{ type: "fanOut.started", data: { fork: "fan", siblings: ["a", "b", "c"] } }] },
+        open: { events: [{ type: "fanOut.started", data: { fanOut: "fan", siblings: ["a", "b", "c"] } }] },
         joined: (settled) => {
           const outcomes = Object.entries(settled).map(([name, { status, head }]) => ({ name, status, head }));
-          return [{ type: "fanOut.joined", data: { fork: "fan", outcomes } }];
+          return [{ type: "fanOut.joined", data: { fanOut: "fan", outcomes } }];
         },
       });
       values.push(...Object.values(ends).map(({ value }) => value));

@@ -10,23 +10,23 @@ describe("what the record says of walls", () => {
     data,
   });
   const started = (sandbox?: JsonObject) => event("run.started", sandbox === undefined ? {} : { sandbox });
-  const none = { wall: "none", unwalledServers: [] };
-  const walled = { wall: "bubblewrap", unwalledServers: [] };
+  const none = { wall: "none", unsandboxedServers: [] };
+  const walled = { wall: "bubblewrap", unsandboxedServers: [] };
   test.each([
     ["nothing", [started(), event("call.started", { tool: "Read" })], false, false],
     ["a call without a wall", [started(walled), event("call.started", { wall: "none" })], true, true],
     ["a call that said so itself", [started(), event("call.finished", { facts: { wall: "none" } })], true, true],
     ["calls behind a wall", [started(walled), event("call.started", { wall: "bubblewrap" })], false, false],
-    ["a server without a wall", [started({ ...walled, unwalledServers: ["files"] })], true, true],
+    ["a server without a wall", [started({ ...walled, unsandboxedServers: ["files"] })], true, true],
     [
       "one that was started on resume",
-      [started(), event("run.resumed", { sandbox: { unwalledServers: ["x"] } })],
+      [started(), event("run.resumed", { sandbox: { unsandboxedServers: ["x"] } })],
       true,
       true,
     ],
     ["a process without a wall that may not have recorded all", [started(none)], false, true],
     ["one of those before the last", [started(none), event("run.resumed", { sandbox: walled })], true, true],
-    ["a fork of such a run", [event("run.started", { unwalled: true })], true, true],
+    ["a fork of such a run", [event("run.started", { unsandboxed: true })], true, true],
   ])("%s", (_, events, atWork, left) => {
     expect([startedUnsandboxed(events, true), startedUnsandboxed(events, false)]).toEqual([atWork, left]);
   });

@@ -137,7 +137,7 @@ describe("a cap on money", () => {
     });
     const reached = dataOf(await eventsOf(live.host, result.runId), "limit.reached");
     expect(reached).toMatchObject([{ limit: "state.maxCostUsd", max: 5, used: result.usage.costUsd }]);
-    expect(reached[0]?.asked).toBeGreaterThan(1);
+    expect(reached[0]?.requested).toBeGreaterThan(1);
   });
 
   test("sets a prompt aside at the dearest of its prices, since nobody knows what a cache will do with it", async () => {

@@ -140,7 +140,7 @@ test("one that is allowed goes on with the new pipeline over the recorded past, 
     {
       changed: {
         by: "ann",
-        what: expect.arrayContaining(["state review is new"]),
+        changes: expect.arrayContaining(["state review is new"]),
         fingerprint: second().spec.fingerprint,
       },
     },

@@ -17,7 +17,7 @@ describe("a listed command", () => {
 
   test("has options that may name programs or files by its rule's * only behind a wall, or where files may be written", () => {
     const reporter = command("npm test -- --reporter=./x.mjs");
-    const walled: Subject = { kind: "walled", by: "bubblewrap" };
+    const walled: Subject = { kind: "sandboxed", by: "bubblewrap" };
     const setting = command("make test SHELL=./x");
     expect(bash(["Bash(npm test *)"], reporter)).toBe("ask");
     const fed = words(["npm", "test", "{…}"], { dynamic: [2], via: ["xargs"] });
@@ -149,7 +149,7 @@ test("somebody's own command tool is judged by its own rules in the same way", (
 describe("a command line", () => {
   const line: Subject = { kind: "line", text: "'/bin/true'" };
   const unread: readonly Subject[] = [{ kind: "opaque", reason: "the line has a loop" }, { kind: "line" }];
-  const walled: Subject = { kind: "walled", by: "bubblewrap" };
+  const walled: Subject = { kind: "sandboxed", by: "bubblewrap" };
   const outside = path("/etc/hosts", "read", "operand");
 
   test("that cannot be read runs where every command may run and every file may be read", () => {

@@ -67,12 +67,12 @@ function treeOf(root: string, known: string = KNOWN): readonly WholeRun[] {
         ),
       ),
       "fanOut.joined",
-      { fork: "r1", outcomes: ends.map(([key, { head }]) => ({ name: key, status: "r1", head })) },
+      { fanOut: "r1", outcomes: ends.map(([key, { head }]) => ({ name: key, status: "r1", head })) },
     );
   const first = whole(
     a,
     root,
-    [begin(root), saying, step(1, "deep", "open", { fork: ["x"] }), joinOf(1, "deep", [["x", x]]), over(done)],
+    [begin(root), saying, step(1, "deep", "open", { children: ["x"] }), joinOf(1, "deep", [["x", x]]), over(done)],
     root,
   );
   const closed = (children: readonly WholeRun[]): RecordDraft => {
@@ -83,10 +83,10 @@ function treeOf(root: string, known: string = KNOWN): readonly WholeRun[] {
     return told(life("closed", JSON.stringify(end)), "run.finished", data);
   };
   const y = whole(`${b}/deep/y`, root, [life("start", "7"), life("resume"), closed([])], b);
-  const second = whole(b, root, [begin(root), step(0, "deep", "open", { fork: ["y"] }), closed([y])], root);
+  const second = whole(b, root, [begin(root), step(0, "deep", "open", { children: ["y"] }), closed([y])], root);
   const top = whole(root, root, [
     told(life("start", '"input"'), "run.started", { pipeline: "p" }),
-    step(0, "fan", "open", { fork: ["r1", "b"] }),
+    step(0, "fan", "open", { children: ["r1", "b"] }),
     joinOf(0, "fan", [
       ["r1", first],
       ["b", second],
@@ -141,9 +141,9 @@ describe("a copy of a run that forked", () => {
     };
     expect(open).toMatchObject(unchained(wanted ?? expect.fail(), 1));
     expect(joined).toMatchObject(unchained(wanted ?? expect.fail(), 2));
-    expect(begun).toMatchObject({ seq: 0, ordinal: -1, stepId: "start", phase: "life", value: '"input"' });
+    expect(begun).toMatchObject({ seq: 0, ordinal: -1, stepId: "start", phase: "lifecycle", value: '"input"' });
     expect(readEvents("r2", begun ?? expect.fail())).toMatchObject([{ ...started[0], at: 5 }]);
-    expect(last).toMatchObject({ seq: 3, ordinal: -1, stepId: "forked", phase: "life", value: "" });
+    expect(last).toMatchObject({ seq: 3, ordinal: -1, stepId: "forked", phase: "lifecycle", value: "" });
     expect(readEvents("r2", last ?? expect.fail())).toMatchObject([{ ...forked[0], at: 9_000 }]);
     expect(begun?.incarnation).toBe(last?.incarnation);
     expect(begun?.incarnation).not.toBe("i1");
@@ -152,7 +152,7 @@ describe("a copy of a run that forked", () => {
 });
 
 describe("of a fork that is open", () => {
-  const fan = step(0, "fan", "open", { fork: ["done", "failed", "open", "none"] });
+  const fan = step(0, "fan", "open", { children: ["done", "failed", "open", "none"] });
   const below = (key: string, drafts: readonly RecordDraft[]): WholeRun =>
     whole(`r1/fan/${key}`, "r1", [begin("r1"), ...drafts], "r1");
   const tree = [
@@ -274,7 +274,7 @@ test("what a step says of heads stays as it was said, also where no run comes al
     told(step(0, "a", "done", said), "stage.init", { run: "r1", parent: "r1" }),
     intent,
     step(1, "b", "done", said),
-    told(step(2, "none", "open", { fork: [] }), "fanOut.started", { siblings: ["r1"], run: "r1" }),
+    told(step(2, "none", "open", { children: [] }), "fanOut.started", { siblings: ["r1"], run: "r1" }),
     step(2, "none", "done", { x: null, y: "r1", z: [1], head: "r1" }),
     told(step(3, "start", "done", said), "stage.init", { parent: "r1" }),
     told(step(4, "closed", "done", { children: { r1: "r1" } }), "stage.init", { run: "r1" }),

@@ -121,12 +121,12 @@ describe("of two lists of events is told", () => {
     const turn = (data: Record<string, Json>, type: EventDraft["type"] = "turn.started"): EventDraft[] => [
       { ...one, type, data },
     ];
-    const was = { turn: 1, workedMs: 5, model: "m" };
-    expect(await found(turn(was), turn({ turn: 1, workedMs: 6, model: "n" }))).toBeUndefined();
+    const was = { turn: 1, elapsedMs: 5, model: "m" };
+    expect(await found(turn(was), turn({ turn: 1, elapsedMs: 6, model: "n" }))).toBeUndefined();
     expect(await found(turn(was), turn({ turn: 1 }))).toBeUndefined();
     expect(await found(turn(was), turn({ ...was, turn: 2 }))).toEqual(["turn.started", "$.data.turn", 1, 2]);
     for (const [key, value] of [
-      ["workedMs", 6],
+      ["elapsedMs", 6],
       ["model", "n"],
     ] as const)
       expect(await found(turn(was, "turn.finished"), turn({ ...was, [key]: value }, "turn.finished"))).toEqual([

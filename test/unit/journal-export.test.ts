@@ -31,7 +31,7 @@ const headOf = ({ claimed }: RunJournal): string => claimed.head;
 
 const childA = journal("r1/fan/a", [started, ended], { parentId: "r1" });
 const childB = journal("r1/fan/b", [started, step(0, "s", "done", 1), ended], { parentId: "r1" });
-const forked = said(step(0, "fan", "open", { fork: ["a", "b"] }), "fanOut.started", { siblings: ["a", "b"] });
+const forked = said(step(0, "fan", "open", { children: ["a", "b"] }), "fanOut.started", { siblings: ["a", "b"] });
 const joining = (heads: Readonly<Record<string, Json>>): RecordDraft =>
   said(step(0, "fan", "done", {}), "fanOut.joined", {
     outcomes: Object.entries(heads).map(([name, head]) => ({ name, head })),
@@ -193,7 +193,7 @@ describe("an export that is read", () => {
               [fault],
             ]);
         }
-        const phase = lines.with(2, (lines[2] ?? "").replace('"life"', '"dead"'));
+        const phase = lines.with(2, (lines[2] ?? "").replace('"lifecycle"', '"dead"'));
         expect(faultsIn(sealed(phase.slice(0, -1)))).toEqual([
           "r1: line 3, where record 0 should be, is not as it was written",
         ]);

@@ -25,7 +25,7 @@ const drafts: readonly RecordDraft[] = [
   step(0, "write", "done", "written"),
   life("resume"),
   step(1, "read", "done", "text"),
-  step(2, "fan", "open", { fork: ["a"] }),
+  step(2, "fan", "open", { children: ["a"] }),
 ];
 
 interface Kept {
@@ -178,7 +178,7 @@ describe("the past of a run", () => {
 describe("a fork", () => {
   const children = (...keys: readonly string[]) => keys.map((key) => ({ key, input: null, events: [] }));
   const recordOf = (draft: RecordDraft): JournalRecord => chain("r1", [draft])[0] ?? expect.fail();
-  const open = recordOf(step(0, "fan", "open", { fork: ["a", "b"] }));
+  const open = recordOf(step(0, "fan", "open", { children: ["a", "b"] }));
 
   test("names its children by run, step and key", () => {
     expect(childRunId("r1", "fan-1", "a")).toBe("r1/fan-1/a");
@@ -206,11 +206,11 @@ describe("a fork", () => {
 
   test("is known by its open record and by no other", () => {
     expect(childKeys(open)).toEqual(["a", "b"]);
-    expect(childKeys(recordOf(step(0, "fan", "open", { fork: [] })))).toEqual([]);
-    expect(childKeys(recordOf(step(0, "fan", "done", { fork: ["a"] })))).toBeUndefined();
-    expect(childKeys(recordOf(step(0, "fan", "open", { fork: "a" })))).toBeUndefined();
-    expect(childKeys(recordOf(step(0, "fan", "open", { a: 1, fork: ["a"] })))).toBeUndefined();
-    expect(childKeys({ ...open, value: '{"fork":["a"' })).toBeUndefined();
-    expect(childKeys({ ...open, value: '{"fork":["a",7]}' })).toEqual(["a"]);
+    expect(childKeys(recordOf(step(0, "fan", "open", { children: [] })))).toEqual([]);
+    expect(childKeys(recordOf(step(0, "fan", "done", { children: ["a"] })))).toBeUndefined();
+    expect(childKeys(recordOf(step(0, "fan", "open", { children: "a" })))).toBeUndefined();
+    expect(childKeys(recordOf(step(0, "fan", "open", { a: 1, children: ["a"] })))).toBeUndefined();
+    expect(childKeys({ ...open, value: '{"children":["a"' })).toBeUndefined();
+    expect(childKeys({ ...open, value: '{"children":["a",7]}' })).toEqual(["a"]);
   });
 });

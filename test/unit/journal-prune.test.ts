@@ -81,7 +81,15 @@ test.each(["journal_damaged", "blob_damaged", "blob_missing"])(
 );
 
 test("so does one whose last record is not there, says not when it was, or says nothing that can be read", async () => {
-  const record = { seq: 1, ordinal: -1, stepId: "end", phase: "life", incarnation: "i", value: "", hash: "" } as const;
+  const record = {
+    seq: 1,
+    ordinal: -1,
+    stepId: "end",
+    phase: "lifecycle",
+    incarnation: "i",
+    value: "",
+    hash: "",
+  } as const;
   for (const read of [() => [], () => [{ ...record, events: "[]" }], () => [{ ...record, events: "{" }]]) {
     const { pruned } = await storeOf(3, lastOf("r1", read));
     expect(await pruned(all)).toEqual(["r0", "r2"]);

@@ -48,7 +48,7 @@ describe("a fork in a replay", () => {
     expect(await differenceOf(journals, forking([child("x"), child("z")], same))).toEqual({
       ...placeIn(journals, "fan", "open"),
       part: "announced",
-      path: "$.fork[1]",
+      path: "$.children[1]",
       recorded: "y",
       now: "z",
       at: 1_000,
@@ -78,7 +78,7 @@ describe("a fork in a replay", () => {
 
   test("is other where a child is given another input, or begins with other events", async () => {
     const journals = await recorded(forking(two, same));
-    const first = { ...placeIn(journals, "start", "life", "r1/fan/y") };
+    const first = { ...placeIn(journals, "start", "lifecycle", "r1/fan/y") };
     expect(await differenceOf(journals, forking([child("x"), child("y", { input: "z" })], same))).toMatchObject({
       ...first,
       part: "input",

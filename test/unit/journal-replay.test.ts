@@ -194,7 +194,7 @@ describe("a program is other than the record", () => {
     });
     expect(await differenceOf(journals, steps(["a", "b", "c"]))).toEqual({
       ...part,
-      ...placeIn(journals, "end", "life"),
+      ...placeIn(journals, "end", "lifecycle"),
       stepId: "c",
       recorded: undefined,
       now: "c",
@@ -288,7 +288,7 @@ describe("a program is other than the record", () => {
 
   test("in how it ends, and in the events of its end", async () => {
     const journals = await recorded(steps([], { value: { a: 1 } }));
-    const place = { ...placeIn(journals, "end", "life"), at: 1_000 };
+    const place = { ...placeIn(journals, "end", "lifecycle"), at: 1_000 };
     const end = { ...place, part: "end" };
     expect(await differenceOf(journals, steps([], { value: { a: 1 }, status: "failed" }))).toEqual({
       ...end,
@@ -335,7 +335,7 @@ describe("a program is other than the record", () => {
     const none = await recorded(steps([]));
     expect(await differenceOf(none, before)).toEqual({
       ...part,
-      ...placeIn(none, "end", "life"),
+      ...placeIn(none, "end", "lifecycle"),
       stepId: "",
       now: "first",
     });

@@ -23,7 +23,7 @@ const childA = journal("r1/fan/a", [started, ended], { parentId: "r1" });
 const childB = journal("r1/fan/b", [started, step(0, "s", "done", 1), ended], { parentId: "r1" });
 const joined = (heads: Readonly<Record<string, Json>>): readonly RecordDraft[] => [
   started,
-  step(0, "fan", "open", { fork: Object.keys(heads) }),
+  step(0, "fan", "open", { children: Object.keys(heads) }),
   step(0, "fan", "done", Object.fromEntries(Object.entries(heads).map(([key, head]) => [key, { head }]))),
 ];
 const both = { a: headOf(childA), b: headOf(childB) };
@@ -167,7 +167,7 @@ describe("a tree is told where it does not hang together", () => {
   });
 
   test("a child that its parent's join leaves out", () => {
-    const drafts = [started, step(0, "fan", "open", { fork: ["a", "b"] }), step(0, "fan", "done", {})];
+    const drafts = [started, step(0, "fan", "open", { children: ["a", "b"] }), step(0, "fan", "done", {})];
     for (const each of [drafts, [...drafts, ended]])
       expect(faultsOf([journal("r1", each), childA, childB])).toEqual([
         "r1/fan/a: this is not the journal that its parent recorded",
@@ -176,7 +176,7 @@ describe("a tree is told where it does not hang together", () => {
   });
 
   test("a child that its parent ended without; while the parent is at work it may be anywhere", () => {
-    const opened = [started, step(0, "fan", "open", { fork: ["a", "b"] })];
+    const opened = [started, step(0, "fan", "open", { children: ["a", "b"] })];
     expect(faultsOf([journal("r1", opened), childA])).toEqual([]);
     expect(faultsOf([journal("r1", opened)])).toEqual([]);
     expect(faultsOf([journal("r1", [...opened, ended]), childA])).toEqual(["r1/fan/a: its parent r1 ended without it"]);
@@ -187,7 +187,7 @@ describe("a tree is told where it does not hang together", () => {
     const two = (head: string): RunJournal =>
       journal("r1", [
         ...joined(both),
-        step(1, "more", "open", { fork: ["a"] }),
+        step(1, "more", "open", { children: ["a"] }),
         step(1, "more", "done", { a: { head } }),
         ended,
       ]);
@@ -198,9 +198,9 @@ describe("a tree is told where it does not hang together", () => {
   });
 
   test("only an open record starts children, whatever a step's value looks like", () => {
-    const value = journal("r1", [started, step(0, "fan", "done", { fork: ["a"] }), ended]);
+    const value = journal("r1", [started, step(0, "fan", "done", { children: ["a"] }), ended]);
     expect(faultsOf([value, childA])).toEqual(["r1/fan/a: its parent r1 never started it"]);
-    const intent = journal("r1", [started, step(0, "fan", "open", { not: 1, fork: ["a"] })]);
+    const intent = journal("r1", [started, step(0, "fan", "open", { not: 1, children: ["a"] })]);
     expect(faultsOf([intent, childA])).toEqual(["r1/fan/a: its parent r1 never started it"]);
   });
 });
@@ -208,7 +208,7 @@ describe("a tree is told where it does not hang together", () => {
 describe("the heads in the record of a run that was closed", () => {
   const closing = (children: Json): RunJournal => {
     const end: RunEnd = { status: "cancelled", value: { reason: "enough", children } };
-    const drafts = [started, step(0, "fan", "open", { fork: ["a"] }), life("closed", JSON.stringify(end))];
+    const drafts = [started, step(0, "fan", "open", { children: ["a"] }), life("closed", JSON.stringify(end))];
     return journal("r1", drafts, { end });
   };
 
@@ -227,7 +227,7 @@ describe("the heads in the record of a run that was closed", () => {
 
   test("count only in that record: a program's own end may look the same", () => {
     const end: RunEnd = { status: "cancelled", value: { children: { [childA.runId]: headOf(childA) } } };
-    const drafts = [started, step(0, "fan", "open", { fork: ["a"] }), life("end", JSON.stringify(end))];
+    const drafts = [started, step(0, "fan", "open", { children: ["a"] }), life("end", JSON.stringify(end))];
     expect(faultsOf([journal("r1", drafts, { end }), childA])).toEqual(["r1/fan/a: its parent r1 ended without it"]);
   });
 

@@ -91,7 +91,7 @@ describe("a message to a run", () => {
     expect(model.heard.map(heardBy)).toEqual([["says first", "says second", "says third"]]);
     // Nothing of its own: enter, the turn's two, leave.
     const records = await live.host.records(runId);
-    expect(records.filter(({ phase }) => phase !== "life")).toHaveLength(4);
+    expect(records.filter(({ phase }) => phase !== "lifecycle")).toHaveLength(4);
   });
 
   test("stays where it is while its turn is tried again, and what comes meanwhile follows", async () => {

@@ -76,7 +76,7 @@ test("siblings and tools named like secrets stand in the events as they are, and
   const events = await eventsOf(live.host, runId);
   expect(dataOf(events, "fanOut.joined")).toEqual([
     {
-      fork: "fan-1",
+      fanOut: "fan-1",
       outcomes: [
         { name: "cookie", status: "completed", head: expect.stringMatching(/^[0-9a-f]{64}$/) },
         { name: "secret", status: "completed", head: expect.stringMatching(/^[0-9a-f]{64}$/) },

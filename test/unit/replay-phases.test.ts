@@ -110,7 +110,7 @@ describe("a state that was entered", () => {
       stepId: "a#1/a1/enter",
       part: "value",
       path: "$.kind",
-      recorded: "out",
+      recorded: "ended",
       now: "ready",
     });
     const other = one({ init: counting().threw("another") });
@@ -123,7 +123,7 @@ describe("a state that was entered", () => {
     const mended = one({ init: () => "mended", precondition: () => note("gate", "skip") });
     expect((await replayed(mended, journals)).divergence).toMatchObject({
       path: "$.kind",
-      recorded: "out",
+      recorded: "ended",
       now: "ready",
     });
     expect(called).toEqual(["init"]);
@@ -136,7 +136,7 @@ describe("a state that was entered", () => {
     expect(JSON.stringify(journals)).toContain("may work 50 ms");
     expect((await replayed(one({ init: () => "quick", limits }), journals)).divergence).toMatchObject({
       path: "$.kind",
-      recorded: "out",
+      recorded: "ended",
       now: "ready",
     });
   });

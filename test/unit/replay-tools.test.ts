@@ -41,7 +41,7 @@ const misfit = (id: string, name: string, issues: Json, code = "invalid_tool_inp
   verdict: { kind: "refused", output: { code, issues } },
   subjects: [],
 });
-const judged = (verdicts: Json, decided: readonly JsonObject[] = [], at = `${GROUP}/judge`): RecordDraft => ({
+const judged = (verdicts: Json, decided: readonly JsonObject[] = [], at = `${GROUP}/verdicts`): RecordDraft => ({
   ...step(0, at, "done", verdicts),
   events: JSON.stringify(decided.map((data) => ({ at: 1, type: "call.decided", data }))),
 });
@@ -153,7 +153,7 @@ describe("a tool that is not here", () => {
       expect(effectOf([one, called("done", part)])).toBe("write");
     expect(effectOf([one, called("done", "call", "b#12/a3/turn/10/25")])).toBe("read");
     const group = [approved("c0", "Push"), approved("c1", "Push")];
-    expect(effectOf([judged(group, [], "a#1/a1/judge")])).toBe("write");
+    expect(effectOf([judged(group, [], "a#1/a1/verdicts")])).toBe("write");
   });
 
   test("is not known by what no gate recorded", () => {

@@ -96,10 +96,10 @@ test("siblings work side by side, and the join sees their outputs in declared or
   ]);
   const events = await eventsOf(live.host, result.runId);
   expect(dataOf(events, "fanOut.started")).toEqual([
-    { fork: "fan-1", siblings: ["test", "lint", "docs"], join: "join" },
+    { fanOut: "fan-1", siblings: ["test", "lint", "docs"], join: "join" },
   ]);
   expect(dataOf(events, "fanOut.joined")).toMatchObject([
-    { fork: "fan-1", outcomes: ["test", "lint", "docs"].map((name) => ({ name, status: "completed" })) },
+    { fanOut: "fan-1", outcomes: ["test", "lint", "docs"].map((name) => ({ name, status: "completed" })) },
   ]);
   const journals = await live.host.journal(result.runId);
   expect(journals.map(({ runId }) => runId.replace(result.runId, "r"))).toEqual([
@@ -179,7 +179,7 @@ test("a failure cancels the others, waits for them, and is one failure of the st
   expect(log).toEqual(["lint was told", "lint has drained", "lint exits cancelled"]);
   expect(result).toMatchObject({
     status: "failed",
-    error: { message: 'fork: parallel stages failed: test: 3 tests fail {"fork":"fan-1","failed":["test"]}' },
+    error: { message: 'fan_out: parallel stages failed: test: 3 tests fail {"fanOut":"fan-1","failed":["test"]}' },
   });
   expect(result.stages.map(({ executionId, status }) => `${executionId} ${status}`)).toEqual([
     "start#1 completed",
@@ -205,7 +205,7 @@ test("a failed fork that nobody routes fails the run with code fork", async () =
     initial: "start",
     next: { start: () => fanOut(["a", "b"], { join: "join" }), join: () => done(1) },
   });
-  expect(await live.run(pipe, task)).toMatchObject({ status: "failed", error: { code: "fork" } });
+  expect(await live.run(pipe, task)).toMatchObject({ status: "failed", error: { code: "fan_out" } });
 });
 
 test("a failure route may fork again, as often as the caps allow", async () => {

@@ -14,7 +14,7 @@ async function finished(store: JournalStore, runId: string, values: readonly str
   const next = chainOf(runId);
   const epoch = await startRun(store, runId, next);
   for (const value of values) await store.append(plain(runId, epoch, next({ value })));
-  await store.append({ ...plain(runId, epoch, next({ phase: "life", ordinal: -1, stepId: "end" })), end: END });
+  await store.append({ ...plain(runId, epoch, next({ phase: "lifecycle", ordinal: -1, stepId: "end" })), end: END });
   await store.release(runId);
 }
 const blobsIn = (folder: string): readonly string[] => readdirSync(join(folder, "blobs"));

@@ -29,7 +29,7 @@ describe("records", () => {
         events: JSON.stringify([{ at: 1, type: "turn.started", data: { text: "a\u0000b\ud800 ü 🙂" } }]),
       }),
       next({ value: JSON.stringify({ n: 1.5e300, s: "line\nline", none: null }), stepId: "plan#1/a1/turn/1/model" }),
-      next({ ordinal: -1, phase: "life", stepId: "suspend", value: "" }),
+      next({ ordinal: -1, phase: "lifecycle", stepId: "suspend", value: "" }),
     ];
     for (const record of written) await store.append(plain("r1", epoch, record));
     expect(await store.records("r1", 1)).toEqual(written);

@@ -100,7 +100,7 @@ test("a finished run is forked before any of its executions, siblings too, and c
     expect([executionId, forked]).toMatchObject([executionId, { status: "completed", output: Object(result).output }]);
     const events = await eventsOf(first.host, handle.runId);
     expect(events[0]).toMatchObject({ type: "run.started", data: { forkedFrom: { runId, execution: executionId } } });
-    expect(dataOf(events, "run.forked")).toMatchObject([{ of: runId, execution: executionId }]);
+    expect(dataOf(events, "run.forked")).toMatchObject([{ from: runId, execution: executionId }]);
     // Siblings, also those that came along, say whose they are now.
     expect(dataOf(events, "run.started").slice(1)).toMatchObject([{ parent: handle.runId }, { parent: handle.runId }]);
     await whole(first.host, handle.runId);
@@ -189,7 +189,7 @@ test("a changed pipeline is told and needs leave, only as far as the past goes; 
   expect((await handle).status).toBe("completed");
   const events = await eventsOf(first.host, handle.runId);
   expect(dataOf(events, "run.forked")).toMatchObject([
-    { changed: { by: "ann", what: ["state review: prompt was changed"] } },
+    { changed: { by: "ann", changes: ["state review: prompt was changed"] } },
   ]);
   expect(dataOf(events, "run.started")[0]).toMatchObject({ fingerprint: changed.spec.fingerprint });
   // Forked again, it is the changed pipeline that needs no leave.
@@ -291,7 +291,7 @@ test("so does what a sibling spent that completes while the fork is made", async
   };
   const second = session({ cwd: here.root, store: late, model, wait: true });
   const forked = await second.fork(side(50_000), open.runId, { from: "test#1", allowChanged: true });
-  expect(forked).toMatchObject({ status: "failed", error: { code: "fork" } });
+  expect(forked).toMatchObject({ status: "failed", error: { code: "fan_out" } });
   const [reached] = dataOf(await eventsOf(host, forked.runId), "limit.reached");
   expect(Number(reached?.used)).toBeGreaterThan(50_000);
 });

@@ -67,6 +67,7 @@ export { type ExportReport, verifyExport } from "./journal/audit/verify-export.t
 export type { AuditFault, AuditReport } from "./journal/audit/verify-tree.ts";
 export { EVENT_TYPES, type EventDraft, type EventType, type SluiceEvent } from "./journal/events.ts";
 export { createHost, type HostOptions } from "./journal/host/host.ts";
+export { decodeValue } from "./journal/record/append.ts";
 export { GENESIS, hashRecord, readEvents } from "./journal/record/hash-chain.ts";
 export {
   createSecretFilter,
@@ -78,6 +79,17 @@ export {
 export type { DifferentPart, RecordDifference } from "./journal/replay/record-diff.ts";
 export type { ReplayResult } from "./journal/replay/replay-journals.ts";
 export type * from "./journal/seam.ts";
+export {
+  type AttemptRef,
+  type AttemptStepRef,
+  childRunId,
+  parseAttemptStep,
+  parseRequestId,
+  parseSiblingId,
+  parseStepId,
+  RECORD_PHASES,
+  type StepRef,
+} from "./journal/step-id.ts";
 export type * from "./journal/store/journal-store.ts";
 export { createMemoryJournals, type MemoryJournals, type MemoryJournalsOptions } from "./journal/store/memory-store.ts";
 export type { ResolvedChoice } from "./machine/decide-next.ts";
@@ -120,5 +132,6 @@ export {
   createAnswerRule,
   startedUnsandboxed,
 } from "./run/tool-calls/answer-rule.ts";
+export { type RecordedVerdict, readVerdicts } from "./run/tool-calls/verdict.ts";
 export { compileSchema, withJsonSchema } from "./schema/compile-schema.ts";
 export type * from "./schema/schema.ts";

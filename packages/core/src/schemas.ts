@@ -16,7 +16,7 @@ const call = { callId: z.string(), tool: z.string() };
 const digest = z.string().regex(/^[0-9a-f]{64}$/);
 const files = z.array(z.looseObject({ file: z.string(), digest }));
 /** What a pipeline is made of: a state's id (empty for the pipeline), and names with a short value or a digest. */
-const parts = z.array(z.looseObject({ of: z.string(), facts: z.array(z.tuple([z.string(), z.string()])) }));
+const parts = z.array(z.looseObject({ state: z.string(), facts: z.array(z.tuple([z.string(), z.string()])) }));
 const tools = z.array(z.looseObject({ name: z.string(), digest }));
 const source = z.looseObject({
   kind: z.enum(["programmatic", "bundled", "config", "file"]),
@@ -27,12 +27,12 @@ const source = z.looseObject({
 const heldBy = z.looseObject({
   mode: z.string(),
   wall: z.string().optional(),
-  unwalledServers: z.array(z.string()).optional(),
+  unsandboxedServers: z.array(z.string()).optional(),
 });
 /** The run goes on with another pipeline: what is other, who allowed it where that had to be, and what the pipeline is now. */
 const changedPipeline = z.looseObject({
   by: z.string().optional(),
-  what: z.array(z.string()),
+  changes: z.array(z.string()),
   source: source.optional(),
   fingerprint: digest,
   parts,
@@ -44,7 +44,7 @@ const request = {
   digest,
 };
 const answer = z.enum(["approve", "deny", "defer", "value", "none"]);
-const proof = z.enum(["session", "code", "walled", "any", "missing"]);
+const proof = z.enum(["session", "code", "sandboxed", "any", "missing"]);
 const refusalCause = z.enum(["denied", "deferred", "timeout", "no_interactor", "hook", "mode", "limit"]);
 
 const data = {
@@ -63,7 +63,7 @@ const data = {
     /** Answers of any process count, without a proof that a person gave them. */
     answers: z.literal("any").optional(),
     /** Of a fork: the run that it was forked from had started processes without a wall. */
-    unwalled: z.literal(true).optional(),
+    unsandboxed: z.literal(true).optional(),
     /** Names of variables that the session was told are secret. */
     secrets: z.array(z.string()).optional(),
     tools: tools.optional(),
@@ -97,7 +97,7 @@ const data = {
   }),
   /** Ends the past that is another run's, so many records of that; siblings that belong to it come along whole. */
   "run.forked": z.looseObject({
-    of: z.string(),
+    from: z.string(),
     execution: z.string(),
     head: digest,
     records: z.int(),
@@ -131,7 +131,7 @@ const data = {
     code: z.string().optional(),
     feedback: z.string().optional(),
   }),
-  "turn.started": z.looseObject({ turn: z.int(), try: z.int(), model: z.string(), workedMs: z.number() }),
+  "turn.started": z.looseObject({ turn: z.int(), try: z.int(), model: z.string(), elapsedMs: z.number() }),
   "turn.finished": z.looseObject({ turn: z.int(), finishReason: z.string(), calls: z.int(), usage }),
   "model.retried": z.looseObject({
     turn: z.int(),
@@ -197,9 +197,9 @@ const data = {
   }),
   "route.rejected": z.looseObject({ from: z.string(), reason: z.string() }),
   "context.changed": z.looseObject({ patch: z.record(z.string(), z.unknown()) }),
-  "fanOut.started": z.looseObject({ fork: z.string(), siblings: z.array(z.string()), join: z.string() }),
+  "fanOut.started": z.looseObject({ fanOut: z.string(), siblings: z.array(z.string()), join: z.string() }),
   "fanOut.joined": z.looseObject({
-    fork: z.string(),
+    fanOut: z.string(),
     outcomes: z.array(
       z.looseObject({
         name: z.string(),
@@ -216,7 +216,7 @@ const data = {
     max: z.number().optional(),
     used: z.number().optional(),
     reserved: z.number().optional(),
-    asked: z.number().optional(),
+    requested: z.number().optional(),
   }),
   "hook.vetoed": z.looseObject({ ...call, hook: z.string(), reason: z.string() }),
 } satisfies Record<EventType, z.ZodType>;

@@ -20,14 +20,14 @@ export type FailureCode =
   | "schema" // the only completions were invalid
   | "turn_cap"
   | "assert"
-  | "precondition" // precondition never said proceed
+  | "precondition" // it never answered proceed
   | "model"
   | "context_overflow"
   | "tool"
   | "budget"
   | "timeout"
   | "hook"
-  | "fork";
+  | "fan_out";
 
 // Type aliases, not interfaces: results are journaled, and only an alias is Json to the compiler.
 type ResultBase = {

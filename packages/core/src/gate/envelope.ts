@@ -54,12 +54,12 @@ export function allowsAnyLine(envelope: Envelope, tool: string, subjects: readon
 
 /** Whether the call runs behind an OS sandbox, or not at all. */
 export function isWalled(subjects: readonly Subject[]): boolean {
-  return subjects.some(({ kind }) => kind === "walled");
+  return subjects.some(({ kind }) => kind === "sandboxed");
 }
 
 /** Which OS sandbox holds the processes of a call, `none` without one; undefined where it starts none that the gate knows of. */
 export function sandboxOf(subjects: readonly Subject[]): string | undefined {
-  const walled = subjects.find((subject) => subject.kind === "walled");
+  const walled = subjects.find((subject) => subject.kind === "sandboxed");
   return walled?.by ?? (isLine(subjects) ? "none" : undefined);
 }
 
@@ -144,7 +144,7 @@ function faultOf(subject: Subject, scene: Scene): string | undefined {
     case "refused":
       return subject.reason;
     case "line":
-    case "walled":
+    case "sandboxed":
       return undefined;
   }
 }

@@ -24,7 +24,7 @@ export function hardLimitOn(subject: Subject, limits: HardLimits): string | unde
       return subject.unread !== undefined && callsUs(subject.unread) ? STEERING : undefined;
     case "host":
     case "opaque":
-    case "walled":
+    case "sandboxed":
       return undefined;
     default:
       return "the tool named something that the gate does not know";

@@ -38,7 +38,7 @@ export type Subject =
   /** The call is a command line: `text` is it written from what was judged, or `unread` is it as it was given and could not be read. */
   | { readonly kind: "line"; readonly text?: string; readonly unread?: string }
   /** It runs behind this OS sandbox, or not at all. */
-  | { readonly kind: "walled"; readonly by: string };
+  | { readonly kind: "sandboxed"; readonly by: string };
 
 export type ToolEffect = "read" | "write" | "ask";
 

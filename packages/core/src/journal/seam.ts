@@ -297,13 +297,14 @@ export interface RunJournal {
   readonly end?: RunEnd;
 }
 
-export type RecordPhase = "open" | "done" | "life";
+/** `life` is what journals of version 1 call `lifecycle`; it is never written. */
+export type RecordPhase = "open" | "done" | "lifecycle" | "life";
 
 /** One line of the journal. `value` and `events` are kept as the JSON text that was hashed. */
 export interface JournalRecord {
   /** Counts records, from 0. */
   readonly seq: number;
-  /** Counts steps, from 0; -1 for life records, which are not steps. */
+  /** Counts steps, from 0; -1 for lifecycle records, which are not steps. */
   readonly ordinal: number;
   readonly stepId: string;
   readonly phase: RecordPhase;

@@ -1,37 +1,184 @@
 import { field, parseJson } from "../base/json.ts";
-import type { JournalRecord } from "./seam.ts";
+import type { ChildRun, JournalRecord, RecordPhase } from "./seam.ts";
+
+// The grammar of step ids:
+//
+//   id        = "initial" | fan-out | fan-out "/failed" | "wait/" signal | execution "/a" attempt "/" name
+//   fan-out   = "fan-" number
+//   execution = state "#" visit
+//   name      = "enter" | "leave" | "output" | "precondition/" number [ "/now" | "/sleep" ]
+//             | "turn/" turn "/" group "/" ( "verdicts" | "approvals" | "call" | "question" | "answer" )
+//             | a name that the state's executor chose
+
+export const stepIds = {
+  initial: "initial",
+  fanOut: (number: number): string => `fan-${number}`,
+  failedFanOut: (fanOut: string): string => `${fanOut}/failed`,
+  wait: (signal: string): string => `wait/${signal}`,
+  /** `name` is one of `stepNames`, or the executor's own. Array.join, since V8 would retain a template as a cons-string. */
+  inAttempt: (executionId: string, attempt: number, name: string): string =>
+    [executionId, `a${attempt}`, name].join("/"),
+} as const;
+
+/** `plan#1`: an entry into a state, counted from 1. */
+export function executionIdOf(state: string, visit: number): string {
+  return `${state}#${visit}`;
+}
+
+/** Names of core's steps inside an attempt. */
+export const stepNames = {
+  enter: "enter",
+  leave: "leave",
+  output: "output",
+  precondition: (number: number): string => `precondition/${number}`,
+  preconditionNow: (number: number): string => `precondition/${number}/now`,
+  preconditionSleep: (number: number): string => `precondition/${number}/sleep`,
+  /** A step of one group of a turn's tool calls. */
+  calls: (turn: number, group: number, part: CallStepPart): string => `turn/${turn}/${group}/${part}`,
+} as const;
+
+export type CallStepPart = "verdicts" | "approvals" | "call" | "question" | "answer";
+
+/** The attempt that a step belongs to. */
+export interface AttemptRef {
+  readonly executionId: string;
+  readonly state: string;
+  /** Counted from 1. */
+  readonly visit: number;
+  /** Counted from 1. */
+  readonly attempt: number;
+}
+
+export type AttemptStepRef = AttemptRef &
+  (
+    | { readonly kind: "enter" | "leave" | "output" }
+    | { readonly kind: "precondition"; readonly number: number }
+    | { readonly kind: "calls"; readonly turn: number; readonly group: number; readonly part: CallStepPart }
+    /** A step of the state's executor, by its name in the attempt. */
+    | { readonly kind: "custom"; readonly name: string }
+  );
+
+export type StepRef =
+  | { readonly kind: "initial" }
+  | { readonly kind: "fanOut" | "failedFanOut"; readonly fanOut: string }
+  | { readonly kind: "wait"; readonly signal: string }
+  | AttemptStepRef
+  /** A lifecycle record, or a step that no pipeline takes. */
+  | { readonly kind: "unknown" };
+
+/** Reads a step's id. Never throws: a journal may hold any text. */
+export function parseStepId(text: string): StepRef {
+  const inAttempt = parseAttemptStep(text);
+  if (inAttempt !== undefined) return inAttempt;
+  if (text === stepIds.initial) return { kind: "initial" };
+  if (text.startsWith("wait/")) return { kind: "wait", signal: text.slice("wait/".length) };
+  const [, fanOut, failed] = FAN_OUT.exec(text) ?? [];
+  if (fanOut === undefined) return { kind: "unknown" };
+  return { kind: failed === undefined ? "fanOut" : "failedFanOut", fanOut };
+}
+
+/** The same for a step inside an attempt; undefined for any other. */
+export function parseAttemptStep(text: string): AttemptStepRef | undefined {
+  const [, executionId, state, visit, attempt, name = ""] = IN_ATTEMPT.exec(text) ?? [];
+  if (executionId === undefined || state === undefined) return undefined;
+  const ref: AttemptRef = { executionId, state, visit: Number(visit), attempt: Number(attempt) };
+  switch (name) {
+    case stepNames.enter:
+    case stepNames.leave:
+    case stepNames.output:
+      return { ...ref, kind: name };
+  }
+  const [, number] = PRECONDITION.exec(name) ?? [];
+  if (number !== undefined) return { ...ref, kind: "precondition", number: Number(number) };
+  const [, turn, group, last] = CALLS.exec(name) ?? [];
+  const part = CALL_PARTS.find((known) => known === last);
+  if (part !== undefined) return { ...ref, kind: "calls", turn: Number(turn), group: Number(group), part };
+  return { ...ref, kind: "custom", name };
+}
+
+const FAN_OUT = /^(fan-\d+)(\/failed)?$/;
+const IN_ATTEMPT = /^(([A-Za-z][\w-]*)#(\d+))\/a(\d+)\/(.+)$/s;
+const PRECONDITION = /^precondition\/(\d+)(?:\/now|\/sleep)?$/;
+const CALLS = /^turn\/(\d+)\/(\d+)\/(\w+)$/;
+const CALL_PARTS: readonly CallStepPart[] = ["verdicts", "approvals", "call", "question", "answer"];
+
+/** The call that a request is about. Its id is `<execution>/a<attempt>/<call>`, followed by `/question` for a question. */
+export function parseRequestId(
+  text: string,
+): (AttemptRef & { readonly callId: string; readonly isQuestion: boolean }) | undefined {
+  const step = parseAttemptStep(text);
+  if (step?.kind !== "custom") return undefined;
+  const { kind: _kind, name, ...attempt } = step;
+  const [callId = "", question, ...others] = name.split("/");
+  const isQuestion = question === QUESTION;
+  if (callId === "" || others.length > 0 || (question !== undefined && !isQuestion)) return undefined;
+  return { ...attempt, callId, isQuestion };
+}
+
+export function questionId(executionId: string, attempt: number, callId: string): string {
+  return stepIds.inAttempt(executionId, attempt, `${callId}/${QUESTION}`);
+}
+
+const QUESTION = "question";
 
 /** The id of a child's run. A key holds no slash, so that an id names one child only. */
 export function childRunId(parentId: string, stepId: string, key: string): string {
   return `${parentId}/${stepId}/${key}`;
 }
 
-/** The keys in a fork's open record; undefined for another step's. */
+/** The run, the fan-out and the key that a sibling's run id names; undefined for a root's. */
+export function parseSiblingId(
+  runId: string,
+): { readonly parentId: string; readonly fanOut: string; readonly key: string } | undefined {
+  const [, parentId, fanOut, key] = SIBLING.exec(runId) ?? [];
+  return parentId === undefined || fanOut === undefined || key === undefined ? undefined : { parentId, fanOut, key };
+}
+
+const SIBLING = /^(.+)\/([^/]+)\/([^/]+)$/s;
+
+/** The value of the open record of a step that runs children. */
+export function childrenIntent(children: readonly ChildRun[]): { readonly children: readonly string[] } {
+  return { children: children.map(({ key }) => key) };
+}
+
+/** The keys in the open record of a step that runs children; undefined for another step's. */
 export function childKeys({ phase, value }: JournalRecord): readonly string[] | undefined {
-  if (phase !== "open" || !value.startsWith('{"fork":[')) return undefined;
+  if (phase !== "open" || !CHILDREN.test(value)) return undefined;
   const read = parseJson(value);
-  const keys = read.ok ? field(read.value, "fork") : undefined;
+  const keys = read.ok ? (field(read.value, "children") ?? field(read.value, "fork")) : undefined;
   return Array.isArray(keys) ? keys.filter((key) => typeof key === "string") : undefined;
 }
 
-/** The step ids of records that are no steps: what happens to a run from outside its program. */
+/** Journals of version 1, which are verified and never resumed, say `fork`. */
+const CHILDREN = /^\{"(?:children|fork)":\[/;
+
+/** The step ids of lifecycle records: what happens to a run from outside its program. */
 export const LIFECYCLE_STEP = {
   start: "start",
   resume: "resume",
   suspend: "suspend",
-  /** Ends the past that was copied from another run: what follows is the run's own. */
+  /** Ends the records that were copied from another run: those that follow are the run's own. */
   forked: "forked",
-  /** Who asked for the run's end, when and why; just before that end. */
+  /** Who cancelled the run, when and why; directly before its end. */
   cancel: "cancel",
-  /** The program's own end. */
+  /** The end that the program returned. */
   end: "end",
-  /** The end of a run that was cancelled while nobody worked on it; holds the heads of everything below it. */
+  /** The end of a run that was cancelled while it had no owner; holds the heads of everything below it. */
   closed: "closed",
 } as const;
 
-/** Life records have no place among the steps. */
+/** The ordinal of lifecycle records, which are not steps. */
 export const NO_ORDINAL = -1;
 
-export function isEnd({ phase, stepId }: Pick<JournalRecord, "phase" | "stepId">): boolean {
-  return phase === "life" && (stepId === LIFECYCLE_STEP.end || stepId === LIFECYCLE_STEP.closed);
+/** Every phase that a journal may hold. */
+export const RECORD_PHASES: readonly RecordPhase[] = ["open", "done", "lifecycle", "life"];
+
+/** Journals of version 1, which are verified and never resumed, say `life`. */
+export function isLifecycle({ phase }: Pick<JournalRecord, "phase">): boolean {
+  return phase === "lifecycle" || phase === "life";
+}
+
+export function isEnd(record: Pick<JournalRecord, "phase" | "stepId">): boolean {
+  const { stepId: id } = record;
+  return isLifecycle(record) && (id === LIFECYCLE_STEP.end || id === LIFECYCLE_STEP.closed);
 }

@@ -9,7 +9,7 @@ import type { PersonRequest } from "./interactor.ts";
  * request's one-time code; `walled`: it came from another process, and everything that the run has started was behind a wall;
  * `any`: the run was started to take answers of any process; `missing`: nothing shows it, so it grants nothing.
  */
-export type AnswerProof = "session" | "code" | "walled" | "any" | "missing";
+export type AnswerProof = "session" | "code" | "sandboxed" | "any" | "missing";
 
 /** The request that a code is for, and the process that made it. */
 export interface CodeScope extends Pick<PersonRequest, "runId" | "requestId"> {

@@ -1,6 +1,7 @@
 import type { Json, JsonObject } from "../base/json.ts";
 import type { EventDraft, EventType } from "../journal/events.ts";
 import type { StepCall, StepOptions, StepRunner } from "../journal/seam.ts";
+import { stepIds } from "../journal/step-id.ts";
 import type { ScopedSteps } from "./executor.ts";
 
 /** Of a step that only decides: a replay makes it anew, whatever was recorded. */
@@ -66,8 +67,7 @@ export class AttemptJournal implements ScopedSteps {
     return this.#steps.heard();
   }
 
-  /** Joined, not added: records keep it, and a sum of texts is kept as its parts. */
-  #id(stepId: string): string {
-    return [this.#executionId, `a${this.#attempt}`, stepId].join("/");
+  #id(name: string): string {
+    return stepIds.inAttempt(this.#executionId, this.#attempt, name);
   }
 }

@@ -1,5 +1,6 @@
 import type { Json } from "../base/json.ts";
 import type { StageContext } from "../definition/result.ts";
+import { executionIdOf } from "../journal/step-id.ts";
 import { AttemptJournal } from "./attempt-steps.ts";
 import { stageContext } from "./context.ts";
 import type { Denied, Execution } from "./execution.ts";
@@ -23,7 +24,7 @@ export function firstAttempt(execution: Execution): Attempt {
   const watch = new Stopwatch(deps.clock);
   const all: Attempts = {
     execution,
-    executionId: `${stateId}#${visit}`,
+    executionId: executionIdOf(stateId, visit),
     limits: new ExecutionLimits(state.limits ?? {}, meter, deps.clock, watch),
     place: new ConcurrencySlot(deps.slots, watch, meter.work, steps.signal),
     denied: [],

@@ -1,4 +1,4 @@
-import type { Json, JsonObject } from "../base/json.ts";
+import { field, type Json, type JsonObject } from "../base/json.ts";
 import type { StageResult } from "../definition/result.ts";
 import type { PipelineSpec, StateSpec } from "../definition/spec.ts";
 import type { DenialCause } from "../gate/denial.ts";
@@ -44,3 +44,8 @@ export type Denied = {
   readonly tool: string;
   readonly cause: DenialCause;
 };
+
+export function isDenied(value: Json): value is Denied {
+  const texts = ["executionId", "callId", "tool", "cause"].map((key) => field(value, key));
+  return texts.every((text) => typeof text === "string") && typeof field(value, "attempt") === "number";
+}

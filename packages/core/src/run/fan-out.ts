@@ -4,13 +4,14 @@ import type { PipelineSpec } from "../definition/spec.ts";
 import type { EventDraft } from "../journal/events.ts";
 import { cleaned } from "../journal/redaction.ts";
 import type { ChildRun, SiblingEnd, StepCall, StepRunner } from "../journal/seam.ts";
+import { stepIds } from "../journal/step-id.ts";
 import { decideNext, type NextDecision, type ResolvedChoice } from "../machine/decide-next.ts";
 import { type RunState, stageContext } from "./context.ts";
-import type { Execution, ExecutionEnd } from "./execution.ts";
+import { type Execution, type ExecutionEnd, isDenied } from "./execution.ts";
 import { cancelReason, raceAbort } from "./limits/limits.ts";
 import { routeEvents } from "./stage/leave.ts";
 import { ENTERED, leftNext } from "./stage/phases.ts";
-import { decidesRoute } from "./stage/recorded-phases.ts";
+import { decidesRoute, isStageResult } from "./stage/recorded-phases.ts";
 
 export type FanOutChoice = Extract<ResolvedChoice, { readonly kind: "fanOut" }>;
 
@@ -69,8 +70,8 @@ export async function runFanOut(
   const settled = await steps.runChildren(id, children, {
     onFailure: choice.onFailure,
     failed: (end) => end.status === "failed",
-    open: { events: [{ type: "fanOut.started", data: { fork: id, siblings: keys, join: choice.join } }] },
-    joined: (ends) => [{ type: "fanOut.joined", data: { fork: id, outcomes: outcomesIn(ends) } }],
+    open: { events: [{ type: "fanOut.started", data: { fanOut: id, siblings: keys, join: choice.join } }] },
+    joined: (ends) => [{ type: "fanOut.joined", data: { fanOut: id, outcomes: outcomesIn(ends) } }],
   });
 
   const ended = new Map<string, ExecutionEnd>();
@@ -114,9 +115,9 @@ export async function routeFailedFanOut(
     usage,
     ms,
     status: "failed",
-    code: "fork",
+    code: "fan_out",
     message: `parallel stages failed: ${reasons.join("; ")}`,
-    detail: { fork: fork.id, failed: [...failed] },
+    detail: { fanOut: fork.id, failed: [...failed] },
   };
   const ctx = stageContext({ ...run, fork: forked.outcomes }, execution, attempts, null);
   const routed = async (call: StepCall): Promise<NextDecision> => {
@@ -137,13 +138,13 @@ export async function routeFailedFanOut(
     call.event(event("stage.next", leftNext(choice.choice.kind)));
     return choice;
   };
-  const next = await steps.run(`${fork.id}/failed`, routed, { decides: decidesRoute });
+  const next = await steps.run(stepIds.failedFanOut(fork.id), routed, { decides: decidesRoute });
   return { result, next };
 }
 
 function readSibling(end: SiblingEnd): ExecutionEnd | undefined {
-  if (field(end.value, "result") === undefined) return undefined;
-  const { result, denied }: Pick<ExecutionEnd, "result" | "denied"> = JSON.parse(JSON.stringify(end.value));
+  const [result, denied] = [field(end.value, "result"), field(end.value, "denied")];
+  if (!isStageResult(result) || !Array.isArray(denied) || !denied.every(isDenied)) return undefined;
   return { result, denied, next: undefined };
 }
 

@@ -5,6 +5,7 @@ import type { PipelineSpec } from "../definition/spec.ts";
 import { compileEnvelope, envelopeOf } from "../gate/envelope.ts";
 import { sharedData } from "../journal/redaction.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
+import { stepIds } from "../journal/step-id.ts";
 import { type ResolvedChoiceResult, resolveChoice } from "../machine/decide-next.ts";
 import { DECIDES } from "./attempt-steps.ts";
 import { availableTools, type RunState } from "./context.ts";
@@ -107,7 +108,7 @@ async function initialInput(
 ): Promise<{ readonly ok: true; readonly input: Json } | { readonly ok: false; readonly reason: string }> {
   if (spec.states.get(spec.initial)?.inputSchema === undefined) return { ok: true, input: runInput };
   const reading = await steps.run(
-    "initial",
+    stepIds.initial,
     (): Promise<ResolvedChoiceResult> =>
       resolveChoice({ kind: "to", state: spec.initial, input: runInput }, spec, null),
     DECIDES,
@@ -176,7 +177,7 @@ async function throughFork(
   }
   walk.forks += 1;
   const fork: FanOut = {
-    id: `fan-${walk.forks}`,
+    id: stepIds.fanOut(walk.forks),
     choice,
     visitOf: (state) => seenOf(walk, state).visits,
     turnsOf: (state) => seenOf(walk, state).turns,

@@ -84,8 +84,8 @@ export function forkOptions(onFailure: RunChildrenOptions["onFailure"] = "settle
   return {
     onFailure,
     failed: (end) => end.status === "failed",
-    open: { events: [{ type: "fanOut.started", data: { fork: "fan" } }] },
-    joined: (ends) => [{ type: "fanOut.joined", data: { fork: "fan", outcomes: outcomesOf(ends) } }],
+    open: { events: [{ type: "fanOut.started", data: { fanOut: "fan" } }] },
+    joined: (ends) => [{ type: "fanOut.joined", data: { fanOut: "fan", outcomes: outcomesOf(ends) } }],
   };
 }
 function outcomesOf(ends: Readonly<Record<string, SiblingEnd>>): JsonObject[] {
@@ -131,7 +131,7 @@ export async function recordsOf(host: RunHost, runId = "r1"): Promise<readonly s
 }
 /** The records that are steps. */
 export async function stepsOf(host: RunHost, runId = "r1"): Promise<readonly string[]> {
-  return (await recordsOf(host, runId)).filter((record) => !record.startsWith("life "));
+  return (await recordsOf(host, runId)).filter((record) => !record.startsWith("lifecycle "));
 }
 
 export async function eventsOf(host: RunHost, runId = "r1", query: EventQuery = {}): Promise<readonly SluiceEvent[]> {
@@ -189,6 +189,6 @@ export async function isSettled(work: Promise<unknown>): Promise<boolean> {
 /** Who asked for the end of a run, when and why, as its journal has it. */
 export async function cancelIn(host: RunHost, runId = "r1"): Promise<unknown> {
   const journal = (await host.journal(runId)).find((each) => each.runId === runId);
-  const record = journal?.records.find(({ phase, stepId }) => phase === "life" && stepId === "cancel");
+  const record = journal?.records.find(({ phase, stepId }) => phase === "lifecycle" && stepId === "cancel");
   return record === undefined ? undefined : JSON.parse(record.value);
 }

@@ -1,4 +1,4 @@
-import type { Spending, Usage } from "@sluice/core";
+import { field, type Json, type Spending, type Usage } from "@sluice/core";
 import type { ModelFacts } from "../models/pricing/model-facts.ts";
 import { costOf, mostOf } from "../models/pricing/prices.ts";
 import type { ModelFailure, ModelUsage } from "../models/reply/reply.ts";
@@ -16,6 +16,17 @@ export type Reservation = {
   readonly outputTokens: number;
   readonly costUsd?: number;
 };
+
+/** A model step's intent; undefined where no cap held. */
+export function readReservation(intent: Json | undefined): Reservation | undefined {
+  const [inputTokens, outputTokens, costUsd] = [
+    field(intent, "inputTokens"),
+    field(intent, "outputTokens"),
+    field(intent, "costUsd"),
+  ];
+  if (typeof inputTokens !== "number" || typeof outputTokens !== "number") return undefined;
+  return { inputTokens, outputTokens, ...(typeof costUsd === "number" ? { costUsd } : {}) };
+}
 
 /** What a call counts for, as its step records it. */
 export type CallUsage = {

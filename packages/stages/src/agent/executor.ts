@@ -23,6 +23,7 @@ import { checkCompletions, contract, firstMessage, nudge, systemMessages } from 
 import type { ModelCaller } from "./model-call.ts";
 import { ModelTurn, type TurnAnswer } from "./model-turn.ts";
 import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
+import { completionStepName } from "./step-names.ts";
 import { callId, Transcript } from "./transcript.ts";
 
 /** Runs agent states: one transcript, turn by turn, until a completion is accepted or a cap is reached. */
@@ -209,7 +210,7 @@ async function readLast(
   agent: AgentSpec,
 ): Promise<readonly CompletionCheck[]> {
   if (!reply.calls.some((call) => call.tool === agent.completionTool)) return [];
-  return await scope.steps.run(`turn/${turn}/completion`, () => checkCompletions(reply, agent), {
+  return await scope.steps.run(completionStepName(turn), () => checkCompletions(reply, agent), {
     decides: () => true,
   });
 }

@@ -7,6 +7,7 @@ import {
   type CallUsage,
   maxOutput,
   type Reservation,
+  readReservation,
   reservationFor,
   spendingOf,
   spentOn,
@@ -62,7 +63,7 @@ export interface ModelAttempt {
 export function modelStep(scope: ActScope, stepId: string, trial: ModelAttempt): Promise<ModelStepRecord> {
   const { request, reserve, step } = trial;
   const { executionId, ctx, limits, steps } = scope;
-  const data = { turn: request.turn, try: step, model: request.model.id, workedMs: limits.worked().runMs };
+  const data = { turn: request.turn, try: step, model: request.model.id, elapsedMs: limits.worked().runMs };
   const events = [{ type: "turn.started", executionId, attempt: ctx.attempt, data } as const];
   const open = reserve === undefined ? { events } : { events, intent: reserve };
   const ask = (call: StepCall): Promise<ModelStepRecord> =>
@@ -88,7 +89,7 @@ function received({ executionId, ctx }: ActScope, { request, messages }: ModelAt
 async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): Promise<ModelStepRecord> {
   const { limits } = scope;
   const lost = lostCall(scope, call);
-  if (lost !== undefined) return { kind: "lost", ...lost, worked: limits.worked() };
+  if (lost !== undefined) return { kind: "lost", ...lost, elapsed: limits.worked() };
   const hit = limits.late();
   if (hit !== undefined) return limitRecord(scope, call, hit);
   const trial = withMessages(scope, begun, await call.signals());
@@ -194,7 +195,7 @@ async function replyRecord(
     kind: "reply",
     reply: encodeReply(cleaned),
     completions: encodeChecks(completions, cleaned),
-    worked: limits.worked(),
+    elapsed: limits.worked(),
     ...spentBy(outcome, trial),
   };
 }
@@ -215,13 +216,14 @@ function failureRecord(
     const data = { turn: trial.request.turn, try: trial.step, code: error.code, message: error.message, waitMs };
     call.event({ type: "model.retried", executionId, attempt: ctx.attempt, data });
   }
-  return { kind: "failed", error, worked: limits.worked(), ...spent };
+  return { kind: "failed", error, elapsed: limits.worked(), ...spent };
 }
 
 /** What was set aside for a call that an earlier process made: nobody knows what came of it, so all of it counts. */
 function lostCall({ steps }: ActScope, { opened }: StepCall): CallUsage | undefined {
-  if (opened?.intent === undefined || opened.incarnation === steps.incarnation) return undefined;
-  const { inputTokens, outputTokens, costUsd }: Reservation = JSON.parse(JSON.stringify(opened.intent));
+  const reserved = opened?.incarnation === steps.incarnation ? undefined : readReservation(opened?.intent);
+  if (reserved === undefined) return undefined;
+  const { inputTokens, outputTokens, costUsd } = reserved;
   return { counted: { inputTokens, outputTokens }, ...(costUsd === undefined ? {} : { costUsd }) };
 }
 
@@ -234,7 +236,7 @@ function limitRecord(scope: ActScope, call: StepCall, hit: LimitHit): ModelStepR
     data: { limit, message, ...detail },
   });
   const kept = { code, limit, message, ...(detail === undefined ? {} : { detail }) };
-  return { kind: "limit", hit: kept, worked: scope.limits.worked() };
+  return { kind: "limit", hit: kept, elapsed: scope.limits.worked() };
 }
 
 /** Whether the model may be asked again. */

@@ -1,4 +1,14 @@
-import type { AgentSpec, Elapsed, LimitHit, RecordedOutcome, StepCall } from "@sluice/core";
+import {
+  type AgentSpec,
+  decodeValue,
+  type Elapsed,
+  field,
+  type Json,
+  type LimitHit,
+  parseStoredJson,
+  type RecordedOutcome,
+  type StepCall,
+} from "@sluice/core";
 import type { ModelFailure } from "../models/reply/reply.ts";
 import type { CallUsage } from "./budget.ts";
 import { checkCompletions } from "./contract.ts";
@@ -7,7 +17,7 @@ import { type CompletionCheckRecord, decodeReply, encodeChecks, type ReplyRecord
 
 /** What a model step records; `lost` is a call whose process did not live to record what came of it. */
 export type ModelStepRecord = CallUsage & {
-  readonly worked: Elapsed;
+  readonly elapsed: Elapsed;
   /** What people had said by then: in the transcript from this call on, whatever came of it. */
   readonly messages?: readonly Message[];
 } & (
@@ -38,5 +48,57 @@ export async function replayedCompletion(
 }
 
 function recordedIn(value: string): ModelStepRecord {
-  return JSON.parse(value);
+  return decodeValue(value, isModelStep, "model");
+}
+
+/** What a model step recorded; undefined for a value that no model step records. */
+export function readModelStep(value: string): ModelStepRecord | undefined {
+  const read = parseStoredJson(value);
+  return read.ok && isModelStep(read.value) ? read.value : undefined;
+}
+
+function isModelStep(value: Json): value is ModelStepRecord {
+  const counted = field(value, "counted");
+  const isCounted = counted === undefined || hasNumbers(counted, "inputTokens", "outputTokens");
+  const isPriced = field(value, "costUsd") === undefined || hasNumbers(value, "costUsd");
+  if (!isCounted || !isPriced || !hasNumbers(field(value, "elapsed"), "stateMs", "runMs")) return false;
+  switch (field(value, "kind")) {
+    case "reply":
+      return isReplyRecord(field(value, "reply")) && isListOf(field(value, "completions"), isCheckRecord);
+    case "failed":
+      return hasTexts(field(value, "error"), "kind", "code", "message");
+    case "limit":
+      return hasTexts(field(value, "hit"), "code", "limit", "message");
+    default:
+      return field(value, "kind") === "lost";
+  }
+}
+
+function isReplyRecord(reply: Json | undefined): boolean {
+  const isCall = (call: Json): boolean => hasNumbers(call, "index") && hasTexts(call, "id", "tool");
+  const isPart = (part: Json): boolean => hasTexts(part, "type");
+  return (
+    isListOf(field(reply, "content"), isPart) &&
+    isListOf(field(reply, "calls"), isCall) &&
+    hasNumbers(reply, "chars") &&
+    hasTexts(reply, "finishReason") &&
+    hasNumbers(field(reply, "usage"), "inputTokens", "outputTokens")
+  );
+}
+
+function isCheckRecord(check: Json): boolean {
+  const ok = field(check, "ok");
+  return hasNumbers(check, "index") && (ok === true || (ok === false && Array.isArray(field(check, "issues"))));
+}
+
+function isListOf(value: Json | undefined, isItem: (item: Json) => boolean): boolean {
+  return Array.isArray(value) && value.every(isItem);
+}
+
+function hasTexts(value: Json | undefined, ...keys: readonly string[]): boolean {
+  return keys.every((key) => typeof field(value, key) === "string");
+}
+
+function hasNumbers(value: Json | undefined, ...keys: readonly string[]): boolean {
+  return keys.every((key) => typeof field(value, key) === "number");
 }

@@ -8,6 +8,7 @@ import { messagesAsPrompt, NO_MESSAGES } from "./messages.ts";
 import { backoffMs, MAX_ATTEMPTS, mayRetry, modelStep, reservationOf, type TurnRequest } from "./model-attempt.ts";
 import type { ModelStepRecord } from "./model-step-record.ts";
 import { type CompletionCheck, decodeChecks, decodeReply, type Reply } from "./reply-record.ts";
+import { backoffStepNames, modelStepName } from "./step-names.ts";
 import type { Transcript } from "./transcript.ts";
 
 /** Of all tries of a turn. `completions` are read already when it made no other calls: in the same record as the reply. */
@@ -46,7 +47,7 @@ export class ModelTurn implements TurnRequest {
   /** Asks the model once. */
   ask(): Promise<ModelStepRecord> {
     this.#steps += 1;
-    return modelStep(this.#scope, this.#stepId, {
+    return modelStep(this.#scope, modelStepName(this.turn, this.#steps), {
       request: this,
       reserve: reservationOf(this.#scope, this),
       step: this.#steps,
@@ -59,7 +60,7 @@ export class ModelTurn implements TurnRequest {
   async take(recorded: ModelStepRecord): Promise<TurnAnswer | undefined> {
     const { limits } = this.#scope;
     for (const text of messagesAsPrompt(recorded.messages ?? NO_MESSAGES)) this.transcript.user(text);
-    limits.atLeast(recorded.worked);
+    limits.atLeast(recorded.elapsed);
     const spent = usageOfCall(recorded, recorded.kind === "reply" ? recorded.reply.usage : undefined);
     limits.spent(spendingOf(spent));
     this.#usage = this.#usage === NO_USAGE ? spent : addUsage(this.#usage, spent);
@@ -87,13 +88,8 @@ export class ModelTurn implements TurnRequest {
 
   async #backOff(error: ModelFailure): Promise<void> {
     const { steps, wait } = this.#scope;
-    const now = await steps.now(`${this.#stepId}/failed-at`);
-    await wait(`${this.#stepId}/backoff`, now + backoffMs(error, this.#failures));
-  }
-
-  /** The first keeps the plain name: journals mostly hold that. */
-  get #stepId(): string {
-    const first = `turn/${this.turn}/model`;
-    return this.#steps === 1 ? first : `${first}/${this.#steps}`;
+    const { failedAt, backoff } = backoffStepNames(this.turn, this.#steps);
+    const now = await steps.now(failedAt);
+    await wait(backoff, now + backoffMs(error, this.#failures));
   }
 }

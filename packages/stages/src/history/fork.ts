@@ -50,7 +50,7 @@ export function forkRunCopy(
   said: { readonly started: JsonObject; readonly forked: JsonObject },
 ): Omit<RunCopy, "runId"> {
   const forkedFrom = { runId: of, execution: executionId, head };
-  const forked = { of, execution: executionId, head, records: before, ...said.forked };
+  const forked = { from: of, execution: executionId, head, records: before, ...said.forked };
   return {
     of,
     before,

@@ -7,6 +7,7 @@ import {
   type JsonObject,
   type PipelineParts,
   type PipelineSpec,
+  parseAttemptStep,
   partChanges,
   pipelineParts,
   type RunDeps,
@@ -31,7 +32,7 @@ export interface ChangeOptions {
 }
 
 /** What is other in a pipeline, and who allowed it where that had to be. */
-export type AllowedChanges = { readonly by?: string; readonly what: readonly string[] };
+export type AllowedChanges = { readonly by?: string; readonly changes: readonly string[] };
 
 /**
  * Compares a pipeline with the one that a run last worked with, before anything is prepared for it; what is returned compares
@@ -47,7 +48,7 @@ export function comparePipeline(
   clean: (text: string) => string,
 ): (deps: Pick<RunDeps, "tools" | "builtins" | "secrets">) => AllowedChanges | undefined {
   const recorded = recordedPipeline(journals);
-  const { what: found, refused } = pipelineChanges(recorded, spec, source);
+  const { changes: found, refused } = pipelineChanges(recorded, spec, source);
   const what = found.map(clean);
   if (refused && !allowChanged) throw pipelineChanged(spec, runId, what);
   // The same pipeline has the same states.
@@ -58,7 +59,7 @@ export function comparePipeline(
     // By now the keys of models and servers are known, too.
     const all = [...what, ...tools.map((tool) => `tool ${tool}`)].map(deps.secrets.text);
     if (all.length === 0) return undefined;
-    return { ...(refused || tools.length > 0 ? { by } : {}), what: all };
+    return { ...(refused || tools.length > 0 ? { by } : {}), changes: all };
   };
 }
 
@@ -79,8 +80,8 @@ export function pipelineFacts(
 
 /** A pipeline's parts as events keep them: what was redacted must not look changed. */
 export function partsInEvents(spec: PipelineSpec): PipelineParts {
-  return pipelineParts(spec).map(({ of, facts }) => ({
-    of,
+  return pipelineParts(spec).map(({ state, facts }) => ({
+    state,
     facts: facts.map(([name, value]) => [redactText(name), redactText(value)] as const),
   }));
 }
@@ -94,10 +95,10 @@ export function recordedPipeline(journals: readonly RunJournal[]): JsonObject {
   const worked = new Set<string>();
   for (const { records, parentId } of journals)
     for (const { phase, incarnation } of records)
-      if (phase !== "life" || parentId !== undefined) worked.add(incarnation);
+      if (phase !== "lifecycle" || parentId !== undefined) worked.add(incarnation);
   let facts: JsonObject = {};
   for (const record of root?.records ?? []) {
-    if (record.phase !== "life") continue;
+    if (record.phase !== "lifecycle") continue;
     for (const { type, data } of readEvents(root?.runId ?? "", record)) {
       if (type === "run.started")
         facts = { ...data, ...(isJsonObject(data.originalPipeline) ? data.originalPipeline : {}) };
@@ -127,10 +128,10 @@ export function pipelineChanges(
   recorded: JsonObject,
   spec: PipelineSpec,
   source: PipelineSource | undefined,
-): { readonly what: readonly string[]; readonly refused: boolean } {
+): { readonly changes: readonly string[]; readonly refused: boolean } {
   const refused = recorded.fingerprint !== spec.fingerprint;
   const files = source === undefined ? [] : fileChanges(recorded.source, source);
-  return { what: [...(refused ? changedParts(recorded, spec) : []), ...files], refused };
+  return { changes: [...(refused ? changedParts(recorded, spec) : []), ...files], refused };
 }
 
 function changedParts(recorded: JsonObject, spec: PipelineSpec): readonly string[] {
@@ -187,7 +188,9 @@ function mayCall({ states }: PipelineSpec, tool: string): boolean {
  * A run that was in a state which is not there any more cannot be read back: what it did there has no place in the pipeline.
  */
 function refuseGone(spec: PipelineSpec, runId: string, journals: readonly RunJournal[]): void {
-  const been = new Set(journals.flatMap(({ records }) => records.flatMap(({ stepId }) => stateIn(stepId))));
+  const been = new Set(
+    journals.flatMap(({ records }) => records.flatMap(({ stepId }) => parseAttemptStep(stepId)?.state ?? [])),
+  );
   const gone = [...been].filter((state) => !spec.states.has(state));
   if (gone.length === 0) return;
   throw new SluiceError(
@@ -196,12 +199,6 @@ function refuseGone(spec: PipelineSpec, runId: string, journals: readonly RunJou
     `run ${runId} was in ${gone.join(", ")}, which pipeline ${spec.id} does not have any more; bring that back, and the run can go on`,
     { detail: { states: gone } },
   );
-}
-
-/** Ids of steps begin with their execution's: the state, and which visit. */
-function stateIn(stepId: string): readonly string[] {
-  const [, state] = /^([A-Za-z][\w-]*)#\d+\//.exec(stepId) ?? [];
-  return state === undefined ? [] : [state];
 }
 
 /** The fingerprint knows no bodies of functions: that a file is another is all there is to say of them. */

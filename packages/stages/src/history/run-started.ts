@@ -16,7 +16,7 @@ import { isLowered } from "../sandbox/session-sandbox.ts";
 import type { SandboxMode } from "../sandbox/wall.ts";
 
 /** Changes when the order of records changes in a way that older runs cannot be resumed over. */
-export const JOURNAL_VERSION = 1;
+export const JOURNAL_VERSION = 2;
 
 /** A file as it was: its absolute path, and the SHA-256 of what it held. */
 export type FileDigest = { readonly file: string; readonly digest: string };

@@ -1,13 +1,17 @@
 import {
   type AgentSpec,
-  field,
-  type Json,
+  type JournalRecord,
   type PipelineSpec,
+  parseStoredJson,
   type RunJournal,
+  readEvents,
   SluiceError,
   type Spending,
   type StateLimits,
 } from "@sluice/core";
+import { type CallUsage, readReservation } from "../agent/budget.ts";
+import { readModelStep } from "../agent/model-step-record.ts";
+import { parseAgentStep } from "../agent/step-names.ts";
 import type { ModelFacts } from "../models/pricing/model-facts.ts";
 
 /** What a run and its children spent, by their journals. */
@@ -17,14 +21,14 @@ export type RecordedUsage = Required<Spending> & {
   readonly unpriced: readonly string[];
 };
 
+type Counted = NonNullable<CallUsage["counted"]>;
+
 /** Of a run whose pipeline caps nothing, nobody asks: its journal need not be read for that. */
 export const NO_RECORDED_USAGE: RecordedUsage = { tokens: 0, costUsd: 0, workedMs: 0, unpriced: [] };
 
 export function isCapped({ maxTokens, maxCostUsd, timeoutMs }: StateLimits): boolean {
   return maxTokens !== undefined || maxCostUsd !== undefined || timeoutMs !== undefined;
 }
-
-const MODEL_STEP = /\/turn\/\d+\/model(?:\/\d+)?$/;
 
 /**
  * What the model steps of a run and its children recorded, so that caps go on from there after a restart. Costs are those that
@@ -36,45 +40,42 @@ export function recordedUsage(journals: readonly RunJournal[]): RecordedUsage {
   let costUsd = 0;
   let workedMs = 0;
   const unpriced = new Set<string>();
-  for (const { records } of journals) {
-    const open = new Map<string, { readonly intent: string; readonly events: string }>();
-    const add = (counted: Json | undefined, cost: Json | undefined, stepId: string): void => {
+  for (const { runId, records } of journals) {
+    const open = new Map<string, JournalRecord>();
+    const add = (counted: Counted | undefined, cost: number | undefined, stepId: string): void => {
       if (counted === undefined) return;
-      tokens += amount(field(counted, "inputTokens")) + amount(field(counted, "outputTokens"));
-      costUsd += amount(cost);
-      if (cost === undefined) unpriced.add(modelIn(open.get(stepId)?.events ?? ""));
+      tokens += counted.inputTokens + counted.outputTokens;
+      costUsd += cost ?? 0;
+      if (cost === undefined) unpriced.add(modelIn(runId, open.get(stepId)));
     };
-    for (const { phase, stepId, value, events } of records) {
-      if (phase === "life" || !MODEL_STEP.test(stepId)) continue;
+    for (const record of records) {
+      const { phase, stepId, value } = record;
+      if (parseAgentStep(stepId)?.kind !== "model") continue;
       if (phase === "open") {
-        open.set(stepId, { intent: value, events });
+        open.set(stepId, record);
         continue;
       }
-      const recorded: Json = JSON.parse(value);
-      const counted = field(recorded, "counted") ?? field(field(recorded, "reply"), "usage");
-      add(counted, field(recorded, "costUsd"), stepId);
-      workedMs = Math.max(workedMs, amount(field(field(recorded, "worked"), "runMs")));
+      const recorded = readModelStep(value);
+      if (recorded === undefined) continue;
+      const counted = recorded.counted ?? (recorded.kind === "reply" ? recorded.reply.usage : undefined);
+      add(counted, recorded.costUsd, stepId);
+      workedMs = Math.max(workedMs, recorded.elapsed.runMs);
       open.delete(stepId);
     }
-    for (const [stepId, { intent }] of open) {
-      if (intent === "") continue;
-      const reserve: Json = JSON.parse(intent);
-      add(reserve, field(reserve, "costUsd"), stepId);
+    for (const [stepId, { value }] of open) {
+      const intent = parseStoredJson(value);
+      const reserved = intent.ok ? readReservation(intent.value) : undefined;
+      add(reserved, reserved?.costUsd, stepId);
     }
   }
   return { tokens, costUsd, workedMs, unpriced: [...unpriced] };
 }
 
 /** The model that a `turn.started` event names. */
-function modelIn(events: string): string {
-  const all: Json = JSON.parse(events === "" ? "[]" : events);
-  const started = Array.isArray(all) ? all.find((event) => field(event, "type") === "turn.started") : undefined;
-  const model = field(field(started, "data"), "model");
+function modelIn(runId: string, opened: JournalRecord | undefined): string {
+  const events = opened === undefined ? [] : readEvents(runId, opened);
+  const model = events.find(({ type }) => type === "turn.started")?.data.model;
   return typeof model === "string" ? model : "a model";
-}
-
-function amount(value: Json | undefined): number {
-  return typeof value === "number" ? value : 0;
 }
 
 /** A cap on money over a model without a price could not hold. Throws Session `price_unknown`, all such models at once. */

@@ -1,4 +1,15 @@
-import { field, isJson, type JournalRecord, type Json, parseJson, redactJson, redactText } from "@sluice/core";
+import {
+  field,
+  isJson,
+  type JournalRecord,
+  type Json,
+  parseJson,
+  type RecordedVerdict,
+  readVerdicts,
+  redactJson,
+  redactText,
+} from "@sluice/core";
+import { type AgentStepRef, parseAgentStep } from "../agent/step-names.ts";
 import { callId, invalidCompletion } from "../agent/transcript.ts";
 
 /** One thing of an agent state's transcript as its run's records hold it, in the order it was recorded. */
@@ -26,46 +37,28 @@ type TranscriptPart =
  */
 export function transcriptEntries(runId: string, records: readonly JournalRecord[]): readonly TranscriptEntry[] {
   return records.flatMap((record) => {
-    const place = placeOf(record);
-    if (place === undefined) return [];
-    const { executionId, attempt, turn } = place;
-    return partsOf(record, place).map((part) => ({ runId, executionId, attempt, turn, ...redacted(part) }));
+    const step = record.phase === "done" ? parseAgentStep(record.stepId) : undefined;
+    if (step === undefined || !("turn" in step)) return [];
+    const { executionId, attempt, turn } = step;
+    return partsOf(record, step).map((part) => ({ runId, executionId, attempt, turn, ...redacted(part) }));
   });
 }
 
-interface Place {
-  readonly executionId: string;
-  readonly attempt: number;
-  readonly turn: number;
-  /** What of the turn the record is about. */
-  readonly about: string;
-}
-
-const STEP =
-  /^([A-Za-z][A-Za-z0-9_-]*#\d+)\/a(\d+)\/turn\/(\d+)\/(?:(model)(?:\/\d+)?|(completion)|\d+\/(judge|settle|call|question|answer))$/;
-
-/** Where in a transcript a record belongs; undefined for one that holds nothing of any. */
-function placeOf({ phase, stepId }: JournalRecord): Place | undefined {
-  const found = phase === "done" ? STEP.exec(stepId) : null;
-  if (found === null) return undefined;
-  const [, executionId = "", attempt, turn, model, completion, call] = found;
-  return { executionId, attempt: Number(attempt), turn: Number(turn), about: model ?? completion ?? call ?? "" };
-}
-
-function partsOf(record: JournalRecord, { about, turn }: Place): readonly TranscriptPart[] {
+function partsOf(record: JournalRecord, step: AgentStepRef): readonly TranscriptPart[] {
   const read = parseJson(record.value);
   if (!read.ok) return [];
   const { value } = read;
-  switch (about) {
+  switch (step.kind) {
     case "model":
-      return partsOfTurn(value, turn);
+      return partsOfTurn(value, step.turn);
     case "completion":
-      return checksOf(value, turn, new Map());
-    case "judge":
-    case "settle":
-      return itemsOf(value).flatMap(refusalOf);
+      return checksOf(value, step.turn, new Map());
+    case "calls":
+      return step.part === "verdicts" || step.part === "approvals"
+        ? (readVerdicts(record.value) ?? []).flatMap(refusalOf)
+        : resultsOf(record.events, value);
     default:
-      return resultsOf(record.events, value);
+      return [];
   }
 }
 
@@ -139,11 +132,9 @@ function checksOf(value: Json | undefined, turn: number, inputs: ReadonlyMap<num
 }
 
 /** A call that was refused; what came of the others stands in the record of the call itself. */
-function refusalOf(judged: Json): readonly TranscriptPart[] {
-  const verdict = field(judged, "verdict");
-  const output = readable(field(verdict, "output"));
-  if (field(verdict, "kind") !== "refused" || output === undefined) return [];
-  return [{ kind: "result", callId: textOf(judged, "id"), ok: false, output }];
+function refusalOf({ id, verdict }: RecordedVerdict): readonly TranscriptPart[] {
+  const output = verdict.kind === "refused" ? readable(verdict.output) : undefined;
+  return output === undefined ? [] : [{ kind: "result", callId: id, ok: false, output }];
 }
 
 /** What calls came to. The record's events say which they were, in the same order; a question that still waits has none. */
@@ -152,7 +143,7 @@ function resultsOf(events: string, value: Json): readonly TranscriptPart[] {
   const finished = itemsOf(read.ok ? read.value : undefined).filter(
     (event) => field(event, "type") === "call.finished",
   );
-  const ran = Array.isArray(value) ? value : [field(value, "ran") ?? value];
+  const ran = Array.isArray(value) ? value : [field(value, "result") ?? value];
   return finished.flatMap((event, at): readonly TranscriptPart[] => {
     const output = readable(field(ran[at], "output"));
     if (output === undefined) return [];

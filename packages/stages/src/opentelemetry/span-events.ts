@@ -12,7 +12,7 @@ const TOLD: Partial<Record<EventType, Readonly<Record<string, string>>>> = {
   "completion.rejected": { callId: "gen_ai.tool.call.id", code: "sluice.code" },
   "route.decided": { from: "sluice.from", choice: "sluice.choice", to: "sluice.to", join: "sluice.join" },
   "route.rejected": { from: "sluice.from" },
-  "fanOut.joined": { fork: "sluice.fork" },
+  "fanOut.joined": { fanOut: "sluice.fan_out" },
   "limit.near": { limit: "sluice.limit", used: "sluice.used", max: "sluice.max" },
   "limit.reached": { limit: "sluice.limit", used: "sluice.used", max: "sluice.max" },
 };

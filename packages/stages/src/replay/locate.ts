@@ -1,4 +1,13 @@
-import { field, type Json, parseJson, type RecordDifference, type RunJournal } from "@sluice/core";
+import {
+  field,
+  type Json,
+  parseJson,
+  parseStepId,
+  type RecordDifference,
+  type RunJournal,
+  type StepRef,
+} from "@sluice/core";
+import { type AgentStepRef, parseAgentStep } from "../agent/step-names.ts";
 
 /** Where in a run a record belongs, as its step's id says. */
 export interface RecordLocation {
@@ -10,15 +19,12 @@ export interface RecordLocation {
 }
 
 export function locationOf(difference: RecordDifference, journals: readonly RunJournal[]): RecordLocation {
-  const { stepId } = difference;
-  const [, executionId, attempt, tail = ""] = /^([^/]+#\d+)\/a(\d+)\/(.*)$/s.exec(stepId) ?? [];
-  const [, turn] = /^turn\/(\d+)\//.exec(tail) ?? [];
-  const callId = turn === undefined ? undefined : callOf(difference, Number(turn), journals);
-  return {
-    ...(executionId === undefined ? {} : { executionId, attempt: Number(attempt) }),
-    ...(turn === undefined ? {} : { turn: Number(turn) }),
-    ...(callId === undefined ? {} : { callId }),
-  };
+  const step = parseAgentStep(difference.stepId);
+  if (step === undefined) return {};
+  const { executionId, attempt } = step;
+  if (!("turn" in step)) return { executionId, attempt };
+  const callId = callOf(difference, step.turn, journals);
+  return { executionId, attempt, turn: step.turn, ...(callId === undefined ? {} : { callId }) };
 }
 
 function callOf(difference: RecordDifference, turn: number, journals: readonly RunJournal[]): string | undefined {
@@ -57,33 +63,38 @@ export function usualCauseOf({ stepId, part, path, event, recorded, now }: Recor
       return "the run goes on now where the recorded one had ended: a route or an assert is other";
     return "the run goes another way now, and the record holds no result for it: nothing is called in a replay";
   }
-  const tail = stepId.replace(/^[^/]+#\d+\/a\d+\//, "").replace(/\/\d+(?=\/|$)/g, "");
   return (
-    meaningOfStep(tail, path, event) ??
+    meaningOfStep(parseAgentStep(stepId) ?? parseStepId(stepId), path, event) ??
     "the pipeline, a hook or Sluice itself is not what it was when the run was recorded"
   );
 }
 
-function meaningOfStep(tail: string, path: string, event: string | undefined): string | undefined {
-  if (tail === "enter") {
-    if (path.startsWith("$.init.system"))
-      return "the stage's prompt, its allowedTools, its completionTool or its turnCap changed: the model would have been asked something else";
-    if (path.startsWith("$.init")) return "the stage is given another task, input or feedback";
-    if (event === "stage.setup")
-      return "the stage has other tools: its allowedTools changed, or the tools that are there";
-    return "the stage is entered otherwise: a hook was added or is gone, or what it is rendered from is other";
+function meaningOfStep(step: AgentStepRef | StepRef, path: string, event: string | undefined): string | undefined {
+  switch (step.kind) {
+    case "enter":
+      if (path.startsWith("$.init.system"))
+        return "the stage's prompt, its allowedTools, its completionTool or its turnCap changed: the model would have been asked something else";
+      if (path.startsWith("$.init")) return "the stage is given another task, input or feedback";
+      if (event === "stage.setup")
+        return "the stage has other tools: its allowedTools changed, or the tools that are there";
+      return "the stage is entered otherwise: a hook was added or is gone, or what it is rendered from is other";
+    case "calls":
+      return step.part === "verdicts" || step.part === "approvals"
+        ? "the gate decides otherwise: the stage's allowedTools, a guard hook or the tool's schema changed"
+        : undefined;
+    case "model":
+    case "completion":
+    case "output":
+      return "the stage's schema takes another view of what was handed in";
+    case "leave":
+      return path.startsWith("$.next") || event?.startsWith("route.") === true
+        ? "the route decides otherwise"
+        : "the stage's assert decides otherwise";
+    case "fanOut":
+      return "the fan-out has other siblings";
+    case "failedFanOut":
+      return "the route after the failed fan-out decides otherwise";
+    default:
+      return undefined;
   }
-  if (tail.endsWith("/judge") || tail.endsWith("/settle"))
-    return "the gate decides otherwise: the stage's allowedTools, a guard hook or the tool's schema changed";
-  if (tail.endsWith("/model") || tail.endsWith("/completion") || tail === "output")
-    return "the stage's schema takes another view of what was handed in";
-  if (tail === "leave") {
-    if (path.startsWith("$.next")) return "the route decides otherwise";
-    return event?.startsWith("route.") === true
-      ? "the route decides otherwise"
-      : "the stage's assert decides otherwise";
-  }
-  if (/^fan-\d+$/.test(tail)) return "the fan-out has other siblings";
-  if (tail.startsWith("fan-")) return "the route after the failed fan-out decides otherwise";
-  return undefined;
 }

@@ -28,6 +28,7 @@ import {
   verifyJournal,
 } from "@sluice/core";
 import { agentExecutor } from "../agent/executor.ts";
+import { parseAgentStep } from "../agent/step-names.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";
 import { type PipelineSource, refuseVersionMismatch } from "../history/run-started.ts";
 import type { ResolvedModel } from "../models/model.ts";
@@ -96,7 +97,7 @@ export async function replayRun<I, O>(
     records,
     decided,
     taken,
-    changes: pipelineChanges(recordedPipeline(recorded), spec, options.source).what.map(deps.secrets.text),
+    changes: pipelineChanges(recordedPipeline(recorded), spec, options.source).changes.map(deps.secrets.text),
     ...(difference === undefined ? {} : { divergence: divergenceOf(difference, recorded, deps.secrets) }),
   };
 }
@@ -172,7 +173,7 @@ function recordedModels(
   const byState = new Map<string, string>();
   for (const { runId, records } of recorded)
     for (const record of records) {
-      if (record.phase !== "open" || !record.stepId.includes("/turn/")) continue;
+      if (record.phase !== "open" || parseAgentStep(record.stepId)?.kind !== "model") continue;
       for (const { type, executionId = "", data: said } of readEvents(runId, record)) {
         const state = executionId.split("#", 1)[0] ?? "";
         if (type === "turn.started" && typeof said.model === "string" && !byState.has(state))

@@ -60,7 +60,7 @@ export function sessionSandbox(
     facts: (spec, unwalledServers) => ({
       mode,
       ...(mayRunCommands(spec, withoutEnvelope) ? { wall: sandbox.wall ?? "none" } : {}),
-      ...(unwalledServers.length === 0 ? {} : { unwalledServers: [...unwalledServers] }),
+      ...(unwalledServers.length === 0 ? {} : { unsandboxedServers: [...unwalledServers] }),
     }),
   };
 }

@@ -211,7 +211,7 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
         cwd: root,
         sandbox,
         ...(any ? { answers: "any" } : {}),
-        ...(unwalled ? { unwalled } : {}),
+        ...(unwalled ? { unsandboxed: true } : {}),
         journalVersion: JOURNAL_VERSION,
         shape: pipelines.shapeOf(spec),
         input,

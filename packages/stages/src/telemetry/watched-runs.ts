@@ -5,6 +5,7 @@ import {
   isSluiceError,
   type PipelineSpec,
   type ProgramEnd,
+  parseSiblingId,
   type RunProgram,
   type StepRunner,
 } from "@sluice/core";
@@ -46,9 +47,10 @@ export function watchRuns(
   const program: WatchedRuns["program"] = (inner, spec, resumed) => {
     const kinds = new Map([...spec.states].map(([id, { kind }]) => [id, kind]));
     const beginning = (runId: string): RunTelemetry | undefined => {
-      if (!runId.includes("/"))
+      const sibling = parseSiblingId(runId);
+      if (sibling === undefined)
         return guard.ask(() => telemetry.run({ runId, pipeline: spec.id, kinds, resumed, at: clock.now() }));
-      const parent = runs.get(parentOf(runId));
+      const parent = runs.get(sibling.parentId);
       return parent && guard.ask(() => parent.sibling(runId));
     };
     return async (steps, input) => {
@@ -146,11 +148,6 @@ function stoppedBy(thrown: unknown): ActivityEnd {
   if (isSluiceError(thrown, "run_stopped")) return { status: "suspended" };
   if (isSluiceError(thrown) && thrown.class === "Cancellation") return { status: "cancelled" };
   return { status: "stopped", code: isSluiceError(thrown) ? thrown.code : "run_faulted" };
-}
-
-/** A sibling's id is its parent's, the fork's step and its own key. */
-function parentOf(runId: string): string {
-  return runId.split("/").slice(0, -2).join("/");
 }
 
 function modelCall(

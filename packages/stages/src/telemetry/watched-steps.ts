@@ -4,6 +4,7 @@ import {
   isJsonObject,
   type Json,
   type JsonObject,
+  parseAttemptStep,
   type ReceivedSignal,
   type RunChildrenOptions,
   redactJson,
@@ -48,8 +49,8 @@ export class WatchedSteps implements StepRunner {
     const watch = this.#watch;
     let gathered: EventDraft[] | undefined;
     const watched = (call: StepCall): Promise<T> | T => {
-      const place = placeOf(stepId);
-      if (place !== undefined) watch.attempt(place);
+      const step = parseAttemptStep(stepId);
+      if (step !== undefined) watch.attempt({ executionId: step.executionId, attempt: step.attempt });
       // What an earlier process announced was told there.
       if (options.open !== undefined && call.opened?.incarnation === this.incarnation) this.#told(options.open.events);
       const events: EventDraft[] = [];
@@ -128,13 +129,6 @@ function heard(call: StepCall, events: EventDraft[]): StepCall {
       return typeof member === "function" ? member.bind(target) : member;
     },
   });
-}
-
-const IN_ATTEMPT = /^([A-Za-z][A-Za-z0-9_-]*#\d+)\/a(\d+)\//;
-
-function placeOf(stepId: string): AttemptScope | undefined {
-  const [, executionId, attempt] = IN_ATTEMPT.exec(stepId) ?? [];
-  return executionId === undefined ? undefined : { executionId, attempt: Number(attempt) };
 }
 
 /** As the journal keeps it. Secrets are replaced when somebody looks at the data: most events are only counted. */

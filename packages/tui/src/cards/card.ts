@@ -1,4 +1,4 @@
-import type { Json } from "@sluice/core";
+import { type Json, parseRequestId } from "@sluice/core";
 import { cleanInline, cut, type Line, revealed, type Span, type Style, wrap } from "@sluice/view/text";
 import { lineOf } from "../composer/editing/cells.ts";
 import { layOut } from "../composer/editing/layout.ts";
@@ -150,9 +150,6 @@ export function askerOf(request: Card["request"]): readonly string[] {
   return partsOf(request).map(cleanInline);
 }
 
-/** `<state>#<visit>/a<attempt>/t<turn>.c<index>`, as core makes them; whatever else is shown as it is. */
-const REQUEST_ID = /^([^/#]+)#(\d+)\/a(\d+)\/(t(\d+)\.c\d+)(?:\/|$)/;
-
 function partsOf({ runId, requestId, kind, body }: Card["request"]): readonly string[] {
   const tool = kind === "grantStageTool" && typeof body.tool === "string" ? [body.tool.slice(0, 200)] : [];
   const way = runId.split("/");
@@ -160,11 +157,12 @@ function partsOf({ runId, requestId, kind, body }: Card["request"]): readonly st
     ...(way.length > 1 ? [`sibling ${(way.at(-1) ?? "").slice(0, 100)}`] : []),
     `run ${(way[0] ?? "").slice(0, 100)}`,
   ];
-  const id = REQUEST_ID.exec(requestId.slice(0, 500));
-  if (id === null) return [...tool, requestId.slice(0, 200), ...run];
-  const [, state = "", visit, attempt, proposal, turn] = id;
-  const entered = visit === "1" ? [] : [`visit ${visit}`];
-  return [state, ...tool, ...entered, `attempt ${attempt}`, `turn ${turn}`, `proposal ${proposal}`, ...run];
+  const call = parseRequestId(requestId.slice(0, 500));
+  const [, turn] = /^t(\d+)\.c\d+$/.exec(call?.callId ?? "") ?? [];
+  if (call === undefined || turn === undefined) return [...tool, requestId.slice(0, 200), ...run];
+  const { state, visit, attempt, callId } = call;
+  const entered = visit === 1 ? [] : [`visit ${visit}`];
+  return [state, ...tool, ...entered, `attempt ${attempt}`, `turn ${turn}`, `proposal ${callId}`, ...run];
 }
 
 function optionLines(

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
-import { field, type Json, type SluiceEvent } from "@sluice/core";
+import { field, type Json, parseRequestId, type SluiceEvent } from "@sluice/core";
 import type { TranscriptEntry } from "@sluice/stages";
 import { numberAt, textAt } from "../words/fields.ts";
 import type { ListBuilder } from "./append-only-list.ts";
@@ -56,8 +56,9 @@ export class CallReducer {
       }
       case "request.opened": {
         const requestId = textAt(data, "requestId");
-        const id = /\/([^/]+)\/question$/.exec(requestId)?.[1];
-        if (id === undefined) return false;
+        const request = parseRequestId(requestId);
+        if (request?.isQuestion !== true) return false;
+        const id = request.callId;
         this.#asked.set(requestId, keyOf(attempt, id));
         this.#change(attempt, id, { state: "asking", why: textAt(field(data, "body"), "question") });
         return true;

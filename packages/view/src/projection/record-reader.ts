@@ -1,4 +1,5 @@
 import {
+  childRunId,
   field,
   isSluiceError,
   type JournalRecord,
@@ -122,8 +123,10 @@ function placeOf(runId: string): Place {
 function childrenOf({ runId, data }: SluiceEvent): readonly Place[] {
   const siblings = field(data, "siblings");
   if (!Array.isArray(siblings)) return [];
-  const fork = textAt(data, "fork");
-  return siblings.flatMap((sibling) => (typeof sibling === "string" ? [placeOf(`${runId}/${fork}/${sibling}`)] : []));
+  const fork = textAt(data, "fanOut");
+  return siblings.flatMap((sibling) =>
+    typeof sibling === "string" ? [placeOf(childRunId(runId, fork, sibling))] : [],
+  );
 }
 
 function othersTurn(): Promise<void> {

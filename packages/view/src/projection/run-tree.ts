@@ -1,4 +1,4 @@
-import { field, type Json, type SluiceEvent } from "@sluice/core";
+import { field, type Json, parseSiblingId, type SluiceEvent } from "@sluice/core";
 import { numberAt, textAt } from "../words/fields.ts";
 import type { ExecutionView, ForkView, Hop, RunView, StateView } from "./run-view.ts";
 
@@ -72,7 +72,7 @@ export class RunTree {
   }
 
   forked({ runId, data }: SluiceEvent, seq: number): void {
-    const fork = textAt(data, "fork");
+    const fork = textAt(data, "fanOut");
     const siblings = textsAt(field(data, "siblings"));
     const join = textAt(data, "join");
     const key = forkKey(runId, fork);
@@ -84,7 +84,7 @@ export class RunTree {
   }
 
   joined({ runId, data }: SluiceEvent): void {
-    const key = forkKey(runId, textAt(data, "fork"));
+    const key = forkKey(runId, textAt(data, "fanOut"));
     const fork = this.#forks.get(key);
     if (fork === undefined) return;
     this.#forks.set(key, { ...fork, joined: true });
@@ -105,10 +105,10 @@ export class RunTree {
 
   /** The fork that a run is a sibling of. */
   forkOf(runId: string): Fork | undefined {
-    const parts = parentOf(runId);
+    const parts = parseSiblingId(runId);
     if (parts === undefined || !runId.startsWith(`${this.#rootId}/`)) return undefined;
-    const known = this.#forks.get(forkKey(parts.parent, parts.fork));
-    return { runId: parts.parent, fork: parts.fork, join: known?.join ?? "" };
+    const known = this.#forks.get(forkKey(parts.parentId, parts.fanOut));
+    return { runId: parts.parentId, fork: parts.fanOut, join: known?.join ?? "" };
   }
 
   turnCapOf(stateId: string): number | undefined {
@@ -135,12 +135,12 @@ export class RunTree {
   }
 
   #positionOf(runId: string): Position {
-    const parts = parentOf(runId);
+    const parts = parseSiblingId(runId);
     if (parts === undefined) return [];
-    const key = forkKey(parts.parent, parts.fork);
+    const key = forkKey(parts.parentId, parts.fanOut);
     const seq = this.#forkedAt.get(key) ?? Number.POSITIVE_INFINITY;
-    const index = this.#forks.get(key)?.siblings.indexOf(parts.sibling) ?? -1;
-    return [...this.#positionOf(parts.parent), seq, index === -1 ? Number.POSITIVE_INFINITY : index];
+    const index = this.#forks.get(key)?.siblings.indexOf(parts.key) ?? -1;
+    return [...this.#positionOf(parts.parentId), seq, index === -1 ? Number.POSITIVE_INFINITY : index];
   }
 
   /** A state that the pipeline's shape does not tell of. */
@@ -149,13 +149,6 @@ export class RunTree {
     this.#states.set(id, { id, kind: "" });
     this.#view = undefined;
   }
-}
-
-function parentOf(
-  runId: string,
-): { readonly parent: string; readonly fork: string; readonly sibling: string } | undefined {
-  const [, parent, fork, sibling] = /^(.+)\/([^/]+)\/([^/]+)$/s.exec(runId) ?? [];
-  return parent === undefined || fork === undefined || sibling === undefined ? undefined : { parent, fork, sibling };
 }
 
 function compare(a: Position, b: Position): number {

@@ -22,7 +22,7 @@ export function inForkOrder(runs: readonly RunEvents[]): readonly PlacedEvent[] 
     for (const event of run.events) {
       placed.push({ event, depth });
       if (event.type !== "fanOut.started") continue;
-      const fork = `${run.runId}/${textAt(event.data, "fork")}/`;
+      const fork = `${run.runId}/${textAt(event.data, "fanOut")}/`;
       for (const child of runs) {
         const below = child.runId.startsWith(fork) && !child.runId.slice(fork.length).includes("/");
         if (below && !shown.has(child)) put(child, depth + 1);
@@ -90,7 +90,7 @@ export function decisionIn({ type, data }: SluiceEvent): Decision {
       const changed = field(data, "changed");
       return changed === undefined
         ? NO_DECISION
-        : made(textAt(changed, "by"), textsIn(field(changed, "what")).join("; "));
+        : made(textAt(changed, "by"), textsIn(field(changed, "changes")).join("; "));
     }
     case "run.finished":
       return made("", textAt(field(data, "error"), "message") || text("reason"));
@@ -138,7 +138,7 @@ export function auditWords({ type, data, attempt }: SluiceEvent): readonly [what
         field(data, "changed") === undefined ? text("incarnation") : `with a changed pipeline, ${text("incarnation")}`,
       ];
     case "run.forked":
-      return ["forked", `what stands above is the past of ${text("of")} before ${text("execution")}`];
+      return ["forked", `what stands above is the past of ${text("from")} before ${text("execution")}`];
     case "run.finished":
       return ["finished", text("status")];
     case "attempt.started":

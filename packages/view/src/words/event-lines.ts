@@ -95,7 +95,7 @@ function saying({ type, data, attempt }: SluiceEvent): Said | undefined {
     case "run.forked":
       return [
         "goes on",
-        `from here by itself; the past is that of ${text("of")} before ${text("execution")}`,
+        `from here by itself; the past is that of ${text("from")} before ${text("execution")}`,
         "notice",
       ];
     case "run.suspended":
@@ -153,7 +153,7 @@ function startedWith(data: Json): string {
 
 /** What is other in the pipeline that a run goes on with. */
 function changesIn(data: Json): string {
-  const changed = listOf(field(field(data, "changed"), "what"), "; ");
+  const changed = listOf(field(field(data, "changed"), "changes"), "; ");
   return changed === "" ? "" : `with a changed pipeline: ${changed}`;
 }
 

@@ -5,13 +5,13 @@ import { declaredTargets } from "../choice.ts";
 import type { AgentSpec, PipelineSpec, RoutesSpec, RowSpec, StateSpec } from "../spec.ts";
 
 /**
- * What the fingerprint covers, part by part, so that a later reader can say what changed: of the pipeline itself (`of` is empty)
+ * What the fingerprint covers, part by part, so that a later reader can say what changed: of the pipeline itself (`state` is empty)
  * and of each state. A list, since names under keys that read like a secret's would be redacted.
  */
 export type PipelineParts = readonly StateParts[];
 export type StateParts = {
   /** A state's id; empty for the pipeline. */
-  readonly of: string;
+  readonly state: string;
   /** Name and value; a value that is not short is a digest, which begins with `#`. */
   readonly facts: readonly Fact[];
 };
@@ -24,7 +24,7 @@ interface FullFact {
   readonly shown: readonly Fact[];
 }
 interface FullPart {
-  readonly of: string;
+  readonly state: string;
   readonly facts: readonly FullFact[];
 }
 
@@ -45,25 +45,27 @@ type Spec = Omit<PipelineSpec, "fingerprint">;
  */
 export function fingerprint(spec: Spec): string {
   const parts = fullParts(spec).map(
-    ({ of, facts }) => [of, Object.fromEntries(facts.map(({ name, value }) => [name, value]))] as const,
+    ({ state, facts }) => [state, Object.fromEntries(facts.map(({ name, value }) => [name, value]))] as const,
   );
   return digestOf({ form: FORM, id: spec.id, parts: Object.fromEntries(parts) });
 }
 
 /** The parts of a pipeline as a run records them: a few hundred bytes a state, and at most some ten kilobytes in all. */
 export function pipelineParts(spec: Spec): PipelineParts {
-  const parts = fullParts(spec).map(({ of, facts }) => ({ of, facts: facts.flatMap(({ shown }) => shown) }));
+  const parts = fullParts(spec).map(({ state, facts }) => ({ state, facts: facts.flatMap(({ shown }) => shown) }));
   const count = parts.reduce((sum, { facts }) => sum + facts.length, 0);
-  return count <= MOST_FACTS ? parts : parts.map(({ of, facts }) => ({ of, facts: [["definition", digest(facts)]] }));
+  return count <= MOST_FACTS
+    ? parts
+    : parts.map(({ state, facts }) => ({ state, facts: [["definition", digest(facts)]] }));
 }
 
 /** All that resuming relies on, listed once. */
 function fullParts(spec: Spec): readonly FullPart[] {
   const states = [...spec.states].map(([id, state]) => ({
-    of: id,
+    state: id,
     facts: [...stateFacts(state), ...routeFacts(spec.routes, id)],
   }));
-  return [{ of: "", facts: pipelineFacts(spec) }, ...states];
+  return [{ state: "", facts: pipelineFacts(spec) }, ...states];
 }
 
 function pipelineFacts({ input, initial, context, limits, onCall, routes }: Spec): readonly FullFact[] {

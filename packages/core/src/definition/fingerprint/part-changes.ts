@@ -11,20 +11,20 @@ const MOST_CHANGES = 40;
 export function partChanges(recorded: Json | undefined, now: PipelineParts): readonly string[] | undefined {
   const before = readParts(recorded);
   if (before === undefined) return undefined;
-  const after = new Map(now.map(({ of, facts }) => [of, facts]));
-  const changes = [...new Set([...before.keys(), ...after.keys()])].flatMap((of) =>
-    changesOf(of, before.get(of), after.get(of)),
+  const after = new Map(now.map(({ state, facts }) => [state, facts]));
+  const changes = [...new Set([...before.keys(), ...after.keys()])].flatMap((state) =>
+    changesOf(state, before.get(state), after.get(state)),
   );
   if (changes.length <= MOST_CHANGES) return changes;
   return [...changes.slice(0, MOST_CHANGES), `and ${changes.length - MOST_CHANGES} more`];
 }
 
 function changesOf(
-  of: string,
+  state: string,
   before: StateParts["facts"] | undefined,
   after: StateParts["facts"] | undefined,
 ): readonly string[] {
-  const where = of === "" ? "the pipeline" : `state ${of}`;
+  const where = state === "" ? "the pipeline" : `state ${state}`;
   if (before === undefined) return [`${where} is new`];
   if (after === undefined) return [`${where} is gone`];
   const [was, is] = [new Map(before), new Map(after)];
@@ -51,11 +51,11 @@ function readParts(recorded: Json | undefined): ReadonlyMap<string, StateParts["
   if (!Array.isArray(recorded)) return undefined;
   const parts = new Map<string, StateParts["facts"]>();
   for (const part of recorded) {
-    const [of, facts] = [field(part, "of"), field(part, "facts")];
-    if (typeof of !== "string" || !Array.isArray(facts)) return undefined;
+    const [state, facts] = [field(part, "state"), field(part, "facts")];
+    if (typeof state !== "string" || !Array.isArray(facts)) return undefined;
     const read = facts.flatMap(factOf);
     if (read.length !== facts.length) return undefined;
-    parts.set(of, read);
+    parts.set(state, read);
   }
   return parts;
 }

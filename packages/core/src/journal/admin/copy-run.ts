@@ -5,7 +5,7 @@ import { verifyJournal } from "../audit/verify.ts";
 import { CLOSE_KINDS, OPEN_KINDS } from "../record/append.ts";
 import { GENESIS, hashRecord, readEvents, type UnhashedRecord, writeEvents } from "../record/hash-chain.ts";
 import type { JournalRecord, RunCopy, RunEnd, RunJournal } from "../seam.ts";
-import { childKeys, childRunId, isEnd, LIFECYCLE_STEP, NO_ORDINAL } from "../step-id.ts";
+import { childKeys, childRunId, isEnd, isLifecycle, LIFECYCLE_STEP, NO_ORDINAL } from "../step-id.ts";
 import type { JournalStore, WholeRun } from "../store/journal-store.ts";
 import { readJournal, unknownRun } from "../store/read-runs.ts";
 
@@ -92,7 +92,7 @@ class Copier {
     const begun = atOf(of, first) ?? now;
     const drafts = this.#linked(past);
     drafts[0] = { ...first, incarnation, events: writeEvents(started, begun) };
-    drafts.push(lifeRecord(before, LIFECYCLE_STEP.forked, incarnation, writeEvents(forked, now)));
+    drafts.push(lifecycleRecord(before, LIFECYCLE_STEP.forked, incarnation, writeEvents(forked, now)));
     const { input } = this.#root;
     const row = { runId, rootId: runId, createdAt: now, input };
     return [{ row, ...chained(runId, drafts) }, ...children];
@@ -144,7 +144,7 @@ class Copier {
       if (childKeys(record) !== undefined) forks.add(ordinal);
       if (phase === "done" && forks.has(ordinal))
         return { ...unhashed, value: this.#joined(value), events: this.#renamed(events) };
-      if (phase !== "life" || !NAMING.has(stepId)) return unhashed;
+      if (!isLifecycle(record) || !NAMING.has(stepId)) return unhashed;
       return {
         ...unhashed,
         value: stepId === LIFECYCLE_STEP.closed ? this.#renamed(value) : value,
@@ -187,7 +187,7 @@ class Copier {
   }
 }
 
-/** Life records that name other runs: a child's parent, and the heads of what was closed below. */
+/** Lifecycle records that name other runs: a child's parent, and the heads of what was closed below. */
 const NAMING: ReadonlySet<string> = new Set([LIFECYCLE_STEP.start, LIFECYCLE_STEP.closed]);
 
 function isName(member: string | undefined): boolean {
@@ -210,8 +210,8 @@ function withMembers(
   return Object.fromEntries(Object.entries(value).map(([key, of]) => [rename(key), change(of, key)]));
 }
 
-function lifeRecord(seq: number, stepId: string, incarnation: string, events: string): UnhashedRecord {
-  return { seq, ordinal: NO_ORDINAL, stepId, phase: "life", incarnation, value: "", events };
+function lifecycleRecord(seq: number, stepId: string, incarnation: string, events: string): UnhashedRecord {
+  return { seq, ordinal: NO_ORDINAL, stepId, phase: "lifecycle", incarnation, value: "", events };
 }
 
 function chained(

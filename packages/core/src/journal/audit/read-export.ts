@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { field, type Json, parseJson } from "../../base/json.ts";
 import { digestOf } from "../record/hash-chain.ts";
 import type { RecordPhase, RunEnd, RunJournal } from "../seam.ts";
-import { isEnd } from "../step-id.ts";
+import { isEnd, RECORD_PHASES } from "../step-id.ts";
 import {
   EXPORT_VERSION,
   type ExportedJournal,
@@ -148,7 +148,7 @@ function recordIn(read: Json | undefined, value: string | undefined): ExportedRe
 
 function phaseIn(read: Json | undefined): RecordPhase | undefined {
   const phase = textIn(read, "phase");
-  return phase === "open" || phase === "done" || phase === "life" ? phase : undefined;
+  return RECORD_PHASES.find((known) => known === phase);
 }
 
 function parsed(line: string): Json | undefined {

@@ -107,7 +107,7 @@ async function closeOne(
   const below = Object.entries(children).map(([run, head]) => ({ run, head }));
   const data = { status: "cancelled", reason, ...(below.length === 0 ? {} : { children: below }) };
   const events: EventDraft[] = [...expired, { type: "run.finished", data }];
-  const record = { ordinal: NO_ORDINAL, stepId: LIFECYCLE_STEP.closed, phase: "life" as const, events };
+  const record = { ordinal: NO_ORDINAL, stepId: LIFECYCLE_STEP.closed, phase: "lifecycle" as const, events };
   await appendRecord(store, at, { ...record, value: JSON.stringify(end), end }, clock);
   return { ...end, records: at.seq, head: at.head };
 }
@@ -120,6 +120,6 @@ export async function recordCancel(
 ): Promise<void> {
   const { reason, by, at: askedAt } = request;
   const value = JSON.stringify({ reason, by, at: askedAt });
-  const record = { ordinal: NO_ORDINAL, stepId: LIFECYCLE_STEP.cancel, phase: "life" as const, value, events: [] };
+  const record = { ordinal: NO_ORDINAL, stepId: LIFECYCLE_STEP.cancel, phase: "lifecycle" as const, value, events: [] };
   await appendRecord(of.store, at, record, of.clock);
 }

@@ -109,7 +109,13 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
         return endedTask(runId, end);
       }
       const events = [{ type: "run.resumed" as const, data: { ...said, incarnation: at.incarnation } }];
-      const record = { ordinal: NO_ORDINAL, stepId: LIFECYCLE_STEP.resume, phase: "life" as const, value: "", events };
+      const record = {
+        ordinal: NO_ORDINAL,
+        stepId: LIFECYCLE_STEP.resume,
+        phase: "lifecycle" as const,
+        value: "",
+        events,
+      };
       await appendRecord(store, at, record, clock);
       return begin(at, taken, program);
     } catch (thrown) {

@@ -2,7 +2,7 @@ import { SluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import { checkAlone, checkChain } from "../audit/verify.ts";
 import type { JournalRecord, RunJournal, SiblingEnd, StepCall } from "../seam.ts";
-import { childKeys, isEnd, LIFECYCLE_STEP } from "../step-id.ts";
+import { childKeys, isEnd, isLifecycle, LIFECYCLE_STEP } from "../step-id.ts";
 import type { JournalStore, RunRow } from "../store/journal-store.ts";
 import { journalOf } from "../store/read-runs.ts";
 
@@ -30,9 +30,9 @@ export const NO_RECORDED_STEPS: RecordedSteps = { left: false, take: () => undef
 
 function createPast(runId: string, records: readonly JournalRecord[]): RecordedSteps {
   const steps = new Map<number, RecordedStep>();
-  const own = records.findLastIndex(({ phase, stepId }) => phase === "life" && stepId === LIFECYCLE_STEP.forked);
+  const own = records.findLastIndex((record) => isLifecycle(record) && record.stepId === LIFECYCLE_STEP.forked);
   for (const [index, record] of records.entries()) {
-    if (record.phase === "life") continue;
+    if (isLifecycle(record)) continue;
     const { ordinal, stepId, phase } = record;
     const step: RecordedStep = { stepId, ...steps.get(ordinal), [phase]: record };
     steps.set(ordinal, index < own ? { ...step, copied: true } : step);

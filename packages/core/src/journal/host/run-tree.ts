@@ -54,7 +54,7 @@ interface LiveListener {
 
 /** The record every journal begins with. */
 export function startRecord(inputText: string, events: NewRun["events"]) {
-  return { ordinal: NO_ORDINAL, stepId: LIFECYCLE_STEP.start, phase: "life" as const, value: inputText, events };
+  return { ordinal: NO_ORDINAL, stepId: LIFECYCLE_STEP.start, phase: "lifecycle" as const, value: inputText, events };
 }
 
 /**
@@ -192,7 +192,13 @@ export class RunTree implements ActiveTree {
     const { store, clock } = this.#host;
     const { text, value: end } = toRecordedValue<RunEnd>({ status, value }, `the end of ${at.runId}`);
     await this.#noteCancel(at);
-    const record = { ordinal: NO_ORDINAL, stepId: LIFECYCLE_STEP.end, phase: "life" as const, value: text, events };
+    const record = {
+      ordinal: NO_ORDINAL,
+      stepId: LIFECYCLE_STEP.end,
+      phase: "lifecycle" as const,
+      value: text,
+      events,
+    };
     await stopOnFailure(this, () => appendRecord(store, at, { ...record, end }, clock));
     return { ...end, records: at.seq, head: at.head };
   }
@@ -331,7 +337,7 @@ export class HostTask implements RunTask, ChangeListener, Coalescer {
     if (this.#suspension === undefined || thrown !== this.#suspension.error) return { fault: thrown };
     const { store, clock } = this.#host;
     const { reason } = this.#suspension;
-    const record = { ordinal: NO_ORDINAL, stepId: LIFECYCLE_STEP.suspend, phase: "life" as const, value: "" };
+    const record = { ordinal: NO_ORDINAL, stepId: LIFECYCLE_STEP.suspend, phase: "lifecycle" as const, value: "" };
     try {
       await appendRecord(store, this.#at, { ...record, events: [{ type: "run.suspended", data: { reason } }] }, clock);
       return { suspended: reason };

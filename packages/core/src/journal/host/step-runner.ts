@@ -14,6 +14,7 @@ import type {
   StepRunner,
   WaitOptions,
 } from "../seam.ts";
+import { childrenIntent, stepIds } from "../step-id.ts";
 import { type ActiveRun, stopOnFailure } from "./active-run.ts";
 import { checkChildren, runChildren } from "./fork.ts";
 import { type RecordedStep, readOpenRecord } from "./recorded-steps.ts";
@@ -76,7 +77,7 @@ export class ProgramRunner implements StepRunner, Inbox {
   waitForSignal(name: string, { timeoutMs, clean }: WaitOptions = {}): Promise<ReceivedSignal | undefined> {
     const { store, clock } = this.#run;
     return this.#step<ReceivedSignal | null, ReceivedSignal | undefined>({
-      stepId: `wait/${name}`,
+      stepId: stepIds.wait(name),
       open: timeoutMs === undefined ? undefined : { events: NO_EVENTS, intent: { until: clock.now() + timeoutMs } },
       make: async (opened) => {
         const until = timeoutMs === undefined ? undefined : untilOf(opened);
@@ -118,7 +119,7 @@ export class ProgramRunner implements StepRunner, Inbox {
   ): Promise<Readonly<Record<string, SiblingEnd>>> {
     return this.#step<Readonly<Record<string, SiblingEnd>>, Readonly<Record<string, SiblingEnd>>>({
       stepId,
-      open: { events: options.open.events, intent: { fork: children.map((child) => child.key) } },
+      open: { events: options.open.events, intent: childrenIntent(children) },
       check: (known) => {
         this.#forks ??= new Set();
         if (this.#forks.has(stepId))

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Clock } from "../../base/clock.ts";
 import { messageOf, SluiceError } from "../../base/errors.ts";
-import { isJson, isJsonObject } from "../../base/json.ts";
+import { isJson, isJsonObject, type Json, parseStoredJson } from "../../base/json.ts";
 import type { EventDraft } from "../events.ts";
 import type { JournalRecord, OpenRequest, RecordPhase, RequestKind, RunEnd } from "../seam.ts";
 import type { Commit, JournalStore } from "../store/journal-store.ts";
@@ -139,6 +139,17 @@ export function toRecordedValue<T>(value: T, what: string): RecordedValue<T> {
   const text = jsonText(value, what);
   // Most values are plain JSON, come back as they are, and need not be read back.
   return { text, value: isJson(value) ? value : JSON.parse(text) };
+}
+
+/** A recorded value as what its step records. Throws Host `journal_damaged` for any other. */
+export function decodeValue<T extends Json>(text: string, isKind: (value: Json) => value is T, step: string): T {
+  const read = parseStoredJson(text);
+  if (read.ok && isKind(read.value)) return read.value;
+  throw new SluiceError(
+    "Host",
+    "journal_damaged",
+    `the record of a step ${step} holds another value; verify the journal`,
+  );
 }
 
 /** The JSON text of a value. Throws SluiceError `not_json` for what has none. */

@@ -68,7 +68,7 @@ function comparable({ type, executionId, attempt, data }: SluiceEvent): JsonObje
 }
 
 /** How long the run had worked is a time, and which model answers is the session's to say. */
-function withoutWorld({ workedMs: _worked, model: _model, ...data }: JsonObject): JsonObject {
+function withoutWorld({ elapsedMs: _elapsed, model: _model, ...data }: JsonObject): JsonObject {
   return data;
 }
 

@@ -3,7 +3,7 @@ import { field, parseJson, parseStoredJson } from "../../base/json.ts";
 import type { RecordedStep } from "../host/recorded-steps.ts";
 import { readEvents } from "../record/hash-chain.ts";
 import type { JournalRecord, RunEnd, RunJournal } from "../seam.ts";
-import { LIFECYCLE_STEP } from "../step-id.ts";
+import { isLifecycle, LIFECYCLE_STEP } from "../step-id.ts";
 
 /** One recorded run as a replay reads it: its steps in order, and how it began and ended. */
 export interface RecordedRun {
@@ -34,8 +34,8 @@ export function readRecordedRuns(journals: readonly RunJournal[]): ReadonlyMap<s
   return new Map(journals.map((journal) => [journal.runId, readRecordedRun(journal, ownOf(journal))]));
 }
 
-function isForked({ phase, stepId }: JournalRecord): boolean {
-  return phase === "life" && stepId === LIFECYCLE_STEP.forked;
+function isForked(record: JournalRecord): boolean {
+  return isLifecycle(record) && record.stepId === LIFECYCLE_STEP.forked;
 }
 
 /** Throws Host `journal_damaged` for records that no run leaves. */
@@ -44,7 +44,7 @@ export function readRecordedRun({ runId, records, end }: RunJournal, own = 0): R
   for (const record of records) {
     const { phase, ordinal, stepId, value, events } = record;
     if ((value !== "" && !parseStoredJson(value).ok) || !parseStoredJson(events).ok) throw damaged(runId);
-    if (phase === "life") continue;
+    if (isLifecycle(record)) continue;
     const last = steps.at(-1);
     // Steps follow each other, each opened and done once at most: of two records one would not be looked at.
     const known = last?.done === undefined ? last : undefined;
@@ -55,14 +55,14 @@ export function readRecordedRun({ runId, records, end }: RunJournal, own = 0): R
   const [start] = records;
   const last = records.at(-1);
   if (start?.stepId !== LIFECYCLE_STEP.start || last === undefined) throw damaged(runId);
-  const cancel = records.find(({ phase, stepId }) => phase === "life" && stepId === LIFECYCLE_STEP.cancel);
+  const cancel = records.find((record) => isLifecycle(record) && record.stepId === LIFECYCLE_STEP.cancel);
   return {
     runId,
     start,
     steps,
     own,
     last,
-    end: last.phase === "life" && last.stepId === LIFECYCLE_STEP.end ? last : undefined,
+    end: isLifecycle(last) && last.stepId === LIFECYCLE_STEP.end ? last : undefined,
     status: end?.status ?? "unfinished",
     cancelled: cancel === undefined ? undefined : reasonIn(cancel),
   };

@@ -20,7 +20,7 @@ import type {
   StepRunner,
   WaitOptions,
 } from "../seam.ts";
-import { childRunId } from "../step-id.ts";
+import { childRunId, childrenIntent, stepIds } from "../step-id.ts";
 import { differentEvents, differentValue, type Part, type RecordDifference } from "./record-diff.ts";
 import { type RecordedRun, timeOf } from "./recorded-run.ts";
 
@@ -128,7 +128,7 @@ export class ReplayRunner implements StepRunner {
       const received: ReceivedSignal | null = this.#taken(done);
       return received ?? undefined;
     };
-    return this.#step({ stepId: `wait/${name}`, open, hand });
+    return this.#step({ stepId: stepIds.wait(name), open, hand });
   }
 
   takeSignals(stepId: string): Promise<readonly ReceivedSignal[]> {
@@ -140,7 +140,7 @@ export class ReplayRunner implements StepRunner {
     children: readonly ChildRun[],
     { open, joined }: RunChildrenOptions,
   ): Promise<Readonly<Record<string, SiblingEnd>>> {
-    const intent = jsonText({ fork: children.map((child) => child.key) }, `the children of ${stepId}`);
+    const intent = jsonText(childrenIntent(children), `the children of ${stepId}`);
     return this.#step({
       stepId,
       open,

@@ -67,7 +67,12 @@ export type LimitHit = {
   /** `state.maxTokens`, `run.maxCostUsd`, … */
   readonly limit: string;
   /** The cap and what stands against it, in its own unit: tokens, US dollars or milliseconds. Absent for time. */
-  readonly detail?: { readonly max: number; readonly used: number; readonly reserved: number; readonly asked: number };
+  readonly detail?: {
+    readonly max: number;
+    readonly used: number;
+    readonly reserved: number;
+    readonly requested: number;
+  };
 };
 
 /** The caps of one execution and of the run around it, as executors use them. Call these inside steps: they are not replayed. */
@@ -286,7 +291,7 @@ function hits(
       max: shown(max),
       used: shown(account.spent),
       reserved: shown(account.reserved),
-      asked: shown(asked),
+      requested: shown(asked),
     },
   });
 }

@@ -1,6 +1,6 @@
 import { childrenBefore } from "../../journal/admin/copy-run.ts";
 import type { JournalRecord, RunJournal } from "../../journal/seam.ts";
-import { childKeys, childRunId } from "../../journal/step-id.ts";
+import { childKeys, childRunId, parseStepId } from "../../journal/step-id.ts";
 
 /** A place in a run's record just before a state is entered: what a forked run may begin with. */
 export interface ForkPoint {
@@ -58,5 +58,6 @@ export function recordsBefore(journals: readonly RunJournal[], { before, again }
 
 /** The execution that a record enters: the first thing a state leaves. */
 function executionEntered({ phase, stepId }: JournalRecord): string | undefined {
-  return phase === "done" ? /^([A-Za-z][\w-]*#\d+)\/a1\/enter$/.exec(stepId)?.[1] : undefined;
+  const step = phase === "done" ? parseStepId(stepId) : undefined;
+  return step?.kind === "enter" && step.attempt === 1 ? step.executionId : undefined;
 }

@@ -5,8 +5,9 @@ import type { ToolEffect } from "../../gate/subjects.ts";
 import { type Bound, BoundCall, type PreparedCall, type Tool } from "../../gate/tool.ts";
 import { readEvents } from "../../journal/record/hash-chain.ts";
 import type { JournalRecord, RunJournal } from "../../journal/seam.ts";
+import { parseStepId } from "../../journal/step-id.ts";
 import type { Issue } from "../../schema/schema.ts";
-import type { RecordedVerdict } from "../tool-calls/verdict.ts";
+import { type RecordedVerdict, readVerdicts } from "../tool-calls/verdict.ts";
 
 /** What a replay has in the place of what acts: nothing ever comes to it. */
 const NOTHING_RUNS: PreparedCall = {
@@ -85,34 +86,21 @@ function recordedCalls(journals: readonly RunJournal[]): RecordedCalls {
     for (const record of records) {
       const { phase, stepId } = record;
       if (phase === "open") announced.add(stepId);
-      const [, part] = CALL_STEP.exec(stepId) ?? [];
-      if (phase !== "done" || part === undefined) continue;
-      if (part === "judge") {
-        judged = verdictsIn(record);
+      const step = parseStepId(stepId);
+      if (phase !== "done" || step.kind !== "calls") continue;
+      if (step.part === "verdicts") {
+        // An executor may name a step of its own like one of these.
+        judged = readVerdicts(record.value) ?? [];
         if (judged.length > 1) for (const { tool } of judged) effects.set(tool, "read");
         for (const [key, issues] of misfitsIn(runId, record, judged)) misfits.set(key, issues);
       }
       const [only] = judged;
       if (only === undefined) continue;
-      if (part === "question") effects.set(only.tool, "ask");
-      else if (part === "call" && !announced.has(stepId)) effects.set(only.tool, "read");
+      if (step.part === "question") effects.set(only.tool, "ask");
+      else if (step.part === "call" && !announced.has(stepId)) effects.set(only.tool, "read");
     }
   }
   return { effects, misfits };
-}
-
-/** A step of the calls of a turn. */
-const CALL_STEP = /\/turn\/\d+\/\d+\/(judge|question|call)$/;
-
-/** An executor of somebody's own may call a step anything. */
-function verdictsIn({ value }: JournalRecord): readonly RecordedVerdict[] {
-  const read = parseJson(value);
-  return read.ok && Array.isArray(read.value) ? read.value.filter(isJudged) : [];
-}
-
-function isJudged(value: Json): value is RecordedVerdict {
-  const [id, tool, verdict] = [field(value, "id"), field(value, "tool"), field(value, "verdict")];
-  return typeof id === "string" && typeof tool === "string" && field(verdict, "kind") !== undefined;
 }
 
 function misfitsIn(runId: string, record: JournalRecord, judged: readonly RecordedVerdict[]) {

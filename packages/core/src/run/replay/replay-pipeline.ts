@@ -3,10 +3,11 @@ import type { PipelineSpec } from "../../definition/spec.ts";
 import { type ReplayResult, replayJournals } from "../../journal/replay/replay-journals.ts";
 import type { NextRecord } from "../../journal/replay/replay-runner.ts";
 import type { RunJournal } from "../../journal/seam.ts";
+import { parseStepId } from "../../journal/step-id.ts";
 import type { RunDeps } from "../deps.ts";
 import { createRunMeter } from "../limits/limits.ts";
 import { pipelineProgram } from "../pipeline-run.ts";
-import type { Left } from "../stage/recorded-phases.ts";
+import { leftIn } from "../stage/recorded-phases.ts";
 
 /**
  * The clock of a replay. Its time stands still, since what time decided is in the record; its timers are real, so that code of the
@@ -31,7 +32,7 @@ export async function replayPipeline(
 /** A stage that is left as cancelled, or a run that ends so, shows that the run was told to end before. */
 function showsCancel(next: NextRecord): boolean {
   if ("status" in next) return next.status === "cancelled";
-  if (!next.stepId.endsWith("/leave")) return false;
-  const left: Left = JSON.parse(next.value);
+  if (parseStepId(next.stepId).kind !== "leave") return false;
+  const left = leftIn(next);
   return left.kind === "left" && left.result.status === "cancelled";
 }

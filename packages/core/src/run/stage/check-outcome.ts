@@ -1,6 +1,7 @@
 import { messageOf } from "../../base/errors.ts";
 import { isJson, isObject, type Json } from "../../base/json.ts";
 import type { StateSpec } from "../../definition/spec.ts";
+import { stepNames } from "../../journal/step-id.ts";
 import type { CompiledSchema, Issue } from "../../schema/schema.ts";
 import { type AttemptJournal, DECIDES } from "../attempt-steps.ts";
 import type { ActOutcome } from "../executor.ts";
@@ -20,7 +21,7 @@ export async function checkedOutput(
   const outcome = readOutcome(kind, acted);
   if (schema === undefined || outcome.status !== "completed") return outcome;
   const { turns, usage, output } = outcome;
-  const checked = await journal.run("output", () => check(schema, output), DECIDES);
+  const checked = await journal.run(stepNames.output, () => check(schema, output), DECIDES);
   if (checked.ok) return { status: "completed", output: checked.output, turns, usage };
   return { status: "failed", code: "schema", message: `the output does not fit: ${checked.why}`, turns, usage };
 }

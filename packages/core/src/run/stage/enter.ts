@@ -3,6 +3,7 @@ import type { StageContext } from "../../definition/result.ts";
 import type { PreconditionAnswer } from "../../definition/state-rules.ts";
 import { cleaned } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
+import { stepNames } from "../../journal/step-id.ts";
 import type { Attempt } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome } from "../executor.ts";
@@ -34,7 +35,7 @@ export function enter(attempt: Attempt): Promise<Entered> {
       otherwise: null,
       say: () => execution.leftSetup,
     });
-    if (setUp.kind !== "answered") return { kind: "out", at, why: cleaned(setUp, deps.secrets) };
+    if (setUp.kind !== "answered") return { kind: "ended", at, why: cleaned(setUp, deps.secrets) };
     const setup = deps.secrets.json(setUp.value);
     const ctx = attempt.contextWith(setup);
 
@@ -44,12 +45,15 @@ export function enter(attempt: Attempt): Promise<Entered> {
       otherwise: null,
       say: () => LEFT,
     });
-    if (rendered.kind !== "answered") return { kind: "out", at, why: cleaned(rendered, deps.secrets) };
-    const gate = await phases.through("stage.precondition", gateHook(execution, ctx, before?.gate));
-    if (gate.kind !== "answered") return { kind: "out", at, why: cleaned(gate, deps.secrets) };
-    return { kind: "ready", at, setup, init: deps.secrets.json(rendered.value), gate: gate.value };
+    if (rendered.kind !== "answered") return { kind: "ended", at, why: cleaned(rendered, deps.secrets) };
+    const precondition = await phases.through(
+      "stage.precondition",
+      preconditionHook(execution, ctx, before?.precondition),
+    );
+    if (precondition.kind !== "answered") return { kind: "ended", at, why: cleaned(precondition, deps.secrets) };
+    return { kind: "ready", at, setup, init: deps.secrets.json(rendered.value), precondition: precondition.value };
   };
-  return journal.run("enter", decide, entering(state.setup !== undefined));
+  return journal.run(stepNames.enter, decide, entering(state.setup !== undefined));
 }
 
 /** A gate that asks for later is asked again after a durable wait, up to the attempts the state has. */
@@ -71,13 +75,17 @@ export async function awaitPrecondition(
       const message = `precondition asked to wait ${times} ${times === 1 ? "time" : "times"} and never said proceed`;
       return endedBeforeAct({ kind: "failed", code: "precondition", message });
     }
-    const now = await journal.now(`gate/${times}/now`);
-    await place.whileFree(() => journal.sleepUntil(`gate/${times}/sleep`, now + Math.max(0, value.retryAfterMs)));
+    const now = await journal.now(stepNames.preconditionNow(times));
+    const until = now + Math.max(0, value.retryAfterMs);
+    await place.whileFree(() => journal.sleepUntil(stepNames.preconditionSleep(times), until));
     const reason = cancelReason(steps.signal);
     if (reason !== undefined) return endedBeforeAct({ kind: "cancelled", reason });
-    asked = await journal.run(`gate/${times}`, async (call) => {
+    asked = await journal.run(stepNames.precondition(times), async (call) => {
       const phases = createPhases(attempt, call);
-      return cleaned(await phases.through("stage.precondition", gateHook(execution, ctx)), execution.deps.secrets);
+      return cleaned(
+        await phases.through("stage.precondition", preconditionHook(execution, ctx)),
+        execution.deps.secrets,
+      );
     });
   }
 }
@@ -90,7 +98,11 @@ export function endedBeforeAct(why: MissingAnswer): ActOutcome {
   return { ...spent, status: "failed", code, message, ...(limit === undefined ? {} : { detail: { limit } }) };
 }
 
-function gateHook({ state }: Execution, ctx: StageContext, before?: PreconditionAnswer): PhaseHook<PreconditionAnswer> {
+function preconditionHook(
+  { state }: Execution,
+  ctx: StageContext,
+  before?: PreconditionAnswer,
+): PhaseHook<PreconditionAnswer> {
   return {
     ask: state.precondition && (() => before ?? state.precondition?.(ctx)),
     read: readPreconditionAnswer,

@@ -46,9 +46,9 @@ async function begin(
   ctx: StageContext,
   turnsBefore: number,
 ): Promise<Act | ActOutcome | "skipped"> {
-  if (entered.kind === "out") return endedBeforeAct(entered.why);
-  const gate = await awaitPrecondition(attempt, entered.gate, ctx);
-  if (gate !== "proceed") return gate;
+  if (entered.kind === "ended") return endedBeforeAct(entered.why);
+  const answer = await awaitPrecondition(attempt, entered.precondition, ctx);
+  if (answer !== "proceed") return answer;
   const reason = cancelReason(attempt.execution.steps.signal);
   if (reason !== undefined) return endedBeforeAct({ kind: "cancelled", reason });
   return new Act(attempt, ctx, entered.init, turnsBefore);

@@ -5,6 +5,7 @@ import type { AssertAnswer } from "../../definition/state-rules.ts";
 import type { EventDraft } from "../../journal/events.ts";
 import { cleaned } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
+import { stepNames } from "../../journal/step-id.ts";
 import { decideNext, type NextDecision } from "../../machine/decide-next.ts";
 import type { Attempt } from "../attempt.ts";
 import type { AttemptJournal } from "../attempt-steps.ts";
@@ -73,7 +74,7 @@ export function leave(
     phases.note("stage.next", leftNext(next.choice.kind));
     return { kind: "left", result, next };
   };
-  return journal.run("leave", decide, LEAVING);
+  return journal.run(stepNames.leave, decide, LEAVING);
 }
 
 function resultOf({ execution, base }: Leaving, outcome: ActOutcome | "skipped"): StageResult<Json> {

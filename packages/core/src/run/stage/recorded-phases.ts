@@ -1,17 +1,20 @@
-import type { Json, JsonObject } from "../../base/json.ts";
+import { field, type Json, type JsonObject } from "../../base/json.ts";
 import type { StageResult } from "../../definition/result.ts";
 import type { PreconditionAnswer } from "../../definition/state-rules.ts";
+import { decodeValue } from "../../journal/record/append.ts";
 import type { RecordedOutcome, StepCall, StepOptions } from "../../journal/seam.ts";
-import type { NextDecision } from "../../machine/decide-next.ts";
+import { stepNames } from "../../journal/step-id.ts";
+import type { NextDecision, ResolvedChoice } from "../../machine/decide-next.ts";
 import type { LimitHit } from "../limits/limits.ts";
+import { readPreconditionAnswer } from "./phases.ts";
 import type { MissingAnswer } from "./user-code.ts";
 
 // What the phases of a stage record, and what a replay takes of it: what they had from the world.
 
 /** What the enter step found; recorded, so that hooks and prompts are not asked again on resume. */
 export type Entered = { readonly at: number } & (
-  | { readonly kind: "ready"; readonly setup: Json; readonly init: Json; readonly gate: PreconditionAnswer }
-  | { readonly kind: "out"; readonly why: MissingAnswer }
+  | { readonly kind: "ready"; readonly setup: Json; readonly init: Json; readonly precondition: PreconditionAnswer }
+  | { readonly kind: "ended"; readonly why: MissingAnswer }
 );
 
 /** What the leave step decided. */
@@ -20,12 +23,13 @@ export type Left =
   | { readonly kind: "left"; readonly result: StageResult<Json>; readonly next: NextDecision | null };
 
 /** What hooks that read the world said when a state was entered. */
-export interface EntryBefore extends Pick<Extract<Entered, { readonly kind: "ready" }>, "at" | "setup" | "gate"> {}
+export interface EntryBefore
+  extends Pick<Extract<Entered, { readonly kind: "ready" }>, "at" | "setup" | "precondition"> {}
 
 export function recordedEntry({ recorded }: StepCall): EntryBefore | undefined {
   if (recorded === undefined) return undefined;
   const entered = enteredIn(recorded);
-  return entered.kind === "ready" ? entered : { at: entered.at, setup: null, gate: "proceed" };
+  return entered.kind === "ready" ? entered : { at: entered.at, setup: null, precondition: "proceed" };
 }
 
 /**
@@ -50,7 +54,20 @@ function lastPhase({ events }: RecordedOutcome): string | undefined {
 }
 
 function enteredIn({ value }: RecordedOutcome): Entered {
-  return JSON.parse(value);
+  return decodeValue(value, isEntered, stepNames.enter);
+}
+
+function isEntered(value: Json): value is Entered {
+  if (typeof field(value, "at") !== "number") return false;
+  if (field(value, "kind") === "ended") return isMissingAnswer(field(value, "why"));
+  const [setup, init] = [field(value, "setup"), field(value, "init")];
+  const isReady = field(value, "kind") === "ready" && setup !== undefined && init !== undefined;
+  return isReady && readPreconditionAnswer(field(value, "precondition")).ok;
+}
+
+function isMissingAnswer(value: Json | undefined): value is MissingAnswer {
+  if (field(value, "kind") === "cancelled") return hasText(value, "reason");
+  return field(value, "kind") === "failed" && hasText(value, "code") && hasText(value, "message");
 }
 
 /** What the clock, the caps and the exit hook said when a stage was left. */
@@ -96,12 +113,62 @@ function isCancelled(next: NextDecision | null): boolean {
 
 /** A route after a failed fork is asked again unless the run was cancelled over it. */
 export function decidesRoute({ value }: RecordedOutcome): boolean {
-  const next: NextDecision = JSON.parse(value);
-  return !isCancelled(next);
+  return !isCancelled(decodeValue(value, isNextDecision, "that routes a failed fan-out"));
 }
 
-function leftIn({ value }: RecordedOutcome): Left {
-  return JSON.parse(value);
+export function leftIn({ value }: Pick<RecordedOutcome, "value">): Left {
+  return decodeValue(value, isLeft, stepNames.leave);
+}
+
+function isLeft(value: Json): value is Left {
+  if (field(value, "kind") === "retry") return hasText(value, "feedback");
+  const next = field(value, "next") ?? null;
+  return (
+    field(value, "kind") === "left" && isStageResult(field(value, "result")) && (next === null || isNextDecision(next))
+  );
+}
+
+export function isStageResult(value: Json | undefined): value is StageResult<Json> {
+  const usage = field(value, "usage");
+  const counts = [
+    ...["attempts", "turns", "ms"].map((key) => field(value, key)),
+    ...["inputTokens", "outputTokens"].map((key) => field(usage, key)),
+  ];
+  if (!hasText(value, "executionId") || !counts.every((count) => typeof count === "number")) return false;
+  switch (field(value, "status")) {
+    case "completed":
+      return field(value, "output") !== undefined;
+    case "failed":
+      return hasText(value, "code") && hasText(value, "message");
+    case "cancelled":
+      return hasText(value, "reason");
+    case "paused":
+      return field(value, "request") !== undefined;
+    default:
+      return field(value, "status") === "skipped";
+  }
+}
+
+function isNextDecision(value: Json): value is NextDecision {
+  const by = field(value, "by");
+  return (by === "function" || by === "table" || by === "default") && isChoice(field(value, "choice"));
+}
+
+function isChoice(choice: Json | undefined): choice is ResolvedChoice {
+  switch (field(choice, "kind")) {
+    case "to":
+      return hasText(choice, "state") && field(choice, "input") !== undefined;
+    case "fanOut":
+      return hasText(choice, "join") && Array.isArray(field(choice, "siblings"));
+    case "done":
+      return field(choice, "output") !== undefined;
+    default:
+      return (field(choice, "kind") === "fail" || field(choice, "kind") === "cancel") && hasText(choice, "reason");
+  }
+}
+
+function hasText(value: Json | undefined, key: string): boolean {
+  return typeof field(value, key) === "string";
 }
 
 function faultOfExit({ events }: RecordedOutcome, left: Left): string | undefined {
@@ -120,14 +187,14 @@ function isCap({ limit }: JsonObject): boolean {
 
 function hitIn({ limit, message, ...detail }: JsonObject): LimitHit {
   const name = textOf(limit);
-  const { max, used, reserved, asked } = detail;
+  const { max, used, reserved, requested } = detail;
   const hit = {
     code: name.endsWith("timeoutMs") ? "timeout" : "budget",
     limit: name,
     message: textOf(message),
   } as const;
   if (typeof max !== "number" || typeof used !== "number") return hit;
-  return { ...hit, detail: { max, used, reserved: numberOf(reserved), asked: numberOf(asked) } };
+  return { ...hit, detail: { max, used, reserved: numberOf(reserved), requested: numberOf(requested) } };
 }
 
 function textOf(value: Json | undefined): string {

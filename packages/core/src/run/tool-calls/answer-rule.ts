@@ -49,14 +49,14 @@ export function startedUnsandboxed(events: readonly SluiceEvent[], atWork: boole
     if (type === "call.started" && data.wall === "none") return true;
     if (type === "call.finished" && field(data.facts, "wall") === "none") return true;
     if (runId.includes("/") || (type !== "run.started" && type !== "run.resumed")) continue;
-    const servers = field(data.sandbox, "unwalledServers");
-    if (isExposed || data.unwalled === true || (Array.isArray(servers) && servers.length > 0)) return true;
+    const servers = field(data.sandbox, "unsandboxedServers");
+    if (isExposed || data.unsandboxed === true || (Array.isArray(servers) && servers.length > 0)) return true;
     isExposed = field(data.sandbox, "wall") === "none";
   }
   return isExposed && !atWork;
 }
 
-const PROOFS: readonly AnswerProof[] = ["session", "code", "walled", "any", "missing"];
+const PROOFS: readonly AnswerProof[] = ["session", "code", "sandboxed", "any", "missing"];
 
 /**
  * The payload of an answer as it is recorded: with what shows that a person gave it instead of what it brought along. That is
@@ -69,7 +69,7 @@ export function withVerdict(payload: Json, seal: OwnSeal, rule: AnswerRule): Jso
 
 function unproven(rule: AnswerRule): AnswerProof {
   if (rule.any) return "any";
-  return rule.isUnwalled() ? "missing" : "walled";
+  return rule.isUnwalled() ? "missing" : "sandboxed";
 }
 
 /** What the record says of an answer's proof; undefined in records of before there were any. */

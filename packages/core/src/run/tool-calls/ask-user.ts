@@ -3,33 +3,38 @@ import { messageOf } from "../../base/errors.ts";
 import type { Json, JsonObject } from "../../base/json.ts";
 import { visible } from "../../gate/summary.ts";
 import type { OpenRequest, StepCall } from "../../journal/seam.ts";
+import { questionId } from "../../journal/step-id.ts";
 import { compileSchema } from "../../schema/compile-schema.ts";
 import { DECIDES } from "../attempt-steps.ts";
 import type { ExecutableCall, ExecutedCall } from "./execute-tool-call.ts";
 import { answeredByOf, type JournaledAnswer, readAnswer, requestApproval } from "./request-approval.ts";
-import type { ToolCallContext } from "./tool-call.ts";
+import { type CallGroupId, callStep, type ToolCallContext } from "./tool-call.ts";
 
 /** What a question step opened, recorded: the request, or why nobody is asked. */
 type Opened =
   | { readonly kind: "open"; readonly at: number; readonly digest: string; readonly body: JsonObject }
-  | { readonly kind: "unasked"; readonly ran: ExecutedCall };
+  | { readonly kind: "not_asked"; readonly result: ExecutedCall };
 
 /** Runs a call of effect `ask`: opens the request, waits for a person, records the answer as the call's result. */
-export async function askQuestion(of: ToolCallContext, at: string, runnable: ExecutableCall): Promise<ExecutedCall> {
+export async function askQuestion(
+  of: ToolCallContext,
+  at: CallGroupId,
+  runnable: ExecutableCall,
+): Promise<ExecutedCall> {
   const { journal, execution } = of;
   const { steps, deps } = execution;
   const { proposal, tool } = runnable;
-  const requestId = `${proposal.executionId}/a${proposal.attempt}/${proposal.id}/question`;
+  const requestId = questionId(proposal.executionId, proposal.attempt, proposal.id);
   const finished = (ran: ExecutedCall, step: StepCall): ExecutedCall => {
     const { outcome, ms } = ran;
     step.event(journal.event("call.finished", { callId: proposal.id, tool: tool.name, outcome, ms }));
     return ran;
   };
 
-  const opened = await journal.run(`${at}/question`, async (step): Promise<Opened> => {
+  const opened = await journal.run(callStep(at, "question"), async (step): Promise<Opened> => {
     const unasked = (code: string, message: string): Opened => ({
-      kind: "unasked",
-      ran: finished(none(code, message), step),
+      kind: "not_asked",
+      result: finished(none(code, message), step),
     });
     if (!deps.people.reachable()) {
       return unasked(
@@ -46,7 +51,7 @@ export async function askQuestion(of: ToolCallContext, at: string, runnable: Exe
       return unasked("tool_failed", `the question could not be put: ${deps.secrets.text(messageOf(thrown))}`);
     }
   });
-  if (opened.kind === "unasked") return opened.ran;
+  if (opened.kind === "not_asked") return opened.result;
 
   const { at: openedAt, digest, body } = opened;
   const request: OpenRequest = { requestId, runId: steps.runId, kind: "askUser", digest, body, openedAt };
@@ -61,7 +66,7 @@ export async function askQuestion(of: ToolCallContext, at: string, runnable: Exe
     const ran = await resultOf(answer, opened);
     return finished({ ...ran, ms: Math.max(0, received.at - openedAt) }, step);
   };
-  return await journal.run(`${at}/answer`, answered, DECIDES);
+  return await journal.run(callStep(at, "answer"), answered, DECIDES);
 }
 
 async function bodyOf({ proposal, tool }: ExecutableCall): Promise<JsonObject> {

@@ -4,7 +4,7 @@ import type { OpenRequest, ReceivedSignal, StepCall } from "../../journal/seam.t
 import { type AnswerProof, createSeal } from "../../people/answer-proof.ts";
 import { needsCode, recordedProof, withVerdict } from "./answer-rule.ts";
 import type { Authorizer } from "./authorize.ts";
-import type { ProposedToolCall, ToolCallContext } from "./tool-call.ts";
+import { type CallGroupId, callStep, type ProposedToolCall, type ToolCallContext } from "./tool-call.ts";
 import { decidesVerdict, type RecordedVerdict } from "./verdict.ts";
 
 /** An answer from the journal: what, by whom, about which digest, and what shows that a person gave it. */
@@ -55,7 +55,7 @@ export async function requestApproval(of: ToolCallContext, request: OpenRequest)
 export async function recordApprovals(
   of: ToolCallContext,
   judge: Authorizer,
-  at: string,
+  at: CallGroupId,
   group: readonly ProposedToolCall[],
   judged: readonly RecordedVerdict[],
 ): Promise<readonly RecordedVerdict[]> {
@@ -104,7 +104,7 @@ export async function recordApprovals(
     }
     return last;
   };
-  const settled = await journal.run(`${at}/settle`, settle, { decides: decidesVerdict });
+  const settled = await journal.run(callStep(at, "approvals"), settle, { decides: decidesVerdict });
   const byId = new Map(settled.map((one) => [one.id, one]));
   return judged.map((one) => byId.get(one.id) ?? one);
 }

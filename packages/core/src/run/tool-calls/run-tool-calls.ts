@@ -14,7 +14,13 @@ import { askQuestion } from "./ask-user.ts";
 import { type Authorizer, createAuthorizer } from "./authorize.ts";
 import { type ExecutableCall, type ExecutedCall, executeToolCall } from "./execute-tool-call.ts";
 import { recordApprovals } from "./request-approval.ts";
-import type { CallGroup, ProposedToolCall, ToolCallContext } from "./tool-call.ts";
+import {
+  type CallGroup,
+  type CallGroupId,
+  callStep,
+  type ProposedToolCall,
+  type ToolCallContext,
+} from "./tool-call.ts";
 import { createRepeatedCalls, decidesVerdict, type RecordedVerdict } from "./verdict.ts";
 
 /** Made once: every group is judged in such a step. */
@@ -88,7 +94,7 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
       for (const [index, group] of groupCalls(proposed, effectOf).entries()) {
         // A run that is cancelled, or a state that has to fail, judges and runs nothing more.
         if (cancelReason(steps.signal) !== undefined || outcomes.some((outcome) => outcome.stuck === true)) break;
-        const settled = await settleGroup(of, judge, `turn/${turn}/${index}`, group);
+        const settled = await settleGroup(of, judge, { turn, group: index }, group);
         outcomes.push(...settled.map(outcomeOf));
       }
       const rest = proposed.slice(outcomes.length);
@@ -110,10 +116,10 @@ interface Settled {
 async function settleGroup(
   of: ToolCallContext,
   judge: Authorizer,
-  at: string,
+  at: CallGroupId,
   group: CallGroup,
 ): Promise<readonly Settled[]> {
-  const first = await of.journal.run(`${at}/judge`, (step) => judge.decide(group, step), JUDGED);
+  const first = await of.journal.run(callStep(at, "verdicts"), (step) => judge.decide(group, step), JUDGED);
   const judged = first.some(({ verdict }) => verdict.kind === "ask")
     ? await recordApprovals(of, judge, at, group, first)
     : first;
@@ -133,7 +139,7 @@ async function settleGroup(
 async function runApproved(
   of: ToolCallContext,
   judge: Authorizer,
-  at: string,
+  at: CallGroupId,
   runnables: readonly ExecutableCall[],
 ): Promise<ReadonlyMap<string, ExecutedCall>> {
   const { execution, journal, grants, limits } = of;
@@ -162,7 +168,7 @@ async function runApproved(
     prepared: only.intent ?? null,
   };
   const results = await journal.run(
-    `${at}/call`,
+    callStep(at, "call"),
     async (step): Promise<ExecutedCall[]> => {
       if (!writing) for (const event of announced) step.event(event);
       const all = await limits.timed(step.signal, (signal) => {

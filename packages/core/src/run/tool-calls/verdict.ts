@@ -1,7 +1,8 @@
-import { field, type Json, type JsonObject } from "../../base/json.ts";
+import { field, isJsonObject, type Json, type JsonObject, parseStoredJson } from "../../base/json.ts";
 import type { DenialCause } from "../../gate/denial.ts";
 import type { ApprovedBy } from "../../gate/grants.ts";
 import type { Subject } from "../../gate/subjects.ts";
+import { decodeValue } from "../../journal/record/append.ts";
 import type { RecordedOutcome, StepCall } from "../../journal/seam.ts";
 
 // Types, not interfaces: these are recorded, and only types count as JSON to the compiler.
@@ -53,7 +54,30 @@ export function decidesVerdict(recorded: RecordedOutcome): boolean {
 }
 
 function verdictsIn({ value }: RecordedOutcome): readonly RecordedVerdict[] {
-  return JSON.parse(value);
+  return decodeValue(value, isVerdicts, "verdicts");
+}
+
+/** What a step `verdicts` or `approvals` recorded; undefined for a value that neither records. */
+export function readVerdicts(value: string): readonly RecordedVerdict[] | undefined {
+  const read = parseStoredJson(value);
+  return read.ok && isVerdicts(read.value) ? read.value : undefined;
+}
+
+function isVerdicts(value: Json): value is readonly RecordedVerdict[] {
+  return Array.isArray(value) && value.every(isVerdict);
+}
+
+function isVerdict(value: Json): value is RecordedVerdict {
+  const [id, tool, verdict] = [field(value, "id"), field(value, "tool"), field(value, "verdict")];
+  if (typeof id !== "string" || typeof tool !== "string" || !Array.isArray(field(value, "subjects"))) return false;
+  switch (field(verdict, "kind")) {
+    case "approved":
+      return typeof field(verdict, "by") === "string";
+    case "ask":
+      return isJsonObject(field(verdict, "body"));
+    default:
+      return field(verdict, "kind") === "refused" && field(verdict, "output") !== undefined;
+  }
 }
 
 /** Counts identical calls in a row, by tool and digest. */

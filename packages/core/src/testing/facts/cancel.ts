@@ -194,7 +194,7 @@ export const cancelFacts: Facts = {
       second.host.cancel("r1", "c", "c"),
     ]);
     for (const outcome of outcomes) if (typeof outcome === "string") assert.match(outcome, /^(requested|finished)$/);
-    assert.deepEqual((await recordsOf(first.host)).filter((record) => record === "life end").length, 1);
+    assert.deepEqual((await recordsOf(first.host)).filter((record) => record === "lifecycle end").length, 1);
     await expectWhole(first.host);
   },
 

@@ -85,13 +85,13 @@ export const copyFacts: Facts = {
     assert.deepEqual(end.value, ["one of r1", "two of r1", "three of r2"]);
     assert.deepEqual(ran, ["r1 one", "r1 two", "r1 three", "r2 three"]);
     assert.deepEqual(await recordsOf(host, "r2"), [
-      "life start",
+      "lifecycle start",
       "done one",
       "done two",
-      "life forked",
-      "life resume",
+      "lifecycle forked",
+      "lifecycle resume",
       "done three",
-      "life end",
+      "lifecycle end",
     ]);
     assert.deepEqual(await host.journal("r1"), before);
     await expectWhole(host, "r2");
@@ -245,7 +245,7 @@ export const copyFacts: Facts = {
     const place = (before: number): RunCopy => ({ runId: "r2", of: "r1", before, started: begun, forked });
     await rejects(host.copy(place(0)), "copy_point");
     for (const [index, record] of records.entries())
-      if (record !== "life start") {
+      if (record !== "lifecycle start") {
         const asked = records.indexOf("open ask/q");
         const answered = records.indexOf("done answered/q");
         const inStep = record === "done slow";

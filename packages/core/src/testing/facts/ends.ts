@@ -27,7 +27,7 @@ export const endFacts: Facts = {
       assert.equal(await host.signal(runId, { name: "news", payload: 1, by: "test" }), "unknown");
       assert.equal(await host.cancel(runId, "late", "test"), "finished");
       await task.suspend("interrupted");
-      assert.deepEqual(await recordsOf(host, runId), ["life start", "life end"]);
+      assert.deepEqual(await recordsOf(host, runId), ["lifecycle start", "lifecycle end"]);
       assert.deepEqual(await host.get(runId).then((run) => [run?.status, run?.end]), [
         status,
         { status, value: status },
@@ -63,7 +63,7 @@ export const endFacts: Facts = {
     assert.equal(new Set(calls.filter((id) => id.startsWith("step"))).size, rounds);
     assert.equal(calls.length, rounds + rounds * rounds);
     const { host } = hosts[0] ?? assert.fail();
-    assert.equal((await recordsOf(host)).filter((record) => record === "life resume").length, rounds);
+    assert.equal((await recordsOf(host)).filter((record) => record === "lifecycle resume").length, rounds);
     await expectWhole(host);
   },
 };

@@ -92,7 +92,7 @@ export const faultFacts: Facts = {
       return failed("caught");
     });
     await assert.rejects(task.settled, TypeError);
-    assert.deepEqual(await recordsOf(host), ["life start"]);
+    assert.deepEqual(await recordsOf(host), ["lifecycle start"]);
     assert.equal((await host.get("r1"))?.status, "suspended");
   },
 
@@ -132,13 +132,13 @@ export const faultFacts: Facts = {
   },
 
   "an end that cannot be written leaves the run resumable": async (world) => {
-    const { seen, calls, status, end } = await overWriteFault(world, "life end", "before");
+    const { seen, calls, status, end } = await overWriteFault(world, "lifecycle end", "before");
     assert.deepEqual([seen, calls.length, status, end.value], [1, 1, "suspended", 1]);
   },
 
   "an end that was written, though reported as not, is the end": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
-    first.failWrites(failOnce("life end", "after"));
+    first.failWrites(failOnce("lifecycle end", "after"));
     const task = await start(first.host, (steps) => writing(steps, []));
     await rejects(task.settled, "store_io");
     assert.deepEqual(await second.host.result("r1"), { status: "completed", value: 1 });
@@ -152,7 +152,7 @@ export const faultFacts: Facts = {
 
   "a run whose first record cannot be written is not there, and its program is not called": async ({ connect }) => {
     const first = await connect();
-    first.failWrites(failOnce("life start", "before"));
+    first.failWrites(failOnce("lifecycle start", "before"));
     await rejects(
       start(first.host, () => assert.fail("the program was called")),
       "store_io",
@@ -163,7 +163,7 @@ export const faultFacts: Facts = {
 
   "a run whose first record was written, though reported as not, waits to be resumed": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
-    first.failWrites(failOnce("life start", "after"));
+    first.failWrites(failOnce("lifecycle start", "after"));
     await rejects(
       start(first.host, () => assert.fail("the program was called")),
       "store_io",
@@ -175,7 +175,7 @@ export const faultFacts: Facts = {
   "a resume whose record cannot be written gives the run back at once": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     await assert.rejects((await start(first.host, () => Promise.reject(new Error("stopped")))).settled);
-    second.failWrites(failOnce("life resume", "before"));
+    second.failWrites(failOnce("lifecycle resume", "before"));
     await rejects(
       second.host.resume("r1", () => assert.fail("the program was called")),
       "store_io",
@@ -195,7 +195,7 @@ export const faultFacts: Facts = {
       return completed();
     });
     await gate.reached;
-    first.failWrites(failOnce("life suspend", "before"));
+    first.failWrites(failOnce("lifecycle suspend", "before"));
     const suspended = rejects(task.suspend("interrupted"), "store_io");
     gate.open();
     await suspended;

@@ -117,7 +117,7 @@ export const forkFaultFacts: Facts = {
     });
     await assert.rejects(task.settled, RangeError);
     assert.equal((await host.get("r1"))?.status, "suspended");
-    assert.deepEqual(await recordsOf(host, "r1/fan/good"), ["life start"]);
+    assert.deepEqual(await recordsOf(host, "r1/fan/good"), ["lifecycle start"]);
   },
 
   "a judge of ends that throws is a fault of the run: the other children are stopped and waited for": async ({
@@ -164,7 +164,7 @@ export const forkFaultFacts: Facts = {
         { runId },
       );
       await rejects(task.settled, "fork_key", "Validation");
-      assert.deepEqual(await recordsOf(host, runId), ["life start"]);
+      assert.deepEqual(await recordsOf(host, runId), ["lifecycle start"]);
     }
     const twice = await start(
       host,

@@ -233,7 +233,7 @@ export const forkFacts: Facts = {
   "a fork without children joins at once": async ({ connect }) => {
     const { host } = await connect();
     assert.deepEqual((await endOf(await start(host, forking({})))).value, []);
-    assert.deepEqual(await recordsOf(host), ["life start", "open fan", "done fan", "life end"]);
+    assert.deepEqual(await recordsOf(host), ["lifecycle start", "open fan", "done fan", "lifecycle end"]);
     await expectWhole(host);
   },
 };

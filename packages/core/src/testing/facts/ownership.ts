@@ -33,7 +33,7 @@ export const ownershipFacts: Facts = {
     await rejects(first.host.resume("r1", refused), "run_owned", "Host");
     assert.equal(await second.host.signal("r1", go), "accepted");
     assert.equal((await endOf(task)).value, 1);
-    assert.deepEqual(await recordsOf(first.host), ["life start", "done wait/go", "life end"]);
+    assert.deepEqual(await recordsOf(first.host), ["lifecycle start", "done wait/go", "lifecycle end"]);
   },
 
   "a run that is unknown, over, or part of another is not taken up": async ({ connect }) => {
@@ -58,7 +58,7 @@ export const ownershipFacts: Facts = {
     await first.host.signal("r1", go);
     await endOf(task);
     await rejects(start(second.host, refused), "run_exists", "Host");
-    assert.deepEqual(await recordsOf(first.host), ["life start", "done wait/go", "life end"]);
+    assert.deepEqual(await recordsOf(first.host), ["lifecycle start", "done wait/go", "lifecycle end"]);
   },
 
   "of two starts of one id at the same time one is refused": async ({ connect }) => {

@@ -157,7 +157,7 @@ export const replayFacts: Facts = {
       return completed();
     });
     await rejects(task.settled, "journal_mismatch");
-    assert.equal((await recordsOf(host)).includes("life end"), false);
+    assert.equal((await recordsOf(host)).includes("lifecycle end"), false);
   },
 
   "a fork with other children than are recorded is refused": async ({ connect }) => {

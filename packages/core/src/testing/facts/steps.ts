@@ -120,7 +120,7 @@ export const stepFacts: Facts = {
     gate.open();
     await settled;
     assert.ok(aborted instanceof Error);
-    assert.deepEqual(await recordsOf(host), ["life start"]);
+    assert.deepEqual(await recordsOf(host), ["lifecycle start"]);
     const again = await other.host.resume("r1", async (steps) => completed(await steps.run("left", () => 1)));
     assert.deepEqual(await endOf(again), { status: "completed", value: 1 });
   },
@@ -166,7 +166,7 @@ export const stepFacts: Facts = {
       kept.run("late", () => assert.fail("called after the end")),
       "run_over",
     );
-    assert.deepEqual(await recordsOf(host), ["life start", "life end"]);
+    assert.deepEqual(await recordsOf(host), ["lifecycle start", "lifecycle end"]);
     await expectWhole(host);
   },
 
@@ -184,12 +184,12 @@ export const stepFacts: Facts = {
     assert.deepEqual(
       journal?.records.map(({ seq, ordinal, phase, stepId }) => [seq, ordinal, phase, stepId]),
       [
-        [0, -1, "life", "start"],
+        [0, -1, "lifecycle", "start"],
         [1, 0, "done", "one"],
         [2, 1, "open", "two"],
         [3, 1, "done", "two"],
         [4, 2, "done", "three"],
-        [5, -1, "life", "end"],
+        [5, -1, "lifecycle", "end"],
       ],
     );
     assert.equal(journal.records[2]?.value, '{"writes":"a"}');
@@ -199,7 +199,7 @@ export const stepFacts: Facts = {
     const { host } = await connect();
     const task = await start(host, async () => JSON.parse('{"status":"done","value":1,"events":[]}'));
     await rejects(task.settled, "end_invalid");
-    assert.deepEqual(await recordsOf(host), ["life start"]);
+    assert.deepEqual(await recordsOf(host), ["lifecycle start"]);
     assert.equal((await host.get("r1"))?.status, "suspended");
   },
 };

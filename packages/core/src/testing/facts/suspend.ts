@@ -56,7 +56,7 @@ export const suspendFacts: Facts = {
     assert.deepEqual(await task.settled, { suspended: "interrupted" });
     assert.equal(after.length, 2);
     for (const reason of after) assert.ok(isSluiceError(reason, "run_stopped"));
-    assert.deepEqual(await recordsOf(host), ["life start", "done one", "life suspend"]);
+    assert.deepEqual(await recordsOf(host), ["lifecycle start", "done one", "lifecycle suspend"]);
     const last = (await eventsOf(host)).at(-1);
     assert.deepEqual([last?.type, last?.data], ["run.suspended", { reason: "interrupted" }]);
     await expectWhole(host);

@@ -45,7 +45,7 @@ export const takeoverFacts: Facts = {
     const ends = await Promise.all(journals.map(({ runId }) => recordsOf(host, runId)));
     assert.deepEqual(
       ends.map((records) => records.at(-1)),
-      ["life closed", "life end", "life closed", "life closed"],
+      ["lifecycle closed", "lifecycle end", "lifecycle closed", "lifecycle closed"],
     );
     const finished = (await eventsOf(host)).at(-1);
     const children = journals
@@ -133,7 +133,7 @@ export const takeoverFacts: Facts = {
     assert.equal((await endOf(task)).status, "cancelled");
     assert.deepEqual(calls, ["one", "two", "one"]);
     assert.equal((await second.host.get("r1/fan/a"))?.status, "cancelled");
-    assert.equal((await recordsOf(second.host)).at(-1), "life closed");
+    assert.equal((await recordsOf(second.host)).at(-1), "lifecycle closed");
     await expectWhole(second.host);
   },
 

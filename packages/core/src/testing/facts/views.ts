@@ -178,7 +178,7 @@ export const viewFacts: Facts = {
     await untilAsked(first.host, 2);
     assert.deepEqual(
       (await second.host.records("r1")).map(({ phase, stepId }) => `${phase} ${stepId}`),
-      ["life start", "open fan"],
+      ["lifecycle start", "open fan"],
     );
     for (const requestId of ["a1", "b1", "a2", "b2"]) {
       await until(second.host, async () => (await second.host.requests()).some((each) => each.requestId === requestId));

@@ -99,7 +99,7 @@ async function proven(sandbox: Sandbox | undefined): Promise<void> {
 async function run(bash: BashInput, call: ToolCall, options: BashOptions): Promise<ToolResult> {
   const clock = options.clock ?? systemClock;
   const line = lineToRun(bash, call, options);
-  const isWalled = call.judged.some(({ kind }) => kind === "walled");
+  const isWalled = call.judged.some(({ kind }) => kind === "sandboxed");
   // Nothing changes the workspace behind a wall that may not.
   const watch = call.mayWrite || isWalled ? undefined : await watchWorkspace(call.workspace, clock, call.signal);
   const shown = headTail(SHOWN_HALF);
@@ -259,7 +259,7 @@ function onlyReads(call: ToolCall): boolean {
   return call.judged.every((subject) => {
     if (subject.kind === "command") return subject.readOnly;
     if (subject.kind === "line") return subject.text !== undefined;
-    return subject.kind === "path" ? subject.access === "read" : subject.kind === "walled";
+    return subject.kind === "path" ? subject.access === "read" : subject.kind === "sandboxed";
   });
 }
 

@@ -1,4 +1,4 @@
-import { argsSummary, field, type Json, type SluiceEvent } from "@sluice/core";
+import { argsSummary, field, type Json, parseRequestId, type SluiceEvent } from "@sluice/core";
 import { decisionIn } from "../../words/audit-trail.ts";
 import { numberAt, textAt } from "../../words/fields.ts";
 
@@ -74,7 +74,7 @@ class DecisionBook {
     const body = field(data, "body");
     const requestId = textAt(data, "requestId");
     const isCall = type === "grant.requested";
-    const callId = isCall ? textAt(body, "proposalId") : (/\/([^/]+)\/question$/.exec(requestId)?.[1] ?? "");
+    const callId = isCall ? textAt(body, "proposalId") : (parseRequestId(requestId)?.callId ?? "");
     this.#byRequest.set(requestOf(event), this.#all.length);
     if (isCall) this.#byCall.set(callOf(event, callId), this.#all.length);
     this.#all.push({

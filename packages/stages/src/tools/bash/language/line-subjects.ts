@@ -20,7 +20,7 @@ export function lineSubjects(
 ): readonly Subject[] {
   const impossible = faultOf(command, sandbox);
   if (impossible !== undefined) return [{ kind: "refused", reason: impossible }];
-  const wall: readonly Subject[] = sandbox?.wall === undefined ? [] : [{ kind: "walled", by: sandbox.wall }];
+  const wall: readonly Subject[] = sandbox?.wall === undefined ? [] : [{ kind: "sandboxed", by: sandbox.wall }];
   try {
     refuseInvisible(command);
     const env = lineEnvironment(scene, workspace.root);
