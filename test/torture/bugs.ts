@@ -30,9 +30,9 @@ export const BUGS: readonly Bug[] = [
     changes: [
       [
         // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a text of the sources
-        "const first = await of.journal.run(`${at}/judge`, (step) => judge.decide(group, step), JUDGED);",
+        "const first = await of.journal.run(`${groupId}/judge`, (step) => authorizer.decide(group, step), JUDGED);",
         // biome-ignore lint/suspicious/noTemplateCurlyInString: it is a text of the sources
-        "let mine = false; let first = await of.journal.run(`${at}/judge`, (step) => { mine = true; return judge.decide(group, step); }, JUDGED); if (!mine) first = await judge.decide(group, { event: () => undefined } as never);",
+        "let mine = false; let first = await of.journal.run(`${groupId}/judge`, (step) => { mine = true; return authorizer.decide(group, step); }, JUDGED); if (!mine) first = await authorizer.decide(group, { event: () => undefined } as never);",
       ],
     ],
   },
