@@ -71,7 +71,7 @@ describe("a cap holds whatever an executor says it spends", () => {
     expect(await afterwards(tried)).toEqual([false, false]);
   });
   test.each(NO_AMOUNTS)("it spent %s", async (_what, used) => {
-    expect(await afterwards((limits) => limits.spent(used))).toEqual([false, false]);
+    expect(await afterwards((limits) => limits.record(used))).toEqual([false, false]);
   });
   test("it settles one call many times", async () => {
     const tried = (limits: Limits): void => {

@@ -236,7 +236,7 @@ describe("a cap on money", () => {
         const blind = limits.reserve({ tokens: 10 });
         const priced = limits.reserve({ tokens: 10, costUsd: 1 });
         if (priced.ok) priced.settle({ tokens: 5 });
-        limits.spent({ tokens: 5 });
+        limits.record({ tokens: 5 });
         const after = limits.reserve({ tokens: 10, costUsd: 1 });
         return completed([blind, priced, after].map((each) => (each.ok ? "ok" : each.message)));
       },

@@ -133,7 +133,7 @@ describe("a state that was entered", () => {
     const limits = { timeoutMs: 50 };
     // A prompt may be made later, whatever its type says.
     const journals = await recorded(one({ init: () => late.prompt, limits }), turning(100));
-    expect(JSON.stringify(journals)).toContain("may work 50 ms");
+    expect(JSON.stringify(journals)).toContain("may run for 50 ms");
     expect((await replayed(one({ init: () => "quick", limits }), journals)).divergence).toMatchObject({
       path: "$.kind",
       recorded: "ended",
@@ -248,7 +248,7 @@ describe("a state that was left", () => {
         caps.reserve({ tokens: 3, costUsd: 0.25 });
         const asked = caps.reserve({ tokens: 5, costUsd: 1 });
         if (asked.ok) asked.settle({ tokens: 11, costUsd: 2 });
-        caps.spent({ tokens: 11, costUsd: 2 });
+        caps.record({ tokens: 11, costUsd: 2 });
         await steps.run("slow", waiting);
         return completed("done");
       },

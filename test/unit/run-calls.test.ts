@@ -688,7 +688,7 @@ describe("a turn's calls", () => {
     const [output] = z.array(z.string()).parse(result.status === "completed" ? result.output : []);
     expect(output?.length).toBeLessThan(101_000);
     expect([output?.slice(0, 6), output?.slice(-4)]).toEqual(["beginx", "xend"]);
-    expect(output?.includes("100008 characters left out")).toBe(true);
+    expect(output?.includes("100008 characters omitted")).toBe(true);
     const [journal] = await live.host.journal(result.runId);
     expect(journal?.records.some(({ value }) => value.length > 200_000)).toBe(true);
   });

@@ -298,7 +298,7 @@ describe("a time cap", () => {
             });
             return timed.aborted ? "aborted" : "slept";
           });
-          const hit = limits.late();
+          const hit = limits.deadlineExceeded();
           return hit === undefined
             ? completed(outcome)
             : {

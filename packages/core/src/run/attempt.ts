@@ -1,71 +1,125 @@
-import type { Json } from "../base/json.ts";
+import type { Json, JsonObject } from "../base/json.ts";
 import type { StageContext } from "../definition/result.ts";
-import { executionIdOf } from "../journal/step-id.ts";
-import { AttemptJournal } from "./attempt-steps.ts";
+import { executionIdOf, stepIds } from "../journal/step-id.ts";
+import type { EventDraft, EventType } from "../journal/events.ts";
+import type { StepCall, StepOptions, StepRunner } from "../journal/seam.ts";
 import { stageContext } from "./context.ts";
 import type { Denied, Execution } from "./execution.ts";
+import type { ScopedSteps } from "./executor.ts";
 import { ConcurrencySlot } from "./limits/concurrency-slot.ts";
 import { ExecutionLimits, type Limits, Stopwatch } from "./limits/limits.ts";
 
-/** What the attempts of one execution share. */
-interface Attempts {
+/** One attempt of an execution, as its phases use it. */
+export interface Attempt {
   readonly execution: Execution;
   /** `plan#1` */
   readonly executionId: string;
   readonly limits: Limits;
-  readonly place: ConcurrencySlot;
-  /** Takes the calls that were refused. */
+  readonly slot: ConcurrencySlot;
+  /** Collects the denied calls of all attempts. */
   readonly denied: Denied[];
+  /** From 1. */
+  readonly number: number;
+  /** From the assert hook of the previous attempt. */
+  readonly feedback: string | undefined;
+  readonly journal: AttemptJournal;
+  /** The attempt after this one. */
+  next(feedback: string): Attempt;
+  /** The frozen context; the same object while `setup` is the same. */
+  contextWith(setup: Json): StageContext;
 }
 
-/** The first attempt of an execution. */
 export function firstAttempt(execution: Execution): Attempt {
   const { state, steps, deps, meter, stateId, visit } = execution;
   const watch = new Stopwatch(deps.clock);
-  const all: Attempts = {
-    execution,
-    executionId: executionIdOf(stateId, visit),
-    limits: new ExecutionLimits(state.limits ?? {}, meter, deps.clock, watch),
-    place: new ConcurrencySlot(deps.slots, watch, meter.work, steps.signal),
-    denied: [],
+  const executionId = executionIdOf(stateId, visit);
+  const limits = new ExecutionLimits(state.limits ?? {}, meter, deps.clock, watch);
+  const slot = new ConcurrencySlot(deps.slots, [watch, meter.work], steps.signal);
+  const denied: Denied[] = [];
+  const attempt = (number: number, feedback: string | undefined): Attempt => {
+    let ctx: StageContext | undefined;
+    return {
+      execution,
+      executionId,
+      limits,
+      slot,
+      denied,
+      number,
+      feedback,
+      journal: new AttemptJournal(steps, executionId, number),
+      next: (reason) => attempt(number + 1, reason),
+      contextWith: (setup) => {
+        if (ctx?.setup !== setup) ctx = stageContext(execution.run, execution, number, setup, feedback);
+        return ctx;
+      },
+    };
   };
-  return new Attempt(all, 1);
+  return attempt(1, undefined);
 }
 
-/** One attempt, as its phases see it. */
-export class Attempt implements Attempts {
-  readonly execution: Execution;
-  readonly executionId: string;
-  readonly limits: Limits;
-  readonly place: ConcurrencySlot;
-  readonly denied: Denied[];
-  /** Counted from 1. */
-  readonly number: number;
-  /** What assert said of the attempt before. */
-  readonly feedback: string | undefined;
-  readonly journal: AttemptJournal;
-  #ctx: StageContext | undefined;
+/** Options of a step that only decides: replay runs it again instead of reading its record. */
+export const DECIDES: StepOptions = { decides: () => true };
 
-  constructor({ execution, executionId, limits, place, denied }: Attempts, number: number, feedback?: string) {
-    this.execution = execution;
-    this.executionId = executionId;
-    this.limits = limits;
-    this.place = place;
-    this.denied = denied;
-    this.number = number;
-    this.feedback = feedback;
-    this.journal = new AttemptJournal(execution.steps, executionId, number);
+/** Steps and events of one attempt. */
+export class AttemptJournal implements ScopedSteps {
+  readonly #steps: StepRunner;
+  readonly #executionId: string;
+  readonly #attempt: number;
+  #pendingEvents: EventDraft[] = [];
+
+  constructor(steps: StepRunner, executionId: string, attempt: number) {
+    this.#steps = steps;
+    this.#executionId = executionId;
+    this.#attempt = attempt;
   }
 
-  /** The attempt after this one. */
-  next(feedback: string): Attempt {
-    return new Attempt(this, this.number + 1, feedback);
+  get incarnation(): string {
+    return this.#steps.incarnation;
   }
 
-  /** The frozen context: one for as long as setup is the same. */
-  contextWith(setup: Json): StageContext {
-    const { execution, number, feedback } = this;
-    if (this.#ctx?.setup !== setup) this.#ctx = stageContext(execution.run, execution, number, setup, feedback);
-    return this.#ctx;
+  /** Makes an event of this attempt, to be added to a record. */
+  event(type: EventType, data: JsonObject): EventDraft {
+    return { type, executionId: this.#executionId, attempt: this.#attempt, data };
+  }
+
+  /** Adds an event to the attempt's next record, which saves a commit. */
+  note(type: EventType, data: JsonObject): void {
+    this.#pendingEvents.push(this.event(type, data));
+  }
+
+  run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options: StepOptions = {}): Promise<T> {
+    const id = this.#id(stepId);
+    const pending = this.#pendingEvents;
+    if (pending.length === 0) return this.#steps.run(id, fn, options);
+    this.#pendingEvents = [];
+    const { open } = options;
+    if (open !== undefined) {
+      return this.#steps.run(id, fn, { ...options, open: { ...open, events: [...pending, ...open.events] } });
+    }
+    const withPending = (call: StepCall): Promise<T> | T => {
+      for (const event of pending) call.event(event);
+      return fn(call);
+    };
+    return this.#steps.run(id, withPending, options);
+  }
+
+  now(stepId: string): Promise<number> {
+    return this.#steps.now(this.#id(stepId));
+  }
+
+  sleepUntil(stepId: string, epochMs: number): Promise<void> {
+    return this.#steps.sleepUntil(this.#id(stepId), epochMs);
+  }
+
+  emit(channel: string, chunk: Json): void {
+    this.#steps.emit(channel, chunk);
+  }
+
+  heard(): boolean {
+    return this.#steps.heard();
+  }
+
+  #id(stepId: string): string {
+    return stepIds.inAttempt(this.#executionId, this.#attempt, stepId);
   }
 }

@@ -4,10 +4,10 @@ import type { Envelope } from "../gate/envelope.ts";
 import type { Tool } from "../gate/tool.ts";
 import type { AvailableTools } from "./executor.ts";
 
-/** What a run knows between two states; grows only by accepted outputs and by routes. */
+/** The data of a run between two states. Only accepted outputs and routes change it. */
 export interface RunState {
   readonly runInput: Json;
-  /** In the order of first completion. */
+  /** Outputs by state, in the order of first completion. */
   readonly upstream: JsonObject;
   readonly context: JsonObject;
   readonly fork?: Readonly<Record<string, SiblingOutcome>>;
@@ -45,7 +45,7 @@ export function stageContext(
   });
 }
 
-/** A state's envelope against the session's live tools: what its model may be shown. */
+/** Resolves a state's envelope against the session's live tools. */
 export function availableTools(envelope: Envelope | undefined, tools: ReadonlyMap<string, Tool>): AvailableTools {
   return {
     allowedTools: envelope?.allowedTools,

@@ -11,46 +11,46 @@ import type { StateExecutor } from "./executor.ts";
 import type { ConcurrencySlots } from "./limits/concurrency-slot.ts";
 import type { AnswerRule } from "./tool-calls/answer-rule.ts";
 
-/** What a session brings to a run. Everything here lives in the process; nothing of it is journaled. */
+/** What a session provides to a run. All of it lives in the process and none of it is journaled. */
 export interface RunDeps {
   readonly clock: Clock;
   readonly executors: ReadonlyMap<string, StateExecutor>;
   readonly tools: ReadonlyMap<string, Tool>;
   readonly mode: SecurityMode;
-  /** The list of the `allowlist` mode. */
+  /** The session's list for mode `allowlist`. */
   readonly allow: Envelope;
-  /** Tools that come with Sluice: in mode `ask` those that do not write need no prompt. */
+  /** Names of built-in tools: in mode `ask` those that do not write need no approval. */
   readonly builtins: ReadonlySet<string>;
-  /** Absolute paths that are not to be written besides the ones every workspace protects. */
+  /** Absolute paths that may not be written, besides those protected in every workspace. */
   readonly protectedPaths?: readonly string[];
-  /** The session's guard hook; asked before the pipeline's and the state's. */
+  /** The session's guard hook, called before those of the pipeline and the state. */
   readonly onCall?: GuardHook;
   readonly workspace: Workspace;
-  /** For child processes; without the session's secrets. */
+  /** Environment of child processes, without the session's secrets. */
   readonly env: Readonly<Record<string, string>>;
   readonly secrets: SecretFilter;
   readonly slots: ConcurrencySlots;
   readonly people: People;
-  /** Of this run and its siblings alone. */
+  /** For this run and its siblings only. */
   readonly answers: AnswerRule;
-  /** Read calls of one group that run side by side. */
+  /** How many read calls of one group run concurrently. */
   readonly maxParallelReads: number;
-  /** Calls of this session at work now. */
+  /** Tool calls of this session: those running now, and all that were started. */
   readonly atWork: { count: number; started: number };
-  /** Ends processes that outlived the run that started them; called before a writing call is recovered. */
+  /** Kills processes of a call that outlived their run; called before a writing call is recovered. */
   endSurvivors?(idempotencyKey: string): Promise<void>;
-  /** Puts the work of every approved call into somebody's context, such as a trace's. */
+  /** Wraps every approved call, to run it inside a trace for example. */
   readonly around?: CallAround;
 }
 
-/** Runs the work of an approved call: begins it once and at once, and returns what it returns. */
+/** Has to call `work` once, synchronously, and return its result. */
 export type CallAround = (call: ToolCall, tool: string, work: () => Promise<ToolResult>) => Promise<ToolResult>;
 
-/** The way to people, as runs see it: requests go in, answers come back as signals. */
+/** Where a run's requests go. Answers come back as signals. */
 export interface People {
-  /** Whether anybody could answer now or later. Without, requests are denied at once with `no_interactor`. */
+  /** Whether anyone can answer now or later. If not, requests are denied immediately with `no_interactor`. */
   reachable(): boolean;
-  /** `seal` is what answers given in this process are proved with; it is gone with the process. */
+  /** `seal` proves answers given in this process and is never stored. */
   offer(request: OpenRequest, seal: AnswerSeal): void;
   withdraw(runId: string, requestId: string): void;
 }

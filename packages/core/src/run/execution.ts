@@ -19,15 +19,15 @@ export interface Execution extends Entry {
   /** Undefined for a state without allowedTools. */
   readonly envelope: Envelope | undefined;
   readonly offer: AvailableTools;
-  /** What the event after Setup says: the tools that were resolved. */
+  /** Data of the event after Setup: the resolved tools. */
   readonly leftSetup: JsonObject;
   readonly run: RunState;
   readonly steps: StepRunner;
   readonly deps: RunDeps;
   readonly meter: RunMeter;
-  /** A sibling's route is its parent's join: it makes no choice of its own. */
+  /** False for a sibling, which has no route: its parent's join follows. */
   readonly routed: boolean;
-  /** Turns this state took in earlier visits. */
+  /** Turns of this state in earlier visits. */
   readonly turnsBefore: number;
 }
 export interface ExecutionEnd {
@@ -36,7 +36,7 @@ export interface ExecutionEnd {
   readonly denied: readonly Denied[];
 }
 
-/** A call that was refused, for the run's account. */
+/** A denied call, for the run's result. */
 export type Denied = {
   readonly executionId: string;
   readonly attempt: number;

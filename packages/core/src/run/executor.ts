@@ -7,16 +7,16 @@ import type { SecretFilter } from "../journal/redaction.ts";
 import type { StepCall, StepOptions } from "../journal/seam.ts";
 import type { Limits } from "./limits/limits.ts";
 
-/** Runs states of one kind between their gate and their assert. Found by kind in a table; users may add to it. */
+/** Runs states of one kind between their precondition and their assert. Users may register executors of custom kinds. */
 export interface StateExecutor {
   readonly kind: string;
-  /** What act will need, rendered from the context and recorded. A throw fails the state with code `hook`. */
+  /** Renders what act needs from the context. The value is recorded; a throw fails the state with code `hook`. */
   init?(state: StateSpec, ctx: StageContext, offer: AvailableTools): Json;
-  /** The work. Takes steps only through the scope; returns failures as values. */
+  /** Does the work. Runs steps only through the scope, and returns failures as values. */
   act(init: Json, scope: ActScope): Promise<ActOutcome>;
 }
 
-/** How act ended. The run loop adds what it knows itself: execution id, attempts, time. */
+/** How act ended. The run loop adds execution id, attempts and time. */
 export type ActOutcome = ActUsage &
   (
     | { readonly status: "completed"; readonly output: Json }
@@ -28,48 +28,48 @@ export interface ActUsage {
   readonly usage: Usage;
 }
 
-/** A live tool as a model may be shown it. */
+/** A live tool as shown to a model. */
 export interface AvailableTool {
   readonly name: string;
   readonly description: string;
   readonly inputSchema: JsonObject;
   readonly effect: ToolEffect;
-  /** Whether the state's envelope names it. */
+  /** Whether a rule of the state's envelope names it. */
   readonly allowed: boolean;
 }
-/** What Setup resolved: the state's allowedTools against the session's live tools. */
+/** The state's allowedTools, resolved against the session's live tools. */
 export interface AvailableTools {
   readonly tools: readonly AvailableTool[];
   /** The state's patterns as written; undefined without an envelope. */
   readonly allowedTools: readonly string[] | undefined;
 }
 
-/** One call a model asks for, as its executor read it. */
+/** One tool call of a model, as its executor read it. */
 export interface CallRequest {
   /** `t<turn>.c<index>`. */
   readonly id: string;
   readonly tool: string;
-  /** Absent when the arguments could not be read; then `inputFault` says why. */
+  /** Absent when the arguments could not be parsed; `inputFault` then gives the reason. */
   readonly input?: Json;
   readonly inputFault?: {
     readonly code: "invalid_tool_input" | "truncated_call";
     readonly message: string;
-    /** What was sent, as far as it is known: two unreadable calls are the same only when these are. */
+    /** The raw text, if known: two unreadable calls count as the same only when it is equal. */
     readonly raw?: string;
   };
 }
-/** What came of a call: always exactly one per request, in the order asked. */
+/** The outcome of a call: exactly one per request, in the same order. */
 export interface CallOutcome {
   readonly id: string;
   readonly tool: string;
   readonly ok: boolean;
-  /** What goes back to the model. */
+  /** The result that the model reads. */
   readonly output: Json;
-  /** The same call came so often in a row that the state has to fail. */
+  /** The model repeated this call so often that the state has to fail. */
   readonly stuck?: boolean;
 }
 
-/** Steps of one attempt: ids are prefixed, and noted events ride along with the next record. */
+/** Steps of one attempt. Their ids get the attempt's prefix. */
 export interface ScopedSteps {
   readonly incarnation: string;
   run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options?: StepOptions): Promise<T>;
@@ -85,18 +85,18 @@ export interface ActScope {
   readonly stateId: string;
   readonly executionId: string;
   readonly ctx: StageContext;
-  /** Turns of this state before this attempt: of earlier attempts and visits of the run. */
+  /** Turns of this state in earlier attempts and visits. */
   readonly turnsBefore: number;
   readonly offer: AvailableTools;
   readonly limits: Limits;
   /** Aborts on cancel. */
   readonly signal: AbortSignal;
-  /** Judges, asks about and runs calls, in order; the only way to run a tool. Rejects once the attempt is over. */
+  /** Authorizes and runs calls in order; the only way to run a tool. Rejects after the attempt has ended. */
   calls(turn: number, requests: readonly CallRequest[]): Promise<readonly CallOutcome[]>;
-  /** Waits with the state's place in the session given free, outside every timeout. */
+  /** Waits until an epoch time in milliseconds, without a concurrency slot and outside every timeout. */
   wait(stepId: string, until: number): Promise<void>;
-  /** Replaces known secret values in what comes from outside. */
+  /** Masks known secret values in external text. */
   readonly secrets: SecretFilter;
-  /** An event that goes into the next record of this attempt. */
+  /** Adds an event to the next record of this attempt. */
   note(draft: Omit<EventDraft, "executionId" | "attempt">): void;
 }

@@ -1,34 +1,32 @@
-import { deepFreeze, field, type Json, type JsonObject } from "../base/json.ts";
+import { field, type Json, type JsonObject } from "../base/json.ts";
 import type { Failed, SiblingOutcome, StageResult } from "../definition/result.ts";
 import type { PipelineSpec } from "../definition/spec.ts";
-import type { EventDraft } from "../journal/events.ts";
-import { cleaned } from "../journal/redaction.ts";
 import type { ChildRun, SiblingEnd, StepCall, StepRunner } from "../journal/seam.ts";
 import { stepIds } from "../journal/step-id.ts";
-import { decideNext, type NextDecision, type ResolvedChoice } from "../machine/decide-next.ts";
+import type { NextDecision, ResolvedChoice } from "../machine/decide-next.ts";
+import { AttemptJournal } from "./attempt.ts";
 import { type RunState, stageContext } from "./context.ts";
 import { type Execution, type ExecutionEnd, isDenied } from "./execution.ts";
-import { cancelReason, raceAbort } from "./limits/limits.ts";
-import { routeEvents } from "./stage/leave.ts";
+import { nextAfter, routeEvents } from "./stage/leave.ts";
 import { ENTERED, leftNext } from "./stage/phases.ts";
 import { decidesRoute, isStageResult } from "./stage/recorded-phases.ts";
 
 export type FanOutChoice = Extract<ResolvedChoice, { readonly kind: "fanOut" }>;
 
-/** The input of a sibling's run: everything it may know, as data. */
+/** The input of a sibling's run, which sees no other data of its parent. */
 type SiblingInput = JsonObject & {
   readonly sibling: string;
   readonly input: Json;
   readonly run: Json;
   readonly context: JsonObject;
   readonly upstream: JsonObject;
-  /** Which visit of its state this is, over the whole run. */
+  /** The visit of its state, counted over the whole run. */
   readonly visit: number;
-  /** Turns its state took before, over the whole run. */
+  /** Turns of its state before this visit, over the whole run. */
   readonly turns: number;
 };
 
-/** One fork of a run, from its fan-out to its join. */
+/** One fan-out of a run, up to its join. */
 export interface FanOut {
   /** `fan-<n>`, counted over the run. */
   readonly id: string;
@@ -37,12 +35,12 @@ export interface FanOut {
   turnsOf(state: string): number;
 }
 export interface FanOutResult {
-  /** What the siblings that were at work came to. */
+  /** Ends of the siblings that were started. */
   readonly children: ReadonlyMap<string, ExecutionEnd>;
   readonly outcomes: Readonly<Record<string, SiblingOutcome>>;
-  /** What the join sees upstream: outputs in declared order. */
+  /** The join's upstream outputs, in declared order. */
   readonly upstream: JsonObject;
-  /** Keys whose failure fails the fork; empty under `settle`. */
+  /** Keys whose failure fails the fan-out; empty under `settle`. */
   readonly failed: readonly string[];
 }
 
@@ -83,7 +81,7 @@ export async function runFanOut(
     const child = readSibling(end);
     if (child !== undefined) ended.set(key, child);
     outcomes[key] = outcomeOf(end, child);
-    // Deleted first, so that outputs stand in declared order whatever was there before.
+    // Deletes first, so that the siblings' outputs are in declared order.
     upstream.delete(key);
     if (child?.result.status === "completed") upstream.set(key, child.result.output);
   }
@@ -91,7 +89,7 @@ export async function runFanOut(
   return { children: ended, outcomes, upstream: Object.fromEntries(upstream), failed };
 }
 
-/** A failed fork is a failure of the state that forked: its own failure route decides, recorded like any other. */
+/** A failed fan-out is a failure of the state that started it, so that state's failure route decides. */
 export async function routeFailedFanOut(
   execution: Execution,
   forking: StageResult<Json>,
@@ -99,10 +97,9 @@ export async function routeFailedFanOut(
   fork: FanOut,
   run: RunState,
 ): Promise<{ readonly result: Failed; readonly next: NextDecision }> {
-  const { spec, stateId, steps, deps } = execution;
-  // Siblings that were only cancelled because another failed are not what went wrong.
-  const broken = forked.failed.filter((key) => forked.outcomes[key]?.status === "failed");
-  const failed = broken.length > 0 ? broken : forked.failed;
+  // Leaves out siblings that were only cancelled because another one failed.
+  const failures = forked.failed.filter((key) => forked.outcomes[key]?.status === "failed");
+  const failed = failures.length > 0 ? failures : forked.failed;
   const reasons = failed.map((key) => {
     const outcome = forked.outcomes[key];
     return outcome !== undefined && "message" in outcome ? `${key}: ${outcome.message}` : key;
@@ -120,25 +117,15 @@ export async function routeFailedFanOut(
     detail: { fanOut: fork.id, failed: [...failed] },
   };
   const ctx = stageContext({ ...run, fork: forked.outcomes }, execution, attempts, null);
-  const routed = async (call: StepCall): Promise<NextDecision> => {
-    const event = (type: EventDraft["type"], data: JsonObject): EventDraft => ({
-      type,
-      executionId,
-      attempt: attempts,
-      data,
-    });
-    call.event(event("stage.next", ENTERED));
-    const decided = await raceAbort(steps.signal, decideNext(spec, stateId, deepFreeze(result), ctx));
-    const reason = cancelReason(steps.signal) ?? "cancelled";
-    const choice: NextDecision =
-      decided === undefined
-        ? { by: "default", choice: { kind: "cancel", reason } }
-        : cleaned(decided.value, deps.secrets);
-    for (const draft of routeEvents({ event }, stateId, choice)) call.event(draft);
-    call.event(event("stage.next", leftNext(choice.choice.kind)));
-    return choice;
+  const journal = new AttemptJournal(execution.steps, executionId, attempts);
+  const decide = async (call: StepCall): Promise<NextDecision> => {
+    call.event(journal.event("stage.next", ENTERED));
+    const next = await nextAfter(execution, result, ctx);
+    for (const draft of routeEvents(journal, execution.stateId, next)) call.event(draft);
+    call.event(journal.event("stage.next", leftNext(next.choice.kind)));
+    return next;
   };
-  const next = await steps.run(stepIds.failedFanOut(fork.id), routed, { decides: decidesRoute });
+  const next = await execution.steps.run(stepIds.failedFanOut(fork.id), decide, { decides: decidesRoute });
   return { result, next };
 }
 
@@ -160,8 +147,10 @@ function outcomeOf(end: SiblingEnd, child: ExecutionEnd | undefined): SiblingOut
   };
 }
 
-/** Names are values: an event's keys are looked through for those of secrets, and a state may be called `cookie`. */
-/** With the head of each, so that an export, which leaves values out, is still bound to its siblings' journals. */
+/**
+ * Data of the join event. State names are values, since redaction looks at keys and a state may be called `cookie`. The heads bind
+ * an export, which leaves values out, to the siblings' journals.
+ */
 function outcomesIn(ends: Readonly<Record<string, SiblingEnd>>): JsonObject[] {
   return Object.entries(ends).map(([name, { status, head }]) => ({ name, status, head }));
 }

@@ -7,7 +7,7 @@ import { sharedData } from "../journal/redaction.ts";
 import type { ProgramEnd, RunProgram, StepRunner } from "../journal/seam.ts";
 import { stepIds } from "../journal/step-id.ts";
 import { type ResolvedChoiceResult, resolveChoice } from "../machine/decide-next.ts";
-import { DECIDES } from "./attempt-steps.ts";
+import { DECIDES } from "./attempt.ts";
 import { availableTools, type RunState } from "./context.ts";
 import type { RunDeps } from "./deps.ts";
 import type { Execution, ExecutionEnd } from "./execution.ts";
@@ -16,10 +16,10 @@ import { addUsage, cancelReason, NO_USAGE, type RunMeter } from "./limits/limits
 import { type RunAccount, runEndOf } from "./run-result.ts";
 import { execute } from "./stage/execute.ts";
 
-/** What is the same in every run of a pipeline in one session, by state. */
+/** The states of a pipeline, prepared once for all its runs in a session. */
 export type PreparedStates = ReadonlyMap<string, Pick<Execution, "state" | "envelope" | "offer" | "leftSetup">>;
 
-/** Sets the states of a pipeline against the session's live tools. */
+/** Resolves the states of a pipeline against the session's live tools. */
 export function prepareStates(spec: PipelineSpec, tools: RunDeps["tools"]): PreparedStates {
   return new Map(
     [...spec.states].map(([id, state]) => {
@@ -31,14 +31,14 @@ export function prepareStates(spec: PipelineSpec, tools: RunDeps["tools"]): Prep
   );
 }
 
-/** The program of a pipeline: from its initial state over routes to its end. A sibling's run is the same program with one state. */
+/** The program of a pipeline, from its initial state along its routes to an end. A sibling's run executes only one state of it. */
 export function pipelineProgram(
   spec: PipelineSpec,
   deps: RunDeps,
   meter: RunMeter,
   states: PreparedStates = prepareStates(spec, deps.tools),
 ): RunProgram {
-  const run: RunOf = { spec, deps, meter, states };
+  const run: RunSetup = { spec, deps, meter, states };
   return (steps, input) => {
     const sibling = field(input, "sibling");
     return typeof sibling === "string" && steps.runId.includes("/")
@@ -47,91 +47,87 @@ export function pipelineProgram(
   };
 }
 
-/** What every state of one run shares. */
-interface RunOf extends Pick<Execution, "spec" | "deps" | "meter"> {
+/** What the executions of one run share. */
+interface RunSetup extends Pick<Execution, "spec" | "deps" | "meter"> {
   readonly states: PreparedStates;
 }
 
-/** Where a run stands between two states, and what it has added up. */
+/** The progress of a run between two states. */
 interface Walk extends RunAccount {
-  readonly of: RunOf;
+  readonly setup: RunSetup;
   readonly steps: StepRunner;
-  readonly seen: Map<string, Seen>;
+  readonly visited: Map<string, VisitCount>;
   run: RunState;
   /** Routes taken. */
   hops: number;
-  forks: number;
+  fanOuts: number;
 }
-/** What a run knows of the entries of one state. */
-interface Seen {
+interface VisitCount {
   visits: number;
   turns: number;
 }
-interface At {
+interface NextEntry {
   readonly state: string;
   readonly input: Json;
 }
 type Ending = { readonly end: ProgramEnd };
-type Step = { readonly at: At } | Ending;
 
-/** Follows the routes, one state after the other, until a choice ends the run. Iterative: a run may have thousands of hops. */
-async function runRoutes(of: RunOf, steps: StepRunner, runInput: Json): Promise<ProgramEnd> {
-  const { spec } = of;
+/** Follows the routes until a choice ends the run. Iterative, since a run may have thousands of hops. */
+async function runRoutes(setup: RunSetup, steps: StepRunner, runInput: Json): Promise<ProgramEnd> {
+  const { spec } = setup;
   const walk: Walk = {
-    of,
+    setup,
     steps,
     stages: [],
     denied: [],
     usage: NO_USAGE,
-    seen: new Map(),
+    visited: new Map(),
     run: { runInput, upstream: {}, context: spec.context },
     hops: 0,
-    forks: 0,
+    fanOuts: 0,
   };
   const first = await initialInput(spec, steps, runInput);
   if (!first.ok) return runEndOf(walk, { kind: "fail", code: "input_invalid", reason: first.reason }, []);
-  let at: At = { state: spec.initial, input: first.input };
+  let entry: NextEntry = { state: spec.initial, input: first.choice.input };
   for (;;) {
-    const execution = entryTo(walk, at);
-    if ("end" in execution) return execution.end;
-    const step = await follow(walk, execution, await execute(execution));
-    if ("end" in step) return step.end;
-    at = step.at;
+    const { state, input } = entry;
+    const stop = endBefore(walk, state);
+    if (stop !== undefined) return stop.end;
+    const { visits: visit, turns: turnsBefore } = visitsOf(walk, state);
+    const execution = executionOf(setup, steps, state, walk.run, { input, visit, turnsBefore, routed: true });
+    const next = await follow(walk, execution, await execute(execution));
+    if ("end" in next) return next.end;
+    entry = next;
   }
 }
 
-/** The initial state's input is the run's, as its own schema takes it. */
+/** The run's input, as the initial state's schema returns it. */
 async function initialInput(
   spec: PipelineSpec,
   steps: StepRunner,
-  runInput: Json,
-): Promise<{ readonly ok: true; readonly input: Json } | { readonly ok: false; readonly reason: string }> {
-  if (spec.states.get(spec.initial)?.inputSchema === undefined) return { ok: true, input: runInput };
-  const reading = await steps.run(
-    stepIds.initial,
-    (): Promise<ResolvedChoiceResult> =>
-      resolveChoice({ kind: "to", state: spec.initial, input: runInput }, spec, null),
-    DECIDES,
-  );
+  input: Json,
+): Promise<
+  { readonly ok: true; readonly choice: { readonly input: Json } } | Extract<ResolvedChoiceResult, { ok: false }>
+> {
+  const state = spec.initial;
+  if (spec.states.get(state)?.inputSchema === undefined) return { ok: true, choice: { input } };
+  const resolve = (): Promise<ResolvedChoiceResult> => resolveChoice({ kind: "to", state, input }, spec, null);
+  const reading = await steps.run(stepIds.initial, resolve, DECIDES);
   if (!reading.ok) return reading;
-  return reading.choice.kind === "to"
-    ? { ok: true, input: reading.choice.input }
-    : { ok: false, reason: "the initial state takes no input" };
+  const { choice } = reading;
+  return choice.kind === "to" ? { ok: true, choice } : { ok: false, reason: "the initial state takes no input" };
 }
 
-/** The next entry into a state, unless the run ends before it. */
-function entryTo(walk: Walk, { state, input }: At): Execution | Ending {
-  const stop = cancelledEnd(walk) ?? overCap(walk, state);
-  if (stop !== undefined) return stop;
-  const { visits, turns } = seenOf(walk, state);
-  return executionOf(walk.of, walk.steps, state, walk.run, { input, visit: visits, turnsBefore: turns, routed: true });
+/** Counts a visit of a state. Returns the run's end if a cancel or a cap prevents it. */
+function endBefore(walk: Walk, state: string): Ending | undefined {
+  const cancelled = cancelledEnd(walk);
+  if (cancelled !== undefined) return cancelled;
+  countVisit(walk, state);
+  return capExceeded(walk, state);
 }
 
-/**
- * Takes what a state came to, and follows its choice to the next state or to the end of the run, forks included. A fork that
- * failed is asked about again, as a failure.
- */
-async function follow(walk: Walk, execution: Execution, ended: ExecutionEnd): Promise<Step> {
+/** Follows the choice of an execution, fan-outs included, to the next state or to the end of the run. */
+async function follow(walk: Walk, execution: Execution, ended: ExecutionEnd): Promise<NextEntry | Ending> {
   const { stateId } = execution;
   let { result, next } = ended;
   addTo(walk, stateId, ended);
@@ -145,7 +141,7 @@ async function follow(walk: Walk, execution: Execution, ended: ExecutionEnd): Pr
       return { end: runEndOf(walk, { kind: "fail", reason }, []) };
     }
     const { choice } = next;
-    // An end that was decided stands, whatever came after the decision.
+    // A decided end is not revised, even by a cancel after the decision.
     if (choice.kind !== "to" && choice.kind !== "fanOut") {
       return { end: runEndOf(walk, choice, [], next.by === "default" ? result : undefined) };
     }
@@ -154,35 +150,34 @@ async function follow(walk: Walk, execution: Execution, ended: ExecutionEnd): Pr
       const { fork: _joined, ...run } = walk.run;
       const context = choice.context === undefined ? run.context : { ...run.context, ...choice.context };
       walk.run = { ...run, context };
-      return { at: choice };
+      return choice;
     }
-    const forked = await throughFork(walk, choice);
+    const forked = await throughFanOut(walk, choice);
     if ("end" in forked) return forked;
     if (forked.failed.length === 0) {
       walk.run = { ...walk.run, upstream: forked.upstream, fork: forked.outcomes };
-      return { at: { state: choice.join, input: choice.input } };
+      return { state: choice.join, input: choice.input };
     }
     ({ result, next } = await routeFailedFanOut(execution, result, forked, forked.fork, walk.run));
   }
 }
 
-async function throughFork(
+async function throughFanOut(
   walk: Walk,
   choice: FanOutChoice,
 ): Promise<(FanOutResult & { readonly fork: FanOut }) | Ending> {
-  const { of, steps } = walk;
   for (const { state } of choice.siblings) {
-    const stop = cancelledEnd(walk) ?? overCap(walk, state);
+    const stop = endBefore(walk, state);
     if (stop !== undefined) return stop;
   }
-  walk.forks += 1;
+  walk.fanOuts += 1;
   const fork: FanOut = {
-    id: stepIds.fanOut(walk.forks),
+    id: stepIds.fanOut(walk.fanOuts),
     choice,
-    visitOf: (state) => seenOf(walk, state).visits,
-    turnsOf: (state) => seenOf(walk, state).turns,
+    visitOf: (state) => visitsOf(walk, state).visits,
+    turnsOf: (state) => visitsOf(walk, state).turns,
   };
-  const forked = await runFanOut(of.spec, steps, walk.run, fork);
+  const forked = await runFanOut(walk.setup.spec, walk.steps, walk.run, fork);
   for (const [key, child] of forked.children) addTo(walk, key, child);
   return cancelledEnd(walk) ?? { ...forked, fork };
 }
@@ -192,22 +187,25 @@ function cancelledEnd(walk: Walk): Ending | undefined {
   return reason === undefined ? undefined : { end: runEndOf(walk, { kind: "cancel", reason }, []) };
 }
 
-/** Counts an entry; the end of the run when a cap says so. Caps are failures, never silent successes. */
-function overCap(walk: Walk, state: string): Ending | undefined {
-  const { spec } = walk.of;
-  const maxVisits = spec.limits.maxVisits ?? 10;
-  const maxHops = spec.limits.maxHops ?? 10 * spec.states.size;
-  const seen = seenOf(walk, state);
-  seen.visits += 1;
-  if (walk.hops > maxHops) return overLimit(walk, "maxHops", `the run took ${maxHops} routes without an end`);
-  if (seen.visits > maxVisits) return overLimit(walk, "maxVisits", `state ${state} was entered ${maxVisits} times`);
-  return undefined;
+function visitsOf({ visited }: Walk, state: string): VisitCount {
+  const known = visited.get(state) ?? { visits: 0, turns: 0 };
+  visited.set(state, known);
+  return known;
 }
 
-function seenOf({ seen }: Walk, state: string): Seen {
-  const known = seen.get(state) ?? { visits: 0, turns: 0 };
-  seen.set(state, known);
-  return known;
+function countVisit(walk: Walk, state: string): void {
+  visitsOf(walk, state).visits += 1;
+}
+
+/** The failed end of a run whose hops or visits of a state exceed their cap. */
+function capExceeded(walk: Walk, state: string): Ending | undefined {
+  const { spec } = walk.setup;
+  const maxVisits = spec.limits.maxVisits ?? 10;
+  const maxHops = spec.limits.maxHops ?? 10 * spec.states.size;
+  if (walk.hops > maxHops) return overLimit(walk, "maxHops", `the run took ${maxHops} routes without an end`);
+  if (visitsOf(walk, state).visits > maxVisits)
+    return overLimit(walk, "maxVisits", `state ${state} was entered ${maxVisits} times`);
+  return undefined;
 }
 
 function overLimit(walk: Walk, limit: "maxHops" | "maxVisits", message: string): Ending {
@@ -216,8 +214,8 @@ function overLimit(walk: Walk, limit: "maxHops" | "maxVisits", message: string):
   return { end: runEndOf(walk, { kind: "fail", reason: message, code }, [reached]) };
 }
 
-/** One sibling: one state, no choice of its own; its result is its run's end. */
-async function runSibling(of: RunOf, steps: StepRunner, state: string, input: Json): Promise<ProgramEnd> {
+/** Runs one state without a route. Its result is the end of the sibling's run. */
+async function runSibling(setup: RunSetup, steps: StepRunner, state: string, input: Json): Promise<ProgramEnd> {
   const context = field(input, "context");
   const upstream = field(input, "upstream");
   const run: RunState = {
@@ -231,7 +229,7 @@ async function runSibling(of: RunOf, steps: StepRunner, state: string, input: Js
     turnsBefore: countOf(field(input, "turns"), 0),
     routed: false,
   };
-  const { result, denied } = await execute(executionOf(of, steps, state, run, entry));
+  const { result, denied } = await execute(executionOf(setup, steps, state, run, entry));
   const status = siblingStatus(result);
   return { status, value: { result, denied }, events: [{ type: "run.finished", data: { status, state } }] };
 }
@@ -249,12 +247,12 @@ function siblingStatus({ status }: StageResult<Json>): ProgramEnd["status"] {
   }
 }
 
-function countOf(value: Json | undefined, otherwise: number): number {
-  return typeof value === "number" ? value : otherwise;
+function countOf(value: Json | undefined, fallback: number): number {
+  return typeof value === "number" ? value : fallback;
 }
 
 function executionOf(
-  { spec, deps, meter, states }: RunOf,
+  { spec, deps, meter, states }: RunSetup,
   steps: StepRunner,
   stateId: string,
   run: RunState,
@@ -266,31 +264,12 @@ function executionOf(
     const message = `pipeline ${spec.id} has no runnable state ${stateId}; it is not the pipeline this run was started with`;
     throw new SluiceError("Host", "state_unknown", message);
   }
-  const { state, envelope, offer, leftSetup } = prepared;
-  const { input, visit, turnsBefore, routed } = entry;
-  return {
-    runId: steps.runId,
-    workspace: deps.workspace.root,
-    input,
-    visit,
-    spec,
-    stateId,
-    state,
-    executor,
-    envelope,
-    offer,
-    leftSetup,
-    run,
-    steps,
-    deps,
-    meter,
-    routed,
-    turnsBefore,
-  };
+  const { root: workspace } = deps.workspace;
+  return { ...prepared, ...entry, runId: steps.runId, workspace, spec, stateId, executor, run, steps, deps, meter };
 }
 
 function addTo(walk: Walk, state: string, ended: ExecutionEnd): void {
-  seenOf(walk, state).turns += ended.result.turns;
+  visitsOf(walk, state).turns += ended.result.turns;
   walk.stages.push(ended.result);
   walk.denied.push(...ended.denied);
   walk.usage = addUsage(walk.usage, ended.result.usage);

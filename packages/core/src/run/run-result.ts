@@ -5,7 +5,7 @@ import type { ProgramEnd, RunEnd } from "../journal/seam.ts";
 import type { Denied } from "./execution.ts";
 import { NO_USAGE } from "./limits/limits.ts";
 
-/** What a run adds up on its way. */
+/** Totals of a run. */
 export interface RunAccount {
   readonly stages: StageResult<Json>[];
   readonly denied: Denied[];
@@ -17,7 +17,7 @@ type Ending =
   | { readonly kind: "fail"; readonly reason: string; readonly code?: string }
   | { readonly kind: "cancel"; readonly reason: string };
 
-/** A run's end as the journal keeps it and `RunResult` shows it. */
+/** The end of a run, as recorded in the journal and returned in `RunResult`. */
 export type RunOutcome = {
   readonly status: RunEnd["status"];
   readonly output?: Json;
@@ -27,7 +27,7 @@ export type RunOutcome = {
   readonly usage: Usage;
 };
 
-/** The run's last record. `cause` is the result whose failure nobody routed: its code is the run's. */
+/** The run's last record. `cause` is an unhandled stage failure, whose code becomes the run's. */
 export function runEndOf(
   account: RunAccount,
   ending: Ending,
@@ -64,7 +64,7 @@ function errorOf(ending: Ending, cause: StageResult<Json> | undefined): { code: 
   return { code: cause?.status === "failed" ? cause.code : "failed", message: ending.reason };
 }
 
-/** Reads a run's end back, also one written by a cancel from outside, which knows of no stages. */
+/** Reads a run's end, also one written by an external cancel, which has no stages. */
 export function readOutcome(end: RunEnd): RunOutcome {
   const none = { stages: [], denied: [], usage: NO_USAGE };
   const { reason, ...kept } = isOutcome(end.value) ? end.value : {};
@@ -72,7 +72,7 @@ export function readOutcome(end: RunEnd): RunOutcome {
   return { ...none, ...fallback, ...kept, status: end.status };
 }
 
-/** What programs and cancels of ours leave; a run's end holds nothing else. */
+/** Only programs and cancels write run ends, both as objects of this shape. */
 function isOutcome(value: Json): value is Partial<RunOutcome> & { readonly reason?: string } {
   return isJsonObject(value);
 }

@@ -63,7 +63,7 @@ export interface ModelAttempt {
 export function modelStep(scope: ActScope, stepId: string, trial: ModelAttempt): Promise<ModelStepRecord> {
   const { request, reserve, step } = trial;
   const { executionId, ctx, limits, steps } = scope;
-  const data = { turn: request.turn, try: step, model: request.model.id, elapsedMs: limits.worked().runMs };
+  const data = { turn: request.turn, try: step, model: request.model.id, elapsedMs: limits.elapsed().runMs };
   const events = [{ type: "turn.started", executionId, attempt: ctx.attempt, data } as const];
   const open = reserve === undefined ? { events } : { events, intent: reserve };
   const ask = (call: StepCall): Promise<ModelStepRecord> =>
@@ -89,8 +89,8 @@ function received({ executionId, ctx }: ActScope, { request, messages }: ModelAt
 async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): Promise<ModelStepRecord> {
   const { limits } = scope;
   const lost = lostCall(scope, call);
-  if (lost !== undefined) return { kind: "lost", ...lost, elapsed: limits.worked() };
-  const hit = limits.late();
+  if (lost !== undefined) return { kind: "lost", ...lost, elapsed: limits.elapsed() };
+  const hit = limits.deadlineExceeded();
   if (hit !== undefined) return limitRecord(scope, call, hit);
   const trial = withMessages(scope, begun, await call.signals());
   const reserved = trial.reserve === undefined ? undefined : limits.reserve(spendingOf(trial.reserve));
@@ -195,7 +195,7 @@ async function replyRecord(
     kind: "reply",
     reply: encodeReply(cleaned),
     completions: encodeChecks(completions, cleaned),
-    elapsed: limits.worked(),
+    elapsed: limits.elapsed(),
     ...spentBy(outcome, trial),
   };
 }
@@ -208,7 +208,7 @@ function failureRecord(
 ): ModelStepRecord {
   const { executionId, ctx, limits, secrets } = scope;
   const spent = spentBy(outcome, trial);
-  const late = outcome.error.kind === "aborted" ? limits.late() : undefined;
+  const late = outcome.error.kind === "aborted" ? limits.deadlineExceeded() : undefined;
   if (late !== undefined) return { ...limitRecord(scope, call, late), ...spent };
   const error = { ...outcome.error, message: secrets.text(outcome.error.message) };
   if (mayRetry(error) && trial.number < MAX_ATTEMPTS) {
@@ -216,7 +216,7 @@ function failureRecord(
     const data = { turn: trial.request.turn, try: trial.step, code: error.code, message: error.message, waitMs };
     call.event({ type: "model.retried", executionId, attempt: ctx.attempt, data });
   }
-  return { kind: "failed", error, elapsed: limits.worked(), ...spent };
+  return { kind: "failed", error, elapsed: limits.elapsed(), ...spent };
 }
 
 /** What was set aside for a call that an earlier process made: nobody knows what came of it, so all of it counts. */
@@ -236,7 +236,7 @@ function limitRecord(scope: ActScope, call: StepCall, hit: LimitHit): ModelStepR
     data: { limit, message, ...detail },
   });
   const kept = { code, limit, message, ...(detail === undefined ? {} : { detail }) };
-  return { kind: "limit", hit: kept, elapsed: scope.limits.worked() };
+  return { kind: "limit", hit: kept, elapsed: scope.limits.elapsed() };
 }
 
 /** Whether the model may be asked again. */

@@ -60,9 +60,9 @@ export class ModelTurn implements TurnRequest {
   async take(recorded: ModelStepRecord): Promise<TurnAnswer | undefined> {
     const { limits } = this.#scope;
     for (const text of messagesAsPrompt(recorded.messages ?? NO_MESSAGES)) this.transcript.user(text);
-    limits.atLeast(recorded.elapsed);
+    limits.restoreElapsed(recorded.elapsed);
     const spent = usageOfCall(recorded, recorded.kind === "reply" ? recorded.reply.usage : undefined);
-    limits.spent(spendingOf(spent));
+    limits.record(spendingOf(spent));
     this.#usage = this.#usage === NO_USAGE ? spent : addUsage(this.#usage, spent);
     const usage = this.#usage;
     switch (recorded.kind) {

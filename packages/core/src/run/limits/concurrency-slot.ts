@@ -1,116 +1,94 @@
 import type { Stopwatch } from "./limits.ts";
 
-/** One execution's place among the session's stages at work. Its clock and its run's go while it holds the place. */
+/** The concurrency slot of one execution. Its stopwatches run only while it holds the slot. */
 export class ConcurrencySlot {
   readonly #slots: ConcurrencySlots;
-  readonly #own: Stopwatch;
-  readonly #run: Stopwatch;
+  readonly #watches: readonly Stopwatch[];
   readonly #signal: AbortSignal;
-  #slot: Slot | undefined;
+  #release: (() => void) | undefined;
 
-  constructor(slots: ConcurrencySlots, own: Stopwatch, run: Stopwatch, signal: AbortSignal) {
+  constructor(slots: ConcurrencySlots, watches: readonly Stopwatch[], signal: AbortSignal) {
     this.#slots = slots;
-    this.#own = own;
-    this.#run = run;
+    this.#watches = watches;
     this.#signal = signal;
   }
 
-  async take(): Promise<void> {
-    if (this.#slot !== undefined) return;
-    this.#slot = await this.#slots.take(this.#signal);
-    // A cancelled execution gets no place, and needs none to be taken down.
-    if (this.#slot === undefined) return;
-    this.#own.start();
-    this.#run.start();
+  async acquire(): Promise<void> {
+    if (this.#release !== undefined) return;
+    this.#release = await this.#slots.acquire(this.#signal);
+    // A cancelled execution gets no slot and needs none to finish.
+    if (this.#release === undefined) return;
+    for (const watch of this.#watches) watch.start();
   }
 
-  /** Waits for people, timers and joins happen without the place and outside every timeout. */
-  async whileFree<T>(wait: () => Promise<T>): Promise<T> {
-    this.leave();
+  /** Waits for people, timers and joins without holding the slot and outside every timeout. */
+  async withSlotReleased<T>(wait: () => Promise<T>): Promise<T> {
+    this.release();
     const value = await wait();
-    await this.take();
+    await this.acquire();
     return value;
   }
 
-  leave(): void {
-    this.#giveUp()?.free();
+  release(): void {
+    this.#abandon()?.();
   }
 
-  /** Leaves, but lets nobody in before the end of this execution has been heard: that of a sibling may end all others. */
-  leaveLast(): void {
-    const held = this.#giveUp();
-    if (held !== undefined) setImmediate(() => held.free());
+  /** Releases the slot only after this execution's end was handled: the failure of one sibling may cancel the others. */
+  releaseDeferred(): void {
+    const release = this.#abandon();
+    if (release !== undefined) setImmediate(release);
   }
 
-  #giveUp(): Slot | undefined {
-    const held = this.#slot;
-    if (held === undefined) return undefined;
-    this.#own.stop();
-    this.#run.stop();
-    this.#slot = undefined;
-    return held;
+  /** Stops the stopwatches and returns what frees the slot, if it is held. */
+  #abandon(): (() => void) | undefined {
+    const release = this.#release;
+    if (release === undefined) return undefined;
+    for (const watch of this.#watches) watch.stop();
+    this.#release = undefined;
+    return release;
   }
 }
 
-/** Places for stages at work: at most so many in one session, whatever runs they belong to. First come, first served. */
+/** A session's limit on stages that run at the same time, over all its runs. First come, first served. */
 export interface ConcurrencySlots {
   readonly size: number;
-  /** Waits for a place. Undefined when the signal aborted first. */
-  take(signal: AbortSignal): Promise<Slot | undefined>;
-}
-export interface Slot {
-  /** Gives the place free; calling it again does nothing. */
-  free(): void;
+  /** Waits for a slot. Returns its release function, to be called once, or undefined if the signal aborts first. */
+  acquire(signal: AbortSignal): Promise<(() => void) | undefined>;
 }
 
-// Not p-queue: a place is held by a stage and given free while it waits, which a queue of functions can only imitate with
-// one promise more for each, and the usual case, a place that is free, has to cost nothing.
+// Not p-queue: a stage holds its slot across awaits and releases it while it waits, which a queue of functions cannot express.
 
 export function createConcurrencySlots(size: number): ConcurrencySlots {
   const waiting = new Set<() => void>();
-  let taken = 0;
+  let held = 0;
 
-  const freed = (): void => {
-    taken -= 1;
+  const release = (): void => {
+    held -= 1;
     const [next] = waiting;
     next?.();
   };
-  const slot = (): Slot => {
-    taken += 1;
-    return new TakenSlot(freed);
+  const hold = (): (() => void) => {
+    held += 1;
+    return release;
   };
-  const wait = (signal: AbortSignal): Promise<Slot | undefined> =>
+  const wait = (signal: AbortSignal): Promise<(() => void) | undefined> =>
     new Promise((resolve) => {
-      const settle = (given: Slot | undefined): void => {
-        waiting.delete(turn);
+      const settle = (slot: (() => void) | undefined): void => {
+        waiting.delete(onFree);
         signal.removeEventListener("abort", onAbort);
-        resolve(given);
+        resolve(slot);
       };
-      const turn = (): void => settle(slot());
+      const onFree = (): void => settle(hold());
       const onAbort = (): void => settle(undefined);
-      waiting.add(turn);
+      waiting.add(onFree);
       signal.addEventListener("abort", onAbort, { once: true });
     });
 
   return {
     size,
-    take: async (signal) => {
+    acquire: async (signal) => {
       if (signal.aborted) return undefined;
-      return taken < size && waiting.size === 0 ? slot() : await wait(signal);
+      return held < size && waiting.size === 0 ? hold() : await wait(signal);
     },
   };
-}
-
-class TakenSlot implements Slot {
-  #freed: (() => void) | undefined;
-
-  constructor(freed: () => void) {
-    this.#freed = freed;
-  }
-
-  free(): void {
-    const freed = this.#freed;
-    this.#freed = undefined;
-    freed?.();
-  }
 }

@@ -4,15 +4,15 @@ import { nanoUsd, usdOf, usdText } from "../../base/money.ts";
 import type { Usage } from "../../definition/result.ts";
 import type { RunLimits, StateLimits } from "../../definition/state-rules.ts";
 
-/** What model calls used, or may use at most. */
+/** The usage of model calls, or the most that they can use. */
 export type Spending = {
   /** Input plus output. */
   readonly tokens: number;
-  /** US dollars; absent when nobody knows the price. */
+  /** US dollars; absent when the price is unknown. */
   readonly costUsd?: number;
 };
 
-/** What was spent and what is set aside for calls under way, at their maximum. Money in billionths of a dollar. */
+/** What was spent, and what is reserved for calls in flight at their maximum. Money in billionths of a dollar. */
 interface Ledger {
   readonly tokens: Account;
   readonly money: Account;
@@ -20,11 +20,11 @@ interface Ledger {
 interface Account {
   spent: number;
   reserved: number;
-  /** Something was spent of which nobody knows how much: then nothing more may be. */
+  /** An unknown amount was spent, so nothing more may be. */
   unknown: boolean;
 }
 
-/** What a run has spent, over all its states and children: shared by everything below one root. */
+/** The spending and the running time of a root run, all its states and children included. */
 export interface RunMeter {
   readonly limits: RunLimits;
   readonly ledger: Ledger | undefined;
@@ -39,7 +39,7 @@ export function createRunMeter(
   return { limits, ledger: createLedger(limits, spent), work: new Stopwatch(clock, spent.workedMs) };
 }
 
-/** Undefined where no cap would be compared with it. */
+/** Undefined without a cap to compare it with. */
 function createLedger({ maxTokens, maxCostUsd }: StateLimits, { tokens, costUsd = 0 }: Spending): Ledger | undefined {
   if (maxTokens === undefined && maxCostUsd === undefined) return undefined;
   return {
@@ -55,7 +55,7 @@ function spend({ tokens, money }: Ledger, used: Spending): void {
   else if (used.costUsd !== undefined || used.tokens !== 0) money.unknown = true;
 }
 
-/** A number of tokens or of dollars. What is none would make every comparison with it come out the same, and a cap hold nothing any more. */
+/** A number of tokens or dollars. With anything else (NaN, for example) every comparison has the same result, and a cap holds nothing. */
 export function isAmount(amount: unknown): amount is number {
   return typeof amount === "number" && Number.isFinite(amount) && amount >= 0;
 }
@@ -66,66 +66,61 @@ export type LimitHit = {
   readonly message: string;
   /** `state.maxTokens`, `run.maxCostUsd`, … */
   readonly limit: string;
-  /** The cap and what stands against it, in its own unit: tokens, US dollars or milliseconds. Absent for time. */
-  readonly detail?: {
-    readonly max: number;
-    readonly used: number;
-    readonly reserved: number;
-    readonly requested: number;
-  };
+  /** The cap and the amounts counted against it, in tokens or US dollars. Absent for time. */
+  readonly detail?: { readonly max: number; readonly used: number; readonly reserved: number; readonly requested: number };
 };
 
-/** The caps of one execution and of the run around it, as executors use them. Call these inside steps: they are not replayed. */
+/** The caps of one execution and of its run, for executors. Use them inside steps only: they are not replayed. */
 export interface Limits {
-  /** Whether any cap on tokens or money holds: then nothing may be spent that was not reserved. */
+  /** Whether there is any cap on tokens or money: then every model call needs a reservation. */
   readonly capped: boolean;
   /**
-   * Sets aside the most a model call can use, before it is made, so that siblings cannot together pass a cap. Refused when it
-   * does not fit, without a cost where a cap on money holds, and when it is no amount. `settle` with what was used, the first
-   * time counts; without it, all that was set aside counts as used.
+   * Reserves the most a model call can use, before it is made, so that siblings cannot exceed a cap together. Refused when it
+   * does not fit, when it is not an amount, and when it has no cost although money is capped. Call `settle` with the actual
+   * usage; only the first call counts, and without an argument the whole reservation counts as used.
    */
   reserve(asked: Spending): { readonly ok: true; settle(used?: Spending): void } | ({ readonly ok: false } & LimitHit);
-  /** A time cap that has been passed, if any. */
-  late(): LimitHit | undefined;
-  /** A cap on tokens or money that was passed all the same, because a call used more than could be known before. */
+  /** The time cap that has passed, if any. */
+  deadlineExceeded(): LimitHit | undefined;
+  /** The cap on tokens or money that was exceeded because a call used more than it had reserved. */
   overspent(): LimitHit | undefined;
-  /** Runs work under the time caps: its signal aborts when one passes. Without caps the given signal is passed through. */
+  /** Runs work under the time caps: its signal aborts when one passes. Without caps it gets the given signal. */
   timed<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T>;
-  /** Milliseconds this execution and this run have worked; record them, and hand them back through `atLeast` after a step. */
-  worked(): Elapsed;
-  atLeast(worked: Elapsed): void;
-  /** What a step of this execution spent, by its record; call after the step, replayed or not. */
-  spent(spending: Spending): void;
+  /** Running time so far. Record it in each step, and pass it to `restoreElapsed` after the step. */
+  elapsed(): Elapsed;
+  restoreElapsed(elapsed: Elapsed): void;
+  /** Adds the recorded spending of a step of this execution. Call it after the step, replayed or not. */
+  record(spending: Spending): void;
 }
+/** Milliseconds that an execution and its run have been running, waits excluded. */
 export type Elapsed = {
   readonly stateMs: number;
   readonly runMs: number;
 };
 
-/** The limits of one execution; `own` counts its time. */
 export class ExecutionLimits implements Limits {
   readonly #clock: Clock;
   readonly #run: RunMeter;
-  readonly #own: Stopwatch;
-  /** The state's own. */
+  readonly #watch: Stopwatch;
   readonly #ledger: Ledger | undefined;
   readonly #caps: readonly Cap[];
-  readonly #clocks: readonly TimeCap[];
-  /** What the state had worked by the records of an earlier process. */
+  readonly #timeCaps: readonly TimeCap[];
+  /** Running time by the records of an earlier process. */
   #earlierMs = 0;
-  /** Timers may fire a moment before the clock says so; what a timer has ended stays ended. */
-  #rung: LimitHit | undefined;
+  /** A timer may fire slightly before the clock reaches its cap; the cap counts as passed from then on. */
+  #firedTimer: LimitHit | undefined;
 
-  constructor(state: StateLimits, run: RunMeter, clock: Clock, own: Stopwatch) {
+  /** `watch` measures the time of this execution. */
+  constructor(state: StateLimits, run: RunMeter, clock: Clock, watch: Stopwatch) {
     this.#clock = clock;
     this.#run = run;
-    this.#own = own;
-    this.#ledger = createLedger(state, NOTHING);
-    this.#caps = together(capsOf("state", state, this.#ledger), capsOf("run", run.limits, run.ledger));
-    this.#clocks = together(
-      timeCap("state", state.timeoutMs, () => this.#stateMs()),
-      timeCap("run", run.limits.timeoutMs, () => run.work.ms()),
-    );
+    this.#watch = watch;
+    this.#ledger = createLedger(state, { tokens: 0 });
+    this.#caps = [...capsOf("state", state, this.#ledger), ...capsOf("run", run.limits, run.ledger)];
+    this.#timeCaps = [
+      ...timeCap("state", state.timeoutMs, () => this.#stateMs()),
+      ...timeCap("run", run.limits.timeoutMs, () => run.work.ms()),
+    ];
   }
 
   get capped(): boolean {
@@ -133,7 +128,7 @@ export class ExecutionLimits implements Limits {
   }
 
   reserve(asked: Spending): ReturnType<Limits["reserve"]> {
-    const hit = noAmount(asked) ?? this.#refusal(asked);
+    const hit = invalidAmount(asked) ?? this.#refusal(asked);
     if (hit !== undefined) return { ok: false, ...hit };
     const { tokens } = asked;
     const money = nanoUsd(asked.costUsd ?? 0);
@@ -153,63 +148,30 @@ export class ExecutionLimits implements Limits {
           ledger.tokens.reserved -= tokens;
           ledger.money.reserved -= money;
         }
-        // The state's own account is kept by `spent`, which is told on replay too.
+        // The state's ledger is updated by `record`, which also runs on replay.
         if (run !== undefined) spend(run, used);
       },
     };
   }
 
-  late(): LimitHit | undefined {
-    return this.#rung ?? this.#clocks.find(({ left }) => left() <= 0)?.hit;
+  deadlineExceeded(): LimitHit | undefined {
+    return this.#firedTimer ?? this.#timeCaps.find(({ left }) => left() <= 0)?.hit;
   }
 
   overspent(): LimitHit | undefined {
     const cap = this.#caps.find(({ account, max }) => account.spent > max);
-    return cap?.hit(`${cap.text(cap.account.spent)} used`, 0);
+    return cap && limitHit(cap, `${cap.text(cap.account.spent)} used`, 0);
   }
 
-  timed<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const [first, ...others] = this.#clocks;
-    if (first === undefined) return work(signal);
-    const next = others.reduce((nearest, cap) => (cap.left() < nearest.left() ? cap : nearest), first);
-    return this.#inTime(next, signal, work);
-  }
-
-  worked(): Elapsed {
-    return { stateMs: this.#stateMs(), runMs: this.#run.work.ms() };
-  }
-
-  atLeast({ stateMs }: Elapsed): void {
-    this.#earlierMs += Math.max(0, stateMs - this.#stateMs());
-  }
-
-  spent(spending: Spending): void {
-    if (this.#ledger !== undefined) spend(this.#ledger, spending);
-  }
-
-  #stateMs(): number {
-    return this.#earlierMs + this.#own.ms();
-  }
-
-  #refusal(asked: Spending): LimitHit | undefined {
-    for (const cap of this.#caps) {
-      const amount = cap.of(asked);
-      const { spent, reserved, unknown } = cap.account;
-      if (unknown) return cap.hit(cap.blind, 0);
-      if (amount === undefined) return cap.hit("the price of the next call is not known", 0);
-      if (spent + reserved + amount > cap.max)
-        return cap.hit(`${cap.text(spent)} used, ${cap.text(reserved + amount)} more could be`, amount);
-    }
-    return undefined;
-  }
-
-  async #inTime<T>(cap: TimeCap, signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async timed<T>(signal: AbortSignal, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const [cap] = this.#timeCaps.toSorted((a, b) => a.left() - b.left());
+    if (cap === undefined) return await work(signal);
     const both = new AbortController();
     const onAbort = (): void => both.abort(signal.reason);
     if (signal.aborted) onAbort();
     else signal.addEventListener("abort", onAbort, { once: true });
     const disarm = this.#clock.after(Math.max(0, cap.left()), () => {
-      this.#rung ??= cap.hit;
+      this.#firedTimer ??= cap.hit;
       both.abort(new SluiceError("Cancellation", "timeout", cap.hit.message));
     });
     try {
@@ -219,93 +181,112 @@ export class ExecutionLimits implements Limits {
       signal.removeEventListener("abort", onAbort);
     }
   }
+
+  elapsed(): Elapsed {
+    return { stateMs: this.#stateMs(), runMs: this.#run.work.ms() };
+  }
+
+  restoreElapsed({ stateMs }: Elapsed): void {
+    this.#earlierMs += Math.max(0, stateMs - this.#stateMs());
+  }
+
+  record(spending: Spending): void {
+    if (this.#ledger !== undefined) spend(this.#ledger, spending);
+  }
+
+  #stateMs(): number {
+    return this.#earlierMs + this.#watch.ms();
+  }
+
+  #refusal(asked: Spending): LimitHit | undefined {
+    for (const cap of this.#caps) {
+      const { spent, reserved, unknown } = cap.account;
+      if (unknown) return limitHit(cap, cap.unknownReason, 0);
+      const amount = cap.amountOf(asked);
+      if (amount === undefined) return limitHit(cap, "the price of the next call is not known", 0);
+      if (spent + reserved + amount > cap.max) {
+        const why = `${cap.text(spent)} used, and calls in flight and the next one may use ${cap.text(reserved + amount)} more`;
+        return limitHit(cap, why, amount);
+      }
+    }
+    return undefined;
+  }
 }
 
-/** A cap on tokens or money. */
+type Owner = "state" | "run";
+const OWNER: Readonly<Record<Owner, string>> = { state: "this state", run: "the run" };
+
+/** A cap on tokens or money, in the unit of its account. */
 interface Cap {
+  /** `state.maxTokens` */
+  readonly limit: string;
+  readonly rule: string;
   readonly account: Account;
-  /** In the account's unit. */
   readonly max: number;
-  /** What a spending is in that unit; undefined when it is not known. */
-  of(spending: Spending): number | undefined;
+  /** Undefined when the amount is unknown. */
+  amountOf(spending: Spending): number | undefined;
   text(amount: number): string;
-  /** Why nothing more may be spent once nobody knows what was. */
-  readonly blind: string;
-  hit(why: string, asked: number): LimitHit;
-}
-const NONE: readonly never[] = [];
-const NOTHING: Spending = { tokens: 0 };
-type Whose = "state" | "run";
-const WHO: Readonly<Record<Whose, string>> = { state: "this state", run: "the run" };
-
-/** Most states and runs have no cap: then nothing is made. */
-function together<T>(some: readonly T[], more: readonly T[]): readonly T[] {
-  return some.length === 0 ? more : more.length === 0 ? some : [...some, ...more];
+  /** An amount in the unit that people read. */
+  shown(amount: number): number;
+  /** Why nothing more may be spent after an unknown amount was. */
+  readonly unknownReason: string;
 }
 
-function capsOf(whose: Whose, { maxTokens, maxCostUsd }: StateLimits, ledger: Ledger | undefined): readonly Cap[] {
-  if (ledger === undefined) return NONE;
-  return together(tokenCap(whose, maxTokens, ledger.tokens), moneyCap(whose, maxCostUsd, ledger.money));
+function capsOf(owner: Owner, { maxTokens, maxCostUsd }: StateLimits, ledger: Ledger | undefined): readonly Cap[] {
+  const caps: Cap[] = [];
+  if (ledger !== undefined && maxTokens !== undefined) {
+    caps.push({
+      limit: `${owner}.maxTokens`,
+      rule: `${OWNER[owner]} may use ${maxTokens} tokens`,
+      account: ledger.tokens,
+      max: maxTokens,
+      amountOf: ({ tokens }) => tokens,
+      text: String,
+      shown: (tokens) => tokens,
+      unknownReason: "the usage of an earlier call is not known",
+    });
+  }
+  if (ledger !== undefined && maxCostUsd !== undefined) {
+    caps.push({
+      limit: `${owner}.maxCostUsd`,
+      rule: `${OWNER[owner]} may cost ${usdText(maxCostUsd)}`,
+      account: ledger.money,
+      max: nanoUsd(maxCostUsd),
+      amountOf: ({ costUsd }) => (costUsd === undefined ? undefined : nanoUsd(costUsd)),
+      text: (nano) => usdText(usdOf(nano)),
+      shown: usdOf,
+      unknownReason: "the price of an earlier call is not known",
+    });
+  }
+  return caps;
 }
 
-function tokenCap(whose: Whose, max: number | undefined, account: Account): readonly Cap[] {
-  if (max === undefined) return NONE;
-  const text = String;
-  const start = `${WHO[whose]} may use ${max} tokens`;
-  const of = ({ tokens }: Spending): number => tokens;
-  const blind = "nobody knows what an earlier call used";
-  return [{ account, max, of, text, blind, hit: hits(start, `${whose}.maxTokens`, account, max, (n) => n) }];
-}
-
-function moneyCap(whose: Whose, maxUsd: number | undefined, account: Account): readonly Cap[] {
-  if (maxUsd === undefined) return NONE;
-  const max = nanoUsd(maxUsd);
-  const text = (nano: number): string => usdText(usdOf(nano));
-  const of = ({ costUsd }: Spending): number | undefined => (costUsd === undefined ? undefined : nanoUsd(costUsd));
-  const start = `${WHO[whose]} may cost ${usdText(maxUsd)}`;
-  const blind = "the price of an earlier call is not known";
-  return [{ account, max, of, text, blind, hit: hits(start, `${whose}.maxCostUsd`, account, max, usdOf) }];
-}
-
-function noAmount({ tokens, costUsd = 0 }: Spending): LimitHit | undefined {
+function invalidAmount({ tokens, costUsd = 0 }: Spending): LimitHit | undefined {
   if (isAmount(tokens) && isAmount(costUsd)) return undefined;
-  return {
-    code: "budget",
-    limit: "reserve",
-    message: "what a call may use is a number of tokens and of US dollars, from 0",
-  };
+  const message = "a reservation takes a number of tokens and of US dollars, from 0";
+  return { code: "budget", limit: "reserve", message };
 }
 
-function hits(
-  start: string,
-  limit: string,
-  account: Account,
-  max: number,
-  shown: (amount: number) => number,
-): Cap["hit"] {
-  return (why, asked) => ({
-    code: "budget",
-    message: `${start}: ${why}`,
-    limit,
-    detail: {
-      max: shown(max),
-      used: shown(account.spent),
-      reserved: shown(account.reserved),
-      requested: shown(asked),
-    },
-  });
+function limitHit({ limit, rule, account, max, shown }: Cap, why: string, asked: number): LimitHit {
+  const { spent, reserved } = account;
+  const detail = { max: shown(max), used: shown(spent), reserved: shown(reserved), requested: shown(asked) };
+  return { code: "budget", message: `${rule}: ${why}`, limit, detail };
 }
 
 interface TimeCap {
   readonly hit: LimitHit;
-  /** Milliseconds; not positive once it is passed. */
+  /** Milliseconds; 0 or less once it has passed. */
   left(): number;
 }
 
-function timeCap(whose: Whose, ms: number | undefined, worked: () => number): readonly TimeCap[] {
-  if (ms === undefined) return NONE;
-  const message = `${WHO[whose]} may work ${ms} ms`;
-  return [{ hit: { code: "timeout", message, limit: `${whose}.timeoutMs` }, left: () => ms - worked() }];
+function timeCap(owner: Owner, ms: number | undefined, elapsed: () => number): readonly TimeCap[] {
+  if (ms === undefined) return [];
+  const hit = {
+    code: "timeout",
+    message: `${OWNER[owner]} may run for ${ms} ms`,
+    limit: `${owner}.timeoutMs`,
+  } as const;
+  return [{ hit, left: () => ms - elapsed() }];
 }
 
 export const NO_USAGE: Usage = Object.freeze({ inputTokens: 0, outputTokens: 0 });
@@ -327,16 +308,16 @@ function sum(a: number | undefined, b: number | undefined, add: (a: number, b: n
   return a === undefined ? b : b === undefined ? a : add(a, b);
 }
 
-/** Counts time while at least one user holds it running: a run's clock stops when all of it waits. */
+/** Counts time while it is started more often than stopped: a run's stopwatch stops when all its states wait. */
 export class Stopwatch {
   readonly #clock: Clock;
   #total: number;
   #running = 0;
   #since = 0;
 
-  constructor(clock: Clock, already = 0) {
+  constructor(clock: Clock, initialMs = 0) {
     this.#clock = clock;
-    this.#total = already;
+    this.#total = initialMs;
   }
 
   ms(): number {
@@ -354,9 +335,12 @@ export class Stopwatch {
   }
 }
 
+/** Milliseconds after which an executor or a tool that ignores its abort signal is abandoned. */
+export const ABORT_GRACE_MS = 50;
+
 /**
- * Why the run was cancelled; undefined while it was not. Throws when the run only has to stop here, suspended or taken over:
- * it goes on elsewhere, so that nothing may be decided or recorded as its end.
+ * Why the run was cancelled; undefined if it was not. Throws when the run only has to stop in this process, because it was
+ * suspended or resumed elsewhere: then nothing may be recorded as its end.
  */
 export function cancelReason(signal: AbortSignal): string | undefined {
   if (!signal.aborted) return undefined;
@@ -366,7 +350,7 @@ export function cancelReason(signal: AbortSignal): string | undefined {
   throw reason;
 }
 
-/** What comes first: the end of the work, or the abort (undefined). Work that lost is left to itself, however it ends. */
+/** The value of the work, or undefined if the signal aborts first; the work's later end is then ignored. */
 export function raceAbort<T>(signal: AbortSignal, work: Promise<T>): Promise<{ readonly value: T } | undefined> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => resolve(undefined);

@@ -3,16 +3,13 @@ import { isJson, isObject, type Json } from "../../base/json.ts";
 import type { StateSpec } from "../../definition/spec.ts";
 import { stepNames } from "../../journal/step-id.ts";
 import type { CompiledSchema, Issue } from "../../schema/schema.ts";
-import { type AttemptJournal, DECIDES } from "../attempt-steps.ts";
+import { type AttemptJournal, DECIDES } from "../attempt.ts";
 import type { ActOutcome } from "../executor.ts";
 import { isAmount, NO_USAGE } from "../limits/limits.ts";
 
-type Checked = { readonly ok: true; readonly output: Json } | { readonly ok: false; readonly why: string };
+type CheckedOutput = { readonly ok: true; readonly output: Json } | { readonly ok: false; readonly why: string };
 
-/**
- * Holds what an executor says it made against the state's own output schema. A step, since a schema may be user code: what it
- * said once is what later readers get.
- */
+/** Checks an executor's output against the state's schema, in a step, because a schema may be user code. */
 export async function checkedOutput(
   journal: AttemptJournal,
   { kind, output: schema }: Pick<StateSpec, "kind" | "output">,
@@ -26,42 +23,42 @@ export async function checkedOutput(
   return { status: "failed", code: "schema", message: `the output does not fit: ${checked.why}`, turns, usage };
 }
 
-/** An executor may be user code: what is no outcome fails its state, and breaks nothing else. */
+/** An executor may be user code: an invalid outcome fails its state and nothing else. */
 function readOutcome(kind: string, acted: ActOutcome): ActOutcome {
   const fault = outcomeFault(acted);
   if (fault === undefined) return acted;
-  const message = `the executor of ${kind} has to hand back an outcome: ${fault}`;
+  const message = `the executor of ${kind} returned an invalid outcome: ${fault}`;
   return { status: "failed", code: "hook", message, turns: 0, usage: NO_USAGE };
 }
 
 function outcomeFault(acted: unknown): string | undefined {
   if (!isObject(acted)) return `it is ${acted === null ? "null" : typeof acted}`;
   const { status, turns, usage, code, message, reason } = acted;
-  if (!isAmount(turns)) return "turns is a number from 0";
-  if (!isObject(usage)) return "usage is an object";
+  if (!isAmount(turns)) return "turns must be a number from 0";
+  if (!isObject(usage)) return "usage must be an object";
   const { inputTokens, outputTokens, ...others } = usage;
   const counts = [inputTokens, outputTokens, ...Object.values(others).filter((count) => count !== undefined)];
-  if (!counts.every(isAmount)) return "usage holds numbers from 0: inputTokens, outputTokens and what more is known";
+  if (!counts.every(isAmount)) return "usage must hold numbers from 0, at least inputTokens and outputTokens";
   switch (status) {
     case "completed":
       return undefined;
     case "failed":
-      return typeof code === "string" && typeof message === "string" ? undefined : "a failure has a code and a message";
+      return typeof code === "string" && typeof message === "string" ? undefined : "a failure needs code and message";
     case "cancelled":
-      return typeof reason === "string" ? undefined : "what was cancelled has a reason";
+      return typeof reason === "string" ? undefined : "a cancelled outcome needs a reason";
     default:
-      return "status is completed, failed or cancelled";
+      return "status must be completed, failed or cancelled";
   }
 }
 
-async function check(schema: CompiledSchema<unknown>, output: Json): Promise<Checked> {
+async function check(schema: CompiledSchema<unknown>, output: Json): Promise<CheckedOutput> {
   try {
     const verdict = await schema.check(output);
     if (!verdict.ok) return { ok: false, why: textOf(verdict.issues) };
     if (isJson(verdict.value)) return { ok: true, output: verdict.value };
-    return { ok: false, why: "its schema turned it into something that is not JSON" };
+    return { ok: false, why: "its schema transformed it into something that is not JSON" };
   } catch (thrown) {
-    return { ok: false, why: `its schema could not check it: ${messageOf(thrown)}` };
+    return { ok: false, why: `its schema failed: ${messageOf(thrown)}` };
   }
 }
 

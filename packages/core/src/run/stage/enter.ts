@@ -10,16 +10,17 @@ import type { ActOutcome } from "../executor.ts";
 import { cancelReason, NO_USAGE } from "../limits/limits.ts";
 import {
   createPhases,
+  type HookAnswer,
   LEFT,
   leftPrecondition,
+  type MissingAnswer,
   type PhaseAnswer,
   type PhaseHook,
   readPreconditionAnswer,
 } from "./phases.ts";
 import { type Entered, entering, recordedEntry } from "./recorded-phases.ts";
-import type { HookAnswer, MissingAnswer } from "./user-code.ts";
 
-/** Setup, Init and CheckGate, in one record: everything up to the first model call. */
+/** Setup, Init and Precondition in one record: everything before the first model call. */
 export function enter(attempt: Attempt): Promise<Entered> {
   const { execution, journal, number, feedback } = attempt;
   const { state, executor, deps, offer, visit } = execution;
@@ -56,31 +57,31 @@ export function enter(attempt: Attempt): Promise<Entered> {
   return journal.run(stepNames.enter, decide, entering(state.setup !== undefined));
 }
 
-/** A gate that asks for later is asked again after a durable wait, up to the attempts the state has. */
+/** Asks a precondition that returned `retryAfterMs` again after a durable wait, as often as the state has attempts. */
 export async function awaitPrecondition(
   attempt: Attempt,
   first: PreconditionAnswer,
   ctx: StageContext,
 ): Promise<"proceed" | "skipped" | ActOutcome> {
-  const { execution, journal, place } = attempt;
+  const { execution, journal, slot } = attempt;
   const { steps } = execution;
   const tries = execution.state.retryPolicy?.maxAttempts ?? 3;
-  let asked: HookAnswer<PreconditionAnswer> = { kind: "answered", value: first };
+  let answer: HookAnswer<PreconditionAnswer> = { kind: "answered", value: first };
   for (let times = 1; ; times += 1) {
-    if (asked.kind !== "answered") return endedBeforeAct(asked);
-    const { value } = asked;
+    if (answer.kind !== "answered") return endedBeforeAct(answer);
+    const { value } = answer;
     if (value === "proceed") return value;
     if (value === "skip") return "skipped";
     if (times >= tries) {
-      const message = `precondition asked to wait ${times} ${times === 1 ? "time" : "times"} and never said proceed`;
+      const message = `precondition asked to wait ${times} ${times === 1 ? "time" : "times"} and never returned "proceed"`;
       return endedBeforeAct({ kind: "failed", code: "precondition", message });
     }
     const now = await journal.now(stepNames.preconditionNow(times));
     const until = now + Math.max(0, value.retryAfterMs);
-    await place.whileFree(() => journal.sleepUntil(stepNames.preconditionSleep(times), until));
+    await slot.withSlotReleased(() => journal.sleepUntil(stepNames.preconditionSleep(times), until));
     const reason = cancelReason(steps.signal);
     if (reason !== undefined) return endedBeforeAct({ kind: "cancelled", reason });
-    asked = await journal.run(stepNames.precondition(times), async (call) => {
+    answer = await journal.run(stepNames.precondition(times), async (call) => {
       const phases = createPhases(attempt, call);
       return cleaned(
         await phases.through("stage.precondition", preconditionHook(execution, ctx)),
@@ -90,12 +91,12 @@ export async function awaitPrecondition(
   }
 }
 
-/** An attempt that ended before its work began. */
+/** The outcome of an attempt that ended before Act. */
 export function endedBeforeAct(why: MissingAnswer): ActOutcome {
-  const spent = { turns: 0, usage: NO_USAGE };
-  if (why.kind === "cancelled") return { ...spent, status: "cancelled", reason: why.reason };
+  const none = { turns: 0, usage: NO_USAGE };
+  if (why.kind === "cancelled") return { ...none, status: "cancelled", reason: why.reason };
   const { code, message, limit } = why;
-  return { ...spent, status: "failed", code, message, ...(limit === undefined ? {} : { detail: { limit } }) };
+  return { ...none, status: "failed", code, message, ...(limit === undefined ? {} : { detail: { limit } }) };
 }
 
 function preconditionHook(
@@ -111,13 +112,13 @@ function preconditionHook(
   };
 }
 
-/** A copy: what a hook returns is frozen in its context, and may be an object that lives on elsewhere. */
+/** Copies, because the context freezes the value and the hook may still use its object. */
 function readOwn(value: unknown, where: string): PhaseAnswer<Json> {
   const own = toJsonValue(value);
   return own.ok ? own : { ok: false, fault: notJson(where, own.fault) };
 }
 
-/** The same for a value that was just made and is handed over: a prompt is not copied once more. */
+/** Reads a rendered prompt, which no one else holds, without a copy. */
 function readFresh(value: unknown, where: string): PhaseAnswer<Json> {
   if (value === undefined) return { ok: true, value: null };
   return isJson(value) ? { ok: true, value } : { ok: false, fault: notJson(where, jsonFault(value) ?? "") };

@@ -7,11 +7,10 @@ import { cleaned } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import { stepNames } from "../../journal/step-id.ts";
 import { decideNext, type NextDecision } from "../../machine/decide-next.ts";
-import type { Attempt } from "../attempt.ts";
-import type { AttemptJournal } from "../attempt-steps.ts";
+import type { Attempt, AttemptJournal } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { ActOutcome } from "../executor.ts";
-import { cancelReason, type LimitHit, type Limits, raceAbort } from "../limits/limits.ts";
+import { cancelReason, type Limits, raceAbort } from "../limits/limits.ts";
 import {
   createPhases,
   ENTERED,
@@ -24,11 +23,11 @@ import {
 } from "./phases.ts";
 import { LEAVING, type LeaveBefore, type Left, recordedLeave } from "./recorded-phases.ts";
 
-/** What the loop counted so far. */
-export interface CountedAttempt {
+/** Sums over the attempts of an execution. */
+export interface AttemptTotals {
   readonly turns: number;
   readonly usage: Usage;
-  /** Epoch milliseconds, by the record of the first attempt. */
+  /** Epoch milliseconds, from the record of the first attempt. */
   readonly startedAt: number;
 }
 interface Leaving {
@@ -36,26 +35,26 @@ interface Leaving {
   readonly limits: Limits;
   readonly ctx: StageContext;
   readonly phases: Phases;
-  /** In a replay: what the clock, the caps and the exit hook said. */
+  /** In a replay: what the clock, the caps and the exit hook decided. */
   readonly before: LeaveBefore | undefined;
   readonly base: Pick<Failed, "executionId" | "attempts" | "turns" | "usage" | "ms">;
 }
 
-/** An exit hook that hangs must not keep a cancelled run alive. */
+/** Time limit of an exit hook, so that it cannot keep a cancelled run alive. */
 const EXIT_MS = 5_000;
 
-/** Assert, and when there is no further attempt Exit and Next: one record. */
+/** Assert, and unless there is another attempt Exit and Next, in one record. */
 export function leave(
   attempt: Attempt,
   ctx: StageContext,
   outcome: ActOutcome | "skipped",
-  counted: CountedAttempt,
+  totals: AttemptTotals,
   attemptsLeft: boolean,
 ): Promise<Left> {
   const { execution, executionId, journal, limits, number } = attempt;
   const { deps } = execution;
   const decide = async (call: StepCall): Promise<Left> => {
-    const { turns, usage, startedAt } = counted;
+    const { turns, usage, startedAt } = totals;
     const before = recordedLeave(call, startedAt);
     const base = { executionId, attempts: number, turns, usage, ms: before?.ms ?? deps.clock.now() - startedAt };
     const phases = createPhases(attempt, call);
@@ -69,7 +68,7 @@ export function leave(
     const result = await exitWith(leaving, asserted);
     if (!execution.routed || result.status === "cancelled") return { kind: "left", result, next: null };
     phases.note("stage.next", ENTERED);
-    const next = await nextAfter(leaving, result);
+    const next = await nextAfter(execution, result, ctx);
     for (const draft of routeEvents(journal, execution.stateId, next)) call.event(draft);
     phases.note("stage.next", leftNext(next.choice.kind));
     return { kind: "left", result, next };
@@ -97,18 +96,17 @@ function resultOf({ execution, base }: Leaving, outcome: ActOutcome | "skipped")
   }
 }
 
-/** A cap that was passed is a failure also where the work came to its end. */
+/** Completed work fails too when it exceeded a cap. */
 function withinCaps({ limits, base, phases, before }: Leaving, result: StageResult<Json>): StageResult<Json> {
-  const passed = (): LimitHit | undefined =>
-    before === undefined ? (limits.late() ?? limits.overspent()) : before.hit;
-  const hit = result.status === "completed" ? passed() : undefined;
+  if (result.status !== "completed") return result;
+  const hit = before === undefined ? (limits.deadlineExceeded() ?? limits.overspent()) : before.hit;
   if (hit === undefined) return result;
   const { code, limit, message, detail } = hit;
   phases.note("limit.reached", { limit, message, ...detail });
   return { ...base, status: "failed", code, message, detail: { limit, ...detail } };
 }
 
-/** The result as assert leaves it, or the feedback for another attempt. `ok` changes nothing: it cannot complete a failure. */
+/** The result after assert, or the feedback for another attempt. `ok` cannot turn a failure into a success. */
 async function assertOn(
   { execution, ctx, phases, base }: Leaving,
   result: StageResult<Json>,
@@ -116,35 +114,34 @@ async function assertOn(
 ): Promise<StageResult<Json> | { readonly retry: string }> {
   if (result.status !== "completed" && result.status !== "failed") return result;
   const { state, deps } = execution;
-  const asked = await phases.through<AssertAnswer>("stage.assert", {
+  const asserted = await phases.through<AssertAnswer>("stage.assert", {
     ask: state.assert && (() => state.assert?.(deepFreeze<Completed<Json> | Failed>(result), ctx)),
     read: readAssertAnswer,
     otherwise: "ok",
     say: leftAssert,
   });
-  if (asked.kind === "cancelled") return { ...base, status: "cancelled", reason: asked.reason };
-  // What failed first is not forgotten over what assert said of it.
+  if (asserted.kind === "cancelled") return { ...base, status: "cancelled", reason: asserted.reason };
+  // Keeps the original failure beside that of assert.
   const first =
     result.status === "failed" ? { detail: { failed: { code: result.code, message: result.message } } } : {};
-  if (asked.kind === "failed") {
-    const { code, message } = asked;
+  if (asserted.kind === "failed") {
+    const { code, message } = asserted;
     return { ...base, status: "failed", code, message: deps.secrets.text(message), ...first };
   }
-  const answer = asked.value;
+  const answer = asserted.value;
   if (answer === "ok") return result;
   if ("retry" in answer && attemptsLeft) return answer;
   const message = "retry" in answer ? `no attempt is left: ${answer.retry}` : answer.fail;
   return { ...base, status: "failed", code: "assert", message: deps.secrets.text(message), ...first };
 }
 
-/** Teardown. A hook that fails fails what had not failed yet. */
+/** Runs the exit hook. Its failure fails a result that was completed or skipped. */
 async function exitWith(leaving: Leaving, result: StageResult<Json>): Promise<StageResult<Json>> {
   const { phases, base } = leaving;
   const outcome = finishedAs(result.status);
-  const { status } = result;
   phases.note(
     "attempt.finished",
-    status === "failed" ? { ...outcome, code: result.code, message: result.message } : outcome,
+    result.status === "failed" ? { ...outcome, code: result.code, message: result.message } : outcome,
   );
   phases.note("stage.exit", ENTERED);
   deepFreeze(result);
@@ -154,7 +151,7 @@ async function exitWith(leaving: Leaving, result: StageResult<Json>): Promise<St
     fault !== undefined && (result.status === "completed" || result.status === "skipped")
       ? { ...base, status: "failed", code: "hook", message: fault }
       : result;
-  // What its turns do not tell: calls that ended without a reply.
+  // The events of turns do not count calls that ended without a reply.
   const left =
     base.usage.unmeteredCalls === undefined
       ? leftWith(ended.status)
@@ -168,11 +165,11 @@ async function runExit({ execution, ctx, before }: Leaving, result: StageResult<
   const { state, deps } = execution;
   let disarm: (() => void) | undefined;
   try {
-    const late = new Promise<string>((resolve) => {
+    const timeout = new Promise<string>((resolve) => {
       disarm = deps.clock.after(EXIT_MS, () => resolve(`the exit hook did not end within ${EXIT_MS} ms`));
     });
     const done = Promise.resolve(state.exit?.(result, ctx)).then(() => undefined);
-    return await Promise.race([done, late]);
+    return await Promise.race([done, timeout]);
   } catch (thrown) {
     return deps.secrets.text(`the exit hook threw: ${messageOf(thrown)}`);
   } finally {
@@ -180,19 +177,21 @@ async function runExit({ execution, ctx, before }: Leaving, result: StageResult<
   }
 }
 
-/** The choice. A route that is still at work when the run is cancelled is not waited for. */
-async function nextAfter({ execution, ctx }: Leaving, result: StageResult<Json>): Promise<NextDecision> {
-  const { spec, stateId, steps, deps } = execution;
-  const cancelled = (reason: string): NextDecision => ({ by: "default", choice: { kind: "cancel", reason } });
-  const already = cancelReason(steps.signal);
-  if (already !== undefined) return cancelled(already);
-  const decided = await raceAbort(steps.signal, decideNext(spec, stateId, deepFreeze(result), ctx));
-  return decided === undefined
-    ? cancelled(cancelReason(steps.signal) ?? "cancelled")
-    : cleaned(decided.value, deps.secrets);
+/** Asks the route what comes next. A cancelled run does not wait for it. */
+export async function nextAfter(
+  { spec, stateId, steps, deps }: Execution,
+  result: StageResult<Json>,
+  ctx: StageContext,
+): Promise<NextDecision> {
+  const decided =
+    cancelReason(steps.signal) === undefined
+      ? await raceAbort(steps.signal, decideNext(spec, stateId, deepFreeze(result), ctx))
+      : undefined;
+  if (decided !== undefined) return cleaned(decided.value, deps.secrets);
+  return { by: "default", choice: { kind: "cancel", reason: cancelReason(steps.signal) ?? "cancelled" } };
 }
 
-/** The events of one decision: what was decided, by whom, and what it changes. */
+/** The events of one decision. */
 export function routeEvents(
   journal: Pick<AttemptJournal, "event">,
   from: string,

@@ -1,38 +1,46 @@
+import { isSluiceError, messageOf } from "../../base/errors.ts";
 import type { JsonObject } from "../../base/json.ts";
-import type { StageResult } from "../../definition/result.ts";
+import type { FailureCode, StageResult } from "../../definition/result.ts";
 import type { AssertAnswer, PreconditionAnswer } from "../../definition/state-rules.ts";
 import type { EventType } from "../../journal/events.ts";
 import { sharedData } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import type { ResolvedChoice } from "../../machine/decide-next.ts";
 import type { Attempt } from "../attempt.ts";
-import { cancelReason } from "../limits/limits.ts";
-import { callUserCode, type HookAnswer } from "./user-code.ts";
+import { cancelReason, type Limits, raceAbort } from "../limits/limits.ts";
 
 type PhaseEvent = Extract<EventType, `stage.${string}`>;
-/** Whose code a phase runs, as its author knows it. */
+/** The hook that a phase runs, as its author knows it. */
 const CODE_OF: Partial<Record<PhaseEvent, string>> = {
   "stage.setup": "setup",
   "stage.init": "the prompt",
   "stage.precondition": "precondition",
   "stage.assert": "assert",
 };
-/** What a hook returned, looked at: user code in JavaScript may return anything. */
+
+// Types, not interfaces: they are recorded, and only types count as JSON to the compiler.
+
+/** Why a hook gave no usable answer. */
+export type MissingAnswer =
+  | { readonly kind: "failed"; readonly code: FailureCode; readonly message: string; readonly limit?: string }
+  | { readonly kind: "cancelled"; readonly reason: string };
+export type HookAnswer<T> = { readonly kind: "answered"; readonly value: T } | MissingAnswer;
+/** A hook's return value after validation: user code may return anything. */
 export type PhaseAnswer<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly fault: string };
 
-/** One phase's hook: absent, its phase answers by itself. */
+/** The hook of one phase. Without `ask`, the answer is `otherwise`. */
 export interface PhaseHook<T> {
   readonly ask: (() => unknown) | undefined;
   read(value: unknown): PhaseAnswer<T>;
   readonly otherwise: T;
-  /** What the event after the phase says of the answer. */
+  /** Data of the event after the phase. */
   say(value: T): JsonObject;
 }
 
-/** Walks through phases inside one step: an event before and an event after each, whatever its hook does. */
+/** Runs phases inside one step, with an event before and after each, whatever its hook does. */
 export interface Phases {
   note(type: EventType, data: JsonObject): void;
-  /** At once when the hook answers at once. */
+  /** Synchronous when the hook is. */
   through<T>(type: PhaseEvent, hook: PhaseHook<T>): HookAnswer<T> | Promise<HookAnswer<T>>;
 }
 
@@ -48,30 +56,78 @@ export function createPhases({ journal, execution, limits }: Attempt, call: Step
     if (ask === undefined) return { kind: "answered", value: otherwise };
     return callUserCode(CODE_OF[type] ?? type, signal, limits, ask);
   };
-  const leave = <T>(type: PhaseEvent, hook: PhaseHook<T>, given: HookAnswer<unknown>): HookAnswer<T> => {
-    const asked = readAnswer(hook, given);
-    note(type, asked.kind === "answered" ? hook.say(asked.value) : leftWith(asked.kind));
-    if (asked.kind === "failed" && asked.limit !== undefined) {
-      note("limit.reached", { limit: asked.limit, message: asked.message });
+  const leave = <T>(type: PhaseEvent, hook: PhaseHook<T>, returned: HookAnswer<unknown>): HookAnswer<T> => {
+    const answer = readAnswer(hook, returned);
+    note(type, answer.kind === "answered" ? hook.say(answer.value) : leftWith(answer.kind));
+    if (answer.kind === "failed" && answer.limit !== undefined) {
+      note("limit.reached", { limit: answer.limit, message: answer.message });
     }
-    return asked;
+    return answer;
   };
   return {
     note,
     through: (type, hook) => {
       note(type, ENTERED);
-      const given = ask(type, hook);
-      return given instanceof Promise ? given.then((later) => leave(type, hook, later)) : leave(type, hook, given);
+      const returned = ask(type, hook);
+      return returned instanceof Promise
+        ? returned.then((value) => leave(type, hook, value))
+        : leave(type, hook, returned);
     },
   };
 }
 
-function readAnswer<T>({ ask, read, otherwise }: PhaseHook<T>, given: HookAnswer<unknown>): HookAnswer<T> {
-  if (given.kind !== "answered") return given;
+function readAnswer<T>({ ask, read, otherwise }: PhaseHook<T>, returned: HookAnswer<unknown>): HookAnswer<T> {
+  if (returned.kind !== "answered") return returned;
   if (ask === undefined) return { kind: "answered", value: otherwise };
-  const reading = read(given.value);
+  const reading = read(returned.value);
   if (reading.ok) return { kind: "answered", value: reading.value };
   return { kind: "failed", code: "hook", message: reading.fault };
+}
+
+/**
+ * Calls a hook inside a step. A throw, a time cap that passes and a cancel of the run become values, which call the hook
+ * `name`. The return value is not validated. Synchronous when the hook is.
+ */
+function callUserCode(
+  name: string,
+  signal: AbortSignal,
+  limits: Limits,
+  hook: () => unknown,
+): HookAnswer<unknown> | Promise<HookAnswer<unknown>> {
+  try {
+    const value = hook();
+    return isThenable(value) ? answerInTime(name, signal, limits, value) : { kind: "answered", value };
+  } catch (thrown) {
+    return threw(name, thrown);
+  }
+}
+
+async function answerInTime(
+  name: string,
+  signal: AbortSignal,
+  limits: Limits,
+  pending: unknown,
+): Promise<HookAnswer<unknown>> {
+  try {
+    const ended = await limits.timed(signal, (timed) => raceAbort(timed, Promise.resolve(pending)));
+    if (ended !== undefined) return { kind: "answered", value: ended.value };
+  } catch (thrown) {
+    return threw(name, thrown);
+  }
+  const reason = cancelReason(signal);
+  if (reason !== undefined) return { kind: "cancelled", reason };
+  const hit = limits.deadlineExceeded();
+  const message = `${hit?.message ?? "a time limit was passed"}; ${name} was still running`;
+  return { kind: "failed", code: "timeout", message, ...(hit === undefined ? {} : { limit: hit.limit }) };
+}
+
+function threw(name: string, thrown: unknown): MissingAnswer {
+  const message = isSluiceError(thrown) ? thrown.message : `${name} threw: ${messageOf(thrown)}`;
+  return { kind: "failed", code: "hook", message };
+}
+
+function isThenable(value: unknown): boolean {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
 
 export function readPreconditionAnswer(value: unknown): PhaseAnswer<PreconditionAnswer> {
@@ -82,7 +138,7 @@ export function readPreconditionAnswer(value: unknown): PhaseAnswer<Precondition
   }
   return {
     ok: false,
-    fault: 'precondition answered neither "proceed", nor "skip", nor { retryAfterMs: milliseconds }',
+    fault: 'precondition returned neither "proceed", nor "skip", nor { retryAfterMs: milliseconds }',
   };
 }
 
@@ -92,65 +148,45 @@ export function readAssertAnswer(value: unknown): PhaseAnswer<AssertAnswer> {
     if ("retry" in value && typeof value.retry === "string") return { ok: true, value: { retry: value.retry } };
     if ("fail" in value && typeof value.fail === "string") return { ok: true, value: { fail: value.fail } };
   }
-  return { ok: false, fault: 'assert answered neither "ok", nor { retry: feedback }, nor { fail: reason }' };
+  return { ok: false, fault: 'assert returned neither "ok", nor { retry: feedback }, nor { fail: reason }' };
 }
-
-// What the events of phases say, where it is one of a few things: a stage has a score of them.
 
 export const ENTERED = sharedData({ phase: "entered" });
 export const LEFT = sharedData({ phase: "left" });
 
-const gateLeft = {
-  proceed: sharedData({ phase: "left", answer: "proceed" }),
-  skip: sharedData({ phase: "left", answer: "skip" }),
-  retry: sharedData({ phase: "left", answer: "retry" }),
-};
-const assertLeft = {
-  ok: sharedData({ phase: "left", answer: "ok" }),
-  retry: sharedData({ phase: "left", answer: "retry" }),
-  fail: sharedData({ phase: "left", answer: "fail" }),
-};
-const outcomeLeft = {
-  completed: sharedData({ phase: "left", outcome: "completed" }),
-  failed: sharedData({ phase: "left", outcome: "failed" }),
-  skipped: sharedData({ phase: "left", outcome: "skipped" }),
-  paused: sharedData({ phase: "left", outcome: "paused" }),
-  cancelled: sharedData({ phase: "left", outcome: "cancelled" }),
-};
-const choiceLeft = {
-  to: sharedData({ phase: "left", choice: "to" }),
-  fanOut: sharedData({ phase: "left", choice: "fanOut" }),
-  done: sharedData({ phase: "left", choice: "done" }),
-  fail: sharedData({ phase: "left", choice: "fail" }),
-  cancel: sharedData({ phase: "left", choice: "cancel" }),
-};
-const finished = {
-  completed: sharedData({ outcome: "completed" }),
-  failed: sharedData({ outcome: "failed" }),
-  skipped: sharedData({ outcome: "skipped" }),
-  paused: sharedData({ outcome: "paused" }),
-  cancelled: sharedData({ outcome: "cancelled" }),
-};
+/** Phase events take few values, so each is redacted only once. */
+const shared = new Map<string, JsonObject>();
+
+function sharedOnce(key: string, data: JsonObject): JsonObject {
+  const known = shared.get(key) ?? sharedData(data);
+  shared.set(key, known);
+  return known;
+}
+
+function left(field: "answer" | "outcome" | "choice", value: string): JsonObject {
+  return sharedOnce(`${field} ${value}`, { phase: "left", [field]: value });
+}
+
 type Status = StageResult<unknown>["status"];
 
 export function leftPrecondition(answer: PreconditionAnswer): JsonObject {
-  return gateLeft[typeof answer === "string" ? answer : "retry"];
+  return left("answer", typeof answer === "string" ? answer : "retry");
 }
 
 export function leftAssert(answer: AssertAnswer): JsonObject {
-  return assertLeft[answer === "ok" ? answer : "retry" in answer ? "retry" : "fail"];
+  return left("answer", answer === "ok" ? answer : "retry" in answer ? "retry" : "fail");
 }
 
-/** Of Act and of Exit. */
+/** For Act and Exit. */
 export function leftWith(outcome: Status): JsonObject {
-  return outcomeLeft[outcome];
+  return left("outcome", outcome);
 }
 
 export function leftNext(choice: ResolvedChoice["kind"]): JsonObject {
-  return choiceLeft[choice];
+  return left("choice", choice);
 }
 
-/** An attempt that ended as its stage did. */
+/** For an attempt that ended as its stage did. */
 export function finishedAs(outcome: Status): JsonObject {
-  return finished[outcome];
+  return sharedOnce(`finished ${outcome}`, { outcome });
 }

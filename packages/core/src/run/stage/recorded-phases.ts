@@ -6,25 +6,23 @@ import type { RecordedOutcome, StepCall, StepOptions } from "../../journal/seam.
 import { stepNames } from "../../journal/step-id.ts";
 import type { NextDecision, ResolvedChoice } from "../../machine/decide-next.ts";
 import type { LimitHit } from "../limits/limits.ts";
-import { readPreconditionAnswer } from "./phases.ts";
-import type { MissingAnswer } from "./user-code.ts";
+import { type MissingAnswer, readPreconditionAnswer } from "./phases.ts";
 
-// What the phases of a stage record, and what a replay takes of it: what they had from the world.
+// What the enter and leave steps record, and which of it a replay reuses because it came from outside the pipeline.
 
-/** What the enter step found; recorded, so that hooks and prompts are not asked again on resume. */
+/** The record of the enter step. Resume reads it, so hooks and prompts run once. */
 export type Entered = { readonly at: number } & (
   | { readonly kind: "ready"; readonly setup: Json; readonly init: Json; readonly precondition: PreconditionAnswer }
   | { readonly kind: "ended"; readonly why: MissingAnswer }
 );
 
-/** What the leave step decided. */
+/** The record of the leave step. */
 export type Left =
   | { readonly kind: "retry"; readonly feedback: string }
   | { readonly kind: "left"; readonly result: StageResult<Json>; readonly next: NextDecision | null };
 
-/** What hooks that read the world said when a state was entered. */
-export interface EntryBefore
-  extends Pick<Extract<Entered, { readonly kind: "ready" }>, "at" | "setup" | "precondition"> {}
+/** What a replay reuses of an entry: the time, and the answers of hooks with side effects. */
+export interface EntryBefore extends Pick<Extract<Entered, { readonly kind: "ready" }>, "at" | "setup" | "precondition"> {}
 
 export function recordedEntry({ recorded }: StepCall): EntryBefore | undefined {
   if (recorded === undefined) return undefined;
@@ -33,8 +31,8 @@ export function recordedEntry({ recorded }: StepCall): EntryBefore | undefined {
 }
 
 /**
- * An entry that came to nothing is taken as it is, since what its hooks said is not known then; but a prompt that threw, with
- * nothing before it that reads the world, is asked again.
+ * Replay runs an entry again only where its record holds the hooks' answers. A failed entry holds none, and is read as it is,
+ * unless the prompt threw and no setup hook ran before it.
  */
 export function entering(hasSetup: boolean): StepOptions {
   return hasSetup ? AFTER_SETUP : WITHOUT_SETUP;
@@ -70,7 +68,7 @@ function isMissingAnswer(value: Json | undefined): value is MissingAnswer {
   return field(value, "kind") === "failed" && hasText(value, "code") && hasText(value, "message");
 }
 
-/** What the clock, the caps and the exit hook said when a stage was left. */
+/** What a replay reuses of a leave step: the clock, the caps and the exit hook. */
 export interface LeaveBefore {
   /** Since the execution began. */
   readonly ms: number;
@@ -82,36 +80,33 @@ export function recordedLeave({ recorded }: StepCall, startedAt: number): LeaveB
   if (recorded === undefined) return undefined;
   const left = leftIn(recorded);
   const { events } = recorded;
-  // None comes after Assert: such a record is taken as it is.
+  // A cap reached after Assert is not here: `leavesAgain` reads such a record as it is.
   const capped = events.findLast(({ type, data }) => type === "limit.reached" && isCap(data));
   return {
-    // Of an attempt that was sent back only its record's time is known.
+    // For a retried attempt only the time of its record is known.
     ms: left.kind === "left" ? left.result.ms : (events[0]?.at ?? startedAt) - startedAt,
     hit: capped === undefined ? undefined : hitIn(capped.data),
     exitFault: faultOfExit(recorded, left),
   };
 }
 
-/**
- * Assert and the route are asked again, except where the run was cancelled over them, or a time cap passed while a hook was at work:
- * what it would have said is not known then.
- */
-function leavesAnew(recorded: RecordedOutcome): boolean {
+/** Replay runs Assert and the route again, unless a cancel or a time cap interrupted them: their answer is then unknown. */
+function leavesAgain(recorded: RecordedOutcome): boolean {
   const left = leftIn(recorded);
   if (left.kind === "retry") return true;
   const asserting = recorded.events.findIndex(({ type }) => type === "stage.assert");
-  const late = asserting !== -1 && recorded.events.slice(asserting).some(({ type }) => type === "limit.reached");
-  return left.result.status !== "cancelled" && !isCancelled(left.next) && !late;
+  const timedOut = asserting !== -1 && recorded.events.slice(asserting).some(({ type }) => type === "limit.reached");
+  return left.result.status !== "cancelled" && !isCancelled(left.next) && !timedOut;
 }
 
-export const LEAVING: StepOptions = { decides: leavesAnew };
+export const LEAVING: StepOptions = { decides: leavesAgain };
 
-/** Routes return their cancels themselves: this one was made because the run was cancelled. */
+/** Whether the run was cancelled, as opposed to a route that returned a cancel. */
 function isCancelled(next: NextDecision | null): boolean {
   return next?.by === "default" && next.choice.kind === "cancel";
 }
 
-/** A route after a failed fork is asked again unless the run was cancelled over it. */
+/** Replay asks the route after a failed fan-out again, unless a cancel interrupted it. */
 export function decidesRoute({ value }: RecordedOutcome): boolean {
   return !isCancelled(decodeValue(value, isNextDecision, "that routes a failed fan-out"));
 }
@@ -174,7 +169,7 @@ function hasText(value: Json | undefined, key: string): boolean {
 function faultOfExit({ events }: RecordedOutcome, left: Left): string | undefined {
   const fault = events.findLast(({ type }) => type === "stage.exit")?.data.fault;
   if (typeof fault !== "string") return undefined;
-  // Where nothing had failed before, it made the result; its event may have been redacted further than that.
+  // If nothing had failed before, the fault is the result's message, which is less redacted than the event.
   const before = events.findLast(({ type }) => type === "attempt.finished")?.data.outcome;
   return before !== "failed" && left.kind === "left" && left.result.status === "failed" ? left.result.message : fault;
 }

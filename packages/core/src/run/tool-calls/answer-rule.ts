@@ -2,21 +2,21 @@ import { field, isJsonObject, type Json } from "../../base/json.ts";
 import type { SluiceEvent } from "../../journal/events.ts";
 import type { AnswerProof, OwnSeal } from "../../people/answer-proof.ts";
 
-/** Which answers of other processes count in a run and its siblings. One for each run, kept in memory. */
+/** Which answers from other processes count in a run and its siblings. Kept in memory, one per run. */
 export interface AnswerRule {
-  /** Whether the run was started to take answers of any process. */
+  /** Whether the run was started to accept answers from any process. */
   readonly any: boolean;
-  /** Whether the run, or a sibling in it, has started a process without a wall, in this process or before. */
+  /** Whether the run or one of its siblings ever started a process without a sandbox. */
   isUnwalled(): boolean;
-  /** To be said before a process is started without a wall. It stays said. */
+  /** Has to be called before a process is started without a sandbox. */
   startsUnwalled(): void;
 }
 
 export interface AnswerRuleOptions {
   readonly any: boolean;
-  /** What the record says of earlier processes; see `startedUnwalled`. */
+  /** The value of `isUnwalled` by the record; see `startedUnsandboxed`. */
   readonly unwalled: boolean;
-  /** Hears of the first process without a wall. */
+  /** Called before the first process without a sandbox. */
   readonly onUnwalled?: () => void;
 }
 
@@ -38,14 +38,13 @@ export function needsCode(rule: AnswerRule): boolean {
 }
 
 /**
- * Whether a run, or a sibling in it, has started a process without a wall, by the events of all of them. A process that was
- * killed may have started one that it did not come to record: `atWork` says whether the last one still works on the run, and so
- * knows. Of those that do not, one that had no wall counts as having started some.
+ * Whether a run or one of its siblings started a process without a sandbox, by the events of all of them. A killed process may
+ * not have recorded that, so a process without a sandbox counts as having done it, unless it is the last one and `isActive`.
  */
-export function startedUnsandboxed(events: readonly SluiceEvent[], atWork: boolean): boolean {
+export function startedUnsandboxed(events: readonly SluiceEvent[], isActive: boolean): boolean {
   let isExposed = false;
   for (const { type, runId, data } of events) {
-    // By what the gate knew of the call before, or by what its tool said while it ran.
+    // Recorded by the gate before the call, or by the tool while it ran.
     if (type === "call.started" && data.wall === "none") return true;
     if (type === "call.finished" && field(data.facts, "wall") === "none") return true;
     if (runId.includes("/") || (type !== "run.started" && type !== "run.resumed")) continue;
@@ -53,14 +52,14 @@ export function startedUnsandboxed(events: readonly SluiceEvent[], atWork: boole
     if (isExposed || data.unsandboxed === true || (Array.isArray(servers) && servers.length > 0)) return true;
     isExposed = field(data.sandbox, "wall") === "none";
   }
-  return isExposed && !atWork;
+  return isExposed && !isActive;
 }
 
 const PROOFS: readonly AnswerProof[] = ["session", "code", "sandboxed", "any", "missing"];
 
 /**
- * The payload of an answer as it is recorded: with what shows that a person gave it instead of what it brought along. That is
- * decided when the answer is read, by the process that knows the code, and never again.
+ * The payload of an answer as recorded: its proof is replaced by the verdict on it. The verdict is made once, by the process that
+ * knows the request's code.
  */
 export function withVerdict(payload: Json, seal: OwnSeal, rule: AnswerRule): Json {
   if (!isJsonObject(payload)) return payload;
@@ -72,7 +71,7 @@ function unproven(rule: AnswerRule): AnswerProof {
   return rule.isUnwalled() ? "missing" : "sandboxed";
 }
 
-/** What the record says of an answer's proof; undefined in records of before there were any. */
+/** The recorded verdict on an answer's proof; undefined in records that predate proofs. */
 export function recordedProof(payload: Json): AnswerProof | undefined {
   const proof = field(payload, "proof");
   return PROOFS.find((known) => known === proof);

@@ -5,20 +5,20 @@ import { visible } from "../../gate/summary.ts";
 import type { OpenRequest, StepCall } from "../../journal/seam.ts";
 import { questionId } from "../../journal/step-id.ts";
 import { compileSchema } from "../../schema/compile-schema.ts";
-import { DECIDES } from "../attempt-steps.ts";
+import { DECIDES } from "../attempt.ts";
 import type { ExecutableCall, ExecutedCall } from "./execute-tool-call.ts";
 import { answeredByOf, type JournaledAnswer, readAnswer, requestApproval } from "./request-approval.ts";
 import { type CallGroupId, callStep, type ToolCallContext } from "./tool-call.ts";
 
-/** What a question step opened, recorded: the request, or why nobody is asked. */
+/** The record of a question step: the open request, or the result of a call that could not ask. */
 type Opened =
   | { readonly kind: "open"; readonly at: number; readonly digest: string; readonly body: JsonObject }
   | { readonly kind: "not_asked"; readonly result: ExecutedCall };
 
-/** Runs a call of effect `ask`: opens the request, waits for a person, records the answer as the call's result. */
+/** Runs a call of effect `ask`: opens the request, waits for an answer and records it as the call's result. */
 export async function askQuestion(
   of: ToolCallContext,
-  at: CallGroupId,
+  groupId: CallGroupId,
   runnable: ExecutableCall,
 ): Promise<ExecutedCall> {
   const { journal, execution } = of;
@@ -31,16 +31,13 @@ export async function askQuestion(
     return ran;
   };
 
-  const opened = await journal.run(callStep(at, "question"), async (step): Promise<Opened> => {
+  const opened = await journal.run(callStep(groupId, "question"), async (step): Promise<Opened> => {
     const unasked = (code: string, message: string): Opened => ({
       kind: "not_asked",
       result: finished(none(code, message), step),
     });
     if (!deps.people.reachable()) {
-      return unasked(
-        "no_interactor",
-        "nobody is there to answer; decide with what you know, and say so in your result",
-      );
+      return unasked("no_interactor", `no one is available to answer; ${DECIDE}`);
     }
     try {
       const body = await bodyOf(runnable);
@@ -48,7 +45,7 @@ export async function askQuestion(
       step.event(journal.event("request.opened", { requestId, kind: "askUser", digest, body }));
       return { kind: "open", at: deps.clock.now(), digest, body };
     } catch (thrown) {
-      return unasked("tool_failed", `the question could not be put: ${deps.secrets.text(messageOf(thrown))}`);
+      return unasked("tool_failed", `the question could not be asked: ${deps.secrets.text(messageOf(thrown))}`);
     }
   });
   if (opened.kind === "not_asked") return opened.result;
@@ -59,20 +56,22 @@ export async function askQuestion(
   const answered = async (step: StepCall): Promise<ExecutedCall> => {
     if (received === undefined) {
       step.event(journal.event("request.expired", { requestId, cause: "cancelled" }));
-      return finished(none("cancelled", "the run was cancelled while this waited for an answer"), step);
+      return finished(none("cancelled", "the run was cancelled before the question was answered"), step);
     }
     const answer = readAnswer(received);
     step.event(journal.event("request.answered", { requestId, ...answeredByOf(answer, received) }));
     const ran = await resultOf(answer, opened);
     return finished({ ...ran, ms: Math.max(0, received.at - openedAt) }, step);
   };
-  return await journal.run(callStep(at, "answer"), answered, DECIDES);
+  return await journal.run(callStep(groupId, "answer"), answered, DECIDES);
 }
+
+const DECIDE = "decide with what you know and state your assumption in the result";
 
 async function bodyOf({ proposal, tool }: ExecutableCall): Promise<JsonObject> {
   const bound = proposal.input === undefined ? undefined : await tool.bind(proposal.input);
   const question = bound?.ok === true ? bound.call.question : undefined;
-  if (question === undefined) throw new TypeError(`${tool.name} asks nothing`);
+  if (question === undefined) throw new TypeError(`${tool.name} returned no question`);
   return { tool: tool.name, question: visible(question.question), answer: question.answer };
 }
 
@@ -81,11 +80,10 @@ async function resultOf(
   { digest, body }: Extract<Opened, { kind: "open" }>,
 ): Promise<ExecutedCall> {
   const { kind, value, reason } = answer;
-  if (kind === "none")
-    return none(reason ?? "no_interactor", "nobody answered; decide with what you know, and say so in your result");
-  if (kind === "defer") return none("deferred", "the person put the answer off; decide with what you know for now");
+  if (kind === "none") return none(reason ?? "no_interactor", `no one answered; ${DECIDE}`);
+  if (kind === "defer") return none("deferred", `the user deferred the answer; ${DECIDE}`);
   if (kind !== "value" || value === undefined)
-    return none("not_answered", reason ?? "the person did not answer this question");
+    return none("not_answered", reason ?? "the user declined to answer this question");
   if (answer.digest !== undefined && answer.digest !== digest)
     return none("answer_invalid", "the answer was for another question");
   const schema = compileSchema(
@@ -93,7 +91,7 @@ async function resultOf(
     "an answer",
   );
   const checked = await schema.check({ answer: value });
-  if (!checked.ok) return none("answer_invalid", "the answer does not fit what was asked");
+  if (!checked.ok) return none("answer_invalid", "the answer does not fit the question's schema");
   return { ok: true, output: value, outcome: "ok", ms: 0 };
 }
 

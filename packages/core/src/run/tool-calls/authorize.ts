@@ -32,24 +32,24 @@ import {
 
 export interface Authorizer {
   readonly callEnvironment: CallEnvironment;
-  /** The gate's word on a group, inside a step. Calls outside the envelope come back as `ask`, with their request announced. */
+  /** The gate's verdicts on a group, inside a step. Calls outside the envelope get `ask`, with an event for their request. */
   decide(group: CallGroup, step: StepCall): Promise<RecordedVerdict[]>;
-  /** The last word on a call that a person granted: guard hooks, and the intent of a writing call. Inside a step. */
-  granted(proposed: ProposedToolCall, judged: RecordedVerdict, step: StepCall): Promise<RecordedVerdict>;
-  refuse(judged: RecordedVerdict, cause: DenialCause, reason: string, step: StepCall): RecordedVerdict;
-  /** Nobody refused it: the run was cancelled first. */
+  /** The final verdict on a call that a person granted, inside a step. */
+  granted(proposal: Proposal, asking: RecordedVerdict, step: StepCall): Promise<RecordedVerdict>;
+  refuse(asking: RecordedVerdict, cause: DenialCause, reason: string, step: StepCall): RecordedVerdict;
+  /** For a call that was not decided before the run was cancelled. */
   cancelled(call: Pick<RecordedVerdict, "id" | "tool">, step: StepCall): RecordedVerdict;
-  /** `asked` is what was said of it before anybody answered. */
-  runnable(proposal: Proposal, judged: RecordedVerdict, asked: RecordedVerdict): ExecutableCall | undefined;
+  /** Undefined unless approved. `first` is the verdict before any answer. */
+  runnable(proposal: Proposal, decided: RecordedVerdict, first: RecordedVerdict): ExecutableCall | undefined;
 }
 
 export function createAuthorizer(of: ToolCallContext): Authorizer {
   const { execution, journal, ctx, grants, offer, limits, completionTool } = of;
   const { deps, envelope, spec, state, steps } = execution;
-  // The run's signal, not the step's: a signal of its own would cost a step that only judges more than its judging.
+  // The run's signal, since creating a signal for the step costs more than a verdict.
   const { signal } = steps;
   const allowedTools = (offer.allowedTools ?? offer.tools.map((tool) => tool.name)).map(deps.secrets.text);
-  const wayOut: Alternatives = { allowedTools, completionTool };
+  const alternatives: Alternatives = { allowedTools, completionTool };
   const guards: NamedGuard[] = [];
   for (const [name, hook] of [
     ["session", deps.onCall],
@@ -58,28 +58,28 @@ export function createAuthorizer(of: ToolCallContext): Authorizer {
   ] as const) {
     if (hook !== undefined) guards.push({ name, hook });
   }
-  // In mode allowlist the session's list is the envelope of the stages that have none.
-  const held = envelope ?? (deps.mode === "allowlist" ? deps.allow : undefined);
-  const mayWrite = held === undefined || held.mayWrite;
-  const callEnvironment: CallEnvironment = { deps, notes: of.notes, mayWrite, envelope: held, sandbox: state.sandbox };
+  // In mode allowlist, the session's list is the envelope of stages without one.
+  const effective = envelope ?? (deps.mode === "allowlist" ? deps.allow : undefined);
+  const mayWrite = effective === undefined || effective.mayWrite;
+  const { notes } = of;
+  const callEnvironment: CallEnvironment = { deps, notes, mayWrite, envelope: effective, sandbox: state.sandbox };
   const bound = new Map<string, BoundCall>();
   const works = new Map<string, PreparedCall>();
 
-  const decided = (judged: RecordedVerdict, step: StepCall): RecordedVerdict => {
-    const { id, tool } = judged;
+  /** Masks a final verdict and adds its event. */
+  const decided = (undecided: RecordedVerdict, step: StepCall): RecordedVerdict => {
+    const { id, tool } = undecided;
     const proposal = of.proposalOf(id);
-    // What still waits for a person is decided later.
-    if (proposal === undefined || judged.verdict.kind === "ask") return judged;
-    // Reasons come from tools and hooks, too.
-    const verdict = cleaned(judged.verdict, deps.secrets);
-    const what = { callId: id, tool, argsDigest: proposal.argsDigest, args: summaryOf(tool, proposal.input) };
+    if (proposal === undefined || undecided.verdict.kind === "ask") return undecided;
+    const verdict = cleaned(undecided.verdict, deps.secrets);
+    const call = { callId: id, tool, argsDigest: proposal.argsDigest, args: summaryOf(tool, proposal.input) };
     const cause = verdict.kind === "refused" && verdict.cause !== undefined ? { cause: verdict.cause } : {};
-    const how =
+    const decision =
       verdict.kind === "approved"
         ? { verdict: "approved", by: verdict.by }
         : { verdict: "refused", ...cause, result: verdict.output };
-    step.event(journal.event("call.decided", { ...what, ...how }));
-    return { ...judged, verdict };
+    step.event(journal.event("call.decided", { ...call, ...decision }));
+    return { ...undecided, verdict };
   };
 
   const bind = async (tool: Tool, proposal: Proposal, before?: RecordedVerdict): Promise<LiveTool> => {
@@ -89,26 +89,26 @@ export function createAuthorizer(of: ToolCallContext): Authorizer {
     if (!result.ok) return { ...facts, bound: result };
     bound.set(proposal.id, result.call);
     if (before !== undefined) return { ...facts, bound: { ok: true, subjects: before.subjects } };
-    // They are recorded: a tool's facts that are not JSON are facts nobody can rely on.
-    const own = cloneJson(result.call.subjects(deps.workspace, { env: deps.env, mayWrite }));
-    if (own.ok) return { ...facts, bound: { ok: true, subjects: own.value.map(withoutSecrets) } };
-    const reason = `what ${tool.name} says this call would touch is not JSON: ${own.fault}`;
+    // Cloned, because subjects are recorded and have to be JSON.
+    const subjects = cloneJson(result.call.subjects(deps.workspace, { env: deps.env, mayWrite }));
+    if (subjects.ok) return { ...facts, bound: { ok: true, subjects: subjects.value.map(withoutSecrets) } };
+    const reason = `the subjects that ${tool.name} returned for this call are not JSON: ${subjects.fault}`;
     return { ...facts, bound: { ok: true, subjects: [{ kind: "refused", reason }] } };
   };
 
-  /** Paths and words stay as they are, since calls are held to them: they come from arguments that were cleaned. */
+  /** Masks reasons only: a call is held to its paths and words, which come from arguments that were masked before. */
   const withoutSecrets = (subject: Subject): Subject =>
     "reason" in subject ? { ...subject, reason: deps.secrets.text(subject.reason) } : subject;
 
   const vetoOf = async (proposal: Proposal, by: ApprovedBy): Promise<GuardVerdict["vetoed"]> => {
+    if (guards.length === 0) return undefined;
     const { id, tool, executionId, attempt, argsDigest } = proposal;
     const input = bound.get(id)?.input ?? null;
     const guarded = { tool, input, executionId, attempt, proposalId: id, argsDigest, approvedBy: by };
-    if (guards.length === 0) return undefined;
     return (await runGuardHooks(guards, guarded, ctx, { clock: deps.clock, signal })).vetoed;
   };
 
-  /** Runs the hooks on an approved call and lets a writing tool prepare its intent. */
+  /** Runs the guard hooks on an approved call and prepares the intent of a writing tool. */
   const approve = async (
     proposal: Proposal,
     by: ApprovedBy,
@@ -120,7 +120,7 @@ export function createAuthorizer(of: ToolCallContext): Authorizer {
     if (vetoed !== undefined) {
       const reason = deps.secrets.text(vetoed.reason);
       step.event(journal.event("hook.vetoed", { callId: id, tool, hook: vetoed.hook, reason }));
-      return { id, tool, subjects, verdict: refusal("hook", tool, vetoed.reason, wayOut) };
+      return { id, tool, subjects, verdict: refusal("hook", tool, vetoed.reason, alternatives) };
     }
     const before = readRecordedVerdict(step, id, tool);
     const intent = before === undefined ? await prepare(proposal, by, subjects) : before.intent;
@@ -134,12 +134,12 @@ export function createAuthorizer(of: ToolCallContext): Authorizer {
       const intent = await work.prepare(toolCall({ proposal, judged, by }, callEnvironment, signal));
       return jsonFault(intent) === undefined ? intent : undefined;
     } catch {
-      // Without an intent the call can run, but an interrupted one is reported as unknown.
+      // Without an intent the call can run, but its outcome is unknown if it is interrupted.
       return undefined;
     }
   };
 
-  /** The one way to a tool's work: a permit for this proposal, redeemed once. */
+  /** The acting part of a call, for a permit of this proposal that is redeemed once. */
   const workOf = async (proposal: Proposal, by: ApprovedBy): Promise<PreparedCall | undefined> => {
     const known = works.get(proposal.id);
     if (known !== undefined) return known;
@@ -155,41 +155,45 @@ export function createAuthorizer(of: ToolCallContext): Authorizer {
   };
 
   /**
-   * Why what an earlier process said of a call does not hold any more, since the pipeline, its tools or the session may be
-   * others now; undefined where it does, and for what was judged here. It never lets anything through.
+   * Why the approval of a call by an earlier process is no longer valid: the pipeline, its tools or the session may have changed.
+   * Undefined if it is valid, or if the call was authorized in this process. It never approves a call.
    */
-  const standsNoMore = async (
+  const whyApprovalIsStale = async (
     proposal: Proposal,
     by: ApprovedBy,
-    { subjects, verdict: asked }: RecordedVerdict,
+    { subjects, verdict: first }: RecordedVerdict,
   ): Promise<string | undefined> => {
     const { id, tool: name } = proposal;
     const tool = deps.tools.get(name);
     if (tool === undefined || bound.has(id)) return undefined;
     const live = await bind(tool, proposal);
     const call = bound.get(id);
-    if (live.bound?.ok !== true || call === undefined) return "its tool does not take these arguments any more";
-    // Sluice's own tools open what was judged and nothing else, wherever it leads by now.
-    const own = live.builtin ? [] : live.bound.subjects;
-    const now = judgeNow(proposal, { ...live, bound: { ok: true, subjects: [...subjects, ...own] } });
-    if (now.kind === "refused") return now.reason;
-    if (by !== "grant") return now.kind === "ask" ? now.why : undefined;
-    if (asked.kind === "ask" && digestOf(call.input) !== digestOf(asked.body.input ?? null))
-      return "its tool makes other arguments of it than somebody saw";
-    return live.builtin || digestOf(own) === digestOf(subjects) ? undefined : "it touches something else by now";
+    const stale = (why: string): string =>
+      `this call was approved before the run was resumed, and that approval is no longer valid: ${why}`;
+    if (live.bound?.ok !== true || call === undefined) return stale("its tool no longer accepts these arguments");
+    // Built-in tools open only the paths that were checked, even if links have changed.
+    const current = live.builtin ? [] : live.bound.subjects;
+    const verdict = judgeNow(proposal, { ...live, bound: { ok: true, subjects: [...subjects, ...current] } });
+    if (verdict.kind === "refused") return stale(verdict.reason);
+    if (by !== "grant") return verdict.kind === "ask" ? stale(verdict.why) : undefined;
+    if (first.kind === "ask" && digestOf(call.input) !== digestOf(first.body.input ?? null))
+      return stale("its tool now transforms these arguments differently from what was approved");
+    if (live.builtin || digestOf(current) === digestOf(subjects)) return undefined;
+    return stale("it now touches something else");
   };
 
   const approveGranted = async (
     proposal: Proposal,
-    judged: RecordedVerdict,
+    asking: RecordedVerdict,
     step: StepCall,
   ): Promise<RecordedVerdict> => {
     const { id, tool } = proposal;
+    const { subjects } = asking;
     const before = readRecordedVerdict(step, id, tool);
-    const now = changed(await standsNoMore(proposal, "grant", judged));
-    const why = before === undefined ? now : worldLimitOf(before);
-    if (why !== undefined) return { id, tool, subjects: judged.subjects, verdict: refusal("limit", tool, why, wayOut) };
-    return await approve(proposal, "grant", judged.subjects, step);
+    const stale = await whyApprovalIsStale(proposal, "grant", asking);
+    const why = before === undefined ? stale : worldLimitOf(before);
+    if (why !== undefined) return { id, tool, subjects, verdict: refusal("limit", tool, why, alternatives) };
+    return await approve(proposal, "grant", subjects, step);
   };
 
   const judgeNow = (proposal: Proposal, tool: LiveTool | undefined): Verdict => {
@@ -206,22 +210,17 @@ export function createAuthorizer(of: ToolCallContext): Authorizer {
   const judgeOne = async ({ proposal, request, times }: ProposedToolCall, step: StepCall): Promise<RecordedVerdict> => {
     const { id, tool: name } = proposal;
     const before = readRecordedVerdict(step, id, name);
-    const refused = (verdict: CallVerdict, subjects: readonly Subject[] = []): RecordedVerdict => ({
-      id,
-      tool: name,
-      subjects,
-      verdict,
-    });
-    if (times >= REPEATED) {
-      return refused({
-        kind: "refused",
-        output: repeatedCall(name, times),
-        ...(times >= STUCK ? { stuck: true } : {}),
-      });
-    }
-    if (request.inputFault?.code === "truncated_call") return refused({ kind: "refused", output: truncatedCall(name) });
-    const late = before === undefined ? limits.late()?.message : worldLimitOf(before);
-    if (late !== undefined) return refused(refusal("limit", name, late, wayOut), before?.subjects);
+    const refused = (output: Json, stuck?: true): RecordedVerdict => {
+      const verdict = { kind: "refused", output, ...(stuck === undefined ? {} : { stuck }) } as const;
+      return { id, tool: name, subjects: [], verdict };
+    };
+    const denied = (cause: DenialCause, reason: string, subjects: readonly Subject[] = []): RecordedVerdict => {
+      return { id, tool: name, subjects, verdict: refusal(cause, name, reason, alternatives) };
+    };
+    if (times >= REPEATED) return refused(repeatedCall(name, times), times >= STUCK ? true : undefined);
+    if (request.inputFault?.code === "truncated_call") return refused(truncatedCall(name));
+    const late = before === undefined ? limits.deadlineExceeded()?.message : worldLimitOf(before);
+    if (late !== undefined) return denied("limit", late, before?.subjects);
     const tool = deps.tools.get(name);
     const live = tool === undefined ? undefined : await bind(tool, proposal, before);
     const verdict = judgeNow(proposal, live);
@@ -230,28 +229,26 @@ export function createAuthorizer(of: ToolCallContext): Authorizer {
       case "approved":
         return await approve(proposal, verdict.by, subjects, step);
       case "ask":
-        // A pattern, which its author wrote, may hold one.
+        // The reason may quote a pattern that contains a secret.
         return announce(proposal, deps.secrets.text(verdict.why), subjects, step);
       case "refused":
-        if (verdict.cause === "unknown_tool")
-          return refused({ kind: "refused", output: unknownTool(name, deps.tools.keys(), wayOut) });
-        if (verdict.cause === "invalid_tool_input")
-          return refused({ kind: "refused", output: invalidToolInput(name, verdict.issues) });
-        return refused(refusal(verdict.cause, name, deps.secrets.text(verdict.reason), wayOut), subjects);
+        if (verdict.cause === "unknown_tool") return refused(unknownTool(name, deps.tools.keys(), alternatives));
+        if (verdict.cause === "invalid_tool_input") return refused(invalidToolInput(name, verdict.issues));
+        return denied(verdict.cause, deps.secrets.text(verdict.reason), subjects);
     }
   };
 
-  /** For a call that an earlier process approved and did not begin: what the model is told where it may not run now. */
-  const refusedNow = async (proposal: Proposal, by: ApprovedBy, asked: RecordedVerdict): Promise<Json | undefined> => {
+  /** The denial of a call that an earlier process approved but did not start, and that may no longer run. */
+  const refusedNow = async (proposal: Proposal, by: ApprovedBy, first: RecordedVerdict): Promise<Json | undefined> => {
     if (bound.has(proposal.id)) return undefined;
-    const why = changed(await standsNoMore(proposal, by, asked));
-    const vetoed = why === undefined ? await vetoOf(proposal, by) : undefined;
-    const reason = why ?? vetoed?.reason;
+    const stale = await whyApprovalIsStale(proposal, by, first);
+    const vetoed = stale === undefined ? await vetoOf(proposal, by) : undefined;
+    const reason = stale ?? vetoed?.reason;
     if (reason === undefined) return undefined;
-    return denial(why === undefined ? "hook" : "limit", proposal.tool, deps.secrets.text(reason), wayOut);
+    return denial(stale === undefined ? "hook" : "limit", proposal.tool, deps.secrets.text(reason), alternatives);
   };
 
-  /** Core issues the request; with nobody there it is answered in the same record. */
+  /** Opens the request for a grant. If no one can answer, the same record closes it. */
   const announce = (proposal: Proposal, why: string, subjects: readonly Subject[], step: StepCall): RecordedVerdict => {
     const { id, tool, argsDigest } = proposal;
     const requestId = grants.request(proposal);
@@ -264,8 +261,8 @@ export function createAuthorizer(of: ToolCallContext): Authorizer {
     grants.answer(requestId, { approve: false, digest: argsDigest });
     const answered = { requestId, callId: id, answer: "none", cause: "no_interactor", by: "headless" };
     step.event(journal.event("grant.answered", answered));
-    const verdict = refusal("no_interactor", tool, `nobody is there to grant it: ${why}`, wayOut);
-    return { id, tool, subjects, verdict };
+    const reason = `no one is available to approve this call: ${why}`;
+    return { id, tool, subjects, verdict: refusal("no_interactor", tool, reason, alternatives) };
   };
 
   const cancelled = ({ id, tool }: Pick<RecordedVerdict, "id" | "tool">, step: StepCall): RecordedVerdict => {
@@ -276,22 +273,22 @@ export function createAuthorizer(of: ToolCallContext): Authorizer {
   return {
     callEnvironment,
     decide: async (group, step) => {
-      const judged: RecordedVerdict[] = [];
+      const verdicts: RecordedVerdict[] = [];
       for (const proposed of group) {
-        const one = await raceAbort(signal, judgeOne(proposed, step));
-        judged.push(one === undefined ? cancelled(proposed.proposal, step) : decided(one.value, step));
+        const judged = await raceAbort(signal, judgeOne(proposed, step));
+        verdicts.push(judged === undefined ? cancelled(proposed.proposal, step) : decided(judged.value, step));
       }
-      return judged;
+      return verdicts;
     },
-    granted: async ({ proposal }, judged, step) => {
-      if (cancelReason(signal) !== undefined) return cancelled(judged, step);
-      const approved = await raceAbort(signal, approveGranted(proposal, judged, step));
-      return approved === undefined ? cancelled(judged, step) : decided(approved.value, step);
+    granted: async (proposal, asking, step) => {
+      if (cancelReason(signal) !== undefined) return cancelled(asking, step);
+      const approved = await raceAbort(signal, approveGranted(proposal, asking, step));
+      return approved === undefined ? cancelled(asking, step) : decided(approved.value, step);
     },
     refuse: ({ id, tool }, cause, reason, step) =>
-      decided({ id, tool, subjects: [], verdict: refusal(cause, tool, reason, wayOut) }, step),
+      decided({ id, tool, subjects: [], verdict: refusal(cause, tool, reason, alternatives) }, step),
     cancelled,
-    runnable: (proposal, { verdict, subjects, intent }, asked) => {
+    runnable: (proposal, { verdict, subjects, intent }, first) => {
       const tool = deps.tools.get(proposal.tool);
       if (tool === undefined || verdict.kind !== "approved") return undefined;
       const { by } = verdict;
@@ -300,7 +297,7 @@ export function createAuthorizer(of: ToolCallContext): Authorizer {
         by,
         tool,
         judged: subjects,
-        refusedNow: () => refusedNow(proposal, by, asked),
+        refusedNow: () => refusedNow(proposal, by, first),
         work: () => workOf(proposal, by),
         ...(intent === undefined ? {} : { intent }),
       };
@@ -308,17 +305,11 @@ export function createAuthorizer(of: ToolCallContext): Authorizer {
   };
 }
 
-function changed(why: string | undefined): string | undefined {
-  return why === undefined
-    ? undefined
-    : `it was approved before this run was taken up, which does not hold now: ${why}`;
+function refusal(cause: DenialCause, tool: string, reason: string, alternatives: Alternatives): CallVerdict {
+  return { kind: "refused", cause, output: denial(cause, tool, reason, alternatives) };
 }
 
-function refusal(cause: DenialCause, tool: string, reason: string, wayOut: Alternatives): CallVerdict {
-  return { kind: "refused", cause, output: denial(cause, tool, reason, wayOut) };
-}
-
-/** In one line a secret has no key any more by which it could be known: it goes before. */
+/** Redacts before summarising, since redaction recognises secrets by their keys. */
 function summaryOf(tool: string, input: Json | undefined): string {
   return argsSummary(tool, redactJson(input ?? null));
 }

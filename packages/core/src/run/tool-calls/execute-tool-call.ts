@@ -11,13 +11,12 @@ import type { PreparedCall, Tool } from "../../gate/tool.ts";
 import { cleaned } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import type { RunDeps } from "../deps.ts";
+import { ABORT_GRACE_MS } from "../limits/limits.ts";
 
-/** A tool that ignores its abort has this long to end by itself before its result is given up. */
-const ABORT_GRACE_MS = 50;
-/** Output longer than this is cut in the middle for the model; the whole stays in the record. */
+/** Longer output is cut in the middle for the model; the record keeps all of it. */
 const LONGEST_OUTPUT = 100_000;
 
-/** How one call ended, as it is recorded. */
+/** The recorded result of a call. */
 export type ExecutedCall = {
   readonly ok: boolean;
   readonly output: Json;
@@ -28,22 +27,21 @@ export type ExecutedCall = {
   readonly facts?: JsonObject;
 };
 
-/** One approved call, with all that running it takes. */
+/** An approved call. */
 export interface ExecutableCall {
   readonly proposal: Proposal;
   readonly by: ApprovedBy;
   readonly tool: Tool;
   readonly judged: readonly Subject[];
   readonly intent?: Json;
-  /** Of a call that an earlier process approved: what is said where it may not run any more. Asked just before it would. */
+  /** The denial of a call that an earlier process approved and that may no longer run. Called just before the call runs. */
   refusedNow(): Promise<Json | undefined>;
-  /** What the permit hands out; asked for only when the call really runs. */
+  /** Redeems the call's permit. */
   work(): Promise<PreparedCall | undefined>;
 }
 
-/** The step a call runs in. */
+/** The step a call runs in. Its signal aborts on cancel, at a time cap, and when the run has to stop in this process. */
 export interface CallStep extends Pick<StepCall, "hold"> {
-  /** Aborts on cancel, at a time cap, and when the run has to stop here. */
   readonly signal: AbortSignal;
   readonly opened: StepCall["opened"];
   readonly incarnation: string;
@@ -57,7 +55,7 @@ export interface CallEnvironment {
   readonly sandbox: StateSandbox | undefined;
 }
 
-/** The call's id for the world outside: the same on every re-execution, and safe in an environment variable. */
+/** The same on every execution of a call, and safe in an environment variable. */
 function idempotencyKey({ runId, executionId, attempt, id }: Proposal): string {
   return hash("sha256", JSON.stringify([runId, executionId, attempt, id])).slice(0, 32);
 }
@@ -68,7 +66,7 @@ export function toolCall(
   signal: AbortSignal,
 ): ToolCall {
   const { proposal, judged, intent, by } = runnable;
-  const { envelope, sandbox, deps } = env;
+  const { envelope, sandbox, deps, notes, mayWrite } = env;
   const { atWork } = deps;
   const granted = by === "grant";
   const before = { count: atWork.count, started: atWork.started };
@@ -78,27 +76,27 @@ export function toolCall(
     attempt: proposal.attempt,
     proposalId: proposal.id,
     idempotencyKey: idempotencyKey(proposal),
-    workspace: env.deps.workspace,
+    workspace: deps.workspace,
     signal,
-    env: env.deps.env,
-    notes: env.notes,
-    mayWrite: env.mayWrite,
+    env: deps.env,
+    notes,
+    mayWrite,
     reach: {
       ...fileReach(granted ? undefined : envelope, proposal.tool),
       scratch: sandbox?.scratch ?? [],
       network: sandbox?.network === true,
       readOnly: deps.protectedPaths ?? [],
     },
-    // A person approved the very text that was shown.
+    // A granted command line was approved as a whole.
     anyLine: granted || mayBeAnyLine(proposal.tool, envelope, judged, deps),
-    startsUnwalled: env.deps.answers.startsUnwalled,
+    startsUnwalled: deps.answers.startsUnwalled,
     othersAtWork: () => before.count > 0 || atWork.started > before.started + 1,
     judged,
     ...(intent === undefined ? {} : { intent }),
   };
 }
 
-/** Runs a call, or finds out what an earlier process did with it. Whatever the tool does becomes a value. */
+/** Runs a call, or recovers one that an earlier process began. Failures of the tool become results. */
 export async function executeToolCall(
   runnable: ExecutableCall,
   env: CallEnvironment,
@@ -110,7 +108,7 @@ export async function executeToolCall(
   const finish = (ran: Omit<ExecutedCall, "ms">): ExecutedCall => ({
     ...ran,
     ms: clock.now() - startedAt,
-    // A process that resumes the run has to know, too.
+    // Recorded, because a process that resumes the run has to know it.
     ...(unwalled ? { facts: { ...ran.facts, wall: "none" } } : {}),
   });
   const call: ToolCall = {
@@ -120,7 +118,7 @@ export async function executeToolCall(
       env.deps.answers.startsUnwalled();
     },
   };
-  // Whatever its tool calls itself by now: only what may write began behind a record.
+  // Only writing calls have an open record, so this does not depend on the tool's current effect.
   if (step.opened !== undefined && step.opened.incarnation !== step.incarnation) {
     const answer = await recover(runnable, call, env.deps);
     if (answer === "unknown")
@@ -131,7 +129,7 @@ export async function executeToolCall(
       return finish({ ok: true, output, outcome: "recovered", ...notes });
     }
   }
-  if (step.signal.aborted) return finish(failed("call_aborted", "the stage was ended before this call began"));
+  if (step.signal.aborted) return finish(failed("call_aborted", "the stage ended before this call began"));
   return finish(await act(runnable, call, env.deps, step));
 }
 
@@ -141,12 +139,12 @@ async function recover({ tool, intent }: ExecutableCall, call: ToolCall, deps: R
     if (tool.recover === undefined || intent === undefined) return "unknown";
     const answer = await tool.recover(intent, call);
     if (answer === "done" || answer === "not_started") return answer;
-    // A tool is code of somebody's: notes that cannot be kept are none, and what is no answer tells nothing.
+    // Recovery answers are untrusted: invalid notes are dropped, and an invalid answer is `unknown`.
     const notes = typeof answer === "object" ? answer?.done?.notes : undefined;
     if (notes === undefined) return "unknown";
     return jsonFault(notes) === undefined ? { done: { notes } } : "done";
   } catch {
-    // A tool that cannot find out, or a process that cannot be ended, leaves the one safe answer.
+    // If recovery fails or a process cannot be killed, the outcome is unknown.
     return "unknown";
   }
 }
@@ -160,61 +158,56 @@ async function act(
   const refused = await runnable.refusedNow();
   if (refused !== undefined) return { ok: false, outcome: "error", output: refused };
   const work = await runnable.work();
-  if (work === undefined) return failed("call_refused", "the permit for this call is void; it was not run");
+  if (work === undefined) return failed("call_refused", "the permit for this call is void, so it was not run");
   deps.atWork.count += 1;
   deps.atWork.started += 1;
   const execute = (): Promise<ToolResult> => work.execute(call);
-  const begun = deps.around === undefined ? execute() : deps.around(call, runnable.tool.name, execute);
-  const done = begun.finally(() => {
+  const running = deps.around === undefined ? execute() : deps.around(call, runnable.tool.name, execute);
+  const done = running.finally(() => {
     deps.atWork.count -= 1;
   });
   try {
-    const result = await orDeaf(done, step, deps);
+    const result = await raceAbortGrace(done, step, deps);
     if (result !== undefined) return checked(result, deps);
-    const message = "the call was aborted and did not end; whether it took effect is not known";
+    const message = "the call was aborted but did not end; it is unknown whether it took effect";
     return { ...failed("call_aborted", message), outcome: "abandoned" };
   } catch (thrown) {
     return failed("tool_failed", clipped(`the tool failed: ${deps.secrets.text(messageOf(thrown))}`));
   }
 }
 
-/** The end of the work; undefined when it goes on for longer than the grace after its abort. */
-function orDeaf(work: Promise<ToolResult>, { signal, hold }: CallStep, deps: RunDeps): Promise<ToolResult | undefined> {
+/** The result of the work; undefined if it ignores its abort signal for the grace period. */
+function raceAbortGrace(
+  work: Promise<ToolResult>,
+  { signal, hold }: CallStep,
+  deps: RunDeps,
+): Promise<ToolResult | undefined> {
   return new Promise((resolve, reject) => {
     let disarm: (() => void) | undefined;
     const onAbort = (): void => {
-      // Held from here on, not from the end of the grace: a run that stops here lets go of its lock at once.
+      // Held from the abort on, because a run that stops in this process releases its lock immediately.
       hold(work);
       disarm = deps.clock.after(ABORT_GRACE_MS, () => resolve(undefined));
     };
     signal.addEventListener("abort", onAbort, { once: true });
-    const over = (): void => {
+    const disposed = work.finally(() => {
       disarm?.();
       signal.removeEventListener("abort", onAbort);
-    };
-    work.then(
-      (result) => {
-        over();
-        resolve(result);
-      },
-      (thrown: unknown) => {
-        over();
-        reject(thrown);
-      },
-    );
+    });
+    disposed.then(resolve, reject);
   });
 }
 
-/** A tool is code of somebody's: what it returns is checked before it is kept or sent. */
+/** Tool results are untrusted: they are validated and masked before they are recorded or sent. */
 function checked(result: ToolResult, deps: RunDeps): Omit<ExecutedCall, "ms"> {
   const { ok, output, full, notes, facts } = result;
   for (const part of [output, full ?? null, notes ?? null, facts ?? null]) {
     const fault = jsonFault(part);
     if (fault !== undefined) return failed("tool_failed", `the tool returned something that is not JSON: ${fault}`);
   }
-  const clean = deps.secrets.json(output);
-  const cut = capped(clean);
-  const whole = full === undefined ? (cut === clean ? undefined : clean) : deps.secrets.json(full);
+  const masked = deps.secrets.json(output);
+  const cut = capped(masked);
+  const whole = full === undefined ? (cut === masked ? undefined : masked) : deps.secrets.json(full);
   return {
     ok: ok === true,
     outcome: ok === true ? "ok" : "error",
@@ -225,7 +218,7 @@ function checked(result: ToolResult, deps: RunDeps): Omit<ExecutedCall, "ms"> {
   };
 }
 
-/** Head and tail: where a long output begins and how it ends are what a model needs most. */
+/** Keeps head and tail, which a model needs most of a long output. */
 function capped(output: Json): Json {
   const text = typeof output === "string" ? output : JSON.stringify(output);
   return text.length <= LONGEST_OUTPUT ? output : clipped(text);
@@ -235,7 +228,7 @@ function clipped(text: string): string {
   if (text.length <= LONGEST_OUTPUT) return text;
   const half = LONGEST_OUTPUT / 2;
   const left = text.length - LONGEST_OUTPUT;
-  return `${text.slice(0, half)}\n… ${left} characters left out …\n${text.slice(-half)}`.toWellFormed();
+  return `${text.slice(0, half)}\n… ${left} characters omitted …\n${text.slice(-half)}`.toWellFormed();
 }
 
 function failed(code: string, message: string): Omit<ExecutedCall, "ms"> {

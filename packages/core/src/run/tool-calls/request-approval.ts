@@ -7,109 +7,108 @@ import type { Authorizer } from "./authorize.ts";
 import { type CallGroupId, callStep, type ProposedToolCall, type ToolCallContext } from "./tool-call.ts";
 import { decidesVerdict, type RecordedVerdict } from "./verdict.ts";
 
-/** An answer from the journal: what, by whom, about which digest, and what shows that a person gave it. */
+/** An answer as read from the journal. */
 export interface JournaledAnswer {
   readonly kind: "approve" | "deny" | "defer" | "value" | "none";
   readonly reason: string | undefined;
   readonly value: Json | undefined;
   readonly digest: string | undefined;
+  /** Who answered. */
   readonly by: string;
   readonly proof: AnswerProof | undefined;
 }
 const UNPROVEN =
-  "the answer came from another process, and nothing shows that a person gave it; a person answers in the terminal of the process that runs this, or from elsewhere with the code that it shows there";
+  "the answer came from another process without proof that a person gave it; a person has to answer in the terminal of the process that runs this, or elsewhere with the code shown there";
 const KINDS: readonly JournaledAnswer["kind"][] = ["approve", "deny", "defer", "value", "none"];
 
-/** Answers from other processes may be anything: what is none of ours denies, and so does what nobody proved to be a person's. */
+/** Answers from other processes are untrusted: an unrecognised or unproven one is a denial. */
 export function readAnswer({ payload, by }: ReceivedSignal): JournaledAnswer {
   const text = (key: string): string | undefined => {
     const value = field(payload, key);
     return typeof value === "string" ? value : undefined;
   };
-  const asked = text("kind");
-  const kind = KINDS.find((known) => known === asked);
+  const given = text("kind");
+  const kind = KINDS.find((known) => known === given);
   const proof = recordedProof(payload);
-  const said = { value: field(payload, "value"), digest: text("digest"), by, proof };
-  if (kind === undefined) return { ...said, kind: "deny", reason: "the answer could not be understood" };
+  const answer = { value: field(payload, "value"), digest: text("digest"), by, proof };
+  if (kind === undefined) return { ...answer, kind: "deny", reason: "the answer could not be understood" };
   if (proof === "missing" && (kind === "approve" || kind === "value"))
-    return { ...said, kind: "deny", reason: UNPROVEN, value: undefined };
-  return { ...said, kind, reason: text("reason") ?? text("cause") };
+    return { ...answer, kind: "deny", reason: UNPROVEN, value: undefined };
+  return { ...answer, kind, reason: text("reason") ?? text("cause") };
 }
 
-/** Offers a request to whoever is there and waits, with the state's place given free. Undefined when the run was cancelled. */
+/** Opens a request and waits for its answer without a concurrency slot. Undefined if the run is cancelled first. */
 export async function requestApproval(of: ToolCallContext, request: OpenRequest): Promise<ReceivedSignal | undefined> {
   const { deps, steps } = of.execution;
   const { people, secrets, answers } = deps;
   const seal = createSeal({ ...request, incarnation: steps.incarnation }, () => needsCode(answers));
   people.offer(request, seal);
-  // Before what is secret is taken out of it: the proof is of the answer as it was given.
+  // The proof covers the answer as it was given, so it is checked before secrets are masked.
   const clean = (payload: Json): Json => secrets.json(withVerdict(payload, seal, answers));
   try {
-    return await of.place.whileFree(() => steps.waitForSignal(`request/${request.requestId}`, { clean }));
+    return await of.slot.withSlotReleased(() => steps.waitForSignal(`request/${request.requestId}`, { clean }));
   } finally {
     people.withdraw(request.runId, request.requestId);
   }
 }
 
-/** Waits for the answers to a group's requests, in order, and records the last word on each call. */
+/** Waits for the answers to a group's requests, in order, and records the final verdict on each call. */
 export async function recordApprovals(
   of: ToolCallContext,
-  judge: Authorizer,
-  at: CallGroupId,
+  authorizer: Authorizer,
+  groupId: CallGroupId,
   group: readonly ProposedToolCall[],
-  judged: readonly RecordedVerdict[],
+  verdicts: readonly RecordedVerdict[],
 ): Promise<readonly RecordedVerdict[]> {
   const { grants, journal, execution } = of;
-  const asked = group.flatMap((proposed) => {
-    const one = judged.find(({ id, verdict }) => id === proposed.proposal.id && verdict.kind === "ask");
-    return one === undefined ? [] : [{ proposed, one, requestId: grants.request(proposed.proposal) }];
+  const pending = group.flatMap(({ proposal }) => {
+    const asking = verdicts.find(({ id, verdict }) => id === proposal.id && verdict.kind === "ask");
+    return asking === undefined ? [] : [{ proposal, asking, requestId: grants.request(proposal) }];
   });
-  const answers = new Map<string, ReceivedSignal | undefined>();
-  for (const { proposed, one, requestId } of asked) {
-    const { proposal } = proposed;
-    const request: OpenRequest = {
+  const answers = new Map<string, ReceivedSignal>();
+  for (const { proposal, asking, requestId } of pending) {
+    const { argsDigest } = proposal;
+    const received = await requestApproval(of, {
       requestId,
       runId: execution.steps.runId,
       kind: "grantStageTool",
-      digest: proposal.argsDigest,
-      body: one.verdict.kind === "ask" ? one.verdict.body : {},
+      digest: argsDigest,
+      body: asking.verdict.kind === "ask" ? asking.verdict.body : {},
       openedAt: execution.deps.clock.now(),
-    };
-    answers.set(requestId, await requestApproval(of, request));
+    });
+    if (received !== undefined) answers.set(requestId, received);
   }
-  // No token is kept as authority: it is minted here, from the journaled answer, and only for the digest it names.
-  for (const { proposed, requestId } of asked) {
+  // Tokens are never stored: each is minted here from the journaled answer, for the digest that the answer names.
+  for (const { proposal, requestId } of pending) {
     const received = answers.get(requestId);
     if (received === undefined) continue;
     const { kind, digest } = readAnswer(received);
     const minted = grants.answer(requestId, { approve: kind === "approve", digest: digest ?? "" });
-    // The journal takes one answer: one that was for something else closes the request all the same.
-    if (!minted) grants.answer(requestId, { approve: false, digest: proposed.proposal.argsDigest });
+    // The journal accepts one answer, so an approval of another digest also closes the request.
+    if (!minted) grants.answer(requestId, { approve: false, digest: proposal.argsDigest });
   }
   const settle = async (step: StepCall): Promise<RecordedVerdict[]> => {
-    const last: RecordedVerdict[] = [];
-    for (const { proposed, one, requestId } of asked) {
+    const final: RecordedVerdict[] = [];
+    for (const { proposal, asking, requestId } of pending) {
       const received = answers.get(requestId);
-      const callId = proposed.proposal.id;
       if (received === undefined) {
-        last.push(judge.cancelled(one, step));
+        final.push(authorizer.cancelled(asking, step));
         continue;
       }
       const answer = readAnswer(received);
-      const { argsDigest } = proposed.proposal;
-      const said = { requestId, callId, ...answeredByOf(answer, received), argsDigest };
-      step.event(journal.event("grant.answered", said));
-      if (grants.stateOf(requestId) === "minted") last.push(await judge.granted(proposed, one, step));
-      else last.push(judge.refuse(one, causeOf(answer), denialReason(answer), step));
+      const { id: callId, argsDigest } = proposal;
+      step.event(journal.event("grant.answered", { requestId, callId, ...answeredByOf(answer, received), argsDigest }));
+      if (grants.stateOf(requestId) === "minted") final.push(await authorizer.granted(proposal, asking, step));
+      else final.push(authorizer.refuse(asking, causeOf(answer), denialReason(answer), step));
     }
-    return last;
+    return final;
   };
-  const settled = await journal.run(callStep(at, "approvals"), settle, { decides: decidesVerdict });
-  const byId = new Map(settled.map((one) => [one.id, one]));
-  return judged.map((one) => byId.get(one.id) ?? one);
+  const settled = await journal.run(callStep(groupId, "approvals"), settle, { decides: decidesVerdict });
+  const byId = new Map(settled.map((verdict) => [verdict.id, verdict]));
+  return verdicts.map((verdict) => byId.get(verdict.id) ?? verdict);
 }
 
-/** What the event of an answer says of it, whatever it answers. */
+/** Event data that all answers have. */
 export function answeredByOf({ kind, by, reason, proof }: JournaledAnswer, { at }: ReceivedSignal): JsonObject {
   return {
     answer: kind,
@@ -128,8 +127,9 @@ function causeOf({ kind, reason }: JournaledAnswer): DenialCause {
 
 function denialReason({ kind, reason, by, proof }: JournaledAnswer): string {
   if (proof === "missing" && reason === UNPROVEN) return reason;
-  if (kind === "defer") return "a person put the decision off: it is denied for now; go on another way";
-  if (kind === "none") return reason === "timeout" ? "nobody answered in time" : "nobody is there to grant it";
-  if (kind === "approve") return "the approval was for other arguments, so it does not cover this call";
+  if (kind === "defer") return "the user deferred this request, so it is denied for now; continue without it";
+  if (kind === "none")
+    return reason === "timeout" ? "no one answered in time" : "no one is available to approve this call";
+  if (kind === "approve") return "the approval was for different arguments and does not cover this call";
   return reason === undefined ? `denied by ${by}` : `denied by ${by}: ${reason}`;
 }

@@ -21,22 +21,21 @@ import {
   type ProposedToolCall,
   type ToolCallContext,
 } from "./tool-call.ts";
-import { createRepeatedCalls, decidesVerdict, type RecordedVerdict } from "./verdict.ts";
+import { decidesVerdict, type RecordedVerdict } from "./verdict.ts";
 
-/** Made once: every group is judged in such a step. */
 const JUDGED: StepOptions = { decides: decidesVerdict };
-/** On suspension a writing call may finish: the alternative is an outcome nobody knows. */
+/** How long a writing call may run after a suspension: otherwise its outcome is unknown. */
 const WRITE_GRACE_MS = 5_000;
 
-/** The walk of every tool call of one attempt: judged, asked about, run, recorded. No other way in. */
+/** The tool calls of one attempt: authorized, run and recorded. Nothing else runs a tool. */
 export interface Calls {
   run(turn: number, requests: readonly CallRequest[]): Promise<readonly CallOutcome[]>;
-  /** Ends the attempt: tokens and permits are void from now on. Returns the requests that were never settled. */
+  /** Ends the attempt and voids its tokens and permits. Returns the requests that were never settled. */
   close(): readonly string[];
 }
 
 export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
-  const { execution, executionId, journal, limits, place, denied } = attempt;
+  const { execution, executionId, journal, limits, slot, denied } = attempt;
   const { deps, steps, state, offer } = execution;
   const grants = createGrants({ runId: steps.runId, executionId, attempt: ctx.attempt });
   const proposals = new Map<string, Proposal>();
@@ -45,22 +44,23 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
     journal,
     ctx,
     offer,
-    place,
+    slot,
     limits,
     completionTool: state.agent?.completionTool ?? "",
     grants,
     notes: {},
     proposalOf: (id) => proposals.get(id),
   };
-  const judge = createAuthorizer(of);
-  const repeats = createRepeatedCalls();
+  const authorizer = createAuthorizer(of);
   const effectOf = (tool: string): ToolEffect => deps.tools.get(tool)?.effect ?? "read";
+  let lastCall = "";
+  let times = 0;
 
   const propose = (request: CallRequest): ProposedToolCall => {
     const { id, tool, input, inputFault } = request;
-    // An executor's mistake, not a model's: what was decided about one call must never be taken for another.
+    // An executor's mistake, not a model's: the verdict on one call must never apply to another.
     if (proposals.has(id)) {
-      const message = `${executionId}, attempt ${ctx.attempt}: the id ${id} was given to two calls; ids are unique in an attempt`;
+      const message = `${executionId}, attempt ${ctx.attempt}: two calls have the id ${id}; ids must be unique in an attempt`;
       throw new SluiceError("Host", "call_id_repeated", message);
     }
     const proposal = grants.propose(
@@ -69,15 +69,18 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
         : { id, tool, input },
     );
     proposals.set(id, proposal);
-    // Arguments that cannot be read have no digest of their own; only the same text again is the same call.
+    // Unreadable arguments have no digest; such calls are the same if their raw text is.
     const digest = inputFault?.raw === undefined ? proposal.argsDigest : sha256(inputFault.raw.toWellFormed());
-    return { proposal, request, times: repeats.count(tool, digest) };
+    const call = JSON.stringify([tool, digest]);
+    times = call === lastCall ? times + 1 : 1;
+    lastCall = call;
+    return { proposal, request, times };
   };
 
-  const outcomeOf = ({ judged: { id, tool, verdict }, ran }: Settled): CallOutcome => {
+  const outcomeOf = ({ decided: { id, tool, verdict }, ran }: SettledCall): CallOutcome => {
     if (verdict.kind !== "refused") {
       if (ran === undefined) return notRun(id, tool);
-      // Defined, not assigned: a note named __proto__ is a note.
+      // Not assigned, since a note may be named __proto__.
       for (const [key, value] of Object.entries(ran.notes ?? {}))
         Object.defineProperty(of.notes, key, { value, writable: true, enumerable: true, configurable: true });
       return { id, tool, ok: ran.ok, output: ran.output };
@@ -92,61 +95,61 @@ export function createCalls(attempt: Attempt, ctx: StageContext): Calls {
       const proposed = requests.map(propose);
       const outcomes: CallOutcome[] = [];
       for (const [index, group] of groupCalls(proposed, effectOf).entries()) {
-        // A run that is cancelled, or a state that has to fail, judges and runs nothing more.
+        // After a cancel or a stuck call no further group is authorized.
         if (cancelReason(steps.signal) !== undefined || outcomes.some((outcome) => outcome.stuck === true)) break;
-        const settled = await settleGroup(of, judge, { turn, group: index }, group);
+        const settled = await settleGroup(of, authorizer, { turn, group: index }, group);
         outcomes.push(...settled.map(outcomeOf));
       }
-      const rest = proposed.slice(outcomes.length);
-      return [...outcomes, ...rest.map(({ proposal }) => notRun(proposal.id, proposal.tool))];
+      const skipped = proposed.slice(outcomes.length);
+      return [...outcomes, ...skipped.map(({ proposal }) => notRun(proposal.id, proposal.tool))];
     },
     close: grants.expireAll,
   };
 }
 
 function notRun(id: string, tool: string): CallOutcome {
-  return { id, tool, ok: false, output: { code: "call_not_run", message: "the stage was ended before this call" } };
+  return { id, tool, ok: false, output: { code: "call_not_run", message: "the stage ended before this call" } };
 }
 
-interface Settled {
-  readonly judged: RecordedVerdict;
+interface SettledCall {
+  readonly decided: RecordedVerdict;
   readonly ran: ExecutedCall | undefined;
 }
 
 async function settleGroup(
   of: ToolCallContext,
-  judge: Authorizer,
-  at: CallGroupId,
+  authorizer: Authorizer,
+  groupId: CallGroupId,
   group: CallGroup,
-): Promise<readonly Settled[]> {
-  const first = await of.journal.run(callStep(at, "verdicts"), (step) => judge.decide(group, step), JUDGED);
-  const judged = first.some(({ verdict }) => verdict.kind === "ask")
-    ? await recordApprovals(of, judge, at, group, first)
+): Promise<readonly SettledCall[]> {
+  const first = await of.journal.run(callStep(groupId, "verdicts"), (step) => authorizer.decide(group, step), JUDGED);
+  const verdicts = first.some(({ verdict }) => verdict.kind === "ask")
+    ? await recordApprovals(of, authorizer, groupId, group, first)
     : first;
   if (cancelReason(of.execution.steps.signal) !== undefined)
-    return judged.map((one) => ({ judged: one, ran: undefined }));
-  const runnables = judged.flatMap((one, index) => {
-    const proposal = of.proposalOf(one.id);
-    const runnable = proposal === undefined ? undefined : judge.runnable(proposal, one, first[index] ?? one);
+    return verdicts.map((decided) => ({ decided, ran: undefined }));
+  const runnables = verdicts.flatMap((decided, index) => {
+    const proposal = of.proposalOf(decided.id);
+    const runnable = proposal && authorizer.runnable(proposal, decided, first[index] ?? decided);
     return runnable === undefined ? [] : [runnable];
   });
-  const ran = await runApproved(of, judge, at, runnables);
+  const ran = await runApproved(of, authorizer, groupId, runnables);
   for (const { proposal, by } of runnables) if (by === "grant") of.grants.spend(proposal);
-  return judged.map((one) => ({ judged: one, ran: ran.get(one.id) }));
+  return verdicts.map((decided) => ({ decided, ran: ran.get(decided.id) }));
 }
 
-/** Runs what was approved: reads side by side in one step, a writing call behind an open record, a question by asking it. */
+/** Runs approved calls: reads concurrently in one step, a writing call behind an open record, a question as a request. */
 async function runApproved(
   of: ToolCallContext,
-  judge: Authorizer,
-  at: CallGroupId,
+  authorizer: Authorizer,
+  groupId: CallGroupId,
   runnables: readonly ExecutableCall[],
 ): Promise<ReadonlyMap<string, ExecutedCall>> {
   const { execution, journal, grants, limits } = of;
   const { deps, steps } = execution;
   const [only] = runnables;
   if (only === undefined) return new Map();
-  const announced = runnables.flatMap(({ proposal, by, judged }) => {
+  const startEvents = runnables.flatMap(({ proposal, by, judged }) => {
     const { id: callId, tool, argsDigest } = proposal;
     const consumed =
       by === "grant"
@@ -158,8 +161,8 @@ async function runApproved(
     return [...consumed, journal.event("call.started", started)];
   });
   if (only.tool.effect === "ask") {
-    for (const { type, data } of announced) journal.note(type, data);
-    return new Map([[only.proposal.id, await askQuestion(of, at, only)]]);
+    for (const { type, data } of startEvents) journal.note(type, data);
+    return new Map([[only.proposal.id, await askQuestion(of, groupId, only)]]);
   }
   const writing = only.tool.effect === "write";
   const intent: Json = {
@@ -168,12 +171,15 @@ async function runApproved(
     prepared: only.intent ?? null,
   };
   const results = await journal.run(
-    callStep(at, "call"),
+    callStep(groupId, "call"),
     async (step): Promise<ExecutedCall[]> => {
-      if (!writing) for (const event of announced) step.event(event);
+      if (!writing) for (const event of startEvents) step.event(event);
       const all = await limits.timed(step.signal, (signal) => {
-        const at = { signal, opened: step.opened, hold: step.hold, incarnation: steps.incarnation };
-        return sideBySide(runnables, deps.maxParallelReads, (one) => executeToolCall(one, judge.callEnvironment, at));
+        const callStep = { signal, opened: step.opened, hold: step.hold, incarnation: steps.incarnation };
+        const { callEnvironment } = authorizer;
+        return concurrently(runnables, deps.maxParallelReads, (runnable) =>
+          executeToolCall(runnable, callEnvironment, callStep),
+        );
       });
       for (const [index, { outcome, ms, facts }] of all.entries()) {
         const proposal = runnables[index]?.proposal;
@@ -183,7 +189,7 @@ async function runApproved(
       }
       return all;
     },
-    writing ? { open: { events: announced, intent }, graceMs: WRITE_GRACE_MS } : {},
+    writing ? { open: { events: startEvents, intent }, graceMs: WRITE_GRACE_MS } : {},
   );
   return new Map(
     runnables.flatMap(({ proposal }, index) => {
@@ -193,11 +199,11 @@ async function runApproved(
   );
 }
 
-async function sideBySide<A, B>(items: readonly A[], most: number, work: (item: A) => Promise<B>): Promise<B[]> {
+async function concurrently<A, B>(items: readonly A[], limit: number, work: (item: A) => Promise<B>): Promise<B[]> {
   const [only, ...more] = items;
   if (only !== undefined && more.length === 0) return [await work(only)];
-  const lanes = new PQueue({ concurrency: most });
-  return await Promise.all(items.map((item) => lanes.add(() => work(item))));
+  const queue = new PQueue({ concurrency: limit });
+  return await Promise.all(items.map((item) => queue.add(() => work(item))));
 }
 
 function groupCalls(calls: readonly ProposedToolCall[], effectOf: (tool: string) => ToolEffect): readonly CallGroup[] {

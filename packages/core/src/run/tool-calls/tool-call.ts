@@ -2,7 +2,7 @@ import type { Json } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import type { Grants, Proposal } from "../../gate/grants.ts";
 import { type CallStepPart, stepNames } from "../../journal/step-id.ts";
-import type { AttemptJournal } from "../attempt-steps.ts";
+import type { AttemptJournal } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { AvailableTools, CallRequest } from "../executor.ts";
 import type { ConcurrencySlot } from "../limits/concurrency-slot.ts";
@@ -14,21 +14,21 @@ export interface ToolCallContext {
   readonly journal: AttemptJournal;
   readonly ctx: StageContext;
   readonly offer: AvailableTools;
-  readonly place: ConcurrencySlot;
+  readonly slot: ConcurrencySlot;
   readonly limits: Limits;
   readonly completionTool: string;
   readonly grants: Grants;
-  /** What results left for later calls of this attempt, such as the hashes of files that were read. */
+  /** Notes of results for later calls of this attempt, such as the hashes of files that were read. */
   readonly notes: Record<string, Json>;
   proposalOf(id: string): Proposal | undefined;
 }
 export interface ProposedToolCall {
   readonly proposal: Proposal;
   readonly request: CallRequest;
-  /** How often this very call has come in a row. */
+  /** How often this call was proposed in a row. */
   readonly times: number;
 }
-/** Neighbouring reads are judged and run together; anything else is alone, after what came before it has run. */
+/** Adjacent reads, which are authorized and run together, or one other call. */
 export type CallGroup = readonly ProposedToolCall[];
 
 /** Which group of a turn's calls; both are counted in the attempt, turns from 1 and groups from 0. */

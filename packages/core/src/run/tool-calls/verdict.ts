@@ -9,17 +9,17 @@ import type { RecordedOutcome, StepCall } from "../../journal/seam.ts";
 
 export type CallVerdict =
   | { readonly kind: "approved"; readonly by: ApprovedBy }
-  /** A person has to grant it; `body` is what they are asked, the same in every process. */
+  /** A person has to grant it; `body` is the request's body, the same in every process. */
   | { readonly kind: "ask"; readonly body: JsonObject }
   | { readonly kind: "refused"; readonly output: Json; readonly cause?: DenialCause; readonly stuck?: true };
-/** What was decided about one call; recorded before anything follows from it, and read back on resume. */
+/** The verdict on one call. Recorded before the call runs, and read on resume. */
 export type RecordedVerdict = {
   readonly id: string;
   readonly tool: string;
   readonly verdict: CallVerdict;
-  /** What it was judged to touch: also after a restart it may open nothing else, and a replay judges by it again. */
+  /** What the call may touch, also after a restart. Replay evaluates the gate on these subjects. */
   readonly subjects: readonly Subject[];
-  /** What the tool prepared for recovery. */
+  /** The tool's intent, for recovery. */
   readonly intent?: Json;
 };
 
@@ -28,25 +28,25 @@ const UNKNOWN: Pick<RecordedVerdict, "verdict" | "subjects"> = {
   subjects: [],
 };
 
-/** In a replay, what was decided about a call: nothing about the world where the record does not know it. Undefined otherwise. */
+/** In a replay, the recorded verdict on a call, or an approval without subjects if there is none. Undefined outside of replay. */
 export function readRecordedVerdict({ recorded }: StepCall, id: string, tool: string): RecordedVerdict | undefined {
   if (recorded === undefined) return undefined;
   return verdictsIn(recorded).find((one) => one.id === id) ?? { id, tool, ...UNKNOWN };
 }
 
-/** Why a hard limit refused the call: what paths lead to, and how late it is, only the machine that ran it knew. */
+/** The reason of a refusal by a hard limit or a deadline, which depends on files and time that a replay does not have. */
 export function worldLimitOf({ verdict }: RecordedVerdict): string | undefined {
   if (verdict.kind !== "refused" || verdict.cause !== "limit") return undefined;
   const reason = field(verdict.output, "reason");
   return typeof reason === "string" ? reason : "";
 }
 
-/** Whether a person would have had to grant it, and nobody was there. */
+/** Whether the call was refused because no one was available to grant it. */
 export function isUndecided({ verdict }: RecordedVerdict): boolean {
   return verdict.kind === "refused" && verdict.cause === "no_interactor";
 }
 
-/** Verdicts are made anew in a replay, except where the run was cancelled over them. */
+/** Replay makes verdicts again, unless a cancel interrupted them. */
 export function decidesVerdict(recorded: RecordedOutcome): boolean {
   return verdictsIn(recorded).every(
     ({ verdict }) => verdict.kind !== "refused" || field(verdict.output, "code") !== "call_not_run",
@@ -80,25 +80,7 @@ function isVerdict(value: Json): value is RecordedVerdict {
   }
 }
 
-/** Counts identical calls in a row, by tool and digest. */
-export interface RepeatedCalls {
-  /** How often this call has now come in a row. */
-  count(tool: string, argsDigest: string): number;
-}
-
-/** From this many on a call does not run; at the last it fails its state. */
+/** A call repeated this often is not run. */
 export const REPEATED = 3;
+/** A call repeated this often fails its state. */
 export const STUCK = 6;
-
-export function createRepeatedCalls(): RepeatedCalls {
-  let last = "";
-  let times = 0;
-  return {
-    count(tool, argsDigest) {
-      const key = JSON.stringify([tool, argsDigest]);
-      times = key === last ? times + 1 : 1;
-      last = key;
-      return times;
-    },
-  };
-}
