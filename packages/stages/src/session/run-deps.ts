@@ -27,7 +27,7 @@ import {
   SluiceError,
   type StateExecutor,
 } from "@sluice/core";
-import { followedExecutor } from "../agent/executor.ts";
+import { agentExecutor } from "../agent/executor.ts";
 import { partsInEvents, pipelineFacts } from "../history/pipeline-changes.ts";
 import { JOURNAL_VERSION, type PipelineSource } from "../history/run-started.ts";
 import { type RecordedUsage, refuseUnpriced } from "../history/spending.ts";
@@ -108,7 +108,7 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
     if (model === undefined) throw noModel();
     return model;
   };
-  const agent = followedExecutor({ modelOf: modelFor, factsOf, caller: watched.call });
+  const agent = agentExecutor(modelFor, factsOf, watched.call);
   const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
   const pipelines = knownPipelines(executors);
   const models = sessionModels(options, { root, env, clock, secrets: place.secrets });
