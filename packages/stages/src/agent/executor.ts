@@ -259,7 +259,11 @@ function offeredTools(
 }
 
 function completionTool(agent: AgentSpec): LanguageModelV4FunctionTool {
-  return functionTool(agent.completionTool, "Submits the result of this stage and finishes it.", agent.completionSchema.jsonSchema);
+  return functionTool(
+    agent.completionTool,
+    "Submits the result of this stage and finishes it.",
+    agent.completionSchema.jsonSchema,
+  );
 }
 
 function functionTool(

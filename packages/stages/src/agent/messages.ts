@@ -67,7 +67,9 @@ export function readMessages(signals: readonly ReceivedSignal[], secrets: Secret
 
 /** The texts of the user messages for the transcript. */
 export function messagesAsPrompt(messages: readonly Message[]): readonly string[] {
-  return messages.flatMap(({ text }) => (text === "" ? [] : [`Message from a user who is watching this run:\n${text}`]));
+  return messages.flatMap(({ text }) =>
+    text === "" ? [] : [`Message from a user who is watching this run:\n${text}`],
+  );
 }
 
 function cut(text: string, max: number): string {

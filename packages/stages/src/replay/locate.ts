@@ -1,6 +1,6 @@
 import { field, type Json, parseJson, type RecordDifference, type RunJournal } from "@sluice/core";
 
-/** Where in a run a record belongs, as its step's id says. */
+/** The location of a record in a run, from its step id. */
 export interface RecordLocation {
   readonly executionId?: string;
   readonly attempt?: number;
@@ -45,45 +45,43 @@ function jsonOf(text: string | undefined): Json | undefined {
   return read.ok ? read.value : undefined;
 }
 
-/** What a difference at this place usually comes from, in one sentence. */
+/** The usual cause of a difference, as the end of the sentence "This usually means: …". */
 export function usualCauseOf({ stepId, part, path, event, recorded, now }: RecordDifference): string {
-  if (part === "fault") return "code that had not thrown when the run was recorded throws now";
-  if (part === "input") return "the route that forked hands this sibling another input, context or output";
-  if (part === "end") return "the run comes to another end: look at what its last route returns";
+  if (part === "fault") return "code now throws that did not throw when the run was recorded";
+  if (part === "input") return "the fan-out now gives this sibling a different input, context or output";
+  if (part === "end") return "the run now ends differently; check what its last route returns";
   if (part === "step") {
     if (now === undefined)
-      return "the run ends now where the recorded one went on: a route, an assert or a cap is other";
+      return "the run now ends where the recorded run continued: a route, an assert or a cap changed";
     if (recorded === undefined)
-      return "the run goes on now where the recorded one had ended: a route or an assert is other";
-    return "the run goes another way now, and the record holds no result for it: nothing is called in a replay";
+      return "the run now continues where the recorded run ended: a route or an assert changed";
+    return "the run now takes a different path, for which the record has no results; a replay calls nothing";
   }
   const tail = stepId.replace(/^[^/]+#\d+\/a\d+\//, "").replace(/\/\d+(?=\/|$)/g, "");
   return (
-    meaningOfStep(tail, path, event) ??
-    "the pipeline, a hook or Sluice itself is not what it was when the run was recorded"
+    causeAtStep(tail, path, event) ?? "the pipeline, a hook or Sluice itself has changed since the run was recorded"
   );
 }
 
-function meaningOfStep(tail: string, path: string, event: string | undefined): string | undefined {
+function causeAtStep(tail: string, path: string, event: string | undefined): string | undefined {
   if (tail === "enter") {
     if (path.startsWith("$.init.system"))
-      return "the stage's prompt, its allowedTools, its completionTool or its turnCap changed: the model would have been asked something else";
-    if (path.startsWith("$.init")) return "the stage is given another task, input or feedback";
+      return "the stage's prompt, its allowedTools, its completionTool or its turnCap changed, so the model would have received a different request";
+    if (path.startsWith("$.init")) return "the stage now gets a different task, input or feedback";
     if (event === "stage.setup")
-      return "the stage has other tools: its allowedTools changed, or the tools that are there";
-    return "the stage is entered otherwise: a hook was added or is gone, or what it is rendered from is other";
+      return "the stage has different tools: its allowedTools or the available tools changed";
+    return "the stage is entered differently: a hook was added or removed, or the data for its prompt changed";
   }
   if (tail.endsWith("/judge") || tail.endsWith("/settle"))
-    return "the gate decides otherwise: the stage's allowedTools, a guard hook or the tool's schema changed";
+    return "the gate decides differently: the stage's allowedTools, a guard hook or the tool's schema changed";
   if (tail.endsWith("/model") || tail.endsWith("/completion") || tail === "output")
-    return "the stage's schema takes another view of what was handed in";
+    return "the stage's schema validates the recorded output differently";
   if (tail === "leave") {
-    if (path.startsWith("$.next")) return "the route decides otherwise";
-    return event?.startsWith("route.") === true
-      ? "the route decides otherwise"
-      : "the stage's assert decides otherwise";
+    return path.startsWith("$.next") || event?.startsWith("route.") === true
+      ? "the route decides differently"
+      : "the stage's assert decides differently";
   }
-  if (/^fan-\d+$/.test(tail)) return "the fan-out has other siblings";
-  if (tail.startsWith("fan-")) return "the route after the failed fan-out decides otherwise";
+  if (/^fan-\d+$/.test(tail)) return "the fan-out has different siblings";
+  if (tail.startsWith("fan-")) return "the route after the failed fan-out decides differently";
   return undefined;
 }

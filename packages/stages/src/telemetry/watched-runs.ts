@@ -28,11 +28,7 @@ export interface WatchedRuns {
   readonly around: CallAround;
 }
 
-export function watchRuns(
-  telemetry: Telemetry,
-  clock: Clock,
-  onFault: (fault: TelemetryFault) => void,
-): WatchedRuns {
+export function watchRuns(telemetry: Telemetry, clock: Clock, onFault: (fault: TelemetryFault) => void): WatchedRuns {
   const guard = guarded(onFault);
   /** Active runs, including siblings. */
   const runs = new Map<string, RunTelemetry>();
