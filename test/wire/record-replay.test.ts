@@ -217,7 +217,7 @@ describe("a recording that no longer fits", () => {
     expect(traffic.divergence).toMatchObject({ class: "Validation", code: "cassette_diverged" });
     expect(traffic.divergence?.message).toBe(
       [
-        "the cassette review.jsonl does not fit: stage plan, turn 1 (line 2): message 2 (user) differs in line 2:",
+        "the cassette review.jsonl does not match: stage plan, turn 1 (line 2): message 2 (user) differs in line 2:",
         "  recorded: trim the name",
         "  now:      trim the names",
       ].join("\n"),
