@@ -5,7 +5,8 @@ import { cpSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { sqliteHost } from "@sluice/sqlite";
-import { codeReview, createSession } from "@sluice/stages";
+import { createSession } from "@sluice/stages";
+import { codeReview } from "@sluice/stages/pipelines";
 
 const sample = join(import.meta.dirname, "../packages/cli/sample");
 const workspace = mkdtempSync(join(tmpdir(), "sluice-"));

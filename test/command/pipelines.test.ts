@@ -120,7 +120,7 @@ describe("sluice resume finds the pipeline again", () => {
     const other = await here.sluice(["resume", runId, "--trust", "--output-format", "json"]);
     expect([other.code, textAt(printed(other), "error", "code")]).toEqual([2, "pipeline_changed"]);
     expect(other.stderr).toContain("  state work: allowedTools was Read, is Read, Grep\n");
-    expect(other.stderr).toContain(`  file ${file} was changed (what its functions do is not compared)\n`);
+    expect(other.stderr).toContain(`  file ${file} was changed (function bodies are not compared)\n`);
     // Trust in the file is another question than whether the run may go on with it.
     here.write("p.ts", readFileSync(file, "utf8").replace("\n", "\n\n"));
     const untrusted = await here.sluice(["resume", runId, "--allow-changed", "--output-format", "json"]);

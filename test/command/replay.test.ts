@@ -143,7 +143,7 @@ describe("a pipeline that was changed", () => {
       path: "$.next.choice.kind",
       recorded: "fanOut",
       now: "to",
-      means: "the route decides otherwise",
+      means: "the route decides differently",
     });
 
     const schema = printed(await changed("z.object({ text: z.string() })", "z.object({ text: z.string().min(3) })"));

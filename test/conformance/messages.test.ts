@@ -42,7 +42,7 @@ function said({ messages }: Heard): readonly string[] {
       ? []
       : content.map((part) => (part.type === "text" ? part.text : "")),
   );
-  return texts.flatMap((text) => /^A person watching this run says:\n(.*)$/.exec(text)?.[1] ?? []);
+  return texts.flatMap((text) => /^Message from a user who is watching this run:\n(.*)$/.exec(text)?.[1] ?? []);
 }
 
 function sayer(folder: string, runId: string, by: string, onLine: () => void): ChildProcess {

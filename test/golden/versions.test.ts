@@ -29,7 +29,7 @@ test("a run of another journal version is refused by resume, fork and replay, an
       "journal_version",
     ]);
     expect(textAt(printed(refused), "error", "message")).toBe(
-      `run ${runId} has journal version ${JOURNAL_VERSION + 1}, this Sluice reads ${JOURNAL_VERSION}; use the Sluice that started it`,
+      `run ${runId} has journal version ${JOURNAL_VERSION + 1}, and this version of Sluice reads version ${JOURNAL_VERSION}; use the version of Sluice that started it`,
     );
   }
   expect((await copy.sluice("audit", runId, "--verify", "--json")).stdout).toBe(before);

@@ -1,4 +1,4 @@
-import { codeReview } from "@sluice/stages";
+import { codeReview } from "@sluice/stages/pipelines";
 import { handClock } from "./hand-clock.ts";
 import type { ProviderName } from "./providers.ts";
 import type { TestSessionOptions } from "./run-kit.ts";

@@ -80,7 +80,7 @@ describe("the opening of a transcript", () => {
     expect(text).toContain("Task:\nMend the parser.");
     expect(JSON.parse(text.slice(text.indexOf("{")))).toEqual({ findings: ["a < b"] });
     expect(model.heard[0]?.tools).toEqual(["finish"]);
-    expect(textOf(model.heard[0]?.messages[0])).toContain("no tools in this stage except finish");
+    expect(textOf(model.heard[0]?.messages[0])).toContain("The only tool of this stage is finish");
   });
 
   test("of another attempt is fresh, with what assert said and nothing of the attempt before", async () => {

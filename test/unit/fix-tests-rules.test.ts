@@ -1,6 +1,7 @@
 import { chmodSync } from "node:fs";
 import type { Json, JsonObject } from "@sluice/core";
-import { fixTests, type ResolvedModel, scriptedModel } from "@sluice/stages";
+import { type ResolvedModel, scriptedModel } from "@sluice/stages";
+import { fixTests } from "@sluice/stages/pipelines";
 import { describe, expect, test } from "vitest";
 import { dataOf, eventsOf, session } from "../support/run-kit.ts";
 import { tempFolder } from "../support/tools.ts";

@@ -243,7 +243,7 @@ describe("what a session knows of its tools holds", () => {
     await expect(after.live.resume(calling, run.runId)).rejects.toMatchObject({
       class: "Validation",
       code: "tools_changed",
-      message: expect.stringContaining("mcp__bad__act is another"),
+      message: expect.stringContaining("mcp__bad__act has a different schema"),
     });
     const accepted = after.live.resume(calling, run.runId, { allowChanged: true });
     await quiet();

@@ -98,7 +98,7 @@ describe("a tool is offered as it is, or not at all", () => {
       },
     );
     expect(output).toEqual(["my own", "called act"]);
-    expect(faults).toEqual(["mcp: mcp__bad__act is left out: the session has a tool of its own by this name"]);
+    expect(faults).toEqual(["mcp: mcp__bad__act is ignored: the session defines a tool with this name"]);
   });
 
   test("descriptions are cut, and hold nothing that a reader would not see", async () => {

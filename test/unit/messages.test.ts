@@ -37,7 +37,7 @@ function heardBy({ messages }: Heard): readonly string[] {
   return messages.slice(2).map(({ role, content }) => {
     const texts =
       typeof content === "string" ? [content] : content.map((part) => (part.type === "text" ? part.text : ""));
-    const said = /^A person watching this run says:\n([\s\S]*)$/.exec(texts.join(""));
+    const said = /^Message from a user who is watching this run:\n([\s\S]*)$/.exec(texts.join(""));
     return said === null ? role : `says ${said[1] ?? ""}`;
   });
 }

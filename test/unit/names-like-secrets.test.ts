@@ -96,7 +96,7 @@ test("a tool named like a secret that is another is told as such", async () => {
   const changed = here.after([tool(name, { input: { type: "object", required: ["more"] } }), tool("api-key")]);
   await expect(changed.resume(guarded, runId)).rejects.toMatchObject({
     code: "tools_changed",
-    detail: { tools: ["get_token is another"] },
+    detail: { tools: ["get_token has a different schema"] },
   });
 });
 

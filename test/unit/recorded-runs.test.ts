@@ -136,7 +136,7 @@ test("a cassette that a changed prompt made stale is an error with what differs 
   expect(stale).toMatchObject({ class: "Validation", code: "cassette_stale" });
   const lines = stale instanceof Error ? stale.message.split("\n") : [];
   expect(lines).toEqual([
-    "the cassette notes.jsonl does not fit: stage write, turn 1 (line 2): message 1 (system) differs in line 1:",
+    "the cassette notes.jsonl does not match: stage write, turn 1 (line 2): message 1 (system) differs in line 1:",
     "  recorded: Write the note.",
     "  now:      Write a good note.",
     expect.stringContaining("SLUICE_RECORD=1"),
@@ -161,7 +161,7 @@ test("answers that a run leaves over make the cassette stale, unless that is all
   });
   const options = { cassette, files, env: {} };
   await expect(runRecorded(short, task, options)).rejects.toThrow(
-    "left answers of notes.jsonl over:\n  stage check, turn 1 (line 5)",
+    "did not use all exchanges of notes.jsonl:\n  stage check, turn 1 (line 5)",
   );
   const { unused } = await runRecorded(short, task, { ...options, allowUnused: true });
   expect(unused).toEqual([{ line: 5, stage: "check", turn: 0, attempt: 1 }]);

@@ -399,7 +399,7 @@ describe("a pipeline that goes another way", () => {
     expect(await replayRun(acting("first"), journals, OWN)).toMatchObject({ identical: true, status: "cancelled" });
     const { divergence } = await replayRun(acting("second"), journals, OWN);
     expect(divergence).toMatchObject({ part: "step", recorded: "a#1/a1/first", now: "a#1/a1/second" });
-    expect(divergence?.means).toContain("nothing is called in a replay");
+    expect(divergence?.means).toContain("a replay calls nothing");
   });
 
   test("of several siblings that are other the first is told", async () => {

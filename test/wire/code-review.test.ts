@@ -1,5 +1,5 @@
 import { field, isJsonObject, type Json, parseJson, type SluiceEvent } from "@sluice/core";
-import { codeReview } from "@sluice/stages";
+import { codeReview } from "@sluice/stages/pipelines";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { PROVIDERS, providerOf, TEST_KEY } from "../support/providers.ts";
 import {

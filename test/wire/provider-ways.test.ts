@@ -1,5 +1,5 @@
 import { type Json, type JsonObject, parseJson } from "@sluice/core";
-import { codeReview } from "@sluice/stages";
+import { codeReview } from "@sluice/stages/pipelines";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type ProviderName, providerOf, TEST_KEY } from "../support/providers.ts";
 import { AT, planned, SCRIPT, task, troubled } from "../support/review-run.ts";

@@ -2,7 +2,8 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { done, fanOut, pipeline, stage } from "@sluice/core";
-import { codeReview, type ModelTraffic, playbackTraffic, recordTraffic, type TurnPosition } from "@sluice/stages";
+import { type ModelTraffic, playbackTraffic, recordTraffic, type TurnPosition } from "@sluice/stages";
+import { codeReview } from "@sluice/stages/pipelines";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { PROVIDERS, type ProviderName, providerOf, TEST_KEY } from "../support/providers.ts";
@@ -216,7 +217,7 @@ describe("a recording that no longer fits", () => {
     expect(traffic.divergence).toMatchObject({ class: "Validation", code: "cassette_diverged" });
     expect(traffic.divergence?.message).toBe(
       [
-        "the cassette review.jsonl does not fit: stage plan, turn 1 (line 2): message 2 (user) differs in line 2:",
+        "the cassette review.jsonl does not match: stage plan, turn 1 (line 2): message 2 (user) differs in line 2:",
         "  recorded: trim the name",
         "  now:      trim the names",
       ].join("\n"),

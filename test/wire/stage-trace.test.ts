@@ -1,5 +1,5 @@
 import { digestOf, type PersonRequest, type SluiceEvent } from "@sluice/core";
-import { codeReview } from "@sluice/stages";
+import { codeReview } from "@sluice/stages/pipelines";
 import { describe, expect, test } from "vitest";
 import { TEST_KEY } from "../support/providers.ts";
 import { eventsOf } from "../support/run-kit.ts";

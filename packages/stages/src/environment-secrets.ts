@@ -1,11 +1,11 @@
-// An entry of its own: whoever only looks at runs needs these, and nothing else of what loads with stages.
+// `@sluice/stages/environment-secrets`: a separate entry that loads little, for programs that only display runs.
 import type { SecretFilter } from "@sluice/core";
 import { MODEL_PROVIDERS } from "./models/registry.ts";
 import { sessionSecrets } from "./secrets/detect.ts";
 
 /**
- * What a process knows to be secret by its environment alone: keys of providers, variables that are called like keys, and those
- * named. For what people type and programs print outside of runs; a run's own session knows more.
+ * Masks the secrets of the environment: provider keys, variables with names like keys, and the `named` ones. For input and output
+ * outside of runs; a session also knows the keys of models and servers.
  */
 export function environmentSecrets(
   env: Readonly<Record<string, string | undefined>>,

@@ -44,8 +44,6 @@ export { MODEL_PROVIDERS, type ModelObject, type ProviderInfo, resolveModel } fr
 export { loadScript, parseScript, type Script, type ScriptedTurn } from "./models/script.ts";
 export { scriptedModel } from "./models/scripted.ts";
 export { bundledPipelines } from "./pipelines/bundled.ts";
-export { codeReview } from "./pipelines/code-review.ts";
-export { fixTests } from "./pipelines/fix-tests.ts";
 export type { RecordLocation } from "./replay/locate.ts";
 export { type ReplayRunOptions, type RunDivergence, type RunReplay, replayRun } from "./replay/replay-run.ts";
 export { probeSandbox } from "./sandbox/sandbox.ts";

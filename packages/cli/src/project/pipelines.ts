@@ -65,7 +65,7 @@ async function findByName(name: string, finding: Finding): Promise<FoundPipeline
       `${stem} is the name of a pipeline in ${places.join(" and ")}; rename one, or give the path`,
     );
   }
-  const bundled: unknown = bundledPipelines().get(name);
+  const loadBundled = bundledPipelines().get(name);
   const found =
     config !== undefined && configured !== undefined
       ? fromConfig(name, configured, config)
@@ -74,10 +74,11 @@ async function findByName(name: string, finding: Finding): Promise<FoundPipeline
         : await fromFile(name, realpathSync(files[0]), exported, asTrusted(await finding.requireTrust(), code.root));
   if (found !== undefined) {
     const place = configured === undefined ? files[0] : config?.file;
-    return bundled === undefined
+    return loadBundled === undefined
       ? found
       : { ...found, note: `${name} is this project's (${place}), not the bundled one` };
   }
+  const bundled: unknown = await loadBundled?.();
   if (isPipeline(bundled)) return { name, pipeline: bundled, source: { kind: "bundled", name }, code: [] };
   throw unknown(name, [...code.pipelines.map(fileStem), ...(config?.settings.pipelines.keys() ?? [])], finding);
 }
@@ -104,7 +105,7 @@ async function findRecorded(source: PipelineSource, runId: string, finding: Find
         `run ${runId} was started by a program, which alone knows its pipeline; resume it there: await session.resume(pipeline, ${JSON.stringify(runId)})`,
       );
     case "bundled": {
-      const bundled: unknown = bundledPipelines().get(source.name);
+      const bundled: unknown = await bundledPipelines().get(source.name)?.();
       if (isPipeline(bundled)) return { name: source.name, pipeline: bundled, source, code: [] };
       throw unknown(source.name, [], finding);
     }

@@ -1,8 +1,8 @@
 import type { Json, JsonObject } from "../base/json.ts";
 import type { StageContext } from "../definition/result.ts";
-import { executionIdOf, stepIds } from "../journal/step-id.ts";
 import type { EventDraft, EventType } from "../journal/events.ts";
 import type { StepCall, StepOptions, StepRunner } from "../journal/seam.ts";
+import { executionIdOf, stepIds } from "../journal/step-id.ts";
 import { stageContext } from "./context.ts";
 import type { Denied, Execution } from "./execution.ts";
 import type { ScopedSteps } from "./executor.ts";

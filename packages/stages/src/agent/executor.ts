@@ -26,39 +26,38 @@ import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
 import { completionStepName } from "./step-names.ts";
 import { callId, Transcript } from "./transcript.ts";
 
-/** Runs agent states: one transcript, turn by turn, until a completion is accepted or a cap is reached. */
+/**
+ * Runs agent states: one transcript per attempt, turn by turn, until a completion is valid or a limit is reached. `caller`
+ * replaces `callModel`, for telemetry.
+ */
 export function agentExecutor(
   modelOf: (agent: AgentSpec) => ResolvedModel,
   factsOf: (modelId: string) => ModelFacts = modelFacts(),
+  caller?: ModelCaller,
 ): StateExecutor {
-  return followedExecutor({ modelOf, factsOf, caller: undefined });
-}
-
-/** The same with model calls that somebody follows. */
-export function followedExecutor({ modelOf, factsOf, caller }: Followed): StateExecutor {
-  const known = new WeakMap<ResolvedModel, Asked>();
-  const asked = (agent: AgentSpec): Asked => {
+  const stageModels = new WeakMap<ResolvedModel, StageModel>();
+  const stageModelOf = (agent: AgentSpec): StageModel => {
     const model = modelOf(agent);
-    const before = known.get(model) ?? { model, facts: factsOf(model.pricedAs ?? model.id), caller };
-    known.set(model, before);
-    return before;
+    const known = stageModels.get(model) ?? { model, facts: factsOf(model.pricedAs ?? model.id), caller };
+    stageModels.set(model, known);
+    return known;
   };
-  const prepared = new WeakMap<AvailableTools, Prepared>();
-  const prepare = (state: StateSpec, offer: AvailableTools): Prepared => {
+  const prepared = new WeakMap<AvailableTools, PreparedStage>();
+  const prepare = (state: StateSpec, offer: AvailableTools): PreparedStage => {
     const agent = agentOf(state);
-    const before = prepared.get(offer);
-    if (before?.agent === agent) return before;
-    const last = completionTool(agent);
-    const tools = [...offeredTools(offer, agent), last];
-    const made = {
+    const known = prepared.get(offer);
+    if (known?.agent === agent) return known;
+    const completion = completionTool(agent);
+    const tools = [...offeredTools(offer, agent), completion];
+    const stage = {
       agent,
       system: systemMessages(contract(agent, offer)),
       tools,
       toolsSize: JSON.stringify(tools).length,
-      last: [last],
+      lastTurnTools: [completion],
     };
-    prepared.set(offer, made);
-    return made;
+    prepared.set(offer, stage);
+    return stage;
   };
   return {
     kind: "agent",
@@ -67,81 +66,81 @@ export function followedExecutor({ modelOf, factsOf, caller }: Followed): StateE
       return { system: system(agent.prompt(ctx)), first: firstMessage(ctx) };
     },
     act: (init, scope) => {
-      const agent = prepare(scope.state, scope.offer);
-      return act(init, scope, agent, asked(agent.agent));
+      const stage = prepare(scope.state, scope.offer);
+      return act(init, scope, stage, stageModelOf(stage.agent));
     },
   };
 }
 
-interface Followed {
-  readonly modelOf: (agent: AgentSpec) => ResolvedModel;
-  readonly factsOf: (modelId: string) => ModelFacts;
-  readonly caller: ModelCaller | undefined;
-}
-
 /** What is the same each time a state is entered. */
-interface Prepared {
+interface PreparedStage {
   readonly agent: AgentSpec;
-  /** The system message of a prompt. */
+  /** Adds the contract to a prompt. */
   readonly system: (prompt: string) => string;
   readonly tools: readonly LanguageModelV4FunctionTool[];
-  /** Characters of the tools, which go with every prompt. */
+  /** In characters; every prompt includes the tools. */
   readonly toolsSize: number;
-  /** The tools of the last turn. */
-  readonly last: readonly LanguageModelV4FunctionTool[];
+  readonly lastTurnTools: readonly LanguageModelV4FunctionTool[];
 }
 
-/** The model of a stage, and what is known about it. */
-interface Asked {
+interface StageModel {
   readonly model: ResolvedModel;
   readonly facts: ModelFacts;
   readonly caller: ModelCaller | undefined;
 }
 
-/** What an attempt knows from turn to turn. */
-interface Talk {
+/** The state of an attempt between turns. */
+interface AgentState {
   readonly scope: ActScope;
   readonly agent: AgentSpec;
   readonly facts: ModelFacts;
   readonly transcript: Transcript;
   usage: Usage;
-  /** It was said that the transcript nears the model's context window. */
-  near: boolean;
-  /** A completion was made, and none fitted. */
+  /** Whether `limit.near` was reported for the context window. */
+  nearReported: boolean;
+  /** Whether the model completed, but never with valid arguments. */
   onlyInvalid: boolean;
 }
 
-async function act(init: Json, scope: ActScope, prepared: Prepared, asked: Asked): Promise<ActOutcome> {
+async function act(init: Json, scope: ActScope, prepared: PreparedStage, stageModel: StageModel): Promise<ActOutcome> {
   const { agent } = prepared;
-  const { facts } = asked;
-  // Bytes are worth measuring only where something is set aside by them.
+  const { facts } = stageModel;
+  // Counting bytes is slower and needed only for reservations.
   const sizeOf = scope.limits.capped ? Buffer.byteLength : lengthOf;
-  const transcript = new Transcript(textOf(init, "system"), textOf(init, "first"), prepared.toolsSize, sizeOf);
-  const talk: Talk = { scope, agent, facts, transcript, usage: NO_USAGE, near: false, onlyInvalid: false };
+  const transcript = new Transcript(textField(init, "system"), textField(init, "first"), prepared.toolsSize, sizeOf);
+  const state: AgentState = {
+    scope,
+    agent,
+    facts,
+    transcript,
+    usage: NO_USAGE,
+    nearReported: false,
+    onlyInvalid: false,
+  };
   for (let turn = 1; turn <= agent.turnCap; turn += 1) {
-    if (scope.signal.aborted) return cancelled(talk, turn - 1);
-    const tools = turn === agent.turnCap ? prepared.last : prepared.tools;
-    const request = new ModelTurn(scope, { turn, agent, ...asked, transcript, tools });
+    if (scope.signal.aborted) return cancelled(state, turn - 1);
+    const tools = turn === agent.turnCap ? prepared.lastTurnTools : prepared.tools;
+    const modelTurn = new ModelTurn(scope, { turn, agent, ...stageModel, transcript, tools });
     let answer: TurnAnswer | undefined;
-    while (answer === undefined) answer = await request.take(await request.ask());
-    const ended = await takeAnswer(talk, turn, answer);
-    if (ended !== undefined) return ended;
+    while (answer === undefined) answer = await modelTurn.accept(await modelTurn.call());
+    const outcome = await handleAnswer(state, turn, answer);
+    if (outcome !== undefined) return outcome;
   }
-  return outOfTurns(talk);
+  return outOfTurns(state);
 }
 
-/** Puts an answer into the transcript and does what it asks for. What the attempt came to, when it ends with that. */
-async function takeAnswer(talk: Talk, turn: number, answer: TurnAnswer): Promise<ActOutcome | undefined> {
-  const { scope, agent, transcript } = talk;
-  talk.usage = addUsage(talk.usage, answer.usage);
-  const spent = { turns: turn, usage: talk.usage };
-  if (answer.kind === "cancelled") return cancelled(talk, turn);
-  // A limit is met before the model is called.
-  if (answer.kind === "limit") return { ...limited(answer.hit), ...spent, turns: turn - 1 };
-  if (answer.kind === "failed") return { ...failed(answer), ...spent };
+/** Appends an answer to the transcript and executes its calls. Returns the outcome if the attempt ends with this turn. */
+async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer): Promise<ActOutcome | undefined> {
+  const { scope, agent, transcript } = state;
+  state.usage = addUsage(state.usage, answer.usage);
+  const totals = { turns: turn, usage: state.usage };
+  if (answer.kind === "cancelled") return cancelled(state, turn);
+  // The limit was reached before the model was called.
+  if (answer.kind === "limit") return { ...limited(answer.hit), ...totals, turns: turn - 1 };
+  if (answer.kind === "failed") return { ...failed(answer), ...totals };
   const { reply } = answer;
   transcript.assistant(reply);
-  noteNear(talk);
+  reportNearWindow(state);
 
   const others = reply.calls.filter((call) => call.tool !== agent.completionTool);
   const outcomes =
@@ -153,57 +152,57 @@ async function takeAnswer(talk: Talk, turn: number, answer: TurnAnswer): Promise
         );
   const finished = { turn, finishReason: reply.finishReason, calls: reply.calls.length, usage: { ...answer.usage } };
   scope.note({ type: "turn.finished", data: finished });
-  // A filter stops the same transcript again; what may help is an attempt with a fresh one.
+  // The same transcript would be filtered again; only an attempt with a new transcript can succeed.
   if (reply.finishReason === "content-filter" && reply.calls.length === 0) {
     const { code, message } = FILTERED;
-    return { status: "failed", code: "model", message, detail: { code }, ...spent };
+    return { status: "failed", code: "model", message, detail: { code }, ...totals };
   }
   if (outcomes.some((outcome) => outcome.stuck === true)) {
-    return { status: "failed", code: "tool", message: "the model made the same call six times in a row", ...spent };
+    return { status: "failed", code: "tool", message: "the model made the same call six times in a row", ...totals };
   }
-  if (scope.signal.aborted) return cancelled(talk, turn);
+  if (scope.signal.aborted) return cancelled(state, turn);
 
-  const completions = others.length === 0 ? answer.completions : await readLast(scope, turn, reply, agent);
+  const completions = others.length === 0 ? answer.completions : await lateCompletions(scope, turn, reply, agent);
   const accepted = completions.find((check) => check.ok);
   if (accepted?.ok === true) {
     scope.note({ type: "completion.accepted", data: { turn, callId: callId(turn, accepted.index) } });
-    return { status: "completed", output: accepted.output, ...spent };
+    return { status: "completed", output: accepted.output, ...totals };
   }
   for (const check of completions) noteRejected(scope, turn, check);
-  talk.onlyInvalid ||= completions.length > 0;
+  state.onlyInvalid ||= completions.length > 0;
   if (reply.calls.length === 0) transcript.user(nudge(agent.completionTool, agent.turnCap - turn));
   else transcript.results(reply.calls, outcomes, completions, turn);
   return undefined;
 }
 
-function cancelled({ scope, usage }: Talk, turns: number): ActOutcome {
+function cancelled({ scope, usage }: AgentState, turns: number): ActOutcome {
   return { status: "cancelled", reason: reasonOf(scope.signal), turns, usage };
 }
 
-function outOfTurns({ scope, agent, onlyInvalid, usage }: Talk): ActOutcome {
+function outOfTurns({ scope, agent, onlyInvalid, usage }: AgentState): ActOutcome {
   const code: FailureCode = onlyInvalid ? "schema" : "turn_cap";
   scope.note({ type: "limit.reached", data: { limit: "turnCap", message: `${agent.turnCap} turns` } });
   const message = onlyInvalid
-    ? `no ${agent.completionTool} fitted its schema within ${agent.turnCap} turns`
+    ? `no ${agent.completionTool} call matched its schema within ${agent.turnCap} turns`
     : `${agent.completionTool} was not called within ${agent.turnCap} turns`;
   return { status: "failed", code, message, turns: agent.turnCap, usage };
 }
 
-/** Says once that the transcript nears the model's context window. */
-function noteNear(talk: Talk): void {
-  const { scope, transcript, facts } = talk;
-  const filled = talk.near ? undefined : nearWindow(transcript.promptTokens(), facts.contextWindow);
-  if (filled === undefined) return;
-  talk.near = true;
-  scope.note({ type: "limit.near", data: filled });
+/** Reports once per attempt that the transcript is close to filling the model's context window. */
+function reportNearWindow(state: AgentState): void {
+  if (state.nearReported) return;
+  const data = nearWindow(state.transcript.promptTokens(), state.facts.contextWindow);
+  if (data === undefined) return;
+  state.nearReported = true;
+  state.scope.note({ type: "limit.near", data });
 }
 
 function lengthOf(text: string): number {
   return text.length;
 }
 
-/** The completions of a turn that made other calls too: read when those have run. */
-async function readLast(
+/** Completions beside other calls are checked after those have run. */
+async function lateCompletions(
   scope: ActScope,
   turn: number,
   reply: Reply,
@@ -261,7 +260,11 @@ function offeredTools(
 }
 
 function completionTool(agent: AgentSpec): LanguageModelV4FunctionTool {
-  return functionTool(agent.completionTool, "Ends this stage with its result.", agent.completionSchema.jsonSchema);
+  return functionTool(
+    agent.completionTool,
+    "Submits the result of this stage and finishes it.",
+    agent.completionSchema.jsonSchema,
+  );
 }
 
 function functionTool(
@@ -274,11 +277,11 @@ function functionTool(
 
 function agentOf(state: StateSpec): AgentSpec {
   if (state.agent === undefined)
-    throw new SluiceError("Validation", "state_invalid", "an agent state has to be made with stage()");
+    throw new SluiceError("Validation", "state_invalid", "create an agent state with stage()");
   return state.agent;
 }
 
-function textOf(init: Json, key: string): string {
+function textField(init: Json, key: string): string {
   const text = field(init, key);
   return typeof text === "string" ? text : "";
 }

@@ -1,47 +1,46 @@
 import type { SecretFilter } from "@sluice/core";
 
-/** Streamed text with secrets taken out: the end is held back where a secret may have begun. */
+/** Masks secrets in streamed text. A suffix that may be the beginning of a secret is held back. */
 export class LiveText {
   readonly #secrets: SecretFilter;
   readonly #show: (text: string) => void;
-  readonly #heard: () => boolean;
+  readonly #hasListener: () => boolean;
   #held = "";
 
-  constructor(secrets: SecretFilter, show: (text: string) => void, heard: () => boolean = () => true) {
+  constructor(secrets: SecretFilter, show: (text: string) => void, hasListener: () => boolean = () => true) {
     this.#secrets = secrets;
     this.#show = show;
-    this.#heard = heard;
+    this.#hasListener = hasListener;
   }
 
   push(delta: string): void {
     this.#held += delta;
-    // Held back as a whole while nobody listens: whoever comes later hears it from the beginning.
-    if (!this.#heard()) return;
+    // Without a listener all text is held, so that a later listener receives it from the beginning.
+    if (!this.#hasListener()) return;
     this.#release(cutBefore(this.#held, this.#held.length - this.#secrets.begun(this.#held), this.#secrets));
   }
 
-  /** The text is complete: what was held back is shown. */
+  /** The text is complete: shows the held suffix. */
   end(): void {
     this.#release(this.#held.length);
   }
 
-  /** The text was cut: what was held back may be the beginning of a secret, and is dropped. */
+  /** The text was cut: drops the held suffix, which may be the beginning of a secret. */
   drop(): void {
     this.#held = "";
   }
 
   #release(end: number): void {
-    if (end <= 0 || !this.#heard()) return;
+    if (end <= 0 || !this.#hasListener()) return;
     this.#show(this.#secrets.text(this.#held.slice(0, end)));
     this.#held = this.#held.slice(end);
   }
 }
 
-/** The last place up to `end` where a text can be parted with no secret across it. */
+/** The last index up to `end` at which a text can be split without splitting a secret. */
 function cutBefore(text: string, end: number, secrets: SecretFilter): number {
   if (end <= 0) return 0;
   const whole = secrets.text(text);
-  // Without a secret in it there is nothing to part; with one, it stays whole on one side.
   if (whole === text) return end;
   let cut = end;
   while (cut > 0 && secrets.text(text.slice(0, cut)) + secrets.text(text.slice(cut)) !== whole) cut -= 1;

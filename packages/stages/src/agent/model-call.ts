@@ -15,46 +15,45 @@ import { ReplyBuilder } from "../models/reply/reply-builder.ts";
 
 export interface ModelRequest {
   readonly model: LanguageModelV4;
-  /** The transcript in the provider's format. Passed by reference and never copied, so that a turn costs the same at any length. */
+  /** The transcript in the provider's format, passed by reference: copying it would make each turn slower than the last. */
   readonly prompt: LanguageModelV4Prompt;
   readonly tools: readonly LanguageModelV4FunctionTool[];
   readonly toolChoice?: LanguageModelV4ToolChoice;
   readonly maxOutputTokens?: number;
   readonly temperature?: number;
   readonly providerOptions?: SharedV4ProviderOptions;
-  /** Ids of the calls already in the transcript: a new call never gets one of them. */
+  /** Ids of the calls already in the transcript, which new calls must not reuse. */
   readonly callIds?: ReadonlySet<string>;
-  /** Takes secrets out of what is cut or rewritten on the way: a rest of one could not be found afterwards. */
+  /** Applied before a text is cut or rewritten: the remainder of a secret could not be recognized afterwards. */
   readonly secrets?: SecretFilter;
   readonly signal: AbortSignal;
-  /** Hears text as it comes, for a screen. What it throws is thrown by `callModel`. */
+  /** Receives text as it streams. `callModel` throws what it throws. */
   readonly onText?: (delta: string, kind: "text" | "reasoning") => void;
 }
 
-/** What came of a call; of one that failed also whether its answer had begun, since then it may be billed. */
+/** The result of a call; a failure also reports whether the answer had begun, because it may be billed then. */
 export type ModelOutcome =
   | Extract<ModelReply, { readonly ok: true }>
   | (Extract<ModelReply, { readonly ok: false }> & { readonly begun: boolean });
 
-/** Which call of which run this is, for whoever follows runs. */
+/** Identifies a model call for telemetry. */
 export interface ModelPlace {
   readonly runId: string;
   readonly executionId: string;
   readonly attempt: number;
   readonly turn: number;
-  /** Counted from 1 over the tries of the turn. */
+  /** From 1, over all attempts of the turn. */
   readonly try: number;
-  /** As records call it. */
   readonly model: string;
-  /** Takes known secrets out of what the provider said. */
+  /** Masks known secrets in texts of the provider. */
   readonly clean: (text: string) => string;
 }
-/** Makes a model call in somebody's context; it comes to what `callModel` comes to. */
+/** Wraps `callModel` for telemetry and returns its result. */
 export type ModelCaller = (request: ModelRequest, place: ModelPlace) => Promise<ModelOutcome>;
 
 /**
- * Makes one model call and returns one value, failures included. Nothing is retried here. When the signal aborts it
- * returns at once, even if the provider ignores it.
+ * Makes one model call, without retries; failures are returned as values. Returns as soon as the signal aborts, even if the
+ * provider ignores it.
  */
 export async function callModel(request: ModelRequest): Promise<ModelOutcome> {
   const { signal } = request;
@@ -78,14 +77,14 @@ export async function callModel(request: ModelRequest): Promise<ModelOutcome> {
         opening.then(resolve, reject);
       });
       if (opened === undefined) {
-        opening.then(({ stream }) => cancel(stream)).catch(ignore); // nobody waits for it any more
+        opening.then(({ stream }) => cancel(stream)).catch(ignore); // the call was aborted while it opened
         return failed(ABORTED, signal, false);
       }
       reader = opened.stream.getReader();
     } catch (thrown) {
       return failed(failureOf(thrown, false, secrets), signal, false);
     }
-    // Aborted while it opened: `stop` had no reader yet, and nobody else would end a read.
+    // Aborted while it opened: `stop` had no reader to cancel.
     if (signal.aborted) return failed(ABORTED, signal, true);
     const reply = new ReplyBuilder({ ...request, secrets });
     while (!ended) {
@@ -94,7 +93,7 @@ export async function callModel(request: ModelRequest): Promise<ModelOutcome> {
         chunk = await reader.read();
       } catch (thrown) {
         ended = true;
-        // Once the model has finished, a connection that breaks takes nothing away.
+        // The reply is already complete, so a broken connection does not matter.
         if (reply.finished) break;
         return failed(failureOf(thrown, true, secrets), signal, true);
       }
@@ -123,11 +122,11 @@ type StreamReader = ReadableStreamDefaultReader<LanguageModelV4StreamPart>;
 function open(request: ModelRequest): Promise<Opened> {
   const { toolChoice, maxOutputTokens, temperature, providerOptions } = request;
   const { prompt, tools, signal: abortSignal } = request;
-  const some = tools.length > 0;
-  const options: LanguageModelV4CallOptions = some
-    ? { prompt, abortSignal, tools: [...tools] }
-    : { prompt, abortSignal };
-  if (some && toolChoice !== undefined) options.toolChoice = toolChoice;
+  const options: LanguageModelV4CallOptions = { prompt, abortSignal };
+  if (tools.length > 0) {
+    options.tools = [...tools];
+    if (toolChoice !== undefined) options.toolChoice = toolChoice;
+  }
   if (maxOutputTokens !== undefined) options.maxOutputTokens = maxOutputTokens;
   if (temperature !== undefined) options.temperature = temperature;
   if (providerOptions !== undefined) options.providerOptions = providerOptions;
@@ -135,8 +134,8 @@ function open(request: ModelRequest): Promise<Opened> {
 }
 
 function cancel(stream: { cancel(): Promise<void> }): void {
-  const giveUp = async (): Promise<void> => stream.cancel();
-  giveUp().catch(ignore); // the stream is given up; how it ends tells nobody anything
+  const abandon = async (): Promise<void> => stream.cancel();
+  abandon().catch(ignore); // the stream's result is not needed
 }
 
 function ignore(): void {

@@ -15,10 +15,10 @@ import { checkCompletions } from "./contract.ts";
 import type { Message } from "./messages.ts";
 import { type CompletionCheckRecord, decodeReply, encodeChecks, type ReplyRecord } from "./reply-record.ts";
 
-/** What a model step records; `lost` is a call whose process did not live to record what came of it. */
+/** What a model step records. `lost` is a call whose process ended before it could record the result. */
 export type ModelStepRecord = CallUsage & {
   readonly elapsed: Elapsed;
-  /** What people had said by then: in the transcript from this call on, whatever came of it. */
+  /** Messages that the call consumed: part of the transcript from this call on, even if it failed. */
   readonly messages?: readonly Message[];
 } & (
     | { readonly kind: "reply"; readonly reply: ReplyRecord; readonly completions: readonly CompletionCheckRecord[] }
@@ -27,12 +27,12 @@ export type ModelStepRecord = CallUsage & {
     | { readonly kind: "lost" }
   );
 
-/** Of what a model's step recorded only a reply holds a decision: whether its completions fit. */
+/** Whether a recorded step contains a decision: only replies do, namely which completions are valid. */
 export function decidesCompletion({ value }: RecordedOutcome): boolean {
   return recordedIn(value).kind === "reply";
 }
 
-/** A replay of a model's step: the recorded reply, with its completions checked by today's schema. No model is asked. */
+/** Replays a model step without calling the model: checks the completions of the recorded reply against the current schema. */
 export async function replayedCompletion(
   { value, events }: RecordedOutcome,
   agent: AgentSpec,

@@ -11,7 +11,7 @@ import { type CompletionCheck, decodeChecks, decodeReply, type Reply } from "./r
 import { backoffStepNames, modelStepName } from "./step-names.ts";
 import type { Transcript } from "./transcript.ts";
 
-/** Of all tries of a turn. `completions` are read already when it made no other calls: in the same record as the reply. */
+/** The result of all attempts of a turn. `completions` are checked only if the reply has no other calls. */
 export type TurnAnswer = { readonly usage: Usage } & (
   | { readonly kind: "reply"; readonly reply: Reply; readonly completions: readonly CompletionCheck[] }
   | { readonly kind: "failed"; readonly error: ModelFailure; readonly tries: number }
@@ -19,7 +19,7 @@ export type TurnAnswer = { readonly usage: Usage } & (
   | { readonly kind: "cancelled" }
 );
 
-/** One turn of a model, try by try. Every try is a step of its own; waits between tries survive a restart. */
+/** One turn of a model. Each attempt is one step; waits between attempts survive a restart. */
 export class ModelTurn implements TurnRequest {
   readonly turn: number;
   readonly agent: AgentSpec;
@@ -44,8 +44,8 @@ export class ModelTurn implements TurnRequest {
     this.#scope = scope;
   }
 
-  /** Asks the model once. */
-  ask(): Promise<ModelStepRecord> {
+  /** Calls the model once. */
+  call(): Promise<ModelStepRecord> {
     this.#steps += 1;
     return modelStep(this.#scope, modelStepName(this.turn, this.#steps), {
       request: this,
@@ -56,15 +56,15 @@ export class ModelTurn implements TurnRequest {
     });
   }
 
-  /** What the turn came to with this try; undefined when the model is to be asked again, now that it was waited for that. */
-  async take(recorded: ModelStepRecord): Promise<TurnAnswer | undefined> {
+  /** The result of the turn after this attempt; undefined when the model must be called again, after waiting for the backoff. */
+  async accept(recorded: ModelStepRecord): Promise<TurnAnswer | undefined> {
     const { limits } = this.#scope;
     for (const text of messagesAsPrompt(recorded.messages ?? NO_MESSAGES)) this.transcript.user(text);
     limits.restoreElapsed(recorded.elapsed);
-    const spent = usageOfCall(recorded, recorded.kind === "reply" ? recorded.reply.usage : undefined);
-    limits.record(spendingOf(spent));
-    this.#usage = this.#usage === NO_USAGE ? spent : addUsage(this.#usage, spent);
-    const usage = this.#usage;
+    const callUsage = usageOfCall(recorded, recorded.kind === "reply" ? recorded.reply.usage : undefined);
+    limits.record(spendingOf(callUsage));
+    const usage = addUsage(this.#usage, callUsage);
+    this.#usage = usage;
     switch (recorded.kind) {
       case "reply": {
         const reply = decodeReply(recorded.reply);

@@ -6,7 +6,7 @@ import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
 const NO_CALLS: ReadonlySet<string> = new Set();
 const NO_TEXTS: readonly string[] = [];
 
-/** The messages of one attempt: append-only, in the provider's format, each converted once. */
+/** The messages of one attempt: append-only, in the provider's format. */
 export class Transcript {
   readonly messages: LanguageModelV4Message[];
   readonly #sizeOf: (text: string) => number;
@@ -14,7 +14,7 @@ export class Transcript {
   #callIds: Set<string> | undefined;
   #size: number;
 
-  /** `fixed` is the size of what goes with every prompt, in the unit of `sizeOf`. */
+  /** `fixed` is the size of the parts that every prompt includes, in the unit of `sizeOf`. */
   constructor(system: string, first: string, fixed: number, sizeOf: (text: string) => number) {
     this.messages = [{ role: "system", content: system }, userMessage(first)];
     this.#sizeOf = sizeOf;
@@ -22,19 +22,18 @@ export class Transcript {
     this.#meter = new PromptMeter(fixed);
   }
 
-  /** Ids of all calls in it. */
   get callIds(): ReadonlySet<string> {
     return this.#callIds ?? NO_CALLS;
   }
 
-  /** Tokens the next prompt may have, with further user messages that are not in it yet. */
+  /** Estimated tokens of the next prompt, including `more` user messages. */
   promptTokens(more: readonly string[] = NO_TEXTS): number {
     let size = this.#size;
     for (const text of more) size += this.#sizeOf(text);
     return this.#meter.next(size);
   }
 
-  /** The next prompt, with further user messages that are not in it yet. */
+  /** The next prompt, including `more` user messages, which are not appended. */
   prompt(more: readonly string[]): LanguageModelV4Message[] {
     return more.length === 0 ? this.messages : [...this.messages, ...more.map(userMessage)];
   }
@@ -50,7 +49,7 @@ export class Transcript {
       this.#size += chars;
       this.messages.push({ role: "assistant", content });
     }
-    // Those of calls that the provider ran itself, too.
+    // Includes calls that the provider executed.
     for (const part of content) {
       if (part.type !== "tool-call") continue;
       this.#callIds ??= new Set();
@@ -78,7 +77,7 @@ export class Transcript {
   }
 }
 
-/** The id of a call by its place, since providers give one twice. */
+/** A call's id by its position, because providers may repeat theirs. */
 export function callId(turn: number, index: number): string {
   return `t${turn}.c${index}`;
 }
@@ -100,8 +99,8 @@ function outputOf(outcome: CallOutcome | undefined, check: CompletionCheck | und
   return { type: "error-json", value: invalidCompletion(issues) };
 }
 
-/** What a model reads of a completion call that does not fit its schema. */
+/** The tool result for a completion call that fails schema validation. */
 export function invalidCompletion(issues: readonly Json[]): Json {
-  const message = "the arguments do not fit the schema; call it again with all issues mended";
+  const message = "The arguments do not match the schema. Fix every issue listed and call this tool again.";
   return { code: "completion_schema_invalid", message, issues };
 }

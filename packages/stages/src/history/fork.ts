@@ -13,16 +13,15 @@ import {
 } from "@sluice/core";
 import type { ChangeOptions } from "./pipeline-changes.ts";
 
-/** Where a forked run leaves the one it comes from, and what is said where the pipeline is another by now. */
 export interface ForkRunOptions extends ChangeOptions {
-  /** The execution before which it begins, such as `review#1`: everything recorded before that is its past. */
+  /** The execution before which the fork begins, such as `review#1`: it copies everything recorded before that. */
   readonly from: string;
 }
 
-/** Shown where an execution is not known; a long run has more. */
-const MOST_NAMES = 40;
+/** Listed by the error for an unknown execution. */
+const MAX_NAMES = 40;
 
-/** The boundary before an execution, and what lies before it. Throws Validation `execution_unknown` with those there are. */
+/** The boundary before an execution, and the records before it. Throws Validation `execution_unknown`, which lists the executions. */
 export function forkPointBefore(
   journals: readonly RunJournal[],
   from: string,
@@ -32,43 +31,43 @@ export function forkPointBefore(
   if (found !== undefined) return { boundary: found, past: recordsBefore(journals, found) };
   const ids = all.map(({ executionId }) => executionId);
   const runId = journals[0]?.runId ?? "";
-  // A state alone is meant as its last visit.
+  // A state's name alone means its last execution.
   const close = ids.findLast((id) => id.startsWith(`${from}#`)) ?? didYouMean(from, ids);
-  const more = ids.length > MOST_NAMES ? `, and ${ids.length - MOST_NAMES} more` : "";
-  const there =
-    ids.length === 0 ? "it has not entered a state yet" : `it has ${ids.slice(0, MOST_NAMES).join(", ")}${more}`;
+  const more = ids.length > MAX_NAMES ? `, and ${ids.length - MAX_NAMES} more` : "";
+  const known =
+    ids.length === 0 ? "it has not entered a state yet" : `it has ${ids.slice(0, MAX_NAMES).join(", ")}${more}`;
   const hint = close === undefined ? "" : ` Did you mean ${close}?`;
-  throw new SluiceError("Validation", "execution_unknown", `run ${runId} has no execution ${from}; ${there}.${hint}`, {
+  throw new SluiceError("Validation", "execution_unknown", `run ${runId} has no execution ${from}; ${known}.${hint}`, {
     detail: { executions: ids },
   });
 }
 
-/** A copy of a run up to a boundary, whose first record and whose last copied one say where that past is from. */
+/** A copy of a run up to a boundary. `run.started` and `run.forked` name the original run. */
 export function forkRunCopy(
   of: string,
   { executionId, before, head, again }: ForkPoint,
-  said: { readonly started: JsonObject; readonly forked: JsonObject },
+  data: { readonly started: JsonObject; readonly forked: JsonObject },
 ): Omit<RunCopy, "runId"> {
   const forkedFrom = { runId: of, execution: executionId, head };
-  const forked = { from: of, execution: executionId, head, records: before, ...said.forked };
+  const forked = { from: of, execution: executionId, head, records: before, ...data.forked };
   return {
     of,
     before,
     again,
-    started: [{ type: "run.started", data: { ...said.started, forkedFrom } }],
+    started: [{ type: "run.started", data: { ...data.started, forkedFrom } }],
     forked: [{ type: "run.forked", data: forked }],
   };
 }
 
-/** What a run did to files behind a boundary, which no fork takes back. */
+/** File changes after a boundary, which a fork does not roll back. */
 export interface ChangedSince {
-  /** Paths in the workspace that Edit, Write and watched commands changed, in order of their names. */
+  /** Workspace paths that Edit, Write and watched commands changed, sorted. */
   readonly files: readonly string[];
-  /** Calls that may have changed anything: commands that were not watched, and tools that are not Sluice's. */
+  /** Calls that may have changed any file: unwatched commands and custom tools. */
   readonly unwatched: number;
 }
 
-/** Looks through everything that was recorded of a run and does not belong to the past of a fork. */
+/** Collects the file changes of all records after the boundary. */
 export function changedSince(journals: readonly RunJournal[], boundary: ForkPoint): ChangedSince {
   const past = new Map(recordsBefore(journals, boundary).map(({ runId, records }) => [runId, records.length]));
   const files = new Set<string>();
@@ -78,7 +77,7 @@ export function changedSince(journals: readonly RunJournal[], boundary: ForkPoin
     for (const record of records.slice(past.get(runId) ?? 0))
       for (const { type, data, executionId, attempt } of readEvents(runId, record)) {
         const call = JSON.stringify([executionId ?? "", attempt ?? 0, data.callId ?? ""]);
-        // A call that may write has its start in a record of its own, before it begins.
+        // A call that may write records its start before it begins.
         if (type === "call.started" && record.phase === "open") writing.add(call);
         if (type !== "call.finished" || !writing.has(call)) continue;
         const changed = filesIn(data.facts);
@@ -89,14 +88,14 @@ export function changedSince(journals: readonly RunJournal[], boundary: ForkPoin
   return { files: [...files].sort(), unwatched };
 }
 
-/** What a watched command did to each file, behind its name. */
-const HOW = / \((?:created|changed|removed)\)$/;
+/** The suffix that a watched command's facts add to each file. */
+const CHANGE_KIND = / \((?:created|changed|removed)\)$/;
 
-/** Undefined where nothing says which. */
+/** The changed files; undefined if unknown. */
 function filesIn(facts: Json | undefined): readonly string[] | undefined {
   const path = field(facts, "path");
   if (typeof path === "string" && field(facts, "after") !== undefined) return [path];
   const changed = field(facts, "changed");
   if (!Array.isArray(changed) || field(facts, "compared") !== true) return undefined;
-  return changed.flatMap((file: Json) => (typeof file === "string" ? [file.replace(HOW, "")] : []));
+  return changed.flatMap((file: Json) => (typeof file === "string" ? [file.replace(CHANGE_KIND, "")] : []));
 }

@@ -18,27 +18,27 @@ import {
 } from "@sluice/core";
 import type { FileDigest, PipelineSource } from "./run-started.ts";
 
-/** What somebody says who goes on with a run whose pipeline may be another by now. */
+/** Options for resuming with a pipeline that may have changed. */
 export interface ChangeOptions {
   /**
-   * Goes on although the pipeline, or a tool its stages may call, is not the one the run was started with. What is recorded is
-   * read back as it is; the record says who allowed it and what changed.
+   * Continues although the pipeline, or a tool that its stages may call, has changed since the run was started. Recorded steps
+   * are read back unchanged; the journal records the changes and who allowed them.
    */
   readonly allowChanged?: boolean;
-  /** Who allows it, for the record. `api` when omitted. */
+  /** Who allows the changes, for the journal; default `api`. */
   readonly by?: string;
-  /** Where the pipeline was found again, so that files that changed are told. Not compared when omitted. */
+  /** Where the pipeline was loaded from, to report changed files. Files are not compared without it. */
   readonly source?: PipelineSource;
 }
 
-/** What is other in a pipeline, and who allowed it where that had to be. */
+/** The changes in a pipeline, and who allowed them if that was required. */
 export type AllowedChanges = { readonly by?: string; readonly changes: readonly string[] };
 
 /**
- * Compares a pipeline with the one that a run last worked with, before anything is prepared for it; what is returned compares
- * the live tools. Each throws what is other, all at once, unless that is allowed: Validation `pipeline_changed` and
- * `tools_changed`. Throws Host `state_unknown` where the pipeline lacks a state that the run was in. Parts such as tool patterns
- * may hold what their author should not have written there: `clean` takes it out of what is said.
+ * Compares a pipeline with the one that the run last used, before anything is prepared. The returned function compares the live
+ * tools. Unless changes are allowed, they throw Validation `pipeline_changed` and `tools_changed`, which list all changes.
+ * Throws Host `state_unknown` if the pipeline lacks a state that the run has entered. `clean` masks secrets in the reported
+ * changes, such as those in tool patterns.
  */
 export function comparePipeline(
   spec: PipelineSpec,
@@ -51,19 +51,18 @@ export function comparePipeline(
   const { changes: found, refused } = pipelineChanges(recorded, spec, source);
   const what = found.map(clean);
   if (refused && !allowChanged) throw pipelineChanged(spec, runId, what);
-  // The same pipeline has the same states.
-  if (refused) refuseGone(spec, runId, journals);
+  if (refused) refuseRemovedStates(spec, runId, journals);
   return (deps) => {
     const tools = toolChanges(recorded, spec, deps);
     if (tools.length > 0 && !allowChanged) throw toolsChanged(runId, tools);
-    // By now the keys of models and servers are known, too.
+    // The keys of models and servers are known only now.
     const all = [...what, ...tools.map((tool) => `tool ${tool}`)].map(deps.secrets.text);
     if (all.length === 0) return undefined;
     return { ...(refused || tools.length > 0 ? { by } : {}), changes: all };
   };
 }
 
-/** What a run says of its pipeline, in `run.started` and where it goes on with another: what later ones are compared with. */
+/** What a run records of its pipeline at its start and when it continues with a changed one, for later comparisons. */
 export function pipelineFacts(
   spec: PipelineSpec,
   parts: PipelineParts,
@@ -78,7 +77,7 @@ export function pipelineFacts(
   };
 }
 
-/** A pipeline's parts as events keep them: what was redacted must not look changed. */
+/** A pipeline's parts redacted as in events, so that redacted values do not look changed. */
 export function partsInEvents(spec: PipelineSpec): PipelineParts {
   return pipelineParts(spec).map(({ state, facts }) => ({
     state,
@@ -87,30 +86,30 @@ export function partsInEvents(spec: PipelineSpec): PipelineParts {
 }
 
 /**
- * What a run said of the pipeline that it last worked with: in `run.started`, or where a changed one was allowed and left at
- * least one record of its own. One that could not go on over the journal is not the run's, and the one before still is.
+ * The recorded facts of the pipeline that the run last used: those of `run.started`, or of a change that was allowed and left at
+ * least one further record. A changed pipeline that failed to continue the journal does not count.
  */
 export function recordedPipeline(journals: readonly RunJournal[]): JsonObject {
   const [root] = journals;
-  const worked = new Set<string>();
+  const continued = new Set<string>();
   for (const { records, parentId } of journals)
     for (const { phase, incarnation } of records)
-      if (phase !== "lifecycle" || parentId !== undefined) worked.add(incarnation);
+      if (phase !== "lifecycle" || parentId !== undefined) continued.add(incarnation);
   let facts: JsonObject = {};
   for (const record of root?.records ?? []) {
     if (record.phase !== "lifecycle") continue;
     for (const { type, data } of readEvents(root?.runId ?? "", record)) {
       if (type === "run.started")
         facts = { ...data, ...(isJsonObject(data.originalPipeline) ? data.originalPipeline : {}) };
-      // What another run went on with is in the past that was copied from it, and so is whether it worked with that.
-      const changed = type === "run.forked" || worked.has(record.incarnation) ? data.changed : undefined;
+      // A fork copies the records of its original run, including those of its changed pipelines.
+      const changed = type === "run.forked" || continued.has(record.incarnation) ? data.changed : undefined;
       if (isJsonObject(changed)) facts = { ...facts, ...changed };
     }
   }
   return facts;
 }
 
-/** What a forked run says of the pipeline that its past begins with, where that is not its own. */
+/** The facts of the pipeline that the copied records of a fork begin with, if it is not the fork's own. */
 export function originalPipeline(past: readonly RunJournal[], now: JsonObject): JsonObject {
   const [root] = past;
   const [first] = root?.records ?? [];
@@ -123,7 +122,7 @@ export function originalPipeline(past: readonly RunJournal[], now: JsonObject): 
   return isDeepStrictEqual(was, now) ? {} : { originalPipeline: was };
 }
 
-/** What is other in words, and whether a run goes on with it only when somebody allows that: where only files are, it does. */
+/** Readable changes, and whether resuming needs `allowChanged`: changed files alone do not. */
 export function pipelineChanges(
   recorded: JsonObject,
   spec: PipelineSpec,
@@ -137,43 +136,40 @@ export function pipelineChanges(
 function changedParts(recorded: JsonObject, spec: PipelineSpec): readonly string[] {
   const parts = partChanges(recorded.parts, partsInEvents(spec));
   if (parts === undefined)
-    return ["states, routes, envelopes, schemas or prompts (this run's record does not say which)"];
-  return parts.length > 0 ? parts : ["something that this run's record does not tell apart"];
+    return ["states, routes, envelopes, schemas or prompts (this run's journal does not record which)"];
+  return parts.length > 0 ? parts : ["a part that this run's journal does not record separately"];
 }
 
 function pipelineChanged({ id }: PipelineSpec, runId: string, what: readonly string[]): SluiceError {
   const message = [
-    `pipeline ${id} is not what run ${runId} was started with:`,
+    `pipeline ${id} differs from the one that run ${runId} was started with:`,
     ...what.map((change) => `  ${change}`),
-    "bring the old one back, or go on with this one: allowChanged (--allow-changed)",
+    "restore the old pipeline, or continue with this one: allowChanged (--allow-changed)",
   ].join("\n");
   return new SluiceError("Validation", "pipeline_changed", message, { detail: { changes: [...what] } });
 }
 
-/**
- * The tools that the pipeline's stages may call and that are not those the run was started with. Those that come with Sluice
- * are left out: they change with its version only, and what they did is read back.
- */
+/** Changes of tools that the pipeline's stages may call. Built-in tools are not compared: they change only with Sluice's version. */
 function toolChanges(
   recorded: JsonObject,
   spec: PipelineSpec,
   { tools, builtins }: Pick<RunDeps, "tools" | "builtins">,
 ): readonly string[] {
   const matters = (name: string): boolean => !builtins.has(name) && mayCall(spec, name);
-  // What cannot be compared is not taken to be the same.
+  // Tools that cannot be compared count as changed.
   if (!Array.isArray(recorded.tools))
     return [...tools.keys()].filter(matters).map((name) => `${name} was not recorded`);
   return recorded.tools.flatMap((was: Json) => {
     const name = textAt(was, "name");
     if (!matters(name)) return [];
     const tool = tools.get(name);
-    if (tool === undefined) return [`${name} is gone`];
-    return tool.schemaDigest === field(was, "digest") ? [] : [`${name} is another`];
+    if (tool === undefined) return [`${name} is missing`];
+    return tool.schemaDigest === field(was, "digest") ? [] : [`${name} has a different schema`];
   });
 }
 
 function toolsChanged(runId: string, changed: readonly string[]): SluiceError {
-  const message = `tools of run ${runId} were changed since it started: ${changed.join(", ")}; bring the old ones back, or go on with these: allowChanged (--allow-changed)`;
+  const message = `tools have changed since run ${runId} was started: ${changed.join(", ")}; restore the old tools, or continue with these: allowChanged (--allow-changed)`;
   return new SluiceError("Validation", "tools_changed", message, { detail: { tools: [...changed] } });
 }
 
@@ -184,24 +180,22 @@ function mayCall({ states }: PipelineSpec, tool: string): boolean {
   });
 }
 
-/**
- * A run that was in a state which is not there any more cannot be read back: what it did there has no place in the pipeline.
- */
-function refuseGone(spec: PipelineSpec, runId: string, journals: readonly RunJournal[]): void {
-  const been = new Set(
+/** The records of a state cannot be read back if the pipeline no longer has it. */
+function refuseRemovedStates(spec: PipelineSpec, runId: string, journals: readonly RunJournal[]): void {
+  const entered = new Set(
     journals.flatMap(({ records }) => records.flatMap(({ stepId }) => parseAttemptStep(stepId)?.state ?? [])),
   );
-  const gone = [...been].filter((state) => !spec.states.has(state));
-  if (gone.length === 0) return;
+  const removed = [...entered].filter((state) => !spec.states.has(state));
+  if (removed.length === 0) return;
   throw new SluiceError(
     "Host",
     "state_unknown",
-    `run ${runId} was in ${gone.join(", ")}, which pipeline ${spec.id} does not have any more; bring that back, and the run can go on`,
-    { detail: { states: gone } },
+    `run ${runId} has entered ${removed.join(", ")}, which pipeline ${spec.id} no longer has; restore it to continue the run`,
+    { detail: { states: removed } },
   );
 }
 
-/** The fingerprint knows no bodies of functions: that a file is another is all there is to say of them. */
+/** The fingerprint does not cover function bodies, so only the changed files can be reported. */
 function fileChanges(before: Json | undefined, now: PipelineSource): readonly string[] {
   const config = "config" in now ? now.config : undefined;
   return [
@@ -216,13 +210,13 @@ function changedFiles(what: string, before: Json | undefined, now: readonly File
   );
   const is = new Map(now.map(({ file, digest }) => [file, digest]));
   return [...new Set([...was.keys(), ...is.keys()])].flatMap((file) => {
-    const [old, own] = [was.get(file), is.get(file)];
-    if (old === own) return [];
-    if (old === undefined) return [`${what} ${file} is new`];
+    const [before, after] = [was.get(file), is.get(file)];
+    if (before === after) return [];
+    if (before === undefined) return [`${what} ${file} was added`];
     return [
-      own === undefined
-        ? `${what} ${file} is gone`
-        : `${what} ${file} was changed (what its functions do is not compared)`,
+      after === undefined
+        ? `${what} ${file} was removed`
+        : `${what} ${file} was changed (function bodies are not compared)`,
     ];
   });
 }

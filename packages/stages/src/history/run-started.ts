@@ -15,20 +15,20 @@ import {
 import { isLowered } from "../sandbox/session-sandbox.ts";
 import type { SandboxMode } from "../sandbox/wall.ts";
 
-/** Changes when the order of records changes in a way that older runs cannot be resumed over. */
+/** Increased when older journals can no longer be read. */
 export const JOURNAL_VERSION = 2;
 
-/** A file as it was: its absolute path, and the SHA-256 of what it held. */
+/** The absolute path of a file and the SHA-256 of its content. */
 export type FileDigest = { readonly file: string; readonly digest: string };
 
-/** The project's config that a run was started with. */
+/** The config that a run was started with. */
 export type ConfigSource = {
   readonly file: string;
-  /** Every file it is made of, installed packages aside. A list, since keys that read like a secret's are redacted. */
+  /** Every file that it loads, except installed packages. A list, because keys that look like names of secrets are redacted. */
   readonly files: readonly FileDigest[];
 };
 
-/** Where a pipeline came from, so that another process finds it again, with the config where there was one. */
+/** Where a pipeline was loaded from, so that another process can find it again. */
 export type PipelineSource =
   | { readonly kind: "programmatic" }
   | { readonly kind: "bundled"; readonly name: string; readonly config?: ConfigSource }
@@ -37,12 +37,12 @@ export type PipelineSource =
       readonly kind: "file";
       readonly file: string;
       readonly export: string;
-      /** Every file it is made of, installed packages aside. */
+      /** Every file that it loads, except installed packages. */
       readonly files: readonly FileDigest[];
       readonly config?: ConfigSource;
     };
 
-/** Ten characters of lower case letters and digits: short to type, and 50 bits against collisions in one store. */
+/** `r` and ten lowercase letters and digits: short to type, with 50 bits against collisions in one store. */
 export function newRunId(): string {
   const alphabet = "abcdefghjkmnpqrstuvwxyz0123456789";
   const digits = randomUUID().replaceAll("-", "");
@@ -57,16 +57,20 @@ export async function journalsOf(host: RunHost, runId: string): Promise<readonly
   const [top] = journals;
   if (top === undefined) throw new SluiceError("Session", "run_unknown", `there is no run ${runId} in this store`);
   if (top.parentId === undefined) return journals;
-  throw new SluiceError("Session", "run_is_child", `${runId} is a part of run ${top.parentId}; name the whole run`);
+  throw new SluiceError(
+    "Session",
+    "run_is_child",
+    `${runId} is a sibling in run ${top.parentId}; use the id of the whole run`,
+  );
 }
 
-/** What `run.started` says, from any process. */
+/** Reads the run's `run.started` event. */
 export async function readRunStarted(host: RunHost, runId: string): Promise<SluiceEvent> {
   for await (const event of host.events(runId)) if (event.type === "run.started") return event;
   throw new SluiceError("Host", "journal_damaged", `run ${runId} has no run.started event`);
 }
 
-/** Whether a run that began with what `run.started` says can be read with this pipeline; throws why not, else returns it. */
+/** Returns `started` if the run can be read with this pipeline and this version of Sluice; throws otherwise. */
 export function refuseVersionMismatch(spec: PipelineSpec, runId: string, started: SluiceEvent): SluiceEvent {
   const { data } = started;
   const version = field(data, "journalVersion");
@@ -74,7 +78,7 @@ export function refuseVersionMismatch(spec: PipelineSpec, runId: string, started
     throw new SluiceError(
       "Host",
       "journal_version",
-      `run ${runId} has journal version ${shown(version)}, this Sluice reads ${JOURNAL_VERSION}; use the Sluice that started it`,
+      `run ${runId} has journal version ${shown(version)}, and this version of Sluice reads version ${JOURNAL_VERSION}; use the version of Sluice that started it`,
     );
   }
   const pipeline = field(data, "pipeline");
@@ -88,7 +92,7 @@ export function refuseVersionMismatch(spec: PipelineSpec, runId: string, started
   return started;
 }
 
-/** A run goes on where it was started, and in its mode; throws what is other here. */
+/** A run resumes in its workspace and mode. Throws Validation `workspace_mismatch` and `mode_mismatch`. */
 export function refuseWorkspaceMismatch(
   runId: string,
   { data }: SluiceEvent,
@@ -98,19 +102,19 @@ export function refuseWorkspaceMismatch(
     throw new SluiceError(
       "Validation",
       "workspace_mismatch",
-      `run ${runId} works in ${shown(field(data, "cwd"))}, this session in ${here.root}; resume it there`,
+      `the workspace of run ${runId} is ${shown(field(data, "cwd"))}, and that of this session is ${here.root}; resume the run in its workspace`,
     );
   }
   if (field(data, "mode") !== here.mode) {
     throw new SluiceError(
       "Validation",
       "mode_mismatch",
-      `run ${runId} was started in mode ${shown(field(data, "mode"))}, this session is in mode ${here.mode}; a run keeps its mode, resume it in that one`,
+      `run ${runId} was started in mode ${shown(field(data, "mode"))}, and this session is in mode ${here.mode}; resume the run in its mode`,
     );
   }
 }
 
-/** What a run's record says of answers from other processes, for a process that resumes or forks it. */
+/** How a recorded run treats answers from other processes, which resuming or forking it keeps. */
 export function recordedAnswers(
   { data }: SluiceEvent,
   journals: readonly RunJournal[],
@@ -119,7 +123,7 @@ export function recordedAnswers(
   return { any: field(data, "answers") === "any", unwalled: startedUnsandboxed(events, false) };
 }
 
-/** What holds the commands of a run may be raised where it is resumed or forked, and is never lowered. */
+/** Resuming or forking may use a stricter sandbox mode, never a weaker one. Throws Validation `sandbox_lowered`. */
 export function refuseLowerSandbox(
   runId: string,
   { data }: SluiceEvent,
@@ -130,39 +134,39 @@ export function refuseLowerSandbox(
   throw new SluiceError(
     "Validation",
     "sandbox_lowered",
-    `run ${runId} was started with sandbox ${shown(recorded)}, and this session has ${sandboxMode}; use ${shown(recorded)} or a stricter one`,
+    `run ${runId} was started with sandbox mode ${shown(recorded)}, and this session has ${sandboxMode}; use ${shown(recorded)} or a stricter mode`,
   );
 }
 
-/** A run whose commands were held by a wall does not go on where there is none. Throws Validation `sandbox_lowered`. */
+/** A run whose commands were sandboxed does not resume without a sandbox. Throws Validation `sandbox_lowered`. */
 export function refuseMissingSandbox(runId: string, { data }: SluiceEvent, now: Json): void {
   const recorded = field(data.sandbox, "wall");
   if (typeof recorded !== "string" || recorded === "none" || field(now, "wall") !== "none") return;
   throw new SluiceError(
     "Validation",
     "sandbox_lowered",
-    `the commands of run ${runId} were held by ${recorded}, and no sandbox can be built here; sluice doctor says how to get one`,
+    `the commands of run ${runId} ran in a sandbox (${recorded}), and none can be built here; sluice doctor explains how to get one`,
   );
 }
 
 /** The input as the pipeline and its initial state accept it. Throws Validation `input_invalid`. */
 export async function checkedInput(spec: PipelineSpec, input: unknown): Promise<Json> {
-  const verdict = await spec.input.check(input);
-  if (!verdict.ok)
-    throw problemsError("input_invalid", `The input of pipeline ${spec.id} does not fit:`, verdict.issues);
-  const value: Json = JSON.parse(JSON.stringify(verdict.value ?? null));
-  // The initial state's input is the run's; nobody routes there who could have checked it.
+  const checked = await spec.input.check(input);
+  if (!checked.ok)
+    throw problemsError("input_invalid", `The input of pipeline ${spec.id} does not match its schema:`, checked.issues);
+  const value: Json = JSON.parse(JSON.stringify(checked.value ?? null));
+  // The run's input is also the initial state's input, which no route has checked.
   const entry = await spec.states.get(spec.initial)?.inputSchema?.check(value);
   if (entry?.ok === false)
     throw problemsError(
       "input_invalid",
-      `The input of pipeline ${spec.id} does not fit its state ${spec.initial}:`,
+      `The input of pipeline ${spec.id} does not match the input schema of state ${spec.initial}:`,
       entry.issues,
     );
   return value;
 }
 
-/** A value of a record as a message may show it. */
+/** A recorded value as messages show it. */
 function shown(value: Json | undefined): string {
   return typeof value === "string" ? value : JSON.stringify(value ?? null);
 }

@@ -14,7 +14,7 @@ import { readModelStep } from "../agent/model-step-record.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
 import type { ModelFacts } from "../models/pricing/model-facts.ts";
 
-/** What a run and its children spent, by their journals. */
+/** What a run and its children have used, from their journals. */
 export type RecordedUsage = Required<Spending> & {
   readonly workedMs: number;
   /** Models that were called without a known price. */
@@ -23,7 +23,7 @@ export type RecordedUsage = Required<Spending> & {
 
 type Counted = NonNullable<CallUsage["counted"]>;
 
-/** Of a run whose pipeline caps nothing, nobody asks: its journal need not be read for that. */
+/** For pipelines without caps, whose journals are not read for their usage. */
 export const NO_RECORDED_USAGE: RecordedUsage = { tokens: 0, costUsd: 0, workedMs: 0, unpriced: [] };
 
 export function isCapped({ maxTokens, maxCostUsd, timeoutMs }: StateLimits): boolean {
@@ -31,9 +31,8 @@ export function isCapped({ maxTokens, maxCostUsd, timeoutMs }: StateLimits): boo
 }
 
 /**
- * What the model steps of a run and its children recorded, so that caps go on from there after a restart. Costs are those that
- * were recorded: a price that changed meanwhile changes nothing of what was spent. A call whose process did not live to record
- * what came of it counts with all that was set aside for it.
+ * Sums the recorded model steps of a run and its children, so that caps hold across restarts. Costs are the recorded ones, even
+ * if prices have changed. A call without a recorded result counts with its whole reservation.
  */
 export function recordedUsage(journals: readonly RunJournal[]): RecordedUsage {
   let tokens = 0;
@@ -78,7 +77,7 @@ function modelIn(runId: string, opened: JournalRecord | undefined): string {
   return typeof model === "string" ? model : "a model";
 }
 
-/** A cap on money over a model without a price could not hold. Throws Session `price_unknown`, all such models at once. */
+/** A cost cap cannot hold for a model without a price. Throws Session `price_unknown`, which lists all such models. */
 export function refuseUnpriced(
   spec: PipelineSpec,
   modelOf: (agent: AgentSpec) => string | undefined,
@@ -91,16 +90,16 @@ export function refuseUnpriced(
   if (unpriced.length > 0) throw priceUnknown(`pipeline ${spec.id} caps its cost`, unpriced);
 }
 
-/** A run that called models without a price before has spent nobody knows how much of a cap it has now. */
+/** The cost so far of a run that called models without a price is unknown, so a cost cap cannot hold. */
 export function refuseUnpricedRecords({ limits }: PipelineSpec, runId: string, { unpriced }: RecordedUsage): void {
   if (limits.maxCostUsd === undefined || unpriced.length === 0) return;
   const models = unpriced.join(", ");
-  const message = `run ${runId} called ${models} when no price was known for it, so a cap on its cost (maxCostUsd) cannot hold any more; resume it without the cap, or start anew`;
+  const message = `run ${runId} called ${models} without a known price, so its cost cap (maxCostUsd) cannot be enforced; resume it without the cap or start a new run`;
   throw new SluiceError("Session", "price_unknown", message, { detail: { models: [...unpriced] } });
 }
 
 function priceUnknown(why: string, models: readonly string[]): SluiceError {
   const given = models.map((model) => `${JSON.stringify(model)}: { input: …, output: … }`).join(", ");
-  const message = `${why} (maxCostUsd), and no price is known for ${models.join(", ")}; give it in US dollars for a million tokens, as the session's prices: { ${given} }`;
+  const message = `${why} (maxCostUsd), and the price of ${models.join(", ")} is unknown; set it in the session's prices, in US dollars per million tokens: { ${given} }`;
   return new SluiceError("Session", "price_unknown", message, { detail: { models: [...models] } });
 }

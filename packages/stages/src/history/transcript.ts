@@ -12,28 +12,28 @@ import {
 import { type AgentStepRef, parseAgentStep } from "../agent/step-names.ts";
 import { callId, invalidCompletion } from "../agent/transcript.ts";
 
-/** One thing of an agent state's transcript as its run's records hold it, in the order it was recorded. */
+/** An entry of an agent state's transcript, reconstructed from the journal. */
 export type TranscriptEntry = {
   readonly runId: string;
   readonly executionId: string;
   readonly attempt: number;
-  /** Counted from 1, anew in each attempt. */
+  /** From 1 in each attempt. */
   readonly turn: number;
 } & TranscriptPart;
 
 type TranscriptPart =
   | { readonly kind: "text" | "reasoning"; readonly text: string }
-  /** `input` is undefined where the arguments could not be read. A call that the provider ran itself is `t<turn>.p<index>`. */
+  /** `input` is undefined if the arguments were invalid. The id of a provider-executed call is `t<turn>.p<index>`. */
   | { readonly kind: "call"; readonly callId: string; readonly tool: string; readonly input: Json | undefined }
-  /** What the model read of a call; of an accepted completion, what left the stage. */
+  /** The tool result that the model received, or the output of an accepted completion. */
   | { readonly kind: "result"; readonly callId: string; readonly ok: boolean; readonly output: Json }
-  /** What a person said to the stage while it was at work. */
+  /** A message that a user sent to the active stage. */
   | { readonly kind: "message"; readonly by: string; readonly text: string };
 
 /**
- * The transcripts' entries in records of one run, in order. Each record has its own: any slice of a journal can be read, also
- * while the run goes on. A call stands before its result, and they have the same `callId`, which is unique in its attempt. What
- * looks like a secret is replaced, as in events; what cannot be read is left out. Never throws.
+ * The transcript entries in records of one run, in order. Any slice of a journal can be read, even while the run is active. A
+ * call precedes its result, which has the same `callId`, unique in its attempt. Entries are redacted like events; unreadable
+ * ones are omitted. Never throws.
  */
 export function transcriptEntries(runId: string, records: readonly JournalRecord[]): readonly TranscriptEntry[] {
   return records.flatMap((record) => {
@@ -62,14 +62,14 @@ function partsOf(record: JournalRecord, step: AgentStepRef): readonly Transcript
   }
 }
 
-/** What a model's step recorded: texts and calls, and how its completions read where there were no other calls. */
+/** The texts, calls and checked completions of a model step. */
 function partsOfTurn(value: Json, turn: number): readonly TranscriptPart[] {
   const reply = field(value, "reply");
   const calls = itemsOf(field(reply, "calls"));
-  // Whatever came of the call: those were read before it.
+  // The model read these messages before it replied.
   const parts = itemsOf(field(value, "messages")).flatMap(messageIn);
   const inputs = new Map<number, Json>();
-  /** Calls of the provider's own, by its ids. */
+  /** Ids of provider-executed calls by the provider's ids. */
   const provided = new Map<string, string>();
   let next = 0;
   for (const part of itemsOf(field(reply, "content"))) {
@@ -104,7 +104,7 @@ function saidIn(part: Json, kind: "text" | "reasoning"): readonly TranscriptPart
   return text.trim() === "" ? [] : [{ kind, text }];
 }
 
-/** Arguments stand with the call only where the provider's format does not take them as they are. */
+/** The call itself has arguments only if the content part could not hold them. */
 function inputOf(call: Json | undefined, part: Json): Json | undefined {
   if (field(call, "inputError") !== undefined) return undefined;
   return readable(field(call, "input") ?? field(part, "input"));
@@ -118,7 +118,7 @@ function providedResult(part: Json, provided: ReadonlyMap<string, string>): read
   return [{ kind: "result", callId: id, ok: field(output, "type") !== "error-json", output: value }];
 }
 
-/** How completion calls read. One that was accepted as it stands has its output in its arguments. */
+/** The results of completion calls. An accepted call without an output has it in its arguments. */
 function checksOf(value: Json | undefined, turn: number, inputs: ReadonlyMap<number, Json>): readonly TranscriptPart[] {
   return itemsOf(value).flatMap((check): readonly TranscriptPart[] => {
     const index = field(check, "index");
@@ -131,13 +131,13 @@ function checksOf(value: Json | undefined, turn: number, inputs: ReadonlyMap<num
   });
 }
 
-/** A call that was refused; what came of the others stands in the record of the call itself. */
+/** The result of a denied call; executed calls have their own records. */
 function refusalOf({ id, verdict }: RecordedVerdict): readonly TranscriptPart[] {
   const output = verdict.kind === "refused" ? readable(verdict.output) : undefined;
   return output === undefined ? [] : [{ kind: "result", callId: id, ok: false, output }];
 }
 
-/** What calls came to. The record's events say which they were, in the same order; a question that still waits has none. */
+/** The results of executed calls, in the order of the record's `call.finished` events. */
 function resultsOf(events: string, value: Json): readonly TranscriptPart[] {
   const read = parseJson(events);
   const finished = itemsOf(read.ok ? read.value : undefined).filter(
@@ -169,7 +169,7 @@ function redacted(part: TranscriptPart): TranscriptPart {
   }
 }
 
-/** A value that no reader of it can stumble over: nested no deeper than a journal of ours holds. */
+/** The value, or undefined if it is not JSON that a journal could hold. */
 function readable(value: Json | undefined): Json | undefined {
   return value !== undefined && isJson(value) ? value : undefined;
 }

@@ -4,7 +4,7 @@ import type { Activity, ObservedToolCall } from "../telemetry/telemetry.ts";
 import { clean, spanName } from "./names.ts";
 import type { OpenSpan } from "./open-span.ts";
 
-/** Outcomes of a call that are errors of it, and what they are called as such. */
+/** Outcomes that are errors, with their `error.type`. */
 const ERRORS: Readonly<Record<string, string>> = {
   error: "tool_error",
   abandoned: "abandoned",
@@ -14,18 +14,18 @@ const ERRORS: Readonly<Record<string, string>> = {
 interface OpenCall {
   readonly span: OpenSpan;
   readonly turn: OpenSpan;
-  /** When its work ended; that is recorded later. */
+  /** When the tool finished, which is recorded later. */
   workedUntil: number | undefined;
 }
 
-/** The tool calls of one attempt: a span each, whether it was run, refused or recovered. */
+/** The tool calls of one attempt, one span each, whether executed, denied or recovered. */
 export class CallSpans {
   readonly #shared: Attributes;
-  /** The span of the turn that asked for a call. */
+  /** The span of the turn that requested a call. */
   readonly #turnOf: (callId: string, at: number) => OpenSpan;
   /** By call id. */
   readonly #open = new Map<string, OpenCall>();
-  /** Who approved a call that has not begun. */
+  /** What approved a call that has not begun. */
   readonly #approvedBy = new Map<string, string>();
 
   constructor(shared: Attributes, turnOf: (callId: string, at: number) => OpenSpan) {
@@ -33,7 +33,7 @@ export class CallSpans {
     this.#turnOf = turnOf;
   }
 
-  /** An approved call is at work. */
+  /** Opens the span of an approved call. */
   work({ callId, tool, at }: ObservedToolCall): Activity<undefined> {
     const call = this.#begin(callId, tool, at);
     return {
@@ -44,7 +44,7 @@ export class CallSpans {
     };
   }
 
-  /** What the record says of a call. A refused one is no error: the gate did what it is there for. */
+  /** Applies a call's recorded event. A denied call is not an error. */
   recorded(event: EventDraft, at: number): void {
     const { type } = event;
     if (!type.startsWith("call.")) return;
@@ -57,7 +57,7 @@ export class CallSpans {
     if (type === "call.finished" || data.verdict === "refused") this.#open.delete(callId);
   }
 
-  /** The attempt works here no more: what is not finished has no outcome. */
+  /** Ends the spans of unfinished calls, without an outcome. */
   close(at: number): void {
     for (const { span } of this.#open.values()) span.end(at);
     this.#open.clear();

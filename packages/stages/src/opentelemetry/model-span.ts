@@ -3,7 +3,6 @@ import type { ModelCallEnd, ObservedModelCall } from "../telemetry/telemetry.ts"
 import { clean, modelNames, spanName } from "./names.ts";
 import type { NewSpan, OpenSpan } from "./open-span.ts";
 
-/** The span of one call of a model. */
 export function modelSpan(call: ObservedModelCall, shared: Attributes): NewSpan {
   const { provider, model } = modelNames(call.model);
   const attributes = {
@@ -19,10 +18,10 @@ export function modelSpan(call: ObservedModelCall, shared: Attributes): NewSpan 
   return { name: spanName("chat", model), kind: SpanKind.CLIENT, attributes, at: call.at };
 }
 
-/** What came of the call, except for its time. */
+/** Sets the result of the call; the caller ends the span. */
 export function endModelSpan(span: OpenSpan, end: ModelCallEnd): void {
   if (!end.ok) {
-    // Whoever cancels a call does not make an error of it.
+    // A cancelled call is not an error.
     if (end.aborted) span.set("sluice.aborted", true);
     else span.fail(clean(end.code));
     if (end.status !== undefined) span.set("http.response.status_code", end.status);

@@ -1,11 +1,11 @@
 import { redactText } from "@sluice/core";
 
-/** Longer texts are cut: names and ids are short, and what is not ours may be anything. */
+/** Foreign names may have any length. */
 const LONGEST = 128;
-/** What a span may be named after. Anything else could be as many names as there are calls. */
+/** Names that span names may contain; others could make every span name unique. */
 const NAME = /^[A-Za-z][\w.:@/-]{0,127}$/;
 
-/** A text that is not ours, as an attribute: without what looks like a secret or acts on a terminal, and short. */
+/** A foreign text as an attribute: redacted, without control characters, and short. */
 export function clean(text: string): string {
   return redactText(text.slice(0, 2 * LONGEST).toWellFormed())
     .replaceAll(/\p{C}/gu, "\uFFFD")
@@ -13,20 +13,20 @@ export function clean(text: string): string {
     .toWellFormed();
 }
 
-/** `execute_tool Read`; the operation alone where the name is none. */
+/** `execute_tool Read`; the operation alone if the name is unusual. */
 export function spanName(operation: string, name: string): string {
   return NAME.test(name) ? `${operation} ${name}` : operation;
 }
 
-/** The semantic conventions' names of the providers that they name; others keep ours. */
+/** The semantic conventions' provider names that differ from ours. */
 const PROVIDERS: Readonly<Record<string, string>> = { google: "gcp.gemini" };
-/** What follows in these is a place on this machine. */
-const FILES = /^(scripted|replay):/;
+/** The rest of these ids is a local path. */
+const FILES = /^(scripted|cassette):/;
 
-/** A model's id as its provider's name and the name it has there. */
+/** Splits a model's id into the provider's name and the model's name there. */
 export function modelNames(id: string): { readonly provider: string; readonly model: string } {
-  const [, played] = FILES.exec(id) ?? [];
-  if (played !== undefined) return { provider: played, model: played };
+  const [, source] = FILES.exec(id) ?? [];
+  if (source !== undefined) return { provider: source, model: source };
   const slash = id.indexOf("/");
   if (slash < 0) return { provider: clean(id), model: clean(id) };
   const provider = id.slice(0, slash);

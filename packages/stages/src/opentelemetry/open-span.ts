@@ -18,12 +18,12 @@ export interface NewSpan {
   readonly attributes: Attributes;
   /** Epoch milliseconds. */
   readonly at: number;
-  /** INTERNAL when omitted. */
+  /** Default INTERNAL. */
   readonly kind?: SpanKind;
   readonly links?: Link[];
 }
 
-/** A span that is open, with the context that holds it. Ends once, and never before what is below it has. */
+/** A span with its context. It ends once, and never before its children. */
 export class OpenSpan {
   readonly #span: Span;
   readonly #tracer: Tracer;
@@ -42,22 +42,22 @@ export class OpenSpan {
     this.#context = trace.setSpan(parent, this.#span);
   }
 
-  /** Opens a span below this one. */
-  open(below: NewSpan): OpenSpan {
-    return new OpenSpan(this.#tracer, this.#context, below);
+  /** Opens a child span. */
+  open(child: NewSpan): OpenSpan {
+    return new OpenSpan(this.#tracer, this.#context, child);
   }
 
-  /** Where it is, for a link from elsewhere. */
-  get place(): SpanContext {
+  /** For links from other spans. */
+  get spanContext(): SpanContext {
     return this.#span.spanContext();
   }
 
-  /** When something below it ended last; when it began, before that. */
+  /** The latest end of a child, or its own start. */
   get latest(): number {
     return this.#latest;
   }
 
-  /** Something of it was still at work then. */
+  /** Extends the span at least until `at`. */
   reach(at: number): void {
     this.#latest = Math.max(this.#latest, at);
   }
@@ -71,7 +71,7 @@ export class OpenSpan {
     this.#span.addEvent(name, attributes, timeOf(at));
   }
 
-  /** An error, by its code alone: messages may hold what models and tools said. */
+  /** Reports only the code of an error: messages may contain output of models and tools. */
   fail(code: string): void {
     this.#span.setAttribute("error.type", code);
     this.#span.setStatus({ code: SpanStatusCode.ERROR });
@@ -89,7 +89,7 @@ export class OpenSpan {
   }
 }
 
-/** As a pair: a number that is small would be taken for milliseconds since the process began. */
+/** A pair, because small numbers mean milliseconds since the process started. */
 function timeOf(ms: number): HrTime {
   const seconds = Math.floor(ms / 1000);
   return [seconds, Math.round((ms - seconds * 1000) * 1e6)];

@@ -3,7 +3,7 @@ import type { EventDraft } from "@sluice/core";
 import { clean, spanName } from "./names.ts";
 import type { OpenSpan } from "./open-span.ts";
 
-/** Events that close a request, and what is said of its answer where it had none. */
+/** Events that close a request, with the value of `sluice.request.answer` if the event has no answer. */
 const ANSWERS: Partial<Record<EventDraft["type"], string>> = {
   "grant.answered": "answered",
   "grant.expired": "expired",
@@ -11,7 +11,7 @@ const ANSWERS: Partial<Record<EventDraft["type"], string>> = {
   "request.expired": "expired",
 };
 
-/** Requests to people: a span each, from the question to its answer. */
+/** One span per request, until it is answered or expires. */
 export class RequestSpans {
   readonly #shared: Attributes;
   /** By request id. */
@@ -21,27 +21,26 @@ export class RequestSpans {
     this.#shared = shared;
   }
 
-  /** `below` is the span of whoever asks. */
-  recorded(event: EventDraft, below: OpenSpan, at: number): void {
+  recorded(event: EventDraft, parent: OpenSpan, at: number): void {
     const { type } = event;
     if (!type.startsWith("grant.") && !type.startsWith("request.")) return;
     const { data } = event;
     const { requestId } = data;
     if (typeof requestId !== "string") return;
-    if (type === "grant.requested" || type === "request.opened") this.#asked(requestId, data, below, at);
-    const answer = ANSWERS[type];
-    if (answer === undefined) return;
-    const said = typeof data.answer === "string" ? clean(data.answer) : answer;
-    const asked = this.#open.get(requestId);
+    if (type === "grant.requested" || type === "request.opened") this.#openRequest(requestId, data, parent, at);
+    const defaultAnswer = ANSWERS[type];
+    if (defaultAnswer === undefined) return;
+    const answer = typeof data.answer === "string" ? clean(data.answer) : defaultAnswer;
+    const span = this.#open.get(requestId);
     this.#open.delete(requestId);
-    // Opened by an earlier process, whose span it was.
-    if (asked === undefined) {
-      below.event(`sluice.${type}`, { "sluice.request.id": clean(requestId), "sluice.request.answer": said }, at);
+    // An earlier process opened the request and has ended its span.
+    if (span === undefined) {
+      parent.event(`sluice.${type}`, { "sluice.request.id": clean(requestId), "sluice.request.answer": answer }, at);
       return;
     }
-    asked.set("sluice.request.answer", said);
-    asked.end(at);
-    below.reach(at);
+    span.set("sluice.request.answer", answer);
+    span.end(at);
+    parent.reach(at);
   }
 
   close(at: number): void {
@@ -49,13 +48,13 @@ export class RequestSpans {
     this.#open.clear();
   }
 
-  #asked(requestId: string, { kind }: EventDraft["data"], below: OpenSpan, at: number): void {
-    const named = typeof kind === "string" ? kind : "";
+  #openRequest(requestId: string, { kind }: EventDraft["data"], parent: OpenSpan, at: number): void {
+    const kindName = typeof kind === "string" ? kind : "";
     const attributes = {
       ...this.#shared,
       "sluice.request.id": clean(requestId),
-      "sluice.request.kind": clean(named),
+      "sluice.request.kind": clean(kindName),
     };
-    this.#open.set(requestId, below.open({ name: spanName("request", named), attributes, at }));
+    this.#open.set(requestId, parent.open({ name: spanName("request", kindName), attributes, at }));
   }
 }

@@ -17,9 +17,8 @@ import { type NewSpan, OpenSpan } from "./open-span.ts";
 import { RequestSpans } from "./request-spans.ts";
 import { spanEvent } from "./span-events.ts";
 
-/** What the spans of a run and its siblings have in common. */
+/** What the spans of a run and its siblings share. */
 export interface RunOfSpans {
-  /** Of the run itself, siblings included. */
   readonly root: OpenSpan;
   /** The id of the run, never a sibling's. */
   readonly conversation: string;
@@ -37,18 +36,15 @@ interface OpenAttempt extends AttemptScope {
 interface OpenTurn {
   readonly number: number;
   readonly span: OpenSpan;
-  /** Why its last call of the model came to nothing. */
+  /** The code of its last model call's failure. */
   failure: string | undefined;
 }
 
-/**
- * One run as spans: an attempt of a stage below the run, turns below that, and what a turn does below it. One state of a run is
- * at work at a time.
- */
+/** The spans of one run: attempts, their turns, and the turns' calls. A run executes one state at a time. */
 export class RunSpans implements RunTelemetry {
   readonly #run: RunOfSpans;
   readonly #runId: string;
-  /** Called when all its spans have ended; the run's own is for whoever opened it. */
+  /** Called when all spans but the run's own have ended. */
   readonly #onEnd: RunEnded;
   #attempt: OpenAttempt | undefined;
   readonly #requests: RequestSpans;
@@ -66,8 +62,8 @@ export class RunSpans implements RunTelemetry {
   }
 
   attempt({ executionId, attempt }: AttemptScope, at: number): void {
-    const now = this.#attempt;
-    if (now?.executionId === executionId && now.attempt === attempt) return;
+    const current = this.#attempt;
+    if (current?.executionId === executionId && current.attempt === attempt) return;
     this.#closeAttempt(at);
     const stage = executionId.slice(0, executionId.lastIndexOf("#"));
     const agent = this.#run.kinds.get(stage) === "agent";
@@ -91,22 +87,22 @@ export class RunSpans implements RunTelemetry {
   }
 
   recorded(events: readonly EventDraft[], at: number): void {
-    let over = false;
+    let attemptFinished = false;
     for (const event of events) {
       const { type } = event;
       this.#attempt?.calls.recorded(event, at);
       this.#requests.recorded(event, this.#innermost(), at);
-      const told = spanEvent(event);
-      if (told !== undefined) this.#innermost(type).event(told.name, told.attributes, at);
+      const reported = spanEvent(event);
+      if (reported !== undefined) this.#innermost(type).event(reported.name, reported.attributes, at);
       if (type === "turn.finished") this.#closeTurn(event.data);
       if (type === "run.finished") this.#finishRun(event.data);
       if (type === "attempt.finished") {
         this.#finishAttempt(event.data);
-        over = true;
+        attemptFinished = true;
       }
     }
-    // What an attempt records with its end, such as its route, is told before that.
-    if (over) this.#closeAttempt(at);
+    // Later events of the same record, such as the route, belong to the attempt too.
+    if (attemptFinished) this.#closeAttempt(at);
   }
 
   within(work: () => void): void {
@@ -122,7 +118,7 @@ export class RunSpans implements RunTelemetry {
     return {
       within: (work) => span.within(work),
       ended: (end, endedAt) => {
-        // The run stopped here before.
+        // The run has ended in this process.
         if (!this.#models.delete(span)) return;
         endModelSpan(span, end);
         span.end(endedAt);
@@ -149,23 +145,23 @@ export class RunSpans implements RunTelemetry {
     this.#onEnd(end, at);
   }
 
-  /** The span that what happens now belongs to. A route is the stage's, whatever turn came before it. */
+  /** The current turn's, attempt's or run's span. Routes belong to the attempt. */
   #innermost(type?: EventDraft["type"]): OpenSpan {
-    const now = this.#attempt;
-    if (now === undefined) return this.#run.root;
-    return (type?.startsWith("route.") === true ? undefined : now.turn?.span) ?? now.span;
+    const attempt = this.#attempt;
+    if (attempt === undefined) return this.#run.root;
+    return (type?.startsWith("route.") === true ? undefined : attempt.turn?.span) ?? attempt.span;
   }
 
   #turn(number: number, at: number): OpenTurn | undefined {
-    const now = this.#attempt;
-    if (now === undefined || now.turn?.number === number) return now?.turn;
+    const attempt = this.#attempt;
+    if (attempt === undefined || attempt.turn?.number === number) return attempt?.turn;
     this.#closeTurn();
-    const attributes = { ...now.shared, "sluice.turn": number };
-    now.turn = { number, span: now.span.open({ name: "turn", attributes, at }), failure: undefined };
-    return now.turn;
+    const attributes = { ...attempt.shared, "sluice.turn": number };
+    attempt.turn = { number, span: attempt.span.open({ name: "turn", attributes, at }), failure: undefined };
+    return attempt.turn;
   }
 
-  /** The turn that asked for a call: also one whose answer an earlier process heard. Other kinds of state have no turns of a model. */
+  /** The turn of a call, even if an earlier process received the reply. Only agent states have turns. */
   #turnOf(callId: string, at: number): OpenSpan {
     const [, number] = /^t(\d+)\./.exec(callId) ?? [];
     const turn =
@@ -174,19 +170,19 @@ export class RunSpans implements RunTelemetry {
   }
 
   #closeTurn(finished?: EventDraft["data"]): void {
-    const now = this.#attempt;
-    const turn = now?.turn;
-    if (now === undefined || turn === undefined) return;
-    now.turn = undefined;
+    const attempt = this.#attempt;
+    const turn = attempt?.turn;
+    if (attempt === undefined || turn === undefined) return;
+    attempt.turn = undefined;
     if (typeof finished?.finishReason === "string") turn.span.set("sluice.finish_reason", clean(finished.finishReason));
     if (typeof finished?.calls === "number") turn.span.set("sluice.calls", finished.calls);
     if (turn.failure !== undefined) turn.span.fail(turn.failure);
-    // Told with a later record: it ended with the last thing it did.
+    // A later record reports the end, so the turn ends with its last call.
     turn.span.end(turn.span.latest);
-    now.span.reach(turn.span.latest);
+    attempt.span.reach(turn.span.latest);
   }
 
-  /** Of the whole run, as its record counts it; a sibling's end says nothing of that. */
+  /** Sets the totals of the whole run. */
   #finishRun({ denied, usage }: EventDraft["data"]): void {
     const costUsd = field(usage ?? null, "costUsd");
     if (typeof denied === "number") this.#run.root.set("sluice.denied", denied);
@@ -200,17 +196,16 @@ export class RunSpans implements RunTelemetry {
   }
 
   #closeAttempt(at: number): void {
-    const now = this.#attempt;
-    if (now === undefined) return;
-    now.calls.close(at);
+    const attempt = this.#attempt;
+    if (attempt === undefined) return;
+    attempt.calls.close(at);
     this.#closeTurn();
     this.#attempt = undefined;
-    now.span.end(at);
+    attempt.span.end(at);
     this.#run.root.reach(at);
   }
 }
 
-/** The span of a run itself. */
 export function runSpan(
   tracer: Tracer,
   parent: Context,

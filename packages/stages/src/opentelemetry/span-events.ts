@@ -2,8 +2,8 @@ import type { Attributes } from "@opentelemetry/api";
 import type { EventDraft, EventType, Json } from "@sluice/core";
 import { clean } from "./names.ts";
 
-/** Events that are told as events of the span they happened in, and what of their data is told: never what somebody wrote. */
-const TOLD: Partial<Record<EventType, Readonly<Record<string, string>>>> = {
+/** Events that become span events, and which fields of their data become attributes: never texts of users, models or tools. */
+const REPORTED: Partial<Record<EventType, Readonly<Record<string, string>>>> = {
   "model.retried": { turn: "sluice.turn", try: "sluice.try", code: "sluice.code", waitMs: "sluice.wait_ms" },
   "message.received": { turn: "sluice.turn" },
   "hook.vetoed": { callId: "gen_ai.tool.call.id", tool: "gen_ai.tool.name", hook: "sluice.hook" },
@@ -17,14 +17,14 @@ const TOLD: Partial<Record<EventType, Readonly<Record<string, string>>>> = {
   "limit.reached": { limit: "sluice.limit", used: "sluice.used", max: "sluice.max" },
 };
 
-/** What an event says on a span; undefined for those that are not told there. */
+/** The span event for an event; undefined for events that are not reported. */
 export function spanEvent(event: EventDraft): { name: string; attributes: Attributes } | undefined {
   const { type } = event;
-  const told = TOLD[type];
-  if (told === undefined) return undefined;
+  const fields = REPORTED[type];
+  if (fields === undefined) return undefined;
   const { data } = event;
   const attributes: Attributes = {};
-  for (const [field, name] of Object.entries(told)) {
+  for (const [field, name] of Object.entries(fields)) {
     const value = attributeOf(data[field]);
     if (value !== undefined) attributes[name] = value;
   }

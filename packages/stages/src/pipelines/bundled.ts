@@ -1,8 +1,9 @@
 import type { AnyPipeline } from "@sluice/core";
-import { codeReview } from "./code-review.ts";
-import { fixTests } from "./fix-tests.ts";
 
-/** The pipelines that come with Sluice, by name. */
-export function bundledPipelines(): ReadonlyMap<string, AnyPipeline> {
-  return new Map<string, AnyPipeline>([codeReview, fixTests].map((pipeline) => [pipeline.id, pipeline]));
+/** Loaders of the bundled pipelines, by name. */
+export function bundledPipelines(): ReadonlyMap<string, () => Promise<AnyPipeline>> {
+  return new Map<string, () => Promise<AnyPipeline>>([
+    ["codeReview", async () => (await import("./code-review.ts")).codeReview],
+    ["fixTests", async () => (await import("./fix-tests.ts")).fixTests],
+  ]);
 }

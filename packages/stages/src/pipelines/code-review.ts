@@ -6,32 +6,30 @@ const plan = stage({
   allowedTools: ["Read", "Grep", "Glob"],
   completionTool: "submit_plan",
   completionSchema: z.object({
-    summary: z.string().min(1).describe("What will be different afterwards, in two or three sentences."),
+    summary: z.string().min(1).describe("What the change achieves, in two or three sentences."),
     steps: z
       .array(z.string().min(1))
       .min(1)
       .describe(
-        "One change each, in order, naming the file and what changes in it. Specific enough to carry out without asking.",
+        "In order, one change per step: the file and what to change in it, specific enough to implement without questions.",
       ),
-    files: z.array(z.string()).describe("Every file the steps touch, relative to the workspace."),
-    risks: z
-      .array(z.string())
-      .describe("What could break, and what the review should look at. Empty when there is nothing."),
+    files: z.array(z.string()).describe("Every file that the steps change, relative to the workspace."),
+    risks: z.array(z.string()).describe("What could break and what the reviewer should check. Empty if nothing."),
   }),
   turnCap: 20,
-  prompt: `You plan a change to the code in this workspace. Somebody else carries your plan out and sees nothing of your work but the plan; a third person reviews the result against it.
+  prompt: `You plan a change to the code in this workspace. Another agent implements the plan and a third one reviews the result. They see only the plan, not the rest of your work.
 
-Read before you decide:
-- Find the code the task is about with Grep and Glob, then Read the parts that matter, with their callers and their tests.
-- Follow what is there: naming, structure, error handling, how tests are written. A plan that fits the code beats a plan that is clever.
-- When the task leaves something open, choose the smallest change that does what was asked, and say in the summary what you chose.
+Investigate first:
+- Find the relevant code with Grep and Glob. Read it together with its callers and tests.
+- Follow the existing conventions for naming, structure, error handling and tests.
+- If the task is ambiguous, choose the smallest change that satisfies it and state your interpretation in the summary.
 
-You cannot change anything in this stage, and you do not need to. A good plan:
-- names files and functions, not areas;
-- has steps that each leave the code working, tests included where the project has them;
-- contains nothing that the task did not ask for.
+This stage is read-only. A good plan:
+- names specific files and functions;
+- consists of steps that each leave the code working, including tests if the project has them;
+- contains nothing that the task does not ask for.
 
-If the code already does what the task asks, say so in the summary and make the one step "verify that nothing has to change".`,
+If the code already satisfies the task, say so in the summary and submit a single step: "verify that no change is needed".`,
 });
 
 const execute = stage({
@@ -43,23 +41,23 @@ const execute = stage({
     summary: z.string().min(1).describe("What you changed, in two or three sentences."),
     changes: z
       .array(changeSchema)
-      .describe("One entry for each file you changed or created; empty only when nothing had to change."),
-    deviations: z.array(z.string()).describe("Where you left the plan, and why. Empty when you followed it."),
+      .describe("One entry per file that you changed or created. Empty only if no change was needed."),
+    deviations: z.array(z.string()).describe("Where you deviated from the plan, and why. Empty if you followed it."),
   }),
   turnCap: 40,
-  prompt: `You carry out this plan in the workspace.
+  prompt: `You implement this plan in the workspace.
 
 The plan:
 {{ctx.upstream.plan}}
 
-How to work:
-- Read a file before you edit it; Edit needs text that occurs exactly once, so take enough of the lines around it.
-- Make the changes of the plan and no others. Keep the style of the file: names, indentation, quotes, comments.
-- When a step turns out wrong, do what the task needs and record it under deviations. Do not pretend it was carried out.
-- You cannot run anything here. Before you finish, Read every file you changed once more and check that it is complete: imports, call sites, tests that name what you changed.
-- If your input holds findings of a review, mend each of them; they are about the code as it is now.
+Guidelines:
+- Read a file before you edit it. Edit requires text that occurs exactly once, so include enough surrounding lines.
+- Make only the changes in the plan. Match the style of each file: names, indentation, quotes, comments.
+- If a step turns out to be wrong, do what the task needs and report it under deviations. Never report a step that you did not carry out.
+- You cannot run commands. Before you finish, Read every changed file again and check that the change is complete: imports, call sites, and tests that refer to the changed code.
+- If your input contains review findings, fix each of them. They refer to the current code.
 
-Report what you really changed. A reviewer compares your report with the files.`,
+Report exactly what you changed. A reviewer compares your report with the files.`,
 });
 
 const review = stage({
@@ -75,37 +73,36 @@ const review = stage({
         z.object({
           severity: z.enum(["blocker", "warning", "note"]),
           file: z.string(),
-          problem: z.string().min(1).describe("What is wrong and what it leads to."),
-          suggestion: z.string().describe("How to mend it."),
+          problem: z.string().min(1).describe("What is wrong, and its consequence."),
+          suggestion: z.string().describe("How to fix it."),
         }),
       )
-      .describe("Most severe first. Empty when there is nothing to say."),
+      .describe("Most severe first. Empty if there are none."),
   }),
   turnCap: 10,
-  prompt: `You review a change that somebody else made. You have no tools: everything you need is below, and you may only judge what you can see.
+  prompt: `You review a change that another agent made. You have no tools. Everything you need is below; judge only what you can see.
 
 The plan:
 {{ctx.upstream.plan}}
 
-What the author reports:
+The author's report:
 {{ctx.upstream.execute}}
 
-The files the author reports, as they are on disk now:
+The current content of the files in the report:
 {{ctx.setup}}
 
-Judge in this order:
-1. Does the change do what the task asked? Is each step of the plan done, and is every deviation justified?
-2. Is the report true? A reported change that the file does not show is a blocker.
-3. Is the code correct: logic, edge cases, errors, callers that were forgotten, tests that no longer fit?
-4. Is it in keeping with the code around it, and free of what nobody asked for?
+Check in this order:
+1. Does the change satisfy the task? Is every step of the plan implemented and every deviation justified?
+2. Is the report accurate? A reported change that is missing from the file is a blocker.
+3. Is the code correct: logic, edge cases, error handling, missed call sites, outdated tests?
+4. Does it match the surrounding code, without changes that the task does not ask for?
 
-Request changes only for blockers: something does not work, breaks something else, or is not what was asked. Matters of taste are notes. Never invent a problem to have something to say, and never approve what you cannot see.`,
+Request changes only for blockers: the change does not work, breaks something else, or is not what the task asks for. Matters of style are notes. Do not invent problems, and never approve what you cannot see.`,
 });
 
-/** How often a review may send the change back. */
 const MAX_REVIEWS = 3;
 
-/** Plan, Execute, Review: the change is planned without hands, made after the plan, and judged by somebody who cannot touch it. */
+/** Plan, execute, review: only the execute stage can change files, and the review stage has no tools. */
 export const codeReview = pipeline({
   id: "codeReview",
   input: z.object({ task: z.string().min(1) }),
@@ -128,7 +125,7 @@ export const codeReview = pipeline({
           });
         }
         if (ctx.visit >= MAX_REVIEWS)
-          return fail(`the review still asks for changes after ${MAX_REVIEWS} rounds: ${summary}`);
+          return fail(`the review still requests changes after ${MAX_REVIEWS} rounds: ${summary}`);
         return to("execute", {
           findings: findings.map(({ file, problem, suggestion }) => `${file}: ${problem} ${suggestion}`.trim()),
         });

@@ -2,10 +2,7 @@ import { done, fail, fanOut, pipeline, stage, to } from "@sluice/core";
 import { z } from "zod";
 import { changeSchema, filesNow, reportedFiles } from "./changes.ts";
 
-/**
- * Commands that run a project's tests, word by word: an option more could name a program to run or a file to write, also in a
- * stage that may not write. Whatever else a stage wants to run needs a grant.
- */
+/** Exact commands: a further option could name a program to run or a file to write. Anything else needs approval. */
 const TEST_COMMANDS = [
   "npm test",
   "npm run test",
@@ -44,33 +41,33 @@ const LINT_COMMANDS = [
   "cargo clippy",
   "make lint",
 ];
-const TEST_RULES = TEST_COMMANDS.map(ruleOf);
-const LINT_RULES = LINT_COMMANDS.map(ruleOf);
+const TEST_RULES = TEST_COMMANDS.map((command) => `Bash(${command})`);
+const LINT_RULES = LINT_COMMANDS.map((command) => `Bash(${command})`);
 const READERS = ["Read", "Grep", "Glob"];
 
 const failure = z.object({
-  test: z.string().min(1).describe("The test's name, as the runner prints it."),
-  error: z.string().describe("The assertion or error, shortened to what matters."),
+  test: z.string().min(1).describe("The test's name as the test runner prints it."),
+  error: z.string().describe("The assertion or error message, shortened to the relevant part."),
 });
 
 const reproduce = stage({
   allowedTools: [...READERS, ...TEST_RULES],
   completionTool: "submit_reproduction",
   completionSchema: z.object({
-    command: z.string().min(1).describe("The exact command that shows the failures."),
-    failures: z.array(failure).describe("Every failing test you saw. Empty when all of them pass."),
-    cause: z.string().describe("What is wrong in the code, with file and line; empty when nothing fails."),
+    command: z.string().min(1).describe("The exact command that reproduces the failures."),
+    failures: z.array(failure).describe("Every failing test that you observed. Empty if all tests pass."),
+    cause: z.string().describe("The defect in the code, with file and line. Empty if all tests pass."),
   }),
   turnCap: 20,
-  prompt: `Tests fail in this workspace. You find out which, and why. Somebody else mends them and sees nothing of your work but what you submit.
+  prompt: `Tests fail in this workspace. Find out which tests fail and why. Another agent fixes them and sees only what you submit.
 
-1. Find how the tests are run: package.json scripts, a Makefile, the project's docs, the continuous integration file.
-2. Run them, and Read the failing tests and the code they test.
-3. Name the cause: the line that is wrong and what it does instead of what it should. "The test fails" is not a cause.
+1. Find out how the tests are run: package.json scripts, a Makefile, the project's documentation, the CI configuration.
+2. Run them. Read the failing tests and the code under test.
+3. Identify the cause: the defective line, what it does and what it should do. "The test fails" is not a cause.
 
-${freely(TEST_COMMANDS)}
+${allowedCommands(TEST_COMMANDS)}
 
-Do not guess: report only failures that you saw in the output of a command you ran. If nothing fails, say so with an empty list.`,
+Do not guess. Report only failures that appear in the output of a command you ran. If no test fails, submit an empty list.`,
 });
 
 const fix = stage({
@@ -79,22 +76,22 @@ const fix = stage({
   allowedTools: [...READERS, "Edit", "Write", ...TEST_RULES],
   completionTool: "submit_fix",
   completionSchema: z.object({
-    summary: z.string().min(1).describe("What was wrong and how it is mended."),
+    summary: z.string().min(1).describe("What was wrong and how you fixed it."),
     changes: z.array(changeSchema).min(1),
   }),
   turnCap: 40,
-  prompt: `You mend the failing tests of this workspace by mending the code.
+  prompt: `You fix the failing tests of this workspace by fixing the code under test.
 
-What was found:
+The failures and their cause:
 {{ctx.upstream.reproduce}}
 
-Your input lists the problems to solve, also those an earlier fix left open.
+Your input lists the problems to solve, including those that an earlier fix left unsolved.
 
-- Read before you edit. Mend the cause in the code that is tested; the smallest change that is right.
-- A test is only changed when it is itself wrong: say so in the change, with the reason. Never delete, skip or weaken a test to make it pass.
-- Run the tests before you submit. Others run them again after you, so do not report what you have not seen.
+- Read a file before you edit it. Fix the cause in the code under test with the smallest correct change.
+- Change a test only if the test itself is wrong, and give the reason in the change. Never delete, skip or weaken a test to make it pass.
+- Run the tests before you submit, and report only results that you observed. A later stage runs them again.
 
-${freely(TEST_COMMANDS)}`,
+${allowedCommands(TEST_COMMANDS)}`,
 });
 
 const test = stage({
@@ -103,18 +100,18 @@ const test = stage({
   completionTool: "submit_test_run",
   completionSchema: z.object({
     command: z.string().min(1),
-    passed: z.boolean().describe("Whether the whole run passed, by its exit code."),
+    passed: z.boolean().describe("Whether the exit code of the whole test suite was 0."),
     failures: z.array(failure),
   }),
   turnCap: 12,
-  prompt: `Run this workspace's tests after a fix, and report what you see. You change nothing and you explain nothing away.
+  prompt: `Run this workspace's tests after a fix and report the results. Change nothing, and report every failure.
 
-The command that showed the failures before:
+The command that reproduced the failures:
 {{ctx.upstream.reproduce.command}}
 
-Run that command first, then the whole test suite if that was only a part of it. "passed" is true only when the exit code of the whole suite was 0.
+Run that command first. If it covers only part of the test suite, run the whole suite too. Set "passed" to true only if the whole suite exits with code 0.
 
-${freely(TEST_COMMANDS)}`,
+${allowedCommands(TEST_COMMANDS)}`,
 });
 
 const lint = stage({
@@ -122,19 +119,19 @@ const lint = stage({
   allowedTools: [...READERS, ...LINT_RULES],
   completionTool: "submit_lint_run",
   completionSchema: z.object({
-    command: z.string().describe("What you ran; empty when the project has no linter or type checker."),
-    passed: z.boolean().describe("True when it passed, and when there is none."),
+    command: z.string().describe("The command you ran. Empty if the project has no linter or type checker."),
+    passed: z.boolean().describe("True if the command passed or the project has none."),
     problems: z.array(z.string()).describe("File, line and message of each error in the changed files."),
   }),
   turnCap: 12,
-  prompt: `Check the changed files of this workspace with the project's own linter or type checker, and report what you see. You change nothing.
+  prompt: `Check the changed files of this workspace with the project's own linter or type checker and report the results. Change nothing.
 
-What was changed:
+The changes:
 {{ctx.upstream.fix.changes}}
 
-Find the command in package.json, the Makefile or the continuous integration file and run it. If the project has none, submit an empty command and passed: true; do not bring one in. Report errors only in files that were changed.
+Find the command in package.json, the Makefile or the CI configuration and run it. If the project has none, submit an empty command and passed: true. Do not install one. Report errors only in the changed files.
 
-${freely(LINT_COMMANDS)}`,
+${allowedCommands(LINT_COMMANDS)}`,
 });
 
 const verify = stage({
@@ -145,32 +142,32 @@ const verify = stage({
   completionSchema: z.object({
     verdict: z.enum(["fixed", "not_fixed"]),
     summary: z.string().min(1),
-    problems: z.array(z.string()).describe("What is left to do, one problem each; empty when fixed."),
+    problems: z.array(z.string()).describe("The remaining problems, one per entry. Empty if fixed."),
   }),
   turnCap: 8,
-  prompt: `You decide whether failing tests were mended, or only silenced. You have no tools: judge by what is below.
+  prompt: `You decide whether failing tests were fixed or merely silenced. You have no tools. Judge by the information below.
 
-What failed before, and why:
+The original failures and their cause:
 {{ctx.upstream.reproduce}}
 
-What was changed, as its author reports it:
+The author's report of the fix:
 {{ctx.upstream.fix}}
 
-The changed files as they are on disk now:
+The current content of the changed files:
 {{ctx.setup}}
 
-The test run after it:
+The test run after the fix:
 {{ctx.upstream.test}}
 
-The linter after it:
+The linter run after the fix:
 {{ctx.upstream.lint}}
 
-"fixed" means: the failures named before are gone, nothing new fails, the cause was mended and not the test bent around it. A deleted, skipped or weakened test without a good reason is not_fixed.`,
+The verdict is "fixed" if the original failures are gone, nothing else fails, and the cause was fixed in the code instead of adapting the tests. If a test was deleted, skipped or weakened without a good reason, the verdict is "not_fixed".`,
 });
 
 const MAX_FIXES = 3;
 
-/** Reproduce, fix, then test and lint side by side, then a verdict. The test run counts, whatever the verdict says. */
+/** Reproduce, fix, test and lint in parallel, verify. A failed test run overrides the verdict. */
 export const fixTests = pipeline({
   id: "fixTests",
   input: z.object({ task: z.string().min(1) }),
@@ -183,13 +180,13 @@ export const fixTests = pipeline({
         : to("fix", { problems: output.failures.map(({ test, error }) => `${test}: ${error}`) }),
     fix: () => fanOut(["test", "lint"], { join: "verify" }),
     verify: ({ output }, ctx) => {
-      const { test: tests, lint: linted } = ctx.upstream;
+      const { test: testRun, lint: lintRun } = ctx.upstream;
       const problems = [
         ...output.problems,
-        ...(tests?.failures ?? []).map(({ test, error }) => `${test}: ${error}`),
-        ...(linted?.problems ?? []),
+        ...(testRun?.failures ?? []).map(({ test, error }) => `${test}: ${error}`),
+        ...(lintRun?.problems ?? []),
       ];
-      const clean = tests?.passed === true && linted?.passed === true;
+      const clean = testRun?.passed === true && lintRun?.passed === true;
       if (output.verdict === "fixed" && clean)
         return done({ verdict: output.verdict, summary: output.summary, changes: ctx.upstream.fix?.changes ?? [] });
       if (ctx.visit >= MAX_FIXES) return fail(`not fixed after ${MAX_FIXES} rounds: ${output.summary}`);
@@ -198,11 +195,7 @@ export const fixTests = pipeline({
   },
 });
 
-function ruleOf(command: string): string {
-  return `Bash(${command})`;
-}
-
-/** What a model has to know of the rules: a command that needs a grant may wait for somebody, or be refused at once. */
-function freely(commands: readonly string[]): string {
-  return `These commands run at once, exactly as they are written here, from the workspace's folder: ${commands.map((command) => `\`${command}\``).join(", ")}. With any other word, option or variable a command needs the approval of a person, who may not be there.`;
+/** Explains the rules to the model, because any other command may wait for approval or be denied. */
+function allowedCommands(commands: readonly string[]): string {
+  return `These commands run without approval if you write them exactly like this, from the workspace root: ${commands.map((command) => `\`${command}\``).join(", ")}. Any other command, option or environment variable needs the user's approval and may be denied.`;
 }

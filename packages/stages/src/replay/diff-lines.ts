@@ -1,20 +1,17 @@
 import { type Json, redactJson, visible } from "@sluice/core";
 
-/** Lines around what differs. */
+/** Common lines before and after the difference. */
 const CONTEXT = 2;
-/** Lines of each side; what is other as a whole is told, not shown. */
-const MOST_LINES = 20;
+/** Lines shown per side. */
+const MAX_LINES = 20;
 const LONGEST_LINE = 160;
-/** Characters of a long line that are shown before the place where it differs. */
+/** Characters of a long line before the first differing one. */
 const BEFORE = 60;
 
-/**
- * Two values as lines: `-` was recorded, `+` comes now, with a little of what is the same around it. What looks like a secret is
- * replaced, and what a terminal would act on is written out.
- */
+/** A diff of two values: `-` for the recorded lines, `+` for the current ones, redacted and with control characters escaped. */
 export function differenceLines(recorded: Json | undefined, now: Json | undefined): readonly string[] {
   const [before, after] = [linesOf(recorded), linesOf(now)];
-  if (before.join("\n") === after.join("\n")) return ["  (what differs looks like a secret, and is not shown)"];
+  if (before.join("\n") === after.join("\n")) return ["  (the difference is not shown because it looks like a secret)"];
   const start = sameCount(before, after);
   const end = sameCount(before.slice(start).toReversed(), after.slice(start).toReversed());
   const [was, is] = [before.slice(start, before.length - end), after.slice(start, after.length - end)];
@@ -29,7 +26,7 @@ export function differenceLines(recorded: Json | undefined, now: Json | undefine
 }
 
 function side(sign: "-" | "+", lines: readonly string[], column: number): readonly string[] {
-  const shown = lines.slice(0, MOST_LINES).map((line, index) => `  ${sign} ${clip(line, index === 0 ? column : 0)}`);
+  const shown = lines.slice(0, MAX_LINES).map((line, index) => `  ${sign} ${clip(line, index === 0 ? column : 0)}`);
   const left = lines.length - shown.length;
   return left === 0 ? shown : [...shown, `  ${sign} … ${left} more lines`];
 }

@@ -9,7 +9,7 @@ import {
 } from "@sluice/core";
 import { type AgentStepRef, parseAgentStep } from "../agent/step-names.ts";
 
-/** Where in a run a record belongs, as its step's id says. */
+/** The location of a record in a run, from its step id. */
 export interface RecordLocation {
   readonly executionId?: string;
   readonly attempt?: number;
@@ -51,49 +51,49 @@ function jsonOf(text: string | undefined): Json | undefined {
   return read.ok ? read.value : undefined;
 }
 
-/** What a difference at this place usually comes from, in one sentence. */
+/** The usual cause of a difference, as the end of the sentence "This usually means: …". */
 export function usualCauseOf({ stepId, part, path, event, recorded, now }: RecordDifference): string {
-  if (part === "fault") return "code that had not thrown when the run was recorded throws now";
-  if (part === "input") return "the route that forked hands this sibling another input, context or output";
-  if (part === "end") return "the run comes to another end: look at what its last route returns";
+  if (part === "fault") return "code now throws that did not throw when the run was recorded";
+  if (part === "input") return "the fan-out now gives this sibling a different input, context or output";
+  if (part === "end") return "the run now ends differently; check what its last route returns";
   if (part === "step") {
     if (now === undefined)
-      return "the run ends now where the recorded one went on: a route, an assert or a cap is other";
+      return "the run now ends where the recorded run continued: a route, an assert or a cap changed";
     if (recorded === undefined)
-      return "the run goes on now where the recorded one had ended: a route or an assert is other";
-    return "the run goes another way now, and the record holds no result for it: nothing is called in a replay";
+      return "the run now continues where the recorded run ended: a route or an assert changed";
+    return "the run now takes a different path, for which the record has no results; a replay calls nothing";
   }
   return (
-    meaningOfStep(parseAgentStep(stepId) ?? parseStepId(stepId), path, event) ??
-    "the pipeline, a hook or Sluice itself is not what it was when the run was recorded"
+    causeAtStep(parseAgentStep(stepId) ?? parseStepId(stepId), path, event) ??
+    "the pipeline, a hook or Sluice itself has changed since the run was recorded"
   );
 }
 
-function meaningOfStep(step: AgentStepRef | StepRef, path: string, event: string | undefined): string | undefined {
+function causeAtStep(step: AgentStepRef | StepRef, path: string, event: string | undefined): string | undefined {
   switch (step.kind) {
     case "enter":
       if (path.startsWith("$.init.system"))
-        return "the stage's prompt, its allowedTools, its completionTool or its turnCap changed: the model would have been asked something else";
-      if (path.startsWith("$.init")) return "the stage is given another task, input or feedback";
+        return "the stage's prompt, its allowedTools, its completionTool or its turnCap changed, so the model would have received a different request";
+      if (path.startsWith("$.init")) return "the stage now gets a different task, input or feedback";
       if (event === "stage.setup")
-        return "the stage has other tools: its allowedTools changed, or the tools that are there";
-      return "the stage is entered otherwise: a hook was added or is gone, or what it is rendered from is other";
+        return "the stage has different tools: its allowedTools or the available tools changed";
+      return "the stage is entered differently: a hook was added or removed, or the data for its prompt changed";
     case "calls":
       return step.part === "verdicts" || step.part === "approvals"
-        ? "the gate decides otherwise: the stage's allowedTools, a guard hook or the tool's schema changed"
+        ? "the gate decides differently: the stage's allowedTools, a guard hook or the tool's schema changed"
         : undefined;
     case "model":
     case "completion":
     case "output":
-      return "the stage's schema takes another view of what was handed in";
+      return "the stage's schema validates the recorded output differently";
     case "leave":
       return path.startsWith("$.next") || event?.startsWith("route.") === true
-        ? "the route decides otherwise"
-        : "the stage's assert decides otherwise";
+        ? "the route decides differently"
+        : "the stage's assert decides differently";
     case "fanOut":
-      return "the fan-out has other siblings";
+      return "the fan-out has different siblings";
     case "failedFanOut":
-      return "the route after the failed fan-out decides otherwise";
+      return "the route after the failed fan-out decides differently";
     default:
       return undefined;
   }

@@ -39,43 +39,43 @@ import { builtinTools } from "../session/tools.ts";
 import { differenceLines } from "./diff-lines.ts";
 import { locationOf, type RecordLocation, usualCauseOf } from "./locate.ts";
 
-/** What a session had that the run was recorded in, as far as it decides. Mode, allowlist and folder are those of the record. */
+/** The session options that affect decisions. Mode, allowlist and workspace are taken from the record. */
 export interface ReplayRunOptions
   extends Pick<SessionOptions, "tools" | "executors" | "onCall" | "env" | "secrets" | "passEnv" | "prices" | "clock"> {
-  /** Where the pipeline was found now: then changed files are told, too. */
+  /** Where the pipeline was loaded from, to report changed files too. */
   readonly source?: PipelineSource;
 }
 
-/** The first place where a replay is not what was recorded. */
+/** The first difference between a replay and the record. */
 export interface RunDivergence extends RecordLocation, RecordDifference {
-  /** What that usually comes from. */
+  /** The usual cause. */
   readonly means: string;
-  /** Where, what was recorded, what comes now and what that means, as lines for people. */
+  /** The location, the recorded and the current value, and the usual cause, as lines of text. */
   readonly message: string;
 }
 
-/** What a replay of a run came to. */
+/** The result of a replay. */
 export interface RunReplay {
   readonly runId: string;
   readonly pipeline: string;
-  /** Whether everything that was decided anew is as it was recorded, as far as the record goes. */
+  /** Whether every re-evaluated decision is as recorded, as far as the record goes. */
   readonly identical: boolean;
-  /** How the recorded run ended. One that is unfinished, or that was ended from outside, is replayed as far as its record goes. */
+  /** How the recorded run ended. Unfinished and cancelled runs are replayed as far as their record goes. */
   readonly status: "completed" | "failed" | "cancelled" | "unfinished";
   readonly records: number;
-  /** Steps that were decided anew, and steps that were taken from the record. */
+  /** Re-evaluated steps, and steps taken from the record. */
   readonly decided: number;
   readonly taken: number;
-  /** What of the pipeline is not what the run was started with, in words; it need not have made a difference. */
+  /** Readable changes of the pipeline since the run was started; they may have had no effect. */
   readonly changes: readonly string[];
   readonly divergence?: RunDivergence;
 }
 
 /**
- * Runs a pipeline again over a recorded run: today's prompts, gate, hooks, schemas, asserts and routes, over the recorded answers of
- * models, tools and people and the recorded clock. Nothing is called, opened or written. `recorded` is what `host.journal(runId)`
- * gives. Throws Host `journal_damaged` for journals that are not as they were written, `journal_version`, Validation
- * `pipeline_mismatch` for a run of another pipeline, and `session_invalid` where a kind of state has no executor.
+ * Runs a pipeline over a recorded run: the current prompts, gate, hooks, schemas, asserts and routes with the recorded model
+ * replies, tool results, answers and clock. Nothing is called, opened or written. `recorded` is the result of
+ * `host.journal(runId)`. Throws Host `journal_damaged` and `journal_version`, Validation `pipeline_mismatch` for a run of
+ * another pipeline, and `session_invalid` if a kind of state has no executor.
  */
 export async function replayRun<I, O>(
   { spec }: Pipeline<I, O>,
@@ -105,7 +105,7 @@ export async function replayRun<I, O>(
 function refuseDamaged(recorded: readonly RunJournal[]): void {
   const [fault] = verifyJournal(recorded).faults;
   if (fault === undefined) return;
-  const message = `the record of run ${fault.runId} is not as it was written (${fault.fault}); it is not replayed`;
+  const message = `the journal of run ${fault.runId} is damaged (${fault.fault}) and cannot be replayed`;
   throw new SluiceError("Host", "journal_damaged", message, { detail: { runId: fault.runId } });
 }
 
@@ -118,14 +118,14 @@ function startOf(recorded: readonly RunJournal[]): SluiceEvent {
   throw new SluiceError(
     "Host",
     "journal_damaged",
-    "these journals are of no whole run: replay a run, not one of its siblings",
+    "these journals contain no complete run; replay a run, not one of its siblings",
   );
 }
 
 interface Recording {
-  /** What `run.started` says. */
+  /** The data of `run.started`. */
   readonly data: JsonObject;
-  /** When it started, epoch milliseconds. */
+  /** When the run was started, in epoch milliseconds. */
   readonly at: number;
   readonly options: ReplayRunOptions;
 }
@@ -143,7 +143,7 @@ function replayDeps(spec: PipelineSpec, recorded: readonly RunJournal[], { data,
   const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
   const problems = checkSession(spec, { tools: [...tools.keys()], kinds: [...executors.keys()] });
   if (problems.length > 0)
-    throw problemsError("session_invalid", `Pipeline ${spec.id} cannot be replayed with what is given:`, problems);
+    throw problemsError("session_invalid", `Pipeline ${spec.id} cannot be replayed with these options:`, problems);
   return {
     clock: replayClock(options.clock ?? systemClock, at),
     executors,
@@ -156,7 +156,7 @@ function replayDeps(spec: PipelineSpec, recorded: readonly RunJournal[], { data,
     secrets: filter,
     slots: createConcurrencySlots(Number.MAX_SAFE_INTEGER),
     people: { reachable: () => true, offer: () => undefined, withdraw: () => undefined },
-    // What answers were taken for was decided when they came, and is recorded.
+    // Which answers were accepted is recorded.
     answers: createAnswerRule({ any: false, unwalled: false }),
     maxParallelReads: 1,
     atWork: { count: 0, started: 0 },
@@ -164,7 +164,7 @@ function replayDeps(spec: PipelineSpec, recorded: readonly RunJournal[], { data,
   };
 }
 
-/** Models by the names that the record calls them; none of them can be asked. */
+/** Models with their recorded ids, which cannot be called. */
 function recordedModels(
   spec: PipelineSpec,
   recorded: readonly RunJournal[],
@@ -174,10 +174,10 @@ function recordedModels(
   for (const { runId, records } of recorded)
     for (const record of records) {
       if (record.phase !== "open" || parseAgentStep(record.stepId)?.kind !== "model") continue;
-      for (const { type, executionId = "", data: said } of readEvents(runId, record)) {
+      for (const { type, executionId = "", data: turn } of readEvents(runId, record)) {
         const state = executionId.split("#", 1)[0] ?? "";
-        if (type === "turn.started" && typeof said.model === "string" && !byState.has(state))
-          byState.set(state, said.model);
+        if (type === "turn.started" && typeof turn.model === "string" && !byState.has(state))
+          byState.set(state, turn.model);
       }
     }
   const models = new Map<AgentSpec, ResolvedModel>();
@@ -191,7 +191,7 @@ function recordedModel(id: string): ResolvedModel {
     id,
     secrets: [],
     at: () => {
-      throw new SluiceError("Host", "replay_acted", "a replay asks no model; this is a fault of Sluice");
+      throw new SluiceError("Host", "replay_acted", "a replay must not call a model; this is a bug in Sluice");
     },
   };
 }
@@ -201,7 +201,7 @@ function divergenceOf(
   recorded: readonly RunJournal[],
   secrets: SecretFilter,
 ): RunDivergence {
-  const place = locationOf(difference, recorded);
+  const location = locationOf(difference, recorded);
   const means = usualCauseOf(difference);
   const clean = (value: Json | undefined): Json | undefined => value && redactJson(secrets.json(value));
   const [was, is] = [clean(difference.recorded), clean(difference.now)];
@@ -209,24 +209,24 @@ function divergenceOf(
     ...difference,
     recorded: was,
     now: is,
-    ...place,
+    ...location,
     means,
-    message: [`${whereOf(difference, place)}:`, ...differenceLines(was, is), `This usually means: ${means}.`].join(
+    message: [`${describe(difference, location)}:`, ...differenceLines(was, is), `This usually means: ${means}.`].join(
       "\n",
     ),
   };
 }
 
-function whereOf({ runId, seq, stepId, part, path, event }: RecordDifference, place: RecordLocation): string {
-  const { executionId, attempt, turn, callId } = place;
-  const what = {
+function describe({ runId, seq, stepId, part, path, event }: RecordDifference, location: RecordLocation): string {
+  const { executionId, attempt, turn, callId } = location;
+  const partNames = {
     step: "the next step",
-    announced: "what is announced",
+    announced: "the opening record",
     value: "the value",
     event: "the events",
     input: "the input",
     end: "the end",
-    fault: "code that throws",
+    fault: "an error in user code",
   };
   const parts = [
     `run ${runId}`,
@@ -236,8 +236,8 @@ function whereOf({ runId, seq, stepId, part, path, event }: RecordDifference, pl
     ...(callId === undefined ? [] : [`call ${callId}`]),
     `record ${seq} (${stepId})`,
   ];
-  const in_ = event === undefined ? what[part] : `event ${event}`;
-  return `${parts.join(", ")}, ${in_}${path === "$" ? "" : ` at ${path}`}`;
+  const partName = event === undefined ? partNames[part] : `event ${event}`;
+  return `${parts.join(", ")}, ${partName}${path === "$" ? "" : ` at ${path}`}`;
 }
 
 const MODES: readonly SecurityMode[] = ["ask", "allowlist", "yolo"];

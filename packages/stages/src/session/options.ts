@@ -18,78 +18,78 @@ import type { Telemetry, TelemetryFault } from "../telemetry/telemetry.ts";
 import type { McpServers } from "../tools/mcp/config.ts";
 import type { McpFault } from "../tools/mcp/servers.ts";
 
-/** What a session is made of. Everything but the model has a default that is safe. */
+/** Every option but the model has a safe default. */
 export interface SessionOptions {
-  /** For stages that name none: an id such as `anthropic/<model>`, an AI SDK model object, or a resolved model. */
+  /** For stages that name no model: an id such as `anthropic/<model>`, an AI SDK model object, or a resolved model. */
   readonly model?: string | ModelObject | ResolvedModel;
-  /** What decides in stages without an envelope; `ask` when omitted. It never approves what is outside an envelope. */
+  /** Applies only to stages without `allowedTools`; default `ask`. */
   readonly mode?: SecurityMode;
   /** Tool patterns for mode `allowlist`. */
   readonly allow?: readonly string[];
-  /** Stages at work at once, over all runs of the session; 4 when omitted. */
+  /** The maximum number of stages that run in parallel, over all runs of the session; default 4. */
   readonly maxParallel?: number;
   /**
-   * Where runs are kept. In memory when omitted: then nothing survives the process. A function is called when the first run
-   * has passed every check, so that a run which cannot start leaves nothing behind; what it opened is closed with the session.
-   * A host may be shared by several sessions, and is closed by whoever opened it.
+   * Stores the runs; default in memory, which does not outlive the process. A function is called once the first run has
+   * passed its checks, and its host is closed with the session. A host that is passed in may be shared by several sessions and
+   * is not closed.
    */
   readonly store?: RunHost | (() => RunHost);
-  /** Who can answer requests. With none, and without `wait`, whatever needs a person is denied. */
+  /** Without interactors and without `wait`, every call that needs approval is denied. */
   readonly interactors?: readonly Interactor[];
-  /** Leaves requests open for answers from any process; with a number, a run whose request stays open so many milliseconds is suspended. */
+  /** Keeps requests open for answers from other processes. A number suspends the run after a request was open for so many milliseconds. */
   readonly wait?: boolean | number;
   /**
-   * Hears of each request that other processes can answer only with this one-time code (`sluice answer --code`): the run has started
-   * a process without a wall, which could write an answer itself. Show it on this process's terminal and nowhere else: not in
-   * a log, a file or a stream that such a process may read.
+   * Receives each request that other processes can answer only with this one-time code (`sluice answer --code`), because the run
+   * has started a process without a sandbox, which could write an answer itself. Show the code only on this process's
+   * terminal, never in a log, file or stream that such a process may read.
    */
   readonly onCode?: (request: OpenRequest, code: string) => void;
-  /** A request nobody answers within this many milliseconds is denied with cause `timeout`. Never when omitted. */
+  /** A request without an answer after this many milliseconds is denied with cause `timeout`; default never. */
   readonly requestTimeoutMs?: number;
-  /** Added to the built-in tools; one with a built-in's name takes its place. */
+  /** Added to the built-in tools; a tool with the name of a built-in tool replaces it. */
   readonly tools?: readonly Tool[];
   /**
-   * MCP servers by name, whose tools become `mcp__<name>__<tool>`. Each is started by the first run with a stage that could
-   * call it, and ended with the session. Needs the package `@ai-sdk/mcp`.
+   * MCP servers by name, whose tools become `mcp__<name>__<tool>`. The first run with a stage that could call a server starts
+   * it; closing the session stops it. Needs the package `@ai-sdk/mcp`.
    */
   readonly mcpServers?: McpServers;
-  /** Added to the kinds that come with Sluice. */
+  /** Added to the built-in kinds of states. */
   readonly executors?: readonly StateExecutor[];
-  /** Asked about every approved call, before the pipeline's and the state's own hooks. */
+  /** Called for every approved tool call, before the hooks of the pipeline and the state. */
   readonly onCall?: GuardHook;
   /**
-   * Absolute real paths of files and folders that no run may write, such as the code it is made of. Every workspace protects
-   * `.git`, `.sluice` and `sluice.config.*` besides.
+   * Absolute real paths of files and folders that runs must not write, such as their own code. `.git`, `.sluice` and
+   * `sluice.config.*` of the workspace are always protected.
    */
   readonly protectedPaths?: readonly string[];
   /**
-   * The OS sandbox that commands run behind: `try` (default) uses one where it can be built, `require` runs no command without
-   * one, `off` uses none.
+   * The OS sandbox for commands: `try` (default) uses one if it can be built, `require` runs no command without one, `off` uses
+   * none.
    */
   readonly sandbox?: SandboxMode | SandboxSettings;
-  /** The workspace; the process's working directory when omitted. */
+  /** The workspace; default the process's working directory. */
   readonly cwd?: string;
-  /** Where keys and settings are read, and what child processes get, less the secrets; `process.env` when omitted. */
+  /** Keys and settings. Child processes get it without secrets. Default `process.env`. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Further environment variables whose values are secrets: redacted everywhere and kept from child processes. */
+  /** Further environment variables whose values are secrets: redacted everywhere and not passed to child processes. */
   readonly secrets?: readonly string[];
   /** Variables that child processes get although they look like secrets (`*_TOKEN`, `*_API_KEY`, …); still redacted. */
   readonly passEnv?: readonly string[];
-  /** Base URLs by provider; they win over the environment. */
+  /** Base URLs by provider; they take precedence over the environment. */
   readonly baseUrls?: Readonly<Record<string, string>>;
   /**
-   * Prices and limits of models by id, or by the beginning of ids with a `*` (`ollama/*`); they win over what is built in. Prices in US
-   * dollars for a million tokens, limits in tokens. Where a cap on money holds, a model without a price is an error.
+   * Prices (US dollars per million tokens) and limits (tokens) by model id or by prefix with a `*` (`ollama/*`); they replace the
+   * built-in ones. With a cost cap, a model without a price is an error.
    */
   readonly prices?: Readonly<Record<string, PriceOption>>;
-  /** Records or replays what all models are asked and answer: `recordTraffic(file)`, `playbackTraffic(file)`. */
+  /** Records or plays back the traffic of all models: `recordTraffic(file)`, `playbackTraffic(file)`. */
   readonly traffic?: ModelTraffic;
-  /** Follows runs as they work, such as `openTelemetry()` of `@sluice/stages/opentelemetry`. */
+  /** Observes runs, such as `openTelemetry()` of `@sluice/stages/opentelemetry`. */
   readonly telemetry?: Telemetry;
   readonly clock?: Clock;
   /**
-   * Hears of failures that a run survives: an interactor that crashed, a late answer, a tool of an MCP server that cannot be
-   * offered, telemetry that throws, a sandbox that cannot be built.
+   * Called with non-fatal errors: an interactor that crashed, a late answer, an MCP tool that cannot be offered, telemetry
+   * that throws, a sandbox that cannot be built.
    */
   readonly onFault?: (fault: InteractionFault | McpFault | TelemetryFault | SandboxFault) => void;
 }

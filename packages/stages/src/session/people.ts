@@ -17,34 +17,33 @@ import {
   SluiceError,
 } from "@sluice/core";
 
-/** A request, as far as an answer names it. */
+/** Identifies the request that an answer is for. */
 export type AnsweredRequest = Pick<OpenRequest, "runId" | "requestId" | "digest">;
 
 export interface SessionPeople extends People {
   attach(interactor: Interactor): () => void;
-  /** Sends an answer that somebody gave in this process to a request that waits here. */
+  /** Sends an answer given in this process to a request that is open here. */
   answer(request: AnsweredRequest, answer: Answer, by: string): Promise<SignalOutcome>;
-  /** A run has started a process without a wall: what waits in it is told with its code. */
+  /** Reports the codes of a run's open requests, because it has started a process without a sandbox. */
   unwalled(rootId: string): void;
   close(): void;
 }
 
 export interface PeopleOptions {
-  /** Sends an answer the way every other process does. */
   readonly signal: RunHost["signal"];
-  /** Takes out of an answer what must not be kept. */
+  /** Masks secrets in an answer. */
   readonly clean: (message: SignalMessage) => SignalMessage;
   readonly interactors: readonly Interactor[];
-  /** Whether requests stay open for other processes when nobody here answers. */
+  /** Whether requests without an interactor stay open for other processes. */
   readonly wait: boolean;
   readonly requestTimeoutMs?: number;
   readonly clock: Clock;
   readonly onFault: (fault: InteractionFault) => void;
-  /** A request waits that people elsewhere can answer with this code only. */
+  /** A request is open that other processes can answer only with this code. */
   readonly onCode: (request: OpenRequest, code: string) => void;
-  /** A request was left open: nobody here has an answer. */
+  /** No interactor answered the request, which stays open. */
   readonly onLeftOpen: (request: OpenRequest) => void;
-  /** The store did not take an answer. Nobody is asked again, so that the run would wait for ever. */
+  /** The store rejected an answer. Interactors are not asked again, so the run would wait forever. */
   readonly onUnkept: (request: OpenRequest) => void;
   readonly onSettled: (runId: string, requestId: string) => void;
 }
@@ -52,21 +51,20 @@ export interface PeopleOptions {
 interface Offered {
   readonly request: OpenRequest;
   readonly seal: AnswerSeal;
-  readonly later: NodeJS.Immediate;
-  /** Whether anybody was asked; a resumed run offers what was answered long ago and takes it back at once. */
-  asked: boolean;
-  /** Whether its code was told. */
-  told: boolean;
+  readonly timer: NodeJS.Immediate;
+  /** False until the next tick: a resumed run offers requests that were answered long ago and withdraws them at once. */
+  queued: boolean;
+  codeReported: boolean;
 }
 
-/** The session's queue of requests, with answers sent the way every other process sends them, and proved to come from here. */
+/** The session's request queue. Answers are sent like those of other processes, with a seal that proves their origin. */
 export function createPeople(options: PeopleOptions): SessionPeople {
   const { signal, clean, interactors, wait, clock, onFault, onLeftOpen, onUnkept, onSettled, onCode } = options;
   let attached = interactors.length;
   const offered = new Map<string, Offered>();
   const keyOf = (runId: string, requestId: string): string => JSON.stringify([runId, requestId]);
 
-  /** The proof is of the answer as it is kept. What waits here no more is answered by nobody, so that it needs none. */
+  /** Seals the answer after its secrets were masked. A request that is no longer open needs no seal. */
   const send = async (
     { runId, requestId, digest }: AnsweredRequest,
     answer: JsonObject,
@@ -77,10 +75,10 @@ export function createPeople(options: PeopleOptions): SessionPeople {
     const payload = isJsonObject(message.payload) ? seal?.seal(message.payload) : undefined;
     return await signal(runId, payload === undefined ? message : { ...message, payload });
   };
-  const tellCode = (one: Offered): void => {
-    if (!one.asked || one.told || !one.seal.needsCode()) return;
-    one.told = true;
-    onCode(one.request, one.seal.code);
+  const reportCode = (offer: Offered): void => {
+    if (!offer.queued || offer.codeReported || !offer.seal.needsCode()) return;
+    offer.codeReported = true;
+    onCode(offer.request, offer.seal.code);
   };
   const queue = createRequestQueue({
     interactors,
@@ -102,33 +100,33 @@ export function createPeople(options: PeopleOptions): SessionPeople {
   return {
     reachable: () => wait || attached > 0,
     offer: (request, seal) => {
-      const later = setImmediate(() => {
-        one.asked = true;
-        tellCode(one);
+      const timer = setImmediate(() => {
+        offer.queued = true;
+        reportCode(offer);
         queue.add(request);
       });
-      const one: Offered = { request, seal, later, asked: false, told: false };
-      offered.set(keyOf(request.runId, request.requestId), one);
+      const offer: Offered = { request, seal, timer, queued: false, codeReported: false };
+      offered.set(keyOf(request.runId, request.requestId), offer);
     },
     answer: async (request, answer, by) => {
-      const waiting = offered.get(keyOf(request.runId, request.requestId));
-      if (waiting === undefined) return "unknown";
-      const checked = checkAnswer(waiting.request, answer);
+      const open = offered.get(keyOf(request.runId, request.requestId));
+      if (open === undefined) return "unknown";
+      const checked = checkAnswer(open.request, answer);
       if (checked.ok) return await send(request, { ...checked.answer }, by);
       throw new SluiceError(
         "Validation",
         "answer_invalid",
-        `this does not answer ${request.requestId}: ${checked.fault}`,
+        `the answer does not match request ${request.requestId}: ${checked.fault}`,
       );
     },
     unwalled: (rootId) => {
-      for (const one of offered.values()) if (one.request.runId.split("/", 1)[0] === rootId) tellCode(one);
+      for (const offer of offered.values()) if (offer.request.runId.split("/", 1)[0] === rootId) reportCode(offer);
     },
     withdraw: (runId, requestId) => {
       const key = keyOf(runId, requestId);
-      const known = offered.get(key);
-      if (known === undefined) return;
-      clearImmediate(known.later);
+      const offer = offered.get(key);
+      if (offer === undefined) return;
+      clearImmediate(offer.timer);
       offered.delete(key);
       queue.withdraw(runId, requestId);
       onSettled(runId, requestId);
@@ -142,7 +140,7 @@ export function createPeople(options: PeopleOptions): SessionPeople {
       };
     },
     close: () => {
-      for (const { later } of offered.values()) clearImmediate(later);
+      for (const { timer } of offered.values()) clearImmediate(timer);
       offered.clear();
       queue.close();
     },

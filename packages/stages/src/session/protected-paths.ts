@@ -3,31 +3,31 @@ import { dirname, join, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { McpServers } from "../tools/mcp/config.ts";
 
-/** Where links lead that stand for what every workspace protects by name: the gate sees real paths only. */
+/** Targets of symbolic links among the protected names of the workspace, because the gate checks real paths only. */
 export function linkedPaths(root: string): readonly string[] {
   const settings = readdirSync(root).filter((name) => /^sluice\.config\./i.test(name));
   const names = [".git", ".sluice", join(".sluice", "pipelines"), ...settings];
   return names.flatMap((name) => targetsOf(join(root, name), 0));
 }
 
-/** Where Sluice itself is installed, with what it is made of: some of it is loaded only when it is needed, after runs have begun. */
+/** Where Sluice and its dependencies are installed: parts of them are loaded after runs have started. */
 export function ownCode(): readonly string[] {
   const here = realpathSync(fileURLToPath(import.meta.url));
   const names = here.split(sep);
   const installed = names.indexOf("node_modules");
   if (installed !== -1) return [names.slice(0, installed + 1).join(sep)];
-  // A checkout: all its packages, and theirs.
+  // A checkout of the repository.
   const packages = resolve(dirname(here), "../../..");
   return [packages, join(dirname(packages), "node_modules")];
 }
 
-/** Files that MCP servers are started from: whoever writes one decides what is started the next time, with the server's keys. */
+/** Files that MCP servers are started from: a run that wrote one would decide what starts next with the server's keys. */
 export function serverFiles(servers: McpServers, root: string): readonly string[] {
   return Object.values(servers).flatMap((server) => {
     if ("url" in server) return [];
     const { command, args = [], cwd = "." } = server;
     const named = args.flatMap((arg) => [arg, arg.slice(arg.indexOf("=") + 1)]).map((arg) => resolve(root, cwd, arg));
-    // A bare command is looked for in PATH, as a server's start does it.
+    // A bare command is resolved by PATH.
     return [...(command.includes("/") ? [resolve(root, command)] : []), ...named]
       .filter(isFile)
       .map((path) => realpathSync(path));
@@ -35,11 +35,10 @@ export function serverFiles(servers: McpServers, root: string): readonly string[
 }
 
 function isFile(path: string): boolean {
-  // First: what is no path at all, such as a program given as an argument, is not there.
   return existsSync(path) && statSync(path).isFile();
 }
 
-/** Every step of a chain of links, since one that leads to nothing yet can be made to lead somewhere. */
+/** Every step of a chain of links, including dangling ones, whose target could be created later. */
 function targetsOf(path: string, depth: number): readonly string[] {
   const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
   if (!isLink || depth > 40) return [];
@@ -51,7 +50,6 @@ function realOf(path: string): readonly string[] {
   try {
     return [realpathSync(path)];
   } catch {
-    // Nothing is there yet: the path itself is what would be made.
-    return [];
+    return []; // the target does not exist yet
   }
 }

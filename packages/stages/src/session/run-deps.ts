@@ -27,7 +27,7 @@ import {
   SluiceError,
   type StateExecutor,
 } from "@sluice/core";
-import { followedExecutor } from "../agent/executor.ts";
+import { agentExecutor } from "../agent/executor.ts";
 import { partsInEvents, pipelineFacts } from "../history/pipeline-changes.ts";
 import { JOURNAL_VERSION, type PipelineSource } from "../history/run-started.ts";
 import { type RecordedUsage, refuseUnpriced } from "../history/spending.ts";
@@ -45,82 +45,81 @@ import type { SessionPeople } from "./people.ts";
 import { linkedPaths, ownCode, serverFiles } from "./protected-paths.ts";
 import { sessionTools } from "./tools.ts";
 
-/** Where and with whom a session's runs are prepared. */
-export interface PreparationPlace {
+export interface PreparationScope {
   readonly clock: Clock;
   readonly people: SessionPeople;
-  /** The session's store, opened by the first run. */
+  /** The session's store; the first call opens it. */
   readonly host: () => RunHost;
-  /** Takes every value that is found out to be secret, with its name. */
+  /** Collects every secret value with its name. */
   readonly secrets: Map<string, string>;
 }
 
-/** What a session gives its runs: models, tools, secrets, and everything that they share. */
+/** Gives runs their models, tools, secrets and everything that the runs of a session share. */
 export interface RunPreparation {
   readonly root: string;
   readonly mode: SecurityMode;
   readonly sandboxMode: SandboxMode;
-  /** Takes out of a text what the environment says to be secret: for what is said before a run is prepared. */
+  /** Masks the secrets of the environment, for texts that are written before a run is prepared. */
   clean(text: string): string;
-  /** Everything a run of this pipeline needs from the session. Throws what is missing. */
+  /** Everything that a run of this pipeline needs from the session. Throws if something is missing. */
   of(spec: PipelineSpec, runId: string, answers: RunAnswers): Promise<PreparedRun>;
   close(): Promise<void>;
 }
 
-/** What a run's start and its record say of answers from other processes. */
+/** How the run treats answers from other processes. */
 export type RunAnswers = Pick<AnswerRuleOptions, "any" | "unwalled">;
 
-/** A pipeline with all that running it here takes. */
+/** A pipeline that is ready to run in this session. */
 export interface PreparedRun {
   readonly deps: RunDeps;
-  /** For a run that has spent so much before; none when omitted. */
-  program(spent?: RecordedUsage): RunProgram;
-  /** What `run.started` says: all that resuming needs. */
+  /** `usage` is what a resumed run has used already. */
+  program(usage?: RecordedUsage): RunProgram;
+  /** The data of `run.started`, which is all that resuming needs. */
   started(source: PipelineSource, input: Json): JsonObject;
-  /** What holds its commands: a run says so whenever it is begun or resumed. */
+  /** The sandbox of its commands, recorded whenever the run is started or resumed. */
   readonly sandbox: JsonObject;
-  /** What a run says of this pipeline when it goes on with another than it had. */
+  /** What a run records of this pipeline if it continues with a changed one. */
   facts(source: PipelineSource | undefined): JsonObject;
 }
 
-/** What all runs of a session have. */
-type SameForAll = Omit<RunDeps, "tools" | "env" | "secrets" | "answers"> & Required<Pick<RunDeps, "protectedPaths">>;
+/** The dependencies that all runs of a session share. */
+type SharedDeps = Omit<RunDeps, "tools" | "env" | "secrets" | "answers"> & Required<Pick<RunDeps, "protectedPaths">>;
 
-export function runPreparation(options: SessionOptions, place: PreparationPlace): RunPreparation {
-  const { clock, people, host } = place;
+export function runPreparation(options: SessionOptions, scope: PreparationScope): RunPreparation {
+  const { clock, people, host } = scope;
   const env = options.env ?? process.env;
   const root = workspaceRoot(options.cwd ?? process.cwd());
   const mode = options.mode ?? "ask";
-  let same: SameForAll | undefined;
+  let shared: SharedDeps | undefined;
   const held = sessionSandbox(options.sandbox, {
     root,
     withoutEnvelope: mode === "yolo" ? ["*"] : mode === "allowlist" ? (options.allow ?? []) : [],
     clock,
-    store: () => same?.workspace.store,
+    store: () => shared?.workspace.store,
     onFault: (fault) => options.onFault?.(fault),
   });
   const tools = sessionTools(options, { root, clock, bash: held.bash });
   const modelOf = new WeakMap<AgentSpec, ResolvedModel>();
   const factsOf = modelFacts(options.prices);
-  const watched = watchRuns(options.telemetry, clock, (fault) => options.onFault?.(fault));
+  const watched = options.telemetry && watchRuns(options.telemetry, clock, (fault) => options.onFault?.(fault));
   const modelFor = (spec: AgentSpec): ResolvedModel => {
     const model = modelOf.get(spec);
     if (model === undefined) throw noModel();
     return model;
   };
-  const agent = followedExecutor({ modelOf: modelFor, factsOf, caller: watched.call });
+  const agent = agentExecutor(modelFor, factsOf, watched?.call);
   const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
   const pipelines = knownPipelines(executors);
-  const models = sessionModels(options, { root, env, clock, secrets: place.secrets });
+  const models = sessionModels(options, { root, env, clock, secrets: scope.secrets });
   const named = { named: options.secrets ?? [], passed: options.passEnv ?? [] };
   const secretsOf = rememberedSecrets(env, named);
   const allow = [...(options.allow ?? [])];
   const slots = createConcurrencySlots(options.maxParallel ?? 4);
   const atWork = { count: 0, started: 0 };
 
-  /** Made by the first run, since nothing is opened before it. */
-  const sameForAll = (): SameForAll => {
-    same ??= {
+  /** Created by the first run, because nothing is opened before it. */
+  const sharedDeps = (): SharedDeps => {
+    shared ??= {
       clock,
       executors,
       mode,
@@ -134,12 +133,12 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
       atWork,
       endSurvivors,
       ...(options.onCall === undefined ? {} : { onCall: options.onCall }),
-      ...watched.deps,
+      ...(watched === undefined ? {} : { around: watched.around }),
     };
-    return same;
+    return shared;
   };
 
-  /** What is on the disk may change between two runs. */
+  /** Read for each run, because files may change between runs. */
   const foundPaths = (): readonly string[] => [
     ...linkedPaths(root),
     ...models.files(),
@@ -148,15 +147,15 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
 
   const serverPlan: ServerWall["plan"] = () => ({
     absent: held.absent(),
-    // What a server is started from is known where it is started.
-    readOnly: [...sameForAll().protectedPaths, ...linkedPaths(root), ...models.files()],
+    // The server's start adds the files that it is started from.
+    readOnly: [...sharedDeps().protectedPaths, ...linkedPaths(root), ...models.files()],
   });
 
   let latest: Omit<RunDeps, "answers"> | undefined;
-  /** The same object for one run after the other, as long as they have the same: thousands may be at work. */
+  /** Runs with equal dependencies share one object, because thousands may be active. */
   const depsOf = (own: Pick<RunDeps, "tools" | "env" | "secrets">): Omit<RunDeps, "answers"> => {
-    const always = sameForAll();
-    const deps = { ...always, ...own, protectedPaths: [...always.protectedPaths, ...foundPaths()] };
+    const common = sharedDeps();
+    const deps = { ...common, ...own, protectedPaths: [...common.protectedPaths, ...foundPaths()] };
     if (latest === undefined || !isDeepStrictEqual(latest, deps)) latest = deps;
     return latest;
   };
@@ -179,8 +178,8 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
       values: [...byState.values()].flatMap((model) => model.secrets),
       given: await tools.keys(),
     });
-    for (const [value, name] of known) place.secrets.set(value, name);
-    sameForAll();
+    for (const [value, name] of known) scope.secrets.set(value, name);
+    sharedDeps();
     await held.proveFor(spec, Object.keys(options.mcpServers ?? {}).length > 0);
     const wall: ServerWall = { sandbox: held.sandbox, plan: serverPlan };
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter, wall });
@@ -195,15 +194,16 @@ export function runPreparation(options: SessionOptions, place: PreparationPlace)
       deps,
       facts,
       sandbox,
-      program: (spent) => {
-        const meter = createRunMeter(spec.limits, clock, spent ?? { tokens: 0, workedMs: 0 });
-        return watched.program(pipelineProgram(spec, deps, meter, states), spec, spent !== undefined);
+      program: (usage) => {
+        const meter = createRunMeter(spec.limits, clock, usage ?? { tokens: 0, workedMs: 0 });
+        const program = pipelineProgram(spec, deps, meter, states);
+        return watched?.program(program, spec, usage !== undefined) ?? program;
       },
       started: (source, input) => ({
         pipeline: spec.id,
         ...facts(source),
         models: [...new Set([...byState.values()].map(({ id }) => id))],
-        // The model of the stages that name none; null when each names its own.
+        // The model of the stages that name none; null if every stage names one.
         model: [...byState].find(([agent]) => agent.model === undefined)?.[1].id ?? null,
         mode,
         allow: deps.secrets.json(allow),
@@ -242,9 +242,9 @@ function workspaceRoot(cwd: string): string {
 
 type LiveTools = RunDeps["tools"];
 
-/** What a session worked out of the pipelines it has run: the next run of one has it again. */
+/** Caches what a session derives from its pipelines. */
 export interface KnownPipelines {
-  /** A pipeline's states in this session; what keeps it from running here is the same every time, and told the first. */
+  /** The pipeline's states in this session. Throws Validation `session_invalid`. */
   statesOf(spec: PipelineSpec, live: LiveTools): PreparedStates;
   shapeOf(spec: PipelineSpec): PipelineShape;
   partsOf(spec: PipelineSpec): PipelineParts;
@@ -256,8 +256,8 @@ export function knownPipelines(executors: ReadonlyMap<string, StateExecutor>): K
   const parts = new WeakMap<PipelineSpec, PipelineParts>();
   return {
     statesOf(spec, live) {
-      const before = prepared.get(spec);
-      if (before?.live === live) return before.states;
+      const known = prepared.get(spec);
+      if (known?.live === live) return known.states;
       const problems = checkSession(spec, { tools: [...live.keys()], kinds: [...executors.keys()] });
       if (problems.length > 0)
         throw problemsError("session_invalid", `Pipeline ${spec.id} cannot run in this session:`, problems);

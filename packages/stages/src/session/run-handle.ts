@@ -10,9 +10,8 @@ import {
   type SuspendReason,
   type Usage,
 } from "@sluice/core";
-import type { SaidSafely } from "../secrets/encodings.ts";
+import type { OutgoingMask } from "../secrets/encodings.ts";
 
-/** A call that was refused. */
 export interface DeniedCall {
   readonly executionId: string;
   readonly callId: string;
@@ -21,12 +20,12 @@ export interface DeniedCall {
 }
 interface RunResultBase {
   readonly runId: string;
-  /** Every execution of a state, in the order they ended; siblings in declared order. */
+  /** Every execution of a state, in the order in which they ended; siblings in declared order. */
   readonly stages: readonly StageResult<unknown>[];
   readonly denied: readonly DeniedCall[];
   readonly usage: Usage;
 }
-/** How a run ended, or that it waits. */
+/** How a run ended or why it is suspended. */
 export type RunResult<O> = RunResultBase &
   (
     | { readonly status: "completed"; readonly output: O }
@@ -34,31 +33,31 @@ export type RunResult<O> = RunResultBase &
     | { readonly status: "suspended"; readonly reason: SuspendReason; readonly waitingFor: readonly OpenRequest[] }
   );
 
-/** A run that was started or resumed. Awaiting it gives its result; it rejects when it could not start or its journal failed. */
+/** A run that was started or resumed. Awaiting it gives its result; it rejects if the run could not start or its journal failed. */
 export interface RunHandle<O> extends PromiseLike<RunResult<O>> {
   readonly runId: string;
-  /** Every event of the run and its children from the first on, until the run ends or is suspended. Each loop starts over. */
+  /** All events of the run and its children until it ends or is suspended. Each loop starts with the first event. */
   readonly events: AsyncIterable<SluiceEvent>;
-  /** Streamed text as it comes: never journaled, lost when nobody listens. Returns the unsubscriber. */
+  /** Streamed text, which is not journaled. Returns a function that removes the listener. */
   onLive(listener: (chunk: LiveChunk) => void): () => void;
-  /** Ends the run as cancelled and waits for it. */
+  /** Cancels the run and waits until it has ended. */
   cancel(reason: string): Promise<void>;
-  /** Stops the run here; it can be resumed. Writing calls get five seconds to finish. */
+  /** Suspends the run, which can be resumed. Writing calls get five seconds to finish. */
   suspend(): Promise<void>;
 }
 
-/** A run of a session from the moment it is asked for. */
-export interface RunHere {
+/** A run of a session that is starting or active. */
+export interface LocalRun {
   readonly host: () => RunHost;
   readonly runId: string;
-  readonly said: SaidSafely;
-  /** Rejects when it could not start. */
+  readonly outgoing: OutgoingMask;
+  /** Rejects if the run cannot start. */
   readonly started: Promise<RunTask>;
 }
 
-/** Waits for a run, and takes it from the session's tasks when it is over. */
+/** Waits for a run and removes it from the session's tasks. */
 export async function runResult<O>(
-  { host, runId, started }: RunHere,
+  { host, runId, started }: LocalRun,
   tasks: Map<string, RunTask>,
 ): Promise<RunResult<O>> {
   const task = await started;
@@ -70,13 +69,17 @@ export async function runResult<O>(
   }
   if ("end" in settled) return finished(runId, readOutcome(settled.end));
   const waitingFor = await host().requests(runId);
-  return { ...nothing(runId), status: "suspended", reason: settled.suspended, waitingFor };
+  const nothing = { stages: [], denied: [], usage: { inputTokens: 0, outputTokens: 0 } };
+  return { runId, ...nothing, status: "suspended", reason: settled.suspended, waitingFor };
 }
 
-export function runHandle<O>({ host, runId, said, started }: RunHere, result: Promise<RunResult<O>>): RunHandle<O> {
-  const over = new AbortController();
-  const end = (): void => over.abort("over");
-  // The handle may be used for its events alone; whoever awaits it still sees the rejection.
+export function runHandle<O>(
+  { host, runId, outgoing, started }: LocalRun,
+  result: Promise<RunResult<O>>,
+): RunHandle<O> {
+  const ended = new AbortController();
+  const end = (): void => ended.abort("over");
+  // Handles the rejection for callers that use the events only; awaiting the handle still rejects.
   result.then(end, end);
 
   return {
@@ -86,26 +89,26 @@ export function runHandle<O>({ host, runId, said, started }: RunHere, result: Pr
     events: {
       async *[Symbol.asyncIterator]() {
         await started;
-        yield* host().events(runId, { follow: true, children: true, signal: over.signal });
+        yield* host().events(runId, { follow: true, children: true, signal: ended.signal });
       },
     },
     onLive: (listener) => {
-      let left = false;
+      let removed = false;
       let stop: (() => void) | undefined;
       started.then(
         (task) => {
-          if (!left) stop = task.onLive(listener);
+          if (!removed) stop = task.onLive(listener);
         },
-        () => undefined, // the result tells
+        () => undefined, // the result rejects too
       );
       return () => {
-        left = true;
+        removed = true;
         stop?.();
       };
     },
     cancel: async (reason) => {
       await started;
-      await host().cancel(runId, said.text(reason), "api");
+      await host().cancel(runId, outgoing.text(reason), "api");
       await result;
     },
     suspend: async () => {
@@ -115,11 +118,7 @@ export function runHandle<O>({ host, runId, said, started }: RunHere, result: Pr
   };
 }
 
-function nothing(runId: string): RunResultBase {
-  return { runId, stages: [], denied: [], usage: { inputTokens: 0, outputTokens: 0 } };
-}
-
-/** A run's result from what its journal says; `O` is the compiler's knowledge of what the pipeline's routes return. */
+/** The result of a finished run, from its journal. `O` is the output type of the pipeline's routes. */
 export function finished<O>(runId: string, outcome: RunOutcome): RunResult<O> {
   const { stages, denied, usage, error } = outcome;
   const base = { runId, stages, denied, usage };

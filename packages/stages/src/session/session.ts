@@ -31,67 +31,69 @@ import {
   refuseWorkspaceMismatch,
 } from "../history/run-started.ts";
 import { isCapped, NO_RECORDED_USAGE, recordedUsage, refuseUnpricedRecords } from "../history/spending.ts";
-import { saidSafely } from "../secrets/encodings.ts";
+import { maskOutgoing } from "../secrets/encodings.ts";
 import type { SessionOptions } from "./options.ts";
 import { type AnsweredRequest, createPeople } from "./people.ts";
 import { runPreparation } from "./run-deps.ts";
-import { type RunHandle, type RunHere, type RunResult, runHandle, runResult } from "./run-handle.ts";
+import { type LocalRun, type RunHandle, type RunResult, runHandle, runResult } from "./run-handle.ts";
 
 export interface StartOptions {
   /**
-   * Answers of any process count, although the run may have started processes without a wall, which could answer themselves. For
-   * places with neither a wall nor a terminal. It is recorded: whoever resumes or forks the run keeps it, and cannot add it.
+   * Accepts answers of any process, even if the run has started processes without a sandbox, which could write answers
+   * themselves. For hosts with neither a sandbox nor a terminal. It is recorded: resuming or forking the run keeps it and
+   * cannot add it.
    */
   readonly answers?: "any";
-  /** `programmatic` when omitted: such a run is resumed with `session.resume(pipeline, runId)` only. */
+  /** Default `programmatic`: such a run can be resumed only with `session.resume(pipeline, runId)`. */
   readonly source?: PipelineSource;
 }
-/** One process's interactors, security mode, live tools, models and store. Runs start in it. */
+/** The models, tools, interactors, security mode and store with which runs execute in this process. */
 export interface Session {
   readonly host: RunHost;
   start<I, O>(pipeline: Pipeline<I, O>, input: NoInfer<I>, options?: StartOptions): RunHandle<O>;
   run<I, O>(pipeline: Pipeline<I, O>, input: NoInfer<I>): Promise<RunResult<O>>;
-  /** Takes up a run that no process owns any more: finished steps are read back, not repeated. */
+  /** Resumes a run that no process owns: recorded steps are read back, not repeated. */
   resume<I, O>(pipeline: Pipeline<I, O>, runId: string, options?: ChangeOptions): RunHandle<O>;
   /**
-   * Makes a new run that begins with the recorded past of another, up to where that entered an execution, and goes on from there
-   * with this pipeline, this session's models, mode and folder. The other run may be in any state, and stays as it is; so do files.
+   * Starts a new run from a point of another run: it copies the records before that run entered an execution and continues
+   * with this pipeline and this session's models, mode and workspace. The other run, in whatever state, and all files remain
+   * unchanged.
    */
   fork<I, O>(pipeline: Pipeline<I, O>, runId: string, options: ForkRunOptions): RunHandle<O>;
   /**
-   * Answers a request of a run of this session, as somebody who sits at this process. `unknown` where no such request waits
-   * here. Throws Validation `answer_invalid` for an answer that does not fit.
+   * Answers a request of a run of this session on behalf of this process's user. Returns `unknown` if the request is not open
+   * here. Throws Validation `answer_invalid` for an answer that does not match the request.
    */
   answer(request: AnsweredRequest, answer: Answer, by: string): Promise<SignalOutcome>;
-  /** Lets somebody join who can answer requests. Returns how to leave. */
+  /** Adds an interactor. Returns a function that removes it. */
   attach(interactor: Interactor): () => void;
   /**
-   * Suspends what runs here, ends the MCP servers, and lets the store go where the session opened it: a host that it was given
-   * is its opener's to close. Nothing can be started or resumed afterwards (Session `session_closed`).
+   * Suspends the session's runs, stops its MCP servers and closes its store unless that was passed in as a host. The session
+   * cannot start or resume runs afterwards (Session `session_closed`).
    */
   close(): Promise<void>;
 }
 
-/** Makes a session. Nothing is loaded or opened before the first run; what is missing is told by that run. */
+/** Creates a session. Nothing is loaded or opened before the first run, which also reports missing configuration. */
 export function createSession(options: SessionOptions): Session {
   const clock = options.clock ?? systemClock;
   const store = sessionStore(options.store, clock);
   const hostNow = store.host;
-  const works = sessionWorks();
+  const runs = activeRuns();
   const leftOpen = new Map<string, () => void>();
 
   const rootOf = (runId: string): string => runId.split("/", 1)[0] ?? runId;
   const suspend = (runId: string, reason: SuspendReason): void => {
-    const task = works.tasks.get(rootOf(runId));
-    task?.suspend(reason).catch(() => undefined); // the run's own result tells
+    const task = runs.tasks.get(rootOf(runId));
+    task?.suspend(reason).catch(() => undefined); // the run's result rejects too
   };
   const people = createPeople({
     signal: (runId, message) => hostNow().signal(runId, message),
-    clean: (message) => said.signal(message),
+    clean: (message) => outgoing.signal(message),
     clock,
     interactors: options.interactors ?? [],
     wait: options.wait !== undefined && options.wait !== false,
-    onFault: (fault) => options.onFault?.({ ...fault, message: said.text(fault.message) }),
+    onFault: (fault) => options.onFault?.({ ...fault, message: outgoing.text(fault.message) }),
     onLeftOpen: (request: OpenRequest) => {
       if (typeof options.wait !== "number") return;
       const { runId, requestId } = request;
@@ -109,7 +111,7 @@ export function createSession(options: SessionOptions): Session {
   });
 
   const secrets = new Map<string, string>();
-  const said = saidSafely(secrets);
+  const outgoing = maskOutgoing(secrets);
   const preparation = runPreparation(options, { clock, people, host: hostNow, secrets });
 
   const launch = async <I, O>(
@@ -122,20 +124,20 @@ export function createSession(options: SessionOptions): Session {
     const run = await preparation.of(spec, runId, { any: answers === "any", unwalled: false });
     const clean = run.deps.secrets.json(accepted);
     const events = [{ type: "run.started" as const, data: run.started(source, clean) }];
-    return await works.add(() => hostNow().start({ runId, input: clean, events, program: run.program() }));
+    return await runs.add(() => hostNow().start({ runId, input: clean, events, program: run.program() }));
   };
 
-  const takeUp = async <I, O>(pipeline: Pipeline<I, O>, runId: string, options: ChangeOptions): Promise<RunTask> => {
-    for (let tries = 1; ; tries += 1) {
+  const resume = async <I, O>(pipeline: Pipeline<I, O>, runId: string, options: ChangeOptions): Promise<RunTask> => {
+    for (let attempt = 1; ; attempt += 1) {
       try {
-        return await takeUpAsRead(pipeline, runId, options);
+        return await resumeAsRead(pipeline, runId, options);
       } catch (thrown) {
-        // What it was compared with, and what it had spent, was said before another process went on with it.
-        if (tries === MOST_READINGS || !isSluiceError(thrown, "run_continued_elsewhere")) throw thrown;
+        // Another process continued the run after its journal was read here, so the comparison and the usage are outdated.
+        if (attempt === MAX_RESUME_ATTEMPTS || !isSluiceError(thrown, "run_continued_elsewhere")) throw thrown;
       }
     }
   };
-  const takeUpAsRead = async <I, O>(
+  const resumeAsRead = async <I, O>(
     { spec }: Pipeline<I, O>,
     runId: string,
     options: ChangeOptions,
@@ -149,11 +151,11 @@ export function createSession(options: SessionOptions): Session {
     const run = await preparation.of(spec, runId, recordedAnswers(started, journals));
     refuseMissingSandbox(runId, started, run.sandbox);
     const changes = compare(run.deps);
-    const spent = isCapped(spec.limits) ? recordedUsage(journals) : NO_RECORDED_USAGE;
-    refuseUnpricedRecords(spec, runId, spent);
-    return await works.add(() =>
-      host.resume(runId, run.program(spent), {
-        ...readBefore(journals),
+    const usage = isCapped(spec.limits) ? recordedUsage(journals) : NO_RECORDED_USAGE;
+    refuseUnpricedRecords(spec, runId, usage);
+    return await runs.add(() =>
+      host.resume(runId, run.program(usage), {
+        ...alreadyRead(journals),
         said: {
           sandbox: run.sandbox,
           ...(changes === undefined ? {} : { changed: { ...changes, ...run.facts(options.source) } }),
@@ -162,7 +164,7 @@ export function createSession(options: SessionOptions): Session {
     );
   };
 
-  const branchOff = async <I, O>(
+  const fork = async <I, O>(
     { spec }: Pipeline<I, O>,
     of: string,
     runId: string,
@@ -172,7 +174,6 @@ export function createSession(options: SessionOptions): Session {
     const journals = await journalsOf(host, of);
     const from = refuseVersionMismatch(spec, of, await readRunStarted(host, of));
     refuseLowerSandbox(of, from, preparation);
-    const { data: was } = from;
     const { boundary, past } = forkPointBefore(journals, options.from);
     const compare = comparePipeline(spec, of, past, options, preparation.clean);
     const run = await preparation.of(spec, runId, recordedAnswers(from, journals));
@@ -180,28 +181,28 @@ export function createSession(options: SessionOptions): Session {
     const changed = compare(run.deps);
     refuseUnpricedRecords(spec, of, recordedUsage(past));
     const { source = PROGRAMMATIC } = options;
-    const now = run.facts(source);
-    const input = run.deps.secrets.json(was.input ?? null);
-    const started = { ...run.started(source, input), ...originalPipeline(past, now) };
-    const forked = changed === undefined ? {} : { changed: { ...changed, ...now } };
-    return await works.add(async () => {
+    const facts = run.facts(source);
+    const input = run.deps.secrets.json(from.data.input ?? null);
+    const started = { ...run.started(source, input), ...originalPipeline(past, facts) };
+    const forked = changed === undefined ? {} : { changed: { ...changed, ...facts } };
+    return await runs.add(async () => {
       await host.copy({ ...forkRunCopy(of, boundary, { started, forked }), runId });
-      // As it came along: a sibling of a run at work may have completed since it was read.
+      // Read again: a sibling of an active run may have completed meanwhile.
       const copied = await journalsOf(host, runId);
-      return await host.resume(runId, run.program(recordedUsage(copied)), readBefore(copied));
+      return await host.resume(runId, run.program(recordedUsage(copied)), alreadyRead(copied));
     });
   };
 
-  const begin = (runId: string, start: () => Promise<RunTask>): RunHere => ({
+  const begin = (runId: string, start: () => Promise<RunTask>): LocalRun => ({
     host: hostNow,
     runId,
-    said,
-    started: works.closing() ? Promise.reject(sessionClosed()) : start(),
+    outgoing,
+    started: runs.closing() ? Promise.reject(sessionClosed()) : start(),
   });
-  const handle = <O>(run: RunHere): RunHandle<O> => runHandle(run, runResult<O>(run, works.tasks));
+  const handle = <O>(run: LocalRun): RunHandle<O> => runHandle(run, runResult<O>(run, runs.tasks));
   const shutDown = async (): Promise<void> => {
     for (const disarm of leftOpen.values()) disarm();
-    await works.suspendAll();
+    await runs.suspendAll();
     people.close();
     await preparation.close();
     await store.close();
@@ -220,13 +221,13 @@ export function createSession(options: SessionOptions): Session {
       const runId = newRunId();
       return runResult(
         begin(runId, () => launch(pipeline, input, runId, {})),
-        works.tasks,
+        runs.tasks,
       );
     },
-    resume: (pipeline, runId, options = {}) => handle(begin(runId, () => takeUp(pipeline, runId, options))),
+    resume: (pipeline, runId, options = {}) => handle(begin(runId, () => resume(pipeline, runId, options))),
     fork: (pipeline, of, options) => {
       const runId = newRunId();
-      return handle(begin(runId, () => branchOff(pipeline, of, runId, options)));
+      return handle(begin(runId, () => fork(pipeline, of, runId, options)));
     },
     answer: people.answer,
     attach: people.attach,
@@ -234,68 +235,62 @@ export function createSession(options: SessionOptions): Session {
   };
 }
 
-/** How often a run is read again that others take up and leave meanwhile. */
-const MOST_READINGS = 5;
+const MAX_RESUME_ATTEMPTS = 5;
 
 const PROGRAMMATIC: PipelineSource = { kind: "programmatic" };
 
-/** What was read of a run to compare it need not be read again to take it up. */
-function readBefore([own]: readonly RunJournal[]): Pick<ResumeRunOptions, "read"> {
+/** Passes on the journal that was read for the comparison, so that resuming does not read it again. */
+function alreadyRead([own]: readonly RunJournal[]): Pick<ResumeRunOptions, "read"> {
   return own === undefined ? {} : { read: own };
 }
 
-/** The runs that a session has at work. */
-export interface SessionWorks {
-  /** By run id; whoever waits for a run takes it out. */
+/** The active runs of a session. */
+export interface ActiveRuns {
+  /** By run id; `runResult` removes finished runs. */
   readonly tasks: Map<string, RunTask>;
-  /** Takes a run up by `begin`, unless the session is closing: then nobody would end it. */
+  /** Adds the run that `begin` starts. Throws Session `session_closed`. */
   add(begin: () => Promise<RunTask>): Promise<RunTask>;
   closing(): boolean;
-  /** Suspends all runs, those that are being started too, and takes no more. */
+  /** Suspends all runs, including those that are starting, and accepts no more. */
   suspendAll(): Promise<void>;
 }
 
-export function sessionWorks(): SessionWorks {
+export function activeRuns(): ActiveRuns {
   const tasks = new Map<string, RunTask>();
-  const beginning = new Set<Promise<unknown>>();
+  const starting = new Set<Promise<unknown>>();
   let closing = false;
-
-  const begun = async (begin: () => Promise<RunTask>): Promise<RunTask> => {
-    const task = await begin();
-    tasks.set(task.runId, task);
-    return task;
-  };
 
   return {
     tasks,
     add: async (begin) => {
       if (closing) throw sessionClosed();
-      const work = begun(begin);
-      const drop = (): void => {
-        beginning.delete(work);
-      };
-      beginning.add(work);
-      work.then(drop, drop);
-      return await work;
+      const start = begin();
+      starting.add(start);
+      try {
+        const task = await start;
+        tasks.set(task.runId, task);
+        return task;
+      } finally {
+        starting.delete(start);
+      }
     },
     closing: () => closing,
     suspendAll: async () => {
       closing = true;
-      await Promise.allSettled([...beginning]);
+      await Promise.allSettled([...starting]);
       await Promise.allSettled([...tasks.values()].map((task) => task.suspend("interrupted")));
     },
   };
 }
 
 export function sessionClosed(): SluiceError {
-  return new SluiceError("Session", "session_closed", "this session was closed; make another one");
+  return new SluiceError("Session", "session_closed", "this session is closed; create another one");
 }
 
-/** Where a session keeps its runs. */
 export interface SessionStore {
-  /** Opened by the first call. */
+  /** The first call opens the store. */
   host(): RunHost;
-  /** Closes what was opened here; a host that was given is its opener's. */
+  /** Closes a host that was opened here, not one that was passed in. */
   close(): Promise<void>;
 }
 

@@ -10,18 +10,18 @@ import { globTool } from "../tools/search/glob.ts";
 import { grepTool } from "../tools/search/grep.ts";
 import type { SessionOptions } from "./options.ts";
 
-/** The tools of a session: its own from the beginning, those of MCP servers from the first run that could call them. */
+/** The tools of a session; those of MCP servers are added by the first run that could call them. */
 export interface SessionTools {
-  /** Those that came with Sluice and that nobody replaced. */
+  /** Built-in tools that are not replaced. */
   readonly builtins: ReadonlySet<string>;
-  /** Keys in the settings of MCP servers, and what each is called. Throws Validation `mcp_servers_invalid`. */
+  /** Keys in the settings of MCP servers, and their names. Throws Validation `mcp_servers_invalid`. */
   keys(): Promise<ReadonlyMap<string, string>>;
   /**
-   * What runs of this pipeline have: servers are started for it where they are needed. The same map as long as it holds the
-   * same. Errors are those of McpSource.
+   * The tools for runs of this pipeline; starts the MCP servers that it needs. Returns the same map for the same tools. Throws
+   * the errors of McpSource.
    */
   liveFor(spec: PipelineSpec, start: McpStart): Promise<ReadonlyMap<string, Tool>>;
-  /** Names of the MCP servers that were started without a wall: by their settings, or where there is none. */
+  /** The MCP servers that were started without a sandbox. */
   unwalledServers(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
@@ -36,11 +36,10 @@ export function sessionTools(
   const replaced = new Set(custom.map((tool) => tool.name));
   const servers = options.mcpServers ?? {};
   const onFault = options.onFault ?? (() => undefined);
-  /** Each set of tools that a run has had. */
+  /** The tools of earlier runs, by the names of their MCP tools. */
   const known = new Map<string, ReadonlyMap<string, Tool>>();
   let source: Promise<McpSource> | undefined;
 
-  /** Loaded when there are servers, and not before a run. */
   const mcp = async (): Promise<McpSource | undefined> => {
     if (Object.keys(servers).length === 0) return undefined;
     source ??= import("../tools/mcp/servers.ts").then(({ createMcpSource }) =>
@@ -59,22 +58,21 @@ export function sessionTools(
       const key = added.map((tool) => tool.name).join(" ");
       let live = known.get(key);
       if (live === undefined) {
-        // A tool of the session's own is what its author meant by the name.
         const free = added.filter((tool) => !own.has(tool.name));
         for (const { name } of added.filter((tool) => own.has(tool.name)))
-          onFault({ by: "mcp", message: `${name} is left out: the session has a tool of its own by this name` });
+          onFault({ by: "mcp", message: `${name} is ignored: the session defines a tool with this name` });
         live = new Map([...own, ...free.map((tool) => [tool.name, tool] as const)]);
         known.set(key, live);
       }
       return live;
     },
     close: async () => {
-      await (await source?.catch(() => undefined))?.close(); // who asked for it was told why it cannot be
+      await (await source?.catch(() => undefined))?.close(); // the run that needed it has reported the error
     },
   };
 }
 
-/** The tools that come with Sluice. Made anew, so that a session owns its own. */
+/** New instances of the built-in tools, one set per session. */
 export function builtinTools(bash: BashOptions = {}): readonly Tool[] {
   return [
     defineTool(readTool),

@@ -1,34 +1,34 @@
 import { messageOf } from "@sluice/core";
 import type { TelemetryFault } from "./telemetry.ts";
 
-/** Keeps what telemetry does apart from what runs do. */
+/** Keeps failures of telemetry from affecting runs. */
 export interface Guarded {
-  /** What `ask` returns; undefined when it throws. A promise that rejects is told as well. */
-  ask<T>(ask: () => T): T | undefined;
-  /** What `work` returns or throws: it runs once, and at once, whatever `around` does with it. */
+  /** Returns the result of `call`, or undefined and reports a fault if it throws. A rejected promise is reported too. */
+  ask<T>(call: () => T): T | undefined;
+  /** Returns or throws what `work` does. `work` runs exactly once and synchronously, whatever `around` does. */
   within<T>(around: (work: () => void) => void, work: () => T): T;
 }
 
 export function guarded(onFault: (fault: TelemetryFault) => void): Guarded {
-  let told = false;
-  const tell = (cause: unknown): void => {
-    // Once: what fails at one call fails at thousands.
-    if (told) return;
-    told = true;
+  let reported = false;
+  const report = (cause: unknown): void => {
+    // Only once: the same fault may occur at thousands of calls.
+    if (reported) return;
+    reported = true;
     try {
       onFault({ by: "telemetry", message: `telemetry failed: ${messageOf(cause)}`, cause });
     } catch (thrown) {
       process.emitWarning(messageOf(thrown), "SluiceWarning");
     }
   };
-  const ask = <T>(question: () => T): T | undefined => {
+  const ask = <T>(call: () => T): T | undefined => {
     try {
-      const answer = question();
-      // An async method is no mistake that may end the process.
-      if (answer instanceof Promise) answer.catch(tell);
-      return answer;
+      const result = call();
+      // An async method must not end the process with an unhandled rejection.
+      if (result instanceof Promise) result.catch(report);
+      return result;
     } catch (cause) {
-      tell(cause);
+      report(cause);
       return undefined;
     }
   };
@@ -42,7 +42,7 @@ export function guarded(onFault: (fault: TelemetryFault) => void): Guarded {
   };
 }
 
-/** Work that is done once, and keeps what came of it. */
+/** Runs `work` once and keeps its result. */
 class Once<T> {
   readonly #work: () => T;
   #begun = false;

@@ -1,12 +1,12 @@
 import type { EventDraft } from "@sluice/core";
 
 /**
- * Whoever follows the runs of a session as they work here, and in whose context their calls run; `openTelemetry()` of
- * `@sluice/stages/opentelemetry` is one. Every method is called at once, where the thing happens; what one throws is told to
- * the session's `onFault`, and changes nothing of a run. All times are epoch milliseconds, by the session's clock.
+ * Observes the runs of a session in this process and provides the context of their calls, such as `openTelemetry()` of
+ * `@sluice/stages/opentelemetry`. Methods are called synchronously. What they throw is reported to the session's `onFault` and
+ * does not affect runs. Times are epoch milliseconds of the session's clock.
  */
 export interface Telemetry {
-  /** A run begins to work here: it was started, or taken up again. */
+  /** A run was started or resumed in this process. */
   run(run: ObservedRun): RunTelemetry;
 }
 
@@ -15,25 +15,25 @@ export interface ObservedRun {
   readonly pipeline: string;
   /** The kinds of the pipeline's states, by id. */
   readonly kinds: ReadonlyMap<string, string>;
-  /** Whether an earlier process, or an earlier stay in this one, began it. */
+  /** Whether the run was started earlier and is now resumed. */
   readonly resumed: boolean;
   readonly at: number;
 }
 
-/** One run for as long as it works here. Steps that are only read back from the record are not told. */
+/** Observes one run while it is active in this process. Steps that are read back from the journal are not reported. */
 export interface RunTelemetry {
-  /** A sibling of a fork begins to work: a run of its own, with one state of the same pipeline. */
+  /** A sibling in a fan-out started: a child run of one state of the same pipeline. */
   sibling(runId: string): RunTelemetry;
-  /** Something of this attempt is about to be done; told before each of its steps. */
-  attempt(place: AttemptScope, at: number): void;
-  /** Events that were just recorded, in order, with secrets replaced as in the record. */
+  /** Called before each step of an attempt. */
+  attempt(scope: AttemptScope, at: number): void;
+  /** Events that were just recorded, in order, redacted as in the journal. */
   recorded(events: readonly EventDraft[], at: number): void;
-  /** Runs what a step does, hooks among it: calls `work` once, before it returns. */
+  /** Runs a step, including hooks: calls `work` once before it returns. */
   within(work: () => void): void;
   model(call: ObservedModelCall): Activity<ModelCallEnd>;
-  /** An approved call begins; what came of it is told by its event. */
+  /** An approved call begins; its event reports the outcome. */
   tool(call: ObservedToolCall): Activity<undefined>;
-  /** The run works here no more. The last call. */
+  /** The run is no longer active in this process. No method is called afterwards. */
   ended(end: ActivityEnd, at: number): void;
 }
 
@@ -43,18 +43,18 @@ export interface AttemptScope {
   readonly attempt: number;
 }
 
-/** Something that takes its time, and may ask others. */
+/** A model or tool call in progress. */
 export interface Activity<E> {
-  /** Begins the work: calls `work` once, before it returns. What `work` begins runs in the activity's context. */
+  /** Calls `work` once before it returns, in the context of the activity. */
   within(work: () => void): void;
   ended(end: E, at: number): void;
 }
 
 export interface ObservedModelCall extends AttemptScope {
   readonly turn: number;
-  /** Counted from 1 over the tries of the turn. */
+  /** From 1, over all attempts of the turn. */
   readonly try: number;
-  /** As records call it: `anthropic/claude-…`. */
+  /** The model's id: `anthropic/claude-…`. */
   readonly model: string;
   readonly temperature?: number;
   readonly maxOutputTokens?: number;
@@ -64,17 +64,17 @@ export type ModelCallEnd =
   | {
       readonly ok: true;
       readonly finishReason: string;
-      /** Undefined where the provider did not say. */
+      /** Undefined if the provider does not report it. */
       readonly usage: ModelTokens | undefined;
-      /** As the provider calls them, with known secrets replaced. */
+      /** The provider's names, with known secrets masked. */
       readonly responseId?: string;
       readonly responseModel?: string;
     }
   | { readonly ok: false; readonly code: string; readonly aborted: boolean; readonly status?: number };
 export interface ModelTokens {
-  /** Cached ones included. */
+  /** Including cached tokens. */
   readonly input: number;
-  /** Reasoning included. */
+  /** Including reasoning tokens. */
   readonly output: number;
   readonly cacheRead: number;
   readonly cacheWrite: number;
@@ -88,14 +88,14 @@ export interface ObservedToolCall extends AttemptScope {
   readonly at: number;
 }
 
-/** How a run's stay in this process ended; `stopped` is a fault of the host or the disk. */
+/** Why a run is no longer active in this process; `stopped` is a fault of the host or the disk. */
 export interface ActivityEnd {
   readonly status: "completed" | "failed" | "cancelled" | "suspended" | "stopped";
-  /** Of a failure or a fault. */
+  /** The code of the failure or fault. */
   readonly code?: string;
 }
 
-/** Telemetry failed; runs go on without. Told once a session. */
+/** Telemetry failed; runs continue without it. Reported once per session. */
 export interface TelemetryFault {
   readonly by: "telemetry";
   readonly message: string;

@@ -22,31 +22,21 @@ import type {
 } from "./telemetry.ts";
 import { redacted, WatchedSteps } from "./watched-steps.ts";
 
-/** What a session puts around its runs and calls so that telemetry hears of them. */
+/** Wraps runs, model calls and tool calls so that telemetry observes them. */
 export interface WatchedRuns {
   program(program: RunProgram, spec: PipelineSpec, resumed: boolean): RunProgram;
-  /** Makes model calls; `callModel` when omitted. */
-  readonly call?: ModelCaller;
-  /** For the runs' dependencies. */
-  readonly deps: { readonly around?: CallAround };
+  readonly call: ModelCaller;
+  readonly around: CallAround;
 }
 
-/** Nobody follows: then nothing is put around anything. */
-const UNWATCHED: WatchedRuns = { program: (program) => program, deps: {} };
-
-export function watchRuns(
-  telemetry: Telemetry | undefined,
-  clock: Clock,
-  onFault: (fault: TelemetryFault) => void,
-): WatchedRuns {
-  if (telemetry === undefined) return UNWATCHED;
+export function watchRuns(telemetry: Telemetry, clock: Clock, onFault: (fault: TelemetryFault) => void): WatchedRuns {
   const guard = guarded(onFault);
-  /** Runs at work, siblings too. */
+  /** Active runs, including siblings. */
   const runs = new Map<string, RunTelemetry>();
 
   const program: WatchedRuns["program"] = (inner, spec, resumed) => {
     const kinds = new Map([...spec.states].map(([id, { kind }]) => [id, kind]));
-    const beginning = (runId: string): RunTelemetry | undefined => {
+    const observe = (runId: string): RunTelemetry | undefined => {
       const sibling = parseSiblingId(runId);
       if (sibling === undefined)
         return guard.ask(() => telemetry.run({ runId, pipeline: spec.id, kinds, resumed, at: clock.now() }));
@@ -55,12 +45,12 @@ export function watchRuns(
     };
     return async (steps, input) => {
       const { runId } = steps;
-      const run = beginning(runId);
+      const run = observe(runId);
       if (run === undefined) return await inner(steps, input);
       runs.set(runId, run);
       const watch = new RunWatch(run, clock, guard);
       try {
-        const end = await inner(watch.over(steps), input);
+        const end = await inner(watch.steps(steps), input);
         watch.ended(end);
         return end;
       } catch (thrown) {
@@ -72,7 +62,7 @@ export function watchRuns(
     };
   };
 
-  /** Does the work of an activity, and says how it ended. */
+  /** Runs `work` in an activity and reports its end. */
   const during = async <T, E>(activity: Activity<E>, work: () => Promise<T>, endOf: (value: T) => E, thrown: E) => {
     let end = thrown;
     try {
@@ -99,13 +89,13 @@ export function watchRuns(
     return await during(activity, work, () => undefined, undefined);
   };
 
-  return { program, call, deps: { around } };
+  return { program, call, around };
 }
 
-/** A call whose outcome nobody heard, since a listener threw. */
+/** The end of a call whose outcome is unknown because a listener threw. */
 const LOST: ModelCallEnd = { ok: false, code: "model_call_failed", aborted: false };
 
-/** One run, as telemetry hears of it. */
+/** Reports one run to telemetry. */
 class RunWatch {
   readonly #run: RunTelemetry;
   readonly #clock: Clock;
@@ -117,12 +107,12 @@ class RunWatch {
     this.#guard = guard;
   }
 
-  over(steps: StepRunner): StepRunner {
+  steps(steps: StepRunner): StepRunner {
     const run = this.#run;
     const guard = this.#guard;
     const now = (): number => this.#clock.now();
     return new WatchedSteps(steps, {
-      attempt: (place) => guard.ask(() => run.attempt(place, now())),
+      attempt: (scope) => guard.ask(() => run.attempt(scope, now())),
       recorded: (events) => guard.ask(() => run.recorded(events, now())),
       within: (work) => guard.within((begin) => run.within(begin), work),
     });

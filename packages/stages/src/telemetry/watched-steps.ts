@@ -16,14 +16,14 @@ import {
 } from "@sluice/core";
 import type { AttemptScope } from "./telemetry.ts";
 
-/** What hears of the steps of one run that are done here, not of those that are read back. */
+/** Observes the steps of a run that are executed in this process. */
 export interface StepWatch {
-  attempt(place: AttemptScope): void;
+  attempt(scope: AttemptScope): void;
   recorded(events: readonly EventDraft[]): void;
   within<T>(work: () => T): T;
 }
 
-/** The steps of a run with somebody who watches: nothing else about them is different. */
+/** Wraps the steps of a run and reports them to a `StepWatch`. */
 export class WatchedSteps implements StepRunner {
   readonly #steps: StepRunner;
   readonly #watch: StepWatch;
@@ -47,17 +47,18 @@ export class WatchedSteps implements StepRunner {
 
   run<T extends Json>(stepId: string, fn: (call: StepCall) => Promise<T> | T, options: StepOptions = {}): Promise<T> {
     const watch = this.#watch;
-    let gathered: EventDraft[] | undefined;
+    let recorded: EventDraft[] | undefined;
     const watched = (call: StepCall): Promise<T> | T => {
       const step = parseAttemptStep(stepId);
       if (step !== undefined) watch.attempt({ executionId: step.executionId, attempt: step.attempt });
-      // What an earlier process announced was told there.
-      if (options.open !== undefined && call.opened?.incarnation === this.incarnation) this.#told(options.open.events);
+      // The process that opened a record has reported its events.
+      if (options.open !== undefined && call.opened?.incarnation === this.incarnation)
+        this.#report(options.open.events);
       const events: EventDraft[] = [];
-      gathered = events;
-      return watch.within(() => fn(heard(call, events)));
+      recorded = events;
+      return watch.within(() => fn(collectEvents(call, events)));
     };
-    return this.#afterwards(this.#steps.run(stepId, watched, options), () => gathered);
+    return this.#reportAfter(this.#steps.run(stepId, watched, options), () => recorded);
   }
 
   runChildren(
@@ -73,7 +74,7 @@ export class WatchedSteps implements StepRunner {
         return joined;
       },
     };
-    return this.#afterwards(this.#steps.runChildren(stepId, children, watched), () => joined);
+    return this.#reportAfter(this.#steps.runChildren(stepId, children, watched), () => joined);
   }
 
   now(stepId: string): Promise<number> {
@@ -100,24 +101,24 @@ export class WatchedSteps implements StepRunner {
     return this.#steps.heard();
   }
 
-  /** Tells what a step recorded, before anything follows from it. */
-  #afterwards<T>(step: Promise<T>, events: () => readonly EventDraft[] | undefined): Promise<T> {
-    const told = step.then((value) => {
-      this.#told(events() ?? []);
+  /** Reports what a step recorded before the step resolves. */
+  #reportAfter<T>(step: Promise<T>, events: () => readonly EventDraft[] | undefined): Promise<T> {
+    const reported = step.then((value) => {
+      this.#report(events() ?? []);
       return value;
     });
-    // Whoever asked for the step still sees the rejection; one who does not look must not bring the process down.
-    told.catch(() => undefined);
-    return told;
+    // The caller still sees the rejection; one that ignores it must not end the process.
+    reported.catch(() => undefined);
+    return reported;
   }
 
-  #told(events: readonly EventDraft[]): void {
+  #report(events: readonly EventDraft[]): void {
     if (events.length > 0) this.#watch.recorded(events.map(redacted));
   }
 }
 
-/** A step's call whose events are heard; all else about it is as it was. */
-function heard(call: StepCall, events: EventDraft[]): StepCall {
+/** The same call, whose events are also collected in `events`. */
+function collectEvents(call: StepCall, events: EventDraft[]): StepCall {
   const event: StepCall["event"] = (draft) => {
     call.event(draft);
     events.push(draft);
@@ -131,7 +132,7 @@ function heard(call: StepCall, events: EventDraft[]): StepCall {
   });
 }
 
-/** As the journal keeps it. Secrets are replaced when somebody looks at the data: most events are only counted. */
+/** The event as in the journal. Redaction is lazy, because the data of most events is never read. */
 export function redacted(draft: EventDraft): EventDraft {
   let data: JsonObject | undefined;
   return {

@@ -12,11 +12,10 @@ import type { DeniedCall, RunResult } from "../session/run-handle.ts";
 import { createSession } from "../session/session.ts";
 import { type FileChange, makeWorkspace, pathOf, type WorkspaceOptions } from "./workspace.ts";
 
-/** How a test's run works: where, and what else its session has. */
 export interface TestRunOptions extends WorkspaceOptions, Omit<SessionOptions, "model" | "traffic" | "cwd"> {}
 
 export interface ScriptedRunOptions extends TestRunOptions {
-  /** What the model says, by stage, one entry a turn. */
+  /** The model's replies by stage, one entry per turn. */
   readonly script: Script["stages"];
 }
 
@@ -24,32 +23,31 @@ export interface RecordedRunOptions
   extends TestRunOptions,
     Pick<PlaybackOptions, "match" | "speed" | "normalize">,
     Pick<RecordOptions, "texts"> {
-  /** The file with the recorded answers; a relative path starts at the process's working directory. */
+  /** The cassette file; a relative path starts at the process's working directory. */
   readonly cassette: string | URL;
-  /** The model to record, for stages that name none; else the one in SLUICE_MODEL. */
+  /** The model to record, for stages that name none; default SLUICE_MODEL. */
   readonly model?: SessionOptions["model"];
-  /** Accepts a strict replay that leaves exchanges over, as where siblings are stopped sooner or later. */
+  /** Accepts a strict playback with unused exchanges, for example if siblings are cancelled at different times. */
   readonly allowUnused?: boolean;
 }
 
-/** What a test's run came to. Its workspace is gone. */
+/** The result of a test run, whose workspace has been removed. */
 export interface TestRun<O> {
   readonly result: RunResult<O>;
-  /** Every event of the run and its siblings. */
+  /** All events of the run and its siblings. */
   readonly events: readonly SluiceEvent[];
   readonly denied: readonly DeniedCall[];
-  /** Every file that is not as it was. */
   readonly changes: readonly FileChange[];
 }
 
 export interface RecordedRun<O> extends TestRun<O> {
-  /** True when the answers came from the model and were written. */
+  /** Whether the model was called and the cassette written. */
   readonly recorded: boolean;
-  /** Exchanges of the cassette that the run did not come to. */
+  /** Exchanges of the cassette that the run did not use. */
   readonly unused: readonly UnusedExchange[];
 }
 
-/** Runs a pipeline in a workspace of its own, with a model that says what its script says. */
+/** Runs a pipeline in a temporary workspace with a scripted model. */
 export async function runScripted<I, O>(
   pipeline: Pipeline<I, O>,
   input: NoInfer<I>,
@@ -61,10 +59,9 @@ export async function runScripted<I, O>(
 }
 
 /**
- * Runs a pipeline in a workspace of its own, with answers from a cassette: no network, no key. With SLUICE_RECORD=1 in the
- * environment the real model answers, and the cassette is written anew. Throws Validation `cassette_not_found`,
- * `cassette_damaged`, `cassette_version`; `cassette_stale` with what differs where the cassette does not fit the pipeline; and
- * what a session throws that cannot start.
+ * Runs a pipeline in a temporary workspace with replies from a cassette, without network or key. With SLUICE_RECORD=1 in the
+ * environment the model is called and the cassette rewritten. Throws Validation `cassette_not_found`, `cassette_damaged`,
+ * `cassette_version`; `cassette_stale` if the cassette does not match the pipeline; and the errors of starting a run.
  */
 export async function runRecorded<I, O>(
   pipeline: Pipeline<I, O>,
@@ -76,10 +73,14 @@ export async function runRecorded<I, O>(
   const env = options.env ?? process.env;
   const common = normalize === undefined ? {} : { normalize };
   if (isSet(env.SLUICE_RECORD)) {
-    const usual = model ?? env.SLUICE_MODEL;
+    const recordedModel = model ?? env.SLUICE_MODEL;
     const recording = { ...common, ...(texts === undefined ? {} : { texts }) };
-    const run = await recordAnew(file, recording, (traffic) =>
-      runInWorkspace(pipeline, input, { ...others, traffic, ...(usual === undefined ? {} : { model: usual }) }),
+    const run = await rewriteCassette(file, recording, (traffic) =>
+      runInWorkspace(pipeline, input, {
+        ...others,
+        traffic,
+        ...(recordedModel === undefined ? {} : { model: recordedModel }),
+      }),
     );
     return { ...run, recorded: true, unused: [] };
   }
@@ -113,21 +114,21 @@ async function runInWorkspace<I, O>(
   }
 }
 
-/** Records beside the cassette that is there, and takes its place when the run has ended: a run that cannot start spoils nothing. */
-async function recordAnew<T>(
+/** Records to a temporary file that replaces the cassette after the run, so that a run that cannot start changes nothing. */
+async function rewriteCassette<T>(
   file: string,
   options: RecordOptions,
   run: (traffic: ReturnType<typeof recordTraffic>) => Promise<T>,
 ): Promise<T> {
-  const beside = `${file}.${randomUUID()}.recording`;
-  const traffic = recordTraffic(beside, options);
+  const draft = `${file}.${randomUUID()}.recording`;
+  const traffic = recordTraffic(draft, options);
   try {
     const result = await run(traffic);
     if (traffic.fault !== undefined) throw traffic.fault;
-    if (existsSync(beside)) renameSync(beside, file);
+    if (existsSync(draft)) renameSync(draft, file);
     return result;
   } finally {
-    rmSync(beside, { force: true });
+    rmSync(draft, { force: true });
   }
 }
 
@@ -135,9 +136,9 @@ function refuseStale(traffic: PlaybackTraffic, whole: boolean): void {
   const { divergence: cause, file } = traffic;
   const unused = whole ? traffic.unused() : [];
   if (cause === undefined && unused.length === 0) return;
-  const left = unused.map(({ stage, turn, line }) => `  stage ${stage}, turn ${turn + 1} (line ${line})`);
-  const what = cause?.message ?? [`the run left answers of ${basename(file)} over:`, ...left].join("\n");
-  const message = `${what}\nMend the pipeline; or, where the change is meant, record again with SLUICE_RECORD=1 and the model's key.`;
+  const exchanges = unused.map(({ stage, turn, line }) => `  stage ${stage}, turn ${turn + 1} (line ${line})`);
+  const what = cause?.message ?? [`the run did not use all exchanges of ${basename(file)}:`, ...exchanges].join("\n");
+  const message = `${what}\nFix the pipeline. If the change is intended, record again with SLUICE_RECORD=1 and the model's key.`;
   throw new SluiceError("Validation", "cassette_stale", message, { detail: { file }, cause });
 }
 

@@ -14,7 +14,7 @@ import { dirname, join, relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SluiceError } from "@sluice/core";
 
-/** What a test's workspace holds when the run begins. */
+/** The initial content of a test workspace. */
 export interface WorkspaceOptions {
   /** A folder that is copied into the workspace first; a relative path starts at the process's working directory. */
   readonly folder?: string | URL;
@@ -22,25 +22,24 @@ export interface WorkspaceOptions {
   readonly files?: Readonly<Record<string, string>>;
 }
 
-/** What became of one file. */
 export interface FileChange {
   /** Relative to the workspace, with forward slashes. */
   readonly path: string;
   readonly kind: "created" | "changed" | "removed";
-  /** As UTF-8; absent where the file was not there. */
+  /** As UTF-8; absent if the file did not exist. */
   readonly before?: string;
   readonly after?: string;
 }
 
-/** A temporary folder that a run works in. */
+/** A temporary workspace. */
 export interface TestWorkspace {
   readonly root: string;
-  /** Every file that is not as it was, by path; what lies in `.git` and `.sluice` is left out. */
+  /** All changed files, sorted by path, except in `.git` and `.sluice`. */
   changes(): readonly FileChange[];
   remove(): void;
 }
 
-/** Throws Validation `test_file_outside` for a file outside of the workspace. */
+/** Throws Validation `test_file_outside`. */
 export function makeWorkspace({ folder, files = {} }: WorkspaceOptions): TestWorkspace {
   const root = realpathSync(mkdtempSync(join(tmpdir(), "sluice-test-")));
   const remove = (): void => rmSync(root, { recursive: true, force: true });
@@ -49,7 +48,7 @@ export function makeWorkspace({ folder, files = {} }: WorkspaceOptions): TestWor
     for (const [path, content] of Object.entries(files)) {
       const file = join(root, path);
       if (!file.startsWith(root + sep)) {
-        const message = `the test's file ${path} lies outside of its workspace; give a relative path`;
+        const message = `the test file ${path} is outside the workspace; use a relative path`;
         throw new SluiceError("Validation", "test_file_outside", message);
       }
       mkdirSync(dirname(file), { recursive: true });
@@ -63,9 +62,8 @@ export function makeWorkspace({ folder, files = {} }: WorkspaceOptions): TestWor
   }
 }
 
-/** A path, whichever way it was given. */
-export function pathOf(place: string | URL): string {
-  return typeof place === "string" ? place : fileURLToPath(place);
+export function pathOf(file: string | URL): string {
+  return typeof file === "string" ? file : fileURLToPath(file);
 }
 
 function contentsOf(root: string): ReadonlyMap<string, Buffer> {

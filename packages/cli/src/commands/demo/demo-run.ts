@@ -2,7 +2,7 @@ import { cpSync, lstatSync, mkdtempSync, readdirSync, realpathSync, rmSync } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { codeReview } from "@sluice/stages";
+import { codeReview } from "@sluice/stages/pipelines";
 import type { RunPlan } from "../../runs/run-plan.ts";
 
 /** The sample repository as it was before any demo. */

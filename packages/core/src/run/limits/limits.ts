@@ -67,7 +67,12 @@ export type LimitHit = {
   /** `state.maxTokens`, `run.maxCostUsd`, … */
   readonly limit: string;
   /** The cap and the amounts counted against it, in tokens or US dollars. Absent for time. */
-  readonly detail?: { readonly max: number; readonly used: number; readonly reserved: number; readonly requested: number };
+  readonly detail?: {
+    readonly max: number;
+    readonly used: number;
+    readonly reserved: number;
+    readonly requested: number;
+  };
 };
 
 /** The caps of one execution and of its run, for executors. Use them inside steps only: they are not replayed. */

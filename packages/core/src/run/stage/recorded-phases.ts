@@ -22,7 +22,8 @@ export type Left =
   | { readonly kind: "left"; readonly result: StageResult<Json>; readonly next: NextDecision | null };
 
 /** What a replay reuses of an entry: the time, and the answers of hooks with side effects. */
-export interface EntryBefore extends Pick<Extract<Entered, { readonly kind: "ready" }>, "at" | "setup" | "precondition"> {}
+export interface EntryBefore
+  extends Pick<Extract<Entered, { readonly kind: "ready" }>, "at" | "setup" | "precondition"> {}
 
 export function recordedEntry({ recorded }: StepCall): EntryBefore | undefined {
   if (recorded === undefined) return undefined;

@@ -3,10 +3,9 @@ import { dirname } from "node:path";
 import { isJson, type Json, type JsonObject, messageOf, parseJson, SluiceError } from "@sluice/core";
 import { z } from "zod";
 
-// A cassette is a text file: a header, then one exchange a line. A line is written in one piece when its exchange is over.
+// A cassette is a text file: a header line, then one line per exchange, written at once when the exchange has ended.
 
 const VERSION = 1;
-/** Only its owner reads it, until its owner says otherwise. */
 const MODE = 0o600;
 
 const json = z.custom<Json>(isJson, "is not JSON");
@@ -32,12 +31,11 @@ const exchangeSchema = z.object({
   ms: z.number().min(0),
 });
 
-/** A message of a recorded request; the text stands there for people and for the difference to a later run. */
+/** A message of a recorded request. The text is for readers and for showing differences. */
 export type RecordedMessage = Readonly<z.infer<typeof messageSchema>>;
-/** A recorded request: what it is compared by, and what a person reads of it. */
 export type RecordedRequest = Readonly<z.infer<typeof requestSchema>>;
 
-/** One model call: what was asked, and everything that came back. */
+/** One model call: the request and the complete response. */
 export interface Exchange extends Readonly<z.infer<typeof exchangeSchema>> {
   /** The state's id. */
   readonly stage: string;
@@ -46,15 +44,15 @@ export interface Exchange extends Readonly<z.infer<typeof exchangeSchema>> {
   readonly attempt: number;
   /** The id of the model that answered. */
   readonly model: string;
-  /** Milliseconds until the answer began; null when it never did. */
+  /** Milliseconds until the response began; null if it never did. */
   readonly opened: number | null;
-  /** Parts of the stream in order, each with the milliseconds since the call; the result of a call without a stream is one. */
+  /** The parts of the stream, each with the milliseconds since the call; a call without a stream has its result as one part. */
   readonly parts: readonly (readonly [ms: number, part: Json])[];
-  /** `left`: the caller read no further, of its own accord. */
+  /** `left`: the caller stopped reading. */
   readonly end: "done" | "failed" | "aborted" | "left";
-  /** What was thrown, when it failed. */
+  /** The error of a failed call. */
   readonly error?: Json;
-  /** Milliseconds the whole call took. */
+  /** The duration of the call in milliseconds. */
   readonly ms: number;
 }
 
@@ -71,15 +69,11 @@ export function readCassette(file: string): readonly Exchange[] {
   }
   const [header = "", ...lines] = text.split("\n");
   checkHeader(file, header, lines.length > 0);
-  const rest = lines.pop() ?? "";
+  const unfinished = lines.pop() ?? "";
   const exchanges = lines.map((line, index) => readExchange(file, line, index + 2));
-  if (rest !== "") {
-    const number = lines.length + 2;
-    throw damaged(
-      file,
-      number,
-      "it is cut off: the process that recorded it ended while it wrote. Remove that line, or record again",
-    );
+  if (unfinished !== "") {
+    const what = "it is incomplete because the recording process was interrupted; remove the line or record again";
+    throw damaged(file, lines.length + 2, what);
   }
   return exchanges;
 }
@@ -90,7 +84,7 @@ function checkHeader(file: string, header: string, whole: boolean): void {
   if (!known.success || !whole) throw damaged(file, 1, "it is not the header of a cassette");
   const { sluiceCassette: version } = known.data;
   if (version === VERSION) return;
-  const message = `the cassette ${file} has version ${version}, this Sluice reads ${VERSION}; record it again`;
+  const message = `the cassette ${file} has version ${version}, and this version of Sluice reads version ${VERSION}; record it again`;
   throw new SluiceError("Validation", "cassette_version", message);
 }
 
@@ -100,33 +94,32 @@ function readExchange(file: string, line: string, number: number): Exchange {
   const exchange = exchangeSchema.safeParse(parsed.value);
   if (exchange.success) return exchange.data;
   const [issue] = exchange.error.issues;
-  throw damaged(file, number, `${issue?.path.join(".") ?? ""}: ${issue?.message ?? "it is no exchange"}`);
+  throw damaged(file, number, `${issue?.path.join(".") ?? ""}: ${issue?.message ?? "it is not an exchange"}`);
 }
 
 export function damaged(file: string, line: number, what: string): SluiceError {
-  const message = `line ${line} of the cassette ${file} cannot be used: ${what}`;
+  const message = `line ${line} of the cassette ${file} is invalid: ${what}`;
   return new SluiceError("Validation", "cassette_damaged", message, { detail: { file, line } });
 }
 
-/** Where exchanges are written. */
 export interface CassetteWriter {
   readonly file: string;
-  /** Appends a line in one write, so that the lines of siblings never mix. Throws Session `cassette_unwritable`. */
+  /** Appends a line in one write, so that the lines of siblings do not interleave. Throws Session `cassette_unwritable`. */
   write(exchange: Exchange): void;
-  /** Why writing ended; every later call of a recorded model fails with it. */
+  /** The error that ended writing; every later call of a recorded model fails with it. */
   readonly fault: SluiceError | undefined;
 }
 
 export interface CassetteOptions {
-  /** What to do with a file that is there: `refuse` (when omitted) or `append`. */
+  /** What to do with an existing file; default `refuse`. */
   readonly existing?: "refuse" | "append" | undefined;
   /** Epoch milliseconds, for the header. */
   readonly now: number;
 }
 
 /**
- * Opens a cassette for writing and makes the folders it lies in. Throws Validation `cassette_exists`, the errors of
- * `readCassette` when it appends, Session `cassette_unwritable`.
+ * Opens a cassette for writing and creates its folders. Throws Validation `cassette_exists`, the errors of `readCassette` when it
+ * appends, and Session `cassette_unwritable`.
  */
 export function openCassette(file: string, { existing = "refuse", now }: CassetteOptions): CassetteWriter {
   let fault: SluiceError | undefined;
@@ -141,7 +134,7 @@ export function openCassette(file: string, { existing = "refuse", now }: Cassett
         closeSync(opened);
       }
     } catch (cause) {
-      if (flags === "ax" && isThere(cause)) throw cause;
+      if (flags === "ax" && fileExists(cause)) throw cause;
       fault = unwritable(file, cause);
       throw fault;
     }
@@ -155,9 +148,9 @@ export function openCassette(file: string, { existing = "refuse", now }: Cassett
   try {
     append("ax", `${JSON.stringify(header)}\n`);
   } catch (cause) {
-    if (!isThere(cause)) throw cause;
+    if (!fileExists(cause)) throw cause;
     if (existing === "refuse") {
-      const message = `the cassette ${file} is there already; remove it, or name another file; a program may say existing: "append"`;
+      const message = `the cassette ${file} already exists; remove it, use another file, or set existing: "append"`;
       throw new SluiceError("Validation", "cassette_exists", message, { detail: { file } });
     }
     readCassette(file);
@@ -174,7 +167,7 @@ export function openCassette(file: string, { existing = "refuse", now }: Cassett
   };
 }
 
-function isThere(cause: unknown): boolean {
+function fileExists(cause: unknown): boolean {
   return cause instanceof Error && "code" in cause && cause.code === "EEXIST";
 }
 

@@ -5,46 +5,45 @@ import { begunSecret } from "../../secrets/detect.ts";
 import { secretForms } from "../../secrets/encodings.ts";
 import type { TrafficScope } from "./traffic.ts";
 
-/** What differs from one run to the next without meaning anything, and what must never be in a file. */
+/** The secrets that must not be in a cassette, and the paths and ids that differ between runs without meaning. */
 export interface MaskContext extends Omit<TrafficScope, "clock"> {
-  /** The id of the run, where it is known. */
   readonly runId?: string | undefined;
 }
 
-/** Takes secrets and places out of what is written. */
+/** Replaces secrets, local paths and run ids in recorded texts. */
 export interface Mask {
   text(text: string): string;
-  /** Every text of a value, keys included. */
+  /** Masks all texts of a value, including keys. */
   json(value: Json): Json;
-  /** A text that came in pieces: what lies across several is replaced in the piece where it begins. */
+  /** Masks a text that was streamed in pieces; a match across several is replaced in the first of them. */
   pieces(pieces: readonly string[]): readonly string[];
-  /** The text of a JSON value, in which a secret may stand with escapes. */
+  /** Masks the text of a JSON value, in which a secret may be escaped. */
   jsonText(text: string): string;
   holdsSecret(text: string): boolean;
   /** How many characters at the end may be the beginning of a secret. */
   begunSecret(text: string): number;
 }
 
-type Place = "workspace" | "home" | "tmp" | "run" | "literal";
+type Token = "workspace" | "home" | "tmp" | "run" | "literal";
 
 const TOKEN_START = "{{sluice.";
 const TOKEN = /\{\{sluice\.(workspace|home|tmp|run|literal)\}\}/g;
-/** Shorter secrets would be found in ordinary text; the session looks for none of them either. */
+/** Shorter secrets occur in ordinary text. */
 const SHORTEST_SECRET = 6;
-/** A path that goes on with a letter is another path; so is one that begins earlier. */
+/** A match must be a whole path, not a part of a longer name. */
 const PATH_END = String.raw`(?![\w-]|\.\w)`;
 const PATH_START = String.raw`(?<![\w.-])`;
 
 export function createMask(around: MaskContext): Mask {
   const secrets = secretForms(new Map([...around.secrets].filter(([value]) => value.length >= SHORTEST_SECRET)));
-  const places = placesOf(around);
-  const tokens = new Map(places.map(({ value, place }) => [value, `${TOKEN_START}${place}}}`]));
+  const locals = localValues(around);
+  const tokens = new Map(locals.map(({ value, token }) => [value, `${TOKEN_START}${token}}}`]));
   const rules: readonly Rule[] = [
     {
       pattern: alternation([...secrets.keys()].map(literally)),
       with: (found) => `${REDACTION_MARKER}${secrets.get(found) ?? ""}]`,
     },
-    { pattern: alternation(places.map(({ pattern }) => pattern)), with: (found) => tokens.get(found) ?? found },
+    { pattern: alternation(locals.map(({ pattern }) => pattern)), with: (found) => tokens.get(found) ?? found },
   ];
   const text = (raw: string): string => rules.reduce(replaced, raw);
   const holdsSecret = (raw: string): boolean => rules[0] !== undefined && replaced(raw, rules[0]) !== raw;
@@ -63,7 +62,7 @@ export function createMask(around: MaskContext): Mask {
   };
 }
 
-/** Puts the places of this run where `createMask` took those of another one out. */
+/** Replaces the tokens of `createMask` with this run's paths and id. */
 export function createUnmask(around: Pick<MaskContext, "root" | "env" | "runId">): (text: string) => string {
   const here: Readonly<Record<string, string | undefined>> = {
     workspace: around.root,
@@ -73,7 +72,7 @@ export function createUnmask(around: Pick<MaskContext, "root" | "env" | "runId">
     literal: TOKEN_START,
   };
   return (text) =>
-    text.includes(TOKEN_START) ? text.replaceAll(TOKEN, (found, place: string) => here[place] ?? found) : text;
+    text.includes(TOKEN_START) ? text.replaceAll(TOKEN, (found, token: string) => here[token] ?? found) : text;
 }
 
 interface Rule {
@@ -110,25 +109,25 @@ function replacedAcross(pieces: readonly string[], rule: Rule): readonly string[
   });
 }
 
-/** Longest first: the workspace lies in the home folder or in the temporary one as a rule. */
-function placesOf({ root, env, runId }: MaskContext) {
-  const paths: (readonly [value: string, place: Place])[] = [
+/** Longest first: the workspace is usually inside the home or temporary folder. */
+function localValues({ root, env, runId }: MaskContext) {
+  const paths: (readonly [value: string, token: Token])[] = [
     [root, "workspace"],
     [homeOf(env), "home"],
     [temporaryOf(env), "tmp"],
     [realPath(temporaryOf(env)), "tmp"],
   ];
-  const places = paths
+  const folders = paths
     .filter(([value]) => value.length > 1)
-    .map(([value, place]) => ({
+    .map(([value, token]) => ({
       value,
-      place,
-      pattern: `${place === "workspace" ? "" : PATH_START}${literally(value)}${PATH_END}`,
+      token,
+      pattern: `${token === "workspace" ? "" : PATH_START}${literally(value)}${PATH_END}`,
     }))
     .sort((a, b) => b.value.length - a.value.length);
-  const run = runId === undefined ? [] : [{ value: runId, place: "run" as const, pattern: String.raw`\b${runId}\b` }];
-  // A text that holds such a token already must come back as it was.
-  return [...places, ...run, { value: TOKEN_START, place: "literal" as const, pattern: literally(TOKEN_START) }];
+  const run = runId === undefined ? [] : [{ value: runId, token: "run" as const, pattern: String.raw`\b${runId}\b` }];
+  // A text that already contains a token must be restored unchanged.
+  return [...folders, ...run, { value: TOKEN_START, token: "literal" as const, pattern: literally(TOKEN_START) }];
 }
 
 function homeOf(env: MaskContext["env"]): string {
@@ -147,7 +146,7 @@ function realPath(path: string): string {
   try {
     return realpathSync(path);
   } catch {
-    return path; // a folder that is not there has no other name
+    return path; // the folder does not exist
   }
 }
 
@@ -159,7 +158,7 @@ function literally(text: string): string {
   return text.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, String.raw`\$&`);
 }
 
-/** What the escapes of a JSON text stand for, whether or not the text is JSON. */
+/** Resolves JSON escapes, whether or not the text is JSON. */
 function unescaped(text: string): string {
   if (!text.includes("\\")) return text;
   return text

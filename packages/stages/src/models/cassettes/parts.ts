@@ -3,17 +3,16 @@ import type { Mask } from "./mask.ts";
 
 type TimedPart = readonly [ms: number, part: Json];
 
-/** The pieces of one block of text, with their places among the parts. */
+/** One block of streamed text: its pieces and the indexes of its parts. */
 interface Block {
   readonly type: string;
-  readonly id: Json | undefined;
-  readonly places: number[];
+  readonly indexes: number[];
   readonly pieces: string[];
 }
 
 /**
- * The parts of an answer without secrets and places. A secret that came in several pieces is taken out of all of them;
- * reasoning that held one is left out, as the session itself does, since its signature covers the text.
+ * Masks the parts of a response, including secrets that are split across pieces. Reasoning with a secret is dropped, as in a
+ * session, because its signature covers the text.
  */
 export function cleanParts(parts: readonly TimedPart[], mask: Mask): readonly TimedPart[] {
   const deltas = new Map<number, string>();
@@ -21,23 +20,23 @@ export function cleanParts(parts: readonly TimedPart[], mask: Mask): readonly Ti
   const isWhole = parts.some(([, part]) => typeOf(part) === "finish");
   for (const block of blocksOf(parts)) {
     const whole = block.pieces.join("");
-    if (block.type === "reasoning" && mask.holdsSecret(whole)) for (const place of block.places) dropped.add(place);
+    if (block.type === "reasoning" && mask.holdsSecret(whole)) for (const index of block.indexes) dropped.add(index);
     const [clean, text] = [mask.pieces(block.pieces), mask.jsonText(whole)];
-    // Escapes hide a secret from the search in pieces; then the text is written as one.
-    const hidden = clean.join("") === text ? clean : block.pieces.map((_piece, index) => (index === 0 ? text : ""));
-    const pieces = isWhole ? hidden : withoutEnd(hidden, mask.begunSecret(text));
-    const ofDeltas = block.places.filter((place) => typeof deltaOf(parts[place]?.[1]) === "string");
-    for (const [index, place] of ofDeltas.entries()) deltas.set(place, pieces[index] ?? "");
+    // An escaped secret is found only in the whole text, which then becomes the first piece.
+    const masked = clean.join("") === text ? clean : block.pieces.map((_piece, index) => (index === 0 ? text : ""));
+    const pieces = isWhole ? masked : withoutEnd(masked, mask.begunSecret(text));
+    const deltaIndexes = block.indexes.filter((index) => typeof deltaOf(parts[index]?.[1]) === "string");
+    for (const [piece, index] of deltaIndexes.entries()) deltas.set(index, pieces[piece] ?? "");
   }
-  return parts.flatMap(([ms, part], place): TimedPart[] => {
-    if (dropped.has(place)) return [];
-    const delta = deltas.get(place);
+  return parts.flatMap(([ms, part], index): TimedPart[] => {
+    if (dropped.has(index)) return [];
+    const delta = deltas.get(index);
     const clean = cleanPart(part, mask);
     return [[ms, delta === undefined || !isJsonObject(clean) ? clean : { ...clean, delta }]];
   });
 }
 
-/** The pieces without so many characters at the end: where an answer was cut, they may be the beginning of a secret. */
+/** Drops characters at the end of a cut response, which may be the beginning of a secret. */
 function withoutEnd(pieces: readonly string[], characters: number): readonly string[] {
   let left = pieces.join("").length - characters;
   return pieces.map((piece) => {
@@ -50,13 +49,13 @@ function withoutEnd(pieces: readonly string[], characters: number): readonly str
 function cleanPart(part: Json, mask: Mask): Json {
   if (!isJsonObject(part)) return mask.json(part);
   const { input, ...others } = part;
-  // Arguments are the text of a JSON value.
+  // The arguments of a call are JSON text.
   if (part.type !== "tool-call" || typeof input !== "string") return mask.json(part);
   const clean = mask.json(others);
   return isJsonObject(clean) ? inOrder(part, { ...clean, input: mask.jsonText(input) }) : clean;
 }
 
-/** Members in the order of the original, for whoever reads the file. */
+/** Keeps the original order of the members, for readers of the file. */
 function inOrder(original: JsonObject, clean: JsonObject): JsonObject {
   const keys = new Set([...Object.keys(original), ...Object.keys(clean)]);
   return Object.fromEntries(
@@ -70,18 +69,17 @@ function inOrder(original: JsonObject, clean: JsonObject): JsonObject {
 function blocksOf(parts: readonly TimedPart[]): readonly Block[] {
   const blocks: Block[] = [];
   const open = new Map<string, Block>();
-  for (const [place, [, part]] of parts.entries()) {
+  for (const [index, [, part]] of parts.entries()) {
     const [, type, step] = /^(text|reasoning|tool-input)-(start|delta|end)$/.exec(typeOf(part)) ?? [];
     if (type === undefined || step === undefined) continue;
-    const id = field(part, "id");
-    const key = JSON.stringify([type, id]);
+    const key = JSON.stringify([type, field(part, "id")]);
     let block = step === "start" ? undefined : open.get(key);
     if (block === undefined) {
-      block = { type, id, places: [], pieces: [] };
+      block = { type, indexes: [], pieces: [] };
       blocks.push(block);
       open.set(key, block);
     }
-    block.places.push(place);
+    block.indexes.push(index);
     const delta = deltaOf(part);
     if (typeof delta === "string") block.pieces.push(delta);
     if (step === "end") open.delete(key);

@@ -4,9 +4,9 @@ import type { TurnPosition } from "../model.ts";
 import type { Exchange } from "./cassette.ts";
 import { difference, type RequestShape } from "./request.ts";
 
-/** An exchange that a replay did not come to. */
+/** An exchange that the playback did not use. */
 export interface UnusedExchange {
-  /** Of the cassette. */
+  /** The line in the cassette. */
   readonly line: number;
   readonly stage: string;
   /** From 0. */
@@ -14,7 +14,7 @@ export interface UnusedExchange {
   readonly attempt: number;
 }
 
-/** Finds the exchange for each call of a replay, and keeps the account. */
+/** Finds the exchange for each call and tracks which are used. */
 export interface Player {
   readonly file: string;
   take(
@@ -22,10 +22,10 @@ export interface Player {
     call: Exchange["call"],
     request: RequestShape,
   ): { readonly exchange: Exchange; readonly line: number };
-  /** The model that answered a stage; any, when the stage has no turns. */
+  /** The recorded model of a stage, or of any stage if this one has no turns. */
   modelOf(stage: string): string | undefined;
   readonly unused: () => readonly UnusedExchange[];
-  /** The first request there was no answer for. */
+  /** The first request without a matching exchange. */
   readonly divergence: SluiceError | undefined;
 }
 
@@ -36,11 +36,11 @@ interface Entry {
 }
 
 /**
- * Exchanges are found by stage, turn and attempt, never by the order in which calls come: siblings run as they like. One that
- * was used may be used again by the same call, so that a run that is resumed here asks once more for what it had not kept.
+ * Exchanges are found by stage, turn and attempt, not by the order of calls, which differs between runs with siblings. An exchange
+ * may be used again, because a resumed run repeats a call whose result it has not recorded.
  */
 export function createPlayer(file: string, exchanges: readonly Exchange[], match: "strict" | "sequence"): Player {
-  // The first exchange stands in line 2.
+  // Line 1 is the header.
   const entries = exchanges.map((exchange, index): Entry => ({ exchange, line: index + 2, used: false }));
   let divergence: SluiceError | undefined;
   const refuse = (error: SluiceError): SluiceError => {
@@ -72,20 +72,20 @@ export function createPlayer(file: string, exchanges: readonly Exchange[], match
   };
 }
 
-/** Those of this turn; where its first attempts were removed from the file, the next that is there. */
+/** The exchanges of this attempt, or of the next one in the cassette if earlier attempts were removed from it. */
 function atPosition(ofStage: readonly Entry[], { turn, attempt }: TurnPosition): readonly Entry[] {
   const later = ofStage.filter(({ exchange }) => exchange.turn === turn && exchange.attempt >= attempt);
   const nearest = Math.min(...later.map(({ exchange }) => exchange.attempt));
   return later.filter(({ exchange }) => exchange.attempt === nearest);
 }
 
-/** Unused before used, answered before stopped in the middle; else the first. */
+/** Prefers unused exchanges, then those that were not aborted, then the first. */
 function best(entries: readonly Entry[]): Entry | undefined {
   const rank = ({ used, exchange }: Entry): number => (used ? 2 : 0) + (exchange.end === "aborted" ? 1 : 0);
   return [...entries].sort((a, b) => rank(a) - rank(b))[0];
 }
 
-/** A call that was stopped, and made again when the run was resumed: the later one stands for both. */
+/** An aborted call that the run repeated when it was resumed. */
 function isSuperseded({ exchange }: Entry, entries: readonly Entry[]): boolean {
   return (
     exchange.end === "aborted" &&
@@ -107,7 +107,7 @@ function diverged(
   request: RequestShape,
 ): SluiceError {
   const what = difference(exchange.request, request);
-  const message = `the cassette ${basename(file)} does not fit: stage ${stage}, turn ${turn + 1} (line ${line}): ${what}`;
+  const message = `the cassette ${basename(file)} does not match: stage ${stage}, turn ${turn + 1} (line ${line}): ${what}`;
   const detail = { file, line, stage, turn };
   return new SluiceError("Validation", "cassette_diverged", message, { detail });
 }
@@ -120,7 +120,7 @@ function exhausted(file: string, entries: readonly Entry[], { stage, turn }: Tur
   const has =
     turns.size === 0
       ? `no turns of stage ${stage} (it has: ${stages === "" ? "none" : stages})`
-      : `${turns.size} turns of stage ${stage}, and turn ${turn + 1} was asked for`;
+      : `${turns.size} turns of stage ${stage}, and the run requests turn ${turn + 1}`;
   const message = `the cassette ${basename(file)} has ${has}`;
   return new SluiceError("Validation", "cassette_exhausted", message, { detail: { file, stage, turn } });
 }

@@ -12,50 +12,48 @@ import type { ResolvedModel, TurnPosition } from "../model.ts";
 import { damaged, type Exchange, readCassette } from "./cassette.ts";
 import { createMask, createUnmask } from "./mask.ts";
 import { createPlayer, type Player, type UnusedExchange } from "./playback-player.ts";
-import { decodeRequest } from "./request.ts";
+import { requestShape } from "./request.ts";
 import type { ModelTraffic, TrafficScope, WantedModel } from "./traffic.ts";
 import { decodeValue } from "./values.ts";
 
-/** How much longer than when it was recorded a stopped call waits to be stopped again. */
+/** How much longer than recorded an aborted call waits to be aborted again. */
 const ABORT_GRACE_MS = 5_000;
 
 export interface PlaybackOptions {
   /**
-   * `strict` (when omitted): a request has to be the recorded one, and the first that is not fails its run with
-   * `cassette_diverged`. `sequence`: the recorded turns of each stage in order, whatever is asked.
+   * `strict` (default): requests must equal the recorded ones; the first that does not fails its run with `cassette_diverged`.
+   * `sequence`: plays the recorded turns of each stage in order, whatever the requests.
    */
   readonly match?: "strict" | "sequence";
-  /** How fast chunks come: 1 as recorded, 2 twice as fast. At once when omitted. */
+  /** The speed of the stream: 1 as recorded, 2 twice as fast; default without delays. */
   readonly speed?: number;
-  /** Takes out of a request's texts what is different each time, as when it was recorded. */
+  /** Removes parts of request texts that differ each time; must equal the option used for recording. */
   readonly normalize?: (text: string) => string;
 }
 
 export interface PlaybackModelOptions extends PlaybackOptions {
-  /** The workspace, which recorded paths are put into; the process's working directory when omitted. */
+  /** The workspace, for recorded paths; default the process's working directory. */
   readonly cwd?: string;
-  /** Where HOME and TMPDIR are read; `process.env` when omitted. */
+  /** For HOME and TMPDIR; default `process.env`. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Times the pace. */
   readonly clock?: Clock;
 }
 
-/** What is known of a replay besides its answers. */
 export interface PlaybackReport {
   readonly file: string;
-  /** Exchanges that nobody asked for, in recorded order; all of them before the first call. */
+  /** Unused exchanges in recorded order. */
   unused(): readonly UnusedExchange[];
-  /** The first request that the cassette has no answer for, told in full: a run's own error has room for a line only. */
+  /** The first request without a matching exchange, with the full difference, which a run's own error shortens. */
   readonly divergence: SluiceError | undefined;
 }
 
-/** A replay of all models of a session: no network, no key, no provider package. */
+/** Plays back all models of a session, without network, key or provider package. */
 export interface PlaybackTraffic extends ModelTraffic, PlaybackReport {}
 export interface PlaybackModel extends ResolvedModel, PlaybackReport {}
 
 /**
- * Answers all models of a session from a cassette, those that stages name included. A relative path starts at the process's
- * working directory; the file is read when the first run starts, with the errors of `playbackModel`.
+ * Plays back a cassette for all models of a session, including those that stages name. A relative path starts at the process's
+ * working directory. The first run reads the file, with the errors of `playbackModel`.
  */
 export function playbackTraffic(file: string, options: PlaybackOptions = {}): PlaybackTraffic {
   const path = resolve(file);
@@ -76,19 +74,19 @@ export function playbackTraffic(file: string, options: PlaybackOptions = {}): Pl
     get divergence() {
       return player?.divergence;
     },
-    model: async (wanted, place) => replayed(open(), place, options, wanted),
+    model: async (wanted, scope) => playedBack(open(), scope, options, wanted),
   };
 }
 
 /**
- * A model that answers what a cassette holds. Errors: Validation `cassette_not_found`, `cassette_damaged` and
- * `cassette_version`; a call fails with Validation `cassette_diverged`, `cassette_exhausted` or `cassette_aborted`.
+ * A model that plays back a cassette. Throws Validation `cassette_not_found`, `cassette_damaged` and `cassette_version`; calls
+ * fail with Validation `cassette_diverged`, `cassette_exhausted` or `cassette_aborted`.
  */
 export async function playbackModel(file: string, options: PlaybackModelOptions = {}): Promise<PlaybackModel> {
   const { env = process.env, clock = systemClock } = options;
   const player = createPlayer(resolve(file), readCassette(resolve(file)), options.match ?? "strict");
   const root = realpathSync(options.cwd ?? process.cwd());
-  const model = replayed(player, { root, env, clock, secrets: new Map() }, options);
+  const model = playedBack(player, { root, env, clock, secrets: new Map() }, options);
   return {
     ...model,
     file: player.file,
@@ -99,9 +97,9 @@ export async function playbackModel(file: string, options: PlaybackModelOptions 
   };
 }
 
-function replayed(
+function playedBack(
   player: Player,
-  place: TrafficScope,
+  scope: TrafficScope,
   options: PlaybackOptions,
   wanted: Pick<WantedModel, "stage" | "named"> = { stage: "" },
 ): ResolvedModel {
@@ -110,10 +108,10 @@ function replayed(
   const at = (position: TurnPosition): LanguageModelV4 => {
     const { runId } = position;
     const find = (call: LanguageModelV4CallOptions, kind: Exchange["call"]): Playback => {
-      const mask = createMask({ ...place, runId });
-      const { exchange, line } = player.take(position, kind, decodeRequest(call, { mask, normalize, known }));
-      const unmask = createUnmask({ ...place, runId });
-      const wait = createWait(place.clock, call.abortSignal);
+      const mask = createMask({ ...scope, runId });
+      const { exchange, line } = player.take(position, kind, requestShape(call, { mask, normalize, known }));
+      const unmask = createUnmask({ ...scope, runId });
+      const wait = createWait(scope.clock, call.abortSignal);
       const pace = speed === undefined ? undefined : createPace(wait, speed);
       const decode = (value: Json): unknown => decoded(value, unmask, player.file, line);
       return { exchange, decode, wait, pace: pace ?? (() => Promise.resolve()), file: player.file, line };
@@ -129,7 +127,7 @@ function replayed(
         await pace(exchange.ms);
         await endAsRecorded(playback);
         const result = decode(exchange.parts[0]?.[1] ?? null);
-        if (!isResult(result)) throw damaged(file, line, "its part is no result of a model");
+        if (!isResult(result)) throw damaged(file, line, "its part is not a model result");
         return result;
       },
       async doStream(call) {
@@ -145,14 +143,14 @@ function replayed(
   return { id: `cassette:${player.file}`, ...(pricedAs === undefined ? {} : { pricedAs }), secrets: [], at };
 }
 
-/** One recorded exchange, ready to be played. */
+/** One recorded exchange that is being played back. */
 interface Playback {
   readonly exchange: Exchange;
   readonly file: string;
   readonly line: number;
   readonly decode: (value: Json) => unknown;
   readonly wait: Wait;
-  /** Waits until so many recorded milliseconds since the call have passed. */
+  /** Waits until `ms` recorded milliseconds have passed since the call. */
   readonly pace: (ms: number) => Promise<void>;
 }
 
@@ -172,29 +170,29 @@ function streamOf(playback: Playback): ReadableStream<LanguageModelV4StreamPart>
         }
         await pace(timed[0]);
         const part = decode(timed[1]);
-        if (!isPart(part)) throw damaged(file, line, `its part ${next} is no part of a stream`);
+        if (!isPart(part)) throw damaged(file, line, `its part ${next} is not a part of a stream`);
         controller.enqueue(part);
       },
       cancel: () => wait.stop(),
     },
-    // One part a read, as the provider sent them.
+    // One part per read, as the provider sent them.
     { highWaterMark: 0 },
   );
 }
 
-/** Throws what was thrown; where the call was stopped, waits to be stopped again. */
+/** Throws the recorded error. If the call was aborted, waits to be aborted again. */
 async function endAsRecorded({ exchange, decode, wait, file, line }: Playback): Promise<void> {
   if (exchange.end === "failed") throw decode(exchange.error ?? null);
   if (exchange.end !== "aborted") return;
   await wait.for(exchange.ms + ABORT_GRACE_MS);
-  const message = `line ${line} of the cassette ${basename(file)} is a call that was stopped after ${exchange.ms} ms when it was recorded; this run does not stop it`;
+  const message = `line ${line} of the cassette ${basename(file)} is a call that was aborted after ${exchange.ms} ms when it was recorded; this run does not abort it`;
   throw new SluiceError("Validation", "cassette_aborted", message, { detail: { file, line } });
 }
 
 /** Waits by the session's clock; rejects as soon as the call is aborted. */
 interface Wait {
   for(ms: number): Promise<void>;
-  /** Nobody waits any more. */
+  /** Ends a pending wait without settling it. */
   stop(): void;
 }
 
@@ -242,7 +240,7 @@ function decoded(value: Json, unmask: (text: string) => string, file: string, li
   }
 }
 
-/** What reads parts is made for parts of any content; that they are told apart is all it needs. */
+/** The reader of the stream accepts any content, so only the type is checked. */
 function isPart(value: unknown): value is LanguageModelV4StreamPart {
   return typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
 }

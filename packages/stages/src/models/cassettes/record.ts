@@ -22,67 +22,66 @@ import { type ModelObject, resolveModel } from "../registry.ts";
 import { type CassetteWriter, type Exchange, openCassette } from "./cassette.ts";
 import { createMask } from "./mask.ts";
 import { cleanParts } from "./parts.ts";
-import { decodeRequest, encodeRequest } from "./request.ts";
+import { encodeRequest, requestShape } from "./request.ts";
 import type { ModelTraffic, TrafficScope } from "./traffic.ts";
 import { encodeThrown, encodeValue } from "./values.ts";
 
 export interface RecordOptions {
-  /** What to do with a file that is there: `refuse` (when omitted) or `append`, for a run that is resumed. */
+  /** What to do with an existing file: `refuse` (default) or `append`, for a resumed run. */
   readonly existing?: "refuse" | "append";
-  /** Keeps the texts of requests, without secrets, for people and for telling what differs; true when omitted. False keeps digests only. */
+  /** Records the texts of requests, with secrets masked, for readers and differences; default true. False records only digests. */
   readonly texts?: boolean;
-  /** Takes out of a request's texts what is different each time, before they are compared and kept: give the same when replaying. */
+  /** Removes parts of request texts that differ each time; playback needs the same option. */
   readonly normalize?: (text: string) => string;
 }
 
 export interface RecordModelOptions extends RecordOptions {
-  /** Where keys are read, and whose secrets are kept out of the file; `process.env` when omitted. */
+  /** For keys, and for the secrets to mask; default `process.env`. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   /** Further variables whose values are secret. */
   readonly secrets?: readonly string[];
-  /** The workspace; the process's working directory when omitted. */
+  /** The workspace; default the process's working directory. */
   readonly cwd?: string;
   readonly clock?: Clock;
 }
 
-/** A recording of all models of a session. */
 export interface RecordedTraffic extends ModelTraffic {
   readonly file: string;
-  /** Why writing ended early; undefined while everything is written. */
+  /** The error that ended writing. */
   readonly fault: SluiceError | undefined;
 }
 
 /**
- * Records everything that all models of a session are asked and answer, those that stages name included. The file is made
- * when the first model is ready. A relative path starts at the process's working directory.
+ * Records the traffic of all models of a session, including those that stages name. The file is created when the first model
+ * has been resolved. A relative path starts at the process's working directory.
  */
 export function recordTraffic(file: string, options: RecordOptions = {}): RecordedTraffic {
   const path = resolve(file);
-  let tape: CassetteWriter | undefined;
+  let cassette: CassetteWriter | undefined;
   let real = path;
   return {
     file: path,
     get fault() {
-      return tape?.fault;
+      return cassette?.fault;
     },
     get files() {
       return [real];
     },
-    async model({ load }, place) {
-      // First: a run without a key leaves no file behind.
+    async model({ load }, scope) {
+      // Before the file is created, so that a run without a key leaves no file behind.
       const model = await load();
-      if (tape === undefined) {
-        tape = openCassette(path, { existing: options.existing, now: place.clock.now() });
+      if (cassette === undefined) {
+        cassette = openCassette(path, { existing: options.existing, now: scope.clock.now() });
         real = realpathSync(path);
       }
-      return recorded(model, tape, place, options);
+      return recorded(model, cassette, scope, options);
     },
   };
 }
 
 /**
- * One model that records what it is asked and answers: an id, a model object of the AI SDK, or a resolved model. Errors: those
- * of `resolveModel`, Validation `cassette_exists`, Session `cassette_unwritable`.
+ * A model whose traffic is recorded, from an id, an AI SDK model object or a resolved model. Throws the errors of
+ * `resolveModel`, Validation `cassette_exists` and Session `cassette_unwritable`.
  */
 export async function recordModel(
   model: string | ModelObject | ResolvedModel,
@@ -100,8 +99,8 @@ export async function recordModel(
 
 function recorded(
   model: ResolvedModel,
-  tape: CassetteWriter,
-  place: TrafficScope,
+  cassette: CassetteWriter,
+  scope: TrafficScope,
   options: RecordOptions,
 ): ResolvedModel {
   const known = new WeakMap<LanguageModelV4Message, string>();
@@ -110,7 +109,7 @@ function recorded(
     at: (position) => {
       const inner = model.at(position);
       const begin = (call: LanguageModelV4CallOptions, kind: Exchange["call"]): Take =>
-        beginTake({ call, kind, position, model, tape, place, options, known });
+        beginTake({ call, kind, position, model, cassette, scope, options, known });
       return recordedModel(inner, begin);
     },
   };
@@ -173,7 +172,7 @@ function recordedStream(
           take.failed(thrown);
           throw thrown;
         }
-        // In the file before the caller knows that it is over.
+        // The exchange is written before the caller sees the end of the stream.
         take.end("done");
         controller.close();
       },
@@ -185,12 +184,12 @@ function recordedStream(
         }
       },
     },
-    // Nothing is read ahead, so that what is recorded is what was handed on.
+    // Nothing is read ahead, so that exactly the consumed parts are recorded.
     { highWaterMark: 0 },
   );
 }
 
-/** One exchange while it is under way. Only the first end counts. */
+/** An exchange in progress. Only the first end counts. */
 interface Take {
   opened(): void;
   part(part: unknown): void;
@@ -203,34 +202,32 @@ interface TakeOptions {
   readonly kind: Exchange["call"];
   readonly position: TurnPosition;
   readonly model: ResolvedModel;
-  readonly tape: CassetteWriter;
-  readonly place: TrafficScope;
+  readonly cassette: CassetteWriter;
+  readonly scope: TrafficScope;
   readonly options: RecordOptions;
   readonly known: WeakMap<LanguageModelV4Message, string>;
 }
 
-function beginTake({ call, kind, position, model, tape, place, options, known }: TakeOptions): Take {
-  if (tape.fault !== undefined) throw tape.fault;
-  const { clock } = place;
+function beginTake({ call, kind, position, model, cassette, scope, options, known }: TakeOptions): Take {
+  if (cassette.fault !== undefined) throw cassette.fault;
+  const { clock } = scope;
   const { stage, turn, attempt, runId } = position;
-  const mask = createMask({ ...place, runId });
-  const secrets = createSecretFilter(secretForms(place.secrets));
-  const request = encodeRequest(
-    decodeRequest(call, { mask, normalize: options.normalize, known }),
-    options.texts !== false,
-  );
+  const mask = createMask({ ...scope, runId });
+  const secrets = createSecretFilter(secretForms(scope.secrets));
+  const shape = requestShape(call, { mask, normalize: options.normalize, known });
+  const request = encodeRequest(shape, options.texts !== false);
   const started = clock.now();
   const sinceStart = (): number => Math.max(0, clock.now() - started);
   const parts: [number, Json][] = [];
   const signal = call.abortSignal;
   let opened: number | null = null;
-  let over = false;
+  let written = false;
 
   const write = (end: Exchange["end"], error?: Json): void => {
-    if (over) return;
-    over = true;
+    if (written) return;
+    written = true;
     signal?.removeEventListener("abort", aborted);
-    tape.write({
+    cassette.write({
       stage,
       turn,
       attempt,
@@ -248,8 +245,8 @@ function beginTake({ call, kind, position, model, tape, place, options, known }:
     try {
       write("aborted");
     } catch (fault) {
-      // Nobody waits for this call any more: the tape keeps the fault, and every later call fails with it.
-      if (tape.fault === undefined) throw fault;
+      // This call has no caller to throw to; every later call fails with the cassette's fault.
+      if (cassette.fault === undefined) throw fault;
     }
   };
   if (signal?.aborted !== true) signal?.addEventListener("abort", aborted, { once: true });
@@ -259,24 +256,25 @@ function beginTake({ call, kind, position, model, tape, place, options, known }:
       opened = sinceStart();
     },
     part: (part) => {
-      if (over) return;
+      if (written) return;
       parts.push([sinceStart(), encoded(part, secrets)]);
     },
     failed: (thrown) => {
-      if (thrown !== tape.fault) write(signal?.aborted === true ? "aborted" : "failed", encodeThrown(thrown, secrets));
+      if (thrown !== cassette.fault)
+        write(signal?.aborted === true ? "aborted" : "failed", encodeThrown(thrown, secrets));
     },
     end: (how) => write(signal?.aborted === true ? "aborted" : how),
   };
 }
 
-/** A part as it was when it came, whatever is done with it later. */
+/** Encodes a part when it arrives, because its consumer may change it. */
 function encoded(part: unknown, secrets: SecretFilter): Json {
   try {
     if (typeof part === "object" && part !== null && "type" in part && part.type === "error" && "error" in part)
       return { type: "error", error: encodeThrown(part.error, secrets) };
     return encodeValue(part);
   } catch (cause) {
-    const message = `a part of the model's answer cannot be recorded: ${messageOf(cause)}`;
+    const message = `a part of the model's response cannot be recorded: ${messageOf(cause)}`;
     throw new SluiceError("Validation", "cassette_part", message, { cause });
   }
 }

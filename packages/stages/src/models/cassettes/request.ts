@@ -4,33 +4,32 @@ import type { RecordedMessage, RecordedRequest } from "./cassette.ts";
 import type { Mask } from "./mask.ts";
 import { encodeValue } from "./values.ts";
 
-/** Enough of a digest to tell one message of a transcript from another. */
+/** Hex digits of a message's digest. */
 const SHORT_DIGEST = 16;
 const LONGEST_LINE = 120;
-/** Characters of a line that are shown before the place where it differs. */
+/** Characters of a line before the first differing one. */
 const BEFORE_DIFFERENCE = 40;
 
-/** One request, as it is compared and kept. */
+/** A request as it is compared and recorded. */
 export interface RequestShape {
   readonly digest: string;
-  /** Of every message, in order. */
   readonly messages: readonly { readonly role: string; readonly digest: string }[];
   readonly tools: readonly (readonly [name: string, digest: string])[];
   readonly settings: JsonObject;
-  /** A message for people, without what looks like a secret. */
+  /** The redacted text of a message, for readers. */
   textOf(index: number): string;
 }
 
 export interface RequestOptions {
   readonly mask: Mask;
-  /** Takes out of every text what is different each time. */
+  /** Removes parts of texts that differ each time. */
   readonly normalize?: ((text: string) => string) | undefined;
-  /** Transcripts only grow, so each of their messages is digested once. */
+  /** Digests of earlier messages: transcripts only grow. */
   readonly known: WeakMap<LanguageModelV4Message, string>;
 }
 
-/** Reads a request now: its transcript grows after the call. Headers and the signal are no part of it. */
-export function decodeRequest(
+/** Captures a request before its transcript grows. Headers and the abort signal are not part of it. */
+export function requestShape(
   call: LanguageModelV4CallOptions,
   { mask, normalize, known }: RequestOptions,
 ): RequestShape {
@@ -62,7 +61,7 @@ export function decodeRequest(
   };
 }
 
-/** What of a request is written: the messages since the last reply, which is in the file already. */
+/** The recorded form of a request, with the messages since the last reply: earlier exchanges contain the others. */
 export function encodeRequest(shape: RequestShape, texts: boolean): RecordedRequest {
   const from = Math.max(
     0,
@@ -74,7 +73,7 @@ export function encodeRequest(shape: RequestShape, texts: boolean): RecordedRequ
   return { digest: shape.digest, from, messages, tools: shape.tools, settings: shape.settings };
 }
 
-/** What makes a request another one than the recorded, in a few lines. */
+/** The difference between the recorded and the current request, in a few lines. */
 export function difference(recorded: RecordedRequest, now: RequestShape): string {
   const { from, messages } = recorded;
   for (const [index, message] of messages.entries()) {
@@ -85,7 +84,7 @@ export function difference(recorded: RecordedRequest, now: RequestShape): string
     const name = `message ${at + 1} (${here.role})`;
     if (here.role !== message.role) return `${name} was a message of role ${message.role}`;
     return message.text === undefined
-      ? `${name} differs; its text was not kept. Now: ${clip(now.textOf(at), 0)}`
+      ? `${name} differs; its text was not recorded. Now: ${clip(now.textOf(at), 0)}`
       : `${name} differs${textDifference(message.text, now.textOf(at))}`;
   }
   const length = from + messages.length;
@@ -103,7 +102,7 @@ function textDifference(recorded: string, now: string): string {
   const line = before.findIndex((text, index) => text !== after[index]);
   const at = line === -1 ? before.length : line;
   const [was, is] = [before[at], after[at]];
-  if (was === undefined && is === undefined) return " in what is not shown as text";
+  if (was === undefined && is === undefined) return " in a part that is not text";
   const column = sharedStart(was ?? "", is ?? "");
   const show = (text: string | undefined): string => (text === undefined ? "(it ends here)" : clip(text, column));
   return ` in line ${at + 1}:\n  recorded: ${show(was)}\n  now:      ${show(is)}`;
@@ -111,27 +110,27 @@ function textDifference(recorded: string, now: string): string {
 
 function toolsDifference(recorded: RecordedRequest, now: RequestShape): string | undefined {
   const [before, after] = [new Map(recorded.tools), new Map(now.tools)];
-  const gone = [...before.keys()].filter((name) => !after.has(name));
+  const removed = [...before.keys()].filter((name) => !after.has(name));
   const added = [...after.keys()].filter((name) => !before.has(name));
   const changed = [...after].filter(([name, digest]) => before.has(name) && before.get(name) !== digest);
-  const said = [
-    ...gone.map((name) => `${name} is not offered any more`),
-    ...added.map((name) => `${name} was not offered`),
-    ...changed.map(([name]) => `${name} has another description or schema`),
+  const changes = [
+    ...removed.map((name) => `${name} was removed`),
+    ...added.map((name) => `${name} was added`),
+    ...changed.map(([name]) => `${name} has a different description or schema`),
   ];
-  if (said.length > 0) return `the tools differ: ${said.join(", ")}`;
+  if (changes.length > 0) return `the tools differ: ${changes.join(", ")}`;
   const order = (tools: RecordedRequest["tools"]): string => tools.map(([name]) => name).join(", ");
-  return order(recorded.tools) === order(now.tools) ? undefined : "the tools stand in another order";
+  return order(recorded.tools) === order(now.tools) ? undefined : "the tools are in a different order";
 }
 
 function settingsDifference(recorded: RecordedRequest, now: RequestShape): string | undefined {
   const [before, after] = [new Map(Object.entries(recorded.settings)), new Map(Object.entries(now.settings))];
   const shown = (value: Json | undefined): string => (value === undefined ? "not set" : clip(JSON.stringify(value), 0));
-  const said = [...new Set([...before.keys(), ...after.keys()])].flatMap((key) => {
+  const changes = [...new Set([...before.keys(), ...after.keys()])].flatMap((key) => {
     const [was, is] = [shown(before.get(key)), shown(after.get(key))];
     return was === is ? [] : [`${key} was ${was}, now ${is}`];
   });
-  return said.length === 0 ? undefined : `the settings differ: ${said.join("; ")}`;
+  return changes.length === 0 ? undefined : `the settings differ: ${changes.join("; ")}`;
 }
 
 function sharedStart(a: string, b: string): number {
@@ -146,7 +145,7 @@ function clip(text: string, around: number): string {
   return `${start > 0 ? "…" : ""}${part.replaceAll("\n", "\\n")}${start + LONGEST_LINE < text.length ? "…" : ""}`;
 }
 
-/** A message as a person reads it. */
+/** A message as readable text. */
 function messageText(message: LanguageModelV4Message): string {
   if (typeof message.content === "string") return message.content;
   return message.content.map(partText).join("\n");

@@ -11,12 +11,12 @@ import {
 import { cleanMessage, failureOf } from "../reply/failure.ts";
 import { NO_SECRETS, toBase64 } from "../reply/provider-values.ts";
 
-// What JSON has no form for is written as an object with one member whose name begins with `$`.
+// Values that JSON cannot represent are written as an object with one member whose name begins with `$`.
 
 const MAX_DEPTH = 200;
 const MAX_CAUSES = 5;
 
-/** A value of a provider as JSON: dates, bytes, URLs, errors and odd numbers tagged, functions left out. */
+/** A provider's value as JSON: dates, bytes, URLs, errors and special numbers are tagged, functions omitted. */
 export function encodeValue(value: unknown, depth = 0): Json {
   switch (typeof value) {
     case "string":
@@ -46,12 +46,12 @@ function encodeObject(value: object, depth: number): Json {
   const members = Object.entries(value)
     .filter(([, member]) => member !== undefined && typeof member !== "function" && typeof member !== "symbol")
     .map(([key, member]): [string, Json] => [key, encodeValue(member, depth + 1)]);
-  // fromEntries defines members, so that a key such as `__proto__` stays data.
+  // fromEntries defines members, so a key such as `__proto__` stays data.
   const json: JsonObject = Object.fromEntries(members);
   return members.length === 1 && members[0]?.[0].startsWith("$") === true ? { $object: json } : json;
 }
 
-/** The value that was encoded; `text` is applied to every text in it. Throws TypeError where a tag holds something else. */
+/** The encoded value, with `text` applied to every text in it. Throws TypeError for an invalid tag. */
 export function decodeValue(value: Json, text: (text: string) => string = (same) => same): unknown {
   if (typeof value === "string") return text(value);
   if (typeof value !== "object" || value === null) return value;
@@ -77,19 +77,16 @@ function decodeTag(tag: string, held: Json, text: (text: string) => string): unk
     if (tag === "$number") return Number(held);
     if (tag === "$bigint" && /^-?\d+$/.test(held)) return BigInt(held);
   }
-  throw new TypeError(`${tag} is not a tag of this format, or holds something else`);
+  throw new TypeError(`${tag} is not a valid tag`);
 }
 
-/** What a provider threw, or streamed as an error. */
+/** Encodes an error that a provider threw or streamed. */
 export function encodeThrown(thrown: unknown, secrets: SecretFilter): Json {
   if (thrown instanceof Error) return { $error: encodeError(thrown, secrets) };
   return typeof thrown === "object" && thrown !== null ? errorMembers(thrown, secrets, 0) : encodeValue(thrown);
 }
 
-/**
- * What decides what an error means and nothing else: no headers, no bodies, no address, no stack. `retry-after` is kept as
- * the milliseconds it came to.
- */
+/** Keeps only what determines the meaning of an error, with `retry-after` in milliseconds: no headers, bodies, addresses or stacks. */
 function encodeError(error: Error, secrets: SecretFilter): JsonObject {
   const { retryAfterMs } = failureOf(error, false, secrets);
   return {
@@ -105,7 +102,7 @@ const NESTED_MEMBERS = new Set(["error", "data", "cause"]);
 
 function errorMembers(error: object, secrets: SecretFilter, depth: number): JsonObject {
   const members: [string, Json][] = [];
-  // An error's own members are not all enumerable.
+  // Some members of errors are not enumerable.
   for (const key of new Set([...Object.getOwnPropertyNames(error), "message"])) {
     const member: unknown = Reflect.get(error, key);
     if (key === "message" && typeof member === "string") members.push([key, cleanMessage(member, secrets)]);
@@ -129,13 +126,13 @@ const CLASSES: readonly ErrorClass[] = [
 ];
 
 function decodeError(held: Json, text: (text: string) => string): Error {
-  if (!isJsonObject(held)) throw new TypeError("$error holds no object");
+  if (!isJsonObject(held)) throw new TypeError("$error does not contain an object");
   const { retryAfterMs, sluice, message: kept, statusCode, isRetryable, name, code, data, ...rest } = held;
   const message = text(typeof kept === "string" ? kept : "");
   const responseHeaders = typeof retryAfterMs === "number" ? { "retry-after-ms": String(retryAfterMs) } : undefined;
   const errorClass = CLASSES.find((known) => known === sluice);
   if (errorClass !== undefined && typeof code === "string") return new SluiceError(errorClass, code, message);
-  // What names no status or retryability says so by having none, not by an empty one.
+  // Absent members stay absent: an undefined status would differ from none.
   const others = {
     ...(code === undefined ? {} : { code }),
     ...(data === undefined ? {} : { data: decodeValue(data, text) }),
