@@ -180,8 +180,8 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "program-of-the-workspace",
     file: SANDBOX,
-    find: "real !== undefined && !contains(root, real) && isExecutable(real)",
-    replace: "real !== undefined && isExecutable(real)",
+    find: "real !== undefined && !contains(root, real) && isProgram(real)",
+    replace: "real !== undefined && isProgram(real)",
   },
   { name: "inside-not-asked", file: "tools/bash/process.ts", find: "options.inside?.() ?? pid", replace: "pid" },
   {
