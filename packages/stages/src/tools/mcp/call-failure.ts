@@ -30,7 +30,7 @@ export function callFailure({ server, tool, end, thrown }: FailedCall): ToolResu
   if (code === BAD_ANSWER || (code === undefined && statusCode === undefined && isSdkError(thrown)))
     return failure(
       "bad_answer",
-      `The MCP server ${server} sent an answer that violates the protocol: ${messageIn(thrown)} It is unknown whether the call took effect.`,
+      `The MCP server ${server} sent an answer that violates the protocol (${messageIn(thrown)}). It is unknown whether the call took effect.`,
     );
   if (code !== undefined) return failure("server_error", messageIn(thrown), { rpc_code: code });
   if (statusCode !== undefined && statusCode < 500)

@@ -90,11 +90,11 @@ export function createPins(tools: readonly OfferedTool[], onChanged: (own: strin
 }
 
 function differs(tool: ListedTool, digest: string, once: boolean): string | undefined {
-  if (!once) return "is listed twice";
+  if (!once) return "was listed twice";
   try {
     if (definitionDigest(tool) === digest) return undefined;
   } catch {
     // Without a digest it differs from a tool that had one.
   }
-  return "has a different description or schema";
+  return "changed its description or schema";
 }
