@@ -84,7 +84,7 @@ function move(path: string, to: string): boolean {
       return true;
     } catch (cause) {
       const message = `The command ran and left ${path}, which programs of this machine would obey. It could not be moved away (${messageOf(cause)}). Remove it before anything else runs here.`;
-      throw fault("wall_failed", message, { path });
+      throw fault("sandbox_failed", message, { path });
     }
   }
 }
