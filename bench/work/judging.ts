@@ -8,6 +8,7 @@ import type { Workload } from "../measure.ts";
 export async function judgedLines(): Promise<Workload> {
   const root = realpathSync(fileURLToPath(new URL("../..", import.meta.url)));
   const tool = bashTool();
+  await tool.ready?.();
   const env = { PATH: process.env.PATH ?? "/usr/bin:/bin" };
   const costOf = (command: string): number => {
     const before = process.cpuUsage();

@@ -140,7 +140,7 @@ export const LINE_BUGS: readonly LineBug[] = [
   {
     name: "xargs-trusts-what-it-is-fed",
     file: `${BASH}/language/external.ts`,
-    find: "readOnly: one.readOnly && found !== undefined && isCertain,",
+    find: "readOnly: one.readOnly && found !== undefined,",
     replace: "readOnly: one.readOnly,",
     tests: LINES,
   },

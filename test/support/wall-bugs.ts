@@ -142,7 +142,7 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "git-paths-not-compared",
     file: "sandbox/after-call.ts",
-    find: "...pathsOf(places).filter(isNew)]",
+    find: "...pathsOf(watched).filter(isNew)]",
     replace: "]",
   },
   {
@@ -154,7 +154,7 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "runs-without-a-wall",
     file: SANDBOX,
-    find: "if (end === undefined) throw await lost(said);",
+    find: "if (end === undefined) throw await lost(errors);",
     replace:
       "if (end === undefined) return { ...(await (await import('../tools/process.ts')).runProcess(program)), movedAway: [] };",
   },
@@ -180,8 +180,8 @@ export const WALL_BUGS: readonly WallBug[] = [
   {
     name: "program-of-the-workspace",
     file: SANDBOX,
-    find: "real !== undefined && !contains(root, real) && isExecutable(real)",
-    replace: "real !== undefined && isExecutable(real)",
+    find: "real !== undefined && !contains(root, real) && isProgram(real)",
+    replace: "real !== undefined && isProgram(real)",
   },
   { name: "inside-not-asked", file: "tools/bash/process.ts", find: "options.inside?.() ?? pid", replace: "pid" },
   {

@@ -66,7 +66,9 @@ describe("settings of a repository start no program of its own in a reading comm
       { cwd: folder.root },
     );
     if (verdictOn(line, folder.root) !== "approved") return;
-    await stageIn(folder, { mayWrite: false }).use(bashTool(), { command: line });
+    const tool = bashTool();
+    await tool.ready?.();
+    await stageIn(folder, { mayWrite: false }).use(tool, { command: line });
     expect(() => folder.text("PWN")).toThrow();
   });
 });

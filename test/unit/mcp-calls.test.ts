@@ -30,7 +30,7 @@ describe("a result", () => {
         "inside a",
         "[resource file:///b.bin, 3 bytes: not shown]",
         "[link to the resource file:///c: c, the third]",
-        "[a part of type hologram: not shown]",
+        "[content of type hologram: not shown]",
         '{"rows":2}',
       ].join("\n"),
     );
@@ -40,7 +40,7 @@ describe("a result", () => {
   test("that is long loses its middle, and says so; the whole is in the journal", async () => {
     const { output, live, run, events } = await useServers({ bad: misbehaving("long").config }, once);
     expect(String(output).length).toBeLessThan(31_000);
-    expect(output).toMatch(/^begin x+\n… \[170010 characters left out\] …\nx+ end$/);
+    expect(output).toMatch(/^begin x+\n… \[170010 characters omitted\] …\nx+ end$/);
     expect(dataOf(events, "call.finished")).toMatchObject([{ facts: { characters: 200_010, cut: true } }]);
     expect(JSON.stringify(await live.host.journal(run.runId))).toContain(`begin ${"x".repeat(200_000)} end`);
   });
@@ -82,8 +82,8 @@ describe("an answer that would not fit in memory", () => {
 
 describe("what a server sends besides answers", () => {
   test.each([
-    ["junk", "after the junk", ['mcp:bad: it sends what is no JSON: "Starting up…"']],
-    ["wrong-ids", "the right one", ["mcp:bad: it answered what was not asked"]],
+    ["junk", "after the junk", ['mcp:bad: it sends invalid JSON: "Starting up…"']],
+    ["wrong-ids", "the right one", ["mcp:bad: it answered an unknown request"]],
     ["chatters", "after the chatter", []],
   ])("(%s) is left aside, and said once", async (way, expected, noticed) => {
     const { output, faults } = await useServers({ bad: misbehaving(way).config }, once);
@@ -94,7 +94,7 @@ describe("what a server sends besides answers", () => {
   test.each(["floods", "answers-too-much"])("without end (%s) is a reason to end it", async (way) => {
     const { output } = await useServers({ bad: misbehaving(way).config }, once);
     expect(output).toMatchObject({ code: "outcome_unknown" });
-    expect(JSON.stringify(output)).toContain("10000 messages that nobody asked for");
+    expect(JSON.stringify(output)).toContain("10000 unrequested messages");
   });
 
   test("requests for sampling, elicitation, roots and whatever else are refused, a ping is answered", async () => {
@@ -102,14 +102,14 @@ describe("what a server sends besides answers", () => {
     expect(output).toBe(
       "sampling/createMessage:-32601 elicitation/create:-32601 roots/list:-32601 ping:ok shell/run:-32601",
     );
-    expect(faults).toEqual(['mcp:bad: it asked for "sampling/createMessage", which was refused']);
+    expect(faults).toEqual(['mcp:bad: it requested "sampling/createMessage", which was refused']);
   });
 });
 
 describe("an answer that is none", () => {
   test("of another shape is a failed call of which nobody knows whether it happened", async () => {
     const { output } = await useServers({ bad: misbehaving("wrong-shape").config }, once);
-    expect(output).toMatchObject({ code: "bad_answer", message: expect.stringContaining("not known") });
+    expect(output).toMatchObject({ code: "bad_answer", message: expect.stringContaining("It is unknown whether") });
   });
 
   test.each(["no-json", "prototype"])("(%s) is not taken for one: the call runs out of time", async (way) => {
@@ -120,7 +120,7 @@ describe("an answer that is none", () => {
     await until(() => faults.length > 0);
     live.clock.turn(120_000);
     expect(await run).toMatchObject({ output: { code: "timeout" } });
-    expect(faults).toEqual([expect.stringContaining("mcp:bad: it sends what is no JSON")]);
+    expect(faults).toEqual([expect.stringContaining("mcp:bad: it sends invalid JSON")]);
   });
 });
 
@@ -141,9 +141,7 @@ describe("a server that dies in a call", () => {
       unknown,
       expect.objectContaining({ code: "server_unavailable" }),
     ]);
-    expect(JSON.stringify(output)).toContain(
-      "it ended 4 times in a row and is not started again. The call was not made.",
-    );
+    expect(JSON.stringify(output)).toContain("it ended 4 times in a row and is not restarted. The call was not made.");
     expect(bad.noted().filter((line) => line.startsWith("call"))).toHaveLength(4);
     expect(bad.noted().filter((line) => line === "start")).toHaveLength(4);
   });

@@ -28,7 +28,7 @@ describe("a server that does not start", () => {
       .catch((thrown: unknown) => thrown);
     expect(failure).toMatchObject({ class: "Session", code: "mcp_server_failed" });
     expect(String(failure)).toMatch(
-      /bad: it ended with exit code 3; it said: no licence for \[redacted:SERVICE_TOKEN of bad\]/,
+      /bad: it ended with exit code 3; its error output: no licence for \[redacted:SERVICE_TOKEN of bad\]/,
     );
     expect(await live.host.list()).toEqual([]);
   });
@@ -175,9 +175,9 @@ describe("what a session knows of its tools holds", () => {
   });
 
   test.each([
-    ["changes-text", "has another description or schema"],
-    ["changes-schema", "has another description or schema"],
-    ["changes-list", "is gone"],
+    ["changes-text", "changed its description or schema"],
+    ["changes-schema", "changed its description or schema"],
+    ["changes-list", "was removed"],
   ])("a tool that changed (%s) is not called any more, and the others are", async (way, how) => {
     const bad = misbehaving(way);
     const { output, faults } = await useServers({ bad: bad.config }, async (call) => {

@@ -71,7 +71,7 @@ describe("a tool is offered as it is, or not at all", () => {
     ]);
     expect(output).toMatchObject([["mcp__bad__single"], { code: "unknown_tool" }]);
     expect(faults).toHaveLength(2);
-    expect(faults[0]).toBe('mcp:bad: its tool "twin" is left out: the server has several tools of this name');
+    expect(faults[0]).toBe('mcp:bad: its tool "twin" is excluded: the server has several tools of this name');
   });
 
   test("names with other characters, and those that are too long, are left out", async () => {
@@ -83,7 +83,7 @@ describe("a tool is offered as it is, or not at all", () => {
       { name: "mcp__bad__Read" },
     ]);
     expect(faults).toHaveLength(7);
-    expect(faults.join("\n")).toContain('its tool "a b" is left out');
+    expect(faults.join("\n")).toContain('its tool "a b" is excluded');
     expect(faults.join("\n")).toContain("give the server a shorter name");
   });
 
@@ -108,7 +108,7 @@ describe("a tool is offered as it is, or not at all", () => {
     expect(description.length).toBeLessThan(4_100);
     expect(inputSchema.properties.a.description).toBe("The[31m first");
     expect(faults).toEqual([
-      'mcp:bad: its tool "deceives" is left out: its schema holds characters that hide or turn text',
+      'mcp:bad: its tool "deceives" is excluded: its schema contains characters that hide or reverse text',
     ]);
   });
 
@@ -126,7 +126,7 @@ describe("a tool is offered as it is, or not at all", () => {
       { code: "invalid_tool_input", issues: [{ path: "$.n" }] },
       { code: "invalid_tool_input", issues: [{ path: "$.x", message: "is required" }] },
     ]);
-    expect(faults.map((fault) => /its tool "(\w+)" is left out/.exec(fault)?.[1])).toEqual([
+    expect(faults.map((fault) => /its tool "(\w+)" is excluded/.exec(fault)?.[1])).toEqual([
       "loop",
       "deep",
       "broken",
@@ -150,7 +150,7 @@ describe("what a tool does is for the user to say", () => {
       { name: "mcp__bad__look", effect: "read" },
       { name: act, effect: "write" },
     ]);
-    expect(faults).toEqual(['mcp:bad: "list_*" of reads names none of its tools']);
+    expect(faults).toEqual(['mcp:bad: "list_*" of reads matches none of its tools']);
   });
 });
 

@@ -66,15 +66,15 @@ describe("what is not of the plain language is outside of it", () => {
     ["env NODE_OPTIONS=x node -v", "a setting of NODE_OPTIONS"],
     ["cat > a.txt > {a,b}", "expansion"],
     ["cd ..", "a cd out of the workspace"],
-    ["cd nowhere", "no folder"],
+    ["cd nowhere", "which is not a folder"],
     ["id || cd sub; ls", "a cd that may not happen"],
     ["cd sub | ls", "a cd inside a pipeline"],
     ["ls 3> x", "redirection of an unusual form"],
     ["ls <> x", "redirection"],
     ["ls >& x", "redirection of an unusual form"],
-    ["echo $UNSET", "known only when it runs"],
-    ["echo $RANDOM", "known only when it runs"],
-    ["CI=1; echo $CI", "known only when it runs"],
+    ["echo $UNSET", "known only when the line runs"],
+    ["echo $RANDOM", "known only when the line runs"],
+    ["CI=1; echo $CI", "known only when the line runs"],
     ["cat ~/x", "a tilde"],
     ["cat --x=~/x", "a tilde"],
     ["ls\u00a0-l", "U+00A0"],
@@ -117,7 +117,7 @@ describe("a line is written from what was judged", () => {
     const { root } = workspace();
     expect(commands(root, 'cat "$FILE" $FILE', { FILE: "a.txt" })).toEqual(["cat a.txt a.txt"]);
     expect(commands(root, 'cat "$FILE"', { FILE: "a b" })).toEqual(["cat a b"]);
-    expect(outside(root, "cat $FILE")).toContain("known only when it runs");
+    expect(outside(root, "cat $FILE")).toContain("known only when the line runs");
     expect(lineIn(root, "cat $FILE", { FILE: "a b" })[0]).toMatchObject({ kind: "opaque" });
   });
 });
@@ -194,7 +194,7 @@ describe("a program", () => {
   test("that is not there is said to be missing", () => {
     expect(lineIn(workspace().root, "nosuchprogram x")[0]).toMatchObject({
       readOnly: false,
-      why: "there is no such program on PATH",
+      why: "no such program is on PATH",
     });
   });
 });

@@ -228,7 +228,7 @@ describe.skipIf(!isThere).each(wallUsers())(
       expect((await run("git log", WRITES)).text).not.toContain("secret");
       world.outside("rm .git");
       symlinkSync(join(world.folder, "other/.git"), join(world.root, ".git"));
-      await expect(run("echo ran", WRITES)).rejects.toThrow(/wall_failed: .*link/);
+      await expect(run("echo ran", WRITES)).rejects.toThrow(/sandbox_failed: .*link/);
       expect(readFileSync(join(world.folder, "other/.git/HEAD"), "utf8")).toContain("main");
     });
   },

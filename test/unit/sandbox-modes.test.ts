@@ -68,7 +68,7 @@ test("without a wall: try says why and how to get one, require is an error that 
     reason: "bubblewrap is not installed",
     fix: expect.stringContaining("apt install bubblewrap"),
   });
-  expect((await errorOf(run(tried, world, "echo ran"))).code).toBe("wall_failed");
+  expect((await errorOf(run(tried, world, "echo ran"))).code).toBe("sandbox_failed");
 
   const required = sandboxIn(world, "require", none);
   for (const work of [() => required.prove(), () => required.prove(), () => run(required, world, "echo ran")]) {
@@ -79,7 +79,7 @@ test("without a wall: try says why and how to get one, require is an error that 
   const off = sandboxIn(world, "off");
   await off.prove();
   expect([off.wall, off.missing]).toEqual([undefined, undefined]);
-  expect((await errorOf(run(off, world, "echo ran"))).code).toBe("wall_failed");
+  expect((await errorOf(run(off, world, "echo ran"))).code).toBe("sandbox_failed");
 });
 
 test("a program in the workspace is never taken for the one that builds the wall", async () => {
@@ -130,9 +130,9 @@ describe.skipIf(!isThere)("with a wall (skipped where none can be built)", () =>
       expect((await run(sandbox, world, "echo ran")).text).toBe("ran\n");
       breaks();
       const error = await errorOf(run(sandbox, world, `touch ${world.root}/ran`));
-      expect([error.class, error.code]).toEqual(["ToolTerminal", "wall_failed"]);
+      expect([error.class, error.code]).toEqual(["ToolTerminal", "sandbox_failed"]);
       expect([sandbox.wall, typeof sandbox.missing?.reason]).toEqual([undefined, "string"]);
-      expect((await errorOf(run(sandbox, world, "echo ran"))).code).toBe("wall_failed");
+      expect((await errorOf(run(sandbox, world, "echo ran"))).code).toBe("sandbox_failed");
       rmSync(program, { force: true });
     }
     expect(existsSync(join(world.root, "ran"))).toBe(false);

@@ -237,6 +237,6 @@ describe.skipIf(!isThere).each(wallUsers())("behind the wall (skipped where none
     }
     expect(heard).toEqual([]);
     world.outside("mkdir many; for i in $(seq 101); do mkfifo many/$i; done");
-    await expect(run("echo ran")).rejects.toThrow(/wall_failed: .*103 sockets and FIFOs/);
+    await expect(run("echo ran")).rejects.toThrow(/sandbox_failed: .*103 sockets and FIFOs/);
   });
 });

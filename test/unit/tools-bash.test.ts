@@ -6,6 +6,7 @@ import { bashTool } from "../../packages/stages/src/tools/bash/bash-tool.ts";
 import { codeOf, stageIn, type TestWorkspace, tempFolder, textOf } from "../support/tools.ts";
 
 const tool = bashTool();
+await tool.ready?.();
 const bash = (folder: { readonly root: string }, command: string, options: Partial<ToolCall> = {}, timeout?: number) =>
   stageIn(folder, options).use(tool, { command, ...(timeout === undefined ? {} : { timeout }) });
 const inReadOnlyStage = { mayWrite: false };
@@ -46,7 +47,7 @@ test("long output keeps head and tail, and the whole is kept for the record", as
   const text = textOf(result);
   expect(text.length).toBeLessThan(31_000);
   expect(text).toMatch(/^1\n2\n/);
-  expect(text).toMatch(/\n… \[\d+ characters left out\] …\n/);
+  expect(text).toMatch(/\n… \[\d+ characters omitted\] …\n/);
   expect(text).toMatch(/\n20000\n$/);
   expect(result.full).toBe(execFileSync("seq", ["1", "20000"], { encoding: "utf8" }));
 });
@@ -254,7 +255,9 @@ test("a workspace whose root was swapped for a link is not run in", async () => 
 });
 
 test("without a bash nothing is run", async () => {
-  const result = await stageIn(tempFolder()).use(bashTool({ shell: "/nowhere/bash" }), { command: "true" });
+  const missing = bashTool({ shell: "/nowhere/bash" });
+  await missing.ready?.();
+  const result = await stageIn(tempFolder()).use(missing, { command: "true" });
   expect(codeOf(result)).toBe("spawn_failed");
 });
 
@@ -282,7 +285,7 @@ test("where a sandbox is required and there is none, a call is refused with the 
   expect(first).toMatchObject({ kind: "refused", reason: expect.stringContaining("no bubblewrap is here") });
 });
 
-test("where the sandbox was lost, nothing more is run without it", () => {
+test("where the sandbox was lost, nothing more is run without it", async () => {
   const missing = { reason: "it was built before", fix: "find out why" };
   const nothing = () => Promise.reject(new Error("not called"));
   const sandbox = {
@@ -290,10 +293,16 @@ test("where the sandbox was lost, nothing more is run without it", () => {
     wall: undefined,
     isLost: true,
     missing,
-    prove: nothing,
+    prove: async () => undefined,
     run: nothing,
     wrap: nothing,
   } as const;
-  const [first] = stageIn(tempFolder()).judge(bashTool({ sandbox }), { command: "echo $(id)" }).subjects;
-  expect(first).toMatchObject({ kind: "refused", reason: expect.stringContaining("cannot be built any more") });
+  const held = bashTool({ sandbox });
+  await held.ready?.();
+  const [first] = stageIn(tempFolder()).judge(held, { command: "echo $(id)" }).subjects;
+  expect(first).toMatchObject({ kind: "refused", reason: expect.stringContaining("can no longer be created") });
+});
+
+test("a call is never judged before the shell analyser is loaded", () => {
+  expect(() => stageIn(tempFolder()).judge(bashTool(), { command: "ls" })).toThrow("the shell analyser is not loaded");
 });

@@ -65,7 +65,7 @@ test("text that is not there is an error that says what to look at", async () =>
   folder.put("a", "if (x) {\n\treturn 1;\n}\n");
   expect(await edit(folder, "a", "if (x) {\n  return 1;", "y")).toMatchObject({
     ok: false,
-    output: { code: "old_string_not_found", message: expect.stringContaining("other white space") },
+    output: { code: "old_string_not_found", message: expect.stringContaining("different white space") },
   });
   expect(codeOf(await edit(folder, "a", "nowhere", "y"))).toBe("old_string_not_found");
   expect(folder.text("a")).toBe("if (x) {\n\treturn 1;\n}\n");

@@ -90,7 +90,7 @@ test("1,000 files are listed, and it says that there are more", async () => {
   const folder = withFiles(...Array.from({ length: 1_001 }, (_, index) => `f${String(index).padStart(4, "0")}`));
   const lines = await found(folder, "*");
   expect(lines).toHaveLength(1_001);
-  expect(lines.at(-1)).toBe("[Only the first 1000 files are listed; use a narrower pattern or path.]");
+  expect(lines.at(-1)).toBe("[Only the first 1000 files are listed. Use a narrower pattern or path.]");
   expect(lines[999]).toBe("f0999");
 });
 

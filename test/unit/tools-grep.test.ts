@@ -146,7 +146,7 @@ describe.each([
       "a:1:x",
       "a:2:x",
       "a:3:x",
-      "[Only the first 3 result lines are shown; narrow pattern, path or glob for the rest.]",
+      "[Only the first 3 result lines are shown. Narrow pattern, path or glob to see others.]",
     ]);
     expect(await grep(folder, { pattern: "x", output_mode: "content" })).toHaveLength(251);
   });
@@ -190,7 +190,7 @@ test("a pattern that never comes to an end is ended by the clock, and the proces
   await expect.poll(() => clock.waiting()).toBe(1);
   clock.turn(20_000);
   expect(textOf(await pending)).toBe(
-    "No match.\n[The search was ended after 20 s; what it found until then is shown.]",
+    "No match.\n[The search was stopped after 20 s. Only the results found until then are shown.]",
   );
   expect(clock.waiting()).toBe(0);
 });

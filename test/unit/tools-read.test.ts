@@ -26,7 +26,7 @@ test("offset and limit show a part and say where to go on", async () => {
   const { root, put } = tempFolder();
   put("a.txt", Array.from({ length: 10 }, (_, index) => `line ${index + 1}`).join("\n"));
   const text = textOf(await stageIn({ root }).use(readTool, { file_path: "a.txt", offset: 4, limit: 2 }));
-  expect(text).toBe("     4\tline 4\n     5\tline 5\n[Lines 4 to 5 of 10 are shown. Go on with offset 6.]");
+  expect(text).toBe("     4\tline 4\n     5\tline 5\n[Lines 4 to 5 of 10 are shown. Continue with offset 6.]");
 });
 
 test("an offset past the end says how long the file is", async () => {
@@ -41,7 +41,7 @@ test("2,000 lines are shown unless fewer are asked for", async () => {
   put("a.txt", "x\n".repeat(2_500));
   const text = textOf(await stageIn({ root }).use(readTool, { file_path: "a.txt" }));
   expect(text.split("\n")).toHaveLength(2_001);
-  expect(text).toMatch(/\[Lines 1 to 2000 of 2500 are shown. Go on with offset 2001.\]$/);
+  expect(text).toMatch(/\[Lines 1 to 2000 of 2500 are shown. Continue with offset 2001.\]$/);
 });
 
 test("a line of 10 MB is cut, and says how much is missing", async () => {
@@ -64,7 +64,7 @@ test("many long lines stop at the cap for all, with the offset to go on from", a
   put("a.txt", `${"x".repeat(1_990)}\n`.repeat(500));
   const text = textOf(await stageIn({ root }).use(readTool, { file_path: "a.txt" }));
   expect(text.length).toBeLessThan(100_000);
-  const last = /Lines 1 to (\d+) of 500 are shown. Go on with offset (\d+)/.exec(text);
+  const last = /Lines 1 to (\d+) of 500 are shown. Continue with offset (\d+)/.exec(text);
   expect(Number(last?.[2])).toBe(Number(last?.[1]) + 1);
 });
 
@@ -72,7 +72,7 @@ test("a file over 10 MB is shown in part and does not count as read", async () =
   const { root, put } = tempFolder();
   put("big.log", `${"y".repeat(99)}\n`.repeat(120_000));
   const result = await stageIn({ root }).use(readTool, { file_path: "big.log", limit: 1 });
-  expect(textOf(result)).toContain("The file has 12000000 bytes; only the first 10485760 can be read.");
+  expect(textOf(result)).toContain("The file has 12000000 bytes. Only the first 10485760 can be shown.");
   expect(result.notes).toBeUndefined();
 });
 
@@ -92,7 +92,7 @@ test("an empty file, CR LF lines and bytes that are not UTF-8 are said", async (
   expect(textOf(await stage.use(readTool, { file_path: "crlf" }))).toBe(
     "     1\ta\n     2\tb\n[Its lines end with CR LF.]",
   );
-  expect(textOf(await stage.use(readTool, { file_path: "latin" }))).toContain("It holds bytes that are not UTF-8");
+  expect(textOf(await stage.use(readTool, { file_path: "latin" }))).toContain("Bytes that are not UTF-8");
 });
 
 test("a missing file, a folder and a file that is not ours are typed errors", async () => {

@@ -46,7 +46,7 @@ export { scriptedModel } from "./models/scripted.ts";
 export { bundledPipelines } from "./pipelines/bundled.ts";
 export type { RecordLocation } from "./replay/locate.ts";
 export { type ReplayRunOptions, type RunDivergence, type RunReplay, replayRun } from "./replay/replay-run.ts";
-export { probeSandbox } from "./sandbox/sandbox.ts";
+export { probeSandbox } from "./sandbox/lazy-sandbox.ts";
 export { readSandboxSettings } from "./sandbox/session-sandbox.ts";
 export type { SandboxFault, SandboxMode, SandboxSettings } from "./sandbox/wall.ts";
 export type { SessionOptions } from "./session/options.ts";

@@ -8,28 +8,28 @@ import { SYSTEM_FOLDERS, type ToolRoot } from "./tool-roots.ts";
 import type { SandboxPlan } from "./wall.ts";
 
 const MB = 1024 * 1024;
-/** Sizes of what a command may fill that is not on a disk, in bytes. It is memory. */
+/** Capacities of the in-memory file systems, in bytes. */
 const SIZES = { temporary: 1024 * MB, home: 512 * MB, shared: 256 * MB, scratch: 1024 * MB };
-/** Links into /usr on most systems, folders on some. */
+/** Links into /usr on most systems, folders on others. */
 const USR_LINKS = ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
-/** All that the arguments of one call are made from. */
+/** The inputs from which the arguments of one call are computed. */
 export interface BubblewrapFacts {
   readonly plan: SandboxPlan;
   readonly cwd: string;
-  /** With links resolved; undefined where the environment names none. */
+  /** Real path; undefined if the environment names no home folder. */
   readonly home: string | undefined;
-  /** How the environment spells it. */
+  /** As written in the environment. */
   readonly spelledHome: string | undefined;
-  /** Where it wants temporary files, if it says so. */
+  /** The environment's folder for temporary files. */
   readonly temporary: string | undefined;
   readonly keys: SystemKeys;
   readonly tools: readonly ToolRoot[];
   readonly repository: SandboxedRepository | undefined;
   readonly marks: readonly Mark[];
-  /** An older bubblewrap, or one that runs inside of another, cannot forbid further user namespaces. */
+  /** False for old versions of bubblewrap and for nested ones, which cannot forbid further user namespaces. */
   readonly forbidsUserNamespaces: boolean;
-  /** Whether it says on a descriptor of its own how it went. */
+  /** Whether bubblewrap reports its status on a separate descriptor. */
   readonly status: boolean;
 }
 
@@ -41,10 +41,9 @@ interface Mount {
   readonly size?: number;
 }
 
-/** The one that a process is given for its status. */
 const STATUS_DESCRIPTOR = 3;
 
-/** What bubblewrap is started with, up to the program that runs behind the wall. No value of the environment is in it. */
+/** The arguments of bubblewrap, up to the program that runs in the sandbox. They contain no values of the environment. */
 export function bubblewrapArguments(facts: BubblewrapFacts): readonly string[] {
   const { plan, cwd, forbidsUserNamespaces } = facts;
   const mounts = inOrder(mountsOf(facts), facts);
@@ -72,10 +71,9 @@ export function bubblewrapArguments(facts: BubblewrapFacts): readonly string[] {
     "/dev/shm",
     ...mounts.flatMap(toArguments),
     ...spelledHome(facts),
-    // Mount points are made in them, so they are closed last.
-    // The superuser needs no capability to change settings of the kernel in /proc.
+    // Last, since mount points are created in them. The superuser needs no capability to change kernel settings in /proc.
     ...["/proc", "/dev", ...readOnlyLast, "/"].flatMap((path) => ["--remount-ro", path]),
-    // The folders between a workspace and the repository that it is a part of are no part of its file system here.
+    // A workspace below the top of its repository is mounted as a separate file system.
     ...(facts.repository?.whole === false ? ["--setenv", "GIT_DISCOVERY_ACROSS_FILESYSTEM", "1"] : []),
     "--chdir",
     cwd,
@@ -89,7 +87,7 @@ function systemLink(path: string): readonly string[] {
   return stats.isSymbolicLink() ? ["--symlink", readlinkSync(path), path] : ["--ro-bind", path, path];
 }
 
-/** Where the home folder is a link, or below one, its path still leads there. */
+/** Keeps the environment's spelling of the home folder valid where it is a link or lies below one. */
 function spelledHome({ home, spelledHome, plan }: BubblewrapFacts): readonly string[] {
   if (home === undefined || spelledHome === undefined || home === resolve(spelledHome)) return [];
   return contains(plan.root, spelledHome) ? [] : ["--symlink", home, resolve(spelledHome)];
@@ -110,12 +108,12 @@ function toArguments({ at, how, from = at, size }: Mount): readonly string[] {
   }
 }
 
-/** Every mount; of two at one place the later one holds. */
+/** All mounts; of two at the same path the later one counts. */
 function mountsOf(facts: BubblewrapFacts): readonly Mount[] {
   const { plan, home, keys, tools, repository, temporary, marks } = facts;
   const { root, network } = plan;
   const writable = plan.writes.flatMap((path) => pathsOf(path, facts));
-  // A server's code may lie around the workspace; what is absent there stays so.
+  // A server's code may lie outside the workspace; hidden paths stay hidden.
   const named = plan.reads.flatMap((path) =>
     path.startsWith(sep) && !isHomeIn(path, home) ? existing(path) : pathsOf(path, facts),
   );
@@ -128,7 +126,7 @@ function mountsOf(facts: BubblewrapFacts): readonly Mount[] {
   const obeyed = marks.filter(({ path, kind }) => kind === "obeyed" && path !== join(root, ".git"));
   const isWritten = (path: string): boolean => areas.some((area) => area !== path && contains(area, path));
   const guarded = [...plan.readOnly.flatMap(existing), ...(repository?.fixed ?? [])].filter(isWritten);
-  // These can be moved with the folder they are in, as they are: they are known again by what they are.
+  // These can be renamed with their folder, but keep their identity.
   const marked = obeyed.flatMap(({ path }) => existing(path)).filter(isWritten);
   const absent = [...plan.absent, join(root, ".sluice")].flatMap(existing);
   const shown: readonly Mount[] = [
@@ -139,7 +137,7 @@ function mountsOf(facts: BubblewrapFacts): readonly Mount[] {
     ...["/tmp", "/var/tmp", ...temporaryFolder(temporary, facts)].map((at) => ({ at, how: "tmpfs" as const })),
     ...(home === undefined || home === "/" ? [] : [{ at: home, how: "tmpfs" as const, size: SIZES.home }]),
     ...tools.map(({ at, from }) => ({ at, from, how: "read" as const })),
-    // Where only some of it can be read, the rest is a folder that nothing can be put into.
+    // If only parts of the workspace are readable, the rest is an empty read-only folder.
     { at: root, how: written(root) ? "write" : readable.includes(root) ? "read" : "hidden" },
     ...readable.filter((at) => at !== root && !written(at)).map((at) => ({ at, how: "read" as const })),
     ...writable.filter((at) => at !== root).map((at) => ({ at, how: "write" as const })),
@@ -161,7 +159,7 @@ function mountsOf(facts: BubblewrapFacts): readonly Mount[] {
   ];
 }
 
-/** A folder that can be renamed takes what is mounted in it along; one that is mounted itself cannot be. */
+/** Mounts the folders between a guarded path and its writable area, since renaming one would move the guard with it. */
 function anchors(guarded: readonly string[], areas: readonly string[]): readonly Mount[] {
   const folders = guarded.flatMap((path) => {
     const area = areas.filter((one) => contains(one, path)).toSorted((a, b) => b.length - a.length)[0];
@@ -182,14 +180,14 @@ function isHomeIn(path: string, home: string | undefined): boolean {
   return home !== undefined && contains(path, home);
 }
 
-/** In the workspace, or a folder elsewhere that was named in full. */
+/** Resolves a path of the workspace, or an absolute path elsewhere. */
 function pathsOf(path: string, facts: BubblewrapFacts): readonly string[] {
   const { root } = facts.plan;
   if (!path.startsWith(sep)) return insideOf(root, path);
   return existing(path).filter((real) => contains(root, real) || !isTooWide(real, facts));
 }
 
-/** Nobody names a folder to show what is in it beside the workspace, or what is to be absent. */
+/** Whether a mount of this path would also show the workspace, the home folder or a hidden path. */
 function isTooWide(path: string, { plan, home }: BubblewrapFacts): boolean {
   return [plan.root, ...plan.absent, ...(home === undefined ? [] : [home])].some((one) => contains(path, one));
 }
@@ -201,13 +199,13 @@ function temporaryFolder(folder: string | undefined, { plan, home }: BubblewrapF
   return isOwn || precious.some((one) => contains(folder, one)) ? [] : [resolve(folder)];
 }
 
-/** Where systemd resolves names, the file that says so lies outside of /etc. */
+/** With systemd, the file that names the resolver lies outside /etc. */
 function namesOfHosts(): readonly Mount[] {
   const at = realPath("/etc/resolv.conf");
   return at === undefined || contains("/etc", at) ? [] : [{ at, how: "read" }];
 }
 
-/** What holds others comes before them; nothing is mounted in what is absent, but for the workspace. */
+/** Parents come before children. Nothing is mounted inside a hidden path, except the workspace. */
 function inOrder(mounts: readonly Mount[], { plan: { root, absent } }: BubblewrapFacts): readonly Mount[] {
   const gone = absent.flatMap(existing);
   const isGone = (at: string): boolean => gone.some((one) => one !== at && contains(one, at) && !contains(one, root));
@@ -216,7 +214,7 @@ function inOrder(mounts: readonly Mount[], { plan: { root, absent } }: Bubblewra
   return [...last.values()].filter(({ at }) => !isGone(at)).toSorted((one, other) => depth(one) - depth(other));
 }
 
-/** A path of a folder, unless a link leads out of it. */
+/** The real path of a path below `root`, unless a link leads out. */
 function insideOf(root: string, path: string): readonly string[] {
   return existing(resolve(root, path)).filter((real) => contains(root, real));
 }

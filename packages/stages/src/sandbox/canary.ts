@@ -9,10 +9,10 @@ import type { SandboxPlan } from "./wall.ts";
 const PATIENCE_MS = 10_000;
 const MOST_TEXT = 64 * 1024;
 const MOST_SHOWN = 500;
-/** Namespaces that have to be its own. */
+/** Namespaces that the sandbox must not share with this process. */
 const NAMESPACES = ["net", "pid", "ipc", "uts", "user", "mnt"];
 
-/** Says what it could do, one word a line and `end` at the end. Builtins only, but for one program. */
+/** Prints one word per line for each action that succeeded, then `end`. Uses builtins, and `readlink`. */
 const SCRIPT = `
 exec 2>/dev/null
 ( : >"$CANARY_FILE" ) && echo wrote
@@ -28,7 +28,7 @@ readlink ${NAMESPACES.map((name) => `/proc/self/ns/${name}`).join(" ")}
 echo end
 `;
 
-/** What each word says of the wall. */
+/** The hole that each word reports. */
 const HOLES: Readonly<Record<string, string>> = {
   wrote: "it could write in the workspace",
   kernel: "it could change settings of the kernel",
@@ -42,13 +42,13 @@ export interface CanaryOptions {
   readonly bash: string;
   readonly root: string;
   readonly absent: readonly string[];
-  /** Whether the wall has namespaces of its own. */
+  /** Whether this kind of sandbox creates namespaces. */
   readonly hasNamespaces: boolean;
-  /** Runs it behind the wall that is to be proven; false when the wall was not built. */
+  /** Runs a program in the sandbox under test; undefined if the sandbox could not be created. */
   readonly run: (program: ProcessOptions, plan: SandboxPlan) => Promise<ProcessEnd | undefined>;
 }
 
-/** Tries behind a read-only wall what no wall lets through. Returns why there is none, or undefined where all of it failed. */
+/** Tries what a read-only sandbox must prevent. Returns why the sandbox does not hold, or undefined if it does. */
 export async function tryCanary(options: CanaryOptions): Promise<string | undefined> {
   const { bash, root, absent, run } = options;
   const file = join(root, `.canary-${randomUUID()}`);
@@ -58,10 +58,10 @@ export async function tryCanary(options: CanaryOptions): Promise<string | undefi
     socket.destroy();
   });
   const port = await listen(server);
-  const said = { stdout: "", stderr: "" };
-  const take = (from: keyof typeof said) => (text: string) => {
-    said[from] += text;
-    return said[from].length < MOST_TEXT;
+  const output = { stdout: "", stderr: "" };
+  const take = (stream: keyof typeof output) => (text: string) => {
+    output[stream] += text;
+    return output[stream].length < MOST_TEXT;
   };
   const plan = { root, reads: [""], writes: [], scratch: [], network: false, absent, readOnly: [] };
   try {
@@ -78,13 +78,13 @@ export async function tryCanary(options: CanaryOptions): Promise<string | undefi
       },
       plan,
     );
-    if (end === undefined) return said.stderr.trim().slice(0, MOST_SHOWN) || "it could not be built";
-    const lines = said.stdout.split("\n");
+    if (end === undefined) return output.stderr.trim().slice(0, MOST_SHOWN) || "it could not be created";
+    const lines = output.stdout.split("\n");
     const holes = new Set(lines.flatMap((line) => HOLES[line] ?? []));
     if (existsSync(file)) holes.add(HOLES.wrote ?? "");
     if (connected) holes.add(HOLES.connected ?? "");
     if (holes.size > 0) return [...holes].join(" and ");
-    if (!lines.includes("end")) return `a program behind it ended with exit code ${end.exitCode}`;
+    if (!lines.includes("end")) return `a program in it ended with exit code ${end.exitCode}`;
     if (!options.hasNamespaces) return undefined;
     const shared = NAMESPACES.filter((name) => lines.includes(readlinkSync(`/proc/self/ns/${name}`)));
     const seen = lines.filter((line) => NAMESPACES.some((name) => line.startsWith(`${name}:[`)));

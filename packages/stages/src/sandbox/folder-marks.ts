@@ -1,24 +1,24 @@
-import { type BigIntStats, lstatSync, readdirSync } from "node:fs";
+import { type BigIntStats, lstatSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate } from "node:timers/promises";
 import { systemClock } from "@sluice/core";
-import { systemCode } from "../tools/files/results.ts";
+import { entriesIn } from "../tools/files/paths.ts";
 
-/** Folders that are looked at; the nearest come first. */
+/** Folders that are visited, the nearest first. */
 const MOST_FOLDERS = 20_000;
-/** Between two breaks, in folders. */
+/** Folders between two pauses for other work. */
 const AT_ONCE = 500;
-/** The clock of a file system may stand still for so long; a folder that changed within it is read again. */
+/** Resolution of file system clocks; a folder that changed within it is read again. */
 const RACY_MS = 50n;
-/** Programs of the host obey what is called so, wherever it is. */
+/** Names that programs of the host obey in any folder. */
 const OBEYED = /^(?:\.git|\.sluice|sluice\.config\..+)$/i;
 
-/** Something in a folder that a wall has to treat apart. */
+/** An entry of a folder that the wall has to cover. */
 export interface Mark {
   readonly path: string;
-  /** `obeyed`: a later command of the host may run what stands there. `channel`: a socket or FIFO, to whoever listens outside. */
+  /** `obeyed`: a later command of the host may run its content. `channel`: a socket or FIFO to a process outside. */
   readonly kind: "obeyed" | "channel";
-  /** The same for the same file, wherever it was moved to. */
+  /** Stays the same when the file is moved. */
   readonly identity: string;
 }
 
@@ -30,8 +30,8 @@ interface KnownFolder {
 }
 
 /**
- * Finds the marks below folders. A folder is read again only when it changed, so that the second look costs one `lstat` a
- * folder. Not looked into: `node_modules`, what is itself obeyed, links, and what is beyond the limit.
+ * Finds the marks below folders. An unchanged folder is not read again, so a second search costs one `lstat` per folder. Skips
+ * `node_modules`, obeyed folders, links, and everything beyond the limit.
  */
 export function folderMarks(): (tops: readonly string[]) => Promise<readonly Mark[]> {
   const known = new Map<string, KnownFolder>();
@@ -65,16 +65,9 @@ function isRacy({ ctimeMs }: BigIntStats): boolean {
 }
 
 function contentsOf(folder: string): Pick<KnownFolder, "marks" | "folders"> {
-  let entries: ReturnType<typeof entriesOf>;
-  try {
-    entries = entriesOf(folder);
-  } catch (thrown) {
-    // What this process cannot read, its commands cannot either.
-    if (systemCode(thrown) === undefined) throw thrown;
-    return { marks: [], folders: [] };
-  }
+  const entries = entriesIn(folder);
   const names = new Set(entries.map(({ name }) => name));
-  // A folder that is shaped like a repository is one, without a name that says so.
+  // A bare repository is recognised by its content.
   const isRepository = ["HEAD", "objects", "refs"].every((name) => names.has(name));
   const isObeyed = (name: string): boolean =>
     OBEYED.test(name) || (isRepository && (name === "HEAD" || name === "config"));
@@ -85,7 +78,7 @@ function contentsOf(folder: string): Pick<KnownFolder, "marks" | "folders"> {
       const path = join(folder, entry.name);
       const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false });
       if (stats === undefined) return [];
-      // A link cannot be mounted over, so one that was made anew may have the old one's number.
+      // A link cannot be mounted over, so a new link may reuse the inode of the old one.
       const made = stats.isSymbolicLink() ? `:${stats.ctimeNs}` : "";
       return [{ path, kind: isChannel ? "channel" : "obeyed", identity: `${stats.dev}:${stats.ino}${made}` }];
     }),
@@ -93,8 +86,4 @@ function contentsOf(folder: string): Pick<KnownFolder, "marks" | "folders"> {
       .filter((entry) => entry.isDirectory() && entry.name !== "node_modules" && !isObeyed(entry.name))
       .map(({ name }) => join(folder, name)),
   };
-}
-
-function entriesOf(folder: string) {
-  return readdirSync(folder, { withFileTypes: true });
 }

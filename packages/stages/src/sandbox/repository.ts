@@ -1,40 +1,42 @@
-import { existsSync, lstatSync, readdirSync } from "node:fs";
+import { existsSync, lstatSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { contains, existing } from "../tools/files/paths.ts";
-import { fault, systemCode } from "../tools/files/results.ts";
+import { contains, entriesIn, existing } from "../tools/files/paths.ts";
+import { fault } from "../tools/files/results.ts";
 import { type Repository, repositoryAt } from "../tools/search/git-settings.ts";
 import { readSmallFile } from "../tools/search/gitignore.ts";
 
-/** What of a repository's own folder says what git runs, or where else it looks. */
+/** Paths of a repository that decide what git runs and where it looks. */
 const CODE = ["hooks", "config", "config.worktree", "info", "modules", "commondir", "objects/info/alternates"];
-/** The same of the folder that a work tree has in its repository. */
+/** The same in the folder of a linked work tree. */
 const TREE_CODE = ["commondir", "gitdir", "config.worktree"];
 
-/** Settings that name programs, or files with more settings. */
+/** Settings that name programs or further settings files. */
 const NAMES_A_PROGRAM =
   /^[ \t]*(?:hookspath|path|fsmonitor|sshcommand|gitproxy|editor|pager|askpass|textconv|command|cmd|clean|smudge|process|driver|helper|program)[ \t]*=[ \t]*(.*)$/gim;
 
-/** The repository of a workspace, as a wall has to know it. */
+/** The repository of a workspace, as the wall protects it. */
 export interface SandboxedRepository {
-  /** Folders of it, and the file that leads there, that lie outside of the workspace. */
+  /** Its folders and `.git` file outside the workspace. */
   readonly outside: readonly string[];
-  /** Whether the workspace is all of the work tree: only then is the repository written. */
+  /** Whether the workspace is the whole work tree; otherwise the repository is read-only. */
   readonly whole: boolean;
-  /** What is there and is never to be written: git would obey it. */
+  /** Existing paths that git obeys; always read-only. */
   readonly fixed: readonly string[];
-  /** What its settings name as programs or hooks and is not there: whatever comes to be there, git would obey. */
+  /** Missing paths that the settings name as programs or hooks; git would obey them once they exist. */
   readonly awaited: readonly string[];
-  /** The top of its work tree. */
+  /** Top of the work tree. */
   readonly place: string;
-  /** Its own folder, and the one that it shares with its other work trees. */
+  /** Its own folder, and the one it shares with other work trees. */
   readonly folders: readonly string[];
 }
+
+/** All paths of a repository that git obeys, existing or not. */
 
 /** Paths of a repository at which git obeys what is there, whether something is or not. */
 export function obeyedPaths(folders: readonly string[]): readonly string[] {
   const trees = folders.flatMap((folder) => {
     const parent = join(folder, "worktrees");
-    return namesIn(parent).map((name) => join(parent, name));
+    return entriesIn(parent).map(({ name }) => join(parent, name));
   });
   return [
     ...folders.flatMap((folder) => CODE.map((name) => join(folder, name))),
@@ -42,9 +44,9 @@ export function obeyedPaths(folders: readonly string[]): readonly string[] {
   ];
 }
 
-/** Undefined where there is none, and where `.git` leads to one that does not say in turn that it belongs here. */
+/** Undefined without a repository. One whose `.git` is not confirmed by the folder it names has no folders here. */
 export function sandboxedRepository(root: string, home: string | undefined): SandboxedRepository | undefined {
-  const place = placeOf(root, home);
+  const place = workTreeOf(root, home);
   const repository = place === undefined ? undefined : repositoryAt(place);
   if (place === undefined) return undefined;
   const link = join(place, ".git");
@@ -62,19 +64,19 @@ export function sandboxedRepository(root: string, home: string | undefined): San
   };
 }
 
-/** A folder above the home folder is nobody's work tree, and the home folder's own is nobody's business. */
-function placeOf(root: string, home: string | undefined): string | undefined {
+/** The nearest work tree, not looked for at or above the home folder. */
+function workTreeOf(root: string, home: string | undefined): string | undefined {
   for (let place = root; ; place = dirname(place)) {
     if (place !== root && (place === dirname(place) || (home !== undefined && contains(place, home)))) return undefined;
     const stats = lstatSync(join(place, ".git"), { throwIfNoEntry: false });
     if (stats?.isSymbolicLink() === true && place === root)
-      throw fault("wall_failed", "The workspace's .git is a link. No wall can guard it, so nothing was run.");
+      throw fault("sandbox_failed", "The workspace's .git is a link, which a sandbox cannot protect. Nothing was run.");
     if (stats !== undefined) return stats.isSymbolicLink() ? undefined : place;
     if (place === dirname(place)) return undefined;
   }
 }
 
-/** Files and folders of the workspace that the settings name as programs, hooks or further settings. */
+/** Files and folders of the workspace that git's settings name as programs, hooks or further settings. */
 function programs({ shared, folder }: Repository, root: string): readonly string[] {
   const files = [join(shared, "config"), join(folder, "config.worktree")];
   const named = files.flatMap((file) =>
@@ -82,23 +84,14 @@ function programs({ shared, folder }: Repository, root: string): readonly string
       value
         .split(/[\s"'=;|&]+/)
         .flatMap((word) => [resolve(root, word), resolve(dirname(file), word)])
-        // A bare name is a program of PATH, unless there is such a file.
+        // A bare name is a program on PATH, unless such a file exists.
         .filter((path) => /^\s*hookspath/i.test(line) || value.includes("/") || existsSync(path)),
     ),
   );
   return (
     named
-      // Husky's folder of hooks calls those beside it.
+      // The hooks in Husky's `_` folder call those beside it.
       .map((path) => (basename(path) === "_" ? dirname(path) : path))
       .filter((path) => contains(root, path) && path !== root && path !== shared)
   );
-}
-
-function namesIn(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder);
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return [];
-  }
 }

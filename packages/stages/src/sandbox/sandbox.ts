@@ -1,40 +1,39 @@
-import { accessSync, constants, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { constants as system } from "node:os";
 import { isAbsolute, resolve } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { isSluiceError, SluiceError, systemClock } from "@sluice/core";
-import { type ProcessEnd, type ProcessOptions, runProcess } from "../tools/bash/process.ts";
-import { contains, realPath } from "../tools/files/paths.ts";
-import { fault, systemCode } from "../tools/files/results.ts";
+import { type ProcessEnd, type ProcessOptions, runProcess, SHELLS } from "../tools/bash/process.ts";
+import { contains, isProgram, realPath } from "../tools/files/paths.ts";
+import { fault, withFallback } from "../tools/files/results.ts";
 import { namedRepositories } from "../tools/search/git-settings.ts";
 import { moveAway, obeyedBefore, type WatchedPaths } from "./after-call.ts";
 import { type BubblewrapFacts, bubblewrapArguments } from "./bubblewrap.ts";
 import { tryCanary } from "./canary.ts";
 import { folderMarks, type Mark } from "./folder-marks.ts";
-import { type MissingSandbox, noProgram, noProof } from "./missing-wall.ts";
-import { type SandboxedRepository, sandboxedRepository } from "./repository.ts";
+import { type MissingSandbox, noProgram, noProof } from "./missing-sandbox.ts";
+import { sandboxedRepository } from "./repository.ts";
 import { scratchFolders } from "./scratch-folders.ts";
 import { seatbeltProfile } from "./seatbelt.ts";
 import { type SystemKeys, systemKeys } from "./system-keys.ts";
 import { knownToolRoots } from "./tool-roots.ts";
 import type { Sandbox, SandboxedExit, SandboxedProgram, SandboxOptions, SandboxPlan } from "./wall.ts";
 
-/** Never looked up in PATH, which a workspace can prepend to. */
+/** Not looked up in PATH, which the workspace may extend. */
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {
   linux: ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"],
   darwin: ["/usr/bin/sandbox-exec"],
 };
-const SHELLS = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash"];
-/** Of all the processes of a call together, where its caller says nothing else. */
+/** Limits on all processes of a call together, unless its caller sets others. */
 const MEMORY_BYTES = 4 * 1024 ** 3;
 const OUTPUT_BYTES = 1024 ** 3;
-/** More of them are not masked one by one. */
+/** Each is masked by a mount. */
 const MOST_CHANNELS = 100;
-/** For the processes inside to be gone after the one that they end with. */
+/** How long the processes inside may outlive the one that started them. */
 const SETTLE_MS = 1_000;
 const KEPT_TEXT = 2_000;
 
-/** What was found, and how it is called. */
+/** The program that builds the wall, and what it supports. */
 interface FoundWall {
   readonly kind: "bubblewrap" | "seatbelt";
   readonly program: string;
@@ -76,7 +75,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     };
   };
 
-  /** Undefined when the wall was not built: nothing ran then. */
+  /** Undefined if the wall could not be built; then nothing ran. */
   const runBehind = async (
     wall: FoundWall,
     program: ProcessOptions,
@@ -145,7 +144,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     if (mode === "require" && proven === undefined) throw sandboxMissing(missing);
   };
 
-  const lost = async (said: string): Promise<SluiceError> => {
+  const lost = async (message: string): Promise<SluiceError> => {
     proven = undefined;
     proof = undefined;
     keys = undefined;
@@ -155,7 +154,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     } catch (thrown) {
       if (!isSluiceError(thrown, "sandbox_missing")) throw thrown;
     }
-    return notBuilt(said.trim() === "" ? (missing?.reason ?? "it said nothing") : said.trim());
+    return notBuilt(message.trim() || (missing?.reason ?? "the sandbox program printed no message"));
   };
 
   const provenWall = async (): Promise<FoundWall> => {
@@ -172,17 +171,17 @@ export function createSandbox(options: SandboxOptions): Sandbox {
       const marks = await marksBelow(topsOf(plan));
       refuseMany(marks);
       const writes = plan.writes.length > 0;
-      const before = writes ? obeyedBefore(marks, watchedPlaces(facts)) : undefined;
-      let said = "";
+      const before = writes ? obeyedBefore(marks, watchedPaths(facts)) : undefined;
+      let errors = "";
       const stderr = (text: string): boolean => {
-        if (said.length < KEPT_TEXT) said += text.slice(0, KEPT_TEXT);
+        if (errors.length < KEPT_TEXT) errors += text.slice(0, KEPT_TEXT);
         return program.stderr(text);
       };
       const end = await runBehind(wall, { ...program, stderr }, wallArguments(wall, facts, marks));
-      if (end === undefined) throw await lost(said);
+      if (end === undefined) throw await lost(errors);
       if (before === undefined) return { ...end, movedAway: [] };
       const after = await marksBelow(topsOf(plan));
-      return { ...end, movedAway: moveAway(before, after, watchedPlaces(facts), plan.absent[0]) };
+      return { ...end, movedAway: moveAway(before, after, watchedPaths(facts), plan.absent[0]) };
     } finally {
       release();
     }
@@ -213,16 +212,6 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   };
 }
 
-/** Whether commands could be held in this workspace, by which wall, or why by none. */
-export async function probeSandbox(
-  root: string,
-  absent: readonly string[],
-): Promise<Pick<Sandbox, "wall" | "missing">> {
-  const sandbox = createSandbox({ mode: "try", root, absent: () => absent });
-  await sandbox.prove();
-  return sandbox;
-}
-
 function wallArguments(
   wall: FoundWall,
   facts: Omit<BubblewrapFacts, "marks" | "status">,
@@ -233,37 +222,21 @@ function wallArguments(
   return wall.kind === "seatbelt" ? ["-p", seatbeltProfile(all)] : bubblewrapArguments(all);
 }
 
-/** Of the first that can be run; one in the workspace is whatever the workspace says it is. */
-function firstProgram(places: readonly string[], root: string): string | undefined {
-  return places.find((place) => {
-    const real = realPath(place);
-    return real !== undefined && !contains(root, real) && isExecutable(real);
+/** The first that can be run, outside the workspace, which could replace it. */
+function firstProgram(paths: readonly string[], root: string): string | undefined {
+  return paths.find((path) => {
+    const real = realPath(path);
+    return real !== undefined && !contains(root, real) && isProgram(real);
   });
 }
 
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return false;
-  }
-}
-
-/** Where marks are looked for: what the plan lets a command reach of the workspace, and what it lets it write elsewhere. */
+/** Folders to search for marks: what a command can reach in the workspace, and what it can write elsewhere. */
 function topsOf({ root, reads, writes }: SandboxPlan): readonly string[] {
   const tops = [...reads.filter((path) => !isAbsolute(path)), ...writes].map((path) => resolve(root, path));
   return [...new Set(tops)].filter((top) => !tops.some((other) => other !== top && contains(other, top)));
 }
 
-function watchedPlaces({
-  plan,
-  repository,
-}: {
-  plan: SandboxPlan;
-  repository: SandboxedRepository | undefined;
-}): WatchedPaths {
+function watchedPaths({ plan, repository }: Pick<BubblewrapFacts, "plan" | "repository">): WatchedPaths {
   const areas = plan.writes.map((path) => resolve(plan.root, path));
   const planned = [...plan.absent, ...plan.readOnly].filter((path) => areas.some((area) => contains(area, path)));
   const isWritten = repository?.whole === true && areas.includes(plan.root);
@@ -275,18 +248,18 @@ function watchedPlaces({
 function refuseMany(marks: readonly Mark[]): void {
   const channels = marks.filter(({ kind }) => kind === "channel");
   if (channels.length <= MOST_CHANNELS) return;
-  const message = `The workspace holds ${channels.length} sockets and FIFOs, such as ${channels[0]?.path}. A sandbox hides at most ${MOST_CHANNELS}, so nothing was run. Remove those that nothing uses.`;
-  throw fault("wall_failed", message);
+  const message = `The workspace contains ${channels.length} sockets and FIFOs, such as ${channels[0]?.path}. A sandbox can hide at most ${MOST_CHANNELS}, so nothing was run. Remove those that are not in use.`;
+  throw fault("sandbox_failed", message);
 }
 
 function sandboxMissing(missing: MissingSandbox | undefined): SluiceError {
   const { reason, fix } = missing ?? { reason: "it was not looked for", fix: "" };
-  const message = `commands have to run in a sandbox (sandbox: "require"), and there is none: ${reason}. To get one: ${fix}`;
+  const message = `commands must run in a sandbox (sandbox: "require"), and there is none: ${reason}. To get one: ${fix}`;
   return new SluiceError("Session", "sandbox_missing", message, { detail: { reason, fix } });
 }
 
 function notBuilt(why: string): SluiceError {
-  return fault("wall_failed", `The sandbox for this command could not be made, so nothing was run: ${why}`);
+  return fault("sandbox_failed", `The sandbox for this command could not be created, so nothing was run: ${why}`);
 }
 
 function numberIn(status: string, name: string): number | undefined {
@@ -294,24 +267,19 @@ function numberIn(status: string, name: string): number | undefined {
   return value === undefined ? undefined : Number(value);
 }
 
-/** A shell's way to say that a signal ended what it ran, which is also that of the first process inside. */
+/** Shells, and the first process inside, report a signal as exit code 128 + its number. */
 function signalOf(exitCode: number | null): string | null {
   const found = Object.entries(system.signals).find(([, number]) => number + 128 === exitCode);
   return found?.[0] ?? null;
 }
 
-/** They are killed with the process that built the wall; until then they might still write. */
+/** Waits until the processes inside, which are killed with the wall's process, can no longer write. */
 async function untilGone(first: number): Promise<void> {
-  // Processes know nothing of a session's clock, which may stand still.
-  for (let left = SETTLE_MS; left > 0 && isThere(first); left -= 1) await setTimeout(1);
+  // Real time: an injected clock may stand still.
+  for (let left = SETTLE_MS; left > 0 && isAlive(first); left -= 1) await setTimeout(1);
 }
 
-/** The first process of a namespace is a zombie only after all others of it are gone. */
-function isThere(pid: number): boolean {
-  try {
-    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return false;
-  }
+/** The first process of a namespace becomes a zombie only after all others have ended. */
+function isAlive(pid: number): boolean {
+  return withFallback(() => !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, "latin1")), false);
 }

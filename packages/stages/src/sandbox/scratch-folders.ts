@@ -1,23 +1,23 @@
 import { mkdirSync, rmdirSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { contains, realPath } from "../tools/files/paths.ts";
-import { systemCode } from "../tools/files/results.ts";
+import { withFallback } from "../tools/files/results.ts";
 
-/** Folders that are there as long as a call needs them, for something to be mounted on. */
+/** Creates mount points that exist only while a call needs them. */
 export interface ScratchFolders {
-  /** Makes those that are missing; the returned function removes them again, if they are empty and nobody else needs them. */
+  /** Creates the missing folders; the returned function removes those that are empty and no longer needed. */
   hold(root: string, paths: readonly string[]): () => void;
 }
 
 export function scratchFolders(): ScratchFolders {
-  /** How many calls need each folder that was made here. */
+  /** The number of calls that need each created folder. */
   const needed = new Map<string, number>();
 
   const need = (folder: string): readonly string[] => {
-    const isOurs = needed.has(folder);
-    if (!isOurs && realPath(folder) !== undefined) return [];
+    const isCreated = needed.has(folder);
+    if (!isCreated && realPath(folder) !== undefined) return [];
     const parents = need(dirname(folder));
-    if (!isOurs) mkdirSync(folder);
+    if (!isCreated) mkdirSync(folder);
     needed.set(folder, (needed.get(folder) ?? 0) + 1);
     return [...parents, folder];
   };
@@ -31,27 +31,19 @@ export function scratchFolders(): ScratchFolders {
           const left = (needed.get(folder) ?? 1) - 1;
           if (left > 0) needed.set(folder, left);
           else needed.delete(folder);
-          if (left === 0) removeIfEmpty(folder);
+          // Removed only if it is empty; it may also be gone already.
+          if (left === 0) withFallback(() => rmdirSync(folder), undefined);
         }
       };
     },
   };
 }
 
-/** The nearest folder that exists may be a link to elsewhere. */
+/** Whether the nearest existing folder is inside: it may be a link to elsewhere. */
 function leadsInside(path: string, root: string): boolean {
   for (let at = path; ; at = dirname(at)) {
     const real = realPath(at);
     if (real !== undefined) return contains(root, real);
     if (at === root) return false;
-  }
-}
-
-function removeIfEmpty(folder: string): void {
-  try {
-    rmdirSync(folder);
-  } catch (thrown) {
-    // Something was put into it meanwhile, or it is gone: both are fine.
-    if (systemCode(thrown) === undefined) throw thrown;
   }
 }

@@ -6,13 +6,12 @@ import type { BubblewrapFacts } from "./bubblewrap.ts";
 const SYSTEM = ["/usr", "/bin", "/sbin", "/opt", "/System", "/Library", "/Applications/Xcode.app", "/private/etc"];
 const SYSTEM_FILES = ["/", "/private/var/db/timezone", "/private/var/select", "/private/var/run/resolv.conf"];
 const DEVICES = ["/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/dtracehelper", "/dev/fd"];
-/** What every program asks of the system; none of them reaches a file or another program's memory. */
+/** Services that every program uses; none gives access to files or to other programs' memory. */
 const SERVICES = ["com.apple.system.opendirectoryd.libinfo", "com.apple.system.logger", "com.apple.trustd.agent"];
 
 /**
- * The profile that `sandbox-exec` builds the same wall from. Weaker than that of Linux: there are no folders of its own, so
- * /tmp and the home folder are closed instead of empty, processes share one table, and a port of the machine is no port inside.
- * Of two rules about one path the later one holds.
+ * The profile for `sandbox-exec`. Weaker than on Linux: /tmp and the home folder are closed instead of empty, processes share
+ * one table, and ports of the machine are closed. Of two rules about a path the later one counts.
  */
 export function seatbeltProfile({ plan, home, tools, repository, temporary, keys }: BubblewrapFacts): string {
   const { root, reads, writes, scratch, absent, readOnly, network } = plan;
@@ -49,7 +48,7 @@ export function seatbeltProfile({ plan, home, tools, repository, temporary, keys
       [...within(reads), ...(reads.includes("") ? (repository?.outside ?? []) : [])].map(below),
     ),
     ...rule("allow file-read* file-write*", [...written, ...own].map(below)),
-    // Whatever a later program of the host would obey, wherever a command would put it; the workspace's own .git comes after.
+    // Names that programs of the host obey, in any folder; the workspace's own .git is allowed again below.
     '(deny file-write* (regex #"/\\.git(/|$)" #"/\\.sluice(/|$)" #"/sluice\\.config\\.[^/]*$"))',
     ...rule("allow file-write*", own.map(below)),
     ...rule("deny file-write*", guarded.map(below)),

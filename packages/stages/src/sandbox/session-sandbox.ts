@@ -12,27 +12,27 @@ import {
   problemsError,
 } from "@sluice/core";
 import type { BashOptions } from "../tools/bash/bash-tool.ts";
-import { createSandbox } from "./sandbox.ts";
+import { lazySandbox } from "./lazy-sandbox.ts";
 import type { Sandbox, SandboxFault, SandboxMode, SandboxSettings } from "./wall.ts";
 
-/** The sandbox of a session, and what its commands may do behind it. */
+/** The sandbox of a session, and what its commands may do in it. */
 export interface SessionSandbox {
   readonly sandbox: Sandbox;
-  /** What no process that is started here sees. */
+  /** Paths that no process of the session sees. */
   readonly absent: () => readonly string[];
   readonly bash: Pick<BashOptions, "sandbox" | "always" | "variables">;
-  /** Finds out what holds the commands of this pipeline, before any runs. Throws Environment `sandbox_missing`. */
+  /** Proves the sandbox if the pipeline needs one. Throws Environment `sandbox_missing`. */
   proveFor(spec: PipelineSpec, hasServers: boolean): Promise<void>;
-  /** What a run's record says of it, whenever the run is begun or resumed. */
+  /** What the run records about its sandbox at each start and resume. */
   facts(spec: PipelineSpec, unwalledServers: readonly string[]): JsonObject;
 }
 
 export interface SandboxScope {
   readonly root: string;
-  /** What the mode approves in stages without an envelope. */
+  /** Allowed tools of stages without an envelope. */
   readonly withoutEnvelope: readonly AllowedTool[];
   readonly clock: Clock;
-  /** The folder of the run store, once it is open and on this disk. */
+  /** The folder of the run store, once it is open on this disk. */
   readonly store: () => string | undefined;
   readonly onFault: (fault: SandboxFault) => void;
 }
@@ -43,8 +43,8 @@ export function sessionSandbox(
 ): SessionSandbox {
   const { mode = "try", network = false, scratch = [], hidden = [], variables = [] } = readSandboxSettings(option);
   const absent = (): readonly string[] => [store(), ...hidden].filter((path) => path !== undefined);
-  const sandbox = createSandbox({ mode, root, absent, clock });
-  let said = false;
+  const sandbox = lazySandbox({ mode, root, absent, clock });
+  let reported = false;
   return {
     sandbox,
     absent,
@@ -53,8 +53,8 @@ export function sessionSandbox(
       if (!hasServers && !mayRunCommands(spec, withoutEnvelope)) return;
       await sandbox.prove();
       const { missing } = sandbox;
-      if (missing === undefined || said) return;
-      said = true;
+      if (missing === undefined || reported) return;
+      reported = true;
       onFault({ by: "sandbox", message: `commands run without a sandbox: ${missing.reason}; ${missing.fix}` });
     },
     facts: (spec, unwalledServers) => ({
@@ -67,7 +67,7 @@ export function sessionSandbox(
 
 const MODES: readonly SandboxMode[] = ["off", "try", "require"];
 
-/** The settings of a sandbox, checked. Throws Validation `sandbox_invalid` with all that is wrong. */
+/** Checks the settings of a sandbox. Throws Validation `sandbox_invalid` with all problems. */
 export function readSandboxSettings(option: SandboxMode | SandboxSettings | undefined): SandboxSettings {
   const settings: SandboxSettings = isObject(option) ? option : option === undefined ? {} : { mode: option };
   const problems: Problem[] = [];
@@ -75,27 +75,27 @@ export function readSandboxSettings(option: SandboxMode | SandboxSettings | unde
     if (!fits) problems.push({ path, message });
   };
   const { mode, network, scratch, hidden, variables, ...unknown } = settings;
-  for (const name of Object.keys(unknown)) must(false, name, "is no field of a sandbox");
-  must(mode === undefined || MODES.includes(mode), "mode", `is ${MODES.map((one) => `"${one}"`).join(" or ")}`);
-  must(network === undefined || typeof network === "boolean", "network", "is true or false");
+  for (const name of Object.keys(unknown)) must(false, name, "is not a field of a sandbox");
+  must(mode === undefined || MODES.includes(mode), "mode", `must be ${MODES.map((one) => `"${one}"`).join(" or ")}`);
+  must(network === undefined || typeof network === "boolean", "network", "must be true or false");
   const isList = (value: unknown, fits: (item: unknown) => boolean): boolean =>
     value === undefined || (Array.isArray(value) && value.every(fits));
-  must(isList(scratch, isScratchFolder), "scratch", "is a list of folders of the workspace");
+  must(isList(scratch, isScratchFolder), "scratch", "must be a list of folders of the workspace");
   must(
     isList(hidden, (path) => typeof path === "string" && isAbsolute(path)),
     "hidden",
-    "is a list of absolute paths",
+    "must be a list of absolute paths",
   );
   must(
     isList(variables, (name) => typeof name === "string" && isPlainVariable(name)),
     "variables",
-    "is a list of variables that no shell, loader or program manager obeys",
+    "must be a list of variables that no shell, loader or program manager obeys",
   );
   if (problems.length > 0) throw problemsError("sandbox_invalid", "This sandbox cannot be used:", problems);
   return settings;
 }
 
-/** Names of variables by which a program is told to load or run something are never harmless. */
+/** Excludes variables that make programs load or run something. */
 function isPlainVariable(name: string): boolean {
   return (
     /^[A-Za-z_][A-Za-z0-9_]{0,127}$/.test(name) &&
@@ -105,12 +105,12 @@ function isPlainVariable(name: string): boolean {
   );
 }
 
-/** Whether a run that was held in one mode may go on in another: people may raise it, and nobody lowers it. */
+/** Whether `now` is weaker than the recorded mode. A resume may only keep the mode or make it stricter. */
 export function isLowered(recorded: Json | undefined, now: SandboxMode): boolean {
   return MODES.slice(MODES.indexOf(now) + 1).some((stricter) => stricter === recorded);
 }
 
-/** Whether a stage may run a command that nobody grants; for one that somebody does, the wall is proven by then. */
+/** Whether a stage may run commands without a grant. Before a granted command, the Bash tool proves the sandbox itself. */
 function mayRunCommands({ states }: PipelineSpec, withoutEnvelope: readonly AllowedTool[]): boolean {
   return [...states.values()].some(
     ({ allowedTools }) => compileEnvelope(allowedTools ?? withoutEnvelope).rulesFor("Bash").length > 0,

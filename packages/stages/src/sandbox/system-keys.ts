@@ -1,24 +1,25 @@
-import { accessSync, constants, type Dirent, lstatSync, readdirSync } from "node:fs";
+import { accessSync, constants, lstatSync } from "node:fs";
 import { join } from "node:path";
-import { systemCode } from "../tools/files/results.ts";
+import { entriesIn } from "../tools/files/paths.ts";
+import { withFallback } from "../tools/files/results.ts";
 
-/** What a wall does not show of a folder that it shows. */
+/** Secrets of the system that the wall masks in a visible folder. */
 export interface SystemKeys {
   readonly files: readonly string[];
   readonly folders: readonly string[];
 }
 
-/** Kept from everybody by their name, whatever their permissions say. */
+/** Secret by name, whatever the permissions are. */
 const KEYS = /^(?:g?shadow-?|ssh_host_.*_key|.*\.key|.*\.keytab|opasswd)$/;
 
-/** What not every user of the machine may read is a key to those who may, such as the superuser. */
+/** Finds what not every user may read: the superuser's commands must not read it either. */
 export function systemKeys(folder = "/etc"): SystemKeys {
   const files: string[] = [];
   const folders: string[] = [];
   const queue = [folder];
   for (let at = 0; at < queue.length; at += 1) {
     const parent = queue[at] ?? folder;
-    for (const entry of entriesOf(parent)) {
+    for (const entry of entriesIn(parent)) {
       if (entry.isSymbolicLink()) continue;
       const path = join(parent, entry.name);
       const { mode = 0, size = 0 } = lstatSync(path, { throwIfNoEntry: false }) ?? {};
@@ -35,23 +36,10 @@ export function systemKeys(folder = "/etc"): SystemKeys {
   return { files, folders };
 }
 
-/** Each mount costs time at every command: what this process cannot read, its commands cannot either. */
+/** Only readable files are masked, since each mount costs time at every command. */
 function isReadable(path: string): boolean {
-  try {
+  return withFallback(() => {
     accessSync(path, constants.R_OK);
     return true;
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return false;
-  }
-}
-
-function entriesOf(folder: string): readonly Dirent[] {
-  try {
-    return readdirSync(folder, { withFileTypes: true });
-  } catch (thrown) {
-    // Not to be read by this process, so neither by its commands.
-    if (systemCode(thrown) === undefined) throw thrown;
-    return [];
-  }
+  }, false);
 }

@@ -1,52 +1,52 @@
 import type { Clock } from "@sluice/core";
 import type { ProcessEnd, ProcessOptions } from "../tools/bash/process.ts";
 
-/** `require`: nothing runs without a wall. `try`: a wall where one can be built. `off`: none. Set by people only. */
+/** `require`: nothing runs without a sandbox. `try`: a sandbox where one can be created. `off`: none. Only people set it. */
 export type SandboxMode = "require" | "try" | "off";
 
-/** How the commands of a session are held. */
+/** Settings of a session's sandbox. */
 export interface SandboxSettings {
   /** `try` when omitted. */
   readonly mode?: SandboxMode;
-  /** Whether commands of all stages reach the network. Default: no. */
+  /** Whether the commands of all stages reach the network. Default: false. */
   readonly network?: boolean;
-  /** Folders of the workspace that commands of stages that may not write files can fill; gone after each command. */
+  /** Folders of the workspace that commands of read-only stages may fill; emptied after each command. */
   readonly scratch?: readonly string[];
-  /** Absolute paths that no command sees, besides the run store. */
+  /** Absolute paths that commands cannot see, beside the run store. */
   readonly hidden?: readonly string[];
-  /** Variables that a command line may set besides `CI`, `NO_COLOR`, `FORCE_COLOR`, `LC_*`, `LANG`, `TZ` and `NODE_ENV`. */
+  /** Variables that a command line may set, beside `CI`, `NO_COLOR`, `FORCE_COLOR`, `LC_*`, `LANG`, `TZ` and `NODE_ENV`. */
   readonly variables?: readonly string[];
 }
 
-/** What one program may see and change. Paths that are relative are relative to `root`, "" is all of it. */
+/** What a program may see and change. Relative paths start at `root`; "" is all of it. */
 export interface SandboxPlan {
   /** The workspace: absolute, links resolved. */
   readonly root: string;
-  /** Folders and files of the workspace that can be read, or elsewhere when absolute. */
+  /** Readable paths; absolute ones may lie outside the workspace. */
   readonly reads: readonly string[];
-  /** Folders and files of it that can be written, or elsewhere when absolute; empty for a stage that only reads. What is not there is not made. */
+  /** Writable paths, like `reads`; empty for a read-only stage. Missing ones are not created. */
   readonly writes: readonly string[];
-  /** Folders that commands may fill and that are gone afterwards, such as `node_modules/.vite-temp`. */
+  /** Folders that commands may fill and that are emptied afterwards, such as `node_modules/.vite-temp`. */
   readonly scratch: readonly string[];
-  /** Whether it shares the machine's network: then abstract Unix sockets can be reached too, such as those of a desktop. */
+  /** Whether it shares the machine's network, and with it abstract Unix sockets such as those of a desktop. */
   readonly network: boolean;
-  /** Absolute paths that are not to be seen: the run store, Sluice's own folders. */
+  /** Absolute paths that are hidden: the run store, Sluice's own folders. */
   readonly absent: readonly string[];
-  /** Absolute paths that are never written. It shows none that is not to be read anyway. */
+  /** Absolute paths that are read-only even inside writable ones. Listing a path here does not make it readable. */
   readonly readOnly: readonly string[];
 }
 
 export interface SandboxOptions {
   readonly mode: SandboxMode;
   readonly root: string;
-  /** Paths that the canary must not see; asked when it runs. */
+  /** Hidden paths that the canary must not see, evaluated when it runs. */
   readonly absent: () => readonly string[];
-  /** Where the program that builds the wall is looked for, in full; where systems have it when omitted. */
+  /** Absolute paths of the sandbox program; the usual ones when omitted. */
   readonly programs?: readonly string[];
   readonly clock?: Clock;
 }
 
-/** Under `try`, that there is no wall; said once, by the first run that could start a process. */
+/** Reported once in mode `try` if there is no sandbox, by the first run that could start a process. */
 export interface SandboxFault {
   readonly by: "sandbox";
   readonly message: string;
@@ -55,19 +55,19 @@ export interface SandboxFault {
 /** The OS sandbox of a session. */
 export interface Sandbox {
   readonly mode: SandboxMode;
-  /** Which wall was proven here; undefined before `prove`, where there is none, and once it was lost. */
+  /** The kind of sandbox that was proven; undefined before `prove`, without a sandbox, and after it was lost. */
   readonly wall: "bubblewrap" | "seatbelt" | undefined;
-  /** Whether there was one that cannot be built any more: what it held is not run without it. */
+  /** Whether a proven sandbox can no longer be created. Its commands are not run without it. */
   readonly isLost: boolean;
-  /** Why there is none, and how to get one. */
+  /** Why there is no sandbox, and how to get one. */
   readonly missing: { readonly reason: string; readonly fix: string } | undefined;
-  /** Finds a wall and runs the canary behind it, once. Throws Environment `sandbox_missing` where the mode is `require`. */
+  /** Finds a sandbox and runs the canary in it, once. Throws Environment `sandbox_missing` in mode `require`. */
   prove(): Promise<void>;
-  /** Runs a program behind the wall. Throws `wall_failed` when it was not built; nothing ran then. */
+  /** Runs a program in the sandbox. Throws `sandbox_failed` if it could not be created; nothing ran then. */
   run(program: ProcessOptions, plan: SandboxPlan): Promise<SandboxedExit>;
   /**
-   * What to start in place of a program that is talked to as long as it lives, such as a server. It ends with its parent. What
-   * it leaves in the workspace is not looked at. Throws `wall_failed` where there is no wall.
+   * The command that starts a long-lived program, such as a server, in the sandbox. It ends with its parent. Obeyed files
+   * that it creates are not moved away. Throws `sandbox_failed` without a sandbox.
    */
   wrap(program: Pick<ProcessOptions, "file" | "args" | "cwd" | "env">, plan: SandboxPlan): Promise<SandboxedProgram>;
 }
@@ -78,6 +78,6 @@ export interface SandboxedProgram {
 }
 
 export interface SandboxedExit extends ProcessEnd {
-  /** Paths that a later command of the host would have obeyed, and where each was moved to. */
+  /** New paths that a later command of the host would obey, and where each was moved. */
   readonly movedAway: readonly { readonly path: string; readonly to: string }[];
 }

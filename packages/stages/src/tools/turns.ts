@@ -1,12 +1,12 @@
 import { setImmediate } from "node:timers/promises";
 import { checkAborted } from "./files/results.ts";
 
-/** Steps between two turns of others: some milliseconds of work. */
+/** Steps between two pauses: a few milliseconds of work. */
 const STEPS = 1_000_000;
 
-/** Counts work that hostile text can make long, so that aborts, timers and other runs get their turn in between. */
+/** Pauses work on hostile input regularly, so that aborts, timers and other runs are not blocked. */
 export interface Turns {
-  /** To be awaited when it is not undefined; then it throws once the signal is aborted. */
+  /** Await the result unless it is undefined. It rejects once the signal is aborted. */
   spend(steps: number): Promise<void> | undefined;
 }
 

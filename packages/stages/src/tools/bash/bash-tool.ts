@@ -1,4 +1,3 @@
-import { accessSync, constants } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import {
   type Clock,
@@ -13,9 +12,9 @@ import { z } from "zod";
 import type { Sandbox, SandboxedExit, SandboxPlan } from "../../sandbox/wall.ts";
 import { withFolder } from "../files/open.ts";
 import { headTail, KEPT_HALF, SHOWN_HALF } from "../files/output.ts";
+import { isProgram } from "../files/paths.ts";
 import { asResult, failure, fault } from "../files/results.ts";
 import { lineEnvironment } from "./language/environment.ts";
-import { lineSubjects } from "./language/line-subjects.ts";
 import {
   CALL_VARIABLE,
   endSurvivors,
@@ -23,22 +22,15 @@ import {
   type ProcessOptions,
   RUN_VARIABLE,
   runProcess,
+  SHELLS,
 } from "./process.ts";
 import { type WorkspaceChanges, watchWorkspace } from "./workspace-diff.ts";
 
 const DEFAULT_TIMEOUT_MS = 120_000;
 const MAX_TIMEOUT_MS = 600_000;
-/** Files a result names. */
+/** Changed files that a result lists. */
 const NAMED_CHANGES = 50;
-/** Not looked up in PATH, which a workspace can prepend to. Another shell would read a line differently than the gate did. */
-const SHELLS = [
-  "/bin/bash",
-  "/usr/bin/bash",
-  "/usr/local/bin/bash",
-  "/opt/homebrew/bin/bash",
-  "/run/current-system/sw/bin/bash",
-];
-/** Bounds for what a command prints and holds in memory; its time has a limit anyway. */
+/** Limits on a command's output and memory; its time is limited by the timeout. */
 const LIMITS = { outputBytes: 256 * 1024 * 1024, memoryBytes: 4 * 1024 * 1024 * 1024 };
 
 const input = z.strictObject({
@@ -48,46 +40,52 @@ const input = z.strictObject({
     .min(1)
     .max(MAX_TIMEOUT_MS)
     .optional()
-    .describe(`Milliseconds. Default ${DEFAULT_TIMEOUT_MS}, most ${MAX_TIMEOUT_MS}.`),
-  description: z
-    .string()
-    .max(500)
-    .optional()
-    .describe("What it is for, in a few words, for the person who reads along."),
+    .describe(`Milliseconds. Default: ${DEFAULT_TIMEOUT_MS}, maximum: ${MAX_TIMEOUT_MS}.`),
+  description: z.string().max(500).optional().describe("A few words for the user about the purpose of the command."),
 });
 type BashInput = z.infer<typeof input>;
 
 export interface BashOptions {
-  /** Absolute path of the bash to run. The system's when omitted. */
+  /** Absolute path of the bash to run. The system's bash when omitted. */
   readonly shell?: string;
   readonly clock?: Clock;
   /** The session's OS sandbox; none when omitted. */
   readonly sandbox?: Sandbox;
-  /** What every stage of the session may do behind it, besides what the stage says. */
+  /** What every stage may do in the sandbox, beside its own permissions. */
   readonly always?: Pick<SandboxPlan, "scratch" | "network" | "absent">;
-  /** Variables that a line may set besides the ones that are harmless everywhere. */
+  /** Variables that a line may set, beside the harmless ones. */
   readonly variables?: readonly string[];
 }
 
+type Subjects = ToolSpec<BashInput>["subjects"];
+
 export function bashTool(options: BashOptions = {}): ToolSpec<BashInput> {
+  let analyser: typeof import("./language/line-subjects.ts") | undefined;
+  const subjects: Subjects = (bash, workspace, scene) => {
+    if (analyser === undefined) throw new Error("the shell analyser is not loaded");
+    return analyser.lineSubjects(bash.command, workspace, scene, options);
+  };
   return {
     name: "Bash",
-    description: `Runs a command line with bash. Every call starts in the workspace's root with a fresh shell; standard input is empty.
-- Output and errors come back in the order written, the first and last ${SHOWN_HALF} characters of it. A failing command gives its exit code.
-- After timeout milliseconds the command and all it started are ended (timeout). Background processes are ended with the command.
-- Where the stage may run only some commands, write plain lines: commands, pipes, && and ||, globs, "cd DIR &&", 2>&1. Substitutions, loops and here-documents need a grant there.
+    description: `Runs a command line with bash. Every call starts a fresh shell in the workspace's root, with empty standard input.
+- Output and errors are combined in the order written; the first and last ${SHOWN_HALF} characters are shown. A failing command reports its exit code.
+- After timeout milliseconds the command and everything it started are stopped (timeout). Background processes are stopped with the command.
+- If the stage allows only some commands, use plain lines: commands, pipes, && and ||, globs, "cd DIR &&", 2>&1. Substitutions, loops and here-documents need a grant there.
 - To read, search and edit files, use Read, Grep, Glob, Edit and Write.`,
     input,
     effect: "write",
-    subjects: (bash, workspace, scene) => lineSubjects(bash.command, workspace, scene, options),
-    // What holds a command has to be known before the command is judged.
-    ready: () => proven(options.sandbox),
-    // Without `recover`: nobody can tell how far an interrupted command got.
-    execute: (bash, call) => asResult(() => run(bash, call, options)),
+    subjects,
+    // Loads what only calls need, and proves the sandbox, on which the gate's decision depends.
+    ready: async () => {
+      analyser = await import("./language/line-subjects.ts");
+      await proven(options.sandbox);
+    },
+    // No `recover`: it is unknown how far an interrupted command got.
+    execute: (bash, call) => asResult(() => run(bash, call, options, subjects)),
   };
 }
 
-/** What is missing is said where the call is judged: then it is refused. */
+/** Ignores a missing sandbox, which the judgement of the call then refuses. */
 async function proven(sandbox: Sandbox | undefined): Promise<void> {
   try {
     await sandbox?.prove();
@@ -96,11 +94,11 @@ async function proven(sandbox: Sandbox | undefined): Promise<void> {
   }
 }
 
-async function run(bash: BashInput, call: ToolCall, options: BashOptions): Promise<ToolResult> {
+async function run(bash: BashInput, call: ToolCall, options: BashOptions, subjects: Subjects): Promise<ToolResult> {
   const clock = options.clock ?? systemClock;
-  const line = lineToRun(bash, call, options);
+  const line = lineToRun(bash, call, subjects);
   const isWalled = call.judged.some(({ kind }) => kind === "sandboxed");
-  // Nothing changes the workspace behind a wall that may not.
+  // A sandbox that forbids writing needs no comparison.
   const watch = call.mayWrite || isWalled ? undefined : await watchWorkspace(call.workspace, clock, call.signal);
   const shown = headTail(SHOWN_HALF);
   const kept = headTail(KEPT_HALF);
@@ -113,7 +111,7 @@ async function run(bash: BashInput, call: ToolCall, options: BashOptions): Promi
   const end = await withFolder(call.workspace.root, async (root): Promise<ProcessEnd & Partial<SandboxedExit>> => {
     const program: ProcessOptions = {
       file: shell,
-      // One pipe for both, so that output and errors keep their order; the inner bash sees the line and nothing of this.
+      // One pipe for both keeps output and errors in order; the inner bash sees only the line.
       args: ["--noprofile", "--norc", "-c", 'exec "$0" --noprofile --norc -c -- "$1" 2>&1', shell, line],
       cwd: isWalled ? call.workspace.root : root.path,
       env: {
@@ -130,7 +128,7 @@ async function run(bash: BashInput, call: ToolCall, options: BashOptions): Promi
     };
     return isWalled ? await behindWall(program, call, options) : await runProcess(program);
   });
-  // Behind a wall, what was started ended with it.
+  // Processes in a sandbox end with it.
   if (!isWalled) await endSurvivors(call.idempotencyKey, clock);
   const changes = end.by === "abort" ? undefined : await watch?.changes(call.signal);
   const text = shown.text();
@@ -152,19 +150,19 @@ async function run(bash: BashInput, call: ToolCall, options: BashOptions): Promi
   };
 }
 
-/** The text for bash: as it was given where any line may run, else what was written from what was judged. */
-function lineToRun({ command }: BashInput, call: ToolCall, options: BashOptions): string {
-  const now = lineSubjects(command, call.workspace, call, options);
-  // Links may have been turned since, files may have come that a glob matches, and a wall may be lost.
+/** The line for bash: as given if any line may run, else as rewritten from what was judged. */
+function lineToRun(bash: BashInput, call: ToolCall, subjects: Subjects): string {
+  const now = subjects(bash, call.workspace, call);
+  // Links or globbed files may have changed since, or the sandbox was lost.
   if (!isDeepStrictEqual(now, call.judged)) {
     throw fault(
       "path_changed",
-      "What this command names leads elsewhere than when it was judged. Nothing was run; make the call again.",
+      "The paths in this command no longer lead to where they led when the command was checked. Nothing was run. Make the call again.",
     );
   }
-  if (call.anyLine) return command;
+  if (call.anyLine) return bash.command;
   const line = now.find((subject): subject is Extract<Subject, { kind: "line" }> => subject.kind === "line");
-  if (line?.text === undefined) throw fault("command_unparsed", "This line could not be read, so it is not run.");
+  if (line?.text === undefined) throw fault("command_unparsed", "This line could not be parsed, so it was not run.");
   return line.text;
 }
 
@@ -173,14 +171,14 @@ async function behindWall(
   call: ToolCall,
   { sandbox, always }: BashOptions,
 ): Promise<SandboxedExit> {
-  if (sandbox === undefined) throw fault("wall_failed", "There is no sandbox in this session. Nothing was run.");
+  if (sandbox === undefined) throw fault("sandbox_failed", "This session has no sandbox. Nothing was run.");
   const { root, store } = call.workspace;
   const { reads, writes, scratch, network, readOnly } = call.reach;
   return await sandbox.run(program, {
     root,
     reads,
     writes,
-    // Where the stage may write, what it leaves is for the workspace to keep.
+    // In a writing stage these files belong to the workspace.
     scratch: writes.includes("") ? [] : [...scratch, ...(always?.scratch ?? [])],
     network: network || always?.network === true,
     absent: [...(store === undefined ? [] : [store]), ...(always?.absent ?? [])],
@@ -189,15 +187,10 @@ async function behindWall(
 }
 
 function findShell(): string {
-  for (const path of SHELLS) {
-    try {
-      accessSync(path, constants.X_OK);
-      return path;
-    } catch (thrown) {
-      if (!(thrown instanceof Error)) throw thrown;
-    }
-  }
-  throw fault("no_bash", `There is no bash at ${SHELLS.join(", ")}; commands cannot be run on this machine.`);
+  const shell = SHELLS.find(isProgram);
+  if (shell === undefined)
+    throw fault("no_bash", `There is no bash at ${SHELLS.join(", ")}, so commands cannot run on this machine.`);
+  return shell;
 }
 
 function verdict(
@@ -210,15 +203,15 @@ function verdict(
   const how = ending(end);
   const changed = changes === undefined || changes.files.length === 0 ? undefined : named(changes);
   const detail = { exit_code: end.exitCode, output: text };
-  if (end.by === "abort") return failure("cancelled", "The command was stopped before it finished.", detail);
+  if (end.by === "abort") return failure("cancelled", "The command was cancelled before it finished.", detail);
   if (changed !== undefined && onlyReads(call) && !call.othersAtWork()) {
     const message =
-      "This command was judged to only read, and files changed while it ran. Nothing was put back. Do not run it again in this stage.";
+      "This command was expected to only read, but files changed while it ran. Nothing was rolled back. Do not run it again in this stage.";
     return failure("unexpected_change", message, { files: changed, ...detail });
   }
   if (end.movedAway !== undefined && end.movedAway.length > 0) {
     const message =
-      "This command left files that a later git or Sluice command would obey. They were moved out of the workspace; the rest of its work stands.";
+      "This command created files that a later git or Sluice command would obey. They were moved out of the workspace; its other changes remain.";
     return failure("moved_away", message, {
       moved: end.movedAway.map(({ path, to }) => `${path} -> ${to}`),
       ...detail,
@@ -229,7 +222,7 @@ function verdict(
   const note = changed === undefined ? "" : `\n[The workspace changed while this ran: ${changed.join(", ")}]`;
   if (end.by === "timeout") {
     const ms = bash.timeout ?? DEFAULT_TIMEOUT_MS;
-    return failure("timeout", `The command did not end within ${ms} ms and was ended with all it started.`, {
+    return failure("timeout", `The command did not end within ${ms} ms and was stopped with everything it started.`, {
       ...detail,
       output: text + note,
     });
@@ -244,12 +237,12 @@ function verdict(
 }
 
 const LIMIT_MESSAGES = new Map<string, string>([
-  ["output", "The command printed more than 256 MB and was ended."],
-  ["memory", "The command used more than 4 GiB of memory and was ended."],
-  ["cpu", "The command used too much CPU time and was ended."],
+  ["output", "The command printed more than 256 MB and was stopped."],
+  ["memory", "The command used more than 4 GiB of memory and was stopped."],
+  ["cpu", "The command used too much CPU time and was stopped."],
 ]);
 
-/** How it ended, when that is not well. */
+/** How a failed command ended. */
 function ending(end: ProcessEnd): string | undefined {
   if (end.killed !== null) return `Ended by ${end.killed}`;
   return end.exitCode === 0 ? undefined : `Exit code ${end.exitCode}`;

@@ -1,27 +1,27 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import type { Clock } from "@sluice/core";
-import { systemCode } from "../files/results.ts";
+import { withFallback } from "../files/results.ts";
 
-/** How often the processes of a call are looked at. Behind a wall only they are read, elsewhere all of the machine. */
+/** How often usage is measured. In a sandbox only its own processes are read, elsewhere all of the machine. */
 const WALLED_POLL_MS = 100;
 const POLL_MS = 500;
-/** `USER_HZ`, which is the same on every Linux that Node runs on. */
+/** `USER_HZ`, which is 100 on every Linux that Node supports. */
 const TICKS_PER_SECOND = 100;
 
-/** What a call may use up. CPU time and memory are watched on Linux only. */
+/** Limits on all processes of a call together. CPU time and memory are limited on Linux only. */
 export interface ProcessLimits {
   /** Of both outputs together. */
   readonly outputBytes?: number;
-  /** Of all its processes together: what they hold in memory, without files that are mapped into it. */
+  /** Resident memory without mapped files. */
   readonly memoryBytes?: number;
-  /** Of all its processes together, ended ones included. */
+  /** Includes ended processes. */
   readonly cpuSeconds?: number;
 }
 
 export type UsageLimit = "memory" | "cpu";
 
 interface Watched {
-  /** The leader of the group. */
+  /** The leader of the process group. */
   readonly pid: number;
   readonly inside: (() => number | undefined) | undefined;
   readonly limits: ProcessLimits;
@@ -29,7 +29,7 @@ interface Watched {
   readonly over: (limit: UsageLimit) => void;
 }
 
-/** Looks now and then whether a call uses more than it may; the returned function ends that. */
+/** Measures usage periodically and reports an exceeded limit; the returned function stops it. */
 export function watchUsage({ pid, inside, limits, clock, over }: Watched): () => void {
   const { memoryBytes, cpuSeconds } = limits;
   if (process.platform !== "linux" || (memoryBytes === undefined && cpuSeconds === undefined)) return () => undefined;
@@ -50,21 +50,21 @@ interface Usage {
   readonly cpuSeconds: number;
 }
 
-/** Of processes, by their folders in /proc. */
+/** The usage of processes, given by their folders in /proc. */
 function usageOf(folders: readonly string[]): Usage {
   let kilobytes = 0;
   let ticks = 0;
   for (const folder of folders) {
-    // Without pages of files, which the kernel takes back when it needs them.
+    // Without pages of files, which the kernel can reclaim.
     for (const [, size] of textOf(`${folder}/status`).matchAll(/^Rss(?:Anon|Shmem):\s+(\d+) kB$/gm))
       kilobytes += Number(size);
-    // Its own time, and that of the children it waited for.
-    for (const spent of statOf(folder).slice(11, 15)) ticks += Number(spent);
+    // Its own time, and that of its children that have been waited for.
+    for (const value of statOf(folder).slice(11, 15)) ticks += Number(value);
   }
   return { memoryBytes: kilobytes * 1024, cpuSeconds: ticks / TICKS_PER_SECOND };
 }
 
-/** All of a group, and whatever descends from it. */
+/** All processes of a group and their descendants. */
 function groupOf(leader: number): readonly string[] {
   const all = processesIn("/proc").map((folder) => {
     const [, parent, group] = statOf(folder);
@@ -78,46 +78,30 @@ function groupOf(leader: number): readonly string[] {
   return [...members.values()];
 }
 
-/** All of a process namespace, by its first process: its own /proc shows no others. */
+/** All processes of a PID namespace, found through its first process. */
 function namespaceOf(first: number | undefined): readonly string[] {
   if (first === undefined) return [];
   const folder = `/proc/${first}/root/proc`;
-  // Until the wall is built it still sees that of the machine.
+  // Until the sandbox exists, this is the machine's own /proc.
   return deviceOf(folder) === deviceOf("/proc") ? [] : processesIn(folder);
 }
 
 function deviceOf(folder: string): number | undefined {
-  try {
-    return statSync(folder).dev;
-  } catch (thrown) {
-    if (systemCode(thrown) !== undefined) return undefined;
-    throw thrown;
-  }
+  return withFallback(() => statSync(folder).dev, undefined);
 }
 
+/** Empty if the process has ended or has not mounted its /proc yet. */
 function processesIn(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder)
-      .filter((name) => /^\d+$/.test(name))
-      .map((name) => `${folder}/${name}`);
-  } catch (thrown) {
-    // It ended meanwhile, or its /proc is not mounted yet.
-    if (systemCode(thrown) !== undefined) return [];
-    throw thrown;
-  }
+  const names = withFallback(() => readdirSync(folder), []);
+  return names.filter((name) => /^\d+$/.test(name)).map((name) => `${folder}/${name}`);
 }
 
-/** The fields from the state on: the name before them is in parentheses and may hold any character. */
+/** The fields after the name, which is in parentheses and may contain any character. */
 function statOf(folder: string): readonly string[] {
   const text = textOf(`${folder}/stat`);
   return text.slice(text.lastIndexOf(")") + 2).split(" ");
 }
 
 function textOf(file: string): string {
-  try {
-    return readFileSync(file, "latin1");
-  } catch (thrown) {
-    if (systemCode(thrown) !== undefined) return "";
-    throw thrown;
-  }
+  return withFallback(() => readFileSync(file, "latin1"), "");
 }

@@ -3,56 +3,64 @@ import { readdirSync, readFileSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import { type Clock, messageOf, systemClock } from "@sluice/core";
 import { coveredDescriptors } from "../files/descriptors.ts";
-import { fault, systemCode } from "../files/results.ts";
+import { fault, systemCode, withFallback } from "../files/results.ts";
 import { type ProcessLimits, type UsageLimit, watchUsage } from "./process-usage.ts";
 
-/** Between asking a process to end and making it end. */
+/** Between SIGTERM and SIGKILL. */
 const GRACE_MS = 2_000;
-/** For a killed process to be gone, and for the last of its output. */
+/** For a killed process to disappear, and for its last output. */
 const SETTLE_MS = 1_000;
 const POLL_MS = 20;
-/** Names the call a process belongs to, so that recovery finds those that outlived their run. */
+/** Names the call of a process, so that recovery finds processes that outlived their run. */
 export const CALL_VARIABLE = "SLUICE_CALL";
-/** Names its run; under it the command refuses to answer, cancel and resume. */
+/** Names the run of a process; in it the command refuses to answer, cancel and resume. */
 export const RUN_VARIABLE = "SLUICE_RUN";
+/** Not looked up in PATH, which a workspace may extend. Another shell would not read a line as the gate did. */
+export const SHELLS: readonly string[] = [
+  "/bin/bash",
+  "/usr/bin/bash",
+  "/usr/local/bin/bash",
+  "/opt/homebrew/bin/bash",
+  "/run/current-system/sw/bin/bash",
+];
 
 export interface ProcessOptions {
   readonly file: string;
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** An open file to read from; nothing when omitted. */
+  /** An open file to read from; empty when omitted. */
   readonly stdin?: number;
-  /** Ends the whole process group. */
+  /** Stops the whole process group. */
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
-  /** Decoded pieces, in order of arrival. Returning false ends the process: enough was seen. */
+  /** Receives decoded pieces in order. Returning false stops the process. */
   readonly stdout: (text: string) => boolean;
   readonly stderr: (text: string) => boolean;
   readonly limits?: ProcessLimits;
-  /** What the process writes to its descriptor 3; it has none when this is omitted. */
+  /** Receives what the process writes to descriptor 3, which exists only if this is given. */
   readonly status?: (text: string) => void;
   /**
-   * For a process that builds a wall around what it runs: the process that all inside descend from, in a session of its own,
-   * once there is one. Whatever is inside is asked to end there, and ends with the process in any case.
+   * For a process that creates a sandbox: the first process inside, once it exists. It leads a session of its own and receives
+   * SIGTERM for everything inside, which ends with the outer process in any case.
    */
   readonly inside?: () => number | undefined;
   readonly clock?: Clock;
 }
 
-/** How a process ended, and who ended it. */
+/** How a process ended, and what stopped it. */
 export interface ProcessEnd {
   readonly by: "itself" | "timeout" | "abort" | "reader" | "output" | UsageLimit;
   readonly exitCode: number | null;
-  /** The signal that ended it. */
+  /** The signal that killed it. */
   readonly killed: string | null;
-  /** Whether it left others of its group running; they were ended. */
+  /** Whether other processes of its group were still running; they were stopped. */
   readonly leftOthers: boolean;
 }
 
 /**
- * Runs a process as the leader of a group of its own and waits for its end. Whatever of the group is still there
- * afterwards is ended too, so nothing keeps the call open or outlives it. Throws `spawn_failed` when it cannot be started.
+ * Runs a process as the leader of its own group and waits for its end. Remaining processes of the group are stopped, so none
+ * keeps the call open or outlives it. Throws `spawn_failed` if it cannot be started.
  */
 export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
   const clock = options.clock ?? systemClock;
@@ -67,10 +75,10 @@ export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
   const end = (reason: ProcessEnd["by"]): void => {
     if (ending !== undefined) return;
     by = reason;
-    // Who fills the memory is not given time to fill more of it.
+    // A process that fills the memory gets no grace.
     const ended = reason === "memory" ? killGroup(pid, clock) : endGroup(pid, clock, options.inside?.() ?? pid);
     ending = whileProcessLives(pid, ended);
-    // Stuck in the kernel, a process cannot even be killed; it is left behind.
+    // A process that is stuck in the kernel cannot be killed and is abandoned.
     const giveUp = (): void => exit.resolve({ exitCode: null, killed: "SIGKILL" });
     void ending.then(() => within(SETTLE_MS, exit.promise, clock)).then(giveUp, giveUp);
   };
@@ -96,7 +104,7 @@ export async function runProcess(options: ProcessOptions): Promise<ProcessEnd> {
     const leftOthers = ending === undefined && groupLives(pid);
     if (leftOthers) await endGroup(pid, clock);
     else await ending;
-    // A process that left the group may still hold the pipes: it is not waited for.
+    // A process that left the group may keep the pipes open.
     await within(SETTLE_MS, closed, clock);
     return { by, ...how, leftOthers };
   } finally {
@@ -157,20 +165,20 @@ function listen(
     if (counted(chunk.length)) give(decoder.decode(chunk, { stream: true }));
   });
   stream?.once("end", () => give(decoder.decode()));
-  // A pipe that breaks ends the output, nothing else.
+  // A broken pipe only ends the output.
   stream?.on("error", () => give(decoder.decode()));
 }
 
 function listenToStatus(stream: ChildProcess["stdio"][3], onText: (text: string) => void): void {
   stream?.on("data", (chunk: Buffer) => onText(chunk.toString()));
-  // It breaks with the process, whose end says more.
+  // The end of the process reports more than a broken pipe.
   stream?.on("error", () => undefined);
 }
 
-/** A group that is deaf to being asked is made to end also where this process ends before the grace is over. */
+/** Kills a group that ignores SIGTERM even if this process exits before the grace is over. */
 async function whileProcessLives(pid: number, ending: Promise<void>): Promise<void> {
   const onExit = (): void => void signalGroup(pid, "SIGKILL");
-  // As many as there are calls at once; that is no leak.
+  // One listener per concurrent call is not a leak.
   process.setMaxListeners(process.getMaxListeners() + 1);
   process.on("exit", onExit);
   try {
@@ -181,9 +189,9 @@ async function whileProcessLives(pid: number, ending: Promise<void>): Promise<vo
   }
 }
 
-/** Asks a group to end, or the one that stands for it, and after the grace makes it. */
+/** Sends SIGTERM to a group, or to the process that represents it, and SIGKILL after the grace. */
 export async function endGroup(pid: number, clock: Clock, asked = pid): Promise<void> {
-  // A wall that is not built yet has nobody inside to ask.
+  // A sandbox that does not exist yet has no process inside.
   if (!signalGroup(asked, "SIGTERM") && asked !== pid) return await killGroup(pid, clock);
   if (await gone(() => !groupLives(pid), GRACE_MS, clock)) return;
   await killGroup(pid, clock);
@@ -191,18 +199,18 @@ export async function endGroup(pid: number, clock: Clock, asked = pid): Promise<
 
 async function killGroup(pid: number, clock: Clock): Promise<void> {
   signalGroup(pid, "SIGKILL");
-  // Where nobody reaps orphans a dead group seems to live on: it is not waited for longer.
+  // Without a parent that reaps it, a dead group seems to live: the wait is limited.
   await gone(() => !groupLives(pid), SETTLE_MS, clock);
 }
 
-/** Whether any process of the group is left. */
+/** Whether any process of the group remains. */
 export function groupLives(pid: number): boolean {
   return signalGroup(pid, 0);
 }
 
-/** Returns whether there was anything to signal. */
+/** Returns whether there was a process to signal. */
 export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
-  // Windows has no groups; there the leader is all that can be reached.
+  // Windows has no process groups: only the leader is signalled.
   return sendSignal(process.platform === "win32" ? pid : -pid, signal);
 }
 
@@ -212,9 +220,8 @@ function sendSignal(pid: number, signal: NodeJS.Signals | 0): boolean {
     return true;
   } catch (thrown) {
     const code = systemCode(thrown);
-    if (code === "ESRCH") return false;
-    // Somebody else's by now, so not ours to end.
-    if (code === "EPERM") return false;
+    // EPERM: the number now belongs to another user's process.
+    if (code === "ESRCH" || code === "EPERM") return false;
     throw thrown;
   }
 }
@@ -227,7 +234,7 @@ async function gone(isGone: () => boolean | Promise<boolean>, ms: number, clock:
   }
 }
 
-/** Waits for `done`, but no longer than this. */
+/** Waits for `done`, at most this long. */
 export async function within(ms: number, done: Promise<unknown>, clock: Clock): Promise<void> {
   let cancel = (): void => undefined;
   const late = new Promise<void>((resolve) => {
@@ -238,21 +245,20 @@ export async function within(ms: number, done: Promise<unknown>, clock: Clock): 
 }
 
 /**
- * Ends every process that carries this call's key in its environment: children that left their group, or outlived a
- * killed run. Linux only; elsewhere nothing can be found.
+ * Stops every process whose environment names this call: children that left their group, or outlived a killed run. Linux only.
  */
 export function endSurvivors(idempotencyKey: string, clock: Clock = systemClock): Promise<void> {
   const mark = marked(CALL_VARIABLE, idempotencyKey);
   return endAll((environment) => environment.includes(`${mark}\0`), clock);
 }
 
-/** The same for whatever the calls of a run and its children left at work, when nobody works on the run any more. */
+/** The same for a run and its child runs, after their process has ended. */
 export function endProcessesOf(runId: string, clock: Clock = systemClock): Promise<void> {
   const mark = marked(RUN_VARIABLE, runId);
   return endAll((environment) => [`${mark}\0`, `${mark}/`].some((own) => environment.includes(own)), clock);
 }
 
-/** The same as `endSurvivors`, at once: for the moment this process ends, when nothing can be waited for any more. */
+/** Like `endSurvivors`, but at once, for when this process exits. */
 export function killSurvivors(idempotencyKey: string): void {
   if (process.platform !== "linux") return;
   const mark = `${marked(CALL_VARIABLE, idempotencyKey)}\0`;
@@ -264,7 +270,7 @@ async function endAll(isMeant: (environment: string) => boolean, clock: Clock): 
   if (first.length === 0) return;
   for (const pid of first) sendSignal(pid, "SIGTERM");
   if (await gone(async () => (await survivors(isMeant)).length === 0, GRACE_MS, clock)) return;
-  // Repeated, since one of them may start another while they are being ended.
+  // Repeated, since a process may start another while it is being killed.
   await gone(
     async () => {
       const left = await survivors(isMeant);
@@ -290,17 +296,12 @@ function processNames(): readonly string[] {
   return readdirSync("/proc").filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
 }
 
-/** How a variable stands in /proc, which is bytes. */
+/** A variable as the bytes of /proc show it. */
 function marked(variable: string, value: string): string {
   return Buffer.from(`\0${variable}=${value}`).toString("latin1");
 }
 
+/** Empty for another user's process and one that has ended. */
 function environmentOf(pid: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/environ`, "latin1");
-  } catch (thrown) {
-    // Another user's process, or one that ended meanwhile.
-    if (systemCode(thrown) !== undefined) return "";
-    throw thrown;
-  }
+  return withFallback(() => readFileSync(`/proc/${pid}/environ`, "latin1"), "");
 }

@@ -1,39 +1,40 @@
-import { type BigIntStats, lstatSync, readdirSync } from "node:fs";
+import { type BigIntStats, lstatSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { type Clock, isSluiceError, type Workspace } from "@sluice/core";
 import { readUpTo, withFile } from "../files/open.ts";
-import { systemCode } from "../files/results.ts";
+import { entriesIn } from "../files/paths.ts";
+import { withFallback } from "../files/results.ts";
 import { MAX_FILE_BYTES, sha256 } from "../files/text.ts";
 import { readSmallFile, repositoryTop } from "../search/gitignore.ts";
 import { walk } from "../search/walk.ts";
 
 const MAX_ENTRIES = 100_000;
 const MAX_GIT_ENTRIES = 20_000;
-/** A file that changed this shortly ago may change again within one tick of the file system's clock. */
+/** A file that changed this recently may change again without a new timestamp. */
 const RECENT_MS = 2_000;
 const MAX_HASHED_FILES = 1_000;
-/** What in a repository's own folder a command that only reads leaves alone. */
+/** Parts of a repository's folder that a reading command must not change. */
 const GIT_ENTRIES = ["HEAD", "config", "packed-refs", "refs", "hooks", "info"];
 
-/** What a workspace looked like, to be held against what it looks like later. */
+/** A snapshot of a workspace to compare with later. */
 export interface WorkspaceWatch {
   changes(signal: AbortSignal): Promise<WorkspaceChanges>;
 }
 export interface WorkspaceChanges {
   /** Paths relative to the workspace, in order. */
   readonly files: readonly { readonly path: string; readonly how: "created" | "changed" | "removed" }[];
-  /** False when the workspace holds more than is compared. */
+  /** False if the workspace is too large to be compared completely. */
   readonly complete: boolean;
 }
 
 interface Entry {
   readonly path: string;
-  /** Everything about it that a write changes. */
+  /** All metadata that a write changes. */
   readonly mark: string;
   readonly recent: boolean;
 }
 
-/** Looks at every file that git does not ignore, and at the repository's refs, hooks and settings. Runs no program. */
+/** Records all files that git does not ignore, and the repository's refs, hooks and settings, without starting a program. */
 export async function watchWorkspace(workspace: Workspace, clock: Clock, signal: AbortSignal): Promise<WorkspaceWatch> {
   const before = await survey(workspace, clock.now() - RECENT_MS, signal);
   const hashes = new Map<string, string>();
@@ -86,7 +87,7 @@ async function survey(
 }
 
 function add(entries: Map<string, Entry>, name: string, path: string, isFolder: boolean, recentFrom: number): void {
-  // A folder's times change when a temporary file comes and goes in it; that it is there is all that counts.
+  // Temporary files change a folder's times, so only its existence counts.
   if (isFolder) {
     entries.set(name, { path, mark: "folder", recent: false });
     return;
@@ -98,7 +99,7 @@ function add(entries: Map<string, Entry>, name: string, path: string, isFolder: 
   entries.set(name, { path, mark: [size, mtimeNs, ctimeNs, ino, mode].join(" "), recent });
 }
 
-/** Returns whether all of it was seen. */
+/** Returns false if there are too many entries. */
 function surveyGit(root: string, entries: Map<string, Entry>, recentFrom: number): boolean {
   const pending = gitFolders(root).flatMap((folder, index) =>
     GIT_ENTRIES.map((name) => ({ path: join(folder, name), name: `${index === 0 ? ".git" : folder}/${name}` })),
@@ -111,12 +112,14 @@ function surveyGit(root: string, entries: Map<string, Entry>, recentFrom: number
     const stats = look(path);
     if (stats === undefined) continue;
     if (!stats.isDirectory()) add(entries, name, path, false, recentFrom);
-    else for (const child of namesIn(path)) pending.push({ path: join(path, child), name: `${name}/${child}` });
+    else
+      for (const child of entriesIn(path))
+        pending.push({ path: join(path, child.name), name: `${name}/${child.name}` });
   }
   return true;
 }
 
-/** The repository's folder, and in a linked worktree also the one its refs are in. */
+/** The folder of the repository, and for a linked work tree also the shared one with the refs. */
 function gitFolders(root: string): readonly string[] {
   const own = join(repositoryTop(root) ?? root, ".git");
   const stats = look(own);
@@ -129,25 +132,11 @@ function gitFolders(root: string): readonly string[] {
   return common === undefined ? [folder] : [folder, resolve(folder, common)];
 }
 
-function namesIn(folder: string): readonly string[] {
-  try {
-    return readdirSync(folder);
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return [];
-  }
-}
-
 function look(path: string): BigIntStats | undefined {
-  try {
-    return lstatSync(path, { bigint: true });
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return undefined;
-  }
+  return withFallback(() => lstatSync(path, { bigint: true }), undefined);
 }
 
-/** Undefined when the file is too large, gone, or not ours to read: then its times have to do. */
+/** Undefined if the file is too large, missing or unreadable; then only its metadata counts. */
 async function hashOf(path: string, signal: AbortSignal): Promise<string | undefined> {
   try {
     return await withFile(path, async (file) =>

@@ -13,13 +13,13 @@ import {
   sha256,
 } from "./text.ts";
 
-// The parts of a tool that changes one file: Edit and Write are these, around a different rewrite.
+// What Edit and Write share: planning, recording and making the change of one file.
 
-/** How a tool turns what is in a file into what shall be in it. `before` is undefined when there is no file. Throws what the model did wrong. */
+/** Computes the new content of a file; `before` is undefined if there is no file. Throws the model's mistakes. */
 export type Rewrite = (before: FileText | undefined, shown: string) => Rewritten;
 interface Rewritten {
   readonly after: FileText;
-  /** What the model is told when it is done. */
+  /** The result for the model. */
   readonly report: (delta: { readonly added: number; readonly removed: number }) => string;
   readonly facts?: JsonObject;
 }
@@ -34,7 +34,7 @@ interface Plan {
   readonly hash: string;
 }
 
-/** Hashes before and after, or why the change cannot be made. Recorded before anything is written. */
+/** Hashes before and after, or why the change is impossible. Recorded before anything is written. */
 export async function prepareChange(path: string, rewrite: Rewrite, call: ToolCall): Promise<Json> {
   try {
     const plan = await planChange(path, rewrite, call);
@@ -88,12 +88,12 @@ async function planChange(path: string, rewrite: Rewrite, call: ToolCall): Promi
   if (addsRedaction(before?.text ?? "", rewritten.after.text)) {
     throw fault(
       "redacted_content",
-      `The new content holds "[redacted:", which stands for a secret that was taken out of what you read; writing it would destroy the secret in ${shown}. Edit only the lines around it.`,
+      `The new content contains "[redacted:", which replaces a secret in what you read. Writing it would destroy the secret in ${shown}. Edit only the lines around it.`,
     );
   }
   const bytes = encodeUtf8(rewritten.after);
   if (bytes.length > MAX_FILE_BYTES) {
-    throw fault("file_too_large", `The new content has ${bytes.length} bytes; at most ${MAX_FILE_BYTES} are written.`);
+    throw fault("file_too_large", `The new content has ${bytes.length} bytes; the limit is ${MAX_FILE_BYTES}.`);
   }
   return { real, shown, present, before: before?.text ?? "", rewritten, bytes, hash: sha256(bytes) };
 }
@@ -103,7 +103,7 @@ function textOf(present: Present, shown: string): FileText {
   if (text === undefined) {
     throw fault(
       "not_text",
-      `${shown} is not UTF-8 text, so it is neither edited nor overwritten. Use Bash if it has to change.`,
+      `${shown} is not UTF-8 text, so it cannot be edited or overwritten. Use Bash to change it.`,
     );
   }
   return text;

@@ -1,21 +1,20 @@
 import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
 import { systemCode } from "./results.ts";
 
-/** `O_CLOEXEC`, as /proc writes the flags of a descriptor: octal. */
+/** `O_CLOEXEC` in the octal flags of /proc. */
 const CLOSED_ON_EXEC = 0o2_000_000;
 
-/** What a child gets in place of descriptors that it is not to have. */
+/** What a child gets instead of the descriptors that it must not inherit. */
 export interface CoveredDescriptors {
   /** For the descriptors from the first one on. */
   readonly stdio: readonly ("ignore" | number)[];
-  /** To be called once the child was started. */
+  /** Call this after the child was started. */
   close(): void;
 }
 
 /**
- * Covers every descriptor from `first` on that a child would inherit with one of /dev/null. Node opens its own so that no child
- * gets them, and closes those below 17 that it was started with; a higher one, or one of a native addon, would go through.
- * Linux only: elsewhere there is no list of them.
+ * Replaces every descriptor from `first` on that a child would inherit with /dev/null: Node leaves those from 17 on, and those
+ * of native addons, open. Linux only, since other systems do not list descriptors.
  */
 export function coveredDescriptors(first: number): CoveredDescriptors {
   const inherited = process.platform === "linux" ? inheritedFrom(first) : [];
@@ -39,7 +38,7 @@ function isClosedOnExec(descriptor: number): boolean {
     const flags = /^flags:\s*([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, "latin1"))?.[1];
     return (Number.parseInt(flags ?? "0", 8) & CLOSED_ON_EXEC) !== 0;
   } catch (thrown) {
-    // The one that the folder itself was read with, or one that was closed meanwhile.
+    // The descriptor that listed the folder, or another one, is closed already.
     if (systemCode(thrown) === "ENOENT") return true;
     throw thrown;
   }

@@ -2,7 +2,7 @@ import type { ToolSpec } from "@sluice/core";
 import { z } from "zod";
 import { executeChange, prepareChange, type Rewrite } from "./change.ts";
 import { count, firstCharacters } from "./output.ts";
-import { fileSubjects } from "./paths.ts";
+import { filePath, fileSubjects } from "./paths.ts";
 import { recoverWrite } from "./replace-file.ts";
 import { fault } from "./results.ts";
 import { type FileText, isCrlf, numbered, splitLines, toCrlf, toLf } from "./text.ts";
@@ -14,20 +14,20 @@ const SNIPPET_WIDTH = 500;
 const LINE_NUMBERS = 10;
 
 const input = z.strictObject({
-  file_path: z.string().min(1).describe("The file, absolute or relative to the workspace."),
+  file_path: filePath,
   old_string: z.string().min(1).describe("The exact text to replace, with its indentation and without line numbers."),
-  new_string: z.string().describe("What stands there afterwards. May be empty."),
-  replace_all: z.boolean().optional().describe("Replace every occurrence. Default false."),
+  new_string: z.string().describe("The text to replace it with. May be empty."),
+  replace_all: z.boolean().optional().describe("Replace every occurrence. Default: false."),
 });
 type EditInput = z.infer<typeof input>;
 
 export const editTool: ToolSpec<EditInput> = {
   name: "Edit",
   description: `Replaces exact text in an existing text file (UTF-8, at most 10 MB).
-- Read the file first in this stage; otherwise, or if it changed since, the error is stale_file: Read it again.
-- old_string must occur exactly once (old_string_not_unique gives the lines: add more surrounding text) unless replace_all is true. It must match character for character (old_string_not_found).
-- Line endings, byte order mark and file mode are kept. The change is made whole or not at all.
-- new_string must not hold a "[redacted:" marker (redacted_content): it stands for a secret in the file.`,
+- Read the file first in this stage. If you have not, or if it has changed since, the call fails with stale_file: Read it again.
+- old_string must match exactly (old_string_not_found) and occur once, unless replace_all is true (old_string_not_unique lists the lines: add surrounding text).
+- Line endings, byte order mark and file mode are preserved. The change is atomic.
+- new_string must not contain a "[redacted:" marker (redacted_content), which replaces a secret in the file.`,
   input,
   effect: "write",
   subjects: (edit, workspace) => fileSubjects(edit.file_path, "write", workspace),
@@ -39,7 +39,7 @@ export const editTool: ToolSpec<EditInput> = {
 function rewriting(edit: EditInput): Rewrite {
   return (before, shown) => {
     if (edit.old_string === edit.new_string) {
-      throw fault("no_change", "old_string and new_string are the same: nothing was written.");
+      throw fault("no_change", "old_string and new_string are identical. Nothing was written.");
     }
     if (before === undefined) {
       throw fault("not_found", `There is no file at ${shown}. Use Glob to find the right path, or Write to create it.`);
@@ -55,9 +55,9 @@ function rewriting(edit: EditInput): Rewrite {
   };
 }
 
-/** The edited text, and where in it each replacement begins. */
+/** The edited text, and the position of each replacement in it. */
 function replaced(before: FileText, edit: EditInput, shown: string): { text: string; places: readonly number[] } {
-  // In a file of CR LF lines the model's LF lines mean those; matching and replacing happens in LF.
+  // The model reads and writes LF, so a CR LF file is matched and changed as LF.
   if (isCrlf(before.text)) {
     const { text, places } = replaceIn(toLf(before.text), toLf(edit.old_string), toLf(edit.new_string), edit, shown);
     return { text: toCrlf(text), places };
@@ -75,7 +75,7 @@ function replaceIn(
   const found = occurrences(text, old);
   if (found.length === 0) throw notFound(text, old, shown);
   const first = found[0] ?? 0;
-  // An occurrence that overlaps the first makes a single replacement just as ambiguous.
+  // An occurrence that overlaps the first is just as ambiguous.
   const overlap = found.length === 1 ? text.indexOf(old, first + 1) : -1;
   if (edit.replace_all !== true && (found.length > 1 || overlap !== -1)) {
     const places = overlap === -1 ? found : [first, overlap];
@@ -106,10 +106,10 @@ function notFound(text: string, old: string, shown: string): Error {
   const squeezed = (value: string): string => value.replace(/\s+/g, " ").trim();
   const needle = squeezed(old);
   const hint = old.includes("[redacted:")
-    ? "It holds a redaction marker, which stands for a secret in the file: choose text without it."
+    ? "It contains a redaction marker, which replaces a secret in the file. Choose text without it."
     : needle !== "" && squeezed(text).includes(needle)
-      ? "The same words are there with other white space: copy indentation and line breaks exactly as Read shows them."
-      : "Read the file and copy the text exactly, without the line numbers.";
+      ? "The file has the same words with different white space. Copy indentation and line breaks exactly as Read shows them."
+      : "Read the file and copy the text exactly, without line numbers.";
   return fault("old_string_not_found", `old_string does not occur in ${shown}. ${hint}`);
 }
 

@@ -13,13 +13,13 @@ import { basename, dirname, join } from "node:path";
 import { pathChanged, specialKind } from "./paths.ts";
 import { asFault, checkAborted, fault, systemCode } from "./results.ts";
 
-/** An open file that is known to be the one that was judged. */
+/** An open file that is proven to be the judged one. */
 export interface OpenFile {
   readonly handle: FileHandle;
   readonly stats: BigIntStats;
 }
 
-/** Opens a judged path for reading, while `use` runs: never through a link, never a pipe or a device, only if it is still there. */
+/** Opens a judged path for reading while `use` runs: never through a link, never a pipe or device, only if it is unchanged. */
 export function withFile<T>(real: string, use: (file: OpenFile) => Promise<T>): Promise<T> {
   return withOpen(real, 0, (file) => {
     if (file.stats.isDirectory()) throw fault("is_folder", `${basename(real)} is a folder. Use Glob to list it.`);
@@ -30,7 +30,7 @@ export function withFile<T>(real: string, use: (file: OpenFile) => Promise<T>): 
 async function withOpen<T>(real: string, extraFlags: number, use: (file: OpenFile) => Promise<T>): Promise<T> {
   let handle: FileHandle;
   try {
-    // Without O_NONBLOCK, opening a named pipe that replaced the file would wait for ever.
+    // Without O_NONBLOCK, opening a named pipe would block.
     handle = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK | extraFlags);
   } catch (thrown) {
     if (extraFlags !== 0 && systemCode(thrown) === "ENOTDIR") throw notAFolder(real);
@@ -50,7 +50,7 @@ function notAFolder(real: string): Error {
   return fault("not_a_folder", `${basename(real)} is not a folder.`);
 }
 
-/** Whether the open file is the one this path names, with no link anywhere on the way. */
+/** Whether the path still names the open file, without links on the way. */
 async function isStillAt(fd: number, stats: BigIntStats, real: string): Promise<boolean> {
   const byKernel = await kernelPath(fd);
   if (byKernel !== undefined) return byKernel === real;
@@ -63,7 +63,7 @@ async function isStillAt(fd: number, stats: BigIntStats, real: string): Promise<
   }
 }
 
-/** The path of an open file as Linux knows it; undefined elsewhere. */
+/** The path of an open file according to Linux; undefined elsewhere. */
 async function kernelPath(fd: number): Promise<string | undefined> {
   if (process.platform !== "linux") return undefined;
   try {
@@ -74,7 +74,7 @@ async function kernelPath(fd: number): Promise<string | undefined> {
   }
 }
 
-/** Reads at most `cap` bytes from the start. */
+/** Reads at most `cap` bytes from the start of the file. */
 export async function readUpTo(file: OpenFile, cap: number, signal?: AbortSignal): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
@@ -89,13 +89,13 @@ export async function readUpTo(file: OpenFile, cap: number, signal?: AbortSignal
   return Buffer.concat(chunks);
 }
 
-/** An open folder that is known to be the one that was judged: a swap of its name cannot redirect what goes through it. */
+/** An open folder that is proven to be the judged one; replacing its path cannot redirect access through it. */
 export interface OpenFolder {
-  /** A path to the folder; on Linux through the open folder itself, whatever becomes of its name. */
+  /** A path to the folder; on Linux it goes through the open descriptor. */
   readonly path: string;
   /** Path of an entry, below `path`. */
   at(name: string): string;
-  /** Makes what was made, renamed or removed in it durable. */
+  /** Makes created, renamed and removed entries durable. */
   sync(): Promise<void>;
 }
 
@@ -107,13 +107,13 @@ export function withFolder<T>(real: string, use: (folder: OpenFolder) => Promise
     return use({
       path,
       at: (name) => join(path, name),
-      // Windows cannot sync a folder and does not need it.
+      // Windows can neither sync a folder nor needs to.
       sync: () => (process.platform === "win32" ? Promise.resolve() : handle.sync()),
     });
   });
 }
 
-/** What is in such a folder. Walks do this thousands of times: where the kernel tells paths, all but the listing is done at once. */
+/** Lists such a folder. Walks call this thousands of times, so on Linux all but the listing is synchronous. */
 export async function listFolder(real: string): Promise<Dirent[]> {
   const listing = { withFileTypes: true } as const;
   if (!existsSync("/proc/self/fd")) return withFolder(real, ({ path }) => readdir(path, listing));
@@ -127,14 +127,14 @@ export async function listFolder(real: string): Promise<Dirent[]> {
   }
 }
 
-/** The same for a folder that may not exist: it and the missing ones above are made, step by step from the nearest that exists. */
+/** Opens a folder, creating it and its missing parents one by one from the nearest that exists. */
 export async function withMadeFolder<T>(real: string, use: (folder: OpenFolder) => Promise<T>): Promise<T> {
   if (!(await exists(real))) {
     await withMadeFolder(dirname(real), async (parent) => {
       try {
         await mkdir(parent.at(basename(real)));
       } catch (thrown) {
-        // Somebody else made it meanwhile: opening it below checks that it is what we think.
+        // Another process created it: opening it below checks what it is.
         if (systemCode(thrown) !== "EEXIST") throw asFault(thrown, basename(dirname(real)));
       }
       await parent.sync();

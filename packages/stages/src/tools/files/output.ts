@@ -1,16 +1,16 @@
-/** Characters kept at each end of what a model is shown. */
+/** Characters shown to the model from each end of an output. */
 export const SHOWN_HALF = 15_000;
-/** Characters kept at each end of what the journal keeps: about 1 MB in all. */
+/** Characters kept in the journal from each end: about 1 MB together. */
 export const KEPT_HALF = 500_000;
 
-/** Keeps the head and the tail of a text that comes in pieces, in bounded memory. */
+/** Keeps the head and the tail of a streamed text in bounded memory. */
 export interface HeadTail {
   push(text: string): void;
-  /** Characters seen. */
+  /** Characters received. */
   readonly total: number;
-  /** What is kept, with a line that says how much was left out. */
+  /** What was kept, with a line that says how much was omitted. */
   text(): string;
-  /** Whether something was left out. */
+  /** Whether something was omitted. */
   readonly cut: boolean;
 }
 
@@ -24,7 +24,7 @@ export function headTail(half: number): HeadTail {
       const room = half - head.length;
       if (room > 0) head += text.slice(0, room);
       tail += text.slice(Math.max(0, room));
-      // Trimmed only when doubled, so that many small pieces stay cheap.
+      // Trimmed only at twice the length, so that many small pieces stay cheap.
       if (tail.length > half * 2) tail = tail.slice(-half);
     },
     get total() {
@@ -37,7 +37,7 @@ export function headTail(half: number): HeadTail {
       if (total <= half * 2) return head + tail;
       const begin = withoutBrokenEnd(head);
       const end = withoutBrokenStart(tail.slice(-half));
-      return `${begin}\n… [${total - begin.length - end.length} characters left out] …\n${end}`;
+      return `${begin}\n… [${total - begin.length - end.length} characters omitted] …\n${end}`;
     },
   };
 }
@@ -60,4 +60,9 @@ function withoutBrokenStart(text: string): string {
 /** `1 line`, `2 lines`. */
 export function count(amount: number, one: string, many = `${one}s`): string {
   return `${amount} ${amount === 1 ? one : many}`;
+}
+
+/** Appends remarks to a result in brackets, on a line after its text. */
+export function withRemarks(text: string, remarks: readonly string[]): string {
+  return remarks.length === 0 ? text : `${text}\n[${remarks.join(" ")}]`;
 }

@@ -1,28 +1,39 @@
-import { accessSync, constants, lstatSync, readlinkSync, realpathSync, type Stats, statSync } from "node:fs";
+import {
+  accessSync,
+  constants,
+  type Dirent,
+  lstatSync,
+  readdirSync,
+  readlinkSync,
+  realpathSync,
+  type Stats,
+  statSync,
+} from "node:fs";
 import { dirname, isAbsolute, join, parse, relative, sep } from "node:path";
 import { messageOf, type Subject, type ToolCall, type Workspace } from "@sluice/core";
-import { fault, systemCode } from "./results.ts";
+import { z } from "zod";
+import { fault, systemCode, withFallback } from "./results.ts";
 
 export type Resolution =
   | { readonly ok: true; readonly real: string; readonly exists: boolean }
   | {
       readonly ok: false;
       readonly reason: string;
-      /** It may lead anywhere at all, which no grant can make right. */
+      /** The target is unpredictable, so no grant can allow it. */
       readonly anywhere?: true;
     };
 
-/** PATH_MAX of Linux; a longer path cannot be opened anyway. */
+/** PATH_MAX of Linux; longer paths cannot be opened. */
 const MAX_PATH_BYTES = 4096;
-/** As many as the Linux kernel follows. */
+/** The kernel's limit on Linux. */
 const MAX_LINKS = 40;
 const PROCESS = /^(?:self|thread-self|\d+)$/;
 const SYSTEM_FOLDERS = process.platform === "win32" ? [] : ["/proc", "/sys", "/dev"];
 
 /**
- * Where a path leads, the way the kernel walks it: every link on the way is followed, also one that points at nothing
- * yet; what does not exist is its nearest existing parent with the rest appended. Relative paths start at `cwd`. Through a
- * process (`/proc/self`, `/dev/fd`) a path leads elsewhere for each that follows it, so it leads nowhere.
+ * Resolves a path as the kernel does: follows every link, also one to a missing target; of a missing path, resolves the nearest
+ * existing parent and appends the rest. Relative paths start at `cwd`. Paths through a process (`/proc/self`, `/dev/fd`) are
+ * refused, since they lead elsewhere in each process.
  */
 export function resolveReal(path: string, cwd: string): Resolution {
   if (path === "") return refuse("an empty path");
@@ -35,7 +46,7 @@ export function resolveReal(path: string, cwd: string): Resolution {
   let links = 0;
   for (let part = pending.shift(); part !== undefined; part = pending.shift()) {
     if (part === "..") {
-      if (existing !== undefined) return refuse("`..` behind a folder that does not exist");
+      if (existing !== undefined) return refuse("`..` after a folder that does not exist");
       current = dirname(current);
       continue;
     }
@@ -45,7 +56,7 @@ export function resolveReal(path: string, cwd: string): Resolution {
     const stats = existing === undefined ? look(next) : "missing";
     if (typeof stats === "object" && stats.isSymbolicLink()) {
       links += 1;
-      if (links > MAX_LINKS) return refuse("too many links, or links in a circle");
+      if (links > MAX_LINKS) return refuse("too many links, or a cycle of links");
       const target = readLink(next);
       if (target === undefined) return refuse("a link that cannot be read");
       if (isAbsolute(target)) current = parse(target).root;
@@ -54,13 +65,13 @@ export function resolveReal(path: string, cwd: string): Resolution {
     }
     if (stats === "missing") existing ??= current;
     else if (typeof stats === "string") return refuse(stats);
-    else if (!stats.isDirectory() && pending[0] === "..") return refuse("`..` behind something that is no folder");
+    else if (!stats.isDirectory() && pending[0] === "..") return refuse("`..` after something that is not a folder");
     current = next;
   }
   return canonical(current, existing);
 }
 
-/** On file systems that ignore case or compose letters, the name as the disk has it. */
+/** The name as stored, on file systems that ignore case or compose letters. */
 function canonical(current: string, existing: string | undefined): Resolution {
   const there = existing ?? current;
   try {
@@ -89,36 +100,29 @@ function look(path: string): Stats | string {
   } catch (thrown) {
     const code = systemCode(thrown);
     if (code === "ENOENT" || code === "ENOTDIR") return "missing";
-    return `a path that cannot be looked at (${code ?? messageOf(thrown)})`;
+    return `a path that cannot be inspected (${code ?? messageOf(thrown)})`;
   }
 }
 
 function readLink(path: string): string | undefined {
-  try {
-    return readlinkSync(path);
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return undefined;
-  }
+  return withFallback(() => readlinkSync(path), undefined);
 }
 
-/** Where a path leads; undefined when it leads nowhere, or nowhere that this process can see. */
+/** The real path; undefined if it does not exist or is not visible to this process. */
 export function realPath(path: string): string | undefined {
-  try {
-    return realpathSync.native(path);
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return undefined;
-  }
+  return withFallback(() => realpathSync.native(path), undefined);
 }
 
-/** The same as a list, empty when it leads nowhere. */
+/** The real path as a list, empty if there is none. */
 export function existing(path: string): readonly string[] {
   const real = realPath(path);
   return real === undefined ? [] : [real];
 }
 
-/** What a file tool touches: one path, or the reason why no grant could make it right. */
+/** A file as tools take it in their input. */
+export const filePath = z.string().min(1).describe("The file, absolute or relative to the workspace.");
+
+/** The subjects of a file tool: one path, or the reason why no grant can allow it. */
 export function fileSubjects(path: string, access: "read" | "write", workspace: Workspace): readonly Subject[] {
   const resolution = resolveReal(path, workspace.root);
   if (!resolution.ok) return [{ kind: "refused", reason: resolution.reason }];
@@ -134,7 +138,7 @@ function specialFile(resolution: { readonly real: string; readonly exists: boole
   return typeof stats === "string" ? undefined : specialKind(stats);
 }
 
-/** What an entry is when it is neither file, folder nor link: opening those may block or act. */
+/** Names what is neither file, folder nor link: opening it may block or act. */
 export function specialKind(
   stats: Pick<Stats, "isFIFO" | "isSocket" | "isCharacterDevice" | "isBlockDevice">,
 ): string | undefined {
@@ -144,7 +148,7 @@ export function specialKind(
   return undefined;
 }
 
-/** The path the gate judged for this input. Throws `path_changed` when it leads elsewhere by now. */
+/** The path that the gate judged for this input. Throws `path_changed` if it now leads elsewhere. */
 export function judgedPath(path: string, access: "read" | "write", call: ToolCall): string {
   const now = fileSubjects(path, access, call.workspace)[0];
   if (now?.kind === "path") {
@@ -159,29 +163,53 @@ export function judgedPath(path: string, access: "read" | "write", call: ToolCal
 export function pathChanged(path: string): Error {
   return fault(
     "path_changed",
-    `${path} leads elsewhere than when the call was judged. Nothing was done; make the call again.`,
+    `${path} no longer leads to where it led when the call was checked. Nothing was done. Make the call again.`,
   );
 }
 
-/** Whether `path` is `folder` or lies below it. Both absolute and resolved. */
+/** Whether `path` is `folder` or lies below it. Both are absolute and resolved. */
 export function contains(folder: string, path: string): boolean {
   return path === folder || path.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }
 
-/** A path as results name it: relative to the workspace, with `/`; absolute when it lies elsewhere. */
+/** A path as results show it: relative to the workspace, with `/`; absolute if it lies elsewhere. */
 export function displayPath(real: string, workspace: Workspace): string {
   if (!contains(workspace.root, real)) return real;
   const shown = relative(workspace.root, real);
   return shown === "" ? "." : sep === "/" ? shown : shown.split(sep).join("/");
 }
 
-/** Whether a path is a file that may be run, links followed. */
+/** The names that lead from a folder down to a path below it. */
+export function namesBetween(folder: string, path: string): string[] {
+  return relative(folder, path)
+    .split(sep)
+    .filter((name) => name !== "");
+}
+
+/** Whether a path, after following links, is a file that may be executed. */
 export function isProgram(path: string): boolean {
-  try {
+  return withFallback(() => {
     accessSync(path, constants.X_OK);
     return statSync(path).isFile();
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return false;
-  }
+  }, false);
+}
+
+/** Whether there is an entry at this path; links are not followed. */
+export function exists(path: string): boolean {
+  return withFallback(() => lstatSync(path) !== undefined, false);
+}
+
+/** Whether a path leads to a file; links are followed. */
+export function isFile(path: string): boolean {
+  return withFallback(() => statSync(path).isFile(), false);
+}
+
+/** Whether a path leads to a folder; links are followed. */
+export function isFolder(path: string): boolean {
+  return withFallback(() => statSync(path).isDirectory(), false);
+}
+
+/** The entries of a folder; none if it cannot be read. */
+export function entriesIn(folder: string): readonly Dirent[] {
+  return withFallback(() => readdirSync(folder, { withFileTypes: true }), []);
 }

@@ -1,29 +1,29 @@
 import type { ToolResult, ToolSpec } from "@sluice/core";
 import { z } from "zod";
 import { readUpTo, withFile } from "./open.ts";
-import { count, firstCharacters } from "./output.ts";
-import { displayPath, fileSubjects, judgedPath } from "./paths.ts";
+import { count, firstCharacters, withRemarks } from "./output.ts";
+import { displayPath, filePath, fileSubjects, judgedPath } from "./paths.ts";
 import { asFault, asResult, failure } from "./results.ts";
-import { isBinary, isCrlf, MAX_FILE_BYTES, sha256, splitLines } from "./text.ts";
+import { isBinary, isCrlf, MAX_FILE_BYTES, numbered, sha256, splitLines } from "./text.ts";
 
 const DEFAULT_LINES = 2_000;
 const LINE_CHARACTERS = 2_000;
-/** About 22,000 tokens; longer output would lose its middle on the way to the model. */
+/** About 22,000 tokens; a longer output would lose its middle. */
 const ALL_CHARACTERS = 90_000;
 
 const input = z.strictObject({
-  file_path: z.string().min(1).describe("The file, absolute or relative to the workspace."),
-  offset: z.int().min(1).optional().describe("First line to show, from 1. Default 1."),
-  limit: z.int().min(1).max(DEFAULT_LINES).optional().describe(`Lines to show. Default and most: ${DEFAULT_LINES}.`),
+  file_path: filePath,
+  offset: z.int().min(1).optional().describe("First line to show, from 1. Default: 1."),
+  limit: z.int().min(1).max(DEFAULT_LINES).optional().describe(`Lines to show. Default and maximum: ${DEFAULT_LINES}.`),
 });
 type ReadInput = z.infer<typeof input>;
 
 export const readTool: ToolSpec<ReadInput> = {
   name: "Read",
-  description: `Shows a text file, each line behind its number and a tab.
-- At most ${DEFAULT_LINES} lines, ${LINE_CHARACTERS} characters a line and ${ALL_CHARACTERS} characters in all are shown; what is left out is said, with the offset to go on from.
-- Of a file over 10 MB only the first 10 MB can be shown, and it cannot be edited afterwards. Binary files are refused (binary_file).
-- Edit and Write need a file to be read first.`,
+  description: `Shows a text file with line numbers, each followed by a tab.
+- Shows at most ${DEFAULT_LINES} lines, ${LINE_CHARACTERS} characters per line and ${ALL_CHARACTERS} characters in total. If lines are omitted, the result gives the offset to continue from.
+- Of a file over 10 MB only the first 10 MB can be shown, and it cannot be edited. Binary files fail with binary_file.
+- Edit and Write require that you Read an existing file first.`,
   input,
   effect: "read",
   subjects: (read, workspace) => fileSubjects(read.file_path, "read", workspace),
@@ -46,8 +46,8 @@ function show(bytes: Buffer, size: number, real: string, shown: string, read: Re
   const whole = bytes.length <= MAX_FILE_BYTES;
   const part = whole ? bytes : bytes.subarray(0, MAX_FILE_BYTES);
   if (isBinary(part))
-    return failure("binary_file", `${shown} holds binary data (${size} bytes); Read shows text only.`);
-  // Only what was seen whole may be edited: the hash is what Edit compares.
+    return failure("binary_file", `${shown} contains binary data (${size} bytes). Read shows only text.`);
+  // Only a file that was read completely may be edited: Edit compares this hash.
   const notes = whole ? { notes: { [real]: sha256(bytes) } } : {};
   const facts = { path: shown, bytes: part.length };
   if (bytes.length === 0) return { ok: true, output: `${shown} is empty.`, ...notes, facts };
@@ -65,22 +65,24 @@ function show(bytes: Buffer, size: number, real: string, shown: string, read: Re
     ...(last < lines.length || first > 1
       ? [`Lines ${first} to ${last} of ${lines.length}${whole ? "" : " or more"} are shown.`]
       : []),
-    ...(last < lines.length ? [`Go on with offset ${last + 1}.`] : []),
+    ...(last < lines.length ? [`Continue with offset ${last + 1}.`] : []),
     ...(whole
       ? []
-      : [`The file has ${size} bytes; only the first ${MAX_FILE_BYTES} can be read. Use Grep to search all of it.`]),
+      : [
+          `The file has ${size} bytes. Only the first ${MAX_FILE_BYTES} can be shown. Use Grep to search the whole file.`,
+        ]),
     ...(isCrlf(text) ? ["Its lines end with CR LF."] : []),
-    ...(text.includes("\uFFFD") ? ["It holds bytes that are not UTF-8, shown as \uFFFD."] : []),
+    ...(text.includes("\uFFFD") ? ["Bytes that are not UTF-8 are shown as \uFFFD."] : []),
   ];
-  const tail = remarks.length === 0 ? "" : `\n[${remarks.join(" ")}]`;
-  return { ok: true, output: page.join("\n") + tail, ...notes, facts: { ...facts, lines: page.length } };
+  const output = withRemarks(page.join("\n"), remarks);
+  return { ok: true, output, ...notes, facts: { ...facts, lines: page.length } };
 }
 
 function pageOf(lines: readonly string[], first: number, limit: number): readonly string[] {
   const page: string[] = [];
   let characters = 0;
   for (let number = first; number < first + limit && number <= lines.length; number += 1) {
-    const line = `${String(number).padStart(6)}\t${clipped((lines[number - 1] ?? "").replace(/\r$/, ""))}`;
+    const line = numbered([clipped((lines[number - 1] ?? "").replace(/\r$/, ""))], number);
     characters += line.length + 1;
     if (characters > ALL_CHARACTERS && page.length > 0) break;
     page.push(line);

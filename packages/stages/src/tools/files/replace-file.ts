@@ -13,28 +13,28 @@ import { type OpenFolder, readUpTo, withFile, withFolder, withMadeFolder } from 
 import { asFault, checkAborted, fault, systemCode } from "./results.ts";
 import { MAX_FILE_BYTES, sha256 } from "./text.ts";
 
-/** What is in a file now. */
+/** The current content of a file. */
 export interface Present {
   readonly bytes: Buffer;
   readonly hash: string;
   readonly stats: BigIntStats;
 }
 
-/** What an Edit or a Write is about to do, recorded before it does it. `null` stands for no file. */
+/** The effect of an Edit or a Write, recorded before it happens. `null` stands for no file. */
 export interface WriteIntent {
   readonly real: string;
   readonly before: string | null;
   readonly after: string;
 }
 
-/** The content of a judged path; undefined when nothing is there. */
+/** The content of a judged path; undefined if there is no file. */
 export async function readPresent(real: string): Promise<Present | undefined> {
   try {
     return await withFile(real, async (file) => {
       if (file.stats.size > MAX_FILE_BYTES) {
         throw fault(
           "file_too_large",
-          `${basename(real)} has ${file.stats.size} bytes; files over ${MAX_FILE_BYTES} bytes are not edited.`,
+          `${basename(real)} has ${file.stats.size} bytes. Files over ${MAX_FILE_BYTES} bytes cannot be edited.`,
         );
       }
       const bytes = await readUpTo(file, MAX_FILE_BYTES + 1);
@@ -48,8 +48,8 @@ export async function readPresent(real: string): Promise<Present | undefined> {
 }
 
 /**
- * Puts new content in place of a file, whole or not at all: a temporary file beside it, synced, renamed over it. The
- * mode stays, and for root the owner. A file with several names (hard links) keeps its old content under the others.
+ * Replaces a file's content atomically, by renaming a synced temporary file over it. Keeps the mode, and the owner if run by
+ * root. Other hard links keep the old content.
  */
 export async function replaceFile(
   real: string,
@@ -68,7 +68,7 @@ export async function replaceFile(
         checkAborted(call.signal);
         await rename(temporary, folder.at(basename(real)));
       } finally {
-        // After the rename there is nothing under this name.
+        // After the rename this name is free.
         await rm(temporary, { force: true });
       }
       await folder.sync();
@@ -78,7 +78,7 @@ export async function replaceFile(
   }
 }
 
-/** The same for every try of one call, so that recovery finds what a killed process left. */
+/** The same for every attempt of a call, so that recovery finds the file of a killed process. */
 function temporaryName(call: ToolCall): string {
   return `.sluice-${sha256(Buffer.from(call.idempotencyKey)).slice(0, 16)}.tmp`;
 }
@@ -86,7 +86,7 @@ function temporaryName(call: ToolCall): string {
 async function writeTemporary(path: string, bytes: Uint8Array, old: BigIntStats | undefined): Promise<void> {
   await rm(path, { force: true });
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
-  // What replaces a private file must not be readable by others even for a moment; a new file gets what umask leaves.
+  // A replacement of a private file must never be readable by others; a new file follows the umask.
   const handle = await open(path, flags, old === undefined ? 0o666 : 0o600);
   try {
     await handle.writeFile(bytes);
@@ -102,7 +102,7 @@ async function keepModeAndOwner(handle: FileHandle, old: BigIntStats): Promise<v
   await handle.chmod(Number(old.mode & 0o777n));
 }
 
-/** The last look before the rename: whoever wrote the file since it was read must not lose that. */
+/** The last check before the rename, so that no other change is lost. */
 async function checkUnchanged(path: string, real: string, old: BigIntStats | undefined): Promise<void> {
   let now: BigIntStats | undefined;
   try {
@@ -122,23 +122,23 @@ async function checkUnchanged(path: string, real: string, old: BigIntStats | und
 }
 
 export function staleFile(shown: string, why: string): Error {
-  return fault("stale_file", `${shown}: ${why}. Nothing was written. Read it, then make the change again.`);
+  return fault("stale_file", `${shown}: ${why}. Nothing was written. Read it and make the change again.`);
 }
 
-/** Whether an interrupted Edit or Write took place, told by the file's hash; also removes what it left half done. */
+/** Finds out from the file's hash whether an interrupted Edit or Write took effect, and removes its temporary file. */
 export async function recoverWrite(intent: Json, call: ToolCall): Promise<RecoverAnswer> {
   const write = readIntent(intent);
-  // An intent without hashes is a call that could only have failed.
+  // Without hashes the call could only have failed.
   if (write === undefined) return "not_started";
   try {
     await removeTemporary(write.real, call);
     const present = await readPresent(write.real);
     const now = present?.hash ?? null;
-    // As after a call that was not interrupted, the file is known at this hash: the next Edit of it is not stale.
+    // As after a completed call, the next Edit of the file is not stale.
     if (now === write.after) return { done: { notes: { [write.real]: write.after } } };
     return now === write.before ? "not_started" : "unknown";
   } catch (thrown) {
-    // A path that cannot be read, or leads elsewhere by now, tells nothing about what happened.
+    // A path that cannot be read, or now leads elsewhere, does not show what happened.
     if (asFault(thrown).class === "ToolTerminal") return "unknown";
     throw thrown;
   }
@@ -152,12 +152,12 @@ async function removeTemporary(real: string, call: ToolCall): Promise<void> {
   }
 }
 
-/** The intent of a call that cannot be done: executing it says why, and writes nothing. */
+/** The intent of an impossible call: executing it reports why, and writes nothing. */
 export function faultIntent(known: SluiceError): JsonObject {
   return { fault: { code: known.code, message: known.message, detail: known.detail ?? {} } };
 }
 
-/** Holds a planned change against its recorded intent. Throws the recorded fault, or `stale_file` when they differ. */
+/** Compares a planned change with its recorded intent. Throws the recorded fault, or `stale_file` if they differ. */
 export function checkIntent(planned: WriteIntent, intent: Json | undefined, shown: string): void {
   if (!isJsonObject(intent)) return;
   const recorded = intent.fault;

@@ -2,27 +2,27 @@ import { hash } from "node:crypto";
 import { REDACTION_MARKER } from "@sluice/core";
 import { diffLines } from "diff";
 
-/** More than this is neither edited nor written nor shown as a whole. */
+/** Larger files are neither edited nor written nor shown completely. */
 export const MAX_FILE_BYTES = 10 * 1024 * 1024;
-/** Changed lines beyond which the exact line difference is not worked out. */
+/** Changed lines beyond which the exact difference is not computed. */
 const MAX_DIFF_LENGTH = 1_000;
-/** Lines times changed lines looked at: the difference is only a remark, and must not keep the process busy. */
+/** Lines times changed lines to compare; bounds the work, since the difference is only a remark. */
 const MAX_DIFF_WORK = 4_000_000;
-/** Lines beyond which not even a small difference is looked for. */
+/** Lines beyond which even a small difference is not computed. */
 const MAX_DIFF_LINES = 100_000;
 
 export function sha256(bytes: Uint8Array): string {
   return hash("sha256", bytes, "hex");
 }
 
-/** A file's text, with what must stay as it was. */
+/** A file's text and encoding. */
 export interface FileText {
   /** Without the byte order mark. */
   readonly text: string;
   readonly bom: boolean;
 }
 
-/** The text of UTF-8 bytes; undefined when they are something else, since writing them back would destroy them. */
+/** Decodes UTF-8; undefined for other bytes, which would be lost in a rewrite. */
 export function decodeUtf8(bytes: Uint8Array): FileText | undefined {
   let text: string;
   try {
@@ -56,7 +56,7 @@ export function toLf(text: string): string {
   return text.replaceAll("\r\n", "\n");
 }
 
-/** Lines without their ends; a last line that is not ended counts, the emptiness after the last end does not. */
+/** Lines without their ends; the last one counts even if it is not terminated. */
 export function splitLines(text: string): string[] {
   if (text === "") return [];
   const lines = text.split("\n");
@@ -64,12 +64,12 @@ export function splitLines(text: string): string[] {
   return lines;
 }
 
-/** Lines as `cat -n` shows them. */
+/** Numbers lines like `cat -n`. */
 export function numbered(lines: readonly string[], first: number): string {
   return lines.map((line, index) => `${String(first + index).padStart(6)}\t${line}`).join("\n");
 }
 
-/** Whether a new text holds a redaction marker that the old one does not: what stood there would be destroyed. */
+/** Whether the new text contains a redaction marker that the old one lacks: it would replace the secret behind it. */
 export function addsRedaction(before: string, after: string): boolean {
   if (!after.includes(REDACTION_MARKER)) return false;
   const old = markers(before);
@@ -90,7 +90,7 @@ export interface LineDelta {
   readonly removed: number;
 }
 
-/** How many lines a change adds and removes. Very large changes count as all lines between the first and last difference. */
+/** Counts added and removed lines; in very large changes, all lines between the first and last difference. */
 export function lineDelta(before: string, after: string): LineDelta {
   const old = splitLines(before);
   const now = splitLines(after);

@@ -2,22 +2,22 @@ import type { ToolSpec } from "@sluice/core";
 import { z } from "zod";
 import { executeChange, prepareChange, type Rewrite } from "./change.ts";
 import { count } from "./output.ts";
-import { fileSubjects } from "./paths.ts";
+import { filePath, fileSubjects } from "./paths.ts";
 import { recoverWrite } from "./replace-file.ts";
 import { isCrlf, splitLines, toCrlf } from "./text.ts";
 
 const input = z.strictObject({
-  file_path: z.string().min(1).describe("The file, absolute or relative to the workspace."),
-  content: z.string().describe("The whole new content."),
+  file_path: filePath,
+  content: z.string().describe("The complete new content."),
 });
 type WriteInput = z.infer<typeof input>;
 
 export const writeTool: ToolSpec<WriteInput> = {
   name: "Write",
-  description: `Writes a whole text file (UTF-8, at most 10 MB). Creates it and missing folders above it, or replaces all of it. To change a part, use Edit.
-- To replace an existing file, Read it first in this stage; otherwise, or if it changed since, the error is stale_file.
-- An existing file keeps its mode, its byte order mark and its CR LF line endings. The file is written whole or not at all.
-- content must not hold a "[redacted:" marker (redacted_content): it stands for a secret in the file.`,
+  description: `Writes a complete text file (UTF-8, at most 10 MB): creates it, with missing parent folders, or replaces it. To change a part, use Edit.
+- To replace an existing file, Read it first in this stage. If you have not, or if it has changed since, the call fails with stale_file.
+- An existing file keeps its mode, byte order mark and CR LF line endings. The write is atomic.
+- content must not contain a "[redacted:" marker (redacted_content), which replaces a secret in the file.`,
   input,
   effect: "write",
   subjects: (write, workspace) => fileSubjects(write.file_path, "write", workspace),

@@ -1,28 +1,28 @@
-import { type Json, messageOf, type ToolEffect, type ToolResult } from "@sluice/core";
+import { messageOf, type ToolEffect, type ToolResult } from "@sluice/core";
 import { failure } from "../files/results.ts";
 import { cleanText } from "./definition.ts";
 import { BAD_ANSWER, type End, NO_ANSWER } from "./transport/inbox.ts";
 
 const LONGEST_MESSAGE = 2_000;
-/** Errors of a connection that was never made, so that the server saw nothing of the call. */
+/** Errors before a connection exists: the server saw nothing of the call. */
 const NEVER_SENT = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT"];
 
 export interface FailedCall {
   readonly server: string;
   readonly tool: { readonly name: string; readonly effect: ToolEffect };
-  /** Why the connection is over, when it is. */
+  /** Why the connection ended, if it did. */
   readonly end: End | undefined;
   readonly thrown: unknown;
 }
 
-/** What a model is told about a call that brought no answer: above all, whether it may have happened. */
+/** What the model reads about a call without an answer, above all whether it may have taken effect. */
 export function callFailure({ server, tool, end, thrown }: FailedCall): ToolResult {
   const { code, statusCode } = numbersOf(thrown);
   if (end !== undefined) {
     if (end.code === "too_large")
       return failure(
         "answer_too_large",
-        `The MCP server ${server} was ended: ${end.message}. The call may have taken effect; ask for less.`,
+        `The MCP server ${server} was stopped: ${end.message}. The call may have taken effect. Request less data.`,
       );
     return lost(server, tool, end.message);
   }
@@ -30,33 +30,29 @@ export function callFailure({ server, tool, end, thrown }: FailedCall): ToolResu
   if (code === BAD_ANSWER || (code === undefined && statusCode === undefined && isSdkError(thrown)))
     return failure(
       "bad_answer",
-      `The MCP server ${server} did not answer as the protocol asks: ${said(thrown)} Whether the call took effect is not known.`,
+      `The MCP server ${server} sent an answer that violates the protocol (${messageIn(thrown)}). It is unknown whether the call took effect.`,
     );
-  if (code !== undefined) return failure("server_error", said(thrown), { rpc_code: code });
+  if (code !== undefined) return failure("server_error", messageIn(thrown), { rpc_code: code });
   if (statusCode !== undefined && statusCode < 500)
-    return failure("server_unavailable", `The MCP server ${server} refused the call: ${said(thrown)}`);
+    return failure("server_unavailable", `The MCP server ${server} rejected the call: ${messageIn(thrown)}`);
   if (NEVER_SENT.includes(systemCodeOf(thrown)))
     return failure("server_unavailable", `The MCP server ${server} cannot be reached. The call was not made.`);
   return lost(server, tool, messageOf(thrown));
 }
 
-/** A reading call can be made again; one that writes may have happened, and nobody knows. */
+/** A reading call can be repeated; a writing call has an unknown outcome. */
 function lost(server: string, { name, effect }: FailedCall["tool"], why: string): ToolResult {
   const message = cleanText(why, LONGEST_MESSAGE);
   if (effect === "read")
     return failure(
       "server_ended",
-      `The MCP server ${server} was lost during the call: ${message}. Make the call again.`,
+      `The connection to the MCP server ${server} was lost during the call: ${message}. Make the call again.`,
     );
-  return { ok: false, output: unknownOutcome(name, message) };
+  const reason = `The connection to the server was lost during this call (${message}), and it is unknown whether the call took effect. Check the current state before you call again.`;
+  return { ok: false, output: { code: "outcome_unknown", tool: name, reason } };
 }
 
-function unknownOutcome(tool: string, why: string): Json {
-  const reason = `the server was lost while this call was at work (${why}), and whether it took effect is not known; look at the present state before calling again`;
-  return { code: "outcome_unknown", tool, reason };
-}
-
-function said(thrown: unknown): string {
+function messageIn(thrown: unknown): string {
   return cleanText(messageOf(thrown), LONGEST_MESSAGE);
 }
 
@@ -64,7 +60,7 @@ function isSdkError(thrown: unknown): boolean {
   return thrown instanceof Error && thrown.name === "MCPClientError";
 }
 
-/** The numbers the SDK's errors carry: the protocol's error code, and the HTTP status. */
+/** The numbers in errors of the SDK: the protocol's error code, and the HTTP status. */
 function numbersOf(thrown: unknown): { readonly code: number | undefined; readonly statusCode: number | undefined } {
   const number = (key: string): number | undefined => {
     const value: unknown = thrown instanceof Error ? Reflect.get(thrown, key) : undefined;
@@ -73,7 +69,7 @@ function numbersOf(thrown: unknown): { readonly code: number | undefined; readon
   return { code: number("code"), statusCode: number("statusCode") };
 }
 
-/** The platform's fetch keeps the system's error one or two causes deep. */
+/** The platform's fetch nests the system's error one or two causes deep. */
 function systemCodeOf(thrown: unknown): string {
   for (let each: unknown = thrown, depth = 0; each instanceof Error && depth < 4; each = each.cause, depth += 1)
     if ("code" in each && typeof each.code === "string") return each.code;

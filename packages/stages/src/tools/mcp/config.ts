@@ -3,43 +3,43 @@ import { z } from "zod";
 import { readHttpAddress } from "../../models/providers/http-url.ts";
 import { serverNameFault } from "./names.ts";
 
-/** What holds for every MCP server, however it is reached. */
+/** Settings of every MCP server, however it is reached. */
 export interface McpServerLimits {
   /**
-   * Its tools that only read, by the server's own names; `*` stands for any characters. All others count as writing, whatever
-   * the server says about them: they run alone, behind an open record, and are never run again after a crash.
+   * Its tools that only read, by the server's names; `*` matches any characters. All others count as writing, whatever the server
+   * declares: they run alone, behind an open record, and are never repeated after a crash.
    */
   readonly reads?: readonly string[];
-  /** Runs go on without its tools when it cannot be started. Without this such a run does not start. */
+  /** Whether runs start without its tools if the server fails to start. Default: false, the run does not start. */
   readonly optional?: boolean;
-  /** Milliseconds for it to start and to list its tools; 60,000 when omitted. */
+  /** Milliseconds to start and list its tools. Default: 60,000. */
   readonly startTimeoutMs?: number;
-  /** Milliseconds for one call; 120,000 when omitted. */
+  /** Milliseconds for one call. Default: 120,000. */
   readonly callTimeoutMs?: number;
-  /** Bytes of one message from it; 8 MB when omitted. A longer one ends the connection, and the call that waits for it. */
+  /** Bytes of one message from it. Default: 8 MB. A longer one closes the connection and fails the waiting call. */
   readonly maxMessageBytes?: number;
-  /** How often in a row it is started anew after it ended; 3 when omitted. A call that is answered starts the count again. */
+  /** How often in a row it is restarted after it ended. Default: 3. An answered call resets the count. */
   readonly restarts?: number;
 }
 
-/** A program that speaks MCP over its standard input and output. It runs as long as the session. */
+/** A program that speaks MCP over standard input and output. It runs as long as the session. */
 export interface McpStdioServer extends McpServerLimits {
   readonly command: string;
   readonly args?: readonly string[];
-  /** Added to the environment of child processes, which holds no secrets. Values that look like keys are redacted everywhere. */
+  /** Added to the environment of child processes, which contains no secrets. Values that look like keys are redacted. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Where it runs; relative to the workspace, which is the default. */
+  /** Working folder, relative to the workspace, which is the default. */
   readonly cwd?: string;
-  /** False starts it without the wall that commands run behind. Whoever works on the run is told. */
+  /** False starts it outside the sandbox, which the run reports. */
   readonly sandbox?: boolean;
-  /** Whether it reaches the network from behind the wall; true when omitted. */
+  /** Whether it reaches the network from the sandbox. Default: true. */
   readonly network?: boolean;
 }
 
 /** A server that speaks MCP over streamable HTTP. */
 export interface McpHttpServer extends McpServerLimits {
   readonly url: string;
-  /** Sent with every request, to this address only: redirects are refused. Keys in them are redacted everywhere. */
+  /** Sent with every request, to this address only: redirects are refused. Keys in them are redacted. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -47,7 +47,7 @@ export type McpServerConfig = McpStdioServer | McpHttpServer;
 /** MCP servers by name. The name is part of the names of their tools: `mcp__<name>__<tool>`. */
 export type McpServers = Readonly<Record<string, McpServerConfig>>;
 
-/** A server's settings with every default filled in. */
+/** A server's settings with all defaults. */
 export interface McpSettings {
   readonly name: string;
   readonly config: McpServerConfig;
@@ -60,7 +60,7 @@ export interface McpSettings {
 }
 
 const ms = z.int().min(1).max(86_400_000);
-const text = z.string().refine((value) => !value.includes("\0"), "holds a NUL character");
+const text = z.string().refine((value) => !value.includes("\0"), "contains a NUL character");
 const limits = {
   reads: z.array(z.string().min(1).max(128)).max(500).optional(),
   optional: z.boolean().optional(),
@@ -78,7 +78,7 @@ const stdio = z.strictObject({
   args: z.array(text).optional(),
   env: z
     .record(
-      z.string().refine((name) => /^[^=\0]+$/.test(name), "is not a variable's name"),
+      z.string().refine((name) => /^[^=\0]+$/.test(name), "is not a variable name"),
       text,
     )
     .optional(),
@@ -91,14 +91,14 @@ const http = z.strictObject({
   url: z.string().refine((url) => readHttpAddress(url).ok, "is not an http(s) URL without a user name and password"),
   headers: z
     .record(
-      z.string().refine((name) => /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(name), "is not a header's name"),
-      z.string().refine((value) => /^[\t\x20-\x7e\x80-\xff]*$/.test(value), "is not a header's value"),
+      z.string().refine((name) => /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(name), "is not a header name"),
+      z.string().refine((value) => /^[\t\x20-\x7e\x80-\xff]*$/.test(value), "is not a header value"),
     )
     .optional(),
   ...limits,
 });
 
-/** The settings of each server. Throws Validation `mcp_servers_invalid` with everything that is wrong, never with a value. */
+/** The settings of each server. Throws Validation `mcp_servers_invalid` with all problems, but never with a value. */
 export function readMcpServers(servers: McpServers): readonly McpSettings[] {
   const problems: Problem[] = [];
   for (const [name, config] of Object.entries(servers)) {
@@ -122,9 +122,9 @@ export function readMcpServers(servers: McpServers): readonly McpSettings[] {
 
 function faultsOf(config: unknown): readonly { readonly path: readonly PropertyKey[]; readonly message: string }[] {
   if (typeof config !== "object" || config === null)
-    return [{ path: [], message: "has to be an object with command, or with url" }];
+    return [{ path: [], message: "must be an object with command or url" }];
   if ("command" in config === "url" in config)
-    return [{ path: [], message: "has either a command to start, or the url of a server that runs" }];
+    return [{ path: [], message: "must have either a command to start, or the url of a running server" }];
   const verdict = ("url" in config ? http : stdio).safeParse(config);
   return verdict.success ? [] : verdict.error.issues;
 }

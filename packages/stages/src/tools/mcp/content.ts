@@ -2,28 +2,28 @@ import { isJson, isJsonObject, type Json, type JsonObject, type ToolResult } fro
 import { headTail, KEPT_HALF, SHOWN_HALF } from "../files/output.ts";
 import { failure } from "../files/results.ts";
 
-/** Characters of an answer that are kept as it came. */
+/** Characters of an answer that are kept unchanged. */
 const LONGEST_KEPT = 2 * KEPT_HALF;
 const LONGEST_WORD = 300;
-/** Values of a structured answer that are looked for in its texts. */
+/** Values of a structured answer that are compared with its text. */
 const MOST_LEAVES = 200;
 
 /** One piece of an answer as a model reads it. */
 interface Shown {
   readonly text: string;
-  /** Something of it cannot be said in text. */
+  /** Part of it is not text. */
   readonly leftOut: boolean;
 }
 
 /**
- * An answer of a server as a result: text as it is, everything that is not text as a line that says what it was. What was
- * left out or cut is kept whole in the journal, up to about 1 MB. An answer that says it is an error is one.
+ * Converts an answer of a server to a result: text as it is, other content as a line that describes it. The journal keeps
+ * omitted content up to about 1 MB. An answer with `isError` becomes a failure.
  */
 export function readAnswer(tool: string, answer: unknown): ToolResult {
   if (!isJson(answer) || !isJsonObject(answer))
     return failure(
       "bad_answer",
-      "The server's answer is not one of the protocol. Whether the call took effect is not known.",
+      "The server sent an answer that violates the protocol. It is unknown whether the call took effect.",
     );
   const pieces = piecesOf(answer);
   const text = pieces.map((piece) => piece.text).join("\n");
@@ -33,7 +33,7 @@ export function readAnswer(tool: string, answer: unknown): ToolResult {
   const facts = { characters: text.length, cut: shown.cut, parts: pieces.length };
   const rest = { ...(shown.cut || leftOut ? { full: whole(answer, text) } : {}), facts };
   if (answer.isError === true)
-    return { ...failure("server_error", shown.text() || `${tool} failed, and the server does not say why.`), ...rest };
+    return { ...failure("server_error", shown.text() || `${tool} failed without a message.`), ...rest };
   return { ok: true, output: shown.text() || "(no output)", ...rest };
 }
 
@@ -48,21 +48,21 @@ function piecesOf(answer: JsonObject): readonly Shown[] {
   const { content, structuredContent, toolResult } = answer;
   const pieces = Array.isArray(content) ? content.map(shownPart) : [];
   if (toolResult !== undefined)
-    pieces.push(said(typeof toolResult === "string" ? toolResult : JSON.stringify(toolResult)));
-  // Servers repeat it as text for clients that only read text, in one form or another.
-  if (structuredContent !== undefined && !isSaid(structuredContent, pieces))
-    pieces.push(said(JSON.stringify(structuredContent)));
+    pieces.push(plain(typeof toolResult === "string" ? toolResult : JSON.stringify(toolResult)));
+  // Servers repeat it as text, in various forms, for clients that read only text.
+  if (structuredContent !== undefined && !isRepeated(structuredContent, pieces))
+    pieces.push(plain(JSON.stringify(structuredContent)));
   return pieces;
 }
 
-/** Whether every value in it is somewhere in the texts. Of many values that is not looked for. */
-function isSaid(structured: Json, pieces: readonly Shown[]): boolean {
+/** Whether the texts contain every value of it. Larger values are not compared. */
+function isRepeated(structured: Json, pieces: readonly Shown[]): boolean {
   const text = pieces.map((piece) => piece.text).join("\n");
   const values = leaves(structured, []);
   return values.length <= MOST_LEAVES && values.every((value) => text.includes(value) || text.includes(quoted(value)));
 }
 
-/** Adds up to one more value than is looked for. */
+/** Collects at most one more value than are compared. */
 function leaves(value: Json, found: string[]): readonly string[] {
   if (found.length > MOST_LEAVES || value === null) return found;
   if (typeof value === "object") for (const member of Object.values(value)) leaves(member, found);
@@ -70,16 +70,16 @@ function leaves(value: Json, found: string[]): readonly string[] {
   return found;
 }
 
-/** As it stands inside of JSON. */
+/** As it appears inside JSON. */
 function quoted(value: string): string {
   return JSON.stringify(value).slice(1, -1);
 }
 
 function shownPart(part: Json): Shown {
-  if (!isJsonObject(part)) return note("a part that is none of the protocol");
+  if (!isJsonObject(part)) return note("content that violates the protocol");
   switch (part.type) {
     case "text":
-      return typeof part.text === "string" ? said(part.text) : note("a text without text");
+      return typeof part.text === "string" ? plain(part.text) : note("a text without text");
     case "image":
     case "audio":
       return note(`${part.type} ${word(part.mimeType)}, ${bytesOf(part.data)}`);
@@ -88,20 +88,20 @@ function shownPart(part: Json): Shown {
     case "resource_link": {
       const { uri, name, mimeType, description } = part;
       const about = [word(name), word(mimeType), word(description)].filter((each) => each !== "");
-      return said(`[link to the resource ${word(uri)}: ${about.join(", ")}]`);
+      return plain(`[link to the resource ${word(uri)}: ${about.join(", ")}]`);
     }
     default:
-      return note(`a part of type ${word(part.type) || "unknown"}`);
+      return note(`content of type ${word(part.type) || "unknown"}`);
   }
 }
 
 function shownResource({ uri, mimeType, text, blob }: JsonObject): Shown {
   const name = [word(uri), word(mimeType)].filter((each) => each !== "").join(", ");
-  if (typeof text === "string") return said(`[resource ${name}]\n${text}`);
+  if (typeof text === "string") return plain(`[resource ${name}]\n${text}`);
   return note(`resource ${name}, ${bytesOf(blob)}`);
 }
 
-function said(text: string): Shown {
+function plain(text: string): Shown {
   return { text, leftOut: false };
 }
 
@@ -109,7 +109,7 @@ function note(what: string): Shown {
   return { text: `[${what}: not shown]`, leftOut: true };
 }
 
-/** The length of what base64 stands for. */
+/** The length of the data in base64. */
 function bytesOf(data: Json | undefined): string {
   if (typeof data !== "string") return "no data";
   const padding = data.endsWith("==") ? 2 : data.endsWith("=") ? 1 : 0;

@@ -11,13 +11,13 @@ import {
 import { firstCharacters } from "../files/output.ts";
 
 const LONGEST_DESCRIPTION = 4_000;
-/** The same inside a schema, where there are many. */
+/** Characters of a description inside a schema. */
 const LONGEST_REMARK = 1_000;
 const DEEPEST = 64;
-/** Control and format characters, other invisible ones, lone surrogates: they say nothing to a reader and may say something else to a model. */
+/** Invisible to a person, but not to a model: control and format characters, lone surrogates, and the like. */
 const UNSEEN = /(?![\n\t])[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 
-/** Of these, what has no place in a name or a value either: bidirectional marks and tag characters. */
+/** Also refused in names and values: bidirectional marks and tag characters. */
 const DECEPTIVE = /[\u202a-\u202e\u2066-\u2069\u{e0000}-\u{e007f}]/u;
 
 /** A tool as a server lists it. */
@@ -28,41 +28,42 @@ export interface ListedTool {
   readonly inputSchema: object;
 }
 
-/** A listed tool as it is offered, and what it is recognised by later. */
+/** A listed tool as models and calls use it. */
 export interface ToolDefinition {
   readonly description: string;
-  /** What a model is shown. */
+  /** The schema that models see. */
   readonly shown: JsonObject;
-  /** What calls are checked with: only what takes no longer than the call is long. The server checks the rest. */
+  /** The schema that calls are checked with, reduced to checks in linear time. The server checks the rest. */
   readonly checked: JsonSchema;
-  /** Over the name, the description and the schema, as the server said them. */
+  /** Digest of the name, the description and the schema as the server sent them. */
   readonly digest: string;
 }
 
-/** Reads what a server says of a tool. Throws Error or SluiceError with why it cannot be offered. */
+/** Reads a server's definition of a tool. Throws Error or SluiceError with the reason why it cannot be offered. */
 export function readDefinition(listed: ListedTool): ToolDefinition {
-  const said: unknown = listed.inputSchema;
-  if (!isJson(said) || !isJsonObject(said))
-    throw new Error(`its schema is not JSON: ${jsonFault(said) ?? "no object"}`);
-  const { type = "object" } = said;
-  if (type !== "object") throw new Error("its schema is not that of an object");
-  const schema: JsonObject = { ...said, type };
+  const sent: unknown = listed.inputSchema;
+  if (!isJson(sent) || !isJsonObject(sent))
+    throw new Error(`its schema is not JSON: ${jsonFault(sent) ?? "not an object"}`);
+  const { type = "object" } = sent;
+  if (type !== "object") throw new Error("its schema does not describe an object");
+  const schema: JsonObject = { ...sent, type };
   const shown = cleanSchema(schema, 0);
   const checked: JsonSchema = { ...checkable(schema, 0), type };
-  if (DECEPTIVE.test(JSON.stringify(shown))) throw new Error("its schema holds characters that hide or turn text");
-  // A provider may refuse a whole request for one schema that is none.
+  if (DECEPTIVE.test(JSON.stringify(shown)))
+    throw new Error("its schema contains characters that hide or reverse text");
+  // A provider may refuse a whole request for one invalid schema.
   compileSchema({ ...shown, type }, "its schema");
   const description = cleanText(listed.description ?? "", LONGEST_DESCRIPTION).trim();
   const title = cleanText(listed.title ?? "", 200).trim();
   return {
-    description: description || title || `The tool ${listed.name} of an MCP server, which does not say what it is for.`,
+    description: description || title || `The tool ${listed.name} of an MCP server, which provides no description.`,
     shown,
     checked,
     digest: definitionDigest(listed),
   };
 }
 
-/** Differs whenever a model or a person would be told something else about the tool. Throws SluiceError `not_json`. */
+/** Changes whenever a model or a person would see a different definition. Throws SluiceError `not_json`. */
 export function definitionDigest({ name, description = "", inputSchema }: ListedTool): string {
   const schema: unknown = inputSchema;
   return digestOf([name, description, isJson(schema) && isJsonObject(schema) ? schema : null]);
@@ -73,25 +74,19 @@ export function cleanText(text: string, longest: number): string {
   return clean.length <= longest ? clean : `${firstCharacters(clean, longest)} … [cut]`;
 }
 
-/** Members of a schema that are schemas, lists of them, or hold one under each name. */
-const SCHEMAS = new Set([
-  "additionalItems",
-  "additionalProperties",
-  "contains",
-  "contentSchema",
-  "else",
-  "if",
-  "items",
-  "not",
-  "propertyNames",
-  "then",
-  "unevaluatedItems",
-  "unevaluatedProperties",
-]);
-const LISTS = new Set(["allOf", "anyOf", "items", "oneOf", "prefixItems"]);
-const NAMED = new Set(["$defs", "definitions", "dependentSchemas", "dependencies", "patternProperties", "properties"]);
+/** Members of a schema that contain schemas: directly, in a list, or by name. */
+const SCHEMAS = keys(
+  "additionalItems additionalProperties contains contentSchema else if items not propertyNames then unevaluatedItems " +
+    "unevaluatedProperties",
+);
+const LISTS = keys("allOf anyOf items oneOf prefixItems");
+const NAMED = keys("$defs definitions dependentSchemas dependencies patternProperties properties");
 
-/** The same schema with every text in it that a model reads made safe to read. */
+function keys(text: string): ReadonlySet<string> {
+  return new Set(text.split(" "));
+}
+
+/** Removes invisible characters from every text in a schema, and shortens it. */
 function cleanSchema(schema: JsonObject, depth: number): JsonObject {
   return mapSchema(schema, depth, cleanSchema, (key, value) =>
     (key === "description" || key === "title" || key === "$comment") && typeof value === "string"
@@ -100,34 +95,16 @@ function cleanSchema(schema: JsonObject, depth: number): JsonObject {
   );
 }
 
-/** What a part that was taken out of a schema would make refuse a value that the whole accepts. */
-const UNCHECKED = new Set([
-  "$anchor",
-  "$defs",
-  "$dynamicAnchor",
-  "$id",
-  "contains",
-  "definitions",
-  "else",
-  "id",
-  "if",
-  "maxContains",
-  "minContains",
-  "not",
-  "oneOf",
-  "pattern",
-  "patternProperties",
-  "propertyNames",
-  "then",
-  "unevaluatedItems",
-  "unevaluatedProperties",
-  "uniqueItems",
-]);
+/** Members that are dropped: without their parts they could refuse a valid value. */
+const UNCHECKED = keys(
+  "$anchor $defs $dynamicAnchor $id contains definitions else id if maxContains minContains not oneOf pattern " +
+    "patternProperties propertyNames then unevaluatedItems unevaluatedProperties uniqueItems",
+);
 const REFERENCES = ["$ref", "$dynamicRef", "$recursiveRef"];
 
 /**
- * The schema without what a hostile one could keep us busy with for years: regular expressions, and references, whose
- * branches multiply. What they would have refused is let through to the server, and nothing else is refused for it.
+ * Removes what a hostile schema could use to block the process: regular expressions, and references, whose branches multiply.
+ * The result accepts at least the same values; the server checks the rest.
  */
 function checkable(schema: JsonObject, depth: number): JsonObject {
   if (REFERENCES.some((key) => Object.hasOwn(schema, key))) return {};

@@ -3,10 +3,10 @@ import type { McpServerConfig, McpSettings } from "./config.ts";
 
 /** Flags whose value is a key. */
 const KEY_FLAG = /^--?[\w-]*(?:key|token|secret|password|auth)$/i;
-/** Headers that hold nothing but keys; of the others only what looks like one. */
+/** Headers that contain only keys; in others only values that look like one count. */
 const KEY_HEADER = /^(?:proxy-)?authorization$|cookie$|key$|token$|secret$/i;
 
-/** The keys that somebody wrote into the settings of servers, with what each is called: they are redacted everywhere. */
+/** The keys in the settings of servers, with a name for each; they are redacted everywhere. */
 export function keysOf(settings: readonly McpSettings[]): ReadonlyMap<string, string> {
   const keys = new Map<string, string>();
   for (const { name, config } of settings) {

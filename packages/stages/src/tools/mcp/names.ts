@@ -1,35 +1,33 @@
 import type { PipelineSpec, StateSpec } from "@sluice/core";
 
-/** The longest name that every provider takes. */
+/** The longest name that every provider accepts. */
 const LONGEST_NAME = 64;
 
 /**
- * Why a server cannot have this name. It ends where the first `__` of a tool's name stands, so it holds none and does not end
- * with `_`: then no tool of one server can have the name of another's.
+ * Why a server cannot have this name. The first `__` of a tool's name ends the server's name, so tools of different servers
+ * never share a name.
  */
 export function serverNameFault(name: string): string | undefined {
   if (!/^[A-Za-z][A-Za-z0-9_-]{0,63}$/.test(name))
-    return "is not a name: a letter, then up to 63 letters, digits, _ or -";
-  return name.includes("__") || name.endsWith("_")
-    ? "a server's name has no __ in it and does not end with _"
-    : undefined;
+    return "is not a valid name: use a letter, then up to 63 letters, digits, _ or -";
+  return name.includes("__") || name.endsWith("_") ? "must not contain __ or end with _" : undefined;
 }
 
-/** What the names of a server's tools begin with. */
+/** The prefix of the names of a server's tools. */
 export function prefixOf(server: string): string {
   return `mcp__${server}__`;
 }
 
-/** Why a tool cannot be offered by its name. Nothing is cut or replaced: two tools must never become one. */
+/** Why a tool cannot be offered under its name. Names are never changed, so that two tools cannot become one. */
 export function toolNameFault(server: string, tool: string): string | undefined {
-  if (!/^[A-Za-z0-9_-]+$/.test(tool)) return "its name has other characters than letters, digits, _ and -";
+  if (!/^[A-Za-z0-9_-]+$/.test(tool)) return "its name contains characters other than letters, digits, _ and -";
   const { length } = `${prefixOf(server)}${tool}`;
   return length <= LONGEST_NAME
     ? undefined
-    : `its name would have ${length} characters, and not every model takes more than ${LONGEST_NAME}; give the server a shorter name`;
+    : `its name would have ${length} characters, and some models accept at most ${LONGEST_NAME}; give the server a shorter name`;
 }
 
-/** Whether a stage of the pipeline could call a tool of the server, whatever tools that has. */
+/** Whether any stage of the pipeline could call a tool of the server. */
 export function mayNeed({ states }: PipelineSpec, server: string): boolean {
   return [...states.values()].some((state) => mayCall(state, prefixOf(server)));
 }
@@ -47,7 +45,7 @@ function couldCover(pattern: string, prefix: string): boolean {
   return head.startsWith(prefix) || prefix.startsWith(head);
 }
 
-/** A test for names against patterns in which `*` stands for any characters. */
+/** Tests names against patterns in which `*` matches any characters. */
 export function nameMatcher(patterns: readonly string[]): (name: string) => boolean {
   const tests = patterns.map((pattern) => {
     const parts = pattern.split(/\*+/).map((part) => part.replaceAll(/[^A-Za-z0-9_]/g, "\\$&"));

@@ -3,21 +3,21 @@ import type { McpSettings } from "./config.ts";
 import { definitionDigest, type ListedTool, readDefinition, type ToolDefinition } from "./definition.ts";
 import { nameMatcher, prefixOf, toolNameFault } from "./names.ts";
 
-/** What the schemas and descriptions of one server may take of every request to a model, in characters. */
+/** Characters that the schemas and descriptions of a server may add to every model request. */
 const MOST_CHARACTERS = 400_000;
 
 /** A server's tool as a session offers it. */
 export interface OfferedTool extends ToolDefinition {
   /** `mcp__<server>__<tool>`. */
   readonly name: string;
-  /** What the server calls it. */
+  /** The server's own name of it. */
   readonly own: string;
   readonly effect: ToolEffect;
-  /** For the record of a run: differs when a run that is resumed would have another tool. */
+  /** Recorded with a run: changes if a resumed run would get a different tool. */
   readonly pin: string;
 }
 
-/** The tools that can be offered, and why the others cannot. A tool is offered as it is or not at all. */
+/** The tools that can be offered unchanged, and why the others cannot. */
 export function offeredOf(
   { name: server, reads }: McpSettings,
   listed: readonly ListedTool[],
@@ -25,7 +25,7 @@ export function offeredOf(
   const tools: OfferedTool[] = [];
   const faults: string[] = [];
   const drop = (own: string, why: string): void => {
-    faults.push(`its tool ${JSON.stringify(own.slice(0, 100))} is left out: ${why}`);
+    faults.push(`its tool ${JSON.stringify(own.slice(0, 100))} is excluded: ${why}`);
   };
   const times = countNames(listed);
   const isReader = nameMatcher(reads);
@@ -41,7 +41,7 @@ export function offeredOf(
       const definition = readDefinition(tool);
       characters += definition.description.length + JSON.stringify(definition.shown).length;
       if (characters > MOST_CHARACTERS)
-        throw new Error("the descriptions of this server's tools are too long together");
+        throw new Error("the descriptions of this server's tools are too long in total");
       const effect = isReader(own) ? "read" : "write";
       const pin = digestOf([definition.digest, effect]);
       tools.push({ ...definition, name: `${prefixOf(server)}${own}`, own, effect, pin });
@@ -52,7 +52,7 @@ export function offeredOf(
   for (const pattern of reads) {
     const matches = nameMatcher([pattern]);
     if (!listed.some(({ name }) => matches(name)))
-      faults.push(`${JSON.stringify(pattern)} of reads names none of its tools`);
+      faults.push(`${JSON.stringify(pattern)} of reads matches none of its tools`);
   }
   return { tools, faults };
 }
@@ -63,9 +63,9 @@ function countNames(listed: readonly ListedTool[]): ReadonlyMap<string, number> 
   return times;
 }
 
-/** Which tools are not any more what they were when a session first saw them. Once changed, a tool stays so. */
+/** Detects tools that differ from what the session first saw. A changed tool stays changed. */
 export interface Pins {
-  /** How the tool differs, for a sentence; undefined when it does not. */
+  /** How the tool differs, to complete a sentence; undefined if it does not. */
   difference(own: string): string | undefined;
   compare(listed: readonly ListedTool[]): void;
 }
@@ -80,7 +80,7 @@ export function createPins(tools: readonly OfferedTool[], onChanged: (own: strin
       for (const { own, digest } of tools) {
         if (differences.has(own)) continue;
         const tool = present.get(own);
-        const how = tool === undefined ? "is gone" : differs(tool, digest, times.get(own) === 1);
+        const how = tool === undefined ? "was removed" : differs(tool, digest, times.get(own) === 1);
         if (how === undefined) continue;
         differences.set(own, how);
         onChanged(own, how);
@@ -90,11 +90,11 @@ export function createPins(tools: readonly OfferedTool[], onChanged: (own: strin
 }
 
 function differs(tool: ListedTool, digest: string, once: boolean): string | undefined {
-  if (!once) return "has a double";
+  if (!once) return "was listed twice";
   try {
     if (definitionDigest(tool) === digest) return undefined;
   } catch {
-    // What has no digest is not what had one.
+    // Without a digest it differs from a tool that had one.
   }
-  return "has another description or schema";
+  return "changed its description or schema";
 }

@@ -4,29 +4,29 @@ import { sessionSecrets } from "../../secrets/detect.ts";
 import type { McpServers } from "./config.ts";
 import { prefixOf } from "./names.ts";
 
-/** What came of starting one MCP server. */
+/** The result of starting one MCP server. */
 export interface McpProbe {
   readonly name: string;
-  /** Its tools by the server's own names; undefined when it did not start. */
+  /** Its tools by the server's own names; undefined if it did not start. */
   readonly tools: readonly string[] | undefined;
-  /** Why it did not start, and what is wrong with single tools of it. */
+  /** Why it did not start, and problems of single tools. */
   readonly faults: readonly string[];
 }
 
 export interface McpProbeOptions {
   /** The workspace. */
   readonly cwd: string;
-  /** What servers get, less the secrets, as in a session. */
+  /** The environment of servers; secrets are removed, as in a session. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly secrets?: readonly string[];
   readonly passEnv?: readonly string[];
   readonly clock?: Clock;
 }
 
-/** Starts each server, lists its tools, and ends it, as a session would. Throws Validation `mcp_servers_invalid`. */
+/** Starts each server, lists its tools, and stops it, like a session. Throws Validation `mcp_servers_invalid`. */
 export async function probeMcpServers(servers: McpServers, options: McpProbeOptions): Promise<readonly McpProbe[]> {
   const { cwd, env, secrets = [], passEnv = [], clock = systemClock } = options;
-  // Loaded when servers are looked at, as a session does.
+  // Loaded on demand, as in a session.
   const { createMcpSource } = await import("./servers.ts");
   const all = callsEverything();
   return await Promise.all(
@@ -52,10 +52,10 @@ export async function probeMcpServers(servers: McpServers, options: McpProbeOpti
   );
 }
 
-/** Servers are started for pipelines that could call them. */
+/** Servers start only for pipelines that could call them. */
 function callsEverything(): AnyPipeline {
   const everything = stage({
-    prompt: "Nobody runs this.",
+    prompt: "This stage never runs.",
     allowedTools: [{ tool: "mcp__*", optional: true }],
     completionTool: "finish",
     completionSchema: z.object({}),

@@ -6,19 +6,18 @@ import { readAnswer } from "./content.ts";
 import type { ListedTool } from "./definition.ts";
 import { createPins, type OfferedTool, offeredOf, type Pins } from "./offered.ts";
 import type { Connection } from "./transport/connection.ts";
-import { createLink, type Link, type LinkOptions } from "./transport/link.ts";
-import type { McpStart } from "./transport/start.ts";
-import { orAborted, timed } from "./transport/timed.ts";
+import { createLink, type Link, type LinkOptions, type McpStart } from "./transport/link.ts";
+import { raceAbort, timed } from "./transport/timed.ts";
 
-/** A list older than this is looked at again before a call: not every server says when it changes. */
+/** A list of tools older than this is requested again before a call, since not every server announces changes. */
 const LIST_AGE_MS = 60_000;
 
 type Input = Readonly<Record<string, unknown>>;
 
-/** One configured server: started when it is needed, and again when it ended; its tools stay those of the first start. */
+/** A configured server. It starts on demand and restarts when it ends; its tools stay those of the first start. */
 export interface McpServer {
   readonly settings: McpSettings;
-  /** Rejects with Error when it cannot be started; who asks the next time tries again. */
+  /** Rejects with Error if it cannot start; the next caller tries again. */
   tools(start: McpStart): Promise<readonly Tool[]>;
   close(): Promise<void>;
 }
@@ -35,7 +34,7 @@ export function createServer(options: LinkOptions): McpServer {
       const { tools, faults } = offeredOf(settings, listed);
       for (const message of faults) options.onFault(message);
       const pins = createPins(tools, (own, how) =>
-        options.onFault(`its tool ${JSON.stringify(own)} ${how} since this session began: it is not called any more`),
+        options.onFault(`its tool ${JSON.stringify(own)} ${how} during this session and is no longer called`),
       );
       const look = createLook(lister, pins);
       return tools.map((tool) => toolOf(settings, tool, createCaller({ ...options, link: reached, look, pins, tool })));
@@ -60,16 +59,16 @@ export function createServer(options: LinkOptions): McpServer {
     },
     close: async () => {
       await link?.close();
-      await offered?.catch(() => undefined); // the run that asked for it was told
+      await offered?.catch(() => undefined); // reported to the run that started it
     },
   };
 }
 
-/** Asks a server for its tools, within the time that a start may take. */
+/** Requests a server's tools, within the time of a start. */
 interface Lister {
   /** Rejects with Error. */
   list(connection: Connection): Promise<readonly ListedTool[]>;
-  /** Whether the list may be another by now. */
+  /** Whether the list may have changed. */
   isOld(connection: Connection): boolean;
 }
 
@@ -90,7 +89,7 @@ function createLister({ settings, clock }: LinkOptions, { closed }: Link): Liste
   };
 }
 
-/** Compares the list where it may be another by now. All who ask meanwhile wait for the same look: no call slips past it. */
+/** Compares the tools if the list may have changed. Concurrent callers await the same comparison, so none skips it. */
 type Look = (connection: Connection) => Promise<void>;
 
 function createLook(lister: Lister, pins: Pins): Look {
@@ -116,21 +115,21 @@ function createCaller(parts: CallerParts): (input: Input, call: ToolCall) => Pro
   const { settings, clock, link, look, pins, tool } = parts;
   const { name: server, callTimeoutMs } = settings;
 
-  /** What has to be done before a call can be made; the caller may give up before it is. */
+  /** Awaits what must happen before a call, unless the caller gives up first. */
   const before = async <T>(work: Promise<T>, signal: AbortSignal): Promise<T> => {
     try {
-      return await orAborted(work, signal, () => new Error("the call was stopped"));
+      return await raceAbort(work, signal, () => new Error("the call was cancelled"));
     } catch (thrown) {
       checkAborted(signal);
       const message = `The MCP server ${server} cannot be used: ${messageOf(thrown)}. The call was not made.`;
       throw fault("server_unavailable", message);
     }
   };
-  /** What the model and people were told about the tool has to hold when it is called. */
+  /** A tool must be what the model and people saw when they chose and approved the call. */
   const refuseChanged = (): void => {
     const how = pins.difference(tool.own);
     if (how === undefined) return;
-    const message = `The tool ${tool.name} ${how} since this session began. It was not called, and cannot be in this session.`;
+    const message = `The tool ${tool.name} ${how} during this session. The call was not made, and the tool cannot be called in this session.`;
     throw fault("tool_changed", message);
   };
 
@@ -147,14 +146,15 @@ function createCaller(parts: CallerParts): (input: Input, call: ToolCall) => Pro
       return readAnswer(tool.name, answer.value);
     }
     if (signal.aborted) {
-      const message = "The call was stopped and the server was told. Whether it took effect is not known.";
+      const message =
+        "The call was cancelled, and the server was notified. It is unknown whether the call took effect.";
       return failure("cancelled", message);
     }
     if (answer.late) {
-      // No sign of life in all that time: the next call gets a new start instead of the same silence.
+      // A server without any message in all that time is restarted for the next call.
       if (connection.heard === heard)
-        connection.drop({ code: "hung", message: "it said nothing for the time a call may take" });
-      const message = `The MCP server ${server} did not answer within ${callTimeoutMs} ms and was told to stop. Whether the call took effect is not known.`;
+        connection.drop({ code: "hung", message: "it sent nothing for as long as a call may take" });
+      const message = `The MCP server ${server} did not answer within ${callTimeoutMs} ms, so the call was cancelled. It is unknown whether it took effect.`;
       return failure("timeout", message);
     }
     return callFailure({ server, tool, end: connection.end, thrown: answer.thrown });
@@ -172,7 +172,7 @@ function toolOf(
     input: tool.checked,
     effect: tool.effect,
     subjects: () => ("url" in config ? [{ kind: "host", host: new URL(config.url).host }] : []),
-    // Without `recover`: nobody can tell what a server did with a call whose answer never came.
+    // No `recover`: it is unknown what the server did with an unanswered call.
     execute: (input, given) => asResult(() => call(input, given)),
   });
   return Object.freeze({ ...made, inputSchema: tool.shown, schemaDigest: tool.pin });

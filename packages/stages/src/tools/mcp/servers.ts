@@ -3,10 +3,10 @@ import { type McpServers, type McpSettings, readMcpServers } from "./config.ts";
 import { keysOf } from "./keys.ts";
 import { mayNeed } from "./names.ts";
 import { createServer, type McpServer } from "./server.ts";
+import type { McpStart } from "./transport/link.ts";
 import { loadMcpSdk, type McpSdk } from "./transport/sdk.ts";
-import type { McpStart } from "./transport/start.ts";
 
-/** Something is wrong with an MCP server, and runs go on. */
+/** A problem of an MCP server that does not stop the run. */
 export interface McpFault {
   /** `mcp:<server>`. */
   readonly by: string;
@@ -23,16 +23,16 @@ export interface ServersOptions {
 
 /** The configured servers of one session. */
 export interface McpSource {
-  /** Keys in the settings of the servers, and what each is called. */
+  /** The names of keys in the servers' settings, by their values. */
   readonly keys: ReadonlyMap<string, string>;
   /**
-   * The tools of the servers that a stage of this pipeline could call; what is not running is started, all at once. Errors:
-   * Validation `mcp_servers_invalid`; Session `mcp_not_installed`, or `mcp_server_failed` with every server that did not start.
+   * The tools of the servers that a stage of this pipeline could call; starts these servers concurrently. Errors: Validation
+   * `mcp_servers_invalid`; Session `mcp_not_installed`, or `mcp_server_failed` with every server that did not start.
    */
   toolsFor(spec: PipelineSpec, start: McpStart): Promise<readonly Tool[]>;
-  /** Names of those whose processes run, or ran, without a wall. */
+  /** Names of servers whose processes have run outside a sandbox. */
   readonly unwalled: ReadonlySet<string>;
-  /** Ends them, with everything they started. */
+  /** Stops the servers and everything they started. */
   close(): Promise<void>;
 }
 
@@ -46,13 +46,13 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
     sdk ??= loadMcpSdk();
     return sdk;
   };
-  // Nothing can be waited for any more when the process ends; a group of its own would live on.
+  // At process exit nothing can be awaited, and the servers' process groups would stay alive.
   const killAll = (): void => {
     for (const kill of kills) kill();
   };
-  /** Of the run that came last; a server may say what it likes at any time. */
+  /** Redacts with the secrets of the latest run, since messages of servers belong to no run. */
   let clean = (text: string): string => text;
-  const told = new Set<string>();
+  const reported = new Set<string>();
   let watching = false;
   let closed = false;
 
@@ -73,13 +73,13 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
     return made;
   };
 
-  /** What a server says of its tools goes to whoever serves the models, whom its key is no business of. */
+  /** Whether a tool's definition contains no key; model providers would receive it. */
   const isClean = (server: string, { name, description, inputSchema }: Tool): boolean => {
-    const said = JSON.stringify([name, description, inputSchema]);
-    if (clean(said) === said) return true;
-    const message = `its tool ${clean(name)} is left out: what it says of it holds a key`;
-    if (!told.has(name)) onFault({ by: `mcp:${server}`, message });
-    told.add(name);
+    const sent = JSON.stringify([name, description, inputSchema]);
+    if (clean(sent) === sent) return true;
+    const message = `its tool ${clean(name)} is excluded: its definition contains a key`;
+    if (!reported.has(name)) onFault({ by: `mcp:${server}`, message });
+    reported.add(name);
     return false;
   };
 
@@ -94,9 +94,9 @@ export function createMcpSource({ servers, clock, root, onFault }: ServersOption
       await loaded();
       if (!watching) process.on("exit", killAll);
       watching = true;
-      const asked = await Promise.allSettled(needed.map((one) => serverOf(one).tools(start)));
+      const starts = await Promise.allSettled(needed.map((one) => serverOf(one).tools(start)));
       const failures: string[] = [];
-      const tools = asked.flatMap((one, at): readonly Tool[] => {
+      const tools = starts.flatMap((one, at): readonly Tool[] => {
         const { name, optional } = needed[at] ?? { name: "", optional: false };
         if (one.status === "fulfilled") return one.value.filter((tool) => isClean(name, tool));
         if (optional) onFault({ by: `mcp:${name}`, message: clean(`it did not start: ${messageOf(one.reason)}`) });
@@ -119,8 +119,8 @@ function notStarted(failures: readonly string[]): SluiceError {
     failures.length === 1
       ? `the MCP server ${failures[0]}`
       : ["these MCP servers did not start:", ...failures.map((failure) => `  ${failure}`)].join("\n");
-  const mend = "mend its settings in mcpServers, or mark it optional";
-  return new SluiceError("Session", "mcp_server_failed", `${message} (${mend})`, {
+  const fix = "fix its settings in mcpServers, or make it optional";
+  return new SluiceError("Session", "mcp_server_failed", `${message} (${fix})`, {
     detail: { servers: [...failures] },
   });
 }

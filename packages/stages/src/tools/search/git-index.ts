@@ -1,45 +1,44 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { systemCode } from "../files/results.ts";
 
-/** An index of half a million files. */
+/** Enough for half a million files. */
 const MAX_BYTES = 128 * 1024 * 1024;
 const MAX_GITLINKS = 200;
-/** Type and permissions of an entry that is a submodule, as they stand in the file. */
+/** Type and permissions of a submodule's entry. */
 const GITLINK = 0xe000;
 const GITLINK_BYTES = Buffer.from([0, 0, 0xe0, 0]);
 const HEADER = 12;
 const MODE_AT = 24;
-/** Times, device, owner, mode and size in front of the object's name. */
+/** Bytes of times, device, owner, mode and size before the object name. */
 const STAT = 40;
 const EXTENDED = 0x4000;
 const NAME_LENGTH = 0x0fff;
 
 /**
- * Paths of the submodules that a repository's index holds, relative to its work tree. Undefined when that cannot be told.
- * `oidBytes` is the length of object names: 20, or 32 where they are SHA-256.
+ * Paths of the submodules in a repository's index, relative to its work tree. Undefined if the index cannot be read. `oidBytes`
+ * is the length of object names: 20, or 32 for SHA-256.
  */
 export function gitlinks(indexFile: string, oidBytes: number): readonly string[] | undefined {
   const bytes = readIndex(indexFile);
   if (bytes === undefined || bytes === "missing") return bytes === undefined ? undefined : [];
-  if (bytes.length < HEADER || bytes.toString("latin1", 0, 4) !== "DIRC") return undefined;
-  // Nearly no index holds one, and none without these bytes does.
+  // Most indexes have no submodule, and then lack these bytes.
   if (!bytes.includes(GITLINK_BYTES)) return [];
   const found: string[] = [];
-  const whole = readEntries(bytes, oidBytes, (name, mode) => {
+  const isComplete = readEntries(bytes, oidBytes, (name, mode) => {
     if (mode === GITLINK) found.push(name.toString("utf8"));
     return found.length <= MAX_GITLINKS;
   });
-  return whole ? found : undefined;
+  return isComplete ? found : undefined;
 }
 
-/** All folders that files of the index lie in, relative to the work tree; undefined when that cannot be said. */
+/** All folders that contain tracked files, relative to the work tree; undefined if the index cannot be read. */
 export function trackedFolders(indexFile: string, oidBytes: number): ReadonlySet<string> | undefined {
   const bytes = readIndex(indexFile);
   const found = new Set<string>();
   if (bytes === "missing") return found;
-  if (bytes === undefined || bytes.length < HEADER || bytes.toString("latin1", 0, 4) !== "DIRC") return undefined;
+  if (bytes === undefined) return undefined;
   let last = "";
-  const whole = readEntries(bytes, oidBytes, (name) => {
+  const isComplete = readEntries(bytes, oidBytes, (name) => {
     const slash = name.lastIndexOf("/");
     const folder = slash === -1 ? "" : name.toString("utf8", 0, slash);
     if (folder !== last)
@@ -48,10 +47,10 @@ export function trackedFolders(indexFile: string, oidBytes: number): ReadonlySet
     last = folder;
     return true;
   });
-  return whole ? found : undefined;
+  return isComplete ? found : undefined;
 }
 
-/** Whether all entries could be read. */
+/** Returns false if an entry is malformed or `visit` stops the walk. */
 function readEntries(bytes: Buffer, oidBytes: number, visit: (name: Buffer, mode: number) => boolean): boolean {
   const version = bytes.readUInt32BE(4);
   if (version < 2 || version > 4) return false;
@@ -75,13 +74,13 @@ function readEntries(bytes: Buffer, oidBytes: number, visit: (name: Buffer, mode
     const length = flags & NAME_LENGTH;
     if (name.length === 0 || (length < NAME_LENGTH && length !== name.length)) return false;
     if (!visit(name, bytes.readUInt32BE(at + MODE_AT))) return false;
-    // Entries before version 4 are filled up with one to eight NULs.
+    // Before version 4, one to eight NULs pad each entry.
     at = version === 4 ? end + 1 : at + ((end - at + 8) & ~7);
   }
   return true;
 }
 
-/** Git's own numbers of variable length: each further byte adds one besides its bits. */
+/** Git's variable-length numbers: each further byte adds one beside its bits. */
 function readVarint(bytes: Buffer, from: number): { readonly value: number; readonly next: number } {
   let at = from;
   let byte = bytes[at] ?? 0;
@@ -94,6 +93,7 @@ function readVarint(bytes: Buffer, from: number): { readonly value: number; read
   return { value, next: at + 1 };
 }
 
+/** The bytes of an index with a valid header; undefined if it cannot be read. */
 function readIndex(file: string): Buffer | "missing" | undefined {
   let fd: number;
   try {
@@ -104,7 +104,9 @@ function readIndex(file: string): Buffer | "missing" | undefined {
   }
   try {
     const stats = fstatSync(fd);
-    return stats.isFile() && stats.size <= MAX_BYTES ? readFileSync(fd) : undefined;
+    if (!stats.isFile() || stats.size > MAX_BYTES) return undefined;
+    const bytes = readFileSync(fd);
+    return bytes.length >= HEADER && bytes.toString("latin1", 0, 4) === "DIRC" ? bytes : undefined;
   } finally {
     closeSync(fd);
   }

@@ -1,25 +1,25 @@
-import { accessSync, constants, lstatSync, readdirSync } from "node:fs";
+import { accessSync, constants, lstatSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { contains } from "../files/paths.ts";
-import { systemCode } from "../files/results.ts";
+import { contains, entriesIn, exists } from "../files/paths.ts";
+import { withFallback } from "../files/results.ts";
 import { gitlinks, trackedFolders } from "./git-index.ts";
 import { readSmallFile } from "./gitignore.ts";
 
 /**
- * Keys under which a git command that only shows finds a program to run, another file to read or another place to look. Looked for
- * in any section: what begins one is not always what it looks like, and a needless question is no harm. What only other commands
- * run (aliases, editors, askpass, ssh) is left alone. `%G` in a format checks signatures.
+ * Settings with which a read-only git command may start a program or read elsewhere. They are matched in any section, since
+ * section headers can be disguised. Settings that only other commands use (aliases, editors, askpass, ssh) are allowed. `%G`
+ * in a format verifies signatures.
  */
 const RISKY_KEY =
   /(?<![a-z0-9-])(?:external|command|cmd|textconv|clean|smudge|process|driver|program|fsmonitor|pager|uploadpack|promisor|partialclone|alternaterefscommand|defaultkeycommand|worktree|[a-z]*file|submodule(?:summary)?)[ \t]*=|%[-+ ]?G/i;
-/** Sections that name programs under any key, or other files of settings. */
+/** Sections that name programs under any key, or include other settings. */
 const RISKY_SECTION = /\[\s*(?:include|includeif|pager|filter)(?![a-z0-9-])/i;
-/** Submodules in submodules that are looked at. */
+/** Nested submodules that are checked. */
 const MAX_DEPTH = 5;
-/** Folders of a repository in which a link, as git follows it, leads to somebody else's. */
+/** Folders of a repository in which git follows links. */
 const OWN_FOLDERS = ["", "objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/remotes", "refs/tags"];
 
-/** A repository at a place: its own folder, and the one that it shares with its other work trees. */
+/** A repository: its work tree, its own folder, and the one that it shares with other work trees. */
 export interface Repository {
   readonly place: string;
   readonly folder: string;
@@ -27,19 +27,18 @@ export interface Repository {
 }
 
 /**
- * The top of the work tree that a folder lies in; or why git cannot be run there, a text that begins with "in": it could be made to
- * run a program, or to show what is not this repository's, by the repository's own settings, those of its submodules, and
- * where its folder leads.
+ * The top of the work tree around a folder; or why git is unsafe there, as a text that begins with "in": settings of the
+ * repository or its submodules may start programs, or its folders lead elsewhere.
  */
 export function workTree(folder: string): { readonly top: string } | string {
   const device = lstatSync(folder).dev;
   for (let place = folder; ; place = dirname(place)) {
     if (basename(place) === ".git") return "in .git";
-    // Git does not look for a repository on another disk: it then takes itself to be in none.
-    if (lstatSync(place).dev !== device) return "in a folder that is another disk than its repository";
+    // Git does not search for a repository across file systems.
+    if (lstatSync(place).dev !== device) return "in a folder on another file system than its repository";
     if (exists(join(place, ".git")))
       return isRisky(place, 0)
-        ? "in a repository whose own settings may name programs or other places"
+        ? "in a repository whose own settings may start programs or read elsewhere"
         : { top: place };
     if (["HEAD", "objects", "refs"].every((name) => exists(join(place, name)))) return "in a bare repository";
     if (dirname(place) === place) return "in no repository";
@@ -50,10 +49,10 @@ function isRisky(place: string, depth: number): boolean {
   const repository = repositoryAt(place);
   if (repository === undefined || depth > MAX_DEPTH || isRiskyRepository(repository)) return true;
   const { folder, shared } = repository;
-  // What git does not take for a repository it passes by, for one further up.
+  // Git skips an incomplete repository and uses one further up.
   if (!isComplete(folder, shared)) return true;
-  // Entries of a split index are in another file.
-  if (namesIn(folder).some((name) => name.startsWith("sharedindex."))) return true;
+  // A split index keeps entries in another file.
+  if (entriesIn(folder).some(({ name }) => name.startsWith("sharedindex."))) return true;
   const links = gitlinks(join(folder, "index"), oidBytes(shared));
   if (links === undefined) return true;
   return links
@@ -61,10 +60,7 @@ function isRisky(place: string, depth: number): boolean {
     .some((inner) => exists(join(inner, ".git")) && isRisky(inner, depth + 1));
 }
 
-/**
- * The repositories in a work tree that git looks into from outside, since its index names them as submodules: their `.git`. The
- * index itself, where it cannot be read.
- */
+/** The `.git` of each submodule that the index names, since git visits them; the index itself if it cannot be read. */
 export function namedRepositories(place: string): readonly string[] {
   const repository = repositoryAt(place);
   if (repository === undefined) return [];
@@ -73,12 +69,12 @@ export function namedRepositories(place: string): readonly string[] {
   return links === undefined ? [index] : links.map((path) => join(place, path, ".git")).filter(exists);
 }
 
-/** The length of object names. */
+/** The length of object names in bytes. */
 function oidBytes(shared: string): number {
   return /objectformat[ \t]*=[ \t]*sha256/i.test(readSmallFile(join(shared, "config")) ?? "") ? 32 : 20;
 }
 
-/** Folders of a work tree in which git keeps files, but which are links now: `git grep` follows them. */
+/** Tracked folders that have been replaced by links: `git grep` follows them. */
 export function linkedFolders(top: string): readonly string[] | undefined {
   const repository = repositoryAt(top);
   const folders = repository && trackedFolders(join(repository.folder, "index"), oidBytes(repository.shared));
@@ -88,7 +84,7 @@ export function linkedFolders(top: string): readonly string[] | undefined {
   );
 }
 
-/** Undefined when `.git` leads to a repository that does not say in turn that it belongs here. */
+/** Undefined if `.git` names a repository that does not name this work tree in turn. */
 export function repositoryAt(place: string): Repository | undefined {
   const git = join(place, ".git");
   const stats = lstatSync(git);
@@ -120,7 +116,7 @@ function isRiskyRepository({ place, folder, shared }: Repository): boolean {
   return risky || exists(join(shared, "objects/info/alternates")) || leadsElsewhere(shared) || leadsElsewhere(folder);
 }
 
-/** The same test that git makes. */
+/** Git's own test for a repository. */
 function isComplete(folder: string, shared: string): boolean {
   const head = readSmallFile(join(folder, "HEAD")) ?? "";
   return (
@@ -129,43 +125,22 @@ function isComplete(folder: string, shared: string): boolean {
 }
 
 function mayEnter(folder: string): boolean {
-  try {
+  return withFallback(() => {
     accessSync(folder, constants.X_OK);
     return lstatSync(folder).isDirectory();
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return false;
-  }
+  }, false);
 }
 
-/** Settings of a submodule name the work tree that it belongs to: said of this place, it is no other place to look. */
+/** Removes a submodule's `worktree` setting if it names this work tree. */
 function withoutOwnTree(settings: string, folder: string, place: string): string {
   return settings.replace(/^[ \t]*worktree[ \t]*=[ \t]*(\S+)[ \t]*$/im, (line, path: string) =>
     resolve(folder, path) === place ? "" : line,
   );
 }
 
-/** Hooks may be links: none of them is run. */
+/** Whether a folder of the repository contains links. A link `hooks` is harmless: no hook runs. */
 function leadsElsewhere(folder: string): boolean {
-  return OWN_FOLDERS.some((name) => namesIn(join(folder, name), "links").some((link) => link !== "hooks"));
-}
-
-function namesIn(folder: string, which?: "links"): readonly string[] {
-  try {
-    const entries = readdirSync(folder, { withFileTypes: true });
-    return entries.filter((entry) => which === undefined || entry.isSymbolicLink()).map(({ name }) => name);
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return [];
-  }
-}
-
-function exists(path: string): boolean {
-  try {
-    lstatSync(path);
-    return true;
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return false;
-  }
+  const hasLink = (name: string): boolean =>
+    entriesIn(join(folder, name)).some((entry) => entry.isSymbolicLink() && entry.name !== "hooks");
+  return OWN_FOLDERS.some(hasLink);
 }

@@ -1,12 +1,13 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, readFileSync } from "node:fs";
-import { dirname, join, relative, sep } from "node:path";
-import { systemCode } from "../files/results.ts";
+import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { exists, namesBetween } from "../files/paths.ts";
+import { withFallback } from "../files/results.ts";
 import type { Turns } from "../turns.ts";
 import { compilePath, type PathMatcher } from "./glob-match.ts";
 
 const MAX_BYTES = 1024 * 1024;
 const MAX_RULE = 1_000;
-/** Characters of all the rules that hold in one folder, far beyond any real project: each is tried on every entry. */
+/** Characters of all rules that apply in one folder; each rule is tried on every entry. */
 const MAX_RULES = 64 * 1024;
 
 interface Rule {
@@ -17,18 +18,18 @@ interface Rule {
   readonly length: number;
 }
 
-/** The rules of one file, for everything below its folder. */
+/** The rules of one file, which apply below its folder. */
 interface Scope {
-  /** Names from the top to that folder. */
+  /** Number of names from the top to that folder. */
   readonly depth: number;
   readonly rules: readonly Rule[];
 }
 
-/** What git would ignore at one place of a tree. Paths are names from the top of the repository. */
+/** The ignore rules that apply in a folder. Paths are names from the top of the repository. */
 export interface Ignores {
   readonly top: string;
   readonly scopes: readonly Scope[];
-  /** Characters of further rules that are still taken. */
+  /** Characters left for further rules. */
   readonly room: number;
 }
 
@@ -52,7 +53,7 @@ function parseRule(line: string): Rule | undefined {
   if (negated) pattern = pattern.slice(1);
   const foldersOnly = pattern.endsWith("/");
   if (foldersOnly) pattern = pattern.slice(0, -1);
-  // A lone backslash at the end quotes nothing: git never matches such a pattern.
+  // Git never matches a pattern that ends in an unpaired backslash.
   if (pattern === "" || /(?:^|[^\\])(?:\\\\)*\\$/.test(pattern)) return undefined;
   const anchored = pattern.includes("/");
   const names = pattern.replace(/^\//, "").split("/");
@@ -74,7 +75,7 @@ function withoutTrailingSpaces(line: string): string {
   return line.slice(0, end);
 }
 
-/** Whether git would leave out this entry, given that it does not leave out the folder it is in. */
+/** Whether git ignores this entry, given that it does not ignore its folder. */
 export async function isIgnored(
   ignores: Ignores,
   names: readonly string[],
@@ -94,24 +95,20 @@ export async function isIgnored(
   return false;
 }
 
-/** The rules that hold in `folder`: those of the repository around the workspace, down to and with its own. */
+/** The rules that apply in `folder`: those of the enclosing repository, down to the folder's own. */
 export function ignoresAt(folder: string, workspaceRoot: string): Ignores {
   const top = repositoryTop(workspaceRoot) ?? workspaceRoot;
   const exclude = readSmallFile(join(top, ".git", "info", "exclude"));
-  let ignores = withRules({ top, scopes: [], room: MAX_RULES }, exclude, 0);
-  const names = relative(top, folder)
-    .split(sep)
-    .filter((name) => name !== "");
-  let at = top;
-  ignores = ignoresIn(at, ignores, 0);
-  for (const [index, name] of names.entries()) {
-    at = join(at, name);
-    ignores = ignoresIn(at, ignores, index + 1);
+  let ignores = ignoresIn(top, withRules({ top, scopes: [], room: MAX_RULES }, exclude, 0), 0);
+  let current = top;
+  for (const [index, name] of namesBetween(top, folder).entries()) {
+    current = join(current, name);
+    ignores = ignoresIn(current, ignores, index + 1);
   }
   return ignores;
 }
 
-/** The rules around, with those of the folder's own .gitignore. */
+/** Adds the rules of the folder's own .gitignore. */
 export function ignoresIn(folder: string, around: Ignores, depth: number): Ignores {
   return withRules(around, readSmallFile(join(folder, ".gitignore")), depth);
 }
@@ -123,7 +120,7 @@ function withRules(around: Ignores, text: string | undefined, depth: number): Ig
   return { top: around.top, scopes: [...around.scopes, { depth, rules }], room };
 }
 
-/** The nearest folder upwards that holds `.git`. */
+/** The nearest folder upwards that contains `.git`. */
 export function repositoryTop(from: string): string | undefined {
   for (let folder = from; ; folder = dirname(folder)) {
     if (exists(join(folder, ".git"))) return folder;
@@ -131,25 +128,11 @@ export function repositoryTop(from: string): string | undefined {
   }
 }
 
-function exists(path: string): boolean {
-  try {
-    lstatSync(path);
-    return true;
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return false;
-  }
-}
-
-/** A regular file of moderate size, or undefined: links, pipes and what cannot be read give no rules. */
+/** The text of a regular file of at most 1 MB; undefined otherwise, so links and pipes are never followed. */
 export function readSmallFile(path: string): string | undefined {
-  let fd: number;
-  try {
-    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return undefined;
-  }
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const fd = withFallback(() => openSync(path, flags), undefined);
+  if (fd === undefined) return undefined;
   try {
     const stats = fstatSync(fd);
     return stats.isFile() && stats.size <= MAX_BYTES ? readFileSync(fd, "utf8") : undefined;

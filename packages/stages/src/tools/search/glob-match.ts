@@ -1,5 +1,5 @@
-// Patterns come from models and from files of the workspace. Turned into regular expressions a hostile one keeps the
-// process busy for minutes; this matcher takes at most (pattern length × path length) steps.
+// Patterns are hostile input. A regular expression could run for minutes; this matcher takes at most
+// (pattern length × path length) steps.
 
 /** Matches a path, given as its names. */
 export type PathMatcher = (names: readonly string[]) => boolean;
@@ -9,61 +9,60 @@ type Token =
   | { readonly kind: "one" }
   | { readonly kind: "star" }
   | { readonly kind: "set"; readonly negated: boolean; readonly ranges: readonly (readonly [number, number])[] };
-/** Matches one name, or stands for any number of folders. */
+/** Matches one name, or any number of folders. */
 type Piece = ((name: string) => boolean) | "folders";
 
 const MAX_PATTERN = 1_000;
 const MAX_ALTERNATIVES = 64;
-/** All alternatives together: each is tried on every path. */
+/** Characters of all alternatives together; each is tried on every path. */
 const MAX_EXPANDED = 4_000;
 
 export type GlobVerdict =
   | {
       readonly ok: true;
       readonly match: PathMatcher;
-      /** Characters of all alternatives: times a path's length, the most steps that one match takes. */
+      /** Characters of all alternatives; times the length of a path, this bounds the steps of one match. */
       readonly length: number;
     }
   | { readonly ok: false; readonly reason: string };
 
 /**
- * A glob as models write it: `*`, `?`, `[a-z]`, `[!a]`, `{a,b}`, `{1..3}`, `**` for any number of folders, `\` quotes.
- * Parentheses are themselves. A leading dot needs no special mention. Case counts.
+ * Compiles a glob: `*`, `?`, `[a-z]`, `[!a]`, `{a,b}`, `{1..3}`, `**` for any number of folders, `\` as escape. Parentheses are
+ * literal, wildcards match leading dots, and case matters.
  */
 export function compileGlob(pattern: string): GlobVerdict {
   if (pattern.trim() === "") return { ok: false, reason: "the pattern is empty" };
   if (pattern.length > MAX_PATTERN)
     return { ok: false, reason: `the pattern is longer than ${MAX_PATTERN} characters` };
-  if (pattern.includes("\0")) return { ok: false, reason: "the pattern holds a NUL byte" };
+  if (pattern.includes("\0")) return { ok: false, reason: "the pattern contains a NUL byte" };
   if (pattern.startsWith("!")) return { ok: false, reason: "negation with ! is not supported" };
   const alternatives = expandBraces(pattern);
   if (alternatives === undefined)
-    return { ok: false, reason: `the braces stand for more than ${MAX_ALTERNATIVES} patterns` };
+    return { ok: false, reason: `the braces expand to more than ${MAX_ALTERNATIVES} patterns` };
   const length = alternatives.reduce((sum, alternative) => sum + alternative.length, 0);
   if (length > MAX_EXPANDED)
-    return { ok: false, reason: `the braces stand for more than ${MAX_EXPANDED} characters of patterns` };
+    return { ok: false, reason: `the braces expand to more than ${MAX_EXPANDED} characters of patterns` };
   const matchers: PathMatcher[] = [];
   for (const alternative of alternatives) {
     if (alternative.startsWith("/") || /^[A-Za-z]:[\\/]/.test(alternative))
       return { ok: false, reason: "the pattern is absolute" };
     const names = alternative.split("/").filter((name) => name !== "" && name !== ".");
-    if (names.includes("..")) return { ok: false, reason: "the pattern climbs out with .." };
+    if (names.includes("..")) return { ok: false, reason: "the pattern contains .." };
     if (alternative.endsWith("/")) names.push("**");
     matchers.push(compilePath(names));
   }
   return { ok: true, length, match: (path) => matchers.some((match) => match(path)) };
 }
 
-/** A matcher for the names of a pattern, without braces. A last `**` stands for at least one name. */
+/** Compiles the names of a pattern without braces. A final `**` matches at least one name. */
 export function compilePath(names: readonly string[]): PathMatcher {
   const pieces: Piece[] = names.map((name) => (/^\*\*+$/.test(name) ? "folders" : compileName(name)));
   if (pieces.at(-1) === "folders") pieces.push(() => true);
   return (path) => matchPath(pieces, path);
 }
 
-/** Walks both; on a mismatch the last `**` swallows one more name. */
 function matchPath(pieces: readonly Piece[], path: readonly string[]): boolean {
-  return greedy(
+  return matchWildcards(
     pieces.length,
     path.length,
     (piece) => pieces[piece] === "folders",
@@ -76,7 +75,7 @@ function matchPath(pieces: readonly Piece[], path: readonly string[]): boolean {
 
 function matchName(tokens: readonly Token[], name: string): boolean {
   const characters = Array.from(name);
-  return greedy(
+  return matchWildcards(
     tokens.length,
     characters.length,
     (at) => tokens[at]?.kind === "star",
@@ -84,8 +83,8 @@ function matchName(tokens: readonly Token[], name: string): boolean {
   );
 }
 
-/** The wildcard algorithm that only ever goes back to the last star. */
-function greedy(
+/** Matches a pattern with stars by backtracking to the last star only: at most pattern length × text length steps. */
+export function matchWildcards(
   patternLength: number,
   textLength: number,
   isStar: (at: number) => boolean,
@@ -129,7 +128,7 @@ function compileName(name: string): (name: string) => boolean {
   return literals === undefined ? (text) => matchName(tokens, text) : (text) => matchLiterals(literals, text);
 }
 
-/** The texts between the stars, where there is nothing else: most rules of most files. */
+/** The texts between the stars if the name has no other wildcards, which is the common case. */
 function literalsOf(tokens: readonly Token[]): readonly string[] | undefined {
   const literals = [""];
   for (const token of tokens) {
@@ -158,7 +157,7 @@ function matchLiterals(literals: readonly string[], name: string): boolean {
 function tokensOf(name: string): readonly Token[] {
   const characters = Array.from(name);
   const tokens: Token[] = [];
-  // Where one bracket does not close, no later one does.
+  // If one bracket does not close, no later one does.
   let closing = true;
   for (let at = 0; at < characters.length; at += 1) {
     const character = characters[at] ?? "";
@@ -180,7 +179,7 @@ function tokensOf(name: string): readonly Token[] {
   return tokens;
 }
 
-/** `[…]` from its opening bracket; undefined when it does not close, so that the bracket is itself. */
+/** Compiles `[…]`; undefined if it does not close, which makes the bracket literal. */
 function compileSet(characters: readonly string[], open: number): { token: Token; end: number } | undefined {
   let at = open + 1;
   const negated = characters[at] === "!" || characters[at] === "^";
@@ -216,11 +215,11 @@ function rangesOf(
   return ranges;
 }
 
-/** All patterns a pattern with braces stands for; undefined when they are too many. */
+/** All patterns that the braces expand to; undefined if there are too many. */
 function expandBraces(pattern: string): readonly string[] | undefined {
   const done: string[] = [];
   const open = [pattern];
-  // Every round takes one pair of braces apart, so the work is bounded by the number of patterns times their length.
+  // Each round expands one pair of braces, so the work is bounded by the number of patterns times their length.
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
     const braces = findBraces(next);
     if (braces === undefined) {
@@ -234,7 +233,7 @@ function expandBraces(pattern: string): readonly string[] | undefined {
   return done;
 }
 
-/** The first pair of braces that lists alternatives; other braces are themselves. */
+/** The first pair of braces that lists alternatives; other braces are literal. */
 function findBraces(pattern: string): { start: number; end: number; choices: readonly string[] } | undefined {
   for (let start = 0; start < pattern.length; start += 1) {
     if (pattern[start] === "\\") {

@@ -2,33 +2,33 @@ import { basename } from "node:path";
 import type { ToolSpec } from "@sluice/core";
 import { z } from "zod";
 import { withFolder } from "../files/open.ts";
-import { count } from "../files/output.ts";
-import { displayPath, fileSubjects, judgedPath } from "../files/paths.ts";
+import { count, withRemarks } from "../files/output.ts";
+import { displayPath, fileSubjects, judgedPath, namesBetween } from "../files/paths.ts";
 import { asResult, failure } from "../files/results.ts";
 import { takeTurns } from "../turns.ts";
 import { compileGlob } from "./glob-match.ts";
 import { walk } from "./walk.ts";
 
 const MAX_RESULTS = 1_000;
-/** Entries looked at, so that a huge tree cannot keep a call busy for ever. */
+/** Bounds the work in a huge tree. */
 const MAX_ENTRIES = 300_000;
 
 const input = z.strictObject({
-  pattern: z.string().min(1).describe("For example **/*.ts, src/**/*.{ts,tsx}, docs/[a-m]*.md. Relative to path."),
+  pattern: z.string().min(1).describe("For example **/*.ts, src/**/*.{ts,tsx} or docs/[a-m]*.md. Relative to path."),
   path: z
     .string()
     .min(1)
     .optional()
-    .describe("Folder to search below, absolute or relative to the workspace. Default: the workspace."),
+    .describe("The folder to search, absolute or relative to the workspace. Default: the workspace."),
 });
 type GlobInput = z.infer<typeof input>;
 
 export const globTool: ToolSpec<GlobInput> = {
   name: "Glob",
-  description: `Lists files whose path matches a pattern, in path order, relative to the workspace.
-- * and ? stay within one name, ** is any number of folders, {a,b} alternatives, [a-z] one character. Hidden files match too. Case counts.
-- Left out: what .gitignore names, .git, and node_modules unless pattern or path names it. Links are listed, not followed.
-- At most ${MAX_RESULTS} files are listed, and it says so. Absolute patterns, .. and negation are refused (invalid_pattern): use path.`,
+  description: `Lists files whose path matches a glob pattern, relative to the workspace and sorted by path.
+- * and ? match within one name, ** any number of folders, {a,b} alternatives, [a-z] one character. Hidden files are included. Case matters.
+- Excluded: paths ignored by .gitignore, .git, and node_modules unless pattern or path names it. Links are listed, not followed.
+- Lists at most ${MAX_RESULTS} files and says if there are more. Absolute patterns, .. and negation fail with invalid_pattern: use path instead.`,
   input,
   effect: "read",
   subjects: (glob, workspace) => fileSubjects(glob.path ?? ".", "read", workspace),
@@ -38,12 +38,12 @@ export const globTool: ToolSpec<GlobInput> = {
       const compiled = compileGlob(glob.pattern);
       if (!compiled.ok)
         return failure("invalid_pattern", `Glob cannot use ${JSON.stringify(glob.pattern)}: ${compiled.reason}.`);
-      // Says what is wrong with the folder itself; below it, what cannot be read is counted.
+      // Reports a problem with the folder itself; unreadable folders below it are only counted.
       await withFolder(start, () => Promise.resolve());
       const found: string[] = [];
       let seen = 0;
       let unreadable = 0;
-      const depth = namesBelow(start, call.workspace.root);
+      const depth = namesBetween(call.workspace.root, start).length;
       const nodeModules = `${glob.path ?? ""}/${glob.pattern}`.includes("node_modules");
       const turns = takeTurns(call.signal);
       const entries = walk({
@@ -66,17 +66,13 @@ export const globTool: ToolSpec<GlobInput> = {
       const more = found.length > MAX_RESULTS;
       const shown = found.slice(0, MAX_RESULTS);
       const remarks = [
-        ...(more ? [`Only the first ${MAX_RESULTS} files are listed; use a narrower pattern or path.`] : []),
-        ...(seen > MAX_ENTRIES ? [`The search stopped after ${MAX_ENTRIES} entries; use a narrower path.`] : []),
+        ...(more ? [`Only the first ${MAX_RESULTS} files are listed. Use a narrower pattern or path.`] : []),
+        ...(seen > MAX_ENTRIES ? [`The search stopped after ${MAX_ENTRIES} entries. Use a narrower path.`] : []),
         ...(unreadable > 0 ? [`${count(unreadable, "folder")} could not be read.`] : []),
       ];
       const listing =
         shown.length === 0 ? [`No file below ${basename(displayPath(start, call.workspace))} matches.`] : shown;
-      const output = [...listing, ...(remarks.length === 0 ? [] : [`[${remarks.join(" ")}]`])].join("\n");
+      const output = withRemarks(listing.join("\n"), remarks);
       return { ok: true, output, facts: { files: shown.length, cut: more || seen > MAX_ENTRIES } };
     }),
 };
-
-function namesBelow(start: string, root: string): number {
-  return start === root ? 0 : displayPath(start, { root }).split("/").length;
-}

@@ -1,9 +1,9 @@
 import { Worker } from "node:worker_threads";
-import { type Clock, messageOf, type ToolCall } from "@sluice/core";
+import { messageOf, type ToolCall } from "@sluice/core";
 import { fault } from "../files/results.ts";
 import { takeTurns } from "../turns.ts";
 import { compileGlob, type PathMatcher } from "./glob-match.ts";
-import { type GrepEnd, type GrepHit, type GrepQuery, SEARCH_TIMEOUT_MS } from "./grep-search.ts";
+import { type GrepEnd, type GrepQuery, type GrepSearch, SEARCH_TIMEOUT_MS } from "./grep-search.ts";
 import type { GrepReport, GrepWork } from "./grep-worker.ts";
 import { walk } from "./walk.ts";
 
@@ -11,21 +11,15 @@ const MAX_FILES = 100_000;
 const MEMORY_MB = 256;
 
 /**
- * The search where ripgrep is not installed: JavaScript's regular expressions, in a worker thread, because a pattern that
- * never comes to an end can only be stopped from outside.
+ * Searches without ripgrep, with JavaScript's regular expressions. A worker thread runs them, since an expression that does
+ * not end can only be stopped from outside.
  */
-export async function searchBuiltIn(
-  real: string,
-  isFolder: boolean,
-  query: GrepQuery,
-  call: ToolCall,
-  clock: Clock,
-  onHit: (hit: GrepHit) => boolean,
-): Promise<GrepEnd> {
+export async function searchBuiltIn(search: GrepSearch): Promise<GrepEnd> {
+  const { real, isFolder, query, call } = search;
   const { files, complete } = isFolder
     ? await filesBelow(real, query, call)
     : { files: [{ path: real, name: "" }], complete: true };
-  const end = await search({ files, query }, call.signal, clock, onHit);
+  const end = await searchFiles({ files, query }, search);
   return complete ? end : { ...end, incomplete: true };
 }
 
@@ -47,7 +41,7 @@ async function filesBelow(
     unreadable: () => (complete = false),
   });
   for await (const { path, names, kind } of entries) {
-    // The first entry lies directly in the folder.
+    // The first entry is a direct child of the folder.
     depth ??= names.length - 1;
     const below = names.slice(depth);
     if (kind !== "file") continue;
@@ -59,7 +53,7 @@ async function filesBelow(
   return { files, complete };
 }
 
-/** As ripgrep reads it: without a slash it means the name, in any folder. */
+/** Like ripgrep, matches a glob without a slash against names in any folder. */
 function globFilter(glob: string | undefined): { readonly length: number; readonly match: PathMatcher } {
   if (glob === undefined) return { length: 0, match: () => true };
   const compiled = compileGlob(glob.includes("/") ? glob.replace(/^\//, "") : `**/${glob}`);
@@ -68,7 +62,7 @@ function globFilter(glob: string | undefined): { readonly length: number; readon
   return compiled;
 }
 
-function search(work: GrepWork, signal: AbortSignal, clock: Clock, onHit: (hit: GrepHit) => boolean): Promise<GrepEnd> {
+function searchFiles(work: GrepWork, { call: { signal }, clock, onHit }: GrepSearch): Promise<GrepEnd> {
   return new Promise((resolve, reject) => {
     const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
     const worker = new Worker(new URL(`./grep-worker.${extension}`, import.meta.url), {
@@ -84,7 +78,7 @@ function search(work: GrepWork, signal: AbortSignal, clock: Clock, onHit: (hit: 
     };
     const stop = (end: GrepEnd): void => settle(() => resolve(end));
     const fail = (error: Error): void => settle(() => reject(error));
-    const onAbort = (): void => fail(fault("cancelled", "The search was stopped before it finished."));
+    const onAbort = (): void => fail(fault("cancelled", "The search was cancelled before it finished."));
     const cancelTimeout = clock.after(SEARCH_TIMEOUT_MS, () => stop({ stopped: "timeout", incomplete: true }));
     signal.addEventListener("abort", onAbort, { once: true });
     if (signal.aborted) onAbort();
@@ -97,9 +91,9 @@ function search(work: GrepWork, signal: AbortSignal, clock: Clock, onHit: (hit: 
       } else if (report.kind === "done") {
         stop({ stopped: "finished", incomplete: report.incomplete });
       } else {
-        fail(fault("invalid_pattern", `${report.message}. The syntax is that of JavaScript's regular expressions.`));
+        fail(fault("invalid_pattern", `${report.message}. Use the syntax of JavaScript regular expressions.`));
       }
     });
-    worker.once("error", (thrown) => fail(fault("search_failed", `The search broke off: ${messageOf(thrown)}.`)));
+    worker.once("error", (thrown) => fail(fault("search_failed", `The search failed: ${messageOf(thrown)}.`)));
   });
 }

@@ -1,50 +1,50 @@
 import { isAbsolute, relative } from "node:path";
-import type { Clock, ToolCall } from "@sluice/core";
-import { runProcess } from "../bash/process.ts";
+import type { ToolCall } from "@sluice/core";
+import { type ProcessOptions, runProcess } from "../bash/process.ts";
 import { withFile, withFolder } from "../files/open.ts";
 import { headTail } from "../files/output.ts";
 import { contains } from "../files/paths.ts";
 import { fault } from "../files/results.ts";
-import { type GrepEnd, type GrepHit, type GrepQuery, LINE_CHARACTERS, SEARCH_TIMEOUT_MS } from "./grep-search.ts";
+import {
+  type GrepEnd,
+  type GrepHit,
+  type GrepQuery,
+  type GrepSearch,
+  LINE_CHARACTERS,
+  SEARCH_TIMEOUT_MS,
+} from "./grep-search.ts";
 
 const MAX_FILE_BYTES = 100 * 1024 * 1024;
-/** Between groups of lines; a record cannot begin like this, since every path begins with `./` or `<`. */
+/** Separates groups of lines. No record begins like this, since paths begin with `./` or `<`. */
 const GAP = /^--\r?\n/;
 const REMARK = /: (?:WARNING: stopped searching binary file|binary file matches)[^\n]*$/;
 
-/** The ripgrep that the package carries for this platform, never one from PATH; undefined when there is none. */
+/** The ripgrep that the package includes for this platform, never one from PATH; undefined if there is none. */
 export async function carriedRipgrep(): Promise<string | undefined> {
   try {
     const { rgPath } = await import("@vscode/ripgrep");
     return rgPath;
   } catch (thrown) {
-    // Not installed for this platform: the built-in search does the work.
+    // Not installed for this platform: the built-in search is used.
     if (thrown instanceof Error) return undefined;
     throw thrown;
   }
 }
 
-/** Searches a judged folder or file. What is opened first is what is searched: a swap of its name changes nothing. */
-export function searchWithRipgrep(
-  ripgrep: string,
-  real: string,
-  isFolder: boolean,
-  query: GrepQuery,
-  call: ToolCall,
-  clock: Clock,
-  onHit: (hit: GrepHit) => boolean,
-): Promise<GrepEnd> {
+/** Searches a judged folder or file through an open descriptor, so that replacing its path has no effect. */
+export function searchWithRipgrep(ripgrep: string, search: GrepSearch): Promise<GrepEnd> {
+  const { real, isFolder, query, call } = search;
   const options = optionsOf(query);
   if (!isFolder) {
     return withFile(real, (file) => {
-      // What comes on standard input has no size for ripgrep.
+      // Ripgrep's limit does not apply to standard input.
       if (file.stats.size > MAX_FILE_BYTES) return Promise.resolve({ stopped: "finished", incomplete: true });
-      return run(ripgrep, [...options, "-"], call.workspace.root, file.handle.fd, query, call, clock, onHit);
+      return run(search, { file: ripgrep, args: [...options, "-"], cwd: call.workspace.root, stdin: file.handle.fd });
     });
   }
   const globs = [...(query.glob === undefined ? [] : [`--glob=${query.glob}`]), ...exclusions(real, call)];
   return withFolder(real, (folder) =>
-    run(ripgrep, [...options, ...globs, "./"], folder.path, undefined, query, call, clock, onHit),
+    run(search, { file: ripgrep, args: [...options, ...globs, "./"], cwd: folder.path }),
   );
 }
 
@@ -69,7 +69,7 @@ function optionsOf(query: GrepQuery): readonly string[] {
     ...(query.ignoreCase ? ["--ignore-case"] : []),
     ...(query.multiline ? ["--multiline", "--multiline-dotall"] : []),
     ...modeOptions(query),
-    // In one word, so that a pattern that begins with a dash is still a pattern.
+    // One word, so that a pattern may begin with a dash.
     `--regexp=${query.pattern}`,
   ];
 }
@@ -80,7 +80,7 @@ function modeOptions(query: GrepQuery): readonly string[] {
   return ["--line-number", `--before-context=${query.before}`, `--after-context=${query.after}`];
 }
 
-/** Last, since ripgrep lets the later glob win. */
+/** Added last, since in ripgrep the last matching glob counts. */
 function exclusions(real: string, call: ToolCall): readonly string[] {
   const store = call.workspace.store;
   const below = store !== undefined && contains(real, store) ? relative(real, store) : "";
@@ -89,43 +89,33 @@ function exclusions(real: string, call: ToolCall): readonly string[] {
 }
 
 async function run(
-  ripgrep: string,
-  args: readonly string[],
-  cwd: string,
-  stdin: number | undefined,
-  query: GrepQuery,
-  call: ToolCall,
-  clock: Clock,
-  onHit: (hit: GrepHit) => boolean,
+  { query, call, clock, onHit }: GrepSearch,
+  program: Pick<ProcessOptions, "file" | "args" | "cwd" | "stdin">,
 ): Promise<GrepEnd> {
   const errors = headTail(2_000);
-  const parse = parser(query.mode, onHit);
   const end = await runProcess({
-    file: ripgrep,
-    args,
-    cwd,
+    ...program,
     env: {},
-    ...(stdin === undefined ? {} : { stdin }),
     signal: call.signal,
     timeoutMs: SEARCH_TIMEOUT_MS,
-    stdout: parse,
+    stdout: parser(query.mode, onHit),
     stderr: (text) => {
       errors.push(text);
       return true;
     },
     clock,
   });
-  if (end.by === "abort") throw fault("cancelled", "The search was stopped before it finished.");
+  if (end.by === "abort") throw fault("cancelled", "The search was cancelled before it finished.");
   if (end.by === "timeout") return { stopped: "timeout", incomplete: true };
   if (end.by === "reader") return { stopped: "enough", incomplete: false };
   const message = errors.text().trim();
   if (end.exitCode === 2 && /regex|glob|pattern|literal/i.test(message)) {
     throw fault(
       "invalid_pattern",
-      `${message.replaceAll(/^rg: /gm, "")}\nThe syntax is that of Rust's regex crate: quote literal braces and brackets with a backslash.`,
+      `${message.replaceAll(/^rg: /gm, "")}\nUse the syntax of Rust's regex crate: escape literal braces and brackets with a backslash.`,
     );
   }
-  // 0 is matches, 1 is none, 2 without a message about the pattern is files that could not be read.
+  // 0: matches, 1: none, 2 without a message about the pattern: some files could not be read.
   if (end.exitCode !== 0 && end.exitCode !== 1 && end.exitCode !== 2) {
     throw fault(
       "search_failed",
@@ -136,7 +126,7 @@ async function run(
 }
 
 /** Reads ripgrep's output: `path NUL line:text`, `path NUL line-text`, `path NUL count`, `path NUL` alone, `--` between groups. */
-function parser(mode: GrepQuery["mode"], onHit: (hit: GrepHit) => boolean): (text: string) => boolean {
+function parser(mode: GrepQuery["mode"], onHit: GrepSearch["onHit"]): (text: string) => boolean {
   let rest = "";
   const end = mode === "files_with_matches" ? "\0" : "\n";
   return (text) => {
@@ -149,7 +139,7 @@ function parser(mode: GrepQuery["mode"], onHit: (hit: GrepHit) => boolean): (tex
         from += gap.length;
         continue;
       }
-      // A name may hold a line break, so the NUL behind it is looked for first.
+      // A name may contain a line break, so the NUL after it is searched first.
       const nul = mode === "files_with_matches" ? from : rest.indexOf("\0", from);
       const close = nul === -1 ? -1 : rest.indexOf(end, nul);
       if (close === -1) break;
@@ -163,7 +153,7 @@ function parser(mode: GrepQuery["mode"], onHit: (hit: GrepHit) => boolean): (tex
   };
 }
 
-/** Remarks about binary files come without a NUL, in front of the next record. */
+/** Removes remarks about binary files, which come without a NUL before the next record. */
 function withoutRemarks(record: string): string {
   const lines = record.split("\n");
   let first = 0;

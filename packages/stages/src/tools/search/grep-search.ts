@@ -1,7 +1,9 @@
-/** What to look for, and how much of it to show. */
+import type { Clock, ToolCall } from "@sluice/core";
+
+/** What to search for, and how much of it to show. */
 export interface GrepQuery {
   readonly pattern: string;
-  /** Relative to the folder that is searched. */
+  /** Relative to the searched folder. */
   readonly glob?: string;
   readonly ignoreCase: boolean;
   readonly multiline: boolean;
@@ -24,13 +26,24 @@ export type GrepHit =
   | { readonly kind: "file"; readonly path: string }
   | { readonly kind: "count"; readonly path: string; readonly count: number };
 
-/** How a search ended. Paths in hits are relative to the folder that was searched; "" is the searched file itself. */
+/** A search of a judged path. */
+export interface GrepSearch {
+  readonly real: string;
+  readonly isFolder: boolean;
+  readonly query: GrepQuery;
+  readonly call: ToolCall;
+  readonly clock: Clock;
+  /** Returns false when no more hits are wanted. */
+  readonly onHit: (hit: GrepHit) => boolean;
+}
+
+/** How a search ended. Paths in hits are relative to the searched folder; "" is a searched file itself. */
 export interface GrepEnd {
   readonly stopped: "finished" | "enough" | "timeout";
   /** Some files could not be read or were too large. */
   readonly incomplete: boolean;
 }
 
-/** Characters of one line that are shown. */
+/** Characters shown of one line. */
 export const LINE_CHARACTERS = 500;
 export const SEARCH_TIMEOUT_MS = 20_000;

@@ -2,10 +2,10 @@ import { closeSync, constants, fstatSync, openSync, readFileSync, readlinkSync }
 import { parentPort, workerData } from "node:worker_threads";
 import { type GrepHit, type GrepQuery, LINE_CHARACTERS } from "./grep-search.ts";
 
-// Runs as a thread of its own, and imports nothing but Node and constants so that it starts from sources and from dist.
+// A worker thread. Imports only Node and constants, so that it starts from sources and from dist.
 
 export interface GrepWork {
-  /** Absolute, and as hits name it. */
+  /** `path` is absolute; `name` is what hits show. */
   readonly files: readonly { readonly path: string; readonly name: string }[];
   readonly query: GrepQuery;
 }
@@ -40,7 +40,7 @@ function main(work: GrepWork): void {
   send({ kind: "done", incomplete });
 }
 
-/** Undefined when it cannot be read, is too large, or is reached through a link that was not there when it was listed. */
+/** Undefined if it cannot be read, is too large, or is reached through a new link. */
 function readText(path: string): string | undefined {
   let fd: number;
   try {

@@ -1,11 +1,19 @@
 import { lstatSync } from "node:fs";
 import { type Clock, isSluiceError, systemClock, type ToolCall, type ToolResult, type ToolSpec } from "@sluice/core";
 import { z } from "zod";
+import { withRemarks } from "../files/output.ts";
 import { displayPath, fileSubjects, judgedPath } from "../files/paths.ts";
 import { asFault, asResult } from "../files/results.ts";
 import { searchBuiltIn } from "./grep-builtin.ts";
 import { carriedRipgrep, searchWithRipgrep } from "./grep-ripgrep.ts";
-import { type GrepEnd, type GrepHit, type GrepQuery, LINE_CHARACTERS, SEARCH_TIMEOUT_MS } from "./grep-search.ts";
+import {
+  type GrepEnd,
+  type GrepHit,
+  type GrepQuery,
+  type GrepSearch,
+  LINE_CHARACTERS,
+  SEARCH_TIMEOUT_MS,
+} from "./grep-search.ts";
 
 const DEFAULT_LINES = 250;
 const MAX_LINES = 2_000;
@@ -15,31 +23,35 @@ const MAX_CONTEXT = 50;
 
 const context = z.int().min(0).max(MAX_CONTEXT).optional();
 const input = z.strictObject({
-  pattern: z.string().min(1).max(4_000).describe("Regular expression (ripgrep's syntax: quote literal braces as \\{)."),
+  pattern: z
+    .string()
+    .min(1)
+    .max(4_000)
+    .describe("Regular expression in ripgrep's syntax: escape literal braces as \\{."),
   path: z
     .string()
     .min(1)
     .optional()
-    .describe("File or folder, absolute or relative to the workspace. Default: the workspace."),
+    .describe("The file or folder to search, absolute or relative to the workspace. Default: the workspace."),
   glob: z
     .string()
     .min(1)
     .max(1_000)
     .optional()
-    .describe("Only files like this, for example *.ts or src/**/*.{js,ts}; relative to path."),
-  output_mode: z.enum(["content", "files_with_matches", "count"]).optional().describe("Default files_with_matches."),
+    .describe("Search only matching files, for example *.ts or src/**/*.{js,ts}. Relative to path."),
+  output_mode: z.enum(["content", "files_with_matches", "count"]).optional().describe("Default: files_with_matches."),
   "-i": z.boolean().optional().describe("Ignore case."),
-  "-n": z.boolean().optional().describe("Line numbers in content mode. Default true."),
-  "-A": context.describe("Lines shown after each match (content mode)."),
-  "-B": context.describe("Lines shown before each match (content mode)."),
-  "-C": context.describe("Lines shown before and after each match (content mode)."),
-  head_limit: z.int().min(1).max(MAX_LINES).optional().describe(`Result lines to show. Default ${DEFAULT_LINES}.`),
-  multiline: z.boolean().optional().describe("The pattern may span lines, and . matches line breaks."),
+  "-n": z.boolean().optional().describe("Show line numbers in content mode. Default: true."),
+  "-A": context.describe("Lines to show after each match in content mode."),
+  "-B": context.describe("Lines to show before each match in content mode."),
+  "-C": context.describe("Lines to show before and after each match in content mode."),
+  head_limit: z.int().min(1).max(MAX_LINES).optional().describe(`Result lines to show. Default: ${DEFAULT_LINES}.`),
+  multiline: z.boolean().optional().describe("Let the pattern span lines, and . match line breaks."),
 });
 type GrepInput = z.infer<typeof input>;
 
 export interface GrepOptions {
-  /** Absolute path of the ripgrep to run; `null` for the built-in search. What the package carries when omitted. */
+  /** Absolute path of the ripgrep to run; `null` for the built-in search. The included ripgrep when omitted. */
   readonly ripgrep?: string | null;
   readonly clock?: Clock;
 }
@@ -47,11 +59,11 @@ export interface GrepOptions {
 export function grepTool(options: GrepOptions = {}): ToolSpec<GrepInput> {
   return {
     name: "Grep",
-    description: `Searches the content of text files with a regular expression; results are in path order, relative to the workspace.
-- Hidden files are searched too; what .gitignore names, .git, binary files and files over 100 MB are not. Links are not followed.
-- output_mode: files_with_matches lists paths, content shows matching lines, count the number of them by file.
-- At most head_limit result lines, ${LINE_CHARACTERS} characters a line and ${ALL_CHARACTERS} in all are shown, and it says so. A search ends after ${SEARCH_TIMEOUT_MS / 1000} s.
-- Finding nothing is not an error. A pattern or glob that cannot be read is invalid_pattern.`,
+    description: `Searches the content of text files with a regular expression. Results are relative to the workspace and sorted by path.
+- Hidden files are included. Paths ignored by .gitignore, .git, binary files and files over 100 MB are excluded. Links are not followed.
+- output_mode: files_with_matches lists paths, content shows matching lines, count shows the number of matches per file.
+- Shows at most head_limit result lines, ${LINE_CHARACTERS} characters per line and ${ALL_CHARACTERS} in total, and says if results were cut. A search ends after ${SEARCH_TIMEOUT_MS / 1000} s.
+- No match is not an error. An invalid pattern or glob fails with invalid_pattern.`,
     input,
     effect: "read",
     subjects: (grep, workspace) => fileSubjects(grep.path ?? ".", "read", workspace),
@@ -62,25 +74,29 @@ export function grepTool(options: GrepOptions = {}): ToolSpec<GrepInput> {
 async function search(grep: GrepInput, call: ToolCall, options: GrepOptions): Promise<ToolResult> {
   const real = judgedPath(grep.path ?? ".", "read", call);
   const shown = displayPath(real, call.workspace);
-  const isFolder = kindOf(real, shown) === "folder";
-  const query = queryOf(grep);
   const page = collector(grep, (path) => (path === "" ? shown : shown === "." ? path : `${shown}/${path}`));
-  const clock = options.clock ?? systemClock;
+  const query: GrepSearch = {
+    real,
+    isFolder: isFolderAt(real, shown),
+    query: queryOf(grep),
+    call,
+    clock: options.clock ?? systemClock,
+    onHit: page.take,
+  };
   const ripgrep = options.ripgrep === undefined ? await carriedRipgrep() : (options.ripgrep ?? undefined);
-  const builtIn = (): Promise<GrepEnd> => searchBuiltIn(real, isFolder, query, call, clock, page.take);
-  if (ripgrep === undefined) return page.result(await builtIn());
+  if (ripgrep === undefined) return page.result(await searchBuiltIn(query));
   try {
-    return page.result(await searchWithRipgrep(ripgrep, real, isFolder, query, call, clock, page.take));
+    return page.result(await searchWithRipgrep(ripgrep, query));
   } catch (thrown) {
-    // Installed for another system, or on a disk that runs no programs.
+    // Built for another system, or on a disk that does not allow programs.
     if (!isSluiceError(thrown, "spawn_failed")) throw thrown;
-    return page.result(await builtIn());
+    return page.result(await searchBuiltIn(query));
   }
 }
 
-function kindOf(real: string, shown: string): "folder" | "file" {
+function isFolderAt(real: string, shown: string): boolean {
   try {
-    return lstatSync(real).isDirectory() ? "folder" : "file";
+    return lstatSync(real).isDirectory();
   } catch (thrown) {
     throw asFault(thrown, shown);
   }
@@ -99,7 +115,7 @@ function queryOf(grep: GrepInput): GrepQuery {
 }
 
 interface Collector {
-  /** Returns false when no more is wanted. */
+  /** Returns false when no more hits are wanted. */
   take(hit: GrepHit): boolean;
   result(end: GrepEnd): ToolResult;
 }
@@ -125,15 +141,14 @@ function collector(grep: GrepInput, nameOf: (path: string) => string): Collector
       while (lines.at(-1) === "--") lines.pop();
       const remarks = [
         ...(cut
-          ? [`Only the first ${lines.length} result lines are shown; narrow pattern, path or glob for the rest.`]
+          ? [`Only the first ${lines.length} result lines are shown. Narrow pattern, path or glob to see others.`]
           : []),
         ...(end.stopped === "timeout"
-          ? [`The search was ended after ${SEARCH_TIMEOUT_MS / 1000} s; what it found until then is shown.`]
+          ? [`The search was stopped after ${SEARCH_TIMEOUT_MS / 1000} s. Only the results found until then are shown.`]
           : []),
         ...(end.incomplete && end.stopped !== "timeout" ? ["Some files could not be searched."] : []),
       ];
-      const found = lines.length === 0 ? ["No match."] : lines;
-      const output = [...found, ...(remarks.length === 0 ? [] : [`[${remarks.join(" ")}]`])].join("\n");
+      const output = withRemarks(lines.length === 0 ? "No match." : lines.join("\n"), remarks);
       return { ok: true, output, facts: { lines: lines.length, cut: cut || end.stopped === "timeout" } };
     },
   };

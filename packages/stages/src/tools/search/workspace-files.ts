@@ -2,20 +2,19 @@ import type { Workspace } from "@sluice/core";
 import { displayPath } from "../files/paths.ts";
 import { walk } from "./walk.ts";
 
-/** Entries looked at, so that a huge tree cannot keep a listing busy for ever. */
+/** Bounds the work in a huge tree. */
 const MAX_ENTRIES = 300_000;
 
-/** What is in a workspace, for people to choose from. */
+/** The files of a workspace, for a person to choose from. */
 export interface WorkspaceFiles {
   /** Relative to the workspace, with `/`, in path order. */
   readonly files: readonly string[];
-  /** Whether there are more than were asked for, or too many to look at. */
+  /** Whether the listing is incomplete. */
   readonly cut: boolean;
 }
-
 /**
- * Files and links of a workspace, at most `most`, without what git ignores, `.git`, `node_modules` and the run store. Links
- * are named, never followed. Rejects with `aborted` once the signal is.
+ * At most `most` files and links of a workspace, without what git ignores, `.git`, `node_modules` and the run store. Links are
+ * listed, never followed. Rejects with `aborted` once the signal aborts.
  */
 export async function workspaceFiles(
   workspace: Workspace,

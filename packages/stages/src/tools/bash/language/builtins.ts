@@ -1,21 +1,17 @@
-import { statSync } from "node:fs";
 import { resolve } from "node:path";
-import type { Workspace } from "@sluice/core";
-import { resolveReal } from "../../files/paths.ts";
-import { systemCode } from "../../files/results.ts";
+import { isFolder, resolveReal } from "../../files/paths.ts";
 import type { NamedPath } from "../readers/reading.ts";
 import { EXIT_CODE } from "./expand.ts";
 import { outside } from "./line.ts";
 
-/** What a builtin of bash may do to the shell it runs in. */
+/** What a builtin may change in its shell. */
 export interface BuiltinScene {
   /** Throws for a variable that no line may set. */
   readonly setting: (name: string, value: string) => void;
   readonly changed: (name: string) => void;
-  readonly workspace: Workspace;
 }
 
-/** Builtins that evaluate their words, run others, or change how the rest is read; no form of them is plain. */
+/** Builtins that evaluate their words, run other commands, or change how the rest of the line is read. */
 const NEVER = new Set(
   (
     ". alias bg bind break builtin caller compgen complete compopt continue coproc declare dirs disown enable eval exec fc fg " +
@@ -24,44 +20,40 @@ const NEVER = new Set(
   ).split(" "),
 );
 
-/** The paths that a builtin of bash reads, where it is one of those with a harmless form, in that form. Throws OutsideLanguage. */
-export function builtin(
-  argv: readonly string[],
-  scene: BuiltinScene,
-): { readonly paths: readonly NamedPath[] } | undefined {
+/** The paths that a builtin in a harmless form reads; undefined for other commands. Throws OutsideLanguage. */
+export function builtin(argv: readonly string[], scene: BuiltinScene): readonly NamedPath[] | undefined {
   const [name = "", ...args] = argv;
   switch (name) {
     case "true":
     case "false":
     case ":":
     case "echo":
-      return { paths: [] };
+      return [];
     case "pwd":
-      return args.length === 0 || (args.length === 1 && /^-[LP]$/.test(args[0] ?? "")) ? { paths: [] } : refuse(name);
+      return args.length === 0 || (args.length === 1 && /^-[LP]$/.test(args[0] ?? "")) ? [] : refuse(name);
     case "exit":
-      return args.length === 0 || (args.length === 1 && isNumber(args[0] ?? "")) ? { paths: [] } : refuse(name);
+      return args.length === 0 || (args.length === 1 && isNumber(args[0] ?? "")) ? [] : refuse(name);
     case "printf":
-      return isPlainFormat(args[0]) ? { paths: [] } : refuse(name);
+      return isPlainFormat(args[0]) ? [] : refuse(name);
     case "set":
-      return isPlainSet(args) ? { paths: [] } : refuse(name);
+      return isPlainSet(args) ? [] : refuse(name);
     case "test":
-      return { paths: testedPaths(args) };
+      return testedPaths(args);
     case "[":
-      if (args.at(-1) !== "]") refuse(name);
-      return { paths: testedPaths(args.slice(0, -1)) };
+      return args.at(-1) === "]" ? testedPaths(args.slice(0, -1)) : refuse(name);
     case "command":
     case "type":
-      return isQuestion(name, args) ? { paths: [] } : refuse(name);
+      return isQuestion(name, args) ? [] : refuse(name);
     case "export":
       for (const word of args) exported(word, scene);
-      return args.length === 0 ? refuse(name) : { paths: [] };
+      return args.length === 0 ? refuse(name) : [];
     default:
       return NEVER.has(name) ? refuse(name) : undefined;
   }
 }
 
 function refuse(name: string): never {
-  throw outside(`the builtin ${name} in a form that is not plain`);
+  throw outside(`the builtin ${name} in an unusual form`);
 }
 
 function exported(word: string, { setting, changed }: BuiltinScene): void {
@@ -72,7 +64,7 @@ function exported(word: string, { setting, changed }: BuiltinScene): void {
   changed(name);
 }
 
-/** `%n` and `-v` set variables, a star takes its width from elsewhere, and a wide field fills the memory. */
+/** Refuses `%n` and `-v`, which set variables, `*`, which takes its width from a word, and wide fields, which fill the memory. */
 function isPlainFormat(format: string | undefined): boolean {
   if (format === undefined || format.startsWith("-")) return false;
   return !/%/.test(format.replace(/%(?:%|[-+ #0]*[0-9]{0,3}(?:\.[0-9]{0,3})?[sdiuoxXfeEgGcbq])/g, ""));
@@ -90,7 +82,7 @@ function isPlainSet(args: readonly string[]): boolean {
   return true;
 }
 
-/** `command -v node`: prints where a program is. */
+/** `command -v node` and `type node` print where a program is. */
 function isQuestion(name: string, args: readonly string[]): boolean {
   const [flag = "", ...names] = args;
   const asks = name === "type" ? /^-[at]$/.test(flag) || !flag.startsWith("-") : /^-[vV]$/.test(flag);
@@ -107,7 +99,7 @@ const COMPARES_FILES = /^-(?:nt|ot|ef)$/;
 const COMPARES = /^(?:=|==|!=|<|>)$/;
 const COMPARES_NUMBERS = /^-(?:eq|ne|lt|le|gt|ge)$/;
 
-/** The files that `test` looks at. Its `-v` and `-R` evaluate subscripts, so only the plain shapes count. */
+/** The files that `test` looks at. Only plain forms are allowed, since `-v` and `-R` evaluate subscripts. */
 function testedPaths(given: readonly string[]): readonly NamedPath[] {
   const args = given[0] === "!" && given.length > 1 ? given.slice(1) : given;
   const [first = "", second = "", third = ""] = args;
@@ -123,28 +115,19 @@ function testedPaths(given: readonly string[]): readonly NamedPath[] {
   return refuse("test");
 }
 
-/** The folder that `cd` goes to: absolute, links resolved. Throws OutsideLanguage where it is not certain. */
+/** The folder that `cd` enters: absolute, links resolved. Throws OutsideLanguage if it is not certain. */
 export function cdTarget(argv: readonly string[], cwd: string): string {
   const [target, ...more] = argv[1] === "--" ? argv.slice(2) : argv.slice(1);
   if (target === undefined || target === "" || target.startsWith("-") || more.length > 0)
     throw outside("a cd of an unusual form");
-  // A logical `..` behind a link is not where the text says.
+  // Bash resolves `..` as text, so after a link it leads elsewhere.
   const names = target.split("/").filter((name) => name !== "" && name !== ".");
   if (names.some((name, at) => name === ".." && names.slice(0, at).some((before) => before !== "..")))
-    throw outside("a cd with .. behind a name");
+    throw outside("a cd with .. after a name");
   const resolution = resolveReal(target, cwd);
   if (!resolution.ok || !resolution.exists || !isFolder(resolution.real))
-    throw outside(`a cd to ${target}, which is no folder`);
-  // Bash keeps the name of a link, and climbs by that name.
+    throw outside(`a cd to ${target}, which is not a folder`);
+  // Bash keeps the name of a link and resolves a later `..` by it.
   if (resolve(cwd, target) !== resolution.real) throw outside(`a cd through a link, to ${target}`);
   return resolution.real;
-}
-
-function isFolder(path: string): boolean {
-  try {
-    return statSync(path).isDirectory();
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return false;
-  }
 }

@@ -2,18 +2,18 @@ import { delimiter, isAbsolute } from "node:path";
 import type { CallScene } from "@sluice/core";
 import { contains } from "../../files/paths.ts";
 
-/** Variables that make bash run something else, read the line differently, or find folders elsewhere. */
+/** Variables that make bash run something else, read the line differently, or find other folders. */
 const SHELL_VARIABLES =
   /^(?:BASH_.*|ENV|SHELLOPTS|BASHOPTS|POSIXLY_CORRECT|CDPATH|GLOBIGNORE|EXECIGNORE|PS4|PROMPT_COMMAND|TEXTDOMAIN.*)$/;
 
-/** Variables with which the programs that only read do more, or read something else. */
+/** Variables that make reading programs do more or read something else. */
 const READER_VARIABLES =
   /^(?:RIPGREP_CONFIG_PATH|GREP_(?:OPTIONS|COLORS?)|LESSOPEN|LESSCLOSE|JQ_.*|AWKPATH|AWKLIBPATH|TREE_.*|LD_.*|DYLD_.*|TMPDIR)$/;
 
-/** Variables of git that may name a program, a file to write, or another repository than was judged. */
+/** Variables of git that may name a program, a file to write, or another repository. */
 const GIT_VARIABLES = /^GIT_(?!CONFIG_(?:GLOBAL|SYSTEM|NOSYSTEM)$|CEILING_DIRECTORIES$)/;
 
-/** Settings for git in a stage that may not write, above those of the repository: no program of its own is run. */
+/** Settings that override the repository's in a read-only stage, so that git starts no program. */
 const READING_GIT = {
   "core.fsmonitor": "false",
   "core.hooksPath": "/dev/null",
@@ -21,12 +21,12 @@ const READING_GIT = {
   "safe.bareRepository": "explicit",
 };
 
-/** Locales in which bash takes a line for the letters that were judged: in some others a backslash is half of a letter. */
+/** Locales in which bash reads the letters that were judged; in some others a backslash can be half of a letter. */
 const READ_ALIKE = /^(?:C|POSIX|[A-Za-z_]+\.utf-?8(?:@[A-Za-z]+)?)$/i;
 
 const WORD = /^[A-Za-z0-9_.-]*$/;
 
-/** Variables that a line may set, and the values that do no harm. */
+/** Variables that a line may set, and their harmless values. */
 const HARMLESS = new Map<string, RegExp>([
   ["CI", WORD],
   ["NO_COLOR", WORD],
@@ -49,20 +49,20 @@ export function lineEnvironment({ env, mayWrite }: CallScene, root: string): Rea
   return {
     ...kept,
     PATH: outsideFirst(kept.PATH ?? "/usr/local/bin:/usr/bin:/bin", root),
-    // Bash trusts a PWD that leads to the same folder, and then climbs by that name.
+    // Bash trusts a PWD that leads to the same folder, and resolves `..` by its name.
     PWD: root,
     ...(READ_ALIKE.test(kept.LC_ALL || kept.LC_CTYPE || kept.LANG || "C") ? {} : { LC_ALL: "C.UTF-8" }),
-    // No colours and nothing that waits for a key: nobody sits at this terminal.
+    // No colours and no prompts: there is no terminal.
     TERM: "dumb",
     PAGER: "cat",
     GIT_PAGER: "cat",
     GIT_TERMINAL_PROMPT: "0",
-    // Reading the state of a repository refreshes its index, and may run a program its settings name.
+    // Reading a repository's state refreshes its index, and may start a program that its settings name.
     ...(mayWrite ? {} : { GIT_OPTIONAL_LOCKS: "0", GIT_NO_LAZY_FETCH: "1", ...gitSettings() }),
   };
 }
 
-/** A workspace that PATH prepends has no say in what `env node` finds; relative folders are another one after each cd. */
+/** Sorts folders of the workspace last, so that they cannot decide what `env node` finds, and drops relative ones. */
 function outsideFirst(path: string, root: string): string {
   const folders = path.split(delimiter).filter((folder) => isAbsolute(folder));
   const inside = folders.filter((folder) => contains(root, folder));
@@ -77,7 +77,7 @@ function gitSettings(): Readonly<Record<string, string>> {
   return { GIT_CONFIG_COUNT: String(Object.keys(READING_GIT).length), ...Object.fromEntries(entries) };
 }
 
-/** Whether a line that sets this variable means no more than the same line without it. `variables` are allowed with plain words. */
+/** Whether setting this variable has no effect on what the line does. `variables` are allowed with plain values. */
 export function isHarmlessSetting(name: string, value: string, variables: readonly string[]): boolean {
   if (/^LC_[A-Z]+$/.test(name)) return READ_ALIKE.test(value);
   const shape = HARMLESS.get(name);

@@ -1,46 +1,48 @@
-import { type Dirent, lstatSync, readdirSync } from "node:fs";
+import { lstatSync } from "node:fs";
 import { resolve } from "node:path";
-import { systemCode } from "../../files/results.ts";
+import { entriesIn } from "../../files/paths.ts";
+import { withFallback } from "../../files/results.ts";
+import { matchWildcards } from "../../search/glob-match.ts";
 import { outside, type Word, type WordPart } from "./line.ts";
 
-/** Words of a line, those included that its globs and braces stand for. */
+/** Words of a line, after globs and braces are expanded. */
 export const MOST_WORDS = 1_000;
-/** Names that are looked at for all globs of a line. */
+/** Names that all globs of a line may look at. */
 const MOST_ENTRIES = 10_000;
-/** Folders that they are looked for in; reading one takes longer than looking at a name. */
+/** Folders that all globs of a line may read, which is slower than looking at a name. */
 const MOST_FOLDERS = 200;
-/** Characters of a file's name, on all common systems; a longer pattern is not tried. */
+/** Characters of a file name on all common systems. */
 const MAX_NAME = 255;
 
-/** Stands for `$?`, which is a number of up to three digits: only builtins that print or compare it may have it. */
+/** Represents `$?`, a number of up to three digits. Only builtins that print or compare it may have it. */
 export const EXIT_CODE = "\u0002";
 
-/** What words are expanded from. */
+/** What words are expanded with. */
 export interface ExpansionScene {
-  /** Absolute folder the command runs in. */
+  /** Absolute folder in which the command runs. */
   readonly cwd: string;
   /** The environment of the child. */
   readonly env: Readonly<Record<string, string>>;
-  /** Names that the line itself has set, whose values in `env` are old. */
+  /** Variables that the line has set, whose values in `env` are outdated. */
   readonly changed: ReadonlySet<string>;
-  /** Takes each folder whose names a glob is going to show; throws where they are not to be shown. */
+  /** Called with each folder that a glob lists; throws if it must not be listed. */
   readonly listed: (folder: string) => void;
-  /** What globs have looked at so far. */
+  /** Entries and folders that globs have looked at. */
   readonly seen: { entries: number; folders: number };
 }
 
-/** One character and whether it means only itself, or a variable's value. */
+/** One character; `plain` if it has no special meaning, such as a quoted one or part of a variable's value. */
 interface Token {
   readonly text: string;
   readonly plain: boolean;
 }
 
-/** The words that bash makes of one word: braces, variables, globs, in this order. Throws OutsideLanguage. */
+/** Expands braces, variables and globs in bash's order. Throws OutsideLanguage. */
 export function expandWord(word: Word, scene: ExpansionScene): readonly string[] {
   const tokens = word.flatMap((part) => tokensOf(part, scene));
   const quotedEmpty = word.some((part) => part.quoted);
   const alternatives = braces(tokens);
-  // Bash expands braces first and as text, so that a name without braces may grow.
+  // Bash expands braces first, as text, so an unbraced variable name could become longer.
   if (alternatives.length > 1 && word.some((part) => part.kind === "variable" && !part.braced))
     throw outside("a variable beside braces");
   const words = alternatives.flatMap((alternative) => {
@@ -55,10 +57,10 @@ export function expandWord(word: Word, scene: ExpansionScene): readonly string[]
   return words;
 }
 
-/** The one word of a redirection or an assignment, where bash expands no braces and refuses several. */
+/** Expands the word of a redirection or an assignment, where bash allows neither braces nor several words. */
 export function expandSingle(word: Word, scene: ExpansionScene): string {
   const tokens = word.flatMap((part) => tokensOf(part, scene));
-  if (tokens.some((token) => token.text === EXIT_CODE)) throw outside("$? in an unusual place");
+  if (tokens.some((token) => token.text === EXIT_CODE)) throw outside("$? in an unusual position");
   if (tokens.some((token) => isGlobCharacter(token) || (!token.plain && /[{}~]/.test(token.text))))
     throw outside("an expansion in a redirection or assignment");
   return textOf(tokens);
@@ -68,19 +70,19 @@ function tokensOf(part: WordPart, scene: ExpansionScene): readonly Token[] {
   if (part.kind === "text") return [...part.text].map((text) => ({ text, plain: part.quoted }));
   if (part.name === "?") return [{ text: EXIT_CODE, plain: true }];
   const value = environmentValue(part.name, scene);
-  // Unquoted it may become several words, names of files, or none.
+  // Unquoted, it could expand to several words, file names, or nothing.
   if (!part.quoted && !/^[^\s*?[\]\\{}~]+$/.test(value)) throw outside(`$${part.name} without quotes`);
   return [...value].map((text) => ({ text, plain: true }));
 }
 
-/** Names whose values bash makes itself, or changes before the line runs. */
+/** Variables whose values bash sets or changes before the line runs. */
 const SET_BY_BASH =
   /^(?:_|BASH\w*|COMP_\w+|COPROC|DIRSTACK|EPOCH\w+|E?UID|FUNCNAME|GROUPS|HISTCMD|HOST(?:NAME|TYPE)|IFS|LINENO|LINES|COLUMNS|MACHTYPE|MAPFILE|OLDPWD|OPT(?:ARG|IND|ERR)|OSTYPE|PIPESTATUS|POSIXLY_CORRECT|PPID|PS\d|S?RANDOM|READLINE_\w+|REPLY|SECONDS|SHELLOPTS|SHLVL)$/;
 
 function environmentValue(name: string, { env, changed }: ExpansionScene): string {
   const value = Object.hasOwn(env, name) ? env[name] : undefined;
   if (value === undefined || changed.has(name) || SET_BY_BASH.test(name))
-    throw outside(`the value of $${name}, which is known only when it runs`);
+    throw outside(`the value of $${name}, which is known only when the line runs`);
   if (value.includes("\0") || value.includes(EXIT_CODE)) throw outside(`the value of $${name}`);
   return value;
 }
@@ -98,7 +100,7 @@ function isGlobCharacter(token: Token): boolean {
   return !token.plain && (token.text === "*" || token.text === "?" || token.text === "[");
 }
 
-/** The command `[` is a word like any other. */
+/** Whether a word is the command `[`. */
 function isBracketCommand(tokens: readonly Token[]): boolean {
   return tokens.length === 1 && tokens[0]?.text === "[";
 }
@@ -107,7 +109,7 @@ function textOf(tokens: readonly Token[]): string {
   return tokens.map((token) => token.text).join("");
 }
 
-/** Brace expansion: one or more words. Ranges are outside, since their length is their author's to choose. */
+/** Expands braces to one or more words. Ranges are refused, since their length is unbounded. */
 function braces(tokens: readonly Token[], depth = 0): readonly (readonly Token[])[] {
   if (depth > 16) throw outside("too many braces");
   const open = tokens.findIndex(isOpen);
@@ -174,25 +176,25 @@ type Piece =
   | { readonly kind: "any" }
   | { readonly kind: "one"; readonly fits: (character: string) => boolean };
 
-/** The files that a glob matches, in the order of their characters; the pattern itself where there is none, as in bash. */
+/** The files that a glob matches, sorted by bytes; the pattern itself if there is none, as in bash. */
 function expandGlob(tokens: readonly Token[], scene: ExpansionScene): readonly string[] {
   const components = foldersOf(tokens);
-  let places: string[] = [""];
+  let paths: string[] = [""];
   for (const [at, component] of components.entries()) {
     const last = at === components.length - 1;
     const tail = last ? "" : "/";
     if (!component.some(isGlobCharacter)) {
       const name = textOf(component);
-      places = places.map((place) => place + name + tail);
+      paths = paths.map((path) => path + name + tail);
       continue;
     }
     const pieces = piecesOf(component);
-    places = places.flatMap((place) => matching(place, pieces, scene).map((name) => place + name + tail));
-    if (places.length > MOST_WORDS) throw outside(`a glob that matches more than ${MOST_WORDS} files`);
+    paths = paths.flatMap((path) => matching(path, pieces, scene).map((name) => path + name + tail));
+    if (paths.length > MOST_WORDS) throw outside(`a glob that matches more than ${MOST_WORDS} files`);
   }
-  const found = places.filter((path) => isThere(resolve(scene.cwd, path), path.endsWith("/")));
+  const found = paths.filter((path) => isThere(resolve(scene.cwd, path), path.endsWith("/")));
   if (found.some((path) => path.startsWith("-")))
-    throw outside("a glob that matches a name which begins with -; put ./ in front of it");
+    throw outside("a glob that matches a name which begins with -; put ./ before it");
   return found.length === 0 ? [textOf(tokens)] : found.sort(byCharacters);
 }
 
@@ -202,16 +204,16 @@ function foldersOf(tokens: readonly Token[]): readonly (readonly Token[])[] {
     if (token.text === "/") components.push([]);
     else components.at(-1)?.push(token);
   }
-  // Behind a link, `..` is not where the text says.
+  // After a link, `..` leads elsewhere than the text says.
   const names = components.map(textOf);
   if (names.some((name, at) => name === ".." && names.slice(0, at).some((before) => before !== "..")))
-    throw outside("a glob with .. behind a name");
-  if (names.slice(1, -1).includes("")) throw outside("a glob with // in it");
+    throw outside("a glob with .. after a name");
+  if (names.slice(1, -1).includes("")) throw outside("a glob that contains //");
   return components;
 }
 
 function piecesOf(component: readonly Token[]): readonly Piece[] {
-  if (component.length > MAX_NAME) throw outside("a glob that is longer than any name");
+  if (component.length > MAX_NAME) throw outside("a glob that is longer than any file name");
   const pieces: Piece[] = [];
   for (let at = 0; at < component.length; at++) {
     const token = component[at];
@@ -228,13 +230,13 @@ function piecesOf(component: readonly Token[]): readonly Piece[] {
     }
   }
   const first = component[0];
-  // Whether `.*` stands for `.` and `..` depends on the version of bash.
+  // It depends on the version of bash whether `.*` matches `.` and `..`.
   if (first?.text.startsWith(".") === true && /^\.?$/.test(textOf(component.slice(1)).replace(/[*?]/g, "")))
     throw outside("a glob that may match . and ..");
   return pieces;
 }
 
-/** `[abc]`, `[a-z]` and `[!a]`, of letters, digits and a few signs; classes and all else are a matter of locale and version. */
+/** `[abc]`, `[a-z]` and `[!a]` of letters, digits and a few signs; all else depends on locale and version. */
 function setOf(tokens: readonly Token[]): (character: string) => boolean {
   const text = textOf(tokens);
   if (tokens.some((token) => token.plain)) throw outside("a bracket of an unusual form");
@@ -253,19 +255,19 @@ function kindOf(character: string): string {
   return /[a-z]/.test(character) ? "lower" : character;
 }
 
-function matching(place: string, pieces: readonly Piece[], scene: ExpansionScene): readonly string[] {
+function matching(parent: string, pieces: readonly Piece[], scene: ExpansionScene): readonly string[] {
   const [first] = pieces;
   const showsHidden = first?.kind === "text" && first.text.startsWith(".");
   const names: string[] = [];
-  const folder = resolve(scene.cwd, place === "" ? "." : place);
+  const folder = resolve(scene.cwd, parent === "" ? "." : parent);
   scene.listed(folder);
   scene.seen.folders += 1;
   if (scene.seen.folders > MOST_FOLDERS) throw outside("globs that have to look at too many folders");
-  for (const { name } of list(folder)) {
+  for (const { name } of entriesIn(folder)) {
     scene.seen.entries += 1;
     if (scene.seen.entries > MOST_ENTRIES) throw outside("globs that have to look at too many files");
     if (name.startsWith(".") && !showsHidden) continue;
-    // Bytes that are no text, and letters where the locale says what one letter is.
+    // Bytes that are not text, or letters whose length depends on the locale.
     const odd = name.includes("\uFFFD") || (/[^\0-\x7f]/.test(name) && pieces.some(({ kind }) => kind === "one"));
     if (odd || /\p{Cc}/u.test(name)) throw outside("a glob over names that are not plain text");
     if (fits(name, pieces)) names.push(name);
@@ -273,50 +275,25 @@ function matching(place: string, pieces: readonly Piece[], scene: ExpansionScene
   return names;
 }
 
-/** Whether a name fits: each star is tried once more only from its last place, so the time is length by length. */
 function fits(name: string, pieces: readonly Piece[]): boolean {
   const characters = [...name];
-  let at = 0;
-  let piece = 0;
-  let star = -1;
-  let from = 0;
-  while (at < characters.length) {
-    const now = pieces[piece];
-    const character = characters[at] ?? "";
-    if (now?.kind === "any") {
-      star = piece++;
-      from = at;
-    } else if (now !== undefined && (now.kind === "text" ? now.text === character : now.fits(character))) {
-      at++;
-      piece++;
-    } else if (star >= 0) {
-      piece = star + 1;
-      at = ++from;
-    } else return false;
-  }
-  return pieces.slice(piece).every(({ kind }) => kind === "any");
+  return matchWildcards(
+    pieces.length,
+    characters.length,
+    (at) => pieces[at]?.kind === "any",
+    (at, index) => {
+      const piece = pieces[at];
+      const character = characters[index] ?? "";
+      if (piece?.kind === "text") return piece.text === character;
+      return piece?.kind === "one" && piece.fits(character);
+    },
+  );
 }
 
 function byCharacters(a: string, b: string): number {
   return Buffer.compare(Buffer.from(a), Buffer.from(b));
 }
 
-function list(folder: string): readonly Dirent[] {
-  try {
-    return readdirSync(folder, { withFileTypes: true });
-  } catch (thrown) {
-    // Not a folder, or not ours to list: then bash finds no match there either.
-    if (systemCode(thrown) === undefined) throw thrown;
-    return [];
-  }
-}
-
 function isThere(path: string, asFolder: boolean): boolean {
-  try {
-    lstatSync(asFolder ? `${path}/.` : path);
-    return true;
-  } catch (thrown) {
-    if (systemCode(thrown) === undefined) throw thrown;
-    return false;
-  }
+  return withFallback(() => lstatSync(asFolder ? `${path}/.` : path) !== undefined, false);
 }

@@ -6,23 +6,23 @@ import type { CommandPlace, NamedPath, Reading } from "../readers/reading.ts";
 import { outside } from "./line.ts";
 import { readXargs } from "./xargs.ts";
 
-/** One command as the gate sees it. */
+/** A command as the gate sees it. */
 export interface JudgedCommand {
-  /** As it was written, after expansion: rules are compared with this. */
+  /** The words after expansion, which rules are compared with. */
   readonly argv: readonly string[];
   readonly readOnly: boolean;
-  /** How many words at its end are only known when it runs. */
+  /** Number of words at the end that are known only when it runs. */
   readonly dynamic: number;
   readonly via: readonly string[];
-  /** Why it is not known to only read, where its program is known. */
+  /** Why a known program is not known to only read. */
   readonly why?: string;
-  /** How many of its first words, alone, would only read: what a rule for those words lets through is held to that. */
+  /** Numbers of leading words that would only read on their own; limits what a rule for those words allows. */
   readonly readsWith?: readonly number[];
 }
 
-/** A program with all that it runs in turn. */
+/** A program and everything that it runs. */
 export interface External {
-  /** What runs: the program as an absolute path. */
+  /** The words to run; the program is an absolute path. */
   readonly argv: readonly string[];
   readonly commands: readonly { readonly command: JudgedCommand; readonly paths: readonly NamedPath[] }[];
 }
@@ -32,19 +32,19 @@ export interface ExternalScene {
   readonly workspace: Workspace;
   readonly env: Readonly<Record<string, string>>;
   readonly via: readonly string[];
-  /** For xargs: paths that stand for what it is fed, where that is known to be paths below folders that are judged. */
+  /** For xargs: paths that represent its input, if that is known to be paths below judged folders. */
   readonly found: readonly string[] | undefined;
-  /** Called for each command; throws when there were too many. */
+  /** Called for each command; throws if there are too many. */
   readonly step: () => void;
   readonly setting: (name: string, value: string) => void;
-  /** Judges a line that a shell runs, and writes it. */
+  /** Judges a line that a shell runs, and returns it in its judged form. */
   readonly line: (text: string, via: readonly string[]) => string;
 }
 
-/** Longest rule whose first words are compared. */
+/** Leading words that are tried on their own. */
 const MOST_RULE_WORDS = 4;
 
-/** What a program runs and touches. Throws OutsideLanguage. */
+/** What a program runs and opens. Throws OutsideLanguage. */
 export function external(argv: readonly string[], scene: ExternalScene): External {
   scene.step();
   const args = argv.slice(1);
@@ -60,7 +60,7 @@ export function external(argv: readonly string[], scene: ExternalScene): Externa
   };
 }
 
-/** Programs that run the words behind their own, and how many words are their own; undefined where that is not certain. */
+/** Programs that run the words after their own. Returns the number of own words; undefined if that is not certain. */
 const WRAPPERS = new Map<string, (args: readonly string[], setting: ExternalScene["setting"]) => number | undefined>([
   ["nohup", () => 0],
   ["env", (args, setting) => settings(args, setting)],
@@ -100,7 +100,7 @@ function options(args: readonly string[], valued: RegExp, plain: RegExp): number
   return at;
 }
 
-/** `sh -c 'plain line'`: the line inside is judged and written in the same way. */
+/** `sh -c 'plain line'`: judges and rewrites the inner line. */
 function throughShell(argv: readonly string[], scene: ExternalScene): External | undefined {
   const [shell = "", flags = "", text, ...more] = argv;
   const name = knownName(shell, scene);
@@ -110,7 +110,7 @@ function throughShell(argv: readonly string[], scene: ExternalScene): External |
   return { argv: [located(name, scene).path, ...strict, flags.replaceAll("l", ""), line], commands: [] };
 }
 
-/** Commands that read their words once more, or search what they are given: nothing that xargs is fed is known to them. */
+/** Commands that interpret their words again or search them: xargs cannot feed these. */
 const UNFED = new Set(["sh", "bash", "dash", "env", "xargs", "find", "rg", "git", "awk", "gawk", "mawk", "jq"]);
 
 function throughXargs(argv: readonly string[], scene: ExternalScene): External {
@@ -124,7 +124,7 @@ function throughXargs(argv: readonly string[], scene: ExternalScene): External {
       : command.map((word) => (word === replaces ? (paths[0] ?? word) : word));
   const within = { ...scene, via: [...scene.via, "xargs"], found: undefined };
   const isCertain = replaces === undefined || command.every((word) => word === replaces || !word.includes(replaces));
-  // Inside a word, what it is fed may be read as anything; a shell or a search reads it once more.
+  // Within a word the input may mean anything, and a shell or a search interprets it again.
   if (!isCertain || UNFED.has(knownName(command[0] ?? "", scene))) return program(argv, scene);
   const inner = external(found === undefined ? fill([]) : fill(found), within);
   if (inner.commands.length === 0) return program(argv, scene);
@@ -138,7 +138,7 @@ function throughXargs(argv: readonly string[], scene: ExternalScene): External {
       ...one,
       argv: [...one.argv.filter((word) => !holds(word)), "{…}"],
       dynamic: 1,
-      // What it is fed may be anything, options included.
+      // Unknown input may contain anything, including options.
       readOnly: one.readOnly && found !== undefined,
     },
     paths: paths.filter(({ path }) => !holds(path)),
@@ -150,13 +150,13 @@ function program(argv: readonly string[], scene: ExternalScene): External {
   const [name = "", ...args] = argv;
   const { path, inWorkspace } = located(name, scene);
   const known = knownName(name, scene);
-  const place = placeOf(scene);
+  const place = commandPlace(scene);
   const read = (words: readonly string[]): Reading | undefined =>
     inWorkspace ? undefined : readCommand([known, ...words], place);
   const wouldRead = (count: number): boolean =>
     !inWorkspace && readCommand([known, ...args.slice(0, count)], { ...place, wordsOnly: true })?.kind === "reads";
   const reading: Reading | undefined =
-    path === name && !name.includes("/") ? { kind: "unknown", why: "there is no such program on PATH" } : read(args);
+    path === name && !name.includes("/") ? { kind: "unknown", why: "no such program is on PATH" } : read(args);
   const shown = [nameFromRoot(name, path, scene), ...args];
   if (reading?.kind === "reads") {
     const command: JudgedCommand = { argv: shown, readOnly: true, dynamic: 0, via: scene.via };
@@ -175,7 +175,7 @@ function program(argv: readonly string[], scene: ExternalScene): External {
   return { argv: [path, ...args], commands: [{ command, paths: [] }] };
 }
 
-function placeOf(scene: ExternalScene): CommandPlace {
+function commandPlace(scene: ExternalScene): CommandPlace {
   return {
     cwd: scene.cwd,
     workspace: scene.workspace,
@@ -189,19 +189,19 @@ function placeOf(scene: ExternalScene): CommandPlace {
   };
 }
 
-/** The name of a program that was called by its path, where the name alone would find the same. */
+/** The bare name of a program that was called by its path, if PATH finds the same file. */
 function knownName(name: string, scene: ExternalScene): string {
   const base = basename(name);
   return name.includes("/") && base !== "" && located(base, scene).path === name ? base : name;
 }
 
-/** A rule that names a file of the workspace means the one at its root, wherever the line went. */
+/** A rule that names a file of the workspace means the path from its root, in any folder. */
 function nameFromRoot(name: string, path: string, { cwd, workspace }: ExternalScene): string {
   if (!name.includes("/") || isAbsolute(name) || cwd === workspace.root) return name;
   return `./${relative(workspace.root, path)}`;
 }
 
-/** Where a program is. One that lies in the workspace is never one of those known to only read. */
+/** The path of a program. One in the workspace is never trusted to only read. */
 function located(name: string, scene: ExternalScene): { path: string; inWorkspace: boolean } {
   const { cwd, workspace, env } = scene;
   if (name.includes("/")) {
@@ -219,6 +219,6 @@ function located(name: string, scene: ExternalScene): { path: string; inWorkspac
     }));
   const found = candidates.find((one) => !one.inWorkspace) ?? candidates[0];
   if (name === "") throw outside("an empty command");
-  // No builtin comes here, so the name can only be looked for again, and not be found.
+  // Not a builtin, so the shell will not find it either.
   return found ?? { path: name, inWorkspace: true };
 }

@@ -19,29 +19,29 @@ import {
 import { readLine } from "./read-line.ts";
 import { feedsXargs, pathProducer } from "./xargs.ts";
 
-/** What a line is judged in. */
+/** The context in which a line is judged. */
 export interface LineScene {
   readonly workspace: Workspace;
-  /** The environment of the child, exactly as it will be. */
+  /** The exact environment of the child. */
   readonly env: Readonly<Record<string, string>>;
-  /** Variables that a line may set besides the ones that are harmless everywhere. */
+  /** Variables that a line may set, beside the harmless ones. */
   readonly variables: readonly string[];
 }
 
-/** A line of the plain command language, every word of it expanded. */
+/** A line of the plain command language, fully expanded. */
 export interface JudgedLine {
-  /** The same commands, written from what was judged: this is what runs. */
+  /** The line rewritten from what was judged, which is what runs. */
   readonly text: string;
   readonly subjects: readonly Subject[];
 }
 
-/** Commands that all commands of a line may run in turn. */
+/** Commands that the commands of a line may run. */
 const MOST_INNER = 48;
 
-/** Writing to these, or reading from them, touches no file. */
+/** Redirections to these touch no file. */
 const HARMLESS_DEVICES = new Set(["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr"]);
 
-/** Reads, expands and judges a line, and writes it from what was judged. Throws OutsideLanguage. */
+/** Reads, expands, judges and rewrites a line. Throws OutsideLanguage. */
 export function judgeLine(text: string, scene: LineScene): JudgedLine {
   const walk = new LineWalk(scene);
   const printed = walk.line(text, { cwd: scene.workspace.root }, []);
@@ -49,21 +49,21 @@ export function judgeLine(text: string, scene: LineScene): JudgedLine {
   return { text: printed, subjects: [...subjects, { kind: "line", text: printed }] };
 }
 
-/** A shell or subshell: the folder it is in at this place of the line. */
+/** A shell or subshell, with its current folder. */
 interface Shell {
   cwd: string;
 }
 
-/** One walk over a line: what it finds, and the state that is common to all its shells. */
+/** One walk over a line: its findings, and the state that its shells share. */
 class LineWalk {
   readonly commands: Subject[] = [];
   readonly paths: Subject[] = [];
   readonly #scene: LineScene;
   readonly #changed = new Set<string>();
   readonly #seen = { entries: 0, folders: 0 };
-  /** Words and redirections so far: each may be a path that has to be looked at. */
+  /** Words and redirections; each may be a path to resolve. */
   #words = 0;
-  /** Commands that others run, so far. */
+  /** Commands run by other commands. */
   #inner = 0;
   #depth = 0;
 
@@ -87,7 +87,7 @@ class LineWalk {
     const allAnd = parts.every(({ operator }) => operator !== "||");
     const printed = parts.map(({ operator, pipeline }, at) => {
       const moved = this.#cd(pipeline, shell);
-      // Where it stands behind something that may fail, it is only known where the rest runs when nothing else follows.
+      // A cd that may be skipped must be the last command: otherwise the folder of the rest is not certain.
       if (moved !== undefined && at > 0 && !(allAnd && last)) throw outside("a cd that may not happen");
       const text = moved ?? this.#pipeline(pipeline, shell, via);
       return operator === undefined ? text : `${operator} ${text}`;
@@ -95,7 +95,7 @@ class LineWalk {
     return printed.join(" ");
   }
 
-  /** `cd DIR` as a command of its own: where it cannot go at last, nothing behind it runs. */
+  /** Rewrites `cd DIR`; if it fails at run time, the rest of the line does not run. */
   #cd({ commands, negated, timed }: Pipeline, shell: Shell): string | undefined {
     const [only] = commands;
     if (only?.command.kind !== "simple") return undefined;
@@ -115,12 +115,12 @@ class LineWalk {
   }
 
   #pipeline({ commands, negated, timed }: Pipeline, shell: Shell, via: readonly string[]): string {
-    // Each part of a longer pipeline is a shell of its own.
+    // Each part of a longer pipeline runs in its own subshell.
     const place = commands.length === 1 ? shell : { ...shell };
     const expanded = commands.map(({ command }) =>
       command.kind === "simple" ? this.#argv(command, place) : undefined,
     );
-    // A redirection or an error in the pipe would feed it something else.
+    // Redirections and errors would add to the input of xargs.
     const isPlain = commands.every(({ command, withErrors }) => !withErrors && command.redirects.every(isQuiet));
     const fed = feedsXargs(isPlain ? expanded : expanded.map(() => undefined), (argv) =>
       pathProducer(argv, this.#commandPlace(place)),
@@ -164,13 +164,12 @@ class LineWalk {
       return settings.join(" ");
     }
     if (argv[0] === "cd") throw outside("a cd of an unusual form");
-    const inShell = builtin(argv, {
+    const builtinPaths = builtin(argv, {
       setting: (name, value) => this.#checkSetting(name, value),
       changed: (name) => this.#changed.add(name),
-      workspace: this.#scene.workspace,
     });
-    if (inShell !== undefined) {
-      this.#found({ argv, readOnly: true, dynamic: 0, via }, inShell.paths, shell);
+    if (builtinPaths !== undefined) {
+      this.#found({ argv, readOnly: true, dynamic: 0, via }, builtinPaths, shell);
       return [...settings, argv[0] ?? "", ...argv.slice(1).map(quoted)].join(" ");
     }
     if (argv.some((word) => word.includes(EXIT_CODE))) throw outside("$? as a word of a program");
@@ -222,7 +221,7 @@ class LineWalk {
       this.paths.push({ kind: "path", real: resolution.real, access, from });
       return;
     }
-    const reason = `where ${JSON.stringify(path)} leads cannot be told: ${resolution.reason}`;
+    const reason = `${JSON.stringify(path)} cannot be resolved: ${resolution.reason}`;
     this.paths.push({ kind: resolution.anywhere === true ? "refused" : "opaque", reason });
   }
 
@@ -258,10 +257,10 @@ class LineWalk {
       env: this.#scene.env,
       changed: this.#changed,
       seen: this.#seen,
-      // What a glob shows is the names in a folder, wherever they are printed.
+      // A glob reveals the names in a folder.
       listed: (folder) => {
         const resolution = resolveReal(folder, shell.cwd);
-        // Not even the record is to hold names from elsewhere.
+        // Not even the record may contain names from elsewhere.
         if (!resolution.ok || !contains(this.#scene.workspace.root, resolution.real))
           throw outside("a glob that leaves the workspace");
         if (resolution.exists) this.#path(folder, "read", "operand", shell);
@@ -270,18 +269,18 @@ class LineWalk {
   }
 }
 
-/** A word that bash takes as it is, but for the exit code of the command before. */
+/** Quotes a word for bash, except for the exit code of the previous command. */
 function quoted(word: string): string {
   return `'${word.replaceAll("'", `'\\''`).replaceAll(EXIT_CODE, `'"$?"'`)}'`;
 }
 
-/** Errors that go nowhere change nothing of what goes into the pipe. */
+/** Whether it discards errors, which does not affect the pipe. */
 function isQuiet({ from, to }: Redirect): boolean {
   const [only] = to.kind === "file" ? to.word : [];
   return from === 2 && to.kind === "file" && only?.kind === "text" && only.text === "/dev/null" && to.word.length === 1;
 }
 
-/** The command `[`, which is no pattern where it stands alone. */
+/** Whether a word is the command `[`, which is not a pattern. */
 function isBracket(word: Word): boolean {
   const [only] = word;
   return word.length === 1 && only?.kind === "text" && only.text === "[";

@@ -4,22 +4,22 @@ import { lineEnvironment } from "./environment.ts";
 import { judgeLine } from "./judge-line.ts";
 import { OutsideLanguage, outside } from "./line.ts";
 
-/** Bytes of UTF-8; longer command lines belong in a script file, where they can be reviewed. */
+/** Bytes of UTF-8; a longer command line belongs in a script file, which can be reviewed. */
 const MAX_BYTES = 16 * 1024;
 
-/** Bash treats these as ordinary letters of a word, people do not see them: what is read would not be what runs. */
+/** Bash treats these as letters, but people cannot see them, so the line would not run as it is read. */
 const INVISIBLE = /[\p{Cc}\p{Cf}\p{Zs}\p{Zl}\p{Zp}\p{Co}\u115f\u1160\u3164\uffa0]|\u034f|\u17b4|\u17b5/gu;
 const PLAIN = new Set([" ", "\t", "\n"]);
 
-/** What a command line would run and touch, as facts for the gate. */
+/** What a command line runs and touches, for the gate. */
 export function lineSubjects(
   command: string,
   workspace: Workspace,
   scene: CallScene,
   { sandbox, variables = [] }: { readonly sandbox?: Sandbox; readonly variables?: readonly string[] },
 ): readonly Subject[] {
-  const impossible = faultOf(command, sandbox);
-  if (impossible !== undefined) return [{ kind: "refused", reason: impossible }];
+  const reason = whyImpossible(command, sandbox);
+  if (reason !== undefined) return [{ kind: "refused", reason }];
   const wall: readonly Subject[] = sandbox?.wall === undefined ? [] : [{ kind: "sandboxed", by: sandbox.wall }];
   try {
     refuseInvisible(command);
@@ -27,18 +27,18 @@ export function lineSubjects(
     return [...judgeLine(command, { workspace, env, variables }).subjects, ...wall];
   } catch (thrown) {
     if (!(thrown instanceof OutsideLanguage)) throw thrown;
-    const reason = `the line has ${thrown.message}, so what it would do is not certain; write plain commands, or ask for a grant`;
+    const reason = `the line contains ${thrown.message}, so its effect is not certain; use plain commands, or request a grant`;
     return [{ kind: "opaque", reason }, { kind: "line", unread: command }, ...wall];
   }
 }
 
-/** What cannot run as it was written is no question for a person. */
-function faultOf(command: string, sandbox: Sandbox | undefined): string | undefined {
+/** Why the command cannot run at all, so that no grant could allow it. */
+function whyImpossible(command: string, sandbox: Sandbox | undefined): string | undefined {
   if (command.length > MAX_BYTES || Buffer.byteLength(command) > MAX_BYTES)
     return `the command is longer than ${MAX_BYTES} bytes; put it into a script file`;
-  if (command.includes("\0")) return "the command holds a NUL byte";
+  if (command.includes("\0")) return "the command contains a NUL byte";
   if (sandbox?.wall === undefined && sandbox?.isLost === true)
-    return `the sandbox of this run cannot be built any more, and nothing is run without it: ${sandbox.missing?.reason ?? "it failed"}`;
+    return `the sandbox of this run can no longer be created, and nothing runs without it: ${sandbox.missing?.reason ?? "it failed"}`;
   if (sandbox?.mode !== "require" || sandbox.wall !== undefined) return undefined;
   return `this run requires a sandbox, and there is none: ${sandbox.missing?.reason ?? "it was not proven"}`;
 }

@@ -1,6 +1,6 @@
-// The tree of a line of the plain command language.
+// The syntax tree of a line of the plain command language.
 
-/** One stretch of a word. `quoted`: none of its characters means anything but itself. */
+/** A part of a word. `quoted`: its characters have no special meaning. */
 export type WordPart =
   | { readonly kind: "text"; readonly text: string; readonly quoted: boolean }
   | { readonly kind: "variable"; readonly name: string; readonly quoted: boolean; readonly braced: boolean };
@@ -32,15 +32,15 @@ export type Command = SimpleCommand | Subshell;
 export interface Pipeline {
   readonly negated: boolean;
   readonly timed: boolean;
-  /** `withErrors`: its standard error goes into the pipe behind it, too (`|&`). */
+  /** `withErrors`: standard error goes into the pipe too (`|&`). */
   readonly commands: readonly { readonly command: Command; readonly withErrors: boolean }[];
 }
-/** Pipelines joined by `&&` and `||`; the first has no operator in front. */
+/** Pipelines joined by `&&` and `||`; the first has no operator. */
 export type AndOr = readonly { readonly operator?: "&&" | "||"; readonly pipeline: Pipeline }[];
-/** And-or lists apart by `;` or a newline. */
+/** And-or lists separated by `;` or a newline. */
 export type List = readonly AndOr[];
 
-/** Thrown by whatever reads a line that is not in the plain command language. The message completes "a line with <message>". */
+/** Thrown for a line outside the plain command language. The message completes "the line contains …". */
 export class OutsideLanguage extends Error {
   override readonly name = "OutsideLanguage";
 }

@@ -1,6 +1,6 @@
 /**
- * Reads the plain command language: the part of bash whose meaning is certain. What is not known here is outside of it, so a
- * construct that nobody thought of is outside, too. Nothing is expanded here.
+ * Parses the plain command language: the subset of bash whose meaning is certain. Any construct that is not listed here is
+ * outside the language. Nothing is expanded.
  */
 
 import {
@@ -20,7 +20,7 @@ import {
 const MAX_DEPTH = 8;
 const MAX_COMMANDS = 32;
 const BLANK = new Set([" ", "\t"]);
-/** Ends a word; to bash, too. No other character separates words, whatever Unicode says of it. */
+/** Characters that end a word in bash. No other character does, whatever Unicode says. */
 const ENDS_WORD = new Set([" ", "\t", "\n", ";", "&", "|", "<", ">", "(", ")"]);
 const RESERVED = new Set(
   "if then else elif fi case esac for select while until do done in function time coproc { } ! [[ ]]".split(" "),
@@ -28,10 +28,9 @@ const RESERVED = new Set(
 const NAME = /[A-Za-z_][A-Za-z0-9_]*/y;
 const ASSIGNED = /^[A-Za-z_][A-Za-z0-9_]*(?:=|\+=|\[)/;
 
-/** The tree of a line. Throws OutsideLanguage. */
+/** Parses a line. Throws OutsideLanguage. */
 export function readLine(text: string): List {
-  const reader = new LineReader(text);
-  return reader.line();
+  return new LineReader(text).line();
 }
 
 class LineReader {
@@ -60,7 +59,7 @@ class LineReader {
     return true;
   }
 
-  /** Blanks, joined lines and comments; newlines as well where a command may follow on the next line. */
+  /** Skips blanks, joined lines and comments, and newlines where a command may continue on the next line. */
   #skip(newlines: boolean): void {
     for (;;) {
       const next = this.#peek();
@@ -120,7 +119,7 @@ class LineReader {
     }
   }
 
-  /** Takes a reserved word that stands alone here. */
+  /** Consumes a reserved word. */
   #keyword(word: string): boolean {
     const end = this.#at + word.length;
     if (!this.#text.startsWith(word, this.#at) || !BLANK.has(this.#text.charAt(end))) return false;
@@ -146,7 +145,7 @@ class LineReader {
     const redirects: Redirect[] = [];
     for (this.#skip(false); this.#atRedirect(); this.#skip(false)) redirects.push(this.#redirect());
     const next = this.#peek();
-    if (next !== "" && !"\n;&|)".includes(next)) throw outside("words behind a subshell");
+    if (next !== "" && !"\n;&|)".includes(next)) throw outside("words after a subshell");
     return { kind: "subshell", list, redirects };
   }
 
@@ -173,7 +172,7 @@ class LineReader {
     return { kind: "simple", assignments, words, redirects };
   }
 
-  /** Digits in front of `<` or `>` are a descriptor only where nothing stands between, and nothing joins them in front. */
+  /** Digits before `<` or `>` are a descriptor only if they form a whole word. */
   #atRedirect(joined = false): boolean {
     const rest = this.#text.slice(this.#at, this.#at + 8);
     return (joined ? /^[<>]/ : /^(?:[0-9]*[<>]|&>)/).test(rest);
@@ -240,7 +239,7 @@ class LineReader {
 
   #escaped(parts: WordPart[]): void {
     const next = this.#peek(1);
-    // Bash joins the lines before it reads anything, also in the middle of an operator or a name.
+    // Bash joins lines before it parses them, even within an operator or a name.
     if (next === "" || next === "\n") throw outside("a line that ends in a backslash without a blank before it");
     this.#at += 2;
     parts.push({ kind: "text", text: next, quoted: true });
@@ -281,14 +280,14 @@ class LineReader {
     const name = NAME.exec(this.#text)?.[0];
     if (name !== undefined) {
       this.#at += name.length;
-      if (this.#text.startsWith("\\\n", this.#at)) throw outside("a name that goes on in the next line");
+      if (this.#text.startsWith("\\\n", this.#at)) throw outside("a name that continues on the next line");
       if (braced && !this.#takes("}")) throw outside("a parameter expansion");
       return { kind: "variable", name, quoted, braced };
     }
     if (braced) throw outside("a parameter expansion");
     if (this.#takes("?")) return { kind: "variable", name: "?", quoted, braced: true };
     const next = this.#peek();
-    if (this.#text.startsWith("\\\n", this.#at)) throw outside("a name that goes on in the next line");
+    if (this.#text.startsWith("\\\n", this.#at)) throw outside("a name that continues on the next line");
     const isPlain = quoted ? next !== "" && /[\s"\\|/.,;:%=^&)<>+~\]}]/.test(next) : next === "" || ENDS_WORD.has(next);
     if (isPlain && next !== "(") return { kind: "text", text: "$", quoted: true };
     throw outside(`${next === "(" || next === "[" ? "a substitution" : `$${next}`}`);
@@ -310,14 +309,14 @@ function assignment(word: Word): Assignment {
   return { name, value };
 }
 
-/** The text of a word without quotes, backslashes and variables; undefined where it has any. */
+/** The text of a word without quotes, backslashes and variables; undefined if it has any. */
 function plainText(word: Word): string | undefined {
   return word.every((part) => part.kind === "text" && !part.quoted)
     ? word.map((part) => (part.kind === "text" ? part.text : "")).join("")
     : undefined;
 }
 
-/** Whether a word begins, unquoted, with text of this shape. */
+/** Whether a word begins with unquoted text of this shape. */
 function isText([first]: Word, shape: RegExp): boolean {
   return first?.kind === "text" && !first.quoted && shape.test(first.text);
 }

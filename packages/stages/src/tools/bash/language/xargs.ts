@@ -3,23 +3,21 @@ import { isAbsolute, resolve } from "node:path";
 import { findProducer, type PathProducer } from "../readers/find.ts";
 import { parseOptions } from "../readers/options.ts";
 import { READERS } from "../readers/reader-table.ts";
-import { FOUND_MARK, readCommand } from "../readers/readers.ts";
-import type { CommandPlace } from "../readers/reading.ts";
+import { readCommand } from "../readers/readers.ts";
+import { type CommandPlace, FOUND_MARK, words } from "../readers/reading.ts";
 
-const words = (text: string): ReadonlySet<string> => new Set(text.split(" "));
-
-/** A call of xargs, in a form whose meaning is certain. */
+/** A call of xargs whose meaning is certain. */
 export interface XargsLine {
-  /** Its own options. */
+  /** Its options. */
   readonly own: readonly string[];
   readonly command: readonly string[];
-  /** The word that stands for one item (`-I {}`). */
+  /** The word that represents an item (`-I {}`). */
   readonly replaces: string | undefined;
-  /** Items end in NUL. */
+  /** Whether items end in NUL. */
   readonly nul: boolean;
 }
 
-/** Undefined where it is not certain what xargs runs. */
+/** Undefined if it is not certain what xargs runs. */
 export function readXargs(argv: readonly string[]): XargsLine | undefined {
   const own: string[] = [];
   let replaces: string | undefined;
@@ -50,18 +48,18 @@ export function readXargs(argv: readonly string[]): XargsLine | undefined {
   return command.length === 0 ? undefined : { own, command, replaces, nul };
 }
 
-/** What a pipeline's command becomes where it feeds xargs, or is xargs and fed. */
+/** The rewritten words of a command that feeds xargs, or of xargs itself with paths for its input. */
 export interface Fed {
   readonly argv: readonly string[];
   readonly found?: readonly string[];
 }
 
-/** Characters no path that is judged can hold. */
+/** Names that no judged path can contain. */
 const STANDS_FOR_FOUND = [`${FOUND_MARK}one`, `${FOUND_MARK}two`];
 
 /**
- * Where the first command of a pipeline finds files and a later one is xargs, with nothing between but what leaves lines out: what
- * xargs is fed is then known to be paths below the folders that were searched.
+ * Rewrites a pipeline that starts with a search and feeds xargs through commands that only remove lines: the input of xargs is
+ * then known to be paths below the searched folders.
  */
 export function feedsXargs(
   pipeline: readonly (readonly string[] | undefined)[],
@@ -88,7 +86,7 @@ export function feedsXargs(
   });
 }
 
-/** Its output is lines of its input, whole and unchanged. */
+/** Whether its output consists of unchanged lines of its input. */
 function leavesLinesOut(argv: readonly string[] | undefined): boolean {
   const [name, ...args] = argv ?? [];
   switch (name) {
@@ -106,16 +104,16 @@ function leavesLinesOut(argv: readonly string[] | undefined): boolean {
 }
 
 /**
- * What `find …`, `rg -l …`, `rg --files …` or `grep -rl …` has to run as, so that what it prints is safe for `xargs -0` (where `nul`
- * is set) or `xargs -d '\n'`: every path begins with one of `starts` (so with no dash), is no link, and holds no newline unless
- * `nul`. The same command still has to be judged by `readCommand`. Undefined: it may print something else.
+ * Rewrites `find …`, `rg -l …`, `rg --files …` or `grep -rl …` so that its output is safe for `xargs -0` (if `nul` is set) or
+ * `xargs -d '\n'`: every path begins with one of `starts`, is not a link, and contains no newline unless `nul`. The command must
+ * still be judged by `readCommand`. Undefined if it may print anything else.
  */
 export function pathProducer(argv: readonly string[], place: CommandPlace): PathProducer | undefined {
   if (argv[0] === "find") return findProducer(argv.slice(1), place);
   return argv[0] === "rg" || argv[0] === "grep" ? searchProducer(argv, place) : undefined;
 }
 
-/** Options that do not change that only paths are printed, and the ones that make it so. */
+/** Options that make a search print only paths. */
 const PRINTS_PATHS = words("l files-with-matches files files-without-match L");
 const PRINTS_MORE = words(
   "c count count-matches json stats type-list null-data z vimgrep passthru q quiet color colors p pretty path-separator replace",
@@ -124,13 +122,13 @@ const ENDS_IN_NUL = new Map([
   ["rg", words("0 null")],
   ["grep", words("Z null")],
 ]);
-/** Leaves out what has a newline in its name. */
+/** Excludes names that contain a newline. */
 const ONE_LINE = new Map([
   ["rg", ["--iglob=!*\n*"]],
   ["grep", ["--exclude=*\n*", "--exclude-dir=*\n*"]],
 ]);
 
-/** Neither follows links below a folder, so only folders that are no links may be searched. */
+/** Neither follows links below a folder, so the searched folders must not be links. */
 function searchProducer(argv: readonly string[], place: CommandPlace): PathProducer | undefined {
   const [name = "", ...args] = argv;
   const spec = READERS.get(name);
@@ -148,7 +146,7 @@ function searchProducer(argv: readonly string[], place: CommandPlace): PathProdu
     !path.includes("\n") &&
     lstatSync(isAbsolute(path) ? path : resolve(place.cwd, path), { throwIfNoEntry: false })?.isDirectory() === true;
   if (!folders.every(isFolder)) return undefined;
-  // All that was added stands in front of the operands.
+  // All added options come before the operands.
   const head = reading.argv.slice(0, reading.argv.length - options.operands.length).filter((word) => word !== "--");
   const pattern = patternGiven ? [] : options.operands.slice(0, 1);
   const starts = folders.length === 0 ? ["."] : folders;

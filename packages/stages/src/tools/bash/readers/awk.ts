@@ -1,24 +1,22 @@
-/** Names under which an awk runs, reads, writes or shows more than its input. */
-const RESERVED: ReadonlySet<string> = new Set(
-  (
-    "getline system close fflush function func ENVIRON PROCINFO ARGV ARGC ARGIND FUNCTAB SYMTAB extension include load namespace " +
-    "BINMODE LINT TEXTDOMAIN switch case default"
-  ).split(" "),
+import { words } from "./reading.ts";
+
+/** Names with which an awk runs, reads, writes or shows more than its input. */
+const RESERVED = words(
+  "getline system close fflush function func ENVIRON PROCINFO ARGV ARGC ARGIND FUNCTAB SYMTAB extension include load namespace " +
+    "BINMODE LINT TEXTDOMAIN switch case default",
 );
-const CALLS: ReadonlySet<string> = new Set(
-  (
-    "length substr index split sub gsub match sprintf tolower toupper int sqrt exp log sin cos atan2 rand srand strftime systime " +
-    "mktime gensub asort asorti patsplit strtonum and or xor lshift rshift compl print printf if while for return in switch exit else do"
-  ).split(" "),
+const CALLS = words(
+  "length substr index split sub gsub match sprintf tolower toupper int sqrt exp log sin cos atan2 rand srand strftime systime " +
+    "mktime gensub asort asorti patsplit strtonum and or xor lshift rshift compl print printf if while for return in switch exit else do",
 );
-/** After these a `/` begins a pattern for every awk. */
+/** After these tokens a `/` begins a pattern in every awk. */
 const BEFORE_PATTERN: ReadonlySet<string> = new Set(["", "\n", ";", "{", "}", "(", ",", "~", "!~", "!", "&&", "||"]);
-/** After these a line goes on. */
+/** After these tokens a line continues. */
 const CONTINUES: ReadonlySet<string> = new Set([",", "&&", "||", "?", ":", "{", "else", "do"]);
 
 const TOKEN =
   /[ \t]+|#[^\n]*|(?<name>[A-Za-z_][A-Za-z0-9_]*)|(?<number>[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|\.[0-9]+)|(?<string>"(?:[^"\\\n]|\\[^\n])*")|(?<sign>&&|\|\||!~|[-+*/%^=!<>]=|\+\+|--|\n|[-{}()[\];,+*%^!<>?:~$=/])/y;
-/** What is in brackets holds no slash: some awks end the pattern there, others do not. */
+/** Excludes a slash in brackets: some awks end the pattern there, others do not. */
 const PATTERN = /\/(?!=)(?:[^/\\[\n]|\\[^\n]|\[\^?\]?(?:\[:[a-z]+:\]|\\[^\][\n]|[^\][\\/\n])*\])*\//y;
 
 export function isReservedAwkName(name: string): boolean {
@@ -26,14 +24,14 @@ export function isReservedAwkName(name: string): boolean {
 }
 
 /**
- * Conditions, arithmetic, fields, arrays, loops, the functions on text and numbers, and print to stdout. No pipes, no files, no
- * functions of its own, nothing whose meaning depends on which awk reads it.
+ * Whether a program consists of conditions, arithmetic, fields, arrays, loops, functions on text and numbers, and print to
+ * stdout. Excludes pipes, files, own functions, and everything that awks interpret differently.
  */
 export function isPlainAwk(program: string): boolean {
   let at = 0;
   let before = "";
   let printing = false;
-  // For each open parenthesis, whether it belongs to if, while or for: behind it a pattern may begin.
+  // For each open parenthesis, whether it belongs to if, while or for: after it a pattern may begin.
   const parentheses: boolean[] = [];
   let headEnded = false;
   if (program.trim() === "") return false;
@@ -57,7 +55,7 @@ export function isPlainAwk(program: string): boolean {
     if (name !== undefined) {
       if (RESERVED.has(name) || (program[at] === "(" && !CALLS.has(name))) return false;
       if (name === "print" || name === "printf") {
-        // In the head of a loop, too, it may take `>` for a file.
+        // In the head of a loop, `>` could still mean a file.
         if (parentheses.length > 0) return false;
         printing = true;
       }
@@ -66,7 +64,7 @@ export function isPlainAwk(program: string): boolean {
       const divides = /^(?:\w+$|[0-9.]|\)|\]|")/.test(before) && !CALLS.has(before) && !headEnded;
       if (!divides) return false;
     }
-    // `>` writes a file where print may take it for that.
+    // After print, `>` writes a file.
     if (sign?.startsWith(">") === true && ((printing && parentheses.length === 0) || program[at] === ">")) return false;
     if ((sign === "{" || sign === "}") && parentheses.length > 0) return false;
     headEnded = false;

@@ -1,9 +1,6 @@
 import { basename, relative, resolve } from "node:path";
 import { contains, realPath } from "../../files/paths.ts";
-import type { CommandPlace, NamedPath, Reading } from "./reading.ts";
-import { unknown } from "./special-readers.ts";
-
-const words = (text: string): ReadonlySet<string> => new Set(text.split(" "));
+import { type CommandPlace, FOUND_MARK, type NamedPath, type Reading, readPath, unknown, words } from "./reading.ts";
 
 const FLAGS = words(
   "-daystart -depth -d -ignore_readdir_race -noignore_readdir_race -mount -noleaf -nowarn -warn -xdev -empty -executable -false " +
@@ -17,7 +14,7 @@ const VALUES = words(
 const FILES = words(
   "-anewer -cnewer -newer -samefile -neweraa -newerac -neweram -newerca -newercc -newercm -newerma -newermc -newermm",
 );
-/** Options that must stand in front of everything else to mean what they say. */
+/** Options that must come before the expression. */
 const GLOBAL = words("-depth -d -mount -noleaf -xdev -maxdepth -mindepth -ignore_readdir_race -nowarn -warn");
 const REFUSED = new Map([
   ["-delete", "deletes files"],
@@ -31,10 +28,10 @@ const REFUSED = new Map([
   ["-follow", "follows links"],
   ["-files0-from", "reads folders to search from a file"],
 ]);
-/** Of the commands that -exec runs, those that look at a link itself; before all others, links are left out. */
+/** Commands of -exec that look at a link itself; links are excluded from all others. */
 const LOOKS_AT_LINKS = words("basename dirname echo printf readlink realpath stat");
 
-/** Only `%` with a short width and one known letter: nothing that prints without end. */
+/** Known conversions with a short width, so that the output stays bounded. */
 const FORMAT =
   /^(?:[^%\\]|\\[abfnrtv0\\]|%%|%[-+ 0#]?[0-9]{0,3}(?:\.[0-9]{1,2})?(?:[abcdDfFgGhHiklmMnpPsStuUyYZ]|[ACTB][@+A-Za-z]))*$/;
 
@@ -42,7 +39,7 @@ interface Search {
   readonly starts: readonly string[];
   /** Options that must come first. */
   readonly globals: readonly string[];
-  /** The rest, with each word that runs a command as a word of its own. */
+  /** The other words, with each -exec as one element. */
   readonly expression: readonly (string | Exec)[];
   readonly files: readonly string[];
 }
@@ -52,7 +49,7 @@ interface Exec {
   readonly end: ";" | "+";
 }
 
-/** The words of a search, or why it cannot be known to only read. */
+/** Parses a search, or explains why it is not known to only read. */
 function parse(args: readonly string[]): Search | string {
   const starts: string[] = [];
   let at = 0;
@@ -77,7 +74,7 @@ function parse(args: readonly string[]): Search | string {
       into.push(word, value);
       at += 1;
     } else if (/^-[HL]$/.test(word)) return `${word} follows links`;
-    else return `${word} ${REFUSED.get(word) ?? "is not on the list of what only reads"}`;
+    else return `${word} ${REFUSED.get(word) ?? "is not on the list of options that only read"}`;
   }
   return { starts: starts.length === 0 ? ["."] : starts, globals, expression, files };
 }
@@ -89,15 +86,15 @@ function parseExec(args: readonly string[], from: number): Exec | string {
   const command = args.slice(from, end);
   const count = command.filter((word) => word === "{}").length;
   if ((last !== ";" && last !== "+") || command.length === 0 || command[0] === "{}") return "-exec is not complete";
-  if (command.some((word) => word !== "{}" && (word.includes("{}") || word === "+" || word.includes("\u0001"))))
-    return "-exec has {} inside of a word";
+  if (command.some((word) => word !== "{}" && (word.includes("{}") || word === "+" || word.includes(FOUND_MARK))))
+    return "-exec has {} within a word";
   return last === "+" && count !== 1 ? "-exec … {} + takes one {} at its end" : { command, end: last };
 }
 
 export function readFind(args: readonly string[], place: CommandPlace): Reading {
   const search = parse(args);
   if (typeof search === "string") return unknown(`find ${search}`);
-  const paths: NamedPath[] = [...search.starts, ...search.files].map((path) => ({ path, access: "read" }));
+  const paths: NamedPath[] = [...search.starts, ...search.files].map(readPath);
   const expression: string[] = [];
   const withoutStore = leavesOutStore(search.starts, place);
   for (const word of search.expression) {
@@ -109,41 +106,41 @@ export function readFind(args: readonly string[], place: CommandPlace): Reading 
     if (run.kind === "unknown") return run;
     paths.push(...run.paths);
     const links = LOOKS_AT_LINKS.has(basename(word.command[0] ?? "")) ? [] : ["!", "-type", "l"];
-    // In parentheses: what stands in front of it, such as `!`, is about all of it.
+    // The parentheses make a preceding `!` apply to all of it.
     expression.push("(", ...links, ...withoutStore, "-exec", ...run.argv, word.end, ")");
   }
   return { kind: "reads", argv: ["find", ...search.starts, ...search.globals, ...expression], paths };
 }
 
-/** More folders to start from than any line needs: the command is judged for each. */
+/** The command is judged for each start. */
 const MOST_STARTS = 32;
 
-/** The command with `{}` in it, if it only reads whatever is found below each start. */
+/** The command with `{}`, if it only reads whatever is found below each start. */
 function readExec({ command, end }: Exec, starts: readonly string[], place: CommandPlace): Reading {
-  if (starts.length > MOST_STARTS) return unknown("find -exec with so many folders to start from");
+  if (starts.length > MOST_STARTS) return unknown("find -exec with too many start folders");
   let judged: readonly string[] | undefined;
   const paths: NamedPath[] = [];
   for (const start of starts) {
     const folder = start.endsWith("/") ? start : `${start}/`;
-    const found = [`${folder}\u0001found1`, `${folder}\u0001found2`];
+    const found = [`${folder}${FOUND_MARK}found1`, `${folder}${FOUND_MARK}found2`];
     const given = command.flatMap((word) => (word !== "{}" ? [word] : end === "+" ? found : found.slice(0, 1)));
     const inner = place.inner(given);
     if (inner.kind === "unknown") return unknown(`find -exec ${basename(command[0] ?? "")}: ${inner.why}`);
-    // A whole batch stands where its first path stands, and nothing may come behind it.
+    // The first path represents the whole batch, which must come last.
     if (end === "+" && inner.argv.at(-2) !== found[0]) return unknown("find -exec … {} + takes its paths at its end");
     const kept = end === "+" ? inner.argv.slice(0, -1) : inner.argv;
     const argv = kept.map((word) => (word === found[0] ? "{}" : word));
-    if (argv.some((word) => word.includes("\u0001") || (word !== "{}" && word.includes("{}"))))
+    if (argv.some((word) => word.includes(FOUND_MARK) || (word !== "{}" && word.includes("{}"))))
       return unknown("find -exec changes the path that it found");
     if (judged !== undefined && judged.join("\0") !== argv.join("\0"))
-      return unknown("find -exec means different things for its folders");
+      return unknown("find -exec has different effects in its start folders");
     judged = argv;
-    paths.push(...inner.paths.filter(({ path }) => !path.includes("\u0001")));
+    paths.push(...inner.paths.filter(({ path }) => !path.includes(FOUND_MARK)));
   }
   return { kind: "reads", argv: judged ?? [], paths };
 }
 
-/** Tests that are false for the run store and what lies in it: what is found is opened by another command. */
+/** Tests that exclude the run store, since another command opens what is found. */
 function leavesOutStore(starts: readonly string[], { cwd, workspace: { store } }: CommandPlace): readonly string[] {
   if (store === undefined) return [];
   return starts.flatMap((start) => {
@@ -155,16 +152,16 @@ function leavesOutStore(starts: readonly string[], { cwd, workspace: { store } }
   });
 }
 
-/** A command that prints nothing but paths below folders, none of them a link and none of them in the run store. */
+/** A command that prints only paths below folders, without links and the run store. */
 export interface PathProducer {
   readonly argv: readonly string[];
-  /** The folders that it searches, as they stand in front of each path that it prints. */
+  /** The searched folders; each printed path begins with one. */
   readonly starts: readonly string[];
-  /** Each path ends in NUL; otherwise in a newline, which then is in none of them. */
+  /** Whether paths end in NUL; otherwise in a newline, and no path contains one. */
   readonly nul: boolean;
 }
 
-/** `pathProducer` of a search by find. */
+/** Rewrites a find command to a `PathProducer`; undefined if it may print anything else. */
 export function findProducer(args: readonly string[], place: CommandPlace): PathProducer | undefined {
   const search = parse(args);
   if (typeof search === "string") return undefined;
@@ -172,7 +169,7 @@ export function findProducer(args: readonly string[], place: CommandPlace): Path
   const expression = search.expression.filter((word) => typeof word === "string");
   if (expression.length < search.expression.length) return undefined;
   const last = expression.at(-1) ?? "";
-  // A value may look like an action (`-name -print`), which is then no action.
+  // The value of a test may look like an action (`-name -print`).
   const isValue = (at: number): boolean => VALUES.has(expression[at - 1] ?? "") || FILES.has(expression[at - 1] ?? "");
   const isAction = (word: string, at: number): boolean =>
     (PRINTS.has(word) || word === "-printf" || word === "-quit") && !isValue(at);

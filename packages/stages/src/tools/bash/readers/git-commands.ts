@@ -3,17 +3,17 @@ import type { OptionSpec, Options } from "./options.ts";
 /** The argument spec of one subcommand. */
 export interface GitCommand extends OptionSpec {
   /**
-   * `walk`: revisions and paths. `paths`: only paths. `revisions`: no path but in `REV:path`. `names`: names of refs, settings and
-   * remotes. `none`: no operand.
+   * `walk`: revisions and paths. `paths`: only paths. `revisions`: paths only in `REV:path`. `names`: names of refs, settings and
+   * remotes. `none`: no operands.
    */
   readonly operands: "walk" | "paths" | "revisions" | "names" | "none";
-  /** Whether it shows what is in files. */
+  /** Whether it shows the content of files. */
   readonly contents?: true | ((options: Options) => boolean);
-  /** Options that are added. */
+  /** Options to add. */
   readonly adds?: readonly string[];
-  /** The first operand is what to look for, unless `-e` or `-f` gave it. */
+  /** Whether the first operand is a pattern, unless `-e` or `-f` gave one. */
   readonly pattern?: boolean;
-  /** Why it is refused though all options are listed. */
+  /** Why it is refused even though all its options are listed. */
   readonly why?: (options: Options) => string | undefined;
 }
 
@@ -23,7 +23,7 @@ const SELECTS =
   "ignore-space-change ignore-all-space ignore-blank-lines ignore-matching-lines: inter-hunk-context: exit-code quiet " +
   "src-prefix: dst-prefix: no-prefix line-prefix: no-ext-diff no-textconv no-patch pickaxe-all pickaxe-regex";
 const SUMMARIES = "stat? numstat shortstat dirstat? cumulative summary name-only name-status raw";
-/** With one of these, a command that otherwise only lists shows contents, or lets them be guessed. */
+/** With one of these, a command that lists changes also shows content, or lets it be guessed. */
 const PATCHES =
   "patch unified? patch-with-stat color-moved? color-moved-ws? word-diff? word-diff-regex: color-words? check binary function-context " +
   "cc diff-merges: combined-all-paths";
@@ -48,16 +48,16 @@ function values({ seen }: Options, ...names: readonly string[]): readonly string
   return names.flatMap((name) => seen.get(name) ?? []);
 }
 
-/** Fields of refs that are read from them alone: no contents, no signatures. */
+/** Fields that are read from refs alone: no content, no signatures. */
 const FIELD =
   /^\*?(?:refname|objectname|objecttype|objectsize|upstream|push|HEAD|symref|worktreepath|subject|contents:subject|numparent|parent|tree|(?:author|committer|tagger)(?:name|email|date)?|creator(?:date)?|version:refname|v:refname|align|end|if|then|else|color)(?::[^()%]*)?$/;
 
-/** Formats and orders that check signatures, print what is in files or run git again are not plain. */
+/** Refuses formats and sort keys that verify signatures, print content or start git again. */
 function formats(options: Options): string | undefined {
   for (const format of values(options, "pretty"))
     if (/%[-+ ]?[G(]/.test(format)) return `--pretty=${format} may start programs`;
   for (const format of values(options, "format")) {
-    if (/%[-+ ]?G/.test(format)) return "--format with %G checks signatures";
+    if (/%[-+ ]?G/.test(format)) return "--format with %G verifies signatures";
     const fields = [...format.matchAll(/%[-+ ]?\(([^)]*)\)?/g)].map(([, field = ""]) => field);
     if (fields.some((field) => !FIELD.test(field))) return "--format with a %(field) that is not on the list";
   }
@@ -78,10 +78,10 @@ const REFUSED = {
   "writes a file": "output",
   "starts a program": "ext-diff textconv O open-files-in-pager upload-pack exec show-signature",
   "writes objects": "remerge-diff",
-  "shows files outside of the paths that are named": "full-diff no-index untracked contents",
+  "shows files other than the named ones": "full-diff no-index untracked contents",
 };
 const NO_DRIVERS = ["--no-ext-diff", "--no-textconv"];
-/** Git otherwise runs itself in each submodule. */
+/** Otherwise git runs again in each submodule. */
 const NO_SUBMODULES = "--ignore-submodules=dirty";
 
 const LOG: GitCommand = {
@@ -97,21 +97,17 @@ const LOG: GitCommand = {
 
 const REFS = "contains~ no-contains~ merged~ no-merged~ sort: format: points-at: color? no-color no-column ignore-case";
 
-export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map<string, GitCommand>([
-  [
-    "status",
-    {
+export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map(
+  Object.entries<GitCommand>({
+    status: {
       short: "sbzu?",
       long: "short branch show-stash porcelain? long untracked-files? ignored? no-column ahead-behind no-ahead-behind renames no-renames find-renames?",
       operands: "paths",
       adds: [NO_SUBMODULES],
     },
-  ],
-  ["log", LOG],
-  ["show", { ...LOG, contents: true }],
-  [
-    "diff",
-    {
+    log: LOG,
+    show: { ...LOG, contents: true },
+    diff: {
       short: DIFF_LETTERS,
       long: `${SELECTS} ${SUMMARIES} ${PATCHES} cached staged merge-base`,
       numeric: true,
@@ -121,19 +117,13 @@ export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map<string, Git
       adds: [...NO_DRIVERS, NO_SUBMODULES],
       why: walkFault,
     },
-  ],
-  [
-    "ls-files",
-    {
+    "ls-files": {
       short: "zcdomsuktvx:",
       long: "cached deleted modified others ignored stage unmerged killed directory no-empty-directory eol deduplicate exclude: exclude-standard full-name abbrev? error-unmatch",
       operands: "paths",
     },
-  ],
-  ["ls-tree", { short: "drtlz", long: "long name-only name-status full-name abbrev?", operands: "walk" }],
-  [
-    "blame",
-    {
+    "ls-tree": { short: "drtlz", long: "long name-only name-status full-name abbrev?", operands: "walk" },
+    blame: {
       short: "bsltfnwpeL:M?C?",
       long: "root show-stats show-name show-number show-email date: porcelain line-porcelain since: abbrev: first-parent",
       refuses: REFUSED,
@@ -141,37 +131,25 @@ export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map<string, Git
       contents: true,
       adds: ["--no-textconv"],
     },
-  ],
-  [
-    "rev-parse",
-    {
+    "rev-parse": {
       short: "q",
       long: "verify quiet short? abbrev-ref? symbolic symbolic-full-name show-toplevel show-prefix show-cdup git-dir absolute-git-dir git-common-dir is-inside-work-tree is-inside-git-dir is-bare-repository is-shallow-repository all branches? tags? remotes? show-object-format?",
       operands: "revisions",
     },
-  ],
-  [
-    "rev-list",
-    {
+    "rev-list": {
       short: "n:",
       long: "count all max-count: skip: since: until: author: reverse no-merges merges first-parent left-right branches? tags? remotes? abbrev-commit oneline",
       numeric: true,
       operands: "walk",
     },
-  ],
-  ["merge-base", { short: "a", long: "all is-ancestor fork-point octopus independent", operands: "revisions" }],
-  [
-    "describe",
-    {
+    "merge-base": { short: "a", long: "all is-ancestor fork-point octopus independent", operands: "revisions" },
+    describe: {
       long: "all tags contains abbrev: candidates: exact-match long match: exclude: always first-parent",
       refuses: { "refreshes the index": "dirty broken" },
       operands: "revisions",
     },
-  ],
-  ["name-rev", { long: "name-only tags refs: exclude: all always no-undefined", operands: "revisions" }],
-  [
-    "branch",
-    {
+    "name-rev": { long: "name-only tags refs: exclude: all always no-undefined", operands: "revisions" },
+    branch: {
       short: "arvqi",
       long: `all remotes verbose list show-current abbrev? no-abbrev ${REFS}`,
       operands: "names",
@@ -180,10 +158,7 @@ export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map<string, Git
           ? formats(options)
           : "with a name may create a branch: add --list",
     },
-  ],
-  [
-    "tag",
-    {
+    tag: {
       short: "ln?i",
       long: `list ${REFS}`,
       operands: "names",
@@ -192,10 +167,7 @@ export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map<string, Git
           ? formats(options)
           : "with a name creates a tag: add --list",
     },
-  ],
-  [
-    "remote",
-    {
+    remote: {
       short: "v",
       long: "verbose push all",
       operands: "names",
@@ -204,10 +176,7 @@ export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map<string, Git
           ? undefined
           : "only lists, or shows with get-url",
     },
-  ],
-  [
-    "config",
-    {
+    config: {
       short: "lz",
       long: "get get-all get-regexp list null name-only show-origin show-scope local worktree type: bool int path default:",
       refuses: {
@@ -223,10 +192,7 @@ export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map<string, Git
           : "takes a name like user.name";
       },
     },
-  ],
-  [
-    "grep",
-    {
+    grep: {
       short: "nilLcwvEFGPhHoqzaIWpe:m:A:B:C:f@",
       long: "line-number ignore-case files-with-matches name-only files-without-match count word-regexp invert-match extended-regexp fixed-strings basic-regexp perl-regexp heading break color? no-color cached max-depth: context: after-context: before-context: show-function function-context only-matching quiet null text and or not all-match max-count: column full-name recursive no-recursive",
       numeric: true,
@@ -240,10 +206,7 @@ export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map<string, Git
       pattern: true,
       adds: ["--no-textconv"],
     },
-  ],
-  [
-    "cat-file",
-    {
+    "cat-file": {
       short: "ptes",
       refuses: REFUSED,
       operands: "revisions",
@@ -251,13 +214,10 @@ export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map<string, Git
       why: ({ operands, seen }) =>
         seen.size === 1 && operands.length === 1 ? undefined : "takes one of -p, -t, -s, -e and one object",
     },
-  ],
-  ["shortlog", { short: "snec", long: "summary numbered email group: since: until: no-merges all", operands: "walk" }],
-  ["reflog", { ...LOG, operands: "revisions" }],
-  ["stash list", { ...LOG, operands: "none" }],
-  [
-    "stash show",
-    {
+    shortlog: { short: "snec", long: "summary numbered email group: since: until: no-merges all", operands: "walk" },
+    reflog: { ...LOG, operands: "revisions" },
+    "stash list": { ...LOG, operands: "none" },
+    "stash show": {
       short: DIFF_LETTERS,
       long: `${SELECTS} ${SUMMARIES} ${PATCHES}`,
       refuses: REFUSED,
@@ -265,20 +225,17 @@ export const GIT_COMMANDS: ReadonlyMap<string, GitCommand> = new Map<string, Git
       contents: (options) => shows(PATCH_NAMES, options),
       adds: NO_DRIVERS,
     },
-  ],
-  ["for-each-ref", { long: `count: ${REFS}`, operands: "names", why: formats }],
-  ["show-ref", { short: "sd", long: "heads tags head dereference hash? abbrev? verify quiet", operands: "names" }],
-  ["check-ignore", { short: "vnq", long: "verbose non-matching quiet no-index", operands: "paths" }],
-  ["count-objects", { short: "vH", long: "verbose human-readable", operands: "none" }],
-  [
-    "symbolic-ref",
-    {
+    "for-each-ref": { long: `count: ${REFS}`, operands: "names", why: formats },
+    "show-ref": { short: "sd", long: "heads tags head dereference hash? abbrev? verify quiet", operands: "names" },
+    "check-ignore": { short: "vnq", long: "verbose non-matching quiet no-index", operands: "paths" },
+    "count-objects": { short: "vH", long: "verbose human-readable", operands: "none" },
+    "symbolic-ref": {
       short: "q",
       long: "short quiet",
       refuses: { "deletes it": "d delete" },
       operands: "names",
       why: ({ operands }) => (operands.length === 1 ? undefined : "with two names changes the first"),
     },
-  ],
-  ["worktree list", { short: "vz", long: "verbose porcelain", operands: "none" }],
-]);
+    "worktree list": { short: "vz", long: "verbose porcelain", operands: "none" },
+  }),
+);

@@ -7,17 +7,17 @@ const SUFFIX = String.raw`(?:[~^][0-9]*|@\{(?:-?[0-9]+|u|upstream|push)\}|\^\{(?
 const SINGLE = new RegExp(`^(?:${NAME}|(?=@\\{))${SUFFIX}*$`, "u");
 const WITH_PATH = new RegExp(`^(${NAME}${SUFFIX}*):([^:\\0]*)$`, "su");
 
-/** A word that names commits, or what is at a path in one of them. */
+/** A word that names commits, or a path in one of them. */
 export interface Revision {
-  /** As it was written. */
+  /** As written. */
   readonly text: string;
-  /** The same word, which then fails for anything but commits; undefined where that cannot be said. */
+  /** The same, but an error for anything except commits; undefined if that cannot be expressed. */
   readonly commit: string | undefined;
-  /** In `REV:path`, from the top of the work tree unless it begins with a dot. */
+  /** In `REV:path`; relative to the top of the work tree unless it begins with a dot. */
   readonly path: string | undefined;
 }
 
-/** Names with `~N`, `^N`, `@{N}`, `@{upstream}` and `^{commit}`, ranges of them, and `REV:path`. Nothing that searches or dates. */
+/** Parses names with `~N`, `^N`, `@{N}`, `@{upstream}` and `^{commit}`, their ranges, and `REV:path`; no searches or dates. */
 export function parseRevision(text: string): Revision | undefined {
   const range = /^(.*?)(\.\.\.?)(.*)$/s.exec(text);
   const path = WITH_PATH.exec(text)?.[2];
@@ -42,13 +42,13 @@ function single(text: string): Revision | undefined {
   return { text, commit, path: undefined };
 }
 
-/** Operands of a git command, as git will read them when `--` stands between the two. */
+/** Operands of a git command that git reads in the same way when `--` separates them. */
 export interface GitOperands {
   readonly revisions: readonly Revision[];
   readonly pathspecs: readonly string[];
 }
 
-/** In front of `--` are revisions only; without it, what is there as a file, or can be no revision, is a path. */
+/** Before `--` only revisions are allowed; without it, existing files and words that cannot be revisions are paths. */
 export function splitOperands(operands: readonly string[], options: Options, cwd: string): GitOperands | string {
   const revisions: Revision[] = [];
   const pathspecs: string[] = [];
@@ -56,12 +56,12 @@ export function splitOperands(operands: readonly string[], options: Options, cwd
   for (const [at, word] of operands.entries()) {
     const isPath = at >= firstAfter || (!options.hasDashes && (pathspecs.length > 0 || looksLikePath(word, cwd)));
     if (isPath) {
-      if (word === "" || (word.startsWith(":") && !isExclusion(word))) return `the pathspec ${word} reaches elsewhere`;
+      if (word === "" || (word.startsWith(":") && !isExclusion(word))) return `the pathspec ${word} is not plain`;
       pathspecs.push(word);
       continue;
     }
     const revision = parseRevision(word);
-    if (revision === undefined) return `${word} is no plain revision, and no file`;
+    if (revision === undefined) return `${word} is neither a plain revision nor an existing file`;
     revisions.push(revision);
   }
   return { revisions, pathspecs };
@@ -72,19 +72,19 @@ function looksLikePath(word: string, cwd: string): boolean {
   return !word.includes("\0") && lstatSync(resolve(cwd, word), { throwIfNoEntry: false }) !== undefined;
 }
 
-/** Only narrows what is shown. */
+/** Exclusions can only reduce what is shown. */
 export function isExclusion(pathspec: string): boolean {
   return /^:(?:[!^]|\(exclude\))/.test(pathspec);
 }
 
-/** The file or folder that a pathspec stands for: git reads `..` as text, so links before it do not count. */
+/** The path that a pathspec covers. Git reads `..` as text, so links before it are not followed. */
 export function pathOf(pathspec: string, cwd: string, from: string): string {
   const plain = cwd === from && !pathspec.split("/").includes("..") ? pathspec : resolve(cwd, pathspec);
   const magic = plain.search(/[*?[\\]/);
   return magic === -1 ? plain : plain.slice(0, plain.lastIndexOf("/", magic) + 1) || ".";
 }
 
-/** What names a folder from another, as a pathspec. */
+/** The pathspec of a folder, relative to another. */
 export function pathspecOf(folder: string, cwd: string): string {
   return relative(cwd, folder) || ".";
 }

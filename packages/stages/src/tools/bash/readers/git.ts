@@ -4,10 +4,9 @@ import { linkedFolders, workTree } from "../../search/git-settings.ts";
 import { GIT_COMMANDS, type GitCommand } from "./git-commands.ts";
 import { type GitOperands, isExclusion, parseRevision, pathOf, pathspecOf, splitOperands } from "./git-words.ts";
 import { type Options, parseOptions } from "./options.ts";
-import type { CommandPlace, NamedPath, Reading } from "./reading.ts";
-import { unknown } from "./special-readers.ts";
+import { type CommandPlace, type NamedPath, type Reading, readPath, unknown } from "./reading.ts";
 
-/** Settings of a repository that would run a program or write, by names that are known; git-settings.ts looks for the rest. */
+/** Settings that override those with which git runs programs or writes; git-settings.ts checks for others. */
 const NEUTRAL = [
   "core.fsmonitor=false",
   "core.hooksPath=/dev/null",
@@ -27,7 +26,7 @@ const NEUTRAL = [
   "gpg.x509.program=false",
   "safe.bareRepository=explicit",
 ];
-/** Settings that are only data. */
+/** Settings that are only data and may be given with -c. */
 const DATA_SETTING =
   /^(?:color\.[a-z.]+=[a-z0-9 #]*|core\.(?:quotepath|abbrev|autocrlf)=\w*|(?:core\.pager|pager\.[a-z-]+)=(?:cat|false|)|diff\.(?:algorithm|renames|context|noprefix|mnemonicprefix|wserrorhighlight)=[\w,-]*|log\.(?:date|decorate|abbrevcommit)=[\w:-]*)$/i;
 
@@ -55,13 +54,13 @@ function readGlobals(args: readonly string[], place: CommandPlace): GitLine | st
       if (value === "" || folder === undefined || !contains(place.workspace.root, folder))
         return "-C with a folder that is not in the workspace";
       cwd = folder;
-    } else return `${word === "-c" ? `-c ${value}` : word} in front of the subcommand changes what git runs, or where`;
+    } else return `${word === "-c" ? `-c ${value}` : word} before the subcommand changes what git runs, or where`;
     at += 1;
   }
   return "without a subcommand";
 }
 
-/** Subcommands that only show, in a work tree whose settings run nothing, with what could run by known names switched off. */
+/** Allows subcommands that only show, in a work tree whose settings start no program, and overrides known risky settings. */
 export function readGit(args: readonly string[], place: CommandPlace): Reading {
   if (args.length === 1 && args[0] === "version") return { kind: "reads", argv: ["git", "version"], paths: [] };
   const line = readGlobals(args, place);
@@ -92,7 +91,7 @@ export function readGit(args: readonly string[], place: CommandPlace): Reading {
   return { kind: "reads", argv: [...argv, ...run.words], paths: run.paths };
 }
 
-/** More links in the place of folders than any work tree has. */
+/** More replaced folders than any work tree has. */
 const MOST_LINKED = 100;
 
 interface Scene extends GitLine {
@@ -107,11 +106,7 @@ interface Run {
   readonly paths: readonly NamedPath[];
 }
 
-function reading(path: string): NamedPath {
-  return { path, access: "read" };
-}
-
-/** What stands behind the subcommand, and what it opens; or why it is refused. */
+/** The words after the subcommand and what they open; or why they are refused. */
 function readOperands(scene: Scene): Run | string {
   const { spec, options, name, cwd, place } = scene;
   const { operands, words } = options;
@@ -122,7 +117,7 @@ function readOperands(scene: Scene): Run | string {
       return withContents(scene, [], [...added, ...words]);
     case "names":
       if (name === "config") return readConfig(scene);
-      // Only this one has verbs of its own, which do not stand behind `--`.
+      // Its verbs must not come after `--`.
       if (name === "remote") return { words: [...operands.slice(0, 1), ...words, ...operands.slice(1)], paths: [] };
       return { words: [...words, ...(operands.length === 0 ? [] : ["--"]), ...operands], paths: [] };
     case "paths": {
@@ -131,14 +126,14 @@ function readOperands(scene: Scene): Run | string {
       const bound = specs.pathspecs.some((one) => !isExclusion(one)) || name === "check-ignore" ? [] : boundary(scene);
       return {
         words: [...added, ...words, "--", ...specs.pathspecs, ...bound],
-        paths: positive(specs).map((one) => reading(pathOf(one, cwd, place.cwd))),
+        paths: positive(specs).map((one) => readPath(pathOf(one, cwd, place.cwd))),
       };
     }
     case "revisions": {
       const revisions = operands.map(parseRevision);
       const bad = revisions.indexOf(undefined);
       if (bad !== -1 || options.hasDashes) return `${operands[bad] ?? "--"} is no plain revision`;
-      // Told to show, it takes no word for another of its verbs.
+      // With an explicit verb, git reads no operand as another verb.
       const verb = name === "reflog" ? ["show"] : [];
       if (name === "reflog" && /^(?:expire|delete|exists|drop|list|write)$/.test(operands[0] ?? ""))
         return `${operands[0]} changes it`;
@@ -150,7 +145,7 @@ function readOperands(scene: Scene): Run | string {
   }
 }
 
-/** Where the work tree reaches beyond the workspace: what limits a command to the workspace. */
+/** The pathspec that limits a command to the workspace, if the work tree reaches beyond it. */
 function boundary({ top, cwd, place }: Scene): readonly string[] {
   return isOuter(top, place) ? [pathspecOf(place.workspace.root, cwd)] : [];
 }
@@ -168,10 +163,10 @@ function showsContents({ spec, options }: Scene): boolean {
 }
 
 function objectPath(path: string, { top, cwd }: Scene): NamedPath {
-  return reading(resolve(/^\.\.?(?:\/|$)/.test(path) ? cwd : top, path));
+  return readPath(resolve(/^\.\.?(?:\/|$)/.test(path) ? cwd : top, path));
 }
 
-/** No pathspec limits these: objects by path are what they are, all others may be anything in the repository. */
+/** Content that no pathspec limits: a named path in a revision, or anything in the repository. */
 function withContents(scene: Scene, operands: readonly string[], words: readonly string[]): Run | string {
   const run = { words: [...words, ...operands] };
   if (!showsContents(scene)) return { ...run, paths: [] };
@@ -180,13 +175,13 @@ function withContents(scene: Scene, operands: readonly string[], words: readonly
   if (paths.length > 0 && known.length === paths.length)
     return { ...run, paths: known.map((path) => objectPath(path, scene)) };
   if (isOuter(scene.top, scene.place)) return "it may show files outside of the workspace: name REV:path";
-  return { ...run, paths: [reading(scene.top)] };
+  return { ...run, paths: [readPath(scene.top)] };
 }
 
 const SAFE_KEY =
   /^(?:user\.(?:name|email)|core\.[a-z]+|init\.[a-z]+|pull\.[a-z]+|push\.[a-z]+|branch\.[^\n]+\.(?:remote|merge)|remote\.[^\n.@]+\.(?:url|fetch))$/i;
 
-/** One setting that holds no secret, from anywhere; any other, only of the repository, whose settings are then a file that is read. */
+/** Allows a setting that holds no secret, from any scope; others only from the repository, whose config file is then read. */
 function readConfig(scene: Scene): Run | string {
   const { options, top } = scene;
   const { operands, words, seen } = options;
@@ -196,7 +191,7 @@ function readConfig(scene: Scene): Run | string {
   const getter = ["get", "get-all", "get-regexp", "list", "l"].some((name) => seen.has(name)) ? [] : ["--get"];
   return {
     words: [...local, ...getter, ...words, ...operands],
-    paths: plain ? [] : [reading(resolve(top, ".git/config"))],
+    paths: plain ? [] : [readPath(resolve(top, ".git/config"))],
   };
 }
 
@@ -209,7 +204,7 @@ function readWalk(scene: Scene): Run | string {
     searched === 1 &&
     (pattern === undefined || pattern.startsWith("-") || options.afterDashes === options.operands.length)
   )
-    return "give what to look for with -e";
+    return "give the pattern with -e";
   const split = splitOperands(options.operands.slice(searched), options, cwd);
   if (typeof split === "string") return split;
   const { revisions, pathspecs } = split;
@@ -219,11 +214,11 @@ function readWalk(scene: Scene): Run | string {
   if (objects.length > 0 && !/^(?:show|diff|grep|ls-tree)$/.test(name)) return "REV:path is not taken here";
   if (name === "diff" && objects.length > 0 && !onlyObjects) return "REV:path beside a revision is not taken";
   if (name === "blame" && (positive(split).length !== 1 || pathspecs.length !== 1 || revisions.length > 1))
-    return "it takes one file that is there, or one behind --";
+    return "it takes one existing file, or one after --";
   if (name === "ls-tree" && revisions.length !== 1) return "it takes one revision";
 
   const named = positive(split);
-  // Both follow a file to where it was before, whatever the paths say.
+  // Both follow a file to earlier paths outside the given ones.
   const wanders =
     options.seen.has("L") && name !== "blame" ? "-L" : options.seen.has("follow") && contents ? "--follow" : undefined;
   const outer = isOuter(top, place);
@@ -244,23 +239,23 @@ function readWalk(scene: Scene): Run | string {
   const { store } = place.workspace;
   const mayLeaveOut = contents && objects.length === 0 && wanders === undefined && name !== "blame";
   const leavesOut = mayLeaveOut && store !== undefined && contains(top, store);
-  // Other commands of git look whether a folder is still one before they open what was in it.
+  // Only grep opens files in a tracked folder that has become a link.
   const opensTree = name === "grep" && revisions.length === 0 && !options.seen.has("cached");
   const linked = opensTree ? linkedFolders(top) : [];
   if (linked === undefined || linked.length > MOST_LINKED) return "its index cannot be read";
   const left = [...linked, ...(leavesOut ? [relative(top, store)] : [])];
   const without = left.map((path) => `:(exclude,top,literal)${path}`);
   const paths = [
-    ...named.map((one) => reading(pathOf(one, cwd, place.cwd))),
+    ...named.map((one) => readPath(pathOf(one, cwd, place.cwd))),
     ...objects.map(({ path = "" }) => objectPath(path, scene)),
   ];
   const isWhole = contents && (wanders !== undefined || (named.length === 0 && !onlyObjects));
-  if (isWhole) paths.push(reading(outer ? place.workspace.root : top));
+  if (isWhole) paths.push(readPath(outer ? place.workspace.root : top));
   const { files } = options;
   const searchWords = searched === 1 && pattern !== undefined ? ["-e", pattern] : [];
   const words = [...(spec.adds ?? []), ...options.words, ...searchWords, ...shown.filter((word) => word !== undefined)];
   return {
     words: [...words, "--", ...pathspecs, ...bounds, ...without],
-    paths: [...paths, ...files.map((file) => reading(cwd === place.cwd ? file : resolve(cwd, file)))],
+    paths: [...paths, ...files.map((file) => readPath(cwd === place.cwd ? file : resolve(cwd, file)))],
   };
 }

@@ -1,32 +1,32 @@
 /**
- * What options a program takes, in the notation of getopt. After a letter or a long name: nothing = a flag, `:` = a value,
- * `@` = a value that is a file to read, `?` = a value that is only ever attached, `~` = a value that may be missing at the end.
+ * The options of a program in getopt's notation. After a letter or long name: nothing = a flag, `:` = a value, `@` = a file to
+ * read, `?` = an attached value only, `~` = a value that may be missing at the end.
  */
 export interface OptionSpec {
   /** `nrf@C:` */
   readonly short?: string;
   /** `quiet file@ color? context:` */
   readonly long?: string;
-  /** `-5` is a count. */
+  /** Whether `-5` is a count. */
   readonly numeric?: boolean;
-  /** Why an option is not listed, by its names: `{ "writes a file": "o output" }`. */
+  /** Why unlisted options are refused, by their names: `{ "writes a file": "o output" }`. */
   readonly refuses?: Readonly<Record<string, string>>;
-  /** Options that are given to the program under another name: `{ R: "r" }`. */
+  /** Options that are passed on under another name: `{ R: "r" }`. */
   readonly instead?: Readonly<Record<string, string>>;
 }
 
 export interface Options {
   readonly operands: readonly string[];
-  /** Operands that stand behind `--`, out of all of them. */
+  /** Number of operands after `--`. */
   readonly afterDashes: number;
   readonly hasDashes: boolean;
-  /** Values that are files to read; "-" is stdin and left out. */
+  /** Values that are files to read, except "-". */
   readonly files: readonly string[];
-  /** Option names without dashes, with their values. */
+  /** Values by option name without dashes. */
   readonly seen: ReadonlyMap<string, readonly string[]>;
-  /** The options as they were read: values of long ones attached, so that no other parser reads them differently. */
+  /** The options as parsed, with values of long ones attached, so that no other parser reads them differently. */
   readonly words: readonly string[];
-  /** An option stands behind an operand, which not every getopt takes for an option, or goes by another name. */
+  /** Whether an option was renamed, or came after an operand, where some getopts do not accept it. */
   readonly rewritten: boolean;
 }
 
@@ -46,10 +46,10 @@ function takesOf(spec: OptionSpec): ReadonlyMap<string, Takes> {
   return found;
 }
 
-/** Options whose value is a pattern, so that it may begin with a dash. */
+/** Options whose value is a pattern and may begin with a dash. */
 const PATTERNS: ReadonlySet<string> = new Set(["e", "regexp", "expression"]);
 
-/** What the words say, or why they cannot be known to only read: a text that completes "<program> …". */
+/** Parses options, or explains why they are not known to only read, to complete "<program> …". */
 export function parseOptions(args: readonly string[], spec: OptionSpec): Options | string {
   const takes = takesOf(spec);
   const instead = new Map(Object.entries(spec.instead ?? {}));
@@ -67,7 +67,7 @@ export function parseOptions(args: readonly string[], spec: OptionSpec): Options
     if (value !== undefined && kind === "@" && value !== "-") files.push(value);
   };
   const shown = (name: string): string => `${name.length === 1 ? "-" : "--"}${name}`;
-  // Some parsers take a word with a dash for an option even where a value has to stand.
+  // Some parsers read a word with a dash as an option even where a value is expected.
   const badValue = (name: string, value: string | undefined): string | undefined => {
     if (value === undefined) return `${shown(name)} has no value`;
     const fits = PATTERNS.has(name) || !/^-./.test(value) || /^-[0-9][0-9,-]*$/.test(value);

@@ -1,34 +1,34 @@
 import type { OptionSpec, Options } from "./options.ts";
 
-/** The argument spec of a program whose options alone say what it does. */
+/** The argument spec of a program that is described by its options alone. */
 export interface Reader extends OptionSpec {
-  /** `pattern`: the first operand is what to look for, unless an option gave it. */
-  readonly operands: "paths" | "text" | "pattern";
+  /** `text`: not paths. `pattern`: a pattern unless an option gave it, then paths. Paths when omitted. */
+  readonly operands?: "text" | "pattern";
   /** Options that give the pattern, so that all operands are paths. */
   readonly patternBy?: readonly string[];
-  /** Without operands it reads the folder it is in: always, or with such options. */
+  /** Whether it reads the current folder if it has no operands. */
   readonly folder?: true | ((options: Options) => boolean);
-  /** Whether it opens what lies below a folder that it is given; the store is then left out by `leaveOut`. */
+  /** Whether it opens files below a given folder; `leaveOut` then excludes the store. */
   readonly opensTree?: (options: Options) => boolean;
-  /** An option that leaves out files and folders of a name, up to where the name stands. */
+  /** An option, up to its value, that excludes files and folders by name. */
   readonly leaveOut?: string;
-  /** The same for a path seen from the folder it runs in. */
+  /** The same for a path relative to the current folder. */
   readonly leaveOutPath?: string;
-  /** Words that are always added. */
+  /** Words to add. */
   readonly adds?: readonly string[];
-  /** Added unless all operands are files: keeps links in folders from being followed. */
+  /** Prevents following links in folders; added unless all operands are files. */
   readonly noFollow?: string;
-  /** At most so many operands; a further one would be written to, or mean something else. */
+  /** Maximum number of operands; a further one would be written or mean something else. */
   readonly max?: number;
-  /** Why it is refused though all options are listed. */
+  /** Why it is refused even though all its options are listed. */
   readonly why?: (options: Options, args: readonly string[]) => string | undefined;
 }
 
 const WRITES = "writes a file";
 const RUNS = "starts a program";
-const LISTS = "reads files that are named in a file";
+const LISTS = "reads files that a file lists";
 const FOLLOWS = "follows links out of the workspace";
-const HANGS = "does not end by itself";
+const HANGS = "does not end on its own";
 
 function recurses({ seen }: Options): boolean {
   const how = [...(seen.get("d") ?? []), ...(seen.get("directories") ?? [])];
@@ -44,7 +44,7 @@ const GREP: Reader = {
     "before-context: context: text binary-files: devices: directories: exclude: exclude-from@ exclude-dir: include: " +
     "recursive dereference-recursive line-buffered binary null-data",
   numeric: true,
-  // It follows links only where they are named.
+  // `-r` does not follow links below the named folders.
   instead: { R: "r", "dereference-recursive": "recursive" },
   operands: "pattern",
   patternBy: ["e", "f", "regexp", "file"],
@@ -57,68 +57,50 @@ const GREP: Reader = {
       : "-d takes read, skip or recurse",
 };
 
+const CHECKSUMS = "md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum".split(" ");
 const CHECKSUM: Reader = {
   short: "btz",
   long: "binary text tag zero",
   refuses: { [LISTS]: "c check" },
-  operands: "paths",
 };
 
-/** What programs whose options are parsed by getopt take. Names and options that are not listed are unknown. */
-export const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
-  [
-    "ls",
-    {
+/** Programs whose options are parsed like getopt's. Unlisted names and options are unknown. */
+export const READERS: ReadonlyMap<string, Reader> = new Map(
+  Object.entries<Reader>({
+    ls: {
       short: "aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ1w:T:I:",
       long:
         "all almost-all author escape block-size: ignore-backups color? directory classify? file-type format: full-time " +
         "group-directories-first no-group human-readable si hide: hyperlink? indicator-style: inode ignore: kibibytes " +
         "numeric-uid-gid literal hide-control-chars show-control-chars quote-name quoting-style: reverse recursive size " +
         "sort: time: time-style: tabsize: width: context zero",
-      operands: "paths",
+
       folder: true,
       why: ({ seen }) => (seen.has("L") && seen.has("R") ? `-L with -R ${FOLLOWS}` : undefined),
     },
-  ],
-  [
-    "cat",
-    {
+    cat: {
       short: "AbeEnstTuv",
       long: "show-all number-nonblank show-ends number squeeze-blank show-tabs show-nonprinting",
-      operands: "paths",
     },
-  ],
-  [
-    "head",
-    { short: "qvzn:c:", long: "lines: bytes: quiet silent verbose zero-terminated", numeric: true, operands: "paths" },
-  ],
-  [
-    "tail",
-    {
+    head: { short: "qvzn:c:", long: "lines: bytes: quiet silent verbose zero-terminated", numeric: true },
+    tail: {
       short: "qvzrn:c:",
       long: "lines: bytes: quiet silent verbose zero-terminated",
       numeric: true,
       refuses: { [HANGS]: "f F follow retry pid sleep-interval s" },
-      operands: "paths",
-      // The old form `tail +5f` follows, too.
+
+      // The old form `tail +5f` also follows.
       why: ({ operands }) => (operands.some((word) => /^\+[0-9]*[^0-9]/.test(word)) ? `+…f ${HANGS}` : undefined),
     },
-  ],
-  [
-    "wc",
-    {
+    wc: {
       short: "clLmw",
       long: "bytes chars lines max-line-length words total:",
       refuses: { [LISTS]: "files0-from" },
-      operands: "paths",
     },
-  ],
-  ["grep", GREP],
-  ["egrep", GREP],
-  ["fgrep", GREP],
-  [
-    "rg",
-    {
+    grep: GREP,
+    egrep: GREP,
+    fgrep: GREP,
+    rg: {
       short: "FHINPSUVabchilnopqsuvwx0.A:B:C:E:M:T:d:e:f@g:j:m:r:t:",
       long:
         "regexp: file@ after-context: before-context: context: color: colors: column no-column count count-matches " +
@@ -139,11 +121,8 @@ export const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
       leaveOutPath: "--iglob=!/",
       adds: ["--no-config", "--no-follow"],
     },
-  ],
-  ["stat", { short: "Lftc:", long: "dereference file-system format: printf: terse", operands: "paths" }],
-  [
-    "file",
-    {
+    stat: { short: "Lftc:", long: "dereference file-system format: printf: terse" },
+    file: {
       short: "bhikLNn0rF:e:",
       long: "brief mime mime-type mime-encoding dereference no-dereference no-pad raw separator: print0 keep-going extension exclude:",
       refuses: {
@@ -152,97 +131,61 @@ export const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
         "reads other rules": "m magic-file",
         [RUNS]: "z Z uncompress uncompress-noreport S no-sandbox",
       },
-      operands: "paths",
     },
-  ],
-  [
-    "du",
-    {
+    du: {
       short: "0abcDhHklmPsxSd:B:t:X@",
       long: "null all apparent-size block-size: bytes total human-readable si max-depth: summarize one-file-system separate-dirs count-links no-dereference dereference-args threshold: time? time-style: exclude: exclude-from@ inodes",
       refuses: { [LISTS]: "files0-from", [FOLLOWS]: "L dereference" },
-      operands: "paths",
+
       folder: true,
     },
-  ],
-  [
-    "df",
-    {
+    df: {
       short: "aBhHiklmPTB:t:x:",
       long: "all block-size: human-readable si inodes local no-sync output? portability total type: exclude-type: print-type",
       refuses: { "flushes the disks": "sync" },
-      operands: "paths",
     },
-  ],
-  ["basename", { short: "azs:", long: "multiple suffix: zero", operands: "text" }],
-  ["dirname", { short: "z", long: "zero", operands: "text" }],
-  [
-    "realpath",
-    {
+    basename: { short: "azs:", long: "multiple suffix: zero", operands: "text" },
+    dirname: { short: "z", long: "zero", operands: "text" },
+    realpath: {
       short: "eEmLPqsz",
       long: "canonicalize-existing canonicalize-missing logical physical quiet relative-to@ relative-base@ strip no-symlinks zero",
-      operands: "paths",
     },
-  ],
-  [
-    "readlink",
-    {
+    readlink: {
       short: "femnqsvz",
       long: "canonicalize canonicalize-existing canonicalize-missing no-newline quiet silent verbose zero",
-      operands: "paths",
     },
-  ],
-  [
-    "sort",
-    {
+    sort: {
       short: "bdfghiMnRrVcCmsuzk:t:S:",
       long:
         "ignore-leading-blanks dictionary-order ignore-case general-numeric-sort human-numeric-sort ignore-nonprinting " +
         "month-sort numeric-sort random-sort reverse sort: version-sort check? merge key: stable buffer-size: " +
         "field-separator: unique zero-terminated parallel: batch-size: random-source@",
       refuses: { [WRITES]: "o output T temporary-directory", [RUNS]: "compress-program", [LISTS]: "files0-from" },
-      operands: "paths",
     },
-  ],
-  [
-    "uniq",
-    {
+    uniq: {
       short: "cdDiuzf:s:w:",
       long: "count repeated all-repeated? skip-fields: group? ignore-case skip-chars: unique zero-terminated check-chars:",
-      operands: "paths",
+
       max: 1,
     },
-  ],
-  [
-    "cut",
-    {
+    cut: {
       short: "nszb:c:d:f:",
       long: "bytes: characters: delimiter: fields: complement only-delimited output-delimiter: zero-terminated",
-      operands: "paths",
     },
-  ],
-  ["tr", { short: "cCdst", long: "complement delete squeeze-repeats truncate-set1", operands: "text" }],
-  [
-    "nl",
-    {
+    tr: { short: "cCdst", long: "complement delete squeeze-repeats truncate-set1", operands: "text" },
+    nl: {
       short: "pb:d:f:h:i:l:n:s:v:w:",
       long: "body-numbering: number-format: number-separator: number-width:",
-      operands: "paths",
+
       why: ({ seen }) =>
         (seen.get("w") ?? []).concat(seen.get("number-width") ?? []).some((width) => width.length > 3)
           ? "-w is too wide"
           : undefined,
     },
-  ],
-  ["tac", { short: "brs:", long: "before regex separator:", operands: "paths" }],
-  ["rev", { short: "0", operands: "paths" }],
-  [
-    "comm",
-    { short: "123iz", long: "check-order nocheck-order output-delimiter: total zero-terminated", operands: "paths" },
-  ],
-  [
-    "diff",
-    {
+    tac: { short: "brs:", long: "before regex separator:" },
+    rev: { short: "0" },
+    comm: { short: "123iz", long: "check-order nocheck-order output-delimiter: total zero-terminated" },
+    diff: {
       short: "abBcdeEinNpqrstTuwyZC:D:F:I:S:U:W:x:X@",
       long:
         "brief report-identical-files context? unified? side-by-side width: left-column suppress-common-lines " +
@@ -252,84 +195,58 @@ export const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
         "speed-large-files color? exclude-from@ exclude: starting-file:",
       numeric: true,
       refuses: { [RUNS]: "l paginate", "compares with files of a folder": "from-file to-file" },
-      operands: "paths",
+
       noFollow: "--no-dereference",
       opensTree: ({ seen }) => seen.has("r") || seen.has("recursive"),
       leaveOut: "--exclude=",
     },
-  ],
-  ["cmp", { short: "blsi:n:", long: "print-bytes verbose quiet silent ignore-initial: bytes:", operands: "paths" }],
-  [
-    "column",
-    {
+    cmp: { short: "blsi:n:", long: "print-bytes verbose quiet silent ignore-initial: bytes:" },
+    column: {
       short: "txc:s:o:N:R:H:",
       long: "table separator: output-separator: table-columns: output-width:",
-      operands: "paths",
     },
-  ],
-  ["paste", { short: "szd:", long: "delimiters: serial zero-terminated", operands: "paths" }],
-  ["fold", { short: "bsw:", long: "bytes spaces width:", operands: "paths" }],
-  [
-    "od",
-    {
+    paste: { short: "szd:", long: "delimiters: serial zero-terminated" },
+    fold: { short: "bsw:", long: "bytes spaces width:" },
+    od: {
       short: "abcdfiloxvA:j:N:t:w?",
       long: "address-radix: skip-bytes: read-bytes: format: output-duplicates width?",
-      operands: "paths",
     },
-  ],
-  ["hexdump", { short: "bcCdoxvn:s:", refuses: { "reads formats": "e f" }, operands: "paths" }],
-  [
-    "strings",
-    {
+    hexdump: { short: "bcCdoxvn:s:", refuses: { "reads formats": "e f" } },
+    strings: {
       short: "afown:t:",
       long: "all print-file-name bytes: radix: include-all-whitespace",
       numeric: true,
-      operands: "paths",
-      // Its parser puts the words of a file in the place of `@file`.
+
+      // Its parser replaces `@file` with the words in that file.
       why: (_options, args) => (args.some((word) => word.startsWith("@")) ? "@… reads options from a file" : undefined),
     },
-  ],
-  ["base64", { short: "diw:", long: "decode ignore-garbage wrap:", operands: "paths" }],
-  ["md5sum", CHECKSUM],
-  ["sha1sum", CHECKSUM],
-  ["sha224sum", CHECKSUM],
-  ["sha256sum", CHECKSUM],
-  ["sha384sum", CHECKSUM],
-  ["sha512sum", CHECKSUM],
-  ["b2sum", CHECKSUM],
-  ["shasum", { short: "bta:", long: "algorithm: binary text tag", refuses: { [LISTS]: "c check" }, operands: "paths" }],
-  ["cksum", { short: "a:", long: "algorithm:", refuses: { [LISTS]: "c check" }, operands: "paths" }],
-  ["whoami", { operands: "text", max: 0 }],
-  ["id", { short: "aGgnruZz", long: "group groups name real user zero", operands: "text" }],
-  ["groups", { operands: "text" }],
-  [
-    "uname",
-    {
+    base64: { short: "diw:", long: "decode ignore-garbage wrap:" },
+    ...Object.fromEntries(CHECKSUMS.map((name) => [name, CHECKSUM])),
+    shasum: { short: "bta:", long: "algorithm: binary text tag", refuses: { [LISTS]: "c check" } },
+    cksum: { short: "a:", long: "algorithm:", refuses: { [LISTS]: "c check" } },
+    whoami: { operands: "text", max: 0 },
+    id: { short: "aGgnruZz", long: "group groups name real user zero", operands: "text" },
+    groups: { operands: "text" },
+    uname: {
       short: "asnrvmpio",
       long: "all kernel-name nodename kernel-release kernel-version machine processor operating-system",
       operands: "text",
       max: 0,
     },
-  ],
-  [
-    "hostname",
-    {
+    hostname: {
       short: "s",
       long: "short",
       refuses: { "asks name servers": "f d i A fqdn domain ip-address", "sets the name": "F b file boot" },
       operands: "text",
       max: 0,
     },
-  ],
-  ["nproc", { long: "all ignore:", operands: "text", max: 0 }],
-  ["which", { short: "as", operands: "text" }],
-  [
-    "sleep",
-    {
+    nproc: { long: "all ignore:", operands: "text", max: 0 },
+    which: { short: "as", operands: "text" },
+    sleep: {
       operands: "text",
       max: 1,
       why: ({ operands }) =>
-        /^[0-9]{1,3}(?:\.[0-9]{1,3})?s?$/.test(operands[0] ?? "") ? undefined : "takes up to 999 seconds",
+        /^[0-9]{1,3}(?:\.[0-9]{1,3})?s?$/.test(operands[0] ?? "") ? undefined : "accepts at most 999 seconds",
     },
-  ],
-]);
+  }),
+);

@@ -1,12 +1,10 @@
-import { statSync } from "node:fs";
 import { dirname, relative, resolve, sep } from "node:path";
-import { contains, resolveReal } from "../../files/paths.ts";
-import { systemCode } from "../../files/results.ts";
+import { contains, isFile, resolveReal } from "../../files/paths.ts";
 import { readFind } from "./find.ts";
 import { readGit } from "./git.ts";
 import { parseOptions } from "./options.ts";
 import { READERS, type Reader } from "./reader-table.ts";
-import type { CommandPlace, NamedPath, Reading } from "./reading.ts";
+import { type CommandPlace, FOUND_MARK, type Reading, readPath, reads, unknown } from "./reading.ts";
 import { readAwk, readJq, readSed } from "./scripts.ts";
 import { readDate, readSeq, readTee, readTree, readXxd } from "./special-readers.ts";
 
@@ -25,7 +23,7 @@ const SPECIAL = new Map<string, (args: readonly string[], place: CommandPlace) =
   ["xxd", readXxd],
 ]);
 
-/** Programs that are asked only for their version. npm is told to leave its logs and its look for updates out. */
+/** Programs that may only print their version. npm gets options that prevent logs and update checks. */
 const VERSIONS = new Map<string, RegExp>([
   ["bash", /^--version$/],
   ["gcc", /^--version$/],
@@ -37,24 +35,20 @@ const VERSIONS = new Map<string, RegExp>([
 ]);
 const QUIET_NPM = ["--logs-max=0", "--no-update-notifier"];
 
-/** What a command does that begins with a bare program name; undefined when the program is not on the list. */
+/** What a command does, given a bare program name; undefined if the program is not listed. */
 export function readCommand(argv: readonly string[], place: CommandPlace): Reading | undefined {
   const [name = "", ...args] = argv;
   const version = VERSIONS.get(name);
   if (version !== undefined) {
     if (args.length !== 1 || !version.test(args[0] ?? "")) return unknown(`${name} may run code of the project`);
-    return { kind: "reads", argv: [...argv, ...(name === "npm" ? QUIET_NPM : [])], paths: [] };
+    return reads([...argv, ...(name === "npm" ? QUIET_NPM : [])]);
   }
   const special = SPECIAL.get(name);
   const spec = READERS.get(name);
   if (special === undefined && spec === undefined) return undefined;
-  if (args.length === 1 && args[0] === "--version") return { kind: "reads", argv, paths: [] };
+  if (args.length === 1 && args[0] === "--version") return reads(argv);
   if (special !== undefined) return special(args, place);
   return spec === undefined ? undefined : readListed(argv, spec, place);
-}
-
-function unknown(why: string): Reading {
-  return { kind: "unknown", why };
 }
 
 function readListed(argv: readonly string[], spec: Reader, place: CommandPlace): Reading {
@@ -65,7 +59,7 @@ function readListed(argv: readonly string[], spec: Reader, place: CommandPlace):
   if (why !== undefined) return unknown(`${name} ${why}`);
   const { operands, words } = options;
   if (spec.max !== undefined && operands.length > spec.max)
-    return unknown(`${name} takes at most ${spec.max} operands here, a further one may be written`);
+    return unknown(`${name} takes at most ${spec.max} operands here; a further one may be written`);
   const patternGiven = spec.patternBy?.some((option) => options.seen.has(option)) === true;
   const named =
     spec.operands === "text" ? [] : spec.operands === "pattern" && !patternGiven ? operands.slice(1) : operands;
@@ -78,10 +72,9 @@ function readListed(argv: readonly string[], spec: Reader, place: CommandPlace):
     if (typeof store === "string") return unknown(`${name} ${store}`);
     added.push(...store);
   }
-  const paths = [...folders, ...options.files].map((path): NamedPath => ({ path, access: "read" }));
-  const rewritten = options.rewritten || added.length > 0;
-  if (!rewritten) return { kind: "reads", argv, paths };
-  // What is added stands last among the options: of two that contradict each other, ripgrep takes the last.
+  const paths = [...folders, ...options.files].map(readPath);
+  if (!options.rewritten && added.length === 0) return { kind: "reads", argv, paths };
+  // Added last, since of two contradicting options ripgrep uses the last.
   return {
     kind: "reads",
     argv: [name, ...words, ...added, ...(operands.length === 0 ? [] : ["--"]), ...operands],
@@ -89,27 +82,19 @@ function readListed(argv: readonly string[], spec: Reader, place: CommandPlace):
   };
 }
 
-/** Two files are compared through links, as people expect; entries of folders may be links that lead anywhere. */
+/** Named files may be links, as people expect; entries of folders may be links that lead anywhere. */
 function noFollow(option: string, operands: readonly string[], { cwd }: CommandPlace): readonly string[] {
-  const isFile = (path: string): boolean => {
+  const isNamedFile = (path: string): boolean => {
     const resolution = resolveReal(path, cwd);
-    if (!resolution.ok || !resolution.exists) return false;
-    try {
-      return statSync(resolution.real).isFile();
-    } catch (thrown) {
-      if (systemCode(thrown) === undefined) throw thrown;
-      return false;
-    }
+    return resolution.ok && resolution.exists && isFile(resolution.real);
   };
-  return operands.every(isFile) ? [] : [option];
+  return operands.every(isNamedFile) ? [] : [option];
 }
 
-/** Stands in paths that are only known when the command runs. */
-export const FOUND_MARK = "\u0001";
-/** Neither a glob nor a separator of words, wherever it stands. */
+/** Contains neither glob characters nor word separators. */
 const SAFE_PATH = /^[\w.@+/-]+$/;
 
-/** Options that leave the run store out of what is read below these folders; or why there are none. */
+/** Options that exclude the run store below these folders; or why none can. */
 function leaveOut(spec: Reader, folders: readonly string[], place: CommandPlace): readonly string[] | string {
   const { cwd, workspace } = place;
   const { store } = workspace;
@@ -119,7 +104,7 @@ function leaveOut(spec: Reader, folders: readonly string[], place: CommandPlace)
     const isFound = path.includes(FOUND_MARK);
     const resolution = resolveReal(isFound ? dirname(path) : path, cwd);
     if (!resolution.ok || resolution.real === store || !contains(resolution.real, store)) continue;
-    // A name on the way that is not what it says would not be left out.
+    // A name that a link or `..` replaces would not be excluded.
     const isStraight = isFound || resolve(cwd, path) === resolution.real;
     if (!isStraight || /[^./][^/]*\/+\.\./.test(path)) return "would read the run store by another name";
     const fromHere = relative(cwd, store);

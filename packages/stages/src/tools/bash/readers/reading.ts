@@ -1,30 +1,47 @@
 import type { Workspace } from "@sluice/core";
 
-/** A path that a command names in its words. A relative one starts in the folder the command runs in. */
+/** A path in the words of a command. A relative one starts in the command's folder. */
 export interface NamedPath {
   readonly path: string;
   readonly access: "read" | "write";
 }
 
 /**
- * What a command does, as far as its words tell. `reads`: it changes nothing and opens nothing but `paths`; `argv` is what has to
- * run for that to be true, which may hold more words than were given (`git -c …`, `grep --exclude-dir=…`). `unknown`: it may do
- * more; `why` completes the sentence "<command> needs a grant: …".
+ * What a command does according to its words. `reads`: it changes nothing and opens only `paths`; `argv` is what must run for
+ * that, which may contain added words (`git -c …`, `grep --exclude-dir=…`). `unknown`: it may do more; `why` completes
+ * "<command> needs a grant: …".
  */
 export type Reading =
   | { readonly kind: "reads"; readonly argv: readonly string[]; readonly paths: readonly NamedPath[] }
   | { readonly kind: "unknown"; readonly why: string };
 
-/** Where a command runs, and what a spec needs to know to judge its words. */
+/** The folder of a command, and what is needed to judge its words. */
 export interface CommandPlace {
   /** Absolute, links resolved. */
   readonly cwd: string;
   readonly workspace: Workspace;
-  /** Asks about the words alone: not where they lead, and not what a repository's settings make of them. */
+  /** Judges only the words, not where paths lead or what a repository's settings change. */
   readonly wordsOnly?: true;
-  /** Judges a command that this one runs; the program in its `argv` is an absolute path. */
+  /** Judges a command that this one runs; the program in the resulting `argv` is an absolute path. */
   readonly inner: (argv: readonly string[]) => Reading;
 }
 
-/** The argument spec of one program. All words are final: nothing expands them any more. */
-export type ArgumentSpec = (argv: readonly string[], place: CommandPlace) => Reading;
+/** Marks paths that are known only when the command runs. */
+export const FOUND_MARK = "\u0001";
+
+export function unknown(why: string): Reading {
+  return { kind: "unknown", why };
+}
+
+/** A command that reads these paths; "-" is standard input. */
+export function reads(argv: readonly string[], paths: readonly string[] = []): Reading {
+  return { kind: "reads", argv, paths: paths.filter((path) => path !== "-").map(readPath) };
+}
+
+export function readPath(path: string): NamedPath {
+  return { path, access: "read" };
+}
+
+export function words(text: string): ReadonlySet<string> {
+  return new Set(text.split(" "));
+}

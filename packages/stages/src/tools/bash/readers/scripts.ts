@@ -2,14 +2,8 @@ import { basename } from "node:path";
 import { realPath } from "../../files/paths.ts";
 import { isPlainAwk, isReservedAwkName } from "./awk.ts";
 import { parseOptions } from "./options.ts";
-import type { NamedPath, Reading } from "./reading.ts";
+import { type Reading, reads, unknown } from "./reading.ts";
 import { isPlainSed } from "./sed.ts";
-import { unknown } from "./special-readers.ts";
-
-function reads(argv: readonly string[], paths: readonly string[]): Reading {
-  const named = paths.filter((path) => path !== "-").map((path): NamedPath => ({ path, access: "read" }));
-  return { kind: "reads", argv, paths: named };
-}
 
 export function readSed(args: readonly string[]): Reading {
   const options = parseOptions(args, {
@@ -25,24 +19,24 @@ export function readSed(args: readonly string[]): Reading {
   const given = [...(options.seen.get("e") ?? []), ...(options.seen.get("expression") ?? [])];
   const scripts = given.length > 0 ? given : options.operands.slice(0, 1);
   const mixed = options.seen.has("e") && options.seen.has("expression");
-  // A backslash at the end of one script reaches into the next.
+  // A backslash at the end of one script continues in the next.
   if (
     scripts.length === 0 ||
     mixed ||
     scripts.some((script) => script.endsWith("\\")) ||
     !isPlainSed(scripts.join("\n"))
   )
-    return unknown("sed with a script that is not one of plain addresses, p, d, s, y and the like");
+    return unknown("sed with a script other than plain addresses, p, d, s, y and the like");
   const files = given.length > 0 ? options.operands : options.operands.slice(1);
   return reads(["sed", ...(isGnuSed() ? ["--sandbox"] : []), ...options.words, "--", ...options.operands], files);
 }
 
-/** GNU sed has a second lock: with `--sandbox` it refuses e, r and w. BusyBox and the seds of other systems do not know it. */
+/** With `--sandbox` GNU sed itself refuses e, r and w. Other seds do not know the option. */
 function isGnuSed(): boolean {
   return process.platform === "linux" && basename(realPath("/bin/sed") ?? "") === "sed";
 }
 
-/** All options by hand: the awks agree on these, and stop at the program. */
+/** Parses only the options that all awks share; they end at the program. */
 export function readAwk(args: readonly string[]): Reading {
   let at = 0;
   for (; /^-./.test(args[at] ?? ""); at++) {
@@ -57,11 +51,11 @@ export function readAwk(args: readonly string[]): Reading {
     if (value === undefined || (word.length === 2 && /^-./.test(value))) return unknown(`awk ${word} has no value`);
     const name = /^([A-Za-z_][A-Za-z0-9_]*)=/.exec(value)?.[1];
     if (letter === "-v" && (name === undefined || isReservedAwkName(name)))
-      return unknown(`awk ${word} ${value} sets no variable of its own`);
+      return unknown(`awk ${word} ${value} does not set a plain variable`);
   }
   const [program, ...files] = args.slice(at);
   if (program === undefined || !isPlainAwk(program))
-    return unknown("awk with a program that is not one of plain conditions, arithmetic and print");
+    return unknown("awk with a program other than plain conditions, arithmetic and print");
   if (files.some((file) => /^-./.test(file) || /^[A-Za-z_][\w:]*=/.test(file)))
     return unknown("awk with an operand that is an option or sets a variable");
   return reads(["awk", ...args], files);
@@ -74,10 +68,10 @@ const JQ_TEXTS = new Map([
   ["--argjson", 2],
   ["--indent", 1],
 ]);
-/** Words of the language that read other files or show the environment. A field of that name (`.include`) is only a field. */
+/** Words that read other files or show the environment. A field of that name (`.include`) is harmless. */
 const JQ_REACHES = /(?<!\.)\b(?:import|include|env|input_filename|modulemeta|get_search_list)\b|ENV|__prog/;
 
-/** The filter stands in the line, imports nothing and does not print the environment: `$ENV`, which may stand apart, too. */
+/** The filter must be in the line, import nothing, and not print the environment: `$ENV`, also with a space after `$`. */
 export function readJq(args: readonly string[]): Reading {
   const paths: string[] = [];
   let filter: string | undefined;

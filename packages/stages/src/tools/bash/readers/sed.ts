@@ -1,4 +1,4 @@
-/** Where a script is read, and how deep in braces. */
+/** The position in a script, and the depth of braces. */
 interface Cursor {
   readonly text: string;
   at: number;
@@ -13,8 +13,8 @@ function take(cursor: Cursor, pattern: RegExp): string | undefined {
 }
 
 /**
- * Only addresses, printing, deleting, hold space, jumps, inserted text, and `s` without `e` and `w`: a script of anything else may
- * run commands and write files. What seds read differently is not plain either.
+ * Whether a script consists only of addresses, printing, deleting, hold space, jumps, inserted text, and `s` without `e` and `w`:
+ * others may run commands or write files. Syntax that seds read differently is refused too.
  */
 export function isPlainSed(script: string): boolean {
   const cursor: Cursor = { text: script, at: 0, depth: 0 };
@@ -37,7 +37,7 @@ function readAddresses(cursor: Cursor): boolean {
   return true;
 }
 
-/** Whether there is one; undefined when it is not plain. */
+/** Whether there is an address; undefined if it is not plain. */
 function readAddress(cursor: Cursor): boolean | undefined {
   if (take(cursor, /[0-9]+(?:~[0-9]+)?|\$/y) !== undefined) return true;
   if (cursor.text[cursor.at] !== "/") return cursor.text[cursor.at] === "\\" ? undefined : false;
@@ -47,9 +47,9 @@ function readAddress(cursor: Cursor): boolean | undefined {
   return true;
 }
 
-/** Ends a function; a closing brace is left for the next look. */
+/** The end of a function; a closing brace is left to be read next. */
 const END = /[ \t]*(?:[;\n]|(?=[}#])|$)/y;
-/** Ends a label, which may hold a `#`. */
+/** The end of a label, which may contain `#`. */
 const LABEL_END = /[ \t]*(?:[;\n]|(?=\})|$)/y;
 
 function readFunction(cursor: Cursor): boolean {
@@ -93,7 +93,7 @@ function readReplacement(cursor: Cursor, isPattern: boolean): boolean {
   return take(cursor, END) !== undefined;
 }
 
-/** Up to the delimiter and over it. In brackets some seds take it for a letter and others do not: there it is refused. */
+/** Reads past the delimiter. Within brackets seds disagree on its meaning, so it is refused there. */
 function readDelimited(cursor: Cursor, delimiter: string, isPattern: boolean): boolean {
   const { text } = cursor;
   while (cursor.at < text.length) {
@@ -112,7 +112,7 @@ function readDelimited(cursor: Cursor, delimiter: string, isPattern: boolean): b
   return false;
 }
 
-/** Each delimiter in the set stands behind a backslash, which ends nothing for any sed. */
+/** Whether a backslash precedes each delimiter in the set, so that no sed ends there. */
 function isEscaped(set: string, delimiter: string): boolean {
   return !set.replaceAll(/\\./g, "").includes(delimiter);
 }

@@ -1,13 +1,5 @@
 import { parseOptions } from "./options.ts";
-import type { NamedPath, Reading } from "./reading.ts";
-
-function reads(argv: readonly string[], paths: readonly string[] = []): Reading {
-  return { kind: "reads", argv, paths: paths.map((path): NamedPath => ({ path, access: "read" })) };
-}
-
-export function unknown(why: string): Reading {
-  return { kind: "unknown", why };
-}
+import { type Reading, reads, unknown } from "./reading.ts";
 
 export function readDate(args: readonly string[]): Reading {
   const options = parseOptions(args, {
@@ -22,7 +14,7 @@ export function readDate(args: readonly string[]): Reading {
   return reads(["date", ...options.words, ...options.operands], options.files);
 }
 
-/** What goes to /dev/null besides is still only passed on. */
+/** `/dev/null` as an operand writes nothing. */
 export function readTee(args: readonly string[]): Reading {
   return args.every((arg) => arg === "/dev/null") ? reads(["tee", ...args]) : unknown("tee writes files");
 }
@@ -30,7 +22,7 @@ export function readTee(args: readonly string[]): Reading {
 const MOST_LINES = 1_000_000;
 const SEQ_NUMBER = /^-?(?:[0-9]{1,7}|[0-9]{1,4}\.[0-9]{1,3})$/;
 
-/** Its output has no bound but its operands. */
+/** Its output is bounded only by its operands. */
 export function readSeq(args: readonly string[]): Reading {
   let at = 0;
   for (; /^-[^0-9]/.test(args[at] ?? ""); at++) {
@@ -61,7 +53,7 @@ export function readSeq(args: readonly string[]): Reading {
 const TREE_LONG =
   /^--(?:noreport|dirsfirst|filesfirst|prune|du|si|inodes|device|matchdirs|ignore-case|metafirst|nolinks|(?:filelimit|charset|timefmt)=[^/]*|sort=[a-z]+)$/;
 
-/** A parser of its own: a letter with a value takes the next word and goes on in its own. */
+/** Parsed by hand: a letter with a value takes the next word, and its cluster continues. */
 export function readTree(args: readonly string[]): Reading {
   const paths: string[] = [];
   for (let at = 0; at < args.length; at++) {
@@ -82,7 +74,7 @@ export function readTree(args: readonly string[]): Reading {
   return reads(["tree", ...args], paths.length === 0 ? ["."] : paths);
 }
 
-/** A parser of its own, which goes by the first letters of an option; a second operand is written. */
+/** Parsed by hand: options are known by their first letters, and a second operand is written. */
 export function readXxd(args: readonly string[]): Reading {
   let at = 0;
   for (; args[at]?.startsWith("-") === true && args[at] !== "-"; at++) {
@@ -94,8 +86,5 @@ export function readXxd(args: readonly string[]): Reading {
   }
   const operands = args.slice(at);
   if (operands.length > 1) return unknown("xxd writes its second operand");
-  return reads(
-    ["xxd", ...args],
-    operands.filter((word) => word !== "-"),
-  );
+  return reads(["xxd", ...args], operands);
 }

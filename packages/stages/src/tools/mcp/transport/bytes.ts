@@ -1,10 +1,10 @@
 const NEWLINE = 0x0a;
 
-/** Bytes in one buffer that grows: whoever sends single bytes must not cost an object for each. */
+/** A growing buffer, so that single bytes do not cost an object each. */
 interface Bytes {
-  /** False when they would be more than they may be. */
+  /** False if the limit would be exceeded. */
   add(piece: Uint8Array): boolean;
-  /** What is there as text; nothing is there afterwards. */
+  /** Removes the content and returns it as text. */
   take(): string;
 }
 
@@ -27,7 +27,7 @@ function createBytes(maxBytes: number): Bytes {
     take: () => {
       const text = held.toString("utf8", 0, length);
       length = 0;
-      // One long message is no reason to keep its room for ever.
+      // Release the memory of a long message.
       if (held.length > 65_536) held = Buffer.alloc(0);
       return text;
     },
@@ -35,11 +35,11 @@ function createBytes(maxBytes: number): Bytes {
 }
 
 export interface LineReader {
-  /** False once a line is longer than it may be. */
+  /** False if a line exceeds the limit. */
   push(chunk: Uint8Array): boolean;
 }
 
-/** Cuts bytes into lines, in memory for one line, whatever pieces they come in. */
+/** Splits bytes into lines; memory is bounded by one line. */
 export function createLines(maxBytes: number, onLine: (line: string) => void): LineReader {
   const bytes = createBytes(maxBytes);
   return {
@@ -55,7 +55,7 @@ export function createLines(maxBytes: number, onLine: (line: string) => void): L
   };
 }
 
-/** A body as text, or undefined when it is longer than it may be; then the rest is not fetched. */
+/** A body as text; undefined, without fetching the rest, if it exceeds the limit. */
 export async function bodyText(body: ReadableStream<Uint8Array> | null, maxBytes: number): Promise<string | undefined> {
   if (body === null) return "";
   const bytes = createBytes(maxBytes);
@@ -63,7 +63,7 @@ export async function bodyText(body: ReadableStream<Uint8Array> | null, maxBytes
   return bytes.take();
 }
 
-/** The data of each message in a stream of server-sent events. Throws RangeError when one is longer than it may be. */
+/** The data of each event in a stream of server-sent events. Throws RangeError if one exceeds the limit. */
 export async function* eventData(
   body: ReadableStream<Uint8Array>,
   maxBytes: number,
@@ -76,7 +76,7 @@ export async function* eventData(
   const lines = createLines(maxBytes, (line) => {
     if (line === "") {
       const text = data.join("\n");
-      // Some begin a stream with an event that has an id and nothing else.
+      // Some servers begin a stream with an event that has only an id.
       if (text.trim() !== "" && (name === "" || name === "message")) ready.push(text);
       name = "";
       data = [];
@@ -85,7 +85,7 @@ export async function* eventData(
     }
     size += line.length;
     const [, field = line, value = ""] = /^([^:]*): ?([\s\S]*)$/.exec(line) ?? [];
-    // An event that is too long is not kept while the rest of this piece is read.
+    // Drop the data of an oversized event while the rest of this chunk is read.
     if (field === "data" && size <= maxBytes) data.push(value);
     if (field === "event") name = value;
   });

@@ -9,7 +9,7 @@ import type { McpSdk } from "./sdk.ts";
 import { type ServerWall, wallServer } from "./server-wall.ts";
 import { StdioTransport } from "./stdio.ts";
 
-/** More pages than any list of tools has. */
+/** Pages of a tool list; the limit stops endless lists. */
 const MOST_PAGES = 50;
 const MOST_TOOLS = 1_000;
 
@@ -20,31 +20,31 @@ export interface ConnectionOptions {
   readonly workspace: string;
   readonly env: Readonly<Record<string, string>>;
   readonly runId: string;
-  /** Where what ends the server's process at once is kept while there is one. */
+  /** Functions that kill running servers at once. */
   readonly kills: Set<() => void>;
   readonly notice: (message: string) => void;
-  /** Aborts when the session is closed. */
+  /** Aborts when the session closes. */
   readonly signal: AbortSignal;
-  /** What its process is started behind. */
+  /** Undefined for a server outside the sandbox. */
   readonly wall: ServerWall | undefined;
 }
 
-/** A server that was reached and has said who it is. */
+/** A connection to a server after its handshake. */
 export interface Connection {
-  /** Why it is over; undefined while it is not. */
+  /** Why the connection ended; undefined while it is open. */
   readonly end: End | undefined;
-  /** Messages heard so far: whether there is any life in it. */
+  /** Number of messages received. */
   readonly heard: number;
-  /** Whether the list may be another than when it was last asked for. */
+  /** Whether the list of tools may have changed since it was last requested. */
   isStale(): boolean;
   list(signal: AbortSignal): Promise<readonly ListedTool[]>;
   call(name: string, input: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<unknown>;
-  /** Gives it up, for this reason, without waiting. */
+  /** Closes the connection for this reason without waiting. */
   drop(end: End): void;
   close(): Promise<void>;
 }
 
-/** Reaches a server within its time. Rejects with Error when it cannot be. */
+/** Connects to a server within its start timeout. Rejects with Error. */
 export async function connect(options: ConnectionOptions): Promise<Connection> {
   const { settings, sdk, clock, signal } = options;
   let end: End | undefined;
@@ -82,16 +82,17 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
       transport,
       clientName: "sluice",
       initializationOptions: { signal: stop.signal },
-      // What could not be understood was answered or counted before it came to the client.
+      // The transport has already answered or counted invalid messages.
       onUncaughtError: () => undefined,
     });
   } catch (thrown) {
-    // The client closes what it could not use; that is not why.
+    // The client closes the connection after a failure; that is not the cause.
     const before = end?.code === "closed" ? undefined : end?.message;
     const why = stop.signal.aborted ? messageOf(stop.signal.reason) : before;
     await close();
-    const said = transport instanceof StdioTransport && transport.stderr !== "" ? `; it said: ${transport.stderr}` : "";
-    throw new Error(`${why ?? messageOf(thrown)}${said}`, { cause: thrown });
+    const log =
+      transport instanceof StdioTransport && transport.stderr !== "" ? `; its error output: ${transport.stderr}` : "";
+    throw new Error(`${why ?? messageOf(thrown)}${log}`, { cause: thrown });
   } finally {
     disarm();
     signal.removeEventListener("abort", onClose);
@@ -106,7 +107,7 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
     },
     isStale: () => stale,
     list: async (signal) => {
-      // Before it is asked: a change while it answers is heard.
+      // Reset before the request, so that a change during the answer counts.
       stale = false;
       try {
         return await listAll(client, signal);
@@ -132,7 +133,7 @@ async function transportTo(
 ): Promise<StdioTransport | HttpTransport> {
   if ("url" in config) return new HttpTransport({ ...common, sdk, url: config.url, headers: config.headers ?? {} });
   const { command, args = [], cwd = ".", env: added = {} } = config;
-  // A path is one from the workspace; a bare name is looked for in PATH.
+  // A path is relative to the workspace; a bare name is looked up in PATH.
   const file = command.includes("/") && !isAbsolute(command) ? resolve(workspace, command) : command;
   const own = { file, args, cwd: resolve(workspace, cwd), env: { ...env, ...added } };
   const started = wall === undefined ? own : await wallServer(own, config, { root: workspace, wall });

@@ -5,10 +5,10 @@ import { bodyText, eventData } from "./bytes.ts";
 import { createInbox, type End, type Inbox, type InboxOptions, NO_ANSWER } from "./inbox.ts";
 import type { McpSdk } from "./sdk.ts";
 
-/** For the server to hear that its session is over. */
+/** For the last messages to a server. */
 const GOODBYE_MS = 1_000;
 const LONGEST_ERROR = 64 * 1024;
-/** The first version without sessions, a stream of its own for notifications, or a message for cancelling. */
+/** The first protocol version without sessions, notification streams and cancel messages. */
 const WITHOUT_SESSIONS = "2026-07-28";
 
 export interface HttpOptions {
@@ -23,9 +23,8 @@ export interface HttpOptions {
 }
 
 /**
- * A server behind streamable HTTP. The SDK's own transport reads answers of any length, leaves a call waiting for ever when
- * the stream of its answer ends early, never calls a request off, and keeps a timer after it is closed; so this one stands in
- * its place.
+ * A server behind streamable HTTP. Replaces the SDK's transport, which accepts answers of any length, leaves a call waiting
+ * when its stream ends early, never cancels a request, and keeps a timer after it is closed.
  */
 export class HttpTransport implements MCPTransport {
   readonly supportsProtocolVersionDiscovery = true;
@@ -39,16 +38,16 @@ export class HttpTransport implements MCPTransport {
   readonly #inbox: Inbox;
   readonly #closing = new AbortController();
   #session: string | undefined;
-  /** The stream on which the server speaks unasked: whether there is one is known after the first try. */
+  /** The stream for notifications. */
   #listening: "not yet" | "open" | "lost" | "never" = "not yet";
   #end: End | undefined;
   #gone: Promise<void> | undefined;
-  readonly #saying = new Set<Promise<void>>();
+  readonly #sending = new Set<Promise<void>>();
 
   constructor(options: HttpOptions) {
     this.#options = options;
     const post = (message: JSONRPCMessage): void => {
-      // What cannot be said is not worth failing for: the server hears nothing more of it anyway.
+      // A failure has no consequence: these messages need no answer.
       this.#post(message).then(discard, () => undefined);
     };
     this.#inbox = createInbox({
@@ -58,9 +57,9 @@ export class HttpTransport implements MCPTransport {
       deliver: (message) => this.onmessage?.(message),
       reply: post,
       cancel: (requestId) => {
-        // Without sessions, closing the answer's stream says it.
+        // Without sessions, closing the answer's stream cancels the request.
         if (this.#hasSessions())
-          this.#sayLast({
+          this.#sendLast({
             jsonrpc: "2.0",
             method: "notifications/cancelled",
             params: { requestId, reason: "stopped" },
@@ -75,7 +74,7 @@ export class HttpTransport implements MCPTransport {
   }
 
   async start(): Promise<void> {
-    // There is nothing to start: the first request opens the connection.
+    // The first request opens the connection.
   }
 
   async send(message: JSONRPCMessage, options: MCPTransportSendOptions = {}): Promise<void> {
@@ -102,7 +101,7 @@ export class HttpTransport implements MCPTransport {
     const text = await bodyText(response.body, this.#options.maxMessageBytes);
     if (text === undefined) this.#tooLarge();
     else this.#inbox.take(text);
-    this.#inbox.fail(id, NO_ANSWER, "it sent something else than the answer");
+    this.#inbox.fail(id, NO_ANSWER, "it sent something other than the answer");
   }
 
   async close(): Promise<void> {
@@ -110,7 +109,7 @@ export class HttpTransport implements MCPTransport {
     await this.#gone;
   }
 
-  /** Ends the connection and everything that is under way on it. The first reason stays. */
+  /** Closes the connection and cancels everything in flight. The first reason is kept. */
   end(end: End): void {
     if (this.#end !== undefined) return;
     this.#end = end;
@@ -133,21 +132,21 @@ export class HttpTransport implements MCPTransport {
     };
   }
 
-  /** Sends what is said also when the connection is being closed, within its time. */
-  #sayLast(message: JSONRPCMessage): void {
-    const saying = this.#inTime((signal) => this.#request(message, {}, signal));
-    this.#saying.add(saying);
-    void saying.then(() => this.#saying.delete(saying));
+  /** Sends a message even while the connection is closing. */
+  #sendLast(message: JSONRPCMessage): void {
+    const sending = this.#inTime((signal) => this.#request(message, {}, signal));
+    this.#sending.add(sending);
+    void sending.then(() => this.#sending.delete(sending));
   }
 
-  /** For what the server may hear or not: it is not waited for longer, and a failure is no news. */
+  /** Sends a message that needs no answer, within a time limit. */
   async #inTime(request: (signal: AbortSignal) => Promise<Response>): Promise<void> {
     const late = new AbortController();
     const disarm = systemClock.after(GOODBYE_MS, () => late.abort());
     try {
       discard(await request(late.signal));
     } catch {
-      // It is gone, or does not listen: its own time limits end what was left.
+      // An unreachable server has its own time limits.
     } finally {
       disarm();
     }
@@ -160,7 +159,7 @@ export class HttpTransport implements MCPTransport {
       return await this.#request(message, options, signal);
     } catch (thrown) {
       if (signal.aborted) throw thrown;
-      // The platform says "fetch failed", and why only in the cause.
+      // The platform's message is "fetch failed"; the reason is in the cause.
       const cause = thrown instanceof Error && thrown.cause instanceof Error ? thrown.cause : thrown;
       throw new Error(`the request failed: ${systemCode(cause) ?? messageOf(cause)}`, { cause: thrown });
     }
@@ -191,9 +190,9 @@ export class HttpTransport implements MCPTransport {
       if (!this.#inbox.awaits(id)) return;
     }
     if (status === 404 && this.#session !== undefined)
-      this.end({ code: "forgotten", message: "it does not know this session any more" });
-    const said = text.trim().slice(0, 300);
-    const message = `it answered with HTTP ${status}${said === "" ? "" : `: ${said}`}`;
+      this.end({ code: "forgotten", message: "it no longer knows this session" });
+    const excerpt = text.trim().slice(0, 300);
+    const message = `it answered with HTTP ${status}${excerpt === "" ? "" : `: ${excerpt}`}`;
     throw new this.#options.sdk.MCPClientError({ message, statusCode: status });
   }
 
@@ -206,13 +205,13 @@ export class HttpTransport implements MCPTransport {
     }
   }
 
-  /** The stream on which a server says that its tools changed. One that breaks is opened again with the next request. */
+  /** Opens the stream for notifications. A broken stream is opened again with the next request. */
   #listen(): void {
     if (!this.#hasSessions() || this.#listening === "open" || this.#listening === "never") return;
     this.#listening = "open";
     const lost = (): void => {
       this.#listening = "lost";
-      // What it said meanwhile was not heard.
+      // Notifications may have been missed.
       this.#options.changed();
     };
     const listen = async (): Promise<void> => {
@@ -230,12 +229,12 @@ export class HttpTransport implements MCPTransport {
     listen().catch(lost);
   }
 
-  async #read(body: ReadableStream<Uint8Array>, goesOn: () => boolean): Promise<void> {
+  async #read(body: ReadableStream<Uint8Array>, continues: () => boolean): Promise<void> {
     try {
       for await (const text of eventData(body, this.#options.maxMessageBytes)) {
         this.#inbox.take(text);
-        // Leaving the loop closes the stream: a server that never would must not keep the connection.
-        if (!goesOn()) return;
+        // Leaving the loop closes the stream, even if the server never would.
+        if (!continues()) return;
       }
     } catch (thrown) {
       if (thrown instanceof RangeError) this.#tooLarge();
@@ -251,14 +250,14 @@ export class HttpTransport implements MCPTransport {
   }
 
   async #leave(): Promise<void> {
-    await Promise.all(this.#saying);
+    await Promise.all(this.#sending);
     if (this.#session === undefined || this.#end?.code === "forgotten") return;
     const headers = this.#headers();
     await this.#inTime((signal) => fetch(this.#options.url, { method: "DELETE", headers, signal, redirect: "error" }));
   }
 }
 
-/** What newer servers want beside the message, for whatever stands between us and them. */
+/** Headers of newer protocol versions, for proxies between client and server. */
 function routingHeaders(message: JSONRPCMessage): Record<string, string> {
   if (!("method" in message) || !("id" in message)) return {};
   const name: unknown = message.params?.name;
@@ -269,7 +268,7 @@ function routingHeaders(message: JSONRPCMessage): Record<string, string> {
   };
 }
 
-/** An answer whose body nobody reads keeps its socket. */
+/** Releases the socket of an unread body. */
 function discard(response: Response): void {
-  response.body?.cancel().catch(() => undefined); // it may be over already
+  response.body?.cancel().catch(() => undefined); // it may have ended already
 }

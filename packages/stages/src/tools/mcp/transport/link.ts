@@ -1,38 +1,49 @@
-import type { Clock } from "@sluice/core";
+import type { Clock, SecretFilter } from "@sluice/core";
 import type { McpSettings } from "../config.ts";
 import { type Connection, connect } from "./connection.ts";
 import type { McpSdk } from "./sdk.ts";
-import { isWalled } from "./server-wall.ts";
-import type { McpStart } from "./start.ts";
+import { isWalled, type ServerWall } from "./server-wall.ts";
+
+/** What a server's start takes from the run that needs it first. */
+export interface McpStart {
+  /** The server's child processes are found by this run. */
+  readonly runId: string;
+  /** The environment of the server's process, without the session's secrets. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Redacts the server's messages. */
+  readonly secrets: Pick<SecretFilter, "text">;
+  /** The session's sandbox for servers. */
+  readonly wall?: ServerWall;
+}
 
 export interface LinkOptions {
   readonly settings: McpSettings;
   readonly sdk: () => Promise<McpSdk>;
   readonly clock: Clock;
   readonly workspace: string;
-  /** Where what ends a server's process at once is kept while there is one. */
+  /** Functions that kill running servers at once. */
   readonly kills: Set<() => void>;
-  /** Takes the name of a server whose process runs without a wall. */
+  /** Collects the names of servers that run outside the sandbox. */
   readonly unwalled: Set<string>;
   readonly onFault: (message: string) => void;
 }
 
-/** The one connection to a server at a time, made when it is needed. */
+/** The single connection to a server, opened on demand. */
 export interface Link {
-  /** Aborts when the session is closed. */
+  /** Aborts when the session closes. */
   readonly closed: AbortSignal;
-  /** The connection there is, else a new one, for all who ask at the same time. Rejects with Error when there can be none. */
+  /** Returns the open connection, or opens one for all concurrent callers. Rejects with Error. */
   reach(): Promise<Connection>;
-  /** A call was answered: the server works, and may end as often again. */
+  /** Resets the count of restarts after an answered call. */
   works(): void;
-  /** Ends the connection as if there had been none. */
+  /** Closes the connection without counting a restart. */
   reset(): Promise<void>;
   close(): Promise<void>;
 }
 
 export function createLink(options: LinkOptions, { runId, env, wall }: McpStart): Link {
   const { settings, clock, workspace, kills, unwalled } = options;
-  // One that was behind a wall is never started again without it.
+  // A server that ran in the sandbox is never restarted outside it.
   const isHeld = "command" in settings.config && isWalled(settings.config, wall);
   const held = isHeld ? wall : undefined;
   if ("command" in settings.config && !isHeld) unwalled.add(settings.name);
@@ -44,9 +55,9 @@ export function createLink(options: LinkOptions, { runId, env, wall }: McpStart)
 
   const start = async (): Promise<Connection> => {
     if (connection !== undefined) {
-      if (ends >= settings.restarts) throw new Error(`it ended ${often(ends + 1)} and is not started again`);
+      if (ends >= settings.restarts) throw new Error(`it ended ${often(ends + 1)} and is not restarted`);
       ends += 1;
-      // The next one may need what the last one holds.
+      // The next process may need resources of the last one.
       await connection.close();
     }
     const sdk = await options.sdk();
@@ -75,7 +86,7 @@ export function createLink(options: LinkOptions, { runId, env, wall }: McpStart)
     },
     close: async () => {
       closing.abort();
-      await starting?.catch(() => undefined); // whoever asked for it was told
+      await starting?.catch(() => undefined); // reported to its caller
       await connection?.close();
     },
   };

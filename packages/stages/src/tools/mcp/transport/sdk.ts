@@ -1,12 +1,12 @@
 import { SluiceError } from "@sluice/core";
 
-/** What is used of the package. */
+/** The used part of the package. */
 export type McpSdk = Pick<
   typeof import("@ai-sdk/mcp"),
   "createMCPClient" | "MCPClientError" | "validateJSONRPCMessage"
 >;
 
-/** Loads the package that speaks the protocol; asked for only where a server is needed. */
+/** Loads the MCP package, only if a server is needed. */
 export async function loadMcpSdk(load: () => Promise<McpSdk> = () => import("@ai-sdk/mcp")): Promise<McpSdk> {
   try {
     return await load();

@@ -4,14 +4,14 @@ import type { Sandbox, SandboxPlan } from "../../../sandbox/wall.ts";
 import { contains, isProgram } from "../../files/paths.ts";
 import type { McpStdioServer } from "../config.ts";
 
-/** The wall that servers of a session are started behind, and what it keeps from them. */
+/** The sandbox in which the servers of a session start. */
 export interface ServerWall {
   readonly sandbox: Sandbox;
-  /** The run store and what else nobody sees, as in the plans of commands; asked at each start. */
+  /** Hidden and protected paths, as for commands; evaluated at each start. */
   readonly plan: () => Pick<SandboxPlan, "absent" | "readOnly">;
 }
 
-/** What a server's process is started as. */
+/** The process of a server. */
 export interface ServerProcess {
   readonly file: string;
   readonly args: readonly string[];
@@ -19,19 +19,19 @@ export interface ServerProcess {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** Files that are run or loaded, and not worked on. */
+/** Files that are executed or loaded, not edited. */
 const CODE = new Set([".js", ".mjs", ".cjs", ".ts", ".mts", ".cts", ".py", ".rb", ".php", ".sh", ".jar", ".wasm"]);
-/** What lies at the top of somebody's project. */
+/** Files at the top of a project. */
 const PROJECTS = ["package.json", "pyproject.toml", "go.mod", "Cargo.toml", "Gemfile", "composer.json"];
 
-/** Whether a server is to be behind the wall, as things are when it starts first: it stays so. */
+/** Whether a server runs in the sandbox. Decided at its first start. */
 export function isWalled({ sandbox }: McpStdioServer, wall: ServerWall | undefined): boolean {
   return sandbox !== false && wall?.sandbox.wall !== undefined;
 }
 
 /**
- * The same process behind the wall. A server works on the workspace and on what its settings name: these are writable, its own
- * code is not. Rejects with Error when it cannot be started so.
+ * The process of a server in the sandbox. It can write the workspace and the paths in its settings, but not its own code.
+ * Rejects with Error if it cannot be started like that.
  */
 export async function wallServer(
   process: ServerProcess,
@@ -40,7 +40,7 @@ export async function wallServer(
 ): Promise<ServerProcess> {
   const { file, args, cwd, env } = process;
   const program = findProgram(process);
-  // Behind the wall nothing would say which of the two is missing.
+  // In the sandbox the error would not say which of the two is missing.
   if (program === undefined || !existsSync(cwd)) throw new Error(`${file} could not be started in ${cwd}: ENOENT`);
   const named = args.flatMap((arg) => [arg, arg.slice(arg.indexOf("=") + 1)]);
   const paths = [cwd, ...named.filter((path) => isAbsolute(path) && existsSync(path))];
@@ -60,14 +60,16 @@ export async function wallServer(
   return { ...process, ...wrapped };
 }
 
-/** As a process is started: a bare name is looked for in PATH. */
+/** Finds the program as a process start does: a bare name is looked up in PATH. */
 function findProgram({ file, cwd, env }: ServerProcess): string | undefined {
   if (file.includes("/")) return isProgram(resolve(cwd, file)) ? resolve(cwd, file) : undefined;
-  const places = (env.PATH ?? "").split(":").map((folder) => join(resolve(cwd, folder), file));
-  return places.find(isProgram);
+  return (env.PATH ?? "")
+    .split(":")
+    .map((folder) => join(resolve(cwd, folder), file))
+    .find(isProgram);
 }
 
-/** What a file of code needs lies beside it: in the outermost `node_modules`, or in the project that it is a part of. */
+/** The folder that contains a code file's dependencies: the outermost `node_modules`, or the project. */
 function projectOf(file: string): string {
   const modules = file.indexOf("/node_modules/");
   if (modules !== -1) return file.slice(0, modules + "/node_modules".length);

@@ -17,11 +17,11 @@ import { systemCode } from "../../files/results.ts";
 import { createLines } from "./bytes.ts";
 import { createInbox, type End, type Inbox, type InboxOptions } from "./inbox.ts";
 
-/** Between closing its input, which is how a server is asked to end, and ending it. */
+/** For a server to end after its input was closed. */
 const GOODBYE_MS = 300;
-/** For the last of its output after it ended; somebody else may hold the pipe. */
+/** For the last output of an ended server, whose pipe another process may keep open. */
 const LAST_OUTPUT_MS = 500;
-/** What may wait in the pipe to a server that does not read. */
+/** Bytes that may wait in the pipe to a server. */
 const MOST_BACKLOG = 32 * 1024 * 1024;
 const KEPT_STDERR = 2_000;
 
@@ -29,9 +29,9 @@ export interface StdioOptions {
   readonly command: string;
   readonly args: readonly string[];
   readonly cwd: string;
-  /** The child environment of the session and what the server's settings add. */
+  /** The child environment of the session, and the server's own variables. */
   readonly env: Readonly<Record<string, string>>;
-  /** The run that needed the server first: under it the command refuses to answer, cancel and resume. */
+  /** The run that needed the server first; in its processes the command refuses to answer, cancel and resume. */
   readonly runId: string;
   readonly maxMessageBytes: number;
   readonly validate: InboxOptions["validate"];
@@ -41,19 +41,19 @@ export interface StdioOptions {
 }
 
 /**
- * A server as a child process. The SDK's own transport gives it variables of this process, hands its errors to the terminal,
- * has no limit on a line and ends only the process itself; so this one stands in its place.
+ * A server as a child process. Replaces the SDK's transport, which passes on variables of this process, prints errors to the
+ * terminal, does not limit lines, and stops only the process itself.
  */
 export class StdioTransport implements MCPTransport {
   readonly supportsProtocolVersionDiscovery = true;
-  // Undefined until the client sets them, as the interface has it.
+  // Set by the client.
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
 
   readonly #options: StdioOptions;
   readonly #inbox: Inbox;
-  /** Processes outlive sessions' clocks: a test's clock that stands still must not keep them alive. */
+  /** Real time: an injected clock that stands still must not keep processes alive. */
   readonly #clock: Clock = systemClock;
   readonly #mark = `mcp-${randomUUID()}`;
   #child: ChildProcess | undefined;
@@ -78,7 +78,7 @@ export class StdioTransport implements MCPTransport {
   get heard(): number {
     return this.#inbox.heard;
   }
-  /** The last it said on its error output. */
+  /** The end of its error output. */
   get stderr(): string {
     return this.#stderr.trim();
   }
@@ -98,12 +98,12 @@ export class StdioTransport implements MCPTransport {
     child.stderr?.on("data", (chunk: Buffer) => {
       this.#stderr = (this.#stderr + decoder.decode(chunk, { stream: true })).slice(-KEPT_STDERR);
     });
-    // A pipe that breaks says nothing that the process's own end does not.
+    // The end of the process reports more than a broken pipe.
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream?.on("error", () => undefined);
     this.#watch(child);
   }
 
-  /** Its end is known in two parts, which come in any order: how it ended, and that the last of its output was read. */
+  /** Ends the connection once the process has exited and its output was read, which may happen in either order. */
   #watch(child: ChildProcess): void {
     let message = "it closed its output";
     let cancel = (): void => undefined;
@@ -111,7 +111,7 @@ export class StdioTransport implements MCPTransport {
       cancel();
       this.end({ code: "ended", message });
     };
-    // Somebody else may hold the pipe, and who closed it may go on.
+    // Another process may keep the pipe open, and a process that closed its output may continue to run.
     const soon = (): void => {
       cancel();
       if (this.#end === undefined) cancel = this.#clock.after(LAST_OUTPUT_MS, over);
@@ -135,7 +135,7 @@ export class StdioTransport implements MCPTransport {
     await this.#gone;
   }
 
-  /** Ends the connection and the process with all it started. The first reason stays. */
+  /** Closes the connection and stops the process with everything it started. The first reason is kept. */
   end(end: End): void {
     if (this.#end !== undefined) return;
     this.#end = end;
@@ -145,10 +145,10 @@ export class StdioTransport implements MCPTransport {
     this.onclose?.();
   }
 
-  /** For the moment this process ends: nothing can be waited for any more. */
+  /** Kills the process at once, for when this process exits. */
   kill(): void {
     const child = this.#child;
-    // The number of one that ended may be another's by now.
+    // The number of an ended process may be reused.
     if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null)
       signalGroup(child.pid, "SIGKILL");
     killSurvivors(this.#mark);
@@ -158,7 +158,7 @@ export class StdioTransport implements MCPTransport {
     const stdin = this.#child?.stdin;
     if (this.#end !== undefined || stdin === null || stdin === undefined) return;
     if (stdin.writableLength > MOST_BACKLOG) {
-      this.end({ code: "deaf", message: "it does not read what it is sent" });
+      this.end({ code: "stalled", message: "it does not read its input" });
       return;
     }
     stdin.write(`${JSON.stringify(message)}\n`);
@@ -171,9 +171,9 @@ export class StdioTransport implements MCPTransport {
     const exited = child.exitCode !== null || child.signalCode !== null;
     const exit = exited ? Promise.resolve() : new Promise<void>((resolve) => child.once("exit", () => resolve()));
     child.stdin?.end();
-    // One that may still do as it is told gets the time for it.
+    // A server that may still respond gets time to end by itself.
     if (this.#end?.code === "closed" || this.#end?.code === "hung") await within(GOODBYE_MS, exit, this.#clock);
-    // Beside the group, whatever left it and still carries the mark.
+    // Processes that left the group still carry the mark.
     await Promise.all([
       groupLives(pid) ? endGroup(pid, this.#clock) : undefined,
       endSurvivors(this.#mark, this.#clock),

@@ -1,11 +1,11 @@
 import type { Clock } from "@sluice/core";
 
-/** How work ended: with a value, or not, and then whether its time was over. */
+/** The outcome of work with a deadline; `late` if the deadline passed. */
 export type Timed<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly thrown: unknown; readonly late: boolean };
 
-/** Work whose signal aborts when its time is over or one of these signals aborts. */
+/** Runs work whose signal aborts at the deadline, or with one of these signals. */
 export async function timed<T>(
   clock: Clock,
   ms: number,
@@ -31,22 +31,15 @@ export async function timed<T>(
   }
 }
 
-/** The end of work that goes on without us when the signal aborts first; then it rejects with what `aborted` makes. */
-export function orAborted<T>(work: Promise<T>, signal: AbortSignal, aborted: () => Error): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => reject(aborted());
-    const over = (): void => signal.removeEventListener("abort", onAbort);
-    signal.addEventListener("abort", onAbort, { once: true });
-    if (signal.aborted) onAbort();
-    work.then(
-      (value) => {
-        over();
-        resolve(value);
-      },
-      (thrown: unknown) => {
-        over();
-        reject(thrown);
-      },
-    );
-  });
+/** The result of the work, or a rejection if the signal aborts first; the work itself continues. */
+export async function raceAbort<T>(work: Promise<T>, signal: AbortSignal, aborted: () => Error): Promise<T> {
+  const abort = Promise.withResolvers<never>();
+  const onAbort = (): void => abort.reject(aborted());
+  signal.addEventListener("abort", onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  try {
+    return await Promise.race([work, abort.promise]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
 }

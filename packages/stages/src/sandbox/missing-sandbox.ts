@@ -1,13 +1,13 @@
 import { existsSync } from "node:fs";
 import { readSmallFile } from "../tools/search/gitignore.ts";
 
-/** Why there is no wall, and how to get one. */
+/** Why there is no sandbox, and how to get one. */
 export interface MissingSandbox {
   readonly reason: string;
   readonly fix: string;
 }
 
-/** Settings of Linux that keep programs from making namespaces, each with the value that does and the way out. */
+/** Kernel settings that forbid namespaces: the file, the forbidding value, and the fix. */
 const SETTINGS: readonly (readonly [file: string, value: string, fix: string])[] = [
   ["/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl -w kernel.unprivileged_userns_clone=1"],
   ["/proc/sys/user/max_user_namespaces", "0", "sysctl -w user.max_user_namespaces=15000"],
@@ -27,16 +27,16 @@ export function noProgram(): MissingSandbox {
       fix: "apt install bubblewrap (dnf install bubblewrap, pacman -S bubblewrap, apk add bubblewrap)",
     };
   if (process.platform === "darwin")
-    return { reason: "/usr/bin/sandbox-exec is missing", fix: "it comes with macOS: repair the system" };
-  return { reason: `there is no sandbox for ${process.platform}`, fix: "run Sluice on Linux or macOS, or in WSL 2" };
+    return { reason: "/usr/bin/sandbox-exec is missing", fix: "repair macOS, which includes it" };
+  return { reason: `${process.platform} has no supported sandbox`, fix: "run Sluice on Linux or macOS, or in WSL 2" };
 }
 
-/** What the canary said, with what most likely stands in the way. */
-export function noProof(program: string, said: string): MissingSandbox {
-  const reason = `the sandbox that ${program} makes does not hold: ${said}`;
+/** Explains a failed canary: what it reported, and the most likely fix. */
+export function noProof(program: string, why: string): MissingSandbox {
+  const reason = `the sandbox that ${program} creates does not hold: ${why}`;
   const settings = SETTINGS.filter(([file, value]) => readSmallFile(file)?.trim() === value).map(([, , fix]) => fix);
   const isContainer = existsSync("/.dockerenv") || existsSync("/run/.containerenv");
   const fixes = [...settings, ...(isContainer ? [IN_CONTAINER] : [])];
-  const other = "run `sluice doctor` for the whole message, and see docs/security.md for what a sandbox needs";
+  const other = "run `sluice doctor` for the full message; docs/sandbox.md lists what a sandbox needs";
   return { reason, fix: fixes.length === 0 ? other : fixes.join("; ") };
 }
