@@ -106,10 +106,10 @@ test("a transcript has what was said, called and answered, in order, with its at
     "Nothing to call.",
     "submit_work ok",
     expect.stringContaining("completed: 4 turns"),
-    "goes to test, lint side by side",
+    "next: test, lint in parallel",
   ]);
   const planned = [...(seen.executions[0]?.items ?? [])].map((item) => (item.kind === "call" ? item.tool : item.text));
-  expect(planned[1]).toMatch(/^retries: HTTP 503: busy/);
+  expect(planned[1]).toMatch(/^retrying: HTTP 503: busy/);
 });
 
 test.each([
@@ -240,7 +240,7 @@ test("a run goes on in its view where it was suspended", async () => {
   await result;
   const all = await readRecords(live.host, runId);
   for (const record of all) reducer.record(record);
-  expect(reducer.view()).toMatchObject({ status: "completed", denied: 0 });
+  expect(reducer.view()).toMatchObject({ status: "completed", denied: [] });
   expect(plain(reducer.view())).toEqual(plain(viewOf(runId, all)));
   expect(all.length).toBeGreaterThan(before.length);
   expect([...reducer.view().log].map(({ item }) => ("text" in item ? item.text : item.kind))).toContain("resumed");

@@ -299,7 +299,7 @@ describe("the log", () => {
     for (const once of ["execute · attempt 2", "sent back: only half of it", "review · visit 2", "✔ run completed"])
       expect(atOnce.split(once)).toHaveLength(2);
     expect(atOnce).toContain("test │ ");
-    expect(atOnce.indexOf("goes to test, lint")).toBeLessThan(atOnce.indexOf("test │ "));
+    expect(atOnce.indexOf("next: test, lint")).toBeLessThan(atOnce.indexOf("test │ "));
     expect(atOnce.lastIndexOf("lint │ ")).toBeLessThan(atOnce.indexOf("── review · visit 2"));
     expect(atOnce).toContain('"summary": "fine"');
   });

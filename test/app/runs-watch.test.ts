@@ -148,7 +148,7 @@ test("a run of another process is followed over its store, and answered here", a
     await turning(({ view }) => view().requests.length > 0 || view().endedAt !== undefined);
   }
   await handle;
-  expect(watching.view()).toMatchObject({ status: "completed", denied: 0 });
+  expect(watching.view()).toMatchObject({ status: "completed", denied: [] });
   expect(unordered(watching.view())).toEqual(unordered(viewOf(runId, await readRecords(owner, runId))));
   expect(answered).toBeGreaterThanOrEqual(3);
   expect(errors).toEqual([]);

@@ -170,7 +170,6 @@ class Reducer implements RunReducer {
   }
 
   #apply(event: SluiceEvent, seq: number, end: RunEnd | undefined, { touched, items }: Changes): RunLine {
-    this.#view = undefined;
     this.#updatedAt = Math.max(this.#updatedAt, event.at);
     const execution = event.executionId === undefined ? undefined : this.#executionOf(event, seq);
     const line = describeEvent(event, execution?.contextOf(event));
@@ -214,6 +213,7 @@ class Reducer implements RunReducer {
   }
 
   #settle({ touched, items }: Changes): void {
+    this.#view = undefined;
     for (const execution of touched) {
       this.#dirty.add(execution);
       const sibling = this.#tree.forkOf(execution.runId) === undefined ? {} : { sibling: execution.stateId };
