@@ -139,7 +139,11 @@ function textOf(
   painted: (status: string) => string,
 ): readonly string[] {
   const why =
-    run.suspended === undefined ? "" : run.suspended === "waiting" ? " (waits for an answer)" : " (stopped in between)";
+    run.suspended === undefined
+      ? ""
+      : run.suspended === "waiting"
+        ? " (waiting for an answer)"
+        : " (stopped in between)";
   const facts = table([
     ["pipeline", oneLine(textAt(started, "pipeline"))],
     ["task", oneLine(textAt(started.input, "task"), 1_000)],
