@@ -222,7 +222,7 @@ test("a run of 2,000 stages makes a page of a few MB that counts those it left o
   expect(page.length).toBeLessThan(5_000_000);
   const root = soundPage(page);
   expect(textIn(sectionIn(root, "stages"))).toContain(
-    "… 1,700 stages, to keep the page small: the record has them left out …",
+    "… 1,700 stages, to keep the page small; the journal has them left out …",
   );
   expect(textIn(sectionIn(root, "stages"))).toContain("work#2000");
 });

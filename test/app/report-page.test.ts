@@ -76,9 +76,9 @@ test("the path tells loops, siblings, the join and what was not reached, in word
   const troubled = await play(TROUBLED);
   const again = textIn(sectionIn(soundPage((await reportOf(troubled.live.host, troubled.runId)).page), "path"));
   expect(again).toContain("review → execute");
-  expect(again).toContain("execute → test ∥ lint side by side, then review");
+  expect(again).toContain("execute → test ∥ lint in parallel, then review");
   expect(again).toContain("entered 2×");
-  expect(again).toContain("review → the run is done");
+  expect(again).toContain("review → run completed");
   const failing = await play(FAILING);
   const short = sectionIn(soundPage((await reportOf(failing.live.host, failing.runId)).page), "path");
   expect(textIn(short)).toContain("review: not reached");
@@ -108,7 +108,7 @@ test("the timeline has a lane for each stage, with its turns, its tools and what
       expect(x >= 0 && width > 0 && x + width <= 1_001).toBe(true);
     }
   }
-  expect(textIn(timeline)).toContain("a person is asked: change");
+  expect(textIn(timeline)).toContain("waiting for a person: change");
 });
 
 test("the longest time without work is drawn shorter, and says how long it was", () => {
@@ -139,7 +139,7 @@ test("the longest time without work is drawn shorter, and says how long it was",
     event("turn.finished", 10 * hour, { turn: 2 }),
   ]);
   const timeline = sectionIn(soundPage(page), "timeline");
-  expect(textIn(timeline)).toContain("no work, drawn shorter than it was: 539 min 0 s");
+  expect(textIn(timeline)).toContain("idle, drawn shorter than it was: 539 min 0 s");
   const person = elementsIn(timeline).find(
     ({ tag, attributes }) => tag === "rect" && attributes.get("class") === "person",
   );
@@ -190,7 +190,7 @@ test("a run that waits is reported as far as it got, with what it asks", async (
   const { page } = await reportOf(live.host, handle.runId);
   const root = soundPage(page);
   expect(textIn(sectionIn(root, "open"))).toContain('change(file: "a.ts")');
-  expect(textIn(root)).toContain("waits for an answer");
+  expect(textIn(root)).toContain("waiting for an answer");
   await handle.cancel("enough");
 });
 
@@ -198,7 +198,7 @@ test("a box of the picture has whole words only, and all of them in its title", 
   const waits = execution("plan", { status: "waiting", turns: 12 });
   const view = runView({ executions: [waits], states: states("plan"), initial: "plan" });
   const path = textIn(sectionIn(soundPage(pageOf(view, [])), "path"));
-  expect(path).toContain("plan: waits for an answer, 12 turns, first");
+  expect(path).toContain("plan: waiting for an answer, 12 turns, first");
   expect(path).not.toContain("…");
 });
 
@@ -212,6 +212,6 @@ test("a journal that is not as it was written is told before anything else", () 
 
 test("a run that has not begun makes a page too", () => {
   const root = soundPage(pageOf(runView({ states: states("plan", "review") })));
-  expect(textIn(sectionIn(root, "path"))).toContain("Nothing was decided yet.");
+  expect(textIn(sectionIn(root, "path"))).toContain("No route was decided yet.");
   expect(textIn(sectionIn(root, "stages"))).toContain("No stage was entered.");
 });

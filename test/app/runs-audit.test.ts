@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { costLines } from "../../packages/tui/src/run/cost.ts";
 import { timeline, timelineLine } from "../../packages/tui/src/run/timeline.ts";
-import { createEventDescriber } from "../../packages/view/src/words/event-lines.ts";
+import { describeEvent } from "../../packages/view/src/words/describe-event.ts";
 import { execution, expectToFit, hostileText, randomView, runView } from "../support/random-views.ts";
 import { eventsOf } from "../support/run-kit.ts";
 import { ASKING, play, SMOOTH, TROUBLED } from "../support/run-scenes.ts";
@@ -32,7 +32,7 @@ test("every event has a row, those of siblings behind the fork that started them
 test("a join says what each sibling came to, whatever it is called, and nothing of what it cannot read", () => {
   const joined = (outcomes: Json): string => {
     const event: SluiceEvent = { id: "r1/1/0", runId: "r1", at: 0, type: "fanOut.joined", data: { outcomes } };
-    return createEventDescriber().say(event)?.more ?? "nothing";
+    return describeEvent(event).more;
   };
   const outcomes = [
     { name: "cookie", status: "completed" },

@@ -22,7 +22,7 @@ const three = runView({
 
 test("every state stands in the rail with its sign, and the one at work with all that it does", () => {
   expect(drawn(three, 100, 2)).toBe(
-    "✔ plan done › ▶ execute running · attempt 2 · turn 3 of 40 · 12.3k tokens · $0.1234 · 1m05s\n› ○ review not yet",
+    "✔ plan done › ▶ execute running · attempt 2 · turn 3 of 40 · 12.3k tokens · $0.1234 · 1m05s\n› ○ review pending",
   );
   expect(drawn(three, 80, 1)).toBe("✔ plan › ▶ execute a2 3/40 12.3k $0.1234 1m05s › ○ review");
   expect(drawn(three, 45, 1)).toBe("✔ plan › ▶ execute 3/40 1m05s › ○ review");
@@ -40,7 +40,7 @@ test("a row without room leaves out what is far from what is at work, and says h
   expect(two).toContain("◆ state-f");
   const narrow = drawn(twelve, 40, 2);
   expect(narrow).toMatch(/… \d+ more/);
-  expect(narrow).toContain("◆ state-f waits for you");
+  expect(narrow).toContain("◆ state-f waiting for you");
   expect(drawn(twelve, 40, 1)).toMatch(/^… \d more › .*◆ state-f.* › … \d more$/);
 });
 
@@ -139,7 +139,7 @@ test("the graph draws the path that was taken, what may be taken, forks, joins a
   expect(text).toContain("▼ side by side");
   expect(text).toContain("▽ joined");
   expect(text).toContain("┗━▶ ↺ back to fix");
-  expect(text).toContain("○ report not yet · turn cap 40");
+  expect(text).toContain("○ report pending · turn cap 40");
   expect(textOf(graph(view, { width: 24 }))).toContain("▶ test");
 });
 

@@ -2,9 +2,9 @@ import type { RunHost, SluiceEvent } from "@sluice/core";
 import { sendMessage } from "@sluice/stages";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createRunSummarizer } from "../../packages/cli/src/output/run-report.ts";
+import { totalsOf } from "../../packages/cli/src/output/run-report.ts";
 import { transcriptLines } from "../../packages/tui/src/run/transcript.ts";
-import { createRunReducer, type ReadRecord } from "../../packages/view/src/projection/reduce-run.ts";
+import { type ReadRecord, reduceRun } from "../../packages/view/src/projection/reduce-run.ts";
 import { eventually } from "../support/run-kit.ts";
 import { ASKING, begin, FAILING, play, SMOOTH, ship, TROUBLED } from "../support/run-scenes.ts";
 import { answerAll, plain, readRecords, textOf, unordered, viewOf } from "../support/run-views.ts";
@@ -28,9 +28,7 @@ test.each([
 ] as const)("a %s run's view says what its events and its result say", async (_name, script, answer) => {
   const { live, runId, result } = await play(script, answer);
   const seen = await view(live.host, runId);
-  const accountant = createRunSummarizer();
-  for (const event of await events(live.host, runId)) accountant.add(event);
-  const account = accountant.account();
+  const totals = totalsOf(reduceRun(runId, await events(live.host, runId)).view());
   expect(seen).toMatchObject({
     status: result.status,
     pipeline: "ship",
@@ -39,12 +37,12 @@ test.each([
     mode: "ask",
   });
   expect(seen.usage).toEqual(result.usage);
-  expect(seen.denied).toBe(result.denied.length);
+  expect(seen.denied).toMatchObject(result.denied);
   if (result.status === "completed") expect(seen.output).toEqual(result.output);
   if (result.status === "failed") expect(seen.error).toEqual(result.error);
   const byKey = new Map(seen.executions.map((execution) => [execution.key, execution]));
-  expect(byKey.size).toBe(account.stages.length);
-  for (const { runId: of, executionId, status, attempts, turns, usage } of account.stages) {
+  expect(byKey.size).toBe(totals.stages.length);
+  for (const { runId: of, executionId, status, attempts, turns, usage } of totals.stages) {
     expect(byKey.get(`${of}:${executionId}`)).toMatchObject({ status, attempt: attempts, turns, usage });
   }
   expect(seen.requests).toEqual([]);
@@ -108,10 +106,10 @@ test("a transcript has what was said, called and answered, in order, with its at
     "Nothing to call.",
     "submit_work ok",
     expect.stringContaining("completed: 4 turns"),
-    "goes to test, lint side by side",
+    "next: test, lint in parallel",
   ]);
   const planned = [...(seen.executions[0]?.items ?? [])].map((item) => (item.kind === "call" ? item.tool : item.text));
-  expect(planned[1]).toMatch(/^retries: HTTP 503: busy/);
+  expect(planned[1]).toMatch(/^retrying: HTTP 503: busy/);
 });
 
 test.each([
@@ -181,7 +179,7 @@ test("a request that was answered and is not taken up yet is nobody's to answer 
   const { live, handle } = begin(ASKING);
   const { runId } = handle;
   await eventually(async () => (await live.host.requests(runId).catch(() => [])).length > 0);
-  const reducer = createRunReducer(runId);
+  const reducer = reduceRun(runId);
   for (const record of await readRecords(live.host, runId)) reducer.record(record);
   reducer.requests(await live.host.requests(runId));
   expect(reducer.view()).toMatchObject({ status: "waiting", requests: [{ runId }] });
@@ -227,7 +225,7 @@ test("a run goes on in its view where it was suspended", async () => {
   const before = await readRecords(live.host, runId);
   await handle.suspend();
   await handle;
-  const reducer = createRunReducer(runId);
+  const reducer = reduceRun(runId);
   for (const record of await readRecords(live.host, runId)) reducer.record(record);
   expect(reducer.view().status).toBe("suspended");
   const again = live.resume(ship, runId);
@@ -242,7 +240,7 @@ test("a run goes on in its view where it was suspended", async () => {
   await result;
   const all = await readRecords(live.host, runId);
   for (const record of all) reducer.record(record);
-  expect(reducer.view()).toMatchObject({ status: "completed", denied: 0 });
+  expect(reducer.view()).toMatchObject({ status: "completed", denied: [] });
   expect(plain(reducer.view())).toEqual(plain(viewOf(runId, all)));
   expect(all.length).toBeGreaterThan(before.length);
   expect([...reducer.view().log].map(({ item }) => ("text" in item ? item.text : item.kind))).toContain("resumed");
@@ -252,7 +250,7 @@ test("text streams into its turn and is gone when the turn is recorded, with the
   const { live, runId } = await play(SMOOTH);
   const records = await readRecords(live.host, runId);
   const opened = records.findIndex(({ events: all }) => all.some(({ type }) => type === "turn.started"));
-  const reducer = createRunReducer(runId);
+  const reducer = reduceRun(runId);
   const chunk = (text: string, place: object = {}, channel = "text") => ({
     runId,
     channel,
@@ -270,10 +268,10 @@ test("text streams into its turn and is gone when the turn is recorded, with the
   expect(shown()).toMatchObject({ text: "Again", reasoning: "" });
   reducer.live(chunk("late", { try: 1 }));
   expect(shown()).toMatchObject({ text: "Again" });
-  reducer.atWork(false);
+  reducer.setRunning(false);
   expect(shown()).toBeUndefined();
   expect(reducer.view().executions[0]?.status).toBe("suspended");
-  reducer.atWork(true);
+  reducer.setRunning(true);
   reducer.live(chunk("Once more", { try: 2 }));
   expect(shown()).toMatchObject({ text: "Once more" });
   const said = records.findIndex(({ entries }) => entries.length > 0);
@@ -289,7 +287,7 @@ test("text streams into its turn and is gone when the turn is recorded, with the
 
 test("of a text that streams without end only the last part is kept", async () => {
   const { live, runId } = await play(SMOOTH);
-  const reducer = createRunReducer(runId);
+  const reducer = reduceRun(runId);
   for (const record of (await readRecords(live.host, runId)).slice(0, 3)) reducer.record(record);
   const text = "0123456789".repeat(2_000);
   for (let times = 0; times < 50; times += 1) {
@@ -306,7 +304,7 @@ test("the view is the same however its records are cut into pieces, told twice, 
   const whole = plain(viewOf(runId, records));
   fc.assert(
     fc.property(fc.nat(records.length), fc.nat(records.length), (cut, from) => {
-      const reducer = createRunReducer(runId);
+      const reducer = reduceRun(runId);
       for (const record of records.slice(0, cut)) reducer.record(record);
       reducer.view();
       for (const record of records.slice(Math.min(from, cut))) reducer.record(record);
@@ -331,7 +329,7 @@ test("the view is the same however its records are cut into pieces, told twice, 
 
 test("what did not change stays the same object, and what was settled never changes", async () => {
   const { live, runId } = await play(TROUBLED);
-  const reducer = createRunReducer(runId);
+  const reducer = reduceRun(runId);
   let before = reducer.view();
   const settled: { list: Iterable<unknown>; at: number; was: string }[] = [];
   for (const record of await readRecords(live.host, runId)) {
@@ -358,7 +356,7 @@ test("what did not change stays the same object, and what was settled never chan
 });
 
 test("a damaged or invented record changes what it can and breaks nothing", () => {
-  const reducer = createRunReducer("r1");
+  const reducer = reduceRun("r1");
   const hostile: ReadRecord[] = [
     {
       runId: "r1",

@@ -5,7 +5,7 @@ import { logLines } from "../../packages/tui/src/run/log.ts";
 import { transcriptLines } from "../../packages/tui/src/run/transcript.ts";
 import { createTranscriptWindow } from "../../packages/tui/src/run/transcript-window.ts";
 import { ListBuilder } from "../../packages/view/src/projection/append-only-list.ts";
-import { createRunReducer } from "../../packages/view/src/projection/reduce-run.ts";
+import { reduceRun } from "../../packages/view/src/projection/reduce-run.ts";
 import type { CallView, ExecutionView, TranscriptItem } from "../../packages/view/src/projection/run-view.ts";
 import type { Line } from "../../packages/view/src/text/line.ts";
 import { execution, expectToFit, hostileText, runView } from "../support/random-views.ts";
@@ -276,7 +276,7 @@ describe("the log", () => {
     const { live, runId } = await play(TROUBLED);
     const records = await readRecords(live.host, runId);
     const printedBy = (pauses: ReadonlySet<number>): string => {
-      const reducer = createRunReducer(runId);
+      const reducer = reduceRun(runId);
       let printed = 0;
       const lines: Line[] = [];
       for (const [at, record] of records.entries()) {
@@ -299,7 +299,7 @@ describe("the log", () => {
     for (const once of ["execute · attempt 2", "sent back: only half of it", "review · visit 2", "✔ run completed"])
       expect(atOnce.split(once)).toHaveLength(2);
     expect(atOnce).toContain("test │ ");
-    expect(atOnce.indexOf("goes to test, lint")).toBeLessThan(atOnce.indexOf("test │ "));
+    expect(atOnce.indexOf("next: test, lint")).toBeLessThan(atOnce.indexOf("test │ "));
     expect(atOnce.lastIndexOf("lint │ ")).toBeLessThan(atOnce.indexOf("── review · visit 2"));
     expect(atOnce).toContain('"summary": "fine"');
   });
@@ -308,7 +308,7 @@ describe("the log", () => {
     const { live, runId } = await play(ASKING, "deny");
     const records = await readRecords(live.host, runId);
     const asked = records.findIndex(({ events }) => events.some(({ type }) => type === "grant.requested"));
-    const reducer = createRunReducer(runId);
+    const reducer = reduceRun(runId);
     for (const record of records.slice(0, asked + 1)) reducer.record(record);
     const before = logLines(reducer.view(), 0, 70);
     expect(textOf(before.lines)).not.toContain("change");

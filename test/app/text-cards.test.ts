@@ -25,7 +25,7 @@ const bash = (command: string, more: Partial<CallView> = {}): CallView => call("
 describe("the head of a call", () => {
   test.each([
     ["proposed", "○ Bash ls  proposed"],
-    ["asking", "◆ Bash ls  waits for you"],
+    ["asking", "◆ Bash ls  waiting for you"],
     ["running", "▶ Bash ls  running"],
     ["ok", "✔ Bash ls  done"],
     ["error", "✖ Bash ls  failed"],
@@ -92,7 +92,7 @@ describe("an unfolded call", () => {
   test("shows the change of an Edit", () => {
     expect(
       open(call("Edit", { file_path: "a", old_string: "x", new_string: "y" }, { state: "asking", why: "outside" })),
-    ).toEqual(["◆ Edit a  waits for you", "  │ a  +1 −1", "  │ - x", "  │ + y", "  │ ", "  │ ◆ outside"]);
+    ).toEqual(["◆ Edit a  waiting for you", "  │ a  +1 −1", "  │ - x", "  │ + y", "  │ ", "  │ ◆ outside"]);
   });
 
   test("shows all arguments of other tools, whatever they are", () => {

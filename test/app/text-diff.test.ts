@@ -90,7 +90,7 @@ describe("a diff", () => {
     ["a line break that is added", "a", "a\n", ["a.ts  +0 −0 · line break added at the end · no line changes"]],
     ["a line break that goes", "a\n", "a", ["a.ts  +0 −0 · no line break at the end · no line changes"]],
     ["nothing", "a\n", "a\n", ["a.ts  +0 −0 · no line changes"]],
-    ["line ends of all lines", "a\nb\n", "a\r\nb\r\n", ["a.ts  +0 −0 · line ends become CR LF · no line changes"]],
+    ["line ends of all lines", "a\nb\n", "a\r\nb\r\n", ["a.ts  +0 −0 · line endings become CR LF · no line changes"]],
     ["a single other line end", "a\nb\n", "a\r\nb\n", ["a.ts  +1 −1", "1   - a", "  1 + a·U+000D", "2 2   b"]],
   ])("%s", (_, before, after, expected) => {
     expect(shown(before, after)).toEqual(expected);

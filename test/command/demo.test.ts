@@ -26,7 +26,7 @@ test("the demo says it is offline and scripted, tells each boundary, the diff, t
     "goes to +execute",
     "execute#1 .*ran +Edit",
     "goes to +review",
-    "review#1 .*entered +without tools",
+    "review#1 .*entered +with no tools",
     "^completed r",
     '"verdict": "approve"',
     "^--- a/src/duration.js$",

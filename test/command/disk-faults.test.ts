@@ -55,7 +55,7 @@ async function expectStopped(place: Place, ended: Ended, code: string, mend: Reg
     error: { class: "Host", code, message: expect.stringMatching(mend) },
     suspended: { resume: expect.stringContaining(`sluice resume ${String(runId)}`) },
   });
-  expect(ended.stderr).toMatch(/go on with: sluice resume/);
+  expect(ended.stderr).toMatch(/resume it with: sluice resume/);
   expect(await place.look((host) => host.get(String(runId)))).toMatchObject({ status: "suspended" });
   return String(runId);
 }

@@ -28,7 +28,7 @@ test("an export verifies on a machine that has only the file, with the events of
   expect(printed(there).head).toBe(printed(made).head);
   expect(readdirSync(elsewhere.folder)).toEqual(["run.jsonl"]);
   const text = await elsewhere.sluice(["audit", "./run.jsonl", "--head", textAt(printed(made), "head")]);
-  expect([text.code, text.stdout]).toEqual([0, expect.stringContaining("verified: every record is as it was written")]);
+  expect([text.code, text.stdout]).toEqual([0, expect.stringContaining("verified: every record is unchanged")]);
   expect((await elsewhere.sluice(["audit", "run.jsonl", "--head", "0".repeat(64)])).code).toBe(1);
 });
 
@@ -133,7 +133,7 @@ test("a stored text that was changed is a fault of the audit: exit 1, naming its
   const { code, stdout } = await here.sluice(["audit", runId, "--verify"]);
   expect([code, stdout]).toEqual([
     1,
-    expect.stringMatching(/NOT as it was written[\s\S]* of run \S+ is kept in .*, which was changed/),
+    expect.stringMatching(/CHANGED[\s\S]* of run \S+ is kept in .*, which was changed/),
   ]);
 });
 

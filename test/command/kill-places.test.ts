@@ -168,7 +168,7 @@ async function killedWaiting(model: LoopbackModel): Promise<{ place: Place; runI
   const place = createPlace(model.url);
   const first = place.start(["run", "codeReview", "wave", "--wait", "--output-format", "stream-json"]);
   const { data } = await first.event(({ type }) => type === "grant.requested");
-  await first.said(/waits for an answer: sluice answer/);
+  await first.said(/waiting for an answer: sluice answer/);
   await first.kill();
   const run = await onlyRun(place);
   expect(run).toMatchObject({ status: "suspended", suspended: "waiting" });
@@ -218,7 +218,7 @@ test("a request that was open when its run was killed is open again, and is answ
   await using model = await startLoopbackModel(ASKING);
   const { place, runId, requestId } = await killedWaiting(model);
   const second = place.start(["resume", runId, "--wait", "--output-format", "json"]);
-  await second.said(/waits for an answer: sluice answer/);
+  await second.said(/waiting for an answer: sluice answer/);
   const shown = await place.run(["show", runId, "--output-format", "json"]);
   expect(reportOf(shown)).toMatchObject({ requests: [{ requestId }] });
   expect(await place.run(["answer", runId, requestId, "approve"])).toMatchObject({ code: 0 });

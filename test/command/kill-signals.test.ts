@@ -61,7 +61,7 @@ test.each([
     const ended = await first.ended;
     const { runId } = await onlyRun(place);
     expect(ended).toMatchObject({ code: stop.code, signal: null });
-    expect(ended.stderr).toMatch(new RegExp(`go on with: sluice resume ${runId}$`, "m"));
+    expect(ended.stderr).toMatch(new RegExp(`resume it with: sluice resume ${runId}$`, "m"));
     expect(reportOf(ended)).toMatchObject({
       runId,
       status: "suspended",
@@ -148,7 +148,7 @@ test("a signal while a run waits for an answer leaves the request open for whoev
   });
   const place = createPlace(model.url);
   const first = place.start([...TOOLS, "--wait"]);
-  await first.said(/waits for an answer/);
+  await first.said(/waiting for an answer/);
   first.signal("SIGINT");
   const ended = await first.ended;
   expect(ended).toMatchObject({ code: 130 });

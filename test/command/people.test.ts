@@ -50,7 +50,7 @@ describe("a run that waits, seen from another process", () => {
       here.sluice(["show", runId]),
       here.sluice(["show", runId, "--output-format", "json"]),
     ]);
-    expect(runs.stdout).toMatch(new RegExp(`^${runId} +running .* single +x \\(waits for an answer\\)$`, "m"));
+    expect(runs.stdout).toMatch(new RegExp(`^${runId} +running .* single +x \\(waiting for an answer\\)$`, "m"));
     const digest = textAt(printed(shown), "requests", 0, "digest");
     const line = `sluice answer ${runId} 'work#1/a1/t1.c0' --digest ${digest.slice(0, 16)} approve`;
     // No shell runs it as it stands: whoever pastes it has not answered yet.
@@ -59,7 +59,7 @@ describe("a run that waits, seen from another process", () => {
     // Whole, since somebody decides by it: a summary leaves out the middle.
     expect(show.stdout).toContain("    file_path: one.txt\n");
     expect(show.stdout).toContain(`  it writes: ${join(realpathSync(here.folder), "one.txt")}\n`);
-    expect(show.stdout).toContain("at work in  process");
+    expect(show.stdout).toContain("owner     process");
     expect(at(printed(shown), "requests", 0)).toMatchObject({ kind: "grantStageTool", answer: line });
 
     // As if something else had come to wait under the same id.

@@ -13,7 +13,7 @@ test("report writes one page with every stage and the journal's head, for its ow
   const { code, stdout, stderr } = await here.sluice(["report", runId, "-o", "run.html"]);
   expect([code, stderr]).toEqual([0, ""]);
   const file = join(here.folder, "run.html");
-  expect(stdout).toContain(`The report of run ${runId} is in ${file} (`);
+  expect(stdout).toContain(`Wrote the report of run ${runId} to ${file} (`);
   if (process.platform !== "win32") expect(statSync(file).mode & 0o777).toBe(0o600);
   const root = soundPage(readFileSync(file, "utf8"));
   expect(valuesOf(root, "data-stage").map((key) => key.replace(/^.*:/, ""))).toEqual([
@@ -80,7 +80,7 @@ test("a record that was changed afterwards is told on the page and by exit 1", a
   db.close();
   const { code, stderr } = await here.sluice(["report", runId, "-o", "run.html"]);
   expect(code).toBe(1);
-  expect(stderr).toContain("is not as it was written");
+  expect(stderr).toContain("was changed; the report says where");
   const root = soundPage(readFileSync(join(here.folder, "run.html"), "utf8"));
   const [alarm] = elementsIn(root).filter(({ attributes }) => attributes.get("role") === "alert");
   expect(alarm === undefined ? "" : textIn(alarm)).toContain("was changed after it was written");

@@ -38,7 +38,7 @@ test("what was stopped goes on with the line that was printed: finished calls ar
   await running.said("stdout", /ran +Write/);
   running.child.kill("SIGINT");
   const { stderr } = await running.ended;
-  const [, line = ""] = /go on with: sluice (.*)\n/.exec(stderr) ?? [];
+  const [, line = ""] = /resume it with: sluice (.*)\n/.exec(stderr) ?? [];
   const again = here.script({ ...script, first: [script.first[0] ?? {}, finishes()], second: [finishes("end")] });
   const resumed = await here.sluice([...line.split(" "), "--model", again, "--output-format", "json"]);
   expect([resumed.code, printed(resumed).output]).toEqual([0, "end"]);

@@ -52,7 +52,7 @@ describe.each(Object.entries(EXPECTED))("the recorded run %s", (name, expected) 
     const { runId } = copy;
     const audit = await copy.sluice("audit", runId, "--verify");
     expect([audit.code, audit.stderr]).toEqual([0, ""]);
-    expect(audit.stdout).toContain("verified: every record is as it was written");
+    expect(audit.stdout).toContain("verified: every record is unchanged");
     for (const other of copy.others) expect((await copy.sluice("audit", other, "--verify")).code).toBe(0);
     const events = await eventsOf(copy);
     expect(keyEvents(events)).toEqual(expected.events);
@@ -103,7 +103,7 @@ describe.each(Object.entries(EXPECTED))("the recorded run %s", (name, expected) 
     writeFileSync(join(copy.store, "journal.db"), bytes);
     const { code, stdout } = await copy.sluice("audit", copy.runId, "--verify");
     expect(code).toBe(1);
-    expect(stdout).toMatch(new RegExp(`NOT as it was written[\\s\\S]*record ${Number(seq)}\\b`));
+    expect(stdout).toMatch(new RegExp(`CHANGED[\\s\\S]*record ${Number(seq)}\\b`));
   });
 
   const { resumed } = expected;

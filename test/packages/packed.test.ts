@@ -149,7 +149,7 @@ describe("packed and installed into an empty project", () => {
 
   test("the command runs its demo", () => {
     const { status, output } = run(join(project, "node_modules/.bin/sluice"), ["demo"], project);
-    expect(output).toContain("review#1     ends       the run is done");
+    expect(output).toContain("review#1     ends run   completed");
     expect(status).toBe(0);
   });
 });

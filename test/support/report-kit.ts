@@ -1,7 +1,7 @@
 import { type RunHost, type SluiceEvent, verifyJournal } from "@sluice/core";
 import { expect } from "vitest";
-import type { ReportFacts } from "../../packages/view/src/html/facts.ts";
-import { reportPage } from "../../packages/view/src/html/page.ts";
+import { type ReportFacts, reportPage } from "../../packages/view/src/html/page.ts";
+import { reduceRun } from "../../packages/view/src/projection/reduce-run.ts";
 import type { RunView } from "../../packages/view/src/projection/run-view.ts";
 import { type Element, elementsIn, parsePage } from "./page-parts.ts";
 import { readRecords, viewOf } from "./run-views.ts";
@@ -14,13 +14,20 @@ const NO_FAULTS: ReportFacts["chain"] = {
   verify: "sluice audit r1 --verify",
 };
 
-/** A view and events as a page. */
+/** A view as a page, with what these events decide, route and time. */
 export function pageOf(
   view: RunView,
   events: readonly SluiceEvent[] = [],
   chain: Partial<ReportFacts["chain"]> = {},
 ): string {
-  return reportPage({ view, events, chain: { ...NO_FAULTS, ...chain }, madeAt: 0, version: "0.0.0" });
+  const { decisions, approvals, people, routes, spans, calls, input, updatedAt } = reduceRun(view.runId, events).view();
+  const reduced = { decisions, approvals, people, routes, spans, calls, ...(input === undefined ? {} : { input }) };
+  const whole = events.length === 0 ? view : { ...view, ...reduced, updatedAt: Math.max(updatedAt, view.updatedAt) };
+  return pageFrom(whole, chain);
+}
+
+function pageFrom(view: RunView, chain: Partial<ReportFacts["chain"]>): string {
+  return reportPage({ view, chain: { ...NO_FAULTS, ...chain }, madeAt: 0, version: "0.0.0" });
 }
 
 /** A recorded run as a page, with what it was made of. */
@@ -33,7 +40,7 @@ export async function reportOf(
   const events = records.flatMap((record) => record.events);
   const journals = await host.journal(runId);
   const { head, records: count } = verifyJournal(journals);
-  return { view, events, page: pageOf(view, events, { head, records: count, journals: journals.length }) };
+  return { view, events, page: pageFrom(view, { head, records: count, journals: journals.length }) };
 }
 
 const TAGS: ReadonlySet<string> = new Set(

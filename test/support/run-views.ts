@@ -2,7 +2,7 @@ import type { Json, RunHost } from "@sluice/core";
 import { type Script, type Session, scriptedModel } from "@sluice/stages";
 import { emptyList } from "../../packages/view/src/projection/append-only-list.ts";
 import { RecordReader } from "../../packages/view/src/projection/record-reader.ts";
-import { createRunReducer, type ReadRecord } from "../../packages/view/src/projection/reduce-run.ts";
+import { type ReadRecord, reduceRun } from "../../packages/view/src/projection/reduce-run.ts";
 import type { RunView } from "../../packages/view/src/projection/run-view.ts";
 import type { Line } from "../../packages/view/src/text/line.ts";
 import { session, type TestSession, type TestSessionOptions } from "./run-kit.ts";
@@ -29,26 +29,29 @@ export async function readRecords(host: RunHost, runId: string): Promise<readonl
 }
 
 export function viewOf(runId: string, records: readonly ReadRecord[]): RunView {
-  const reducer = createRunReducer(runId);
+  const reducer = reduceRun(runId);
   for (const record of records) reducer.record(record);
   return reducer.view();
 }
 
 /** A view as plain data, with its lists spread out. */
-export function plain({ log, executions, ...view }: RunView): Json {
+export function plain({ log, executions, spans, approvals, ...view }: RunView): Json {
   return JSON.parse(
     JSON.stringify({
       ...view,
       log: [...log],
+      spans: [...spans],
+      approvals: [...approvals],
       executions: executions.map(({ items, ...execution }) => ({ ...execution, items: [...items] })),
     }),
   );
 }
 
-/** The same without the order in which things of different runs became final: that is as they were read. */
+/** The same without the order in which items of different runs were reduced. */
 export function unordered(view: RunView): Json {
-  const told = [...view.log].map((one) => JSON.stringify(one)).sort();
-  return [plain({ ...view, last: "", log: emptyList() }), told];
+  const { log, spans, decisions, routes } = view;
+  const sorted = [log, spans, decisions, routes].map((list) => [...list].map((one) => JSON.stringify(one)).sort());
+  return [plain({ ...view, last: "", log: emptyList(), spans: emptyList(), decisions: [], routes: [] }), sorted];
 }
 
 export function textOf(lines: readonly Line[]): string {

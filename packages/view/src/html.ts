@@ -1,2 +1,1 @@
-export type { ReportFacts } from "./html/facts.ts";
-export { reportPage } from "./html/page.ts";
+export { type ReportFacts, reportPage } from "./html/page.ts";

@@ -1,11 +1,12 @@
 export { executionKey } from "./projection/execution-reducer.ts";
 export { eventsOf, readRunStarted, rootOf } from "./projection/read-run.ts";
 export { RecordReader } from "./projection/record-reader.ts";
-export { createRunReducer } from "./projection/reduce-run.ts";
+export { type RunLine, type RunReducer, reduceRun } from "./projection/reduce-run.ts";
 export type {
   BoundaryItem,
   CallView,
   CapView,
+  DeniedCall,
   ExecutionView,
   Hop,
   LiveView,

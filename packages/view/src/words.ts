@@ -1,5 +1,13 @@
-export { type AuditFacets, facetsOf, hasFacets, type Verdict } from "./words/audit-filter.ts";
-export { decisionIn, detailOf, inForkOrder } from "./words/audit-trail.ts";
-export { createEventDescriber, type EventLine, type Tone } from "./words/event-lines.ts";
-export { forkedFrom, textAt, usageAt } from "./words/fields.ts";
+export {
+  type AuditFilter,
+  describeEvent,
+  detailOf,
+  type EventLine,
+  inForkOrder,
+  matchesFilter,
+  type PlacedEvent,
+  type Tone,
+  type Verdict,
+} from "./words/describe-event.ts";
+export { forkedFrom, textAt } from "./words/fields.ts";
 export { count, indented, milliseconds, moment, oneLine, spending, table, withCode } from "./words/words.ts";

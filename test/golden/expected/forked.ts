@@ -20,7 +20,7 @@ export const forked: Expected = {
     "call.decided end#1 Bash approved envelope",
     "call.finished end#1 Bash ok",
   ],
-  audit: ["in 3 journals", "the run has no end yet"],
+  audit: ["in 3 journals", "the run has not ended"],
   show: ["suspended (stopped in between)", "forked from", "before end#1"],
   report: ["forked from", "before end#1", "gone left", "echo again >> end.txt"],
   files: { "left.txt": "left\n", "right.txt": "right\n", "end.txt": "joined\nagain\n" },

@@ -5,8 +5,8 @@ import { AGAIN, finishes } from "../script.ts";
 export const grantOpen: Expected = {
   pipeline: "asking",
   events: ["run.started", "grant.requested publish#1 grantStageTool", "run.suspended waiting"],
-  audit: ["the run has no end yet"],
-  show: ["suspended (waits for an answer)", "granted.txt", "sluice answer"],
+  audit: ["the run has not ended"],
+  show: ["suspended (waiting for an answer)", "granted.txt", "sluice answer"],
   report: ["suspended", "granted.txt"],
   files: {},
   resumed: {

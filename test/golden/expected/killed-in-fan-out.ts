@@ -14,7 +14,7 @@ export const killedInFanOut: Expected = {
     "call.decided right#1 Bash approved envelope",
     "call.finished right#1 Bash ok",
   ],
-  audit: ["in 3 journals", "the run has no end yet"],
+  audit: ["in 3 journals", "the run has not ended"],
   show: ["suspended (stopped in between)"],
   report: ["suspended", "gone left"],
   files: { "left.txt": "left\n", "right.txt": "right\n" },

@@ -11,7 +11,7 @@ export const killedInWrite: Expected = {
     "route.decided draft#1 to check",
     "call.decided check#1 Write approved envelope",
   ],
-  audit: ["the run has no end yet"],
+  audit: ["the run has not ended"],
   show: ["suspended (stopped in between)", "check#1  unfinished"],
   report: ["suspended", "check.txt"],
   files: { "draft.txt": "drafted\n", "check.txt": "checked\n", "hooks.txt": "draft completed\n" },

@@ -11,7 +11,7 @@ export const killed: Expected = {
     "call.decided check#1 Bash approved envelope",
     "call.finished check#1 Bash ok",
   ],
-  audit: ["the run has no end yet"],
+  audit: ["the run has not ended"],
   show: ["suspended (stopped in between)", "draft#1  completed", "check#1  unfinished", "sluice resume"],
   report: ["suspended", "echo drafted >> draft.txt", "echo checked >> check.txt"],
   files: { "draft.txt": "drafted\n", "check.txt": "checked\n", "hooks.txt": "draft completed\n" },

@@ -11,7 +11,7 @@ export const outcomeUnknown: Expected = {
     "route.decided draft#1 to check",
     "call.decided check#1 Bash approved envelope",
   ],
-  audit: ["the run has no end yet"],
+  audit: ["the run has not ended"],
   show: ["suspended (stopped in between)", "check#1  unfinished"],
   report: ["suspended", "echo checked >> check.txt"],
   files: { "draft.txt": "drafted\n", "check.txt": "checked\n", "hooks.txt": "draft completed\n" },

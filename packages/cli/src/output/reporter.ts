@@ -1,23 +1,12 @@
 import { type SluiceEvent, visible, visibleJson } from "@sluice/core";
-import {
-  count,
-  createEventDescriber,
-  type EventLine,
-  indented,
-  spending,
-  type Tone,
-  withCode,
-} from "@sluice/view/words";
+import { count, type EventLine, indented, spending, type Tone, withCode } from "@sluice/view/words";
 import type { OutputFormat } from "./output.ts";
 import type { RunReport } from "./run-report.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** Writes what happens in a run, and its result, in one format. */
+/** Writes a run's events and its result in one format. */
 export interface Reporter {
-  /** An event that is new. */
-  event(event: SluiceEvent): void;
-  /** An event of an earlier process: not shown again, but later ones may refer to it. */
-  past(event: SluiceEvent): void;
+  event(event: SluiceEvent, line: EventLine): void;
   result(report: RunReport): void;
 }
 
@@ -26,26 +15,20 @@ export function createReporter(format: OutputFormat, terminal: Terminal): Report
     case "text":
       return textReporter(terminal);
     case "json":
-      return { ...silent, result: (report) => terminal.out(`${visibleJson(report, 2)}\n`) };
+      return { event: () => undefined, result: (report) => terminal.out(`${visibleJson(report, 2)}\n`) };
     case "stream-json":
       return {
-        ...silent,
         event: (event) => terminal.out(`${visibleJson({ ...event })}\n`),
         result: (report) => terminal.out(`${visibleJson({ type: "result", ...report })}\n`),
       };
   }
 }
 
-const silent = { event: () => undefined, past: () => undefined };
-
 function textReporter(terminal: Terminal): Reporter {
-  const narrator = createEventDescriber();
   return {
-    event: (event) => {
-      const said = narrator.say(event);
-      if (said !== undefined) terminal.out(`${lineOf(said, terminal)}\n`);
+    event: (_event, line) => {
+      if (!line.isDetail) terminal.out(`${lineOf(line, terminal)}\n`);
     },
-    past: (event) => void narrator.say(event),
     result: (report) => terminal.out(`${resultText(report, terminal)}\n`),
   };
 }
@@ -67,15 +50,15 @@ const TONES: Readonly<Record<RunReport["status"], Tone>> = {
 
 function resultText({ runId, status, output, error, usage }: RunReport, terminal: Terminal): string {
   const { costUsd = 0, unpricedCalls = 0 } = usage;
-  // What cost nothing has its tokens in the lines of its stages.
-  const bill = costUsd > 0 || unpricedCalls > 0 ? `  (${spending(usage)})` : "";
-  const head = terminal.paint("out", TONES[status], `${status}${runId === null ? "" : ` ${runId}`}`) + bill;
+  // The lines of the stages have the tokens.
+  const cost = costUsd > 0 || unpricedCalls > 0 ? `  (${spending(usage)})` : "";
+  const head = terminal.paint("out", TONES[status], `${status}${runId === null ? "" : ` ${runId}`}`) + cost;
   if (error !== null) return `\n${head}\n${indented(visible(withCode(error)))}`;
   if (status !== "completed") return `\n${head}`;
   return `\n${head}\n${indented(typeof output === "string" ? visible(output) : visible(JSON.stringify(output, null, 2)))}`;
 }
 
-/** One line that counts what was denied; empty when nothing was. */
+/** One line about the denied calls; empty if there are none. */
 export function deniedLine({ denied }: RunReport): string {
   if (denied.length === 0) return "";
   const causes = new Map<string, number>();

@@ -1,6 +1,4 @@
 import {
-  addUsage,
-  field,
   isJson,
   isSluiceError,
   type Json,
@@ -9,28 +7,26 @@ import {
   type OpenRequest,
   redactJson,
   redactText,
-  type SluiceEvent,
   type Usage,
 } from "@sluice/core";
 import type { RunResult } from "@sluice/stages";
 import { type Cleaner, LOOKS } from "@sluice/tui/user";
-import { textAt, usageAt } from "@sluice/view/words";
+import type { DeniedCall, RunView } from "@sluice/view";
 
-/** What `--output-format json` prints about a run, and `stream-json` in its last line. */
+/** The output of `--output-format json`, and the last line of `stream-json`. */
 export type RunReport = {
-  /** null when there was an error before a run began. */
+  /** null if an error occurred before the run began. */
   readonly runId: string | null;
   readonly status: "completed" | "failed" | "cancelled" | "suspended";
-  /** What the run returned; null unless it is completed. */
+  /** null unless the run completed. */
   readonly output: Json;
   readonly error: ReportedError | null;
   /** Every execution of a state, in the order they ended. */
   readonly stages: readonly Json[];
-  /** Calls that were refused. */
   readonly denied: readonly Json[];
-  /** `costUsd` is what is known of the money; `unpricedCalls` are without it. */
+  /** `costUsd` does not include `unpricedCalls`. */
   readonly usage: Usage;
-  /** Only when it is suspended. */
+  /** Only if it is suspended. */
   readonly suspended?: { readonly reason: string; readonly requests: readonly Json[]; readonly resume: string };
 };
 export type ReportedError = {
@@ -42,13 +38,13 @@ export type ReportedError = {
 
 const NO_USAGE = { inputTokens: 0, outputTokens: 0 };
 
-/** A run's result as a report. What only its journal knows comes from the account, such as the stages of a suspended run. */
-export function reportOf(result: RunResult<unknown>, account: RunTotals, resume: string): RunReport {
+/** A run's result as a report. The stages of a suspended run come from `totals`. */
+export function reportOf(result: RunResult<unknown>, totals: RunTotals, resume: string): RunReport {
   const { runId, status } = result;
-  const told = result.stages.length > 0;
-  const rest = told
-    ? { stages: result.stages.map(asShown), denied: result.denied.map(asShown), usage: { ...result.usage } }
-    : spentSoFar(account);
+  const rest =
+    result.stages.length > 0
+      ? { stages: result.stages.map(asShown), denied: result.denied.map(asShown), usage: { ...result.usage } }
+      : withoutRunIds(totals);
   switch (status) {
     case "completed":
       return { runId, status, output: asShown(result.output), error: null, ...rest };
@@ -68,13 +64,20 @@ export function reportOfError(thrown: unknown, clean: Cleaner): RunReport {
   return { runId: null, status: "failed", output: null, error, stages: [], denied: [], usage: NO_USAGE };
 }
 
-/** A run whose journal failed: it stops here and can be resumed. */
-export function reportOfFault(thrown: unknown, runId: string, account: RunTotals, resume: string): RunReport {
+/** A run whose journal failed: it is suspended and can be resumed. */
+export function reportOfFault(thrown: unknown, runId: string, totals: RunTotals, resume: string): RunReport {
   const suspended = { reason: "interrupted", requests: [], resume };
-  return { runId, status: "suspended", output: null, error: errorOf(thrown, LOOKS), ...spentSoFar(account), suspended };
+  return {
+    runId,
+    status: "suspended",
+    output: null,
+    error: errorOf(thrown, LOOKS),
+    ...withoutRunIds(totals),
+    suspended,
+  };
 }
 
-function spentSoFar({ stages, denied, usage }: RunTotals): Pick<RunReport, "stages" | "denied" | "usage"> {
+function withoutRunIds({ stages, denied, usage }: RunTotals): Pick<RunReport, "stages" | "denied" | "usage"> {
   return {
     stages: stages.map(({ runId: _runId, ...stage }) => stage),
     denied: denied.map(({ runId: _runId, ...call }) => call),
@@ -99,98 +102,51 @@ export function shownError({ code, message }: ReportedError): { readonly code: s
   return { code, message: redactText(message) };
 }
 
-/** For output that ends in logs: redacted like the events, where the request itself is not. */
+/** A request redacted like the events, since output ends in logs. */
 export function asRequest({ requestId, runId, kind, digest, body, openedAt }: OpenRequest): JsonObject {
   return { requestId, runId, kind, digest, body: redactJson(body), openedAt };
 }
 
-/** What a run or a stage returned, as it is printed: output ends in logs. A program that needs it whole calls the session. */
+/** An output, redacted for printing. Programs that need it whole use the session. */
 export function asShown(value: unknown): Json {
   return redactJson(asJson(value));
 }
 
-/** The JSON of a value whose type the compiler does not know to be JSON. */
 function asJson(value: unknown): Json {
   const copy: unknown = JSON.parse(JSON.stringify(value ?? null));
   return isJson(copy) ? copy : null;
 }
 
-/** One execution of a state, as far as the events tell. */
-export type StageAccount = {
+/** One execution of a state. */
+type StageTotals = {
   readonly runId: string;
   readonly executionId: string;
-  /** `unfinished` while it has not been left. */
-  status: string;
-  attempts: number;
-  turns: number;
-  usage: Usage;
-  ms: number;
-};
-/** A call that was refused. */
-export type DeniedAccount = {
-  readonly runId: string;
-  readonly executionId: string;
-  readonly attempt: number;
-  readonly callId: string;
-  readonly tool: string;
-  readonly cause: string;
+  /** `unfinished` until it ends. */
+  readonly status: string;
+  readonly attempts: number;
+  readonly turns: number;
+  readonly usage: Usage;
+  readonly ms: number;
 };
 
-/** What a run and its children did so far, added up from their events: also for runs that have no end yet. */
+/** The stages, denials and usage of a run and the runs below it, also before its end. */
 export interface RunTotals {
-  readonly stages: readonly StageAccount[];
-  readonly denied: readonly DeniedAccount[];
+  readonly stages: readonly StageTotals[];
+  readonly denied: readonly { readonly [Key in keyof DeniedCall]: DeniedCall[Key] }[];
   readonly usage: Usage;
 }
 
-const NONE: Usage = { inputTokens: 0, outputTokens: 0 };
-
-export interface RunSummarizer {
-  add(event: SluiceEvent): void;
-  account(): RunTotals;
-}
-
-export function createRunSummarizer(): RunSummarizer {
-  const stages = new Map<string, StageAccount & { startedAt: number }>();
-  const denied: DeniedAccount[] = [];
-
-  const stageOf = ({ runId, executionId, at }: SluiceEvent): (StageAccount & { startedAt: number }) | undefined => {
-    if (executionId === undefined) return undefined;
-    const key = JSON.stringify([runId, executionId]);
-    let stage = stages.get(key);
-    if (stage === undefined) {
-      stage = { runId, executionId, status: "unfinished", attempts: 1, turns: 0, usage: NONE, ms: 0, startedAt: at };
-      stages.set(key, stage);
-    }
-    return stage;
-  };
-
-  return {
-    add(event) {
-      const { type, data, executionId = "", attempt = 1, runId } = event;
-      const stage = stageOf(event);
-      if (stage === undefined) return;
-      stage.attempts = Math.max(stage.attempts, attempt);
-      stage.ms = event.at - stage.startedAt;
-      if (type === "turn.finished") {
-        stage.turns += 1;
-        stage.usage = addUsage(stage.usage, usageAt(data));
-      } else if (type === "stage.exit" && field(data, "phase") === "left") {
-        stage.status = textAt(data, "outcome");
-        // It has a usage where there is more to it than its turns.
-        if (field(data, "usage") !== undefined) stage.usage = usageAt(data);
-      } else if (
-        type === "call.decided" &&
-        field(data, "verdict") === "refused" &&
-        field(data, "cause") !== undefined
-      ) {
-        const call = { callId: textAt(data, "callId"), tool: textAt(data, "tool"), cause: textAt(data, "cause") };
-        denied.push({ runId, executionId, attempt, ...call });
-      }
-    },
-    account() {
-      const all = [...stages.values()].map(({ startedAt: _startedAt, ...stage }) => stage);
-      return { stages: all, denied, usage: all.reduce((sum, stage) => addUsage(sum, stage.usage), NONE) };
-    },
-  };
+export function totalsOf({ executions, denied, usage }: RunView): RunTotals {
+  const stages = executions.map(
+    ({ runId, executionId, status, attempt, turns, usage: used, startedAt, updatedAt, endedAt }) => ({
+      runId,
+      executionId,
+      status: endedAt === undefined ? "unfinished" : status,
+      attempts: attempt,
+      turns,
+      usage: used,
+      ms: updatedAt - startedAt,
+    }),
+  );
+  return { stages, denied: denied.map((call) => ({ ...call })), usage };
 }

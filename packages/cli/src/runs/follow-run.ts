@@ -1,8 +1,9 @@
 import { type JsonObject, messageOf, type OpenRequest, redactText, type SluiceEvent, visible } from "@sluice/core";
 import type { RunHandle, RunResult } from "@sluice/stages";
+import { type RunReducer, reduceRun } from "@sluice/view";
 import { EXIT, exitCodeOf, STOPPED, type StopSignal } from "../output/exit-codes.ts";
 import { deniedLine, type Reporter } from "../output/reporter.ts";
-import { createRunSummarizer, type RunReport, reportOf, reportOfFault } from "../output/run-report.ts";
+import { type RunReport, reportOf, reportOfFault, totalsOf } from "../output/run-report.ts";
 import type { Terminal } from "../output/terminal.ts";
 
 export interface FollowOptions {
@@ -10,15 +11,15 @@ export interface FollowOptions {
   readonly terminal: Terminal;
   /** Whether a completed run with denied calls is exit 5. */
   readonly failOnDenied: boolean;
-  /** What earlier processes wrote; not shown again. */
+  /** Events that earlier processes recorded; not shown again. */
   readonly past?: readonly SluiceEvent[];
-  /** Requests that were open before the run was taken up. */
+  /** Requests that were open before the resume. */
   readonly open?: readonly OpenRequest[];
-  /** Whether requests stay open for other processes: then each is announced with the line that answers it. */
+  /** Whether requests stay open for other processes; then each is announced with the command that answers it. */
   readonly waits: boolean;
-  /** What is said of the run once it has begun: one that is refused is no such run. */
+  /** Lines for stderr once the run has begun. */
   readonly notices?: readonly string[];
-  /** What a command has to say beside the report, in the formats for programs. */
+  /** Additional members of the JSON report. */
   readonly extraJson?: JsonObject;
   /** The command that resumes this run. */
   resume(runId: string): string;
@@ -32,8 +33,8 @@ export interface FollowedRun {
 }
 
 /**
- * Shows a run from its start to its end here, and says how it ended. SIGINT and SIGTERM suspend it. Rejects only when the run
- * could not begin; a journal that fails later is part of the report.
+ * Shows a run until it ends or is suspended. SIGINT and SIGTERM suspend it. Rejects only if the run could not begin; a journal
+ * that fails later is part of the report.
  */
 export async function followRun(handle: RunHandle<unknown>, options: FollowOptions): Promise<FollowedRun> {
   const { terminal, reporter, failOnDenied } = options;
@@ -41,20 +42,20 @@ export async function followRun(handle: RunHandle<unknown>, options: FollowOptio
   const ignoreSignals = onStopSignal((signal) => {
     stoppedBy = signal;
     terminal.err(`sluice: ${signal}: suspending the run; a second one ends the process at once\n`);
-    // What comes of it, the run's own result tells.
+    // The run's result has the outcome.
     handle.suspend().catch(() => undefined);
   });
   try {
-    const accountant = createRunSummarizer();
-    const shown = await show(handle, options, accountant);
-    const account = accountant.account();
+    const reducer = reduceRun(handle.runId, options.past);
+    const shown = await show(handle, options, reducer);
+    const totals = totalsOf(reducer.view());
     const resume = options.resume(handle.runId);
     const report =
       "thrown" in shown
-        ? reportOfFault(shown.thrown, handle.runId, account, resume)
-        : reportOf(shown.result, account, resume);
+        ? reportOfFault(shown.thrown, handle.runId, totals, resume)
+        : reportOf(shown.result, totals, resume);
     reporter.result({ ...report, ...options.extraJson });
-    sayAside(report, options);
+    writeNotes(report, options);
     const ended = { status: report.status, denied: report.denied.length, failOnDenied };
     const exitCode =
       "thrown" in shown ? EXIT.environment : exitCodeOf(stoppedBy === undefined ? ended : { ...ended, stoppedBy });
@@ -66,64 +67,36 @@ export async function followRun(handle: RunHandle<unknown>, options: FollowOptio
 
 type Shown = { readonly result: RunResult<unknown> } | { readonly thrown: unknown };
 
-async function show(
-  handle: RunHandle<unknown>,
-  options: FollowOptions,
-  accountant: ReturnType<typeof createRunSummarizer>,
-): Promise<Shown> {
-  const { reporter, past = [], open = [], notices = [], terminal, waits } = options;
-  /** A run that is refused waits for nobody, and nothing is said of it. */
-  const sayBegun = (): void => {
+async function show(handle: RunHandle<unknown>, options: FollowOptions, reducer: RunReducer): Promise<Shown> {
+  const { reporter, open = [], notices = [], terminal, waits } = options;
+  const writeNotices = (): void => {
     for (const line of notices) terminal.err(`sluice: ${visible(redactText(line))}\n`);
     if (waits) for (const request of open) announce(request, options);
   };
-  const known = new Set<string>();
-  for (const event of past) {
-    known.add(event.id);
-    accountant.add(event);
-    reporter.past(event);
-  }
   let began = false;
-  const isInherited = forkedPast();
   const reading = (async (): Promise<void> => {
     for await (const event of handle.events) {
-      if (!began) sayBegun();
+      // Nothing is written about a run that is refused.
+      if (!began) writeNotices();
       began = true;
-      if (known.has(event.id)) continue;
-      accountant.add(event);
-      if (isInherited(event)) {
-        reporter.past(event);
-        continue;
-      }
-      reporter.event(event);
+      const line = reducer.event(event);
+      if (line === undefined || line.isInherited) continue;
+      reporter.event(event, line);
       if (waits) announceNew(event, options);
     }
   })();
   try {
     const result = await handle;
-    // A run that ended is told in full; events that cannot be read are a fault of the store, not of the run.
+    // Unreadable events are a fault of the store, not of the run.
     await reading.catch((thrown: unknown) =>
-      terminal.err(`sluice: its events could not be read: ${visible(messageOf(thrown))}\n`),
+      terminal.err(`sluice: the run's events could not be read: ${visible(messageOf(thrown))}\n`),
     );
     return { result };
   } catch (thrown) {
-    await reading.catch(() => undefined); // the same fault, seen from its other side
+    await reading.catch(() => undefined); // the same fault as the result's
     if (!began) throw thrown;
     return { thrown };
   }
-}
-
-/** Tells the events that a forked run has from another: its own before the fork, and its siblings' of before that. */
-function forkedPast(): (event: SluiceEvent) => boolean {
-  let inherits = false;
-  let forkedAt: number | undefined;
-  return ({ type, runId, at, data }) => {
-    if (runId.includes("/")) return forkedAt !== undefined && at < forkedAt;
-    if (type === "run.started") inherits = data.forkedFrom !== undefined;
-    else if (type === "run.forked" && inherits) forkedAt = at;
-    else return inherits && forkedAt === undefined;
-    return false;
-  };
 }
 
 function announceNew({ type, data, runId }: SluiceEvent, options: FollowOptions): void {
@@ -134,19 +107,19 @@ function announceNew({ type, data, runId }: SluiceEvent, options: FollowOptions)
 }
 
 function announce({ kind, ...asking }: Asking & { readonly kind: string }, { terminal, answer }: FollowOptions): void {
-  // Pasted as it is, a shell must refuse it: `approve|deny` would approve.
+  // A shell must refuse the line if it is pasted unchanged: `approve|deny` would approve.
   const answers = kind === "askUser" || kind === "humanState" ? "--value <text>" : "<approve, deny or defer>";
-  terminal.err(`sluice: waits for an answer: ${visible(answer(asking))} ${answers}\n`);
+  terminal.err(`sluice: waiting for an answer: ${visible(answer(asking))} ${answers}\n`);
 }
 
-function sayAside(report: RunReport, { terminal }: FollowOptions): void {
+function writeNotes(report: RunReport, { terminal }: FollowOptions): void {
   const denied = deniedLine(report);
   if (denied !== "") terminal.err(`sluice: ${denied}\n`);
   if (report.suspended !== undefined)
-    terminal.err(`sluice: the run is suspended; go on with: ${visible(report.suspended.resume)}\n`);
+    terminal.err(`sluice: the run is suspended; resume it with: ${visible(report.suspended.resume)}\n`);
 }
 
-/** Two signals closer than this are one key press that reached the process twice, by its terminal and by npm. */
+/** Two signals within this time are one key press, delivered by the terminal and by npm. */
 const SAME_PRESS_MS = 100;
 
 /** Calls back at the first SIGINT or SIGTERM; a second one ends the process at once. Returns the unsubscriber. */

@@ -54,7 +54,7 @@ export class WatchedRuns {
     this.#focus = run.runId;
     const known = this.#runs.get(run.runId);
     if (known !== undefined && known.run.host === run.host) {
-      if (run.handle !== undefined) known.watch.hear(run.handle);
+      if (run.handle !== undefined) known.watch.listenTo(run.handle);
       const again = { ...known, run: run.handle === undefined ? known.run : run };
       this.#runs.set(run.runId, again);
       return again;

@@ -1,13 +1,12 @@
 import type { SluiceEvent } from "@sluice/core";
-import { executionKey, span, stateLabel } from "@sluice/view";
+import { executionKey, reduceRun, span, stateLabel } from "@sluice/view";
 import { cleanInline, cut, type Line, type Style } from "@sluice/view/text";
 import {
-  type AuditFacets,
-  createEventDescriber,
-  decisionIn,
-  facetsOf,
-  hasFacets,
+  type AuditFilter,
+  describeEvent,
+  type EventLine,
   inForkOrder,
+  matchesFilter,
   type Verdict,
 } from "@sluice/view/words";
 
@@ -32,7 +31,7 @@ export interface TimelineRow {
   readonly style: Style;
 }
 
-export interface TimelineFilter extends AuditFacets {
+export interface TimelineFilter extends AuditFilter {
   /** Words that a row's text or its type holds, all of them; upper and lower case are the same. */
   readonly text?: string;
   /** Only where something was decided: proposals, answers, gates, routes, limits. */
@@ -49,9 +48,9 @@ export function timeline(events: readonly SluiceEvent[], filter: TimelineFilter 
   }
   // The root's come first, however the events were read.
   const byDepth = [...runs].toSorted(([a], [b]) => a.split("/").length - b.split("/").length);
-  const narrator = createEventDescriber({ everything: true });
+  const reducer = reduceRun(byDepth[0]?.[0] ?? "");
   return inForkOrder(byDepth.map(([runId, own]) => ({ runId, events: own })))
-    .map(({ event, depth }) => rowOf(event, depth, narrator.say(event)))
+    .map(({ event, depth }) => rowOf(event, depth, reducer.event(event) ?? describeEvent(event)))
     .filter((row) => isWanted(row, filter));
 }
 
@@ -82,14 +81,9 @@ export function timelineLine(
   );
 }
 
-function rowOf(
-  event: SluiceEvent,
-  depth: number,
-  said: ReturnType<ReturnType<typeof createEventDescriber>["say"]>,
-): TimelineRow {
+function rowOf(event: SluiceEvent, depth: number, line: EventLine): TimelineRow {
   const { id, at, type, runId, executionId } = event;
-  const { by, why } = decisionIn(event);
-  const { stage, tool, verdict } = facetsOf(event);
+  const { stage, tool, verdict, what, more, by, why, tone } = line;
   return {
     id,
     at,
@@ -99,18 +93,18 @@ function rowOf(
     ...(stage === undefined ? {} : { stage }),
     ...(tool === undefined ? {} : { tool }),
     who: stateLabel(executionId ?? "run"),
-    what: cleanInline(said?.what ?? type),
-    more: cleanInline(said?.more ?? ""),
+    what: cleanInline(what),
+    more: cleanInline(more),
     by: cleanInline(by),
     why: cleanInline(why),
     ...(verdict === undefined ? {} : { verdict }),
-    style: styleOf(said?.tone ?? "plain"),
+    style: styleOf(tone),
   };
 }
 
 function isWanted(row: TimelineRow, filter: TimelineFilter): boolean {
   const { text = "", decisions = false } = filter;
-  if (!hasFacets(row, filter)) return false;
+  if (!matchesFilter(row, filter)) return false;
   if (decisions && row.by === "") return false;
   const words = text
     .toLowerCase()

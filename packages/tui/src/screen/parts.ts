@@ -263,7 +263,7 @@ function statusLine({ view, flags, others, busy, quitting }: AppState): Line {
     add(view.models.map(shortModel).join(", "));
     add(`${shortCount(tokensOf(view.usage))} tokens`);
     add(moneyOf(view.usage));
-    if (view.denied > 0) add(`${view.denied} denied`, "notice");
+    if (view.denied.length > 0) add(`${view.denied.length} denied`, "notice");
   }
   const more = others.filter(({ endedAt }) => endedAt === undefined).length;
   if (more > 0) add(more === 1 ? "1 more run" : `${more} more runs`);

@@ -1,17 +1,17 @@
 import { field, type Json } from "@sluice/core";
 import { headOf } from "../text/clean.ts";
-import { compareLines, type Run, type Segment, type WordMarks, wordMarks } from "../text/diff-compare.ts";
+import { compareLines, type DiffRow, diffRows, type Segment } from "../text/diff-compare.ts";
 import { textAt } from "../words/fields.ts";
 import { count } from "../words/words.ts";
 import { exact, html, joined, type Markup, NOTHING } from "./markup/markup.ts";
 import { cutNote } from "./markup/texts.ts";
 
-/** What an Edit or a Write did to a text, told from its arguments. */
+/** The change of an Edit or Write call, from its arguments. */
 export interface Change {
   readonly path: string;
   readonly before: string;
   readonly after: string;
-  /** The first line of both in the file; undefined where nobody said where that is. */
+  /** The line in the file where both begin; undefined if unknown. */
   readonly first: number | undefined;
   readonly note: string;
 }
@@ -23,17 +23,17 @@ const LONGEST_LINE = 1_000;
 /** UTF-16 units of one side that are compared. */
 const LONGEST_SIDE = 200_000;
 
-/** Undefined where a call is no Edit or Write, or its arguments are not of that shape. */
+/** Undefined for other tools and other arguments. */
 export function changeOf(tool: string, input: Json | undefined, output: Json | undefined): Change | undefined {
   const path = field(input, "file_path");
   if (typeof path !== "string") return undefined;
   const [content, before, after] = [field(input, "content"), field(input, "old_string"), field(input, "new_string")];
   if (tool === "Write" && typeof content === "string")
-    return { path, before: "", after: content, first: 1, note: "the whole file as it was written" };
+    return { path, before: "", after: content, first: 1, note: "the whole file" };
   if (tool !== "Edit" || typeof before !== "string" || typeof after !== "string") return undefined;
   const every = field(input, "replace_all") === true;
   const first = lineIn(output, after);
-  const where = first === undefined ? "lines are counted from where it begins" : "";
+  const where = first === undefined ? "line numbers count from the edit" : "";
   return {
     path,
     before,
@@ -43,10 +43,10 @@ export function changeOf(tool: string, input: Json | undefined, output: Json | u
   };
 }
 
-/** Lines of the file that Edit shows before what it changed. */
+/** Lines that the result of Edit shows before its change. */
 const SHOWN_BEFORE = 3;
 
-/** Where in the file an Edit's text begins, by the numbered lines that it answered with. */
+/** The line where an Edit's text begins, from the numbered lines of its result. */
 function lineIn(output: Json | undefined, after: string): number | undefined {
   const text = typeof output === "string" ? output : textAt(output, "output");
   const lines = [...headOf(text, 20_000).matchAll(/^ *(\d{1,9})\t(.*)$/gm)].map(([, number, line = ""]) => ({
@@ -61,13 +61,13 @@ function lineIn(output: Json | undefined, after: string): number | undefined {
     ?.number;
 }
 
-/** A change as a table: numbers of both sides, signs, and the words that changed. */
+/** A change as a table with the line numbers of both sides, signs and changed words. */
 export function changeTable({ path, before, after, first, note }: Change): Markup {
   const [old, now] = [linesOf(before), linesOf(after)];
   const { runs, added, removed, exact: whole } = compareLines(old.lines, now.lines);
   const rows: Markup[] = [];
   let left = 0;
-  for (const row of rowsOf(runs, old.lines, now.lines)) {
+  for (const row of diffRows(runs, old.lines, now.lines, CONTEXT)) {
     if (rows.length < MOST_ROWS) rows.push(rowMarkup(row, (first ?? 1) - 1));
     else left += 1;
   }
@@ -89,53 +89,16 @@ function linesOf(text: string): { readonly lines: readonly string[]; readonly cu
   return { lines, cut: shown.length < text.length };
 }
 
-interface Row {
-  readonly kind: Run["kind"] | "gap";
-  readonly old?: number;
-  readonly now?: number;
-  /** Made only for a row that is shown. */
-  readonly segments: () => readonly Segment[];
-}
-
-function* rowsOf(runs: readonly Run[], old: readonly string[], now: readonly string[]): Generator<Row> {
-  let marks: WordMarks | undefined;
-  for (const [index, { kind, count: lines, oldAt, newAt }] of runs.entries()) {
-    const next = runs[index + 1];
-    if (kind === "same") marks = undefined;
-    else if (kind === "removed" && next?.kind === "added")
-      marks = wordMarks(old.slice(oldAt, oldAt + lines), now.slice(next.newAt, next.newAt + next.count));
-    const head = index > 0 ? CONTEXT : 0;
-    const hidden = lines - head - (index < runs.length - 1 ? CONTEXT : 0);
-    for (let at = 0; at < lines; at += 1) {
-      if (kind === "same" && hidden > 1 && at === head) {
-        yield { kind: "gap", segments: () => [{ text: `${count(hidden, "line")} the same`, changed: false }] };
-        at += hidden - 1;
-        continue;
-      }
-      const found = marks;
-      const text = (kind === "added" ? now[newAt + at] : old[oldAt + at]) ?? "";
-      const marked = (): readonly Segment[] | undefined =>
-        kind === "removed" ? found?.old(at) : kind === "added" ? found?.now(at) : undefined;
-      yield {
-        kind,
-        ...(kind === "added" ? {} : { old: oldAt + at + 1 }),
-        ...(kind === "removed" ? {} : { now: newAt + at + 1 }),
-        segments: () => marked() ?? [{ text, changed: false }],
-      };
-    }
-  }
-}
-
 const SIGNS = { same: " ", removed: "−", added: "+" } as const;
 
-function rowMarkup({ kind, old, now, segments }: Row, offset: number): Markup {
-  const line = segmentsMarkup(segments(), kind);
-  if (kind === "gap") return html`<tr class="gap"><td colspan="4">⋯ ${line}</td></tr>`;
+function rowMarkup(row: DiffRow, offset: number): Markup {
+  if (row.kind === "gap") return html`<tr class="gap"><td colspan="4">⋯ ${count(row.count, "equal line")}</td></tr>`;
+  const { kind, old, now } = row;
   const number = (at: number | undefined): Markup => html`<td class="n">${at === undefined ? "" : at + offset}</td>`;
-  return html`<tr class="${kind}">${number(old)}${number(now)}<td class="sign">${SIGNS[kind]}</td><td class="line">${line}</td></tr>`;
+  return html`<tr class="${kind}">${number(old)}${number(now)}<td class="sign">${SIGNS[kind]}</td><td class="line">${segmentsMarkup(row.segments(), kind)}</td></tr>`;
 }
 
-function segmentsMarkup(segments: readonly Segment[], kind: Row["kind"]): Markup {
+function segmentsMarkup(segments: readonly Segment[], kind: DiffRow["kind"]): Markup {
   const parts: Markup[] = [];
   let room = LONGEST_LINE;
   for (const { text, changed } of segments) {

@@ -1,46 +1,45 @@
-import { argsSummary, field, type Json, redactJson, type SluiceEvent } from "@sluice/core";
+import { argsSummary, field, redactJson } from "@sluice/core";
 import type { RunView } from "../projection/run-view.ts";
-import { forkedFrom, textAt } from "../words/fields.ts";
+import { textAt } from "../words/fields.ts";
 import { moneyOf } from "../words/symbols.ts";
 import { count, milliseconds, moment } from "../words/words.ts";
-import { callsIn, peopleIn } from "./decisions/decisions.ts";
-import type { ReportFacts } from "./facts.ts";
 import { exact, html, type Markup, NOTHING } from "./markup/markup.ts";
+import { runMark } from "./markup/status.ts";
 import { shortText, textBlock } from "./markup/texts.ts";
 import { value } from "./markup/values.ts";
-import { runMark } from "./status.ts";
+import type { ChainFacts, ReportFacts } from "./page.ts";
 
 const LONGEST_TASK = 10_000;
 const LONGEST_VALUE = 40_000;
 const LONGEST_ERROR = 10_000;
 const LONGEST_LINE = 160;
 
-/** What ran, how it ended, when, who took part, and what it used in all. */
-export function headMarkup({ view, events, chain, madeAt }: ReportFacts, end: number): Markup {
-  const { pipeline, task, status, runId, startedAt, endedAt, usage, executions, denied, models, mode, cwd } = view;
+/** The run, its end, its times, the people who took part, and its totals. */
+export function headMarkup({ view, chain, madeAt }: ReportFacts): Markup {
+  const { pipeline, task, status, runId, startedAt, endedAt, usage, executions, denied, models, mode, cwd, people } =
+    view;
   const { sign, word, tone } = runMark(status);
-  const people = peopleIn(events);
   const turns = executions.reduce((sum, one) => sum + one.turns, 0);
   const known =
     models.length > 0 ? models : [...new Set(executions.flatMap(({ spent }) => spent.map(({ model }) => model)))];
   const sums: readonly (readonly [string, string])[] = [
-    [milliseconds((endedAt ?? end) - startedAt), "in all"],
+    [milliseconds((endedAt ?? view.updatedAt) - startedAt), "total"],
     [usage.inputTokens.toLocaleString("en-US"), "tokens in"],
     [usage.outputTokens.toLocaleString("en-US"), "tokens out"],
     [moneyOf(usage) || "–", "cost"],
     [turns.toLocaleString("en-US"), turns === 1 ? "turn" : "turns"],
-    [callsIn(events).toLocaleString("en-US"), "calls"],
-    [denied.toLocaleString("en-US"), "denied"],
+    [view.calls.toLocaleString("en-US"), "calls"],
+    [denied.length.toLocaleString("en-US"), "denied"],
   ];
   const facts: readonly (readonly [string, Markup])[] = [
     ["run", html`<code>${runId}</code>`],
     ["started", html`${moment(startedAt)}`],
-    ...pastFacts(events),
+    ...(view.forkedFrom === "" ? [] : [["origin", exact(view.forkedFrom)] as const]),
     endedAt === undefined
       ? ["as of", html`${moment(madeAt)}, ${count(chain.records, "record")}`]
       : ["ended", html`${moment(endedAt)}`],
     ["models", known.length === 0 ? html`none` : exact(known.join(", "))],
-    ["people", people.length === 0 ? html`nobody took part` : exact(people.join(", "))],
+    ["people", people.length === 0 ? html`none` : exact(people.join(", "))],
     ["mode", exact(mode)],
     ["workspace", html`<code>${exact(cwd)}</code>`],
   ];
@@ -53,68 +52,55 @@ ${task === "" ? NOTHING : html`<div class="task">${taskMarkup(task)}</div>\n`}${
 `;
 }
 
-/** Where the past of a forked run comes from: what stands before its fork happened in another run. */
-function pastFacts(events: readonly SluiceEvent[]): readonly (readonly [string, Markup])[] {
-  const started = events.find(({ type, data }) => type === "run.started" && field(data, "parent") === undefined);
-  const past = forkedFrom(started?.data);
-  return past === "" ? [] : [["past", exact(past)]];
-}
-
 function taskMarkup(task: string): Markup {
   return task.length <= LONGEST_LINE * 3 && !task.includes("\n")
     ? html`<p>${exact(task)}</p>`
     : textBlock(task, LONGEST_TASK);
 }
 
-/** Nothing else on the page can be believed then: it stands before all of it. */
-function faultsMarkup({ faults }: ReportFacts["chain"]): Markup {
+/** First on the page: after a change of the journal, nothing else can be trusted. */
+function faultsMarkup({ faults }: ChainFacts): Markup {
   if (faults.length === 0) return NOTHING;
   const shown = faults
     .slice(0, 20)
     .map(({ runId, fault }) => html`<li><code>${exact(runId)}</code>: ${shortText(fault, 500)}</li>`);
-  return html`<div class="alarm" role="alert"><p><b>✖ The record of this run is not as it was written (${count(faults.length, "fault")}).</b> What follows may not be what happened.</p><ul>${shown}</ul></div>\n`;
+  return html`<div class="alarm" role="alert"><p><b>✖ The journal of this run was changed (${count(faults.length, "fault")}).</b> This page may not show what happened.</p><ul>${shown}</ul></div>\n`;
 }
 
-/** What the run was given. The task stands in the page's head already. */
-export function inputMarkup(events: readonly SluiceEvent[]): Markup {
-  const started = events.find(({ type, data }) => type === "run.started" && field(data, "parent") === undefined);
-  const input = field(started?.data, "input");
-  if (input === undefined || isTaskOnly(input)) return NOTHING;
-  return html`<h3>Input</h3>${value(input, LONGEST_VALUE)}`;
+/** The run's input, unless it is only the task, which the page's head shows. */
+export function inputMarkup({ input = null, task }: RunView): Markup {
+  const isTaskOnly = task !== "" && typeof input === "object" && Object.keys(input ?? {}).length === 1;
+  return input === null || isTaskOnly ? NOTHING : html`<h3>Input</h3>${value(input, LONGEST_VALUE)}`;
 }
 
-function isTaskOnly(input: Json): boolean {
-  return textAt(input, "task") !== "" && typeof input === "object" && Object.keys(input ?? {}).length === 1;
-}
-
-/** What the run returned, or why it did not. */
+/** The run's output or error. */
 export function resultMarkup({ status, output, error }: RunView): Markup {
   if (error !== undefined)
     return html`<p class="bad"><b>✖ ${exact(error.code)}</b></p>${textBlock(error.message, LONGEST_ERROR)}`;
   if (output !== undefined) return value(output, LONGEST_VALUE);
-  return html`<p>${status === "completed" ? "It returned nothing." : "There is no result yet."}</p>`;
+  return html`<p>${status === "completed" ? "The run has no output." : "There is no result yet."}</p>`;
 }
 
-/** What waits for somebody now. */
+/** The open requests. */
 export function requestsMarkup({ requests }: RunView): Markup {
   if (requests.length === 0) return NOTHING;
   const items = requests.map(({ requestId, body: whole, digest, openedAt }) => {
-    // A request is kept as it will run: only its events are without secrets.
+    // Unlike events, requests are stored unredacted.
     const body = redactJson(whole);
     const tool = textAt(body, "tool");
     const what = tool === "" ? textAt(body, "question") : argsSummary(tool, field(body, "input") ?? null);
-    return html`<li><code>${shortText(what, 1_000)}</code> <span class="faint">asked ${moment(openedAt)}, request <code>${exact(requestId)}</code>, digest <code class="digest">${digest}</code></span></li>`;
+    return html`<li><code>${shortText(what, 1_000)}</code> <span class="faint">requested ${moment(openedAt)}, request <code>${exact(requestId)}</code>, digest <code class="digest">${digest}</code></span></li>`;
   });
-  return html`<section id="open"><h2>Waits for an answer</h2><ul>${items}</ul></section>\n`;
+  return html`<section id="open"><h2>Waiting for an answer</h2><ul>${items}</ul></section>\n`;
 }
 
-/** Where the record ends, and how to find out whether it is the one that was written. */
-export function chainMarkup({ records, journals, head, faults, verify }: ReportFacts["chain"]): Markup {
+/** The end of the journal, and how to verify it. */
+export function chainMarkup({ records, journals, head, faults, verify }: ChainFacts): Markup {
   const checked =
     faults.length === 0
-      ? html`<p class="good">✔ When this page was made, every record was as it was written.</p>`
-      : html`<p class="bad">✖ When this page was made, the record was not as it was written: see the top of the page.</p>`;
+      ? html`<p class="good">✔ When this page was made, the journal was intact.</p>`
+      : html`<p class="bad">✖ When this page was made, the journal had been changed: see the top of the page.</p>`;
   return html`<dl class="facts"><div><dt>records</dt><dd>${records.toLocaleString("en-US")}${journals > 1 ? ` in ${journals} journals` : ""}</dd></div><div><dt>head</dt><dd><code class="digest">${head}</code></dd></div></dl>
-${checked}<p>Verify the journal against this head, where the run's store is:</p><pre tabindex="0">${exact(verify)}</pre>
-<p class="faint">The head is a SHA-256 over all records. It shows a change to the record only to somebody who kept it elsewhere: whoever can rewrite the whole store can compute new hashes, and a page can be written by anyone. What looks like a secret is replaced in this page.</p>`;
+${checked}<p>To verify the journal against this head, run this where the store is:</p><pre tabindex="0">${exact(verify)}</pre>
+<p class="faint">The head is a SHA-256 hash over all records. It reveals a change only if you keep it elsewhere: anyone who can rewrite the whole store can compute new hashes, and anyone can write a page like this. Text that looks like a secret is redacted in this page.</p>`;
 }

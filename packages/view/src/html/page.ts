@@ -1,36 +1,54 @@
 import { createHash } from "node:crypto";
+import type { AuditFault } from "@sluice/core";
+import type { RunView } from "../projection/run-view.ts";
 import { moment } from "../words/words.ts";
-import { decisionsMarkup } from "./decisions/decision-table.ts";
-import { routesMarkup } from "./decisions/routes.ts";
-import type { ReportFacts } from "./facts.ts";
-import { graphMarkup } from "./graph/graph.ts";
+import { decisionsMarkup, routesMarkup } from "./decisions.ts";
+import { graphMarkup } from "./graph.ts";
 import { chainMarkup, headMarkup, inputMarkup, requestsMarkup, resultMarkup } from "./head.ts";
 import { html, type Markup, textOf } from "./markup/markup.ts";
 import { STYLE } from "./markup/style.ts";
 import { capsMarkup, spendingMarkup } from "./spending-tables.ts";
 import { shownStages, stagesMarkup } from "./stages.ts";
-import { timesOf } from "./timeline/spans.ts";
-import { timelineMarkup } from "./timeline/timeline.ts";
+import { timelineMarkup } from "./timeline.ts";
 
-/**
- * A run as one HTML page that needs nothing else: no script, no fetch, no link out of it. All text of models, tools and people is
- * escaped and bounded; what is unseen in it is marked. The facts have to be redacted already.
- */
+/** The only input of a report: the same facts make the same page. */
+export interface ReportFacts {
+  /** Secrets are redacted already. */
+  readonly view: RunView;
+  readonly chain: ChainFacts;
+  /** Epoch milliseconds. */
+  readonly madeAt: number;
+  /** The version of Sluice. */
+  readonly version: string;
+}
+
+/** The state of the run's journals. */
+export interface ChainFacts {
+  /** Records of all journals. */
+  readonly records: number;
+  readonly journals: number;
+  /** Hash of the root's last record. */
+  readonly head: string;
+  readonly faults: readonly AuditFault[];
+  /** The command line that verifies the journals. */
+  readonly verify: string;
+}
+
+/** A run as one HTML page without scripts, fetches or outgoing links. Untrusted text is escaped, bounded and made visible. */
 export function reportPage(facts: ReportFacts): string {
-  const { view, events, chain, madeAt, version } = facts;
-  const times = timesOf(events, view.endedAt ?? view.startedAt);
+  const { view, chain, madeAt, version } = facts;
   const shown = shownStages(view.executions);
   const byKey = new Map(shown.map(({ key }, at) => [key, `s${at + 1}`]));
   const byState = new Map(shown.map(({ stateId, key }) => [stateId, byKey.get(key) ?? ""]));
   const sections: readonly (readonly [id: string, title: string, body: Markup])[] = [
     ["result", view.error === undefined ? "Result" : "Error", resultMarkup(view)],
     ["path", "Path", graphMarkup(view, byState)],
-    ["timeline", "Timeline", timelineMarkup(view, times, byKey)],
-    ["decisions", "Grants and denials", decisionsMarkup(facts, byKey)],
-    ["stages", "Stages", html`${inputMarkup(events)}${stagesMarkup(view, times, byKey)}`],
-    ["spending", "Tokens and money", spendingMarkup(view, times.end, byKey)],
+    ["timeline", "Timeline", timelineMarkup(view, byKey)],
+    ["decisions", "Grants and denials", decisionsMarkup(view, byKey)],
+    ["stages", "Stages", html`${inputMarkup(view)}${stagesMarkup(view, byKey)}`],
+    ["spending", "Tokens and cost", spendingMarkup(view, byKey)],
     ["limits", "Limits", capsMarkup(view)],
-    ["routes", "Routes", routesMarkup(events, byKey)],
+    ["routes", "Routes", routesMarkup(view, byKey)],
     ["record", "Record", chainMarkup(chain)],
   ];
   const page = html`<!doctype html>
@@ -46,8 +64,8 @@ export function reportPage(facts: ReportFacts): string {
 <style>${STYLE}</style>
 </head>
 <body>
-<a class="skip" href="#main">To the content</a>
-${headMarkup(facts, times.end)}
+<a class="skip" href="#main">Skip to the content</a>
+${headMarkup(facts)}
 <nav aria-label="Sections"><ul>${sections.map(([id, title]) => html`<li><a href="#${id}">${title}</a></li>`)}</ul></nav>
 <main id="main">
 ${requestsMarkup(view)}${sections.map(
@@ -63,5 +81,5 @@ ${body}
   return textOf(page);
 }
 
-/** The page's own style is known by its hash: a style or a script that came with a text would do nothing. */
+/** Allows only the page's own style, by its hash; injected styles and scripts have no effect. */
 const POLICY = `default-src 'none'; style-src 'sha256-${createHash("sha256").update(textOf(STYLE)).digest("base64")}'; base-uri 'none'; form-action 'none'`;

@@ -1,22 +1,22 @@
 import { addUsage, type Usage } from "@sluice/core";
+import { NO_USAGE } from "../projection/execution-reducer.ts";
 import type { ExecutionView, RunView } from "../projection/run-view.ts";
 import { moneyOf } from "../words/symbols.ts";
 import { count, milliseconds } from "../words/words.ts";
 import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
+import { statusMark } from "./markup/status.ts";
+import { table } from "./markup/table.ts";
 import { shortText } from "./markup/texts.ts";
-import { statusMark } from "./status.ts";
-import { table } from "./tables.ts";
 
 const MOST_ROWS = 300;
-const NOTHING_USED: Usage = { inputTokens: 0, outputTokens: 0 };
 
-/** What each stage and each model used, and the caps that were met. */
-export function spendingMarkup(view: RunView, end: number, anchors: ReadonlyMap<string, string>): Markup {
-  const { executions, usage } = view;
+/** The usage of each stage and each model. */
+export function spendingMarkup(view: RunView, anchors: ReadonlyMap<string, string>): Markup {
+  const { executions, usage, updatedAt: end } = view;
   const stages = executions.slice(0, MOST_ROWS).map((execution) => stageRow(execution, end, anchors));
   return html`${table(
     {
-      caption: "What each stage used",
+      caption: "Usage by stage",
       head: ["stage", "status", "attempts", "turns", "tokens in", "tokens out", "cost", "time"],
       numbers: [2, 3, 4, 5, 6, 7],
     },
@@ -24,7 +24,7 @@ export function spendingMarkup(view: RunView, end: number, anchors: ReadonlyMap<
     executions.length,
   )}${table(
     {
-      caption: "What each model used",
+      caption: "Usage by model",
       head: ["model", "turns", "tokens in", "tokens out", "cost"],
       numbers: [1, 2, 3, 4],
     },
@@ -49,8 +49,8 @@ function modelRows(executions: readonly ExecutionView[]): readonly (readonly Mar
   const models = new Map<string, { usage: Usage; turns: number }>();
   for (const { spent } of executions)
     for (const { model, usage, turns } of spent) {
-      const before = models.get(model) ?? { usage: NOTHING_USED, turns: 0 };
-      models.set(model, { usage: addUsage(before.usage, usage), turns: before.turns + turns });
+      const sum = models.get(model) ?? { usage: NO_USAGE, turns: 0 };
+      models.set(model, { usage: addUsage(sum.usage, usage), turns: sum.turns + turns });
     }
   return [...models].map(([model, { usage, turns }]) => [exact(model), html`${turns}`, ...amounts(usage)]);
 }
@@ -64,26 +64,26 @@ function amounts(usage: Usage): readonly Markup[] {
 }
 
 function unknown({ unpricedCalls = 0, unmeteredCalls = 0 }: Usage): Markup {
-  const said = [
-    unpricedCalls > 0 ? `${count(unpricedCalls, "call")} of unknown price: the money is without them.` : "",
-    unmeteredCalls > 0 ? `${count(unmeteredCalls, "call")} did not say what they used.` : "",
+  const notes = [
+    unpricedCalls > 0 ? `${count(unpricedCalls, "call")} of unknown price: the cost does not include them.` : "",
+    unmeteredCalls > 0 ? `${count(unmeteredCalls, "call")} of unknown usage.` : "",
   ].filter((one) => one !== "");
-  return said.length === 0 ? NOTHING : html`<p class="notice">${said.join(" ")}</p>`;
+  return notes.length === 0 ? NOTHING : html`<p class="notice">${notes.join(" ")}</p>`;
 }
 
 export function capsMarkup({ caps, executions }: RunView): Markup {
-  if (caps.length === 0) return html`<p>No limit came near.</p>`;
+  if (caps.length === 0) return html`<p>No limit was near.</p>`;
   const rows = caps
     .slice(0, MOST_ROWS)
     .map(({ key, limit, message, reached, used, max }) => [
       exact(executions.find((execution) => execution.key === key)?.executionId ?? "the run"),
       exact(limit),
-      reached ? html`<span class="bad">✖ reached</span>` : html`<span class="notice">! came near</span>`,
+      reached ? html`<span class="bad">✖ reached</span>` : html`<span class="notice">! near</span>`,
       html`${used === undefined ? "" : used.toLocaleString("en-US")}${max === undefined ? "" : ` of ${max.toLocaleString("en-US")}`}`,
       shortText(message, 1_000),
     ]);
   return table(
-    { caption: "Limits that were met", head: ["where", "limit", "how", "used", "what it said"] },
+    { caption: "Limits that were near or reached", head: ["where", "limit", "status", "used", "message"] },
     rows,
     caps.length,
   );

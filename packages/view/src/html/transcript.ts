@@ -1,24 +1,24 @@
-import type { BoundaryItem, ExecutionView, TranscriptItem } from "../projection/run-view.ts";
+import type { BoundaryItem, ExecutionView, TranscriptItem, TurnView } from "../projection/run-view.ts";
 import { count, milliseconds, spending } from "../words/words.ts";
 import { callMarkup } from "./call.ts";
 import { exact, html, joined, type Markup, NOTHING } from "./markup/markup.ts";
 import { prose } from "./markup/prose.ts";
 import { cutNote, shortText, textBlock } from "./markup/texts.ts";
-import { type Times, turnKey } from "./timeline/spans.ts";
 
 /** UTF-16 units of one text. */
 const LONGEST_TEXT = 20_000;
 const LONGEST_NOTE = 1_000;
-/** What of a transcript's room its beginning may take; the rest is kept for its end. */
+/** The share of the room for the beginning; the rest is for the end. */
 const BEGINNING = 0.7;
 
-/** A transcript in at most about `most` UTF-16 units of HTML: of a longer one its beginning and its end. */
-export function transcript(execution: ExecutionView, turns: Times["turns"], most: number): Markup {
-  const items = [...execution.items];
-  const part = (at: number): Markup => {
-    const item = items[at];
+/** A transcript in about `most` UTF-16 units of HTML: of a longer one, the beginning and the end. */
+export function transcript({ key, items: all, turnLog }: ExecutionView, most: number): Markup {
+  const items = [...all];
+  const turns = new Map(turnLog.map((turn) => [turnKey(turn), turn]));
+  const part = (index: number): Markup => {
+    const item = items[index];
     if (item === undefined) return NOTHING;
-    return html`${turnHead(execution, item, saidBefore(items, at), turns)}${itemMarkup(item, execution.key)}`;
+    return html`${turnHead(item, turnBefore(items, index), turns)}${itemMarkup(item, key)}`;
   };
   const head: Markup[] = [];
   let used = 0;
@@ -41,48 +41,42 @@ export function transcript(execution: ExecutionView, turns: Times["turns"], most
 function leftOut(items: readonly TranscriptItem[]): Markup {
   if (items.length === 0) return NOTHING;
   const calls = items.filter(({ kind }) => kind === "call").length;
-  const turns = new Set(items.flatMap((item) => (item.kind === "boundary" ? [] : [`${item.attempt} ${item.turn}`])))
-    .size;
-  const what = [
+  const turns = new Set(items.flatMap((item) => (item.kind === "boundary" ? [] : [turnKey(item)]))).size;
+  const parts = [
     count(turns, "turn"),
     count(calls, "call"),
     count(items.length - calls, "other entry", "other entries"),
   ];
-  return html`<p>${cutNote(`${what.join(", ")} of this stage, to keep the page small: the record has them`)}</p>\n`;
+  return html`<p>${cutNote(`${parts.join(", ")} of this stage, to keep the page small; the journal has them`)}</p>\n`;
 }
 
-type Said = Exclude<TranscriptItem, BoundaryItem>;
+function turnKey({ attempt, turn }: { readonly attempt: number; readonly turn: number }): string {
+  return `${attempt}.${turn}`;
+}
 
-/** The last thing that was said or called before this one: notes belong to no turn. */
-function saidBefore(items: readonly TranscriptItem[], at: number): Said | undefined {
-  for (let before = at - 1; before >= 0; before -= 1) {
+/** The turn of the item before; notes belong to no turn. */
+function turnBefore(items: readonly TranscriptItem[], index: number): string {
+  for (let before = index - 1; before >= 0; before -= 1) {
     const item = items[before];
-    if (item !== undefined && item.kind !== "boundary") return item;
+    if (item !== undefined && item.kind !== "boundary") return turnKey(item);
   }
-  return undefined;
+  return "";
 }
 
-/** What stands above the first thing of a turn. */
-function turnHead(
-  { key }: ExecutionView,
-  item: TranscriptItem,
-  before: Said | undefined,
-  turns: Times["turns"],
-): Markup {
-  if (item.kind === "boundary" || item.turn === 0) return NOTHING;
-  const { attempt, turn } = item;
-  if (before?.attempt === attempt && before.turn === turn) return NOTHING;
-  const facts = turns.get(turnKey(key, attempt, turn));
-  const said =
-    facts === undefined
+/** The heading above the first item of a turn. */
+function turnHead(item: TranscriptItem, before: string, turns: ReadonlyMap<string, TurnView>): Markup {
+  if (item.kind === "boundary" || item.turn === 0 || turnKey(item) === before) return NOTHING;
+  const turn = turns.get(turnKey(item));
+  const facts =
+    turn === undefined
       ? []
       : [
-          facts.model,
-          facts.tries > 1 ? `try ${facts.tries}` : "",
-          facts.to === undefined ? "not ended" : milliseconds(facts.to - facts.from),
-          facts.usage === undefined ? "" : spending(facts.usage),
-        ].filter((one) => one !== "");
-  return html`<h5>Turn ${turn} <span class="faint">${said.join(" · ")}</span></h5>\n`;
+          turn.model,
+          turn.tries > 1 ? `try ${turn.tries}` : "",
+          turn.to === undefined ? "not finished" : milliseconds(turn.to - turn.from),
+          turn.usage === undefined ? "" : spending(turn.usage),
+        ].filter((fact) => fact !== "");
+  return html`<h5>Turn ${item.turn} <span class="faint">${facts.join(" · ")}</span></h5>\n`;
 }
 
 function itemMarkup(item: TranscriptItem, executionKey: string): Markup {
@@ -92,7 +86,7 @@ function itemMarkup(item: TranscriptItem, executionKey: string): Markup {
     case "reasoning":
       return html`<details class="thought"><summary>thinking <span class="faint">${count(item.text.length, "character")}</span></summary>${textBlock(item.text, LONGEST_TEXT)}</details>\n`;
     case "message":
-      return html`<div class="message"><b>${exact(item.by)}</b> said to the run:${textBlock(item.text, LONGEST_TEXT)}</div>\n`;
+      return html`<div class="message"><b>${exact(item.by)}</b> to the run:${textBlock(item.text, LONGEST_TEXT)}</div>\n`;
     case "call":
       return callMarkup(item, executionKey);
     case "boundary":

@@ -1,34 +1,24 @@
-/** A list that grows at its end, as one view of a run sees it: it never changes, and to take it costs nothing. */
+/** An immutable snapshot of a list that only grows; taking one costs nothing. */
 export interface AppendOnlyList<T> extends Iterable<T> {
   readonly length: number;
-  /** What stands before this index is the same in every later view. */
+  /** Items before this index are the same in every later snapshot. */
   readonly settled: number;
   at(index: number): T | undefined;
 }
 
-const NOTHING: AppendOnlyList<never> = {
-  length: 0,
-  settled: 0,
-  at: () => undefined,
-  [Symbol.iterator]: () => [].values(),
-};
-
-export function emptyList(): AppendOnlyList<never> {
-  return NOTHING;
-}
-
-/** Items that are final are shared by all views; the few that can still change are copied into each. */
+/** Final items are shared by all snapshots; the few that can still change are copied into each. */
 export class ListBuilder<T> {
-  readonly #done: T[] = [];
+  readonly #settled: T[] = [];
   #open: T[] = [];
   #view: AppendOnlyList<T> | undefined;
 
   get length(): number {
-    return this.#done.length + this.#open.length;
+    return this.#settled.length + this.#open.length;
   }
 
   at(index: number): T | undefined {
-    return at(this.#done, this.#done.length, this.#open, index);
+    const open = index - this.#settled.length;
+    return open < 0 ? this.#settled[index] : this.#open[open];
   }
 
   push(item: T): void {
@@ -36,57 +26,48 @@ export class ListBuilder<T> {
     this.#view = undefined;
   }
 
-  /** Only for what is not settled. */
+  /** Ignores settled items. */
   replace(index: number, item: T): void {
-    const place = index - this.#done.length;
-    if (place < 0 || place >= this.#open.length) return;
-    this.#open[place] = item;
+    const open = index - this.#settled.length;
+    if (open < 0 || open >= this.#open.length) return;
+    this.#open[open] = item;
     this.#view = undefined;
   }
 
-  /** Settles what is final up to the first item that is not, and returns it. */
+  /** Settles final items up to the first that is not, and returns them. */
   settle(isFinal: (item: T) => boolean): readonly T[] {
     const first = this.#open.findIndex((item) => !isFinal(item));
-    const now = first === -1 ? this.#open : this.#open.slice(0, first);
-    if (now.length === 0) return [];
-    for (const item of now) this.#done.push(item);
-    this.#open = this.#open.slice(now.length);
+    const settled = first === -1 ? this.#open : this.#open.slice(0, first);
+    if (settled.length === 0) return [];
+    for (const item of settled) this.#settled.push(item);
+    this.#open = this.#open.slice(settled.length);
     this.#view = undefined;
-    return now;
+    return settled;
   }
 
   view(): AppendOnlyList<T> {
-    this.#view ??= new GrownView(this.#done, this.#open.slice());
+    this.#view ??= snapshotOf(this.#settled, this.#open.slice());
     return this.#view;
   }
 }
 
-class GrownView<T> implements AppendOnlyList<T> {
-  readonly length: number;
-  readonly settled: number;
-  readonly #done: readonly T[];
-  readonly #open: readonly T[];
-
-  constructor(done: readonly T[], open: readonly T[]) {
-    this.#done = done;
-    this.#open = open;
-    this.settled = done.length;
-    this.length = done.length + open.length;
-  }
-
-  at(index: number): T | undefined {
-    return at(this.#done, this.settled, this.#open, index);
-  }
-
-  *[Symbol.iterator](): Iterator<T> {
-    for (let index = 0; index < this.settled; index += 1) {
-      const item = this.#done[index];
-      if (item !== undefined) yield item;
-    }
-    yield* this.#open;
-  }
+export function emptyList<T>(): AppendOnlyList<T> {
+  return snapshotOf([], []);
 }
 
-function at<T>(done: readonly T[], settled: number, open: readonly T[], index: number): T | undefined {
-  return index < settled ? done[index] : open[index - settled];
+/** `shared` may grow later: only its present length counts. */
+function snapshotOf<T>(shared: readonly T[], open: readonly T[]): AppendOnlyList<T> {
+  const settled = shared.length;
+  return {
+    length: settled + open.length,
+    settled,
+    at: (index) => (index < settled ? shared[index] : open[index - settled]),
+    *[Symbol.iterator]() {
+      for (let index = 0; index < settled; index += 1) {
+        const item = shared[index];
+        if (item !== undefined) yield item;
+      }
+      yield* open;
+    },
+  };
 }

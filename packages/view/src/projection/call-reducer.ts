@@ -1,22 +1,22 @@
 import { isDeepStrictEqual } from "node:util";
-import { field, type Json, parseRequestId, type SluiceEvent } from "@sluice/core";
+import { field, isJsonObject, type Json, parseRequestId, type SluiceEvent } from "@sluice/core";
 import type { TranscriptEntry } from "@sluice/stages";
-import { numberAt, textAt } from "../words/fields.ts";
+import { issuesIn, numberAt, textAt } from "../words/fields.ts";
 import type { ListBuilder } from "./append-only-list.ts";
 import type { CallView, TranscriptItem } from "./run-view.ts";
 
 type Entry<K> = Extract<TranscriptEntry, { readonly kind: K }>;
 type Change = Partial<Omit<CallView, "kind" | "attempt" | "callId">>;
 
-/** The calls of one execution: what was asked for, from the transcript, and what came of it, from transcript and events. */
+/** The tool calls of one execution, from its transcript and events. */
 export class CallReducer {
   readonly #items: ListBuilder<TranscriptItem>;
-  /** Where calls stand that can still change, by attempt and id. */
+  /** Indexes of calls that can still change, by attempt and id. */
   readonly #open = new Map<string, number>();
-  /** Whether the model read a result without a fault, of calls that no event has ended yet. */
-  readonly #read = new Map<string, boolean>();
-  /** The call that a request is about. */
-  readonly #asked = new Map<string, string>();
+  /** Whether the result in the transcript is ok, for calls that no event has finished. */
+  readonly #results = new Map<string, boolean>();
+  /** The call of each open request. */
+  readonly #requested = new Map<string, string>();
 
   constructor(items: ListBuilder<TranscriptItem>) {
     this.#items = items;
@@ -30,81 +30,88 @@ export class CallReducer {
     const key = keyOf(attempt, callId);
     if (!this.#open.has(key)) return;
     this.#change(attempt, callId, { output });
-    this.#read.set(key, ok);
+    this.#results.set(key, ok);
   }
 
-  /** Takes what an event says of a call. Whether it said anything. */
-  event({ type, data, attempt = 1 }: SluiceEvent): boolean {
+  /** The call on one line, while it is not final. */
+  summaryOf(attempt: number, callId: string): string | undefined {
+    return this.#callAt(keyOf(attempt, callId))?.summary;
+  }
+
+  event({ type, data, attempt = 1 }: SluiceEvent): void {
     const callId = textAt(data, "callId");
     switch (type) {
       case "call.decided":
         this.#change(attempt, callId, decided(data));
-        return true;
+        break;
       case "call.started":
         this.#change(attempt, callId, { tool: textAt(data, "tool"), state: "running" });
-        return true;
+        break;
       case "call.finished":
         this.#change(attempt, callId, finished(data));
-        return true;
+        break;
       case "grant.requested": {
         const body = field(data, "body");
         const id = textAt(body, "proposalId");
-        this.#asked.set(textAt(data, "requestId"), keyOf(attempt, id));
+        this.#requested.set(textAt(data, "requestId"), keyOf(attempt, id));
         const [tool, summary, why] = [textAt(body, "tool"), textAt(body, "argsSummary"), textAt(body, "why")];
         this.#change(attempt, id, { tool, state: "asking", why, ...(summary === "" ? {} : { summary }) });
-        return true;
+        break;
       }
       case "request.opened": {
         const requestId = textAt(data, "requestId");
         const request = parseRequestId(requestId);
-        if (request?.isQuestion !== true) return false;
+        if (request?.isQuestion !== true) break;
         const id = request.callId;
-        this.#asked.set(requestId, keyOf(attempt, id));
+        this.#requested.set(requestId, keyOf(attempt, id));
         this.#change(attempt, id, { state: "asking", why: textAt(field(data, "body"), "question") });
-        return true;
+        break;
       }
       case "grant.answered":
-        return this.#answered(textAt(data, "requestId"), "proposed", approverIn(data));
+        this.#answered(textAt(data, "requestId"), "proposed", approverIn(data));
+        break;
       case "request.answered":
-        return this.#answered(textAt(data, "requestId"), "running");
+        this.#answered(textAt(data, "requestId"), "running");
+        break;
       case "grant.expired":
       case "request.expired":
-        return this.#answered(textAt(data, "requestId"), "proposed");
+        this.#answered(textAt(data, "requestId"), "proposed");
+        break;
       default:
-        return false;
+        break;
     }
   }
 
-  /** A record was read whole: what has its result and is not told otherwise by an event is over. */
+  /** Call after each record: a call with a result that no event contradicts is final. */
   afterRecord(): void {
-    for (const [key, ok] of this.#read) {
+    for (const [key, ok] of this.#results) {
       const item = this.#callAt(key);
-      if (item !== undefined && !isFinal(item)) this.#put(key, readAs(item, ok));
+      if (item !== undefined && !isFinal(item)) this.#put(key, withResult(item, ok));
     }
-    this.#read.clear();
+    this.#results.clear();
     for (const [key, index] of this.#open) {
       const item = this.#items.at(index);
       if (item === undefined || isFinal(item)) this.#open.delete(key);
     }
   }
 
-  /** The turns before this place are over: what of them is still open was never run. */
+  /** Abandons the open calls of turns before this one: they never ran. */
   endTurns(attempt: number, turn: number, why: string): void {
     for (const key of this.#open.keys()) {
       const item = this.#callAt(key);
-      const before = item !== undefined && (item.attempt < attempt || (item.attempt === attempt && item.turn < turn));
-      if (before && !isFinal(item) && !this.#read.has(key)) this.#put(key, { ...item, state: "abandoned", why });
+      const isEarlier =
+        item !== undefined && (item.attempt < attempt || (item.attempt === attempt && item.turn < turn));
+      if (isEarlier && !isFinal(item) && !this.#results.has(key)) this.#put(key, { ...item, state: "abandoned", why });
     }
   }
 
-  #answered(requestId: string, state: "running" | "proposed", approvedBy?: string): boolean {
-    const key = this.#asked.get(requestId);
+  #answered(requestId: string, state: "running" | "proposed", approvedBy?: string): void {
+    const key = this.#requested.get(requestId);
     const item = key === undefined ? undefined : this.#callAt(key);
-    this.#asked.delete(requestId);
-    if (key === undefined || item?.state !== "asking") return false;
+    this.#requested.delete(requestId);
+    if (key === undefined || item?.state !== "asking") return;
     const { why: _why, ...rest } = item;
     this.#put(key, { ...rest, state, ...(approvedBy === undefined ? {} : { approvedBy }) });
-    return true;
   }
 
   #change(attempt: number, callId: string, change: Change): void {
@@ -112,7 +119,7 @@ export class CallReducer {
     const known = this.#callAt(key);
     if (known !== undefined) this.#put(key, { ...known, ...change });
     else {
-      // Executors of kinds of one's own leave no transcript: then a call is known by its events alone.
+      // Custom executors write no transcript; their calls are known from events only.
       this.#open.set(key, this.#items.length);
       const turn = Number(/^t(\d{1,9})\./.exec(callId)?.[1] ?? 0);
       this.#items.push({
@@ -140,26 +147,20 @@ export class CallReducer {
   }
 }
 
-/** Whether an item will stay as it is. */
+/** Whether an item can no longer change. */
 export function isFinal(item: TranscriptItem): boolean {
   return item.kind !== "call" || (item.state !== "proposed" && item.state !== "asking" && item.state !== "running");
 }
 
-/** A call that no event ends is a completion, or one that the provider ran itself: its result is all there is. */
-function readAs(call: CallView, ok: boolean): CallView {
+/** Completions and calls that the provider executes have a result but no `call.finished`. */
+function withResult(call: CallView, ok: boolean): CallView {
   const { output, ...rest } = call;
   if (!ok) {
-    const why = issuesOf(output);
+    const why = issuesIn(output);
     return { ...call, state: "error", ...(why === "" ? {} : { why }) };
   }
-  // What left the stage is mostly what was handed in.
+  // A completion's output usually repeats its input.
   return isDeepStrictEqual(output, call.input) ? { ...rest, state: "ok" } : { ...call, state: "ok" };
-}
-
-function issuesOf(output: Json | undefined): string {
-  const issues = field(output, "issues");
-  if (!Array.isArray(issues)) return "";
-  return issues.map((issue: Json) => `${textAt(issue, "path")}: ${textAt(issue, "message")}`).join("; ");
 }
 
 function approverIn(data: Json): string | undefined {
@@ -180,23 +181,18 @@ function decided(data: Json): Change {
 
 function finished(data: Json): Change {
   const facts = field(data, "facts");
-  const common = { tool: textAt(data, "tool"), ms: numberAt(data, "ms"), ...(isFacts(facts) ? { facts } : {}) };
-  switch (textAt(data, "outcome")) {
+  const common = { tool: textAt(data, "tool"), ms: numberAt(data, "ms"), ...(isJsonObject(facts) ? { facts } : {}) };
+  const outcome = textAt(data, "outcome");
+  switch (outcome) {
     case "ok":
-      return { ...common, state: "ok" };
-    case "recovered":
-      return { ...common, state: "ok", why: "it had taken effect before the process was stopped" };
     case "abandoned":
-      return { ...common, state: "abandoned" };
     case "outcome_unknown":
-      return { ...common, state: "outcome_unknown" };
+      return { ...common, state: outcome };
+    case "recovered":
+      return { ...common, state: "ok", why: "it had taken effect before the process stopped" };
     default:
       return { ...common, state: "error" };
   }
-}
-
-function isFacts(value: Json | undefined): value is Readonly<Record<string, Json>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function keyOf(attempt: number, callId: string): string {

@@ -1,27 +1,43 @@
 import { addUsage, field, type LiveChunk, type SluiceEvent, type Usage } from "@sluice/core";
 import type { TranscriptEntry } from "@sluice/stages";
-import { parseExecutionId } from "../words/audit-filter.ts";
-import type { EventLine } from "../words/event-lines.ts";
-import { numberAt, textAt, usageAt } from "../words/fields.ts";
+import { type EventContext, type EventLine, parseExecutionId } from "../words/describe-event.ts";
+import { numberAt, textAt, textsAt, usageAt } from "../words/fields.ts";
+import { oneLine } from "../words/words.ts";
 import { ListBuilder } from "./append-only-list.ts";
-import { boundaryOf, note } from "./boundaries.ts";
 import { CallReducer, isFinal } from "./call-reducer.ts";
 import { LiveText } from "./live-text.ts";
-import type { ExecutionStatus, ExecutionView, ModelUsage, TranscriptItem } from "./run-view.ts";
+import type { BoundaryItem, ExecutionStatus, ExecutionView, ModelUsage, TranscriptItem, TurnView } from "./run-view.ts";
 
-const NOTHING: Usage = { inputTokens: 0, outputTokens: 0 };
+export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0 };
 const ENDS: ReadonlySet<string> = new Set<ExecutionStatus>(["completed", "failed", "skipped", "paused", "cancelled"]);
 
-/** What the rest of the run says about an execution. */
+/** Events that a transcript shows as notes; calls are items themselves. */
+const NOTED: ReadonlySet<string> = new Set([
+  "stage.precondition",
+  "stage.exit",
+  "model.retried",
+  "attempt.finished",
+  "grant.answered",
+  "grant.expired",
+  "request.answered",
+  "request.expired",
+  "route.rejected",
+  "route.decided",
+  "limit.near",
+  "limit.reached",
+]);
+const NOT_RUN = "not run: the stage continued without it";
+
+/** Facts about the run that an execution's view depends on. */
 export interface ReducerContext {
-  /** Nobody works on the run now. */
+  /** No process executes the run. */
   readonly suspended: boolean;
   readonly fork?: NonNullable<ExecutionView["fork"]>;
   readonly turnCap?: number;
   isOpen(requestId: string): boolean;
 }
 
-/** One execution of a state, put together from its run's records in their order. */
+/** One execution of a state, reduced from its run's records in order. */
 export class ExecutionReducer {
   readonly key: string;
   readonly runId: string;
@@ -32,18 +48,21 @@ export class ExecutionReducer {
   readonly #items = new ListBuilder<TranscriptItem>();
   readonly #calls = new CallReducer(this.#items);
   readonly #live = new LiveText();
-  readonly #asking = new Set<string>();
+  readonly #requests = new Set<string>();
   readonly #spent = new Map<string, ModelUsage>();
+  readonly #turnLog = new Map<string, TurnView>();
   #status: ExecutionStatus = "running";
   #attempt = 0;
   #turn = 0;
   #turns = 0;
-  #usage = NOTHING;
+  #usage = NO_USAGE;
   #model = "";
+  #updatedAt: number;
   #endedAt: number | undefined;
   #tools: readonly string[] | undefined;
-  #sentBack: string | undefined;
-  #trouble: string | undefined;
+  /** Feedback of the attempt that was sent back. */
+  #feedback: string | undefined;
+  #fault: string | undefined;
 
   constructor({ runId, executionId = "", at }: SluiceEvent) {
     this.key = executionKey(runId, executionId);
@@ -53,31 +72,34 @@ export class ExecutionReducer {
     this.stateId = stateId;
     this.#visit = visit;
     this.#startedAt = at;
+    this.#updatedAt = at;
   }
 
   get ended(): boolean {
     return this.#endedAt !== undefined;
   }
 
-  get asks(): boolean {
-    return this.#asking.size > 0;
+  get hasRequests(): boolean {
+    return this.#requests.size > 0;
   }
 
-  get usage(): Usage {
-    return this.#usage;
+  /** What earlier events say about the subject of this one. */
+  contextOf({ data, attempt = 1 }: SluiceEvent): EventContext {
+    const call = this.#calls.summaryOf(attempt, textAt(data, "callId"));
+    return { turns: this.#turns, usage: this.#usage, ...(call === undefined ? {} : { call }) };
   }
 
   entry(entry: TranscriptEntry): void {
     const { attempt, turn } = entry;
-    // What streamed until now stands here whole.
     this.#live.end(attempt, turn);
     if (entry.kind === "call") this.#calls.proposed(entry);
     else if (entry.kind === "result") this.#calls.result(entry);
     else this.#items.push(entry);
   }
 
-  event(event: SluiceEvent, said: EventLine | undefined): void {
+  event(event: SluiceEvent, line: EventLine): void {
     const { type, data, at, attempt = 1 } = event;
+    this.#updatedAt = at;
     this.#calls.event(event);
     switch (type) {
       case "attempt.started":
@@ -85,14 +107,15 @@ export class ExecutionReducer {
         this.#live.end(attempt - 1, Number.POSITIVE_INFINITY);
         this.#attempt = attempt;
         this.#turn = 0;
-        this.#goOn();
+        this.#running();
         break;
       case "stage.setup":
-        if (textAt(data, "phase") === "left") this.#tools = textsAt(field(data, "tools")) ?? this.#tools;
+        if (textAt(data, "phase") === "left")
+          this.#tools = Array.isArray(data.tools) ? textsAt(data, "tools") : this.#tools;
         break;
       case "stage.precondition":
-        if (textAt(data, "answer") === "retry") this.#retry(said?.more ?? "");
-        else if (textAt(data, "phase") === "left") this.#goOn();
+        if (textAt(data, "answer") === "retry") this.#retry(line.more);
+        else if (textAt(data, "phase") === "left") this.#running();
         break;
       case "turn.started": {
         const turn = numberAt(data, "turn");
@@ -100,11 +123,12 @@ export class ExecutionReducer {
         this.#live.end(attempt, turn, numberAt(data, "try") - 1);
         this.#turn = turn;
         this.#model = textAt(data, "model");
-        this.#goOn();
+        this.#logTurn(attempt, turn, { model: this.#model, tries: numberAt(data, "try") }, at);
+        this.#running();
         break;
       }
       case "turn.finished":
-        this.#turnOver(event);
+        this.#turnFinished(event);
         break;
       case "model.retried":
         this.#live.end(attempt, numberAt(data, "turn"), numberAt(data, "try"));
@@ -112,42 +136,44 @@ export class ExecutionReducer {
         break;
       case "grant.requested":
       case "request.opened":
-        this.#asking.add(textAt(data, "requestId"));
+        this.#requests.add(textAt(data, "requestId"));
         break;
       case "grant.answered":
       case "grant.expired":
       case "request.answered":
       case "request.expired":
-        this.#asking.delete(textAt(data, "requestId"));
+        this.#requests.delete(textAt(data, "requestId"));
         break;
       case "attempt.finished":
-        this.#attemptOver(event);
+        this.#attemptFinished(event);
         break;
       case "stage.exit":
-        if (textAt(data, "phase") === "left") this.#left(event, at);
+        if (textAt(data, "phase") === "left") this.#exited(event);
         break;
       default:
         break;
     }
-    const boundary = boundaryOf(event, said);
-    if (boundary !== undefined) this.#items.push(boundary);
+    if (type === "attempt.started") this.#items.push(this.#attemptHead(attempt));
+    else if (NOTED.has(type) && !isRepeated(event) && (!line.isDetail || line.tone !== "plain"))
+      this.#items.push(noteOf(line));
   }
 
-  /** A record was read whole. Returns what became final. */
+  /** Call after each record. Returns the items that became final. */
   afterRecord(): readonly TranscriptItem[] {
     this.#calls.afterRecord();
     return this.#items.settle(isFinal);
   }
 
-  /** Its run ended without its own end: nobody was at work on it. */
-  cutOff(at: number, why: string): void {
+  /** Its run ended from outside, before the execution did. */
+  cancel(at: number, why: string): void {
     if (this.ended) return;
     this.#calls.endTurns(Number.POSITIVE_INFINITY, 0, NOT_RUN);
     this.#end("cancelled", at, why === "" ? undefined : why);
-    this.#items.push(note(why === "" ? "cancelled" : `cancelled ${why}`, "bad"));
+    const text = why === "" ? "cancelled" : `cancelled: ${why}`;
+    this.#items.push({ kind: "boundary", rank: "note", text, tone: "bad" });
   }
 
-  /** Whether anything changed. */
+  /** Returns whether anything changed. */
   stream({ channel, chunk }: LiveChunk): boolean {
     return !this.ended && this.#live.add(channel, chunk);
   }
@@ -158,9 +184,9 @@ export class ExecutionReducer {
 
   view({ suspended, fork, turnCap, isOpen }: ReducerContext): ExecutionView {
     const live = this.#live.view();
-    const fault = this.#trouble ?? this.#sentBack;
-    const waits = [...this.#asking].some(isOpen);
-    const unfinished = waits ? "waiting" : suspended ? "suspended" : this.#status;
+    const fault = this.#fault ?? this.#feedback;
+    const isWaiting = [...this.#requests].some(isOpen);
+    const unfinished = isWaiting ? "waiting" : suspended ? "suspended" : this.#status;
     return {
       key: this.key,
       runId: this.runId,
@@ -174,7 +200,9 @@ export class ExecutionReducer {
       ...(turnCap === undefined ? {} : { turnCap }),
       usage: this.#usage,
       spent: [...this.#spent.values()],
+      turnLog: [...this.#turnLog.values()],
       startedAt: this.#startedAt,
+      updatedAt: this.#updatedAt,
       ...(this.#endedAt === undefined ? {} : { endedAt: this.#endedAt }),
       ...(fork === undefined ? {} : { fork }),
       ...(this.#tools === undefined ? {} : { tools: this.#tools }),
@@ -184,58 +212,69 @@ export class ExecutionReducer {
     };
   }
 
-  #goOn(): void {
+  #running(): void {
     this.#status = "running";
-    this.#trouble = undefined;
+    this.#fault = undefined;
   }
 
   #retry(why: string): void {
     this.#status = "retrying";
-    this.#trouble = why;
+    this.#fault = why;
   }
 
-  #turnOver({ data, attempt = 1 }: SluiceEvent): void {
+  #attemptHead(attempt: number): BoundaryItem {
+    const parts = [oneLine(this.stateId, 64)];
+    if (this.#visit > 1) parts.push(`visit ${this.#visit}`);
+    if (attempt > 1) parts.push(`attempt ${attempt}`);
+    return { kind: "boundary", rank: "attempt", text: parts.join(" · "), tone: attempt > 1 ? "notice" : "plain" };
+  }
+
+  #logTurn(attempt: number, turn: number, change: Partial<TurnView>, at: number): void {
+    const key = `${attempt}.${turn}`;
+    const known = this.#turnLog.get(key) ?? { attempt, turn, model: "", tries: 1, from: at };
+    this.#turnLog.set(key, { ...known, ...change });
+  }
+
+  #turnFinished({ data, at, attempt = 1 }: SluiceEvent): void {
     const turn = numberAt(data, "turn");
     this.#live.end(attempt, turn);
     this.#calls.endTurns(attempt, turn + 1, NOT_RUN);
     this.#turns += 1;
     const usage = usageAt(data);
     this.#usage = addUsage(this.#usage, usage);
-    const before = this.#spent.get(this.#model);
-    const sum = before === undefined ? usage : addUsage(before.usage, usage);
-    this.#spent.set(this.#model, { model: this.#model, usage: sum, turns: (before?.turns ?? 0) + 1 });
+    this.#logTurn(attempt, turn, { to: at, usage }, at);
+    const { usage: earlier, turns } = this.#spent.get(this.#model) ?? { usage: NO_USAGE, turns: 0 };
+    this.#spent.set(this.#model, { model: this.#model, usage: addUsage(earlier, usage), turns: turns + 1 });
   }
 
-  #attemptOver({ data, attempt = 1 }: SluiceEvent): void {
+  #attemptFinished({ data, attempt = 1 }: SluiceEvent): void {
     this.#live.end(attempt, Number.POSITIVE_INFINITY);
     this.#calls.endTurns(attempt + 1, 0, NOT_RUN);
     const outcome = textAt(data, "outcome");
     if (outcome === "retry") {
-      this.#sentBack = textAt(data, "feedback");
-      this.#retry(this.#sentBack);
-    } else if (outcome === "failed") this.#trouble = textAt(data, "message") || textAt(data, "code");
+      this.#feedback = textAt(data, "feedback");
+      this.#retry(this.#feedback);
+    } else if (outcome === "failed") this.#fault = textAt(data, "message") || textAt(data, "code");
   }
 
-  #left({ data }: SluiceEvent, at: number): void {
+  #exited({ data, at }: SluiceEvent): void {
     const outcome = textAt(data, "outcome");
-    // It has a usage where there is more to it than its turns.
+    // Present if the execution used more than its turns.
     if (field(data, "usage") !== undefined) this.#usage = usageAt(data);
     const status = isEnd(outcome) ? outcome : "failed";
     const fault = textAt(data, "fault");
-    this.#end(status, at, fault === "" ? this.#trouble : fault);
+    this.#end(status, at, fault === "" ? this.#fault : fault);
   }
 
   #end(status: ExecutionStatus, at: number, fault: string | undefined): void {
     this.#status = status;
     this.#endedAt = at;
     this.#live.drop();
-    this.#asking.clear();
-    this.#sentBack = undefined;
-    this.#trouble = status === "completed" ? undefined : fault;
+    this.#requests.clear();
+    this.#feedback = undefined;
+    this.#fault = status === "completed" ? undefined : fault;
   }
 }
-
-const NOT_RUN = "it was not run: the stage went on without it";
 
 export function executionKey(runId: string, executionId: string): string {
   return `${runId}:${executionId}`;
@@ -245,6 +284,18 @@ function isEnd(outcome: string): outcome is ExecutionStatus {
   return ENDS.has(outcome);
 }
 
-function textsAt(value: unknown): readonly string[] | undefined {
-  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : undefined;
+/** The line of an event as a note in a transcript or a log. */
+export function noteOf({ what, more, tone }: EventLine): BoundaryItem {
+  const isShown = tone === "good" || tone === "bad" || tone === "notice";
+  return {
+    kind: "boundary",
+    rank: "note",
+    text: more === "" ? what : `${what}: ${more}`,
+    tone: isShown ? tone : "plain",
+  };
+}
+
+/** Whether the item of a call shows the same: who approved or denied it. */
+function isRepeated({ type, data }: SluiceEvent): boolean {
+  return type === "grant.answered" && (data.answer === "approve" || data.answer === "deny");
 }

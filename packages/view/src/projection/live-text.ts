@@ -2,64 +2,63 @@ import { field, type Json, redactText } from "@sluice/core";
 import { numberAt, textAt } from "../words/fields.ts";
 import type { LiveView } from "./run-view.ts";
 
-/** More than a screen shows of what streams: the whole of it stands in the transcript when the turn is over. */
+/** UTF-16 units kept of streamed text; the transcript has all of it when the turn ends. */
 const LONGEST = 48_000;
 
-/** Where streamed text belongs: later ones compare as greater. */
-type Place = readonly [attempt: number, turn: number, tries: number];
+/** The model call that streams; later ones compare as greater. */
+type ModelCall = readonly [attempt: number, turn: number, tries: number];
 
-/** The text of the model call that streams now, from pieces that may come late or for a call that is over. */
+/** The text of the current model call, from chunks that can be late or belong to an ended call. */
 export class LiveText {
-  /** The last call that is over. */
-  #over: Place = [0, 0, 0];
-  #at: Place | undefined;
+  #lastEnded: ModelCall = [0, 0, 0];
+  #current: ModelCall | undefined;
   #text = "";
   #reasoning = "";
   #cut = 0;
 
-  /** Whether anything changed. */
+  /** Returns whether anything changed. */
   add(channel: string, chunk: Json): boolean {
     const text = textAt(chunk, "text");
     if ((channel !== "text" && channel !== "reasoning") || text === "" || field(chunk, "turn") === undefined)
       return false;
-    const place: Place = [numberAt(chunk, "attempt"), numberAt(chunk, "turn"), numberAt(chunk, "try")];
-    if (!isAfter(place, this.#over)) return false;
-    if (this.#at === undefined || isAfter(place, this.#at)) this.#begin(place);
-    else if (isAfter(this.#at, place)) return false;
-    if (channel === "text") this.#text = this.#kept(this.#text + text);
-    else this.#reasoning = this.#kept(this.#reasoning + text);
+    const call: ModelCall = [numberAt(chunk, "attempt"), numberAt(chunk, "turn"), numberAt(chunk, "try")];
+    if (!isAfter(call, this.#lastEnded)) return false;
+    if (this.#current === undefined || isAfter(call, this.#current)) this.#begin(call);
+    else if (isAfter(this.#current, call)) return false;
+    if (channel === "text") this.#text = this.#limited(this.#text + text);
+    else this.#reasoning = this.#limited(this.#reasoning + text);
     return true;
   }
 
-  /** A call is over, and all before it: nothing of them is shown or taken any more. Whether anything changed. */
+  /** Ends a call and all calls before it: later chunks of theirs are ignored. Returns whether anything changed. */
   end(attempt: number, turn: number, tries = Number.POSITIVE_INFINITY): boolean {
-    const place: Place = [attempt, turn, tries];
-    if (isAfter(place, this.#over)) this.#over = place;
-    return this.#at !== undefined && !isAfter(this.#at, place) && this.drop();
+    const call: ModelCall = [attempt, turn, tries];
+    if (isAfter(call, this.#lastEnded)) this.#lastEnded = call;
+    return this.#current !== undefined && !isAfter(this.#current, call) && this.drop();
   }
 
-  /** What streams was cut off; the same call may stream anew. Whether anything changed. */
+  /** Drops the text; the same call may stream again. Returns whether anything changed. */
   drop(): boolean {
-    if (this.#at === undefined) return false;
+    if (this.#current === undefined) return false;
     this.#begin(undefined);
     return true;
   }
 
   view(): LiveView | undefined {
-    if (this.#at === undefined) return undefined;
-    // Over the whole text: what looks like a secret may have come in pieces.
+    if (this.#current === undefined) return undefined;
+    // A secret can be split over chunks, so the whole text is redacted.
     const [text, reasoning] = [redactText(this.#text), redactText(this.#reasoning)];
-    return { turn: this.#at[1], text, reasoning, cut: this.#cut };
+    return { turn: this.#current[1], text, reasoning, cut: this.#cut };
   }
 
-  #begin(place: Place | undefined): void {
-    this.#at = place;
+  #begin(call: ModelCall | undefined): void {
+    this.#current = call;
     this.#text = "";
     this.#reasoning = "";
     this.#cut = 0;
   }
 
-  #kept(text: string): string {
+  #limited(text: string): string {
     if (text.length <= LONGEST * 1.5) return text;
     const line = text.indexOf("\n", text.length - LONGEST);
     const from = line === -1 ? text.length - LONGEST : line + 1;
@@ -68,7 +67,7 @@ export class LiveText {
   }
 }
 
-function isAfter(one: Place, other: Place): boolean {
+function isAfter(one: ModelCall, other: ModelCall): boolean {
   for (const [index, value] of one.entries()) {
     const against = other[index] ?? 0;
     if (value !== against) return value > against;

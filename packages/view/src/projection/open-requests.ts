@@ -1,9 +1,9 @@
 import { field, isJsonObject, type OpenRequest, type SluiceEvent } from "@sluice/core";
 import { textAt } from "../words/fields.ts";
 
-type Place = Pick<OpenRequest, "runId" | "requestId">;
+type RequestKey = Pick<OpenRequest, "runId" | "requestId">;
 
-/** What somebody has to answer: by the records, and by the store, which knows of answers that are not taken up yet. */
+/** Open requests, from the events, or from the store, which also knows answers that the run has not read yet. */
 export class OpenRequests {
   readonly #recorded = new Map<string, OpenRequest>();
   #stored: readonly OpenRequest[] | undefined;
@@ -15,30 +15,30 @@ export class OpenRequests {
     if (!isKind(kind)) return;
     const body = field(data, "body");
     const digest = textAt(data, "digest");
-    const place = { requestId: textAt(data, "requestId"), runId };
-    this.#recorded.set(keyOf(place), { ...place, kind, digest, body: isJsonObject(body) ? body : {}, openedAt: at });
+    const key = { requestId: textAt(data, "requestId"), runId };
+    this.#recorded.set(keyOf(key), { ...key, kind, digest, body: isJsonObject(body) ? body : {}, openedAt: at });
     this.#view = undefined;
   }
 
-  /** Answered or expired, by the records. */
-  closed(which: (request: Place) => boolean): void {
+  /** Removes requests that an event answers or expires. */
+  closed(which: (request: RequestKey) => boolean): void {
     for (const [key, request] of this.#recorded) if (which(request)) this.#recorded.delete(key);
-    if (this.#stored?.some(which) === true) this.#keep(this.#stored.filter((request) => !which(request)));
+    if (this.#stored?.some(which) === true) this.#store(this.#stored.filter((request) => !which(request)));
     this.#view = undefined;
   }
 
-  /** What the store says is open. Whether that is something new. */
+  /** Sets the store's open requests. Returns whether they changed. */
   stored(open: readonly OpenRequest[]): boolean {
     if (this.#stored !== undefined && same(open, this.#stored)) return false;
-    this.#keep(open);
+    this.#store(open);
     return true;
   }
 
-  isOpen(place: Place): boolean {
-    return this.#keys === undefined ? this.#recorded.has(keyOf(place)) : this.#keys.has(keyOf(place));
+  isOpen(key: RequestKey): boolean {
+    return this.#keys === undefined ? this.#recorded.has(keyOf(key)) : this.#keys.has(keyOf(key));
   }
 
-  /** Whether the records know of any. */
+  /** Whether a request is open by the events. */
   get any(): boolean {
     return this.#recorded.size > 0;
   }
@@ -48,7 +48,7 @@ export class OpenRequests {
     return this.#view;
   }
 
-  #keep(open: readonly OpenRequest[]): void {
+  #store(open: readonly OpenRequest[]): void {
     this.#stored = open;
     this.#keys = new Set(open.map(keyOf));
     this.#view = undefined;
@@ -58,14 +58,11 @@ export class OpenRequests {
 function same(a: readonly OpenRequest[], b: readonly OpenRequest[]): boolean {
   return (
     a.length === b.length &&
-    a.every((one, index) => {
-      const other = b[index];
-      return other !== undefined && keyOf(one) === keyOf(other);
-    })
+    a.every(({ runId, requestId }, index) => runId === b[index]?.runId && requestId === b[index]?.requestId)
   );
 }
 
-function keyOf({ runId, requestId }: Place): string {
+function keyOf({ runId, requestId }: RequestKey): string {
   return JSON.stringify([runId, requestId]);
 }
 

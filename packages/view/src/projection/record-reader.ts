@@ -18,41 +18,38 @@ export interface ReaderOptions {
   readonly host: Journals;
   readonly runId: string;
   onRecord(record: ReadRecord): void;
-  /** A record that cannot be read, or a journal. Reading goes on with the next. */
+  /** Receives the fault of an unreadable record; reading continues with the next. */
   onError(error: unknown): void;
 }
 
-/** A run of the tree, as far as it was read. */
-interface Place {
+/** The reading position in one run of the tree. */
+interface Cursor {
   readonly runId: string;
   next: number;
   ended: boolean;
-  readonly children: Place[];
+  readonly children: Cursor[];
 }
 
-/** Records that are read in one go; then others get their turn. */
-const AT_ONCE = 100;
+/** Records handled before the event loop gets a turn. */
+const BATCH = 100;
 
-/**
- * Reads the journals of a run and of the runs below it, each record once and a fork's children before its join, so that what
- * is told of them stands where it happened. Costs nothing for runs that have ended.
- */
+/** Reads the journals of a run and of the runs below it: each record once, and siblings before their join. */
 export class RecordReader {
   readonly #options: ReaderOptions;
-  readonly #root: Place;
+  readonly #root: Cursor;
   #stopped = false;
 
   constructor(options: ReaderOptions) {
     this.#options = options;
-    this.#root = placeOf(options.runId);
+    this.#root = cursorOf(options.runId);
   }
 
-  /** The end of the root was read: nothing more comes. */
+  /** Whether the root's end was read, so that no record follows. */
   get ended(): boolean {
     return this.#root.ended;
   }
 
-  /** Reads what is new. Rejects when the store cannot be read. */
+  /** Reads new records. Rejects if the store cannot be read. */
   async read(): Promise<void> {
     await this.#readRun(this.#root);
   }
@@ -61,41 +58,40 @@ export class RecordReader {
     this.#stopped = true;
   }
 
-  async #readRun(place: Place): Promise<void> {
-    if (place.ended) return;
+  async #readRun(cursor: Cursor): Promise<void> {
+    if (cursor.ended) return;
     let since = 0;
-    for (const record of await this.#recordsOf(place)) {
+    for (const record of await this.#recordsOf(cursor)) {
       if (this.#stopped) return;
-      await this.#take(place, record);
+      await this.#handle(cursor, record);
       since += 1;
-      if (since % AT_ONCE === 0) await othersTurn();
+      if (since % BATCH === 0) await nextTurn();
     }
-    for (const child of place.children) if (!place.ended) await this.#readRun(child);
+    for (const child of cursor.children) if (!cursor.ended) await this.#readRun(child);
   }
 
-  async #recordsOf({ runId, next }: Place): Promise<readonly JournalRecord[]> {
+  async #recordsOf({ runId, next }: Cursor): Promise<readonly JournalRecord[]> {
     try {
       return await this.#options.host.records(runId, next);
     } catch (thrown) {
-      // One that was announced is there when its first record is.
+      // A sibling's journal appears with its first record.
       if (isSluiceError(thrown, "run_unknown")) return [];
       throw thrown;
     }
   }
 
-  async #take(place: Place, record: JournalRecord): Promise<void> {
-    const { runId } = place;
+  async #handle(cursor: Cursor, record: JournalRecord): Promise<void> {
+    const { runId } = cursor;
     const events = this.#eventsOf(runId, record);
-    // They have ended before they are joined.
     if (events.some(({ type }) => type === "fanOut.joined"))
-      for (const child of place.children) await this.#readRun(child);
-    const end = await this.#endOf(place, events);
-    place.next = record.seq + 1;
+      for (const child of cursor.children) await this.#readRun(child);
+    const end = await this.#endOf(cursor, events);
+    cursor.next = record.seq + 1;
     const entries = transcriptEntries(runId, [record]);
     this.#options.onRecord({ runId, seq: record.seq, events, entries, ...(end === undefined ? {} : { end }) });
     for (const event of events) {
-      if (event.type === "fanOut.started") place.children.push(...childrenOf(event));
-      if (event.type === "run.finished") place.ended = true;
+      if (event.type === "fanOut.started") cursor.children.push(...childrenOf(event));
+      if (event.type === "run.finished") cursor.ended = true;
     }
   }
 
@@ -108,28 +104,28 @@ export class RecordReader {
     }
   }
 
-  async #endOf(place: Place, events: readonly SluiceEvent[]): Promise<RunEnd | undefined> {
-    if (place !== this.#root || !events.some(({ type }) => type === "run.finished")) return undefined;
-    // Siblings that no join waited for, as where the run was cancelled.
-    for (const child of place.children) await this.#readRun(child);
-    return (await this.#options.host.get(place.runId))?.end;
+  async #endOf(cursor: Cursor, events: readonly SluiceEvent[]): Promise<RunEnd | undefined> {
+    if (cursor !== this.#root || !events.some(({ type }) => type === "run.finished")) return undefined;
+    // A cancelled run can have siblings without a join.
+    for (const child of cursor.children) await this.#readRun(child);
+    return (await this.#options.host.get(cursor.runId))?.end;
   }
 }
 
-function placeOf(runId: string): Place {
+function cursorOf(runId: string): Cursor {
   return { runId, next: 0, ended: false, children: [] };
 }
 
-function childrenOf({ runId, data }: SluiceEvent): readonly Place[] {
+function childrenOf({ runId, data }: SluiceEvent): readonly Cursor[] {
   const siblings = field(data, "siblings");
   if (!Array.isArray(siblings)) return [];
-  const fork = textAt(data, "fanOut");
+  const fanOut = textAt(data, "fanOut");
   return siblings.flatMap((sibling) =>
-    typeof sibling === "string" ? [placeOf(childRunId(runId, fork, sibling))] : [],
+    typeof sibling === "string" ? [cursorOf(childRunId(runId, fanOut, sibling))] : [],
   );
 }
 
-function othersTurn(): Promise<void> {
+function nextTurn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });

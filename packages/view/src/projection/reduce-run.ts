@@ -1,24 +1,17 @@
-import {
-  addUsage,
-  field,
-  type LiveChunk,
-  type OpenRequest,
-  type RunEnd,
-  type SluiceEvent,
-  type Usage,
-} from "@sluice/core";
+import { addUsage, field, type LiveChunk, type OpenRequest, type RunEnd, type SluiceEvent } from "@sluice/core";
 import type { TranscriptEntry } from "@sluice/stages";
-import { createEventDescriber } from "../words/event-lines.ts";
-import { textAt } from "../words/fields.ts";
+import { describeEvent, type EventLine } from "../words/describe-event.ts";
+import { numberAt, textAt } from "../words/fields.ts";
 import { ListBuilder } from "./append-only-list.ts";
-import { lineOf, runBoundaryOf } from "./boundaries.ts";
-import { ExecutionReducer, executionKey, type ReducerContext } from "./execution-reducer.ts";
+import { DecisionReducer } from "./decision-reducer.ts";
+import { ExecutionReducer, executionKey, NO_USAGE, noteOf, type ReducerContext } from "./execution-reducer.ts";
 import { OpenRequests } from "./open-requests.ts";
 import { RunHead } from "./run-head.ts";
 import { RunTree } from "./run-tree.ts";
-import type { ExecutionView, LogItem, RunEndItem, RunView } from "./run-view.ts";
+import type { ExecutionView, LogItem, RunView } from "./run-view.ts";
+import { TimeReducer } from "./time-reducer.ts";
 
-/** One record of a run or of a run below it, read. */
+/** One parsed record of a run or of a run below it. */
 export interface ReadRecord {
   readonly runId: string;
   readonly seq: number;
@@ -28,48 +21,82 @@ export interface ReadRecord {
   readonly end?: RunEnd;
 }
 
+/** An event in words, as the log of its run shows it. */
+export interface RunLine extends EventLine {
+  /** True for events that a forked run copied from its origin. */
+  readonly isInherited: boolean;
+}
+
 /**
- * Puts a run's view together from what comes of it. Records of one run come in their order, those of different runs in any;
- * one that was taken before is passed over. Costs as much as what changed, however long the run is.
+ * Reduces a run to its view, from records, or from events alone: then without texts and outputs. Each run's come in order, those
+ * of different runs in any; what was reduced before is ignored. Costs as much as what changed, however long the run is.
  */
 export interface RunReducer {
+  /** Returns undefined for an event that was reduced before. */
+  event(event: SluiceEvent): RunLine | undefined;
   record(record: ReadRecord): void;
-  /** Streamed text: it is shown until its turn is recorded. */
+  /** Streamed text; the view has it until its turn is recorded. */
   live(chunk: LiveChunk): void;
-  /** What the store says is open now: without what was answered and is not taken up yet. Until it is told, the records say. */
+  /** The store's open requests, which lack those with an unread answer. Until the first call, the events decide. */
   requests(open: readonly OpenRequest[]): void;
-  /** Whether the records know of something that somebody has to answer. */
-  asks(): boolean;
-  /** Text streams from now on: the run works in this process. */
-  streams(): void;
-  /** Whether a process works on the run, as far as its store knows. */
-  atWork(working: boolean): void;
-  /** The same object until something changes; parts that did not change stay the same objects. */
+  /** Whether a request is open by the events. */
+  hasRequests(): boolean;
+  /** Live text arrives from now on: the run executes in this process. */
+  setStreams(): void;
+  /** Whether a process executes the run, as far as its store knows. */
+  setRunning(running: boolean): void;
+  /** The same object until something changes; unchanged parts stay the same objects. */
   view(): RunView;
 }
 
-const NOTHING: Usage = { inputTokens: 0, outputTokens: 0 };
-
-export function createRunReducer(runId: string): RunReducer {
-  return new Reducer(runId);
+/** The reducer of a run, with the events that are known already. */
+export function reduceRun(runId: string, events: Iterable<SluiceEvent> = []): RunReducer {
+  const reducer = new Reducer(runId);
+  for (const event of events) reducer.event(event);
+  return reducer;
 }
 
-/** Streamed pieces that are kept for executions whose first record has not been read yet. */
+/** Maximum number of live chunks kept for executions whose first record was not read yet. */
 const MOST_EARLY = 500;
+/** Positions of events within one record. */
+const RECORD_SIZE = 1_000_000;
+/** Events outside executions that the log shows. */
+const LOGGED: ReadonlySet<string> = new Set([
+  "run.started",
+  "run.forked",
+  "run.resumed",
+  "run.suspended",
+  "fanOut.started",
+  "fanOut.joined",
+  "limit.near",
+  "limit.reached",
+]);
+
+/** The executions that a record touched, and the items it adds to the run's own log. */
+interface Changes {
+  readonly touched: Set<ExecutionReducer>;
+  readonly items: LogItem["item"][];
+}
 
 class Reducer implements RunReducer {
-  readonly #narrator = createEventDescriber();
   readonly #head: RunHead;
   readonly #tree: RunTree;
-  readonly #books = new Map<string, ExecutionReducer>();
+  readonly #executions = new Map<string, ExecutionReducer>();
   readonly #views = new Map<string, ExecutionView>();
   readonly #dirty = new Set<ExecutionReducer>();
-  readonly #told = new ListBuilder<LogItem>();
+  readonly #log = new ListBuilder<LogItem>();
   readonly #requests = new OpenRequests();
+  readonly #decisions = new DecisionReducer();
+  readonly #times = new TimeReducer();
   #early: LiveChunk[] = [];
-  #working = true;
-  #executions: readonly ExecutionView[] = [];
-  #usage = NOTHING;
+  #isRunning = true;
+  #isFork = false;
+  /** When a forked run's own events begin. */
+  #forkedAt: number | undefined;
+  #ordered: readonly ExecutionView[] = [];
+  #usage = NO_USAGE;
+  #calls = 0;
+  #updatedAt = 0;
   #last = "";
   #view: RunView | undefined;
 
@@ -78,65 +105,63 @@ class Reducer implements RunReducer {
     this.#tree = new RunTree(runId);
   }
 
-  record(record: ReadRecord): void {
-    const { runId, seq, events, entries } = record;
-    if (!this.#tree.take(runId, seq)) return;
-    this.#view = undefined;
-    const touched = new Set<ExecutionReducer>();
+  event(event: SluiceEvent): RunLine | undefined {
+    const [seq = 0, index = 0] = event.id
+      .slice(event.runId.length + 1)
+      .split("/")
+      .map(Number);
+    const position = seq * RECORD_SIZE + index;
+    if (!this.#tree.take(event.runId, position, position + 1)) return undefined;
+    const changes: Changes = { touched: new Set(), items: [] };
+    const line = this.#apply(event, seq, undefined, changes);
+    this.#settle(changes);
+    return line;
+  }
+
+  record({ runId, seq, events, entries, end }: ReadRecord): void {
+    if (!this.#tree.take(runId, seq * RECORD_SIZE, (seq + 1) * RECORD_SIZE)) return;
+    const changes: Changes = { touched: new Set(), items: [] };
     for (const entry of entries) {
-      const book = this.#books.get(executionKey(runId, entry.executionId));
-      if (book === undefined) continue;
-      book.entry(entry);
-      touched.add(book);
+      const execution = this.#executions.get(executionKey(runId, entry.executionId));
+      if (execution === undefined) continue;
+      execution.entry(entry);
+      changes.touched.add(execution);
     }
-    const ofRun: LogItem["item"][] = [];
-    for (const event of events) {
-      const said = this.#narrator.say(event);
-      if (said !== undefined) this.#last = lineOf(said);
-      if (event.executionId !== undefined) {
-        const book = this.#bookOf(event, seq);
-        book.event(event, said);
-        touched.add(book);
-      } else if (runId === this.#head.runId) {
-        const item = runBoundaryOf(event, said);
-        if (item !== undefined) ofRun.push(item);
-      }
-      const ended = this.#event(event, record, touched);
-      if (ended !== undefined) ofRun.push(ended);
-    }
-    for (const book of touched) this.#tell(book);
-    for (const item of ofRun) this.#told.push({ item });
-    this.#told.settle(() => true);
+    for (const event of events) this.#apply(event, seq, end, changes);
+    this.#settle(changes);
   }
 
   live(chunk: LiveChunk): void {
     if (this.#head.ended) return;
-    const book = this.#books.get(executionKey(chunk.runId, textAt(chunk.chunk, "executionId")));
-    if (book === undefined) {
+    const execution = this.#executions.get(executionKey(chunk.runId, textAt(chunk.chunk, "executionId")));
+    if (execution === undefined) {
       if (this.#early.length < MOST_EARLY) this.#early.push(chunk);
-    } else if (book.stream(chunk)) this.#touch(book);
+    } else if (execution.stream(chunk)) {
+      this.#dirty.add(execution);
+      this.#view = undefined;
+    }
   }
 
   requests(open: readonly OpenRequest[]): void {
     if (this.#head.ended || !this.#requests.stored(open)) return;
     this.#view = undefined;
-    this.#touchAll((book) => book.asks);
+    this.#touchAll((execution) => execution.hasRequests);
   }
 
-  asks(): boolean {
+  hasRequests(): boolean {
     return this.#requests.any;
   }
 
-  streams(): void {
-    this.#head.streams();
+  setStreams(): void {
+    this.#head.setStreams();
     this.#view = undefined;
   }
 
-  atWork(working: boolean): void {
-    if (working === this.#working) return;
-    this.#working = working;
+  setRunning(running: boolean): void {
+    if (running === this.#isRunning) return;
+    this.#isRunning = running;
     this.#view = undefined;
-    this.#stopped(!working);
+    this.#ownerChanged(!running);
   }
 
   view(): RunView {
@@ -144,53 +169,90 @@ class Reducer implements RunReducer {
     return this.#view;
   }
 
-  #bookOf(event: SluiceEvent, seq: number): ExecutionReducer {
+  #apply(event: SluiceEvent, seq: number, end: RunEnd | undefined, { touched, items }: Changes): RunLine {
+    this.#updatedAt = Math.max(this.#updatedAt, event.at);
+    const execution = event.executionId === undefined ? undefined : this.#executionOf(event, seq);
+    const line = describeEvent(event, execution?.contextOf(event));
+    if (!line.isDetail) this.#last = `${line.who} ${line.what} ${line.more}`.trimEnd();
+    this.#decisions.event(event, line);
+    this.#times.event(event);
+    const isRoot = event.runId === this.#head.runId;
+    if (execution !== undefined) {
+      execution.event(event, line);
+      touched.add(execution);
+    } else if (isRoot && LOGGED.has(event.type) && !line.isDetail) items.push(noteOf(line));
+    const isInherited = this.#isInherited(event);
+    this.#applyToRun(event, line, seq);
+    if (event.type === "run.finished") {
+      this.#cancelUnfinished(event, touched);
+      if (isRoot) items.push(this.#finish(event, end));
+    }
+    return { ...line, isInherited };
+  }
+
+  /** A forked run copies its root's events from before the fork, and its siblings' events of before that. */
+  #isInherited({ type, runId, at, data }: SluiceEvent): boolean {
+    if (runId !== this.#head.runId) return this.#forkedAt !== undefined && at < this.#forkedAt;
+    if (type === "run.started") this.#isFork = data.forkedFrom !== undefined;
+    else if (type === "run.forked" && this.#isFork) this.#forkedAt = at;
+    else return this.#isFork && this.#forkedAt === undefined;
+    return false;
+  }
+
+  #executionOf(event: SluiceEvent, seq: number): ExecutionReducer {
     const key = executionKey(event.runId, event.executionId ?? "");
-    const known = this.#books.get(key);
+    const known = this.#executions.get(key);
     if (known !== undefined) return known;
-    const book = new ExecutionReducer(event);
-    this.#books.set(key, book);
-    this.#tree.began(key, book, seq);
+    const execution = new ExecutionReducer(event);
+    this.#executions.set(key, execution);
+    this.#tree.began(key, execution, seq);
     const early = this.#early;
     this.#early = [];
     for (const chunk of early) this.live(chunk);
-    return book;
+    return execution;
   }
 
-  #tell(book: ExecutionReducer): void {
-    this.#dirty.add(book);
-    const of = this.#tree.forkOf(book.runId) === undefined ? {} : { sibling: book.stateId };
-    for (const item of book.afterRecord()) this.#told.push({ key: book.key, ...of, item });
+  #settle({ touched, items }: Changes): void {
+    this.#view = undefined;
+    for (const execution of touched) {
+      this.#dirty.add(execution);
+      const sibling = this.#tree.forkOf(execution.runId) === undefined ? {} : { sibling: execution.stateId };
+      for (const item of execution.afterRecord()) this.#log.push({ key: execution.key, ...sibling, item });
+    }
+    for (const item of items) this.#log.push({ item });
+    this.#log.settle(() => true);
   }
 
-  /** What an event says beyond its own execution. Returns the end of the run, when it is that. */
-  #event(event: SluiceEvent, record: ReadRecord, touched: Set<ExecutionReducer>): RunEndItem | undefined {
+  /** The effect of an event outside its own execution. */
+  #applyToRun(event: SluiceEvent, line: EventLine, seq: number): void {
     const { type, data, runId } = event;
     const isRoot = runId === this.#head.runId;
     switch (type) {
       case "run.started":
-        if (isRoot) this.#head.start(event);
-        if (isRoot) this.#tree.shaped(field(data, "shape"));
+        if (!isRoot) break;
+        this.#head.start(event);
+        this.#tree.shaped(field(data, "shape"));
         break;
       case "run.suspended":
       case "run.resumed":
-        if (isRoot) this.#head.suspend(type === "run.suspended");
-        if (isRoot) this.#stopped(true);
-        if (isRoot && type === "run.resumed") this.#working = true;
-        break;
-      case "run.finished":
-        this.#cutOff(event, touched);
-        if (isRoot) return this.#finish(event, record.end);
+        if (!isRoot) break;
+        this.#head.suspend(type === "run.suspended");
+        this.#ownerChanged(true);
+        if (type === "run.resumed") this.#isRunning = true;
         break;
       case "fanOut.started":
-        this.#tree.forked(event, record.seq);
-        this.#touchAll((book) => this.#tree.forkOf(book.runId) !== undefined);
+        this.#tree.forked(event, seq);
+        this.#touchAll((execution) => this.#tree.forkOf(execution.runId) !== undefined);
         break;
       case "fanOut.joined":
         this.#tree.joined(event);
         break;
       case "route.decided":
-        this.#tree.routed(event);
+      case "route.rejected":
+        this.#tree.routed(event, line);
+        break;
+      case "turn.finished":
+        this.#calls += numberAt(data, "calls");
         break;
       case "call.decided":
         this.#head.decided(event);
@@ -214,77 +276,74 @@ class Reducer implements RunReducer {
       default:
         break;
     }
-    return undefined;
   }
 
-  /** A run that was ended from outside leaves its executions and its requests as they were. */
-  #cutOff({ runId, data, at }: SluiceEvent, touched: Set<ExecutionReducer>): void {
-    for (const book of this.#books.values()) {
-      if (book.runId !== runId || book.ended) continue;
-      book.cutOff(at, textAt(data, "reason"));
-      touched.add(book);
+  /** A run that is cancelled from outside records no end of its executions and requests. */
+  #cancelUnfinished({ runId, data, at }: SluiceEvent, touched: Set<ExecutionReducer>): void {
+    for (const execution of this.#executions.values()) {
+      if (execution.runId !== runId || execution.ended) continue;
+      execution.cancel(at, textAt(data, "reason"));
+      touched.add(execution);
     }
     this.#requests.closed((request) => request.runId === runId);
   }
 
-  #finish(event: SluiceEvent, end: RunEnd | undefined): RunEndItem {
+  #finish(event: SluiceEvent, end: RunEnd | undefined): LogItem["item"] {
     const item = this.#head.finish(event, end);
     this.#last = `run ${item.status}`;
     this.#requests.closed(() => true);
     this.#early = [];
-    this.#stopped(true);
+    this.#ownerChanged(true);
     return item;
   }
 
-  /** Whether somebody is at work on what is unfinished has changed; what streamed until now is cut off. */
-  #stopped(cut: boolean): void {
-    this.#touchAll((book) => (cut && book.dropLive()) || !book.ended);
+  #ownerChanged(dropLive: boolean): void {
+    this.#touchAll((execution) => (dropLive && execution.dropLive()) || !execution.ended);
   }
 
-  #touch(book: ExecutionReducer): void {
-    this.#dirty.add(book);
-    this.#view = undefined;
-  }
-
-  #touchAll(which: (book: ExecutionReducer) => boolean): void {
-    for (const book of this.#books.values()) if (which(book)) this.#dirty.add(book);
+  #touchAll(which: (execution: ExecutionReducer) => boolean): void {
+    for (const execution of this.#executions.values()) if (which(execution)) this.#dirty.add(execution);
   }
 
   #snapshot(): RunView {
-    const suspended = !this.#head.ended && (this.#head.suspended || !this.#working);
+    const suspended = !this.#head.ended && (this.#head.suspended || !this.#isRunning);
     if (this.#dirty.size > 0) this.#refresh(suspended);
-    const { caps, ...head } = this.#head.view();
+    const head = this.#head.view();
     const requests = this.#requests.view();
     return {
       ...head,
       status: suspended ? "suspended" : head.status === "running" && requests.length > 0 ? "waiting" : head.status,
       ...this.#tree.view(),
-      executions: this.#executions,
+      executions: this.#ordered,
       requests,
-      caps,
+      ...this.#decisions.view(),
       usage: this.#usage,
+      calls: this.#calls,
+      spans: this.#times.view(),
+      updatedAt: this.#updatedAt,
       last: this.#last,
-      log: this.#told.view(),
+      log: this.#log.view(),
     };
   }
 
   #refresh(suspended: boolean): void {
-    let spent = false;
-    for (const book of this.#dirty) {
-      const { runId, stateId } = book;
+    let usageChanged = false;
+    for (const execution of this.#dirty) {
+      const { runId, stateId, key } = execution;
       const fork = this.#tree.forkOf(runId);
       const turnCap = this.#tree.turnCapOf(stateId);
-      const around: ReducerContext = {
+      const context: ReducerContext = {
         suspended,
         ...(fork === undefined ? {} : { fork }),
         ...(turnCap === undefined ? {} : { turnCap }),
         isOpen: (requestId) => this.#requests.isOpen({ runId, requestId }),
       };
-      spent ||= this.#views.get(book.key)?.usage !== book.usage;
-      this.#views.set(book.key, book.view(around));
+      const view = execution.view(context);
+      usageChanged ||= this.#views.get(key)?.usage !== view.usage;
+      this.#views.set(key, view);
     }
     this.#dirty.clear();
-    this.#executions = this.#tree.order().flatMap((key) => this.#views.get(key) ?? []);
-    if (spent) this.#usage = this.#executions.reduce((sum, { usage }) => addUsage(sum, usage), NOTHING);
+    this.#ordered = this.#tree.order().flatMap((key) => this.#views.get(key) ?? []);
+    if (usageChanged) this.#usage = this.#ordered.reduce((sum, { usage }) => addUsage(sum, usage), NO_USAGE);
   }
 }

@@ -1,23 +1,25 @@
 import { field, type Json, type RunEnd, readOutcome, redactJson, redactText, type SluiceEvent } from "@sluice/core";
-import { textAt } from "../words/fields.ts";
+import { forkedFrom, textAt, textsAt } from "../words/fields.ts";
 import { executionKey } from "./execution-reducer.ts";
-import type { CapView, RunEndItem, RunView } from "./run-view.ts";
+import type { CapView, DeniedCall, RunEndItem, RunView } from "./run-view.ts";
 
-type HeadView = Omit<
+type HeadView = Pick<
   RunView,
-  "initial" | "states" | "executions" | "path" | "forks" | "requests" | "usage" | "last" | "log"
->;
+  "runId" | "pipeline" | "task" | "input" | "forkedFrom" | "models" | "secrets" | "mode" | "cwd" | "status" | "caps"
+> &
+  Pick<RunView, "denied" | "startedAt" | "endedAt" | "output" | "error" | "streams">;
 
-/** What is known of a run as a whole. */
+/** Facts about a run as a whole. */
 export class RunHead {
   readonly runId: string;
   readonly #caps = new Map<string, CapView>();
+  readonly #denied: DeniedCall[] = [];
   #view: HeadView;
 
   constructor(runId: string) {
     this.runId = runId;
-    const unknown = { pipeline: "", task: "", models: [], mode: "", cwd: "", caps: [], denied: 0, startedAt: 0 };
-    this.#view = { runId, streams: false, status: "starting", ...unknown };
+    const unknown = { pipeline: "", task: "", forkedFrom: "", models: [], mode: "", cwd: "", startedAt: 0 };
+    this.#view = { runId, streams: false, status: "starting", ...unknown, caps: [], denied: [] };
   }
 
   get ended(): boolean {
@@ -34,37 +36,40 @@ export class RunHead {
   }
 
   start({ data, at }: SluiceEvent): void {
-    this.#view = {
-      ...this.#view,
+    this.#change({
       status: "running",
       pipeline: textAt(data, "pipeline"),
       task: textAt(field(data, "input"), "task"),
-      models: namesAt(data, "models"),
-      secrets: namesAt(data, "secrets"),
+      input: data.input ?? null,
+      forkedFrom: forkedFrom(data),
+      models: textsAt(data, "models"),
+      secrets: textsAt(data, "secrets"),
       mode: textAt(data, "mode"),
       cwd: textAt(data, "cwd"),
       startedAt: at,
-    };
+    });
   }
 
-  streams(): void {
-    this.#view = { ...this.#view, streams: true };
+  setStreams(): void {
+    this.#change({ streams: true });
   }
 
   suspend(suspended: boolean): void {
-    this.#view = { ...this.#view, status: suspended ? "suspended" : "running" };
+    this.#change({ status: suspended ? "suspended" : "running" });
   }
 
-  decided({ data }: SluiceEvent): void {
-    if (textAt(data, "verdict") !== "refused" || field(data, "cause") === undefined) return;
-    this.#view = { ...this.#view, denied: this.#view.denied + 1 };
+  decided({ data, runId, executionId = "", attempt = 1 }: SluiceEvent): void {
+    if (data.verdict !== "refused" || data.cause === undefined) return;
+    const call = { callId: textAt(data, "callId"), tool: textAt(data, "tool"), cause: textAt(data, "cause") };
+    this.#denied.push({ runId, executionId, attempt, ...call });
+    this.#change({ denied: [...this.#denied] });
   }
 
-  /** The last thing said of each cap counts. */
+  /** A later event of the same limit replaces the earlier one. */
   limit({ type, data, runId, executionId }: SluiceEvent): void {
     const limit = textAt(data, "limit");
     const key = executionId === undefined ? undefined : executionKey(runId, executionId);
-    const [used, max] = [field(data, "used"), field(data, "max")];
+    const { used, max } = data;
     this.#caps.set(JSON.stringify([key ?? null, limit]), {
       ...(key === undefined ? {} : { key }),
       limit,
@@ -73,25 +78,24 @@ export class RunHead {
       ...(typeof used === "number" ? { used } : {}),
       ...(typeof max === "number" ? { max } : {}),
     });
-    this.#view = { ...this.#view, caps: [...this.#caps.values()] };
+    this.#change({ caps: [...this.#caps.values()] });
   }
 
-  /** `end` says more than the event: what the run returned. */
+  /** `end` has what the event lacks: the output. */
   finish({ data, at }: SluiceEvent, end: RunEnd | undefined): RunEndItem {
     const status = end?.status ?? statusAt(data);
     const { output, error = errorAt(data, status) } = end === undefined ? {} : readOutcome(end);
-    const told = {
+    const shown = {
       ...(output === undefined ? {} : { output: redactJson(output) }),
       ...(error === undefined ? {} : { error: { code: error.code, message: redactText(error.message) } }),
     };
-    this.#view = { ...this.#view, ...told, status, endedAt: at };
-    return { kind: "end", status, ...told };
+    this.#change({ ...shown, status, endedAt: at });
+    return { kind: "end", status, ...shown };
   }
-}
 
-function namesAt(data: Json, key: string): readonly string[] {
-  const names = field(data, key);
-  return Array.isArray(names) ? names.filter((name) => typeof name === "string") : [];
+  #change(change: Partial<HeadView>): void {
+    this.#view = { ...this.#view, ...change };
+  }
 }
 
 function statusAt(data: Json): RunEnd["status"] {

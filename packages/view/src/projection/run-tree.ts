@@ -1,11 +1,12 @@
 import { field, type Json, parseSiblingId, type SluiceEvent } from "@sluice/core";
-import { numberAt, textAt } from "../words/fields.ts";
-import type { ExecutionView, ForkView, Hop, RunView, StateView } from "./run-view.ts";
+import type { EventLine } from "../words/describe-event.ts";
+import { numberAt, textAt, textsAt } from "../words/fields.ts";
+import type { ExecutionView, ForkView, Hop, RouteView, RunView, StateView } from "./run-view.ts";
 
 type Fork = NonNullable<ExecutionView["fork"]>;
-type Shape = Pick<RunView, "initial" | "states" | "path" | "forks">;
+type Shape = Pick<RunView, "initial" | "states" | "path" | "routes" | "forks">;
 
-/** Where something stands among the records of a tree of runs: a child's records stand behind the fork that started it. */
+/** A position among the records of a tree of runs: a child's records come after the fan-out that started it. */
 type Position = readonly number[];
 
 interface Begun {
@@ -14,16 +15,16 @@ interface Begun {
   readonly seq: number;
 }
 
-/** What is known of a run's pipeline and of the runs below it: states, ways, forks, and in which order executions began. */
+/** The states of a run's pipeline, its transitions and fan-outs, and the order of its executions. */
 export class RunTree {
   readonly #rootId: string;
-  /** The next record of each run. */
+  /** The next position of each run. */
   readonly #next = new Map<string, number>();
   readonly #states = new Map<string, StateView>();
   readonly #forks = new Map<string, ForkView>();
-  /** The record that forked, by run and fork. */
+  /** The record of each fan-out. */
   readonly #forkedAt = new Map<string, number>();
-  readonly #path: Hop[] = [];
+  readonly #routes: RouteView[] = [];
   readonly #begun: Begun[] = [];
   #initial: string | undefined;
   #order: readonly string[] | undefined;
@@ -33,23 +34,23 @@ export class RunTree {
     this.#rootId = rootId;
   }
 
-  /** False for a record that was taken before. */
-  take(runId: string, seq: number): boolean {
-    if (seq < (this.#next.get(runId) ?? 0)) return false;
-    this.#next.set(runId, seq + 1);
+  /** Advances a run from `position` to `next`. Returns false for a position that was passed before. */
+  take(runId: string, position: number, next: number): boolean {
+    if (position < (this.#next.get(runId) ?? 0)) return false;
+    this.#next.set(runId, next);
     return true;
   }
 
   began(key: string, { runId, stateId }: { readonly runId: string; readonly stateId: string }, seq: number): void {
     this.#begun.push({ key, runId, seq });
     this.#order = undefined;
-    // A sibling's state is named by its fork.
+    // The fan-out names the states of siblings.
     if (runId !== this.#rootId) return;
     this.#initial ??= stateId;
-    this.#named(stateId);
+    this.#addState(stateId);
   }
 
-  /** What `run.started` says of the pipeline's states. */
+  /** The pipeline's states, from `run.started`. */
   shaped(shape: Json | undefined): void {
     const states = field(shape, "states");
     if (!Array.isArray(states)) return;
@@ -59,11 +60,10 @@ export class RunTree {
       const id = textAt(state, "id");
       if (id === "") continue;
       const turnCap = numberAt(state, "turnCap");
-      const targets = field(state, "targets");
       this.#states.set(id, {
         id,
         kind: textAt(state, "kind"),
-        ...(Array.isArray(targets) ? { targets: textsAt(targets) } : {}),
+        ...(Array.isArray(field(state, "targets")) ? { targets: textsAt(state, "targets") } : {}),
         ...(turnCap > 0 ? { turnCap } : {}),
       });
     }
@@ -73,14 +73,14 @@ export class RunTree {
 
   forked({ runId, data }: SluiceEvent, seq: number): void {
     const fork = textAt(data, "fanOut");
-    const siblings = textsAt(field(data, "siblings"));
+    const siblings = textsAt(data, "siblings");
     const join = textAt(data, "join");
     const key = forkKey(runId, fork);
     this.#forks.set(key, { runId, fork, siblings, join, joined: false });
     this.#forkedAt.set(key, seq);
     this.#order = undefined;
     this.#view = undefined;
-    for (const state of [...siblings, join]) this.#named(state);
+    for (const state of [...siblings, join]) this.#addState(state);
   }
 
   joined({ runId, data }: SluiceEvent): void {
@@ -91,19 +91,17 @@ export class RunTree {
     this.#view = undefined;
   }
 
-  routed({ runId, data }: SluiceEvent): void {
-    const choice = textAt(data, "choice");
-    if (!isChoice(choice)) return;
-    const to = field(data, "to");
-    const targets = typeof to === "string" ? [to] : textsAt(to);
-    const join = textAt(data, "join");
-    const from = textAt(data, "from");
-    this.#path.push({ runId, from, choice, to: targets, ...(join === "" ? {} : { join }) });
+  routed(event: SluiceEvent, { by, why }: EventLine): void {
+    const { runId, executionId = "", at, data } = event;
+    const hop = hopOf(event);
+    if (event.type === "route.decided" && hop === undefined) return;
+    const from = executionId || textAt(data, "from");
+    this.#routes.push({ runId, executionId: from, at, ...(hop === undefined ? {} : { hop }), by, why });
     this.#view = undefined;
-    for (const state of [from, ...targets, join]) this.#named(state);
+    if (hop !== undefined) for (const state of [hop.from, ...hop.to, hop.join ?? ""]) this.#addState(state);
   }
 
-  /** The fork that a run is a sibling of. */
+  /** The fan-out that a run is a sibling of. */
   forkOf(runId: string): Fork | undefined {
     const parts = parseSiblingId(runId);
     if (parts === undefined || !runId.startsWith(`${this.#rootId}/`)) return undefined;
@@ -128,7 +126,8 @@ export class RunTree {
     this.#view ??= {
       ...(this.#initial === undefined ? {} : { initial: this.#initial }),
       states: [...this.#states.values()],
-      path: [...this.#path],
+      path: this.#routes.flatMap(({ hop }) => hop ?? []),
+      routes: [...this.#routes],
       forks: [...this.#forks.values()],
     };
     return this.#view;
@@ -143,8 +142,8 @@ export class RunTree {
     return [...this.#positionOf(parts.parentId), seq, index === -1 ? Number.POSITIVE_INFINITY : index];
   }
 
-  /** A state that the pipeline's shape does not tell of. */
-  #named(id: string): void {
+  /** Adds a state that the recorded shape lacks. */
+  #addState(id: string): void {
     if (id === "" || this.#states.has(id)) return;
     this.#states.set(id, { id, kind: "" });
     this.#view = undefined;
@@ -163,10 +162,21 @@ function forkKey(runId: string, fork: string): string {
   return JSON.stringify([runId, fork]);
 }
 
-function isChoice(choice: string): choice is Hop["choice"] {
-  return choice === "to" || choice === "fanOut" || choice === "done" || choice === "fail" || choice === "cancel";
+/** Undefined for a rejected or unreadable route. */
+function hopOf({ type, runId, data }: SluiceEvent): Hop | undefined {
+  const choice = textAt(data, "choice");
+  if (type !== "route.decided" || !isChoice(choice)) return undefined;
+  const to = field(data, "to");
+  const join = textAt(data, "join");
+  return {
+    runId,
+    from: textAt(data, "from"),
+    choice,
+    to: typeof to === "string" ? [to] : textsAt(data, "to"),
+    ...(join === "" ? {} : { join }),
+  };
 }
 
-function textsAt(value: unknown): readonly string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
+function isChoice(choice: string): choice is Hop["choice"] {
+  return choice === "to" || choice === "fanOut" || choice === "done" || choice === "fail" || choice === "cancel";
 }

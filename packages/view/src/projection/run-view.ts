@@ -2,56 +2,73 @@ import type { Json, OpenRequest, Usage } from "@sluice/core";
 import type { TranscriptEntry } from "@sluice/stages";
 import type { AppendOnlyList } from "./append-only-list.ts";
 
-/** Everything the screen shows of one run, built from its records, its open requests and its live text; nothing else. */
+/** A run and the runs below it, reduced from events, transcripts, open requests and live text. */
 export interface RunView {
   readonly runId: string;
   readonly pipeline: string;
   readonly task: string;
+  /** What the run was started with; absent before `run.started`. */
+  readonly input?: Json;
+  /** The origin of a forked run, in words; empty for any other run. */
+  readonly forkedFrom: string;
   readonly models: readonly string[];
   readonly mode: string;
   readonly cwd: string;
-  /** Names of variables that the session was told are secret. */
+  /** Names of environment variables that the session treats as secrets. */
   readonly secrets?: readonly string[];
   readonly status: RunStatus;
-  /** Where the pipeline begins, as far as it is known. */
+  /** The pipeline's initial state, once known. */
   readonly initial?: string;
-  /** Every state of the pipeline in declared order, also those that were not entered; of older runs those that were named so far. */
+  /** Every state of the pipeline in declared order; for runs of older versions, those seen so far. */
   readonly states: readonly StateView[];
-  /** Every execution of a state in the order they began; siblings in declared order, before their join. */
+  /** Executions in the order they began; siblings in declared order, before their join. */
   readonly executions: readonly ExecutionView[];
-  /** Which ways were taken, oldest first. */
+  /** Transitions taken, oldest first. */
   readonly path: readonly Hop[];
-  /** Every fork, oldest first. */
+  /** Accepted and rejected route decisions, oldest first. */
+  readonly routes: readonly RouteView[];
+  /** Fan-outs, oldest first. */
   readonly forks: readonly ForkView[];
-  /** What somebody has to answer, oldest first. */
+  /** Open requests, oldest first. */
   readonly requests: readonly OpenRequest[];
-  /** Caps that came near or were reached, each with what was last said of it. */
+  /** Requests and refusals, in the order of their first event. */
+  readonly decisions: readonly DecisionView[];
+  /** Approved calls by what approved them, such as `the envelope`. */
+  readonly approvals: ReadonlyMap<string, number>;
+  /** Names of those who answered requests or sent messages. */
+  readonly people: readonly string[];
+  /** Limits that are near or reached, each with its latest message. */
   readonly caps: readonly CapView[];
   readonly usage: Usage;
-  readonly denied: number;
+  /** Tool calls that models made. */
+  readonly calls: number;
+  readonly denied: readonly DeniedCall[];
+  readonly spans: AppendOnlyList<TimeSpan>;
   /** Epoch milliseconds. */
   readonly startedAt: number;
+  /** The time of the last event. */
+  readonly updatedAt: number;
   readonly endedAt?: number;
   readonly output?: Json;
   readonly error?: { readonly code: string; readonly message: string };
-  /** The last boundary that was told, in one line. */
+  /** The last line of the log. */
   readonly last: string;
-  /** Whether text streams in while a model speaks: only for runs of this process. */
+  /** Whether live text arrives: only for runs of this process. */
   readonly streams: boolean;
-  /** All that is final, in the order it became so: what a log prints, each once. */
+  /** Everything final, in the order it became final. */
   readonly log: AppendOnlyList<LogItem>;
 }
 
-/** `waiting`: a person has to answer something, whatever goes on beside it. `suspended`: no process works on it. */
+/** `waiting`: a request is open. `suspended`: no process executes the run. */
 type RunStatus = "starting" | "running" | "waiting" | "suspended" | "completed" | "failed" | "cancelled";
 
 export interface StateView {
   readonly id: string;
-  /** Empty where it is not known. */
+  /** Empty if unknown. */
   readonly kind: string;
-  /** The most turns an attempt may take; absent where the kind has no turns. */
+  /** Maximum number of turns per attempt; absent for kinds without turns. */
   readonly turnCap?: number;
-  /** Where its routes may go, siblings and joins included; absent where nothing says so. */
+  /** Possible next states, siblings and joins included; absent if unknown. */
   readonly targets?: readonly string[];
 }
 
@@ -72,29 +89,32 @@ export interface ExecutionView {
   readonly runId: string;
   readonly executionId: string;
   readonly stateId: string;
-  /** How often its state had been entered, this time included. */
+  /** 1 for the first execution of its state. */
   readonly visit: number;
   readonly status: ExecutionStatus;
   readonly attempt: number;
-  /** Of this attempt, from 1; 0 before its first. */
+  /** Turn of the current attempt, from 1; 0 before the first. */
   readonly turn: number;
-  /** Of all attempts. */
+  /** Finished turns of all attempts. */
   readonly turns: number;
   readonly turnCap?: number;
   readonly usage: Usage;
-  /** What of it went to which model. */
+  /** The usage by model. */
   readonly spent: readonly ModelUsage[];
+  readonly turnLog: readonly TurnView[];
+  /** Epoch milliseconds. */
   readonly startedAt: number;
+  /** The time of its last event. */
+  readonly updatedAt: number;
   readonly endedAt?: number;
-  /** The fork it is a sibling of; `join` is empty until the fork is known. Absent outside forks. */
+  /** The fan-out it is a sibling of; `join` is empty until known. */
   readonly fork?: { readonly runId: string; readonly fork: string; readonly join: string };
-  /** Tools it may use without asking; undefined before its set-up. */
+  /** Tools in its envelope; undefined before its set-up. */
   readonly tools?: readonly string[];
-  /** Why it failed, was skipped or sent back. */
+  /** Why it failed, was skipped, or is retrying. */
   readonly fault?: string;
-  /** What was said and done, in order. */
   readonly items: AppendOnlyList<TranscriptItem>;
-  /** What streams now and is not yet among the items. */
+  /** Text that streams and is not among the items yet. */
   readonly live?: LiveView;
 }
 
@@ -102,7 +122,7 @@ export interface LiveView {
   readonly turn: number;
   readonly text: string;
   readonly reasoning: string;
-  /** Characters at the beginning that are not kept; they stand in the item once the turn is over. */
+  /** Characters dropped from the beginning; the item of the finished turn has them. */
   readonly cut: number;
 }
 
@@ -112,20 +132,30 @@ export interface ModelUsage {
   readonly turns: number;
 }
 
-/** A part of a transcript that is final, except that a call's result is filled in when it is there. */
+export interface TurnView {
+  readonly attempt: number;
+  readonly turn: number;
+  readonly model: string;
+  /** Model calls for this turn, failed ones included. */
+  readonly tries: number;
+  /** Epoch milliseconds. */
+  readonly from: number;
+  readonly to?: number;
+  readonly usage?: Usage;
+}
+
+/** A part of a transcript; final, except that a call's result is added later. */
 export type TranscriptItem =
   | BoundaryItem
   | Extract<TranscriptEntry, { readonly kind: "text" | "reasoning" | "message" }>
   | CallView;
 
-export type NoteTone = "plain" | "good" | "bad" | "notice";
-
 export interface BoundaryItem {
   readonly kind: "boundary";
-  /** `attempt` begins a transcript of its own; `note` is what the machine says in between. */
+  /** `attempt` begins the transcript of an attempt; `note` describes an event. */
   readonly rank: "attempt" | "note";
   readonly text: string;
-  readonly tone: NoteTone;
+  readonly tone: "plain" | "good" | "bad" | "notice";
 }
 
 export interface CallView {
@@ -134,18 +164,61 @@ export interface CallView {
   readonly turn: number;
   readonly callId: string;
   readonly tool: string;
-  /** Undefined where the arguments could not be read. */
+  /** Undefined if the arguments could not be parsed. */
   readonly input: Json | undefined;
-  /** The arguments in one line, as the gate told them; there when it has decided. */
+  /** The call on one line, as the gate recorded it. */
   readonly summary?: string;
   readonly state: "proposed" | "asking" | "running" | "ok" | "error" | "refused" | "abandoned" | "outcome_unknown";
-  /** Why it was refused, or why it asks. */
+  /** Why it was refused or requires approval. */
   readonly why?: string;
-  /** Who let it run, where somebody was asked. */
   readonly approvedBy?: string;
   readonly output?: Json;
   readonly ms?: number;
   readonly facts?: Readonly<Record<string, Json>>;
+}
+
+/** One call or question that required an answer, or a call that was refused. */
+export interface DecisionView {
+  readonly kind: "call" | "question";
+  readonly runId: string;
+  readonly executionId: string;
+  readonly attempt: number;
+  readonly callId: string;
+  /** The call or question on one line. */
+  readonly what: string;
+  /** Why it required approval, or the cause of the refusal. */
+  readonly because: string;
+  /** Epoch milliseconds; absent if nothing was requested. */
+  readonly requestedAt?: number;
+  /** When it was decided. */
+  readonly at?: number;
+  readonly outcome: "approved" | "answered" | "denied" | "deferred" | "refused" | "expired" | "open" | "unanswered";
+  readonly by: string;
+  readonly why: string;
+  /** SHA-256 of what was decided. */
+  readonly digest: string;
+  /** Whether the grant was used. */
+  readonly used: boolean;
+}
+
+export interface DeniedCall {
+  readonly runId: string;
+  readonly executionId: string;
+  readonly attempt: number;
+  readonly callId: string;
+  readonly tool: string;
+  readonly cause: string;
+}
+
+export interface TimeSpan {
+  /** The execution it belongs to; absent for the run as a whole. */
+  readonly key?: string;
+  readonly kind: "model" | "tool" | "person" | "pause" | "suspended";
+  readonly label: string;
+  /** Epoch milliseconds. */
+  readonly from: number;
+  /** Absent while it lasts. */
+  readonly to?: number;
 }
 
 export interface Hop {
@@ -156,8 +229,18 @@ export interface Hop {
   readonly join?: string;
 }
 
+export interface RouteView {
+  readonly runId: string;
+  readonly executionId: string;
+  readonly at: number;
+  /** Absent for a rejected route. */
+  readonly hop?: Hop;
+  readonly by: string;
+  readonly why: string;
+}
+
 export interface ForkView {
-  /** The run that forked. */
+  /** The run that fans out. */
   readonly runId: string;
   readonly fork: string;
   /** In declared order. */
@@ -167,9 +250,9 @@ export interface ForkView {
 }
 
 export interface CapView {
-  /** The execution it was met in; absent for a cap of the run met outside any. */
+  /** The execution; absent for a limit of the run. */
   readonly key?: string;
-  /** `state.maxTokens`, `run.maxCostUsd`, `turnCap`, … */
+  /** Such as `state.maxTokens`, `run.maxCostUsd`, `turnCap`. */
   readonly limit: string;
   readonly message: string;
   readonly reached: boolean;
@@ -177,11 +260,11 @@ export interface CapView {
   readonly max?: number;
 }
 
-/** One final thing of a run. */
+/** One final item of a run. */
 export interface LogItem {
-  /** Whose it is: the execution's key; absent for what happened to the run as a whole. */
+  /** The execution's key; absent for the run as a whole. */
   readonly key?: string;
-  /** Its state, where siblings are at work beside it. */
+  /** The state's id, for siblings of a fan-out. */
   readonly sibling?: string;
   readonly item: TranscriptItem | RunEndItem;
 }

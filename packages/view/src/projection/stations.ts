@@ -1,6 +1,6 @@
 import type { ExecutionView, ForkView, RunView } from "./run-view.ts";
 
-/** A state as the rail and the graph show it. */
+/** A state as the progress bar and the graph show it. */
 export interface StateStop {
   readonly id: string;
   /** Its last execution; undefined before the first. */
@@ -8,12 +8,11 @@ export interface StateStop {
   readonly visits: number;
 }
 
-/** A state by itself, or siblings that work side by side. */
+/** A state, or the siblings of a fan-out. */
 export type Station =
   | { readonly kind: "stop"; readonly stop: StateStop }
   | { readonly kind: "fork"; readonly fork: ForkView; readonly stops: readonly StateStop[] };
 
-/** The stops of a run by their ids: what its states came to. */
 function stopsOf({ states, executions }: Pick<RunView, "states" | "executions">): ReadonlyMap<string, StateStop> {
   const stops = new Map<string, StateStop>(states.map(({ id }) => [id, { id, visits: 0 }]));
   for (const execution of executions) {
@@ -23,7 +22,7 @@ function stopsOf({ states, executions }: Pick<RunView, "states" | "executions">)
   return stops;
 }
 
-/** The stations in declared order, siblings of the last fork they were in as one. */
+/** The stations in declared order; the siblings of a state's latest fan-out are one station. */
 export function stationsOf(view: Pick<RunView, "states" | "executions" | "forks">): readonly Station[] {
   const stops = stopsOf(view);
   const forkOf = new Map<string, ForkView>();

@@ -1,46 +1,46 @@
 import { type Clock, isSluiceError, messageOf, type RunHost } from "@sluice/core";
 import type { RunHandle } from "@sluice/stages";
 import { RecordReader } from "./record-reader.ts";
-import { createRunReducer } from "./reduce-run.ts";
+import { reduceRun } from "./reduce-run.ts";
 import type { RunView } from "./run-view.ts";
 
-/** Milliseconds between two notices, and between two looks at the store. */
-const BEAT_MS = 33;
-/** A process that is killed says nothing: whether a run is still at work is looked at this often, in milliseconds. */
-const ALIVE_MS = 2_000;
+/** Minimum milliseconds between two updates. */
+const UPDATE_MS = 33;
+/** Milliseconds between two checks whether the owner is alive: a killed process records nothing. */
+const OWNER_CHECK_MS = 2_000;
 
-type Speaker = Pick<RunHandle<unknown>, "onLive">;
+type LiveSource = Pick<RunHandle<unknown>, "onLive">;
 
 export interface WatchOptions {
-  /** The run's handle, where it works in this process: only then does text stream. */
-  readonly handle?: Speaker;
+  /** The run's handle, if it executes in this process: only then does text stream. */
+  readonly handle?: LiveSource;
   readonly clock: Clock;
-  /** Takes what went wrong in looking: the run goes on all the same. The same fault is told once in a row. */
+  /** Receives faults of the watch, which do not affect the run; a repeated fault only once. */
   onError(error: unknown): void;
 }
 
-/** A run as it goes on, whoever owns it. */
+/** A live view of a run of any process. */
 export interface RunWatch {
-  /** As of the last notice: the same object until the next one. */
+  /** The view of the last notification. */
   view(): RunView;
-  /** Calls the listener when the view has changed, at most once in 33 ms. Returns the unsubscriber. */
+  /** Calls the listener after a change, at most once in 33 ms. Returns the unsubscriber. */
   subscribe(listener: () => void): () => void;
-  /** Hears the text of a run that was taken up in this process after the watch began. */
-  hear(handle: Speaker): void;
+  /** Receives live text of a run that this process resumed after the watch began. */
+  listenTo(handle: LiveSource): void;
   close(): void;
 }
 
 /** Follows a run and the runs below it, from its first record on, through suspension and resumption to its end. */
 export function watchRun(host: RunHost, runId: string, { handle, clock, onError }: WatchOptions): RunWatch {
-  const reducer = createRunReducer(runId);
+  const reducer = reduceRun(runId);
   const listeners = new Set<() => void>();
   let shown = reducer.view();
   let lastFault: string | undefined;
   let changed = true;
-  let doubtful = true;
+  let ownerUnknown = true;
   let closed = false;
-  let disarm: (() => void) | undefined;
-  let unhear: (() => void) | undefined;
+  let stopCheck: (() => void) | undefined;
+  let stopListening: (() => void) | undefined;
 
   const report = (fault: unknown): void => {
     const message = messageOf(fault);
@@ -52,20 +52,19 @@ export function watchRun(host: RunHost, runId: string, { handle, clock, onError 
     runId,
     onRecord: (record) => {
       reducer.record(record);
-      // Its owner has come or gone.
-      if (record.events.some(({ type }) => type === "run.suspended" || type === "run.resumed")) doubtful = true;
+      if (record.events.some(({ type }) => type === "run.suspended" || type === "run.resumed")) ownerUnknown = true;
     },
     onError: report,
   });
 
-  const look = async (): Promise<void> => {
+  const readChanges = async (): Promise<void> => {
     await reader.read();
-    if (reader.ended) return leave();
-    if (reducer.asks()) reducer.requests(await host.requests(runId));
-    if (!doubtful) return;
-    doubtful = false;
+    if (reader.ended) return stop();
+    if (reducer.hasRequests()) reducer.requests(await host.requests(runId));
+    if (!ownerUnknown) return;
+    ownerUnknown = false;
     const run = await host.get(runId);
-    if (run !== undefined) reducer.atWork(run.status !== "suspended");
+    if (run !== undefined) reducer.setRunning(run.status !== "suspended");
   };
   const notify = (): void => {
     const view = reducer.view();
@@ -79,95 +78,94 @@ export function watchRun(host: RunHost, runId: string, { handle, clock, onError 
       }
     }
   };
-  const beat = createThrottle(clock, BEAT_MS, async () => {
+  const throttle = createThrottle(clock, UPDATE_MS, async () => {
     try {
       if (changed) {
         changed = false;
-        await look();
+        await readChanges();
         lastFault = undefined;
       }
     } catch (thrown) {
       report(thrown);
-      if (isSluiceError(thrown, "store_closed") || isSluiceError(thrown, "host_closed")) leave();
+      if (isSluiceError(thrown, "store_closed") || isSluiceError(thrown, "host_closed")) stop();
     }
     notify();
   });
-  const stir = (): void => {
+  const onChange = (): void => {
     changed = true;
-    beat.ask();
+    throttle.request();
   };
-  const unwatch = host.onChange(stir);
+  const unwatch = host.onChange(onChange);
   const checkAlive = (): void => {
-    disarm = clock.after(ALIVE_MS, () => {
-      doubtful = true;
-      stir();
+    stopCheck = clock.after(OWNER_CHECK_MS, () => {
+      ownerUnknown = true;
+      onChange();
       checkAlive();
     });
   };
-  /** Nothing more comes. */
-  const leave = (): void => {
+  const stop = (): void => {
     unwatch();
-    disarm?.();
-    unhear?.();
+    stopCheck?.();
+    stopListening?.();
   };
-  const hear = (speaker: Speaker): void => {
+  const listenTo = (source: LiveSource): void => {
     if (closed || reader.ended) return;
-    unhear?.();
-    reducer.streams();
-    unhear = speaker.onLive((chunk) => {
+    stopListening?.();
+    reducer.setStreams();
+    stopListening = source.onLive((chunk) => {
       reducer.live(chunk);
-      beat.ask();
+      throttle.request();
     });
   };
 
-  if (handle !== undefined) hear(handle);
+  if (handle !== undefined) listenTo(handle);
   shown = reducer.view();
   checkAlive();
-  stir();
+  onChange();
   return {
     view: () => shown,
     subscribe: (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    hear,
+    listenTo,
     close: () => {
       closed = true;
       reader.stop();
-      beat.close();
-      leave();
+      throttle.close();
+      stop();
       listeners.clear();
     },
   };
 }
 
-/** Work that may be asked for at any time, is done at once after a rest, and at most once in a beat; never twice at a time. */
+/** Runs work on request: at once after a pause, else after the interval; never twice at a time. */
 export interface Throttle {
-  ask(): void;
+  request(): void;
   close(): void;
 }
 
 /** `work` must not reject. */
 export function createThrottle(clock: Clock, ms: number, work: () => Promise<void>): Throttle {
   let state: "idle" | "busy" | "closed" = "idle";
-  let asked = false;
+  let requested = false;
   let disarm: (() => void) | undefined;
   const isClosed = (): boolean => state === "closed";
 
   const run = async (): Promise<void> => {
     state = "busy";
-    asked = false;
+    requested = false;
     await work();
     if (isClosed()) return;
     disarm = clock.after(ms, () => {
       state = "idle";
-      if (asked) void run();
+      if (requested) void run();
     });
   };
   return {
-    ask() {
+    request() {
       if (state === "idle") void run();
-      else asked = true;
+      else requested = true;
     },
     close() {
       state = "closed";

@@ -1,34 +1,33 @@
 import { replaceUnseen } from "@sluice/core";
 import type { Line, Span, Style } from "./line.ts";
 
-/** Marks on one letter that are kept. Real writing needs no more; more would be drawn over the rows around it. */
+/** Marks kept on one letter. Real text needs no more, and more would cover the rows around it. */
 const MOST_MARKS = 3;
 const TAB_COLUMNS = 4;
-/** UTF-16 units of one text that are written out with everything unseen made visible. */
+/** UTF-16 units of one text that `revealed` shows. */
 const MOST_REVEALED = 20_000;
 
-/** The edge of a card, and what looks like it: a row of other text must not begin as one of a card does. */
+/** The edge of a card and characters that look like it, so that no untrusted row looks like a card. */
 const CARD_EDGE = /[\u2589-\u258e]/g;
 const THIN_BAR = "\u258f";
 
 const UNSAFE = /[^\x20-\x7e\n]/;
 const ESC = "\u001b";
-/** OSC, DCS, SOS, PM and APC, with what they carry up to their end. */
+/** OSC, DCS, SOS, PM and APC strings up to their terminator. */
 const ESCAPED_STRING = `(?:${ESC}[\\]PX^_]|[\\u0090\\u0098\\u009d-\\u009f])\\P{Cc}{0,4096}(?:\\u0007|${ESC}\\\\|\\u009c)`;
 const CONTROL_SEQUENCE = `(?:${ESC}\\[|\\u009b)[0-?]{0,256}[ -/]{0,256}[@-~]`;
 const SHORT_SEQUENCE = `${ESC}[ -/]{0,16}[0-~]`;
-/** A string without an end loses its beginning only: what follows is shown. Repetitions are bounded, as the engine's stack is. */
+/** Of an unterminated string only the introducer matches. Repetitions are bounded to bound the engine's stack. */
 const ESCAPE = new RegExp(`${ESCAPED_STRING}|${CONTROL_SEQUENCE}|${SHORT_SEQUENCE}`, "gu");
 const LINE_BREAK = /\r\n|[\r\v\f\u0085\u2028\u2029]/g;
-/** Combining marks, and the modifiers that some terminals join with an emoji and others draw beside it. */
+/** Combining marks, and emoji modifiers, which some terminals draw beside the emoji. */
 const MARK = /\p{M}|\p{Emoji_Modifier}/gu;
 const MODIFIER = /^\p{Emoji_Modifier}$/u;
 
 /**
- * Text of models and tools that is safe to write, lines kept: escape sequences and whatever is not seen are dropped, tabs
- * become spaces, every kind of line break becomes `\n`, spaces of other kinds become spaces, what has no shape of its own
- * (private use, lone surrogates) becomes `\ufffd`, and the edge of cards a thin bar. For text somebody decides upon use
- * `revealed`.
+ * Untrusted text that is safe to write, with its lines. Escape sequences and invisible characters are dropped, tabs and other
+ * kinds of spaces become spaces, line breaks of all kinds `\n`, characters without a shape (private use, lone surrogates)
+ * `\ufffd`, and the edge of cards a thin bar. For text that a person approves, use `revealed`.
  */
 export function clean(text: string): string {
   if (!UNSAFE.test(text)) return text;
@@ -36,19 +35,19 @@ export function clean(text: string): string {
   return withFewMarks(replaceUnseen(withoutTabs(broken), standIn)).replaceAll(CARD_EDGE, THIN_BAR);
 }
 
-/** The same on one line: a line break is shown as `⏎`. */
+/** The same on one line, with `⏎` for line breaks. */
 export function cleanInline(text: string): string {
   return clean(text).replaceAll("\n", "⏎");
 }
 
-/** A span of text that may be hostile, on one line. */
+/** A span of untrusted text, on one line. */
 export function spanOf(text: string, style?: Style): Span {
   return style === undefined ? { text: cleanInline(text) } : { text: cleanInline(text), style };
 }
 
 /**
- * Text as it will be acted on, on one line: everything unseen is a span of its own such as `·U+200B`, `×n` when repeated. A
- * line break is `⏎`, a tab `→`. Of a very long text the rest is told as a number of characters.
+ * Text on one line with each invisible character as a span such as `·U+200B`, `×n` if repeated; a line break is `⏎`, a tab `→`.
+ * Beyond `most` UTF-16 units only the number of characters is shown.
  */
 export function revealed(text: string, style: Style = "plain", most = MOST_REVEALED): Line {
   const shown = headOf(text, most);
@@ -110,8 +109,8 @@ function withFewMarks(text: string): string {
 }
 
 /**
- * Tells, for marks in the order they stand in a text, which to keep: the first few on each letter that has a shape. `hidden`
- * tells whether what ends at an offset is not shown as itself.
+ * Returns a function that decides which marks to keep: the first few on each visible letter. Its calls must follow the order of
+ * the text. `hidden` decides whether the character that ends at an offset is replaced.
  */
 function fewMarks(text: string, hidden: (end: number) => boolean): (mark: string, at: number) => boolean {
   let end = -1;
@@ -146,7 +145,7 @@ function unseenIn(text: string): readonly UnseenRun[] {
   for (const { index } of text.matchAll(/\n/g)) note("\n", index);
   const fits = fewMarks(text, (end) => ends.has(end));
   for (const { 0: mark, index } of text.matchAll(MARK)) {
-    // Some marks, such as variation selectors, are unseen anyway.
+    // Some marks, such as variation selectors, are invisible and found already.
     if (!fits(mark, index) && !ends.has(index + mark.length)) note(mark, index);
   }
   found.sort((a, b) => a.at - b.at);

@@ -1,19 +1,19 @@
 import { diffArrays } from "diff";
 
-/** Changed lines beyond which, and lines times changed lines beyond which, no exact difference is worked out. */
+/** Maximum changed lines, and lines times changed lines, of an exact comparison. */
 const MOST_EDITS = 1_000;
 const MOST_WORK = 4_000_000;
-/** UTF-16 units of a line whose words are compared. */
+/** UTF-16 units up to which the words of a line are compared. */
 const LONGEST_WORDED = 1_000;
 const MOST_WORD_EDITS = 100;
-/** Of two lines the share that must be the same for the rest to be marked. */
+/** The share of two lines that must be equal for the rest to be marked. */
 const ALIKE = 0.3;
-/** Removed times added lines up to which each is compared with each. */
+/** Removed times added lines up to which all pairs are compared. */
 const MOST_PAIRS = 36;
 
 export type Kind = "same" | "removed" | "added";
 
-/** Lines of one kind that follow each other; both places count from 0. */
+/** Consecutive lines of one kind; both indexes count from 0. */
 export interface Run {
   readonly kind: Kind;
   readonly count: number;
@@ -25,11 +25,11 @@ export interface Comparison {
   readonly runs: readonly Run[];
   readonly added: number;
   readonly removed: number;
-  /** False when the two were too large or too different: then all between the first and the last difference counts as changed. */
+  /** False if the texts are too large or too different: then everything between the first and last difference is changed. */
   readonly exact: boolean;
 }
 
-/** The difference of two texts by lines; bounded work whatever they are. */
+/** The difference of two texts by lines, in bounded time. */
 export function compareLines(old: readonly string[], now: readonly string[]): Comparison {
   let start = 0;
   while (start < old.length && start < now.length && old[start] === now[start]) start += 1;
@@ -77,19 +77,19 @@ function changesOf(
   return changes?.map(({ added, removed, count }) => ({ kind: added ? "added" : removed ? "removed" : "same", count }));
 }
 
-/** A part of a line; `changed` when the other line does not have it. */
+/** A part of a line; `changed` if the other line lacks it. */
 export interface Segment {
   readonly text: string;
   readonly changed: boolean;
 }
 
-/** For removed lines and the added ones that took their place: which words of a line changed; undefined where it has no counterpart. */
+/** The changed words of removed lines and the added lines that replace them; undefined for lines without a counterpart. */
 export interface WordMarks {
   old(at: number): readonly Segment[] | undefined;
   now(at: number): readonly Segment[] | undefined;
 }
 
-/** Few lines are matched with those most like them; many only with those at the same place, each when it is asked for. */
+/** Few lines are paired by similarity; many only by position, each on demand. */
 export function wordMarks(old: readonly string[], now: readonly string[]): WordMarks {
   if (old.length * now.length > MOST_PAIRS) {
     const pair = (at: number): Likeness | undefined => likeness(old[at], now[at]);
@@ -115,7 +115,7 @@ export function wordMarks(old: readonly string[], now: readonly string[]): WordM
 interface Likeness {
   readonly old: readonly Segment[];
   readonly now: readonly Segment[];
-  /** What is the same, of the longer line. */
+  /** The equal share of the longer line. */
   readonly share: number;
 }
 
@@ -140,7 +140,7 @@ function byWords(old: string, now: string): { old: readonly Segment[]; now: read
   return sides;
 }
 
-/** Long lines: all between the first and the last difference counts as changed. */
+/** For long lines: everything between the first and the last difference is changed. */
 function byEnds(old: string, now: string): { old: readonly Segment[]; now: readonly Segment[] } {
   const most = Math.min(old.length, now.length);
   let start = 0;
@@ -168,4 +168,58 @@ function wordsOf(text: string): string[] {
 function isLowSurrogate(text: string, at: number): boolean {
   const unit = text.charCodeAt(at);
   return unit >= 0xdc00 && unit <= 0xdfff;
+}
+
+/** A row of a diff; line numbers count from 1. `segments` are computed on demand. */
+export type DiffRow =
+  | { readonly kind: "gap"; readonly count: number }
+  | { readonly kind: Kind; readonly old?: number; readonly now?: number; readonly segments: () => readonly Segment[] };
+
+/** The rows of a comparison, with `context` equal lines around each change and gaps for the others. */
+export function* diffRows(
+  runs: readonly Run[],
+  old: readonly string[],
+  now: readonly string[],
+  context: number,
+): Generator<DiffRow> {
+  let marks: WordMarks | undefined;
+  for (const [index, { kind, count, oldAt, newAt }] of runs.entries()) {
+    const next = runs[index + 1];
+    if (kind === "same") marks = undefined;
+    else if (kind === "removed" && next?.kind === "added")
+      marks = wordMarks(old.slice(oldAt, oldAt + count), now.slice(next.newAt, next.newAt + next.count));
+    const head = index > 0 ? context : 0;
+    const hidden = kind === "same" ? hiddenLines(runs, index, context) : 0;
+    for (let at = 0; at < count; at += 1) {
+      if (hidden > 0 && at === head) {
+        yield { kind: "gap", count: hidden };
+        at += hidden - 1;
+        continue;
+      }
+      const current = marks;
+      const text = (kind === "added" ? now[newAt + at] : old[oldAt + at]) ?? "";
+      const marked = (): readonly Segment[] | undefined =>
+        kind === "removed" ? current?.old(at) : kind === "added" ? current?.now(at) : undefined;
+      yield {
+        kind,
+        ...(kind === "added" ? {} : { old: oldAt + at + 1 }),
+        ...(kind === "removed" ? {} : { now: newAt + at + 1 }),
+        segments: () => marked() ?? [{ text, changed: false }],
+      };
+    }
+  }
+}
+
+/** The number of rows of `diffRows` without its gaps. */
+export function diffRowCount(runs: readonly Run[], context: number): number {
+  return runs.reduce((sum, { kind, count }, index) => {
+    return sum + count - (kind === "same" ? hiddenLines(runs, index, context) : 0);
+  }, 0);
+}
+
+/** Lines of an equal run that are hidden. A gap takes a row itself, so a single line is shown. */
+function hiddenLines(runs: readonly Run[], index: number, context: number): number {
+  const shown = (index > 0 ? context : 0) + (index < runs.length - 1 ? context : 0);
+  const hidden = (runs[index]?.count ?? 0) - shown;
+  return hidden > 1 ? hidden : 0;
 }

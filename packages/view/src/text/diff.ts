@@ -1,11 +1,11 @@
 import { field, type Json } from "@sluice/core";
 import { headOf, revealed, tailOf, withoutTabs } from "./clean.ts";
-import { compareLines, type Kind, type Run, type Segment, type WordMarks, wordMarks } from "./diff-compare.ts";
+import { compareLines, type DiffRow, diffRowCount, diffRows, type Kind, type Segment } from "./diff-compare.ts";
 import { moreLine } from "./fold.ts";
 import type { Line, Span, Style } from "./line.ts";
 import { cut, wrap } from "./width.ts";
 
-/** A change of one file. `undefined` is no file: then it is created or deleted. */
+/** A change of one file; `undefined` for a file that does not exist before or after. */
 export interface FileChange {
   readonly path: string;
   readonly before: string | undefined;
@@ -17,19 +17,19 @@ export interface DiffOptions {
   readonly width: number;
   /** Unchanged lines around each change. Default 3. */
   readonly context?: number;
-  /** Default 400. What is more is told as a number of lines. */
+  /** Default 400; further lines are only counted. */
   readonly maxLines?: number;
 }
 
 const MOST_LINES = 400;
-/** Rows of one line that are shown. */
+/** Rows of one line. */
 const MOST_ROWS = 12;
-/** What is the same before the first difference of a long line: so much of it is shown. */
+/** UTF-16 units shown of the equal beginning of a long line. */
 const LEAD = 60;
-/** Columns below which one number a line has to do. */
+/** Columns below which each line has only one number. */
 const NARROW = 60;
 
-/** A change as a person reviews it: counts, numbered lines, words that changed, everything unseen made visible. */
+/** A change for review: counts, numbered lines, changed words, invisible characters marked. */
 export function diffLines(change: FileChange, options: DiffOptions): readonly Line[] {
   const { before, after } = change;
   const note = before === undefined ? "new file" : after === undefined ? "deleted" : undefined;
@@ -37,8 +37,8 @@ export function diffLines(change: FileChange, options: DiffOptions): readonly Li
 }
 
 /**
- * What a call of Edit or Write would change, from its arguments alone: without line numbers for Edit, since nobody looked where
- * in the file it is. Undefined where the arguments are not of that shape.
+ * The change of an Edit or Write call, from its arguments alone, so without line numbers for Edit. Undefined for other tools and
+ * other arguments.
  */
 export function editDiff(tool: string, input: Json | undefined, options: DiffOptions): readonly Line[] | undefined {
   const path = field(input, "file_path");
@@ -51,7 +51,7 @@ export function editDiff(tool: string, input: Json | undefined, options: DiffOpt
   const [before, after] = [field(input, "old_string"), field(input, "new_string")];
   if (tool !== "Edit" || typeof before !== "string" || typeof after !== "string") return undefined;
   const notes = field(input, "replace_all") === true ? ["every occurrence"] : [];
-  // What Edit replaces may be part of a line: whether it ends in a line break says nothing about the file.
+  // Edit can replace part of a line, so a missing line break at the end means nothing.
   return render({ path, before, after, notes, numbered: false, isPart: true }, options);
 }
 
@@ -75,17 +75,17 @@ function render(shown: Shown, { width, context = 3, maxLines = MOST_LINES }: Dif
   if (added + removed === 0) return lines.slice(0, maxLines);
   const most = shown.numbered ? Math.max(old.lines.length, now.lines.length) : 0;
   const gutter = gutterOf(most, old.lines.length > 0 && now.lines.length > 0, width);
-  // One line is kept for what is said about the rest.
+  // The last line is for the note about the rest.
   const room = Math.max(0, maxLines - 1);
   let shownRows = 0;
-  for (const row of rowsOf(runs, old.lines, now.lines, context)) {
+  for (const row of diffRows(runs, old.lines, now.lines, context)) {
     const rows = rowLines(row, gutter, width);
     lines.push(...rows);
     if (lines.length > maxLines) break;
     if (row.kind !== "gap" && lines.length <= room) shownRows += 1;
   }
   if (lines.length <= maxLines) return lines;
-  return [...lines.slice(0, room), cut(moreLine(lineCount(runs, context) - shownRows), width)];
+  return [...lines.slice(0, room), cut(moreLine(diffRowCount(runs, context) - shownRows), width)];
 }
 
 function header(
@@ -99,14 +99,14 @@ function header(
     { text: `  +${added}`, style: "added" },
     { text: ` −${removed}`, style: "removed" },
   ];
-  const said: Span[] = notes.map((note) => ({ text: ` · ${note}`, style: "dim" }));
-  return wrap([...revealed(path, "strong"), ...counts, ...said], width, 6);
+  const dimmed: Span[] = notes.map((note) => ({ text: ` · ${note}`, style: "dim" }));
+  return wrap([...revealed(path, "strong"), ...counts, ...dimmed], width, 6);
 }
 
 interface TextLines {
   readonly lines: readonly string[];
   readonly ends: "lf" | "crlf" | undefined;
-  /** Whether the last line is ended. */
+  /** Whether the last line ends in a line break. */
   readonly ended: boolean;
 }
 
@@ -123,79 +123,12 @@ function textLines(text: string | undefined): TextLines {
 function lineEndNotes(old: TextLines, now: TextLines, { before, after, isPart = false }: Shown): readonly string[] {
   const notes: string[] = [];
   if (old.ends !== undefined && now.ends !== undefined && old.ends !== now.ends) {
-    notes.push(now.ends === "crlf" ? "line ends become CR LF" : "line ends become LF");
+    notes.push(now.ends === "crlf" ? "line endings become CR LF" : "line endings become LF");
   }
   if (isPart) return notes;
   if (after !== undefined && !now.ended && (before === undefined || old.ended)) notes.push("no line break at the end");
   if (before !== undefined && after !== undefined && !old.ended && now.ended) notes.push("line break added at the end");
   return notes;
-}
-
-type Row =
-  | { readonly kind: "gap"; readonly count: number }
-  | { readonly kind: Kind; readonly old?: number; readonly now?: number; readonly segments: () => readonly Segment[] };
-
-/** What there is to show, in order; the text of a row is only looked at when it is wanted. */
-function* rowsOf(
-  runs: readonly Run[],
-  old: readonly string[],
-  now: readonly string[],
-  context: number,
-): Generator<Row> {
-  let marks: WordMarks | undefined;
-  for (const [index, run] of runs.entries()) {
-    if (run.kind === "same") {
-      marks = undefined;
-      yield* sameRows(run, old, index > 0 ? context : 0, index < runs.length - 1 ? context : 0);
-      continue;
-    }
-    const next = runs[index + 1];
-    if (run.kind === "removed" && next?.kind === "added") {
-      marks = wordMarks(old.slice(run.oldAt, run.oldAt + run.count), now.slice(next.newAt, next.newAt + next.count));
-    }
-    const found = marks;
-    for (let at = 0; at < run.count; at += 1) {
-      if (run.kind === "removed") {
-        const whole = { text: old[run.oldAt + at] ?? "", changed: false };
-        yield { kind: "removed", old: run.oldAt + at + 1, segments: () => found?.old(at) ?? [whole] };
-      } else {
-        const whole = { text: now[run.newAt + at] ?? "", changed: false };
-        yield { kind: "added", now: run.newAt + at + 1, segments: () => found?.now(at) ?? [whole] };
-      }
-    }
-  }
-}
-
-function* sameRows(run: Run, old: readonly string[], head: number, tail: number): Generator<Row> {
-  const hidden = hiddenOf(run, head, tail);
-  for (let at = 0; at < run.count; at += 1) {
-    if (hidden > 0 && at === head) {
-      yield { kind: "gap", count: hidden };
-      at += hidden - 1;
-      continue;
-    }
-    const text = old[run.oldAt + at] ?? "";
-    yield {
-      kind: "same",
-      old: run.oldAt + at + 1,
-      now: run.newAt + at + 1,
-      segments: () => [{ text, changed: false }],
-    };
-  }
-}
-
-/** A gap takes a row itself: a single line is shown instead. */
-function hiddenOf(run: Run, head: number, tail: number): number {
-  const hidden = run.count - head - tail;
-  return hidden > 1 ? hidden : 0;
-}
-
-/** The rows of `rowsOf` without gaps, counted without making them. */
-function lineCount(runs: readonly Run[], context: number): number {
-  return runs.reduce((sum, run, index) => {
-    if (run.kind !== "same") return sum + run.count;
-    return sum + run.count - hiddenOf(run, index > 0 ? context : 0, index < runs.length - 1 ? context : 0);
-  }, 0);
 }
 
 interface Gutter {
@@ -218,7 +151,7 @@ const LOOKS = {
   added: { mark: "+ ", style: "added", word: "addedWord" },
 } as const satisfies Record<Kind, { mark: string; style: Style; word: Style }>;
 
-function rowLines(row: Row, gutter: Gutter, width: number): readonly Line[] {
+function rowLines(row: DiffRow, gutter: Gutter, width: number): readonly Line[] {
   if (row.kind === "gap") {
     return [
       cut(
@@ -242,14 +175,14 @@ function numbersOf(old: number | undefined, now: number | undefined, { digits, b
   return both ? `${shown(old)} ${shown(now)} ` : `${shown(now ?? old)} `;
 }
 
-/** The spans of a line, as much of it as `room` UTF-16 units. */
+/** The first `room` UTF-16 units of a line as spans. */
 function contentOf(segments: readonly Segment[], style: Style, word: Style, room: number): Line {
   const spans: Span[] = [];
   let left = room;
   let rest = 0;
   for (const [index, { text, changed }] of segments.entries()) {
     let part = text;
-    // On a long line what is the same in front of the change is not what anybody looks for.
+    // Only the end of a long equal beginning is shown.
     if (index === 0 && !changed && segments.length > 1 && text.length > LEAD * 4) {
       part = tailOf(text, LEAD);
       spans.push({ text: `… ${text.length - part.length} characters … `, style: "dim" });
@@ -262,7 +195,7 @@ function contentOf(segments: readonly Segment[], style: Style, word: Style, room
   return rest === 0 ? spans : [...spans, { text: ` … ${rest} characters more`, style: "dim" }];
 }
 
-/** A change of blanks alone would not be seen. */
+/** Makes a segment of only blanks visible. */
 function visibleBlanks(text: string): string {
   return /^[ \t]+$/.test(text) ? text.replaceAll(" ", "·").replaceAll("\t", "→   ") : withoutTabs(text);
 }

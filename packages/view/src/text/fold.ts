@@ -1,11 +1,11 @@
 import type { Line } from "./line.ts";
 
-/** Of the rows that stay, the part that is the beginning. */
+/** The share of the shown rows for the beginning. */
 const HEAD_SHARE = 2 / 3;
 
 /**
- * At most `max` lines (at least 1): the beginning, how many are left out, and the end. `key` names what shows the rest.
- * `unshown` lines that were never made count as left out.
+ * At most `max` lines (at least 1): the beginning, a note, and the end. `key` names what shows the rest; `unshown` lines, which
+ * were never made, count as left out.
  */
 export function fold(lines: readonly Line[], max: number, key?: string, unshown = 0): readonly Line[] {
   if (lines.length <= max && unshown === 0) return lines;

@@ -3,13 +3,13 @@ import { headOf, revealed } from "./clean.ts";
 import type { Line } from "./line.ts";
 import { wrap } from "./width.ts";
 
-/** UTF-16 units of one string that are shown. */
+/** UTF-16 units shown of one string. */
 const LONGEST_STRING = 2_000;
 const MOST_LINES = 200;
 
 /**
- * JSON as a person reads it, in rows of at most `width` columns: members of an object without its braces, everything unseen
- * made visible. At most `maxLines` rows; what follows is neither looked at nor copied.
+ * JSON in rows of at most `width` columns: object members without braces, invisible characters marked. Values beyond `maxLines`
+ * rows are not read.
  */
 export function jsonRows(value: Json, width: number, maxLines = MOST_LINES): readonly Line[] {
   const rows: Line[] = [];
@@ -18,11 +18,10 @@ export function jsonRows(value: Json, width: number, maxLines = MOST_LINES): rea
     if (rows.length > maxLines) break;
   }
   if (rows.length <= maxLines) return rows;
-  // How much more there is would take looking at all of it.
   return [...rows.slice(0, Math.max(0, maxLines - 1)), [{ text: "… more", style: "dim" }]];
 }
 
-/** A value in a few words of one line. */
+/** A value in a few words. */
 export function jsonWord(value: Json, most: number): Line {
   if (typeof value === "string") {
     const shown = headOf(value, most);
@@ -62,7 +61,6 @@ function* written(value: Json, indent: string, name: string): Generator<Line> {
   yield* members(value, `${indent}  `);
 }
 
-/** Strings are quoted where they could be taken for something else. */
 function scalar(value: Exclude<Json, Tree>): Line {
   if (typeof value !== "string") return [{ text: String(value), style: "accent" }];
   const shown = headOf(value, LONGEST_STRING);

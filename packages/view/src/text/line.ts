@@ -1,4 +1,4 @@
-/** What a piece of text is meant as. A palette says what that looks like; nothing is told by colour alone. */
+/** The meaning of a span. A palette maps it to a look; no meaning depends on colour alone. */
 export type Style =
   | "plain"
   | "dim"
@@ -15,9 +15,9 @@ export type Style =
   | "removed"
   | "addedWord"
   | "removedWord"
-  /** Stands for a character that cannot be seen, such as `·U+200B`. */
+  /** The name of an invisible character, such as `·U+200B`. */
   | "unseen"
-  /** What the keys act on now. */
+  /** The item that keys act on. */
   | "selected";
 
 /** Text that is safe to write: no control, bidi or zero-width character, no line break. */
@@ -27,5 +27,5 @@ export interface Span {
   readonly style?: Style;
 }
 
-/** One row on the screen, or longer and to be wrapped or cut. */
+/** A row of the screen, or a longer line to be wrapped or cut. */
 export type Line = readonly Span[];

@@ -1,14 +1,14 @@
 import { replaceUnseen } from "@sluice/core";
 import type { Line, Style } from "./line.ts";
 
-/** What each style looks like: parameters of SGR, empty for text as it is. */
+/** SGR parameters of each style; empty for plain text. */
 export type Palette = Readonly<Record<Style, string>>;
 
 const ORDINARY = /^[\x20-\x7e]*$/;
 
 /**
- * Of the 16 colours those that can be read on dark and on light ground, named by number, so that a terminal's theme decides;
- * no ground but for what is selected. Without colour only bold, underlined and turned round.
+ * Uses those of the 16 named colours that are readable on dark and light backgrounds, and no background except for the
+ * selection. Without colour: bold, underline and inverse.
  */
 export function createPalette({ colour }: { readonly colour: boolean }): Palette {
   const tinted = (withColour: string, without: string): string => (colour ? withColour : without);
@@ -33,7 +33,7 @@ export function createPalette({ colour }: { readonly colour: boolean }): Palette
   };
 }
 
-/** A line as text with SGR, each piece reset at its end. The last door before the terminal: what a span must not hold becomes `\ufffd`. */
+/** A line as text with SGR. The last check before the terminal: characters that a span must not contain become `\ufffd`. */
 export function paint(line: Line, palette: Palette): string {
   let painted = "";
   for (const { text, style = "plain" } of line) {

@@ -1,10 +1,10 @@
 import type { Line } from "./line.ts";
 
-/** Rows that can be looked through. They may grow at the end while somebody looks. */
+/** Rows of a viewer; more can be appended while it is open. */
 export interface Rows {
   count(width: number): number;
-  /** Rows from `from` up to, not with, `to`. */
+  /** Rows from `from` to `to`, exclusive. */
   slice(from: number, to: number, width: number): readonly Line[];
-  /** The first row from `from` on, or before it where `back`, that holds the text; upper and lower case are the same. */
+  /** The first row from `from`, or with `back` the last one before it, that contains the text in any case. */
   find?(text: string, from: number, width: number, back: boolean): number | undefined;
 }

@@ -3,13 +3,10 @@ import { moreLine } from "./fold.ts";
 import type { Line } from "./line.ts";
 import { wrap } from "./width.ts";
 
-/** Rows of one line of the text; what is more is told as a number of characters. */
+/** Rows of one line of the text; further characters are only counted. */
 const MOST_ROWS = 4;
 
-/**
- * The beginning and the end of a text of many lines, in at most `most` rows of `width` columns, with the number of lines left
- * out between them. Only what is shown is looked at, but for counting lines.
- */
+/** The beginning and the end of a text in at most `most` rows of `width` columns, and the number of lines between them. */
 export function textRows(text: string, width: number, most: number): readonly Line[] {
   const room = Math.max(1, most - 1);
   const whole = text.replace(/\n$/, "");
@@ -24,7 +21,7 @@ export function textRows(text: string, width: number, most: number): readonly Li
 
 interface Filled {
   readonly rows: readonly Line[];
-  /** Lines that are shown whole. */
+  /** Lines shown in full. */
   readonly lines: number;
   readonly complete: boolean;
 }
@@ -35,7 +32,7 @@ function fill(lines: Iterable<string>, width: number, room: number, backwards = 
   for (const line of lines) {
     const added = lineRows(line, width);
     if (rows.length + added.length > room) {
-      // A first line too long for the room is better than nothing of it.
+      // Of a first line that is too long, a part is shown.
       const part = backwards ? added.slice(added.length - room) : added.slice(0, room);
       return { rows: count === 0 ? part : rows, lines: count, complete: false };
     }

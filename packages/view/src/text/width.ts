@@ -1,13 +1,13 @@
 import stringWidth from "string-width";
 import type { Line, Span } from "./line.ts";
 
-/** UTF-16 units and letters of one character as it is written anywhere. Longer ones are invented to be slow, and are split. */
+/** UTF-16 units and letters of one character. Longer ones occur in no script and are split. */
 const LONGEST_CHARACTER = 24;
 const MOST_LETTERS = 6;
-/** UTF-16 units that clean text needs at most for one column. */
+/** Maximum UTF-16 units of clean text per column. */
 const UNITS_A_COLUMN = 8;
 
-/** Common letters and signs that are a character by themselves: first, last, columns. */
+/** Ranges of common letters and signs that never combine: first, last, columns. */
 const ALONE: readonly (readonly [number, number, 1 | 2])[] = [
   [0x2010, 0x2027, 1],
   [0x2190, 0x22ff, 1],
@@ -21,21 +21,21 @@ const ALONE: readonly (readonly [number, number, 1 | 2])[] = [
   [0x1e00, 0x1eff, 1],
 ];
 const segmenter = new Intl.Segmenter("en", { granularity: "grapheme" });
-/** What stands on or in the letter before it, also in terminals that know no grapheme clusters. */
+/** Letters drawn on or in the letter before, even by terminals without grapheme clusters. */
 const JOINED = /[\p{Mn}\p{Me}\u1160-\u11ff\ud7b0-\ud7ff]/gu;
-/** Halves of flags are emoji too, and narrow. */
+/** Regional indicators, the halves of flags, are narrow. */
 const WIDE_EMOJI = /^(?!\p{Regional_Indicator})\p{Emoji_Presentation}$/u;
-/** What may make a character wider than its letters: joiners of emoji, and letters that Korean syllables are made of. */
+/** Letters that can make a character wider than its parts: emoji joiners and Korean jamo. */
 const COMPOSED = /\ufe0f|\u200d|\u20e3|[\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff]/;
 const WIDE_LETTER = /[\p{Ideographic}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Hangul}\u3000-\u303f\uff00-\uff60]/u;
 
-/** Columns that clean text or a line needs. Where terminals disagree it is the larger number, so that nothing runs over. */
+/** Columns of clean text or a line; the larger number if terminals disagree, so that no row overflows. */
 export function widthOf(text: string | Line): number {
   if (typeof text === "string") return fitting(text, 0, Number.POSITIVE_INFINITY).width;
   return text.reduce((sum, span) => sum + widthOf(span.text), 0);
 }
 
-/** The line in at most `width` columns; what is cut off leaves a `…`. Costs what is shown. */
+/** The line cut to `width` columns, with `…` at the end of a cut. */
 export function cut(line: Line, width: number): Line {
   const whole = headOfLine(line, width);
   if (whole.complete) return line;
@@ -55,8 +55,8 @@ export function pad(line: Line, width: number, side: "left" | "right" = "right")
 }
 
 /**
- * The line in rows of at most `width` columns (at least 2), broken between words, inside a word only when it is longer than a
- * row. Spaces at a break are dropped. Not more than `most` rows: then the last ends in `…`, and what follows costs nothing.
+ * The line in rows of at most `width` columns (at least 2), broken between words, and inside words longer than a row. Spaces at
+ * a break are dropped. With more than `most` rows the last one ends in `…`, and the rest is not measured.
  */
 export function wrap(line: Line, width: number, most = Number.POSITIVE_INFINITY): readonly Line[] {
   const columns = Math.max(2, width);
@@ -76,7 +76,7 @@ export function wrap(line: Line, width: number, most = Number.POSITIVE_INFINITY)
   return last === undefined ? rows : [...rows, cut([...last, { text: "…", style: "dim" }], columns)];
 }
 
-/** How much of clean text from an offset on fits into `width` columns; never ends inside a character. */
+/** The end of the clean text that fits into `width` columns from an offset; never inside a character. */
 export function fitting(text: string, from: number, width: number): { readonly end: number; readonly width: number } {
   let at = from;
   let used = 0;
@@ -90,14 +90,14 @@ export function fitting(text: string, from: number, width: number): { readonly e
   return { end: at, width: used };
 }
 
-/** 1 or 2 for what is surely a character by itself, else 0. */
+/** 1 or 2 columns for a unit that is certainly a whole character, else 0. */
 function quickWidth(text: string, at: number): 0 | 1 | 2 {
   const width = aloneWidth(text.charCodeAt(at));
   if (width === 0 || at + 1 === text.length) return width;
   return aloneWidth(text.charCodeAt(at + 1)) === 0 ? 0 : width;
 }
 
-/** The width of units that never join what stands before them; 0 for all others. */
+/** The columns of units that never join the one before; 0 for all others. */
 function aloneWidth(unit: number): 0 | 1 | 2 {
   if (unit < 0x300) return 1;
   for (const [first, last, width] of ALONE) if (unit >= first && unit <= last) return width;
@@ -117,7 +117,7 @@ function characterAt(text: string, at: number): { readonly end: number; readonly
     const first = String.fromCodePoint(text.codePointAt(at) ?? 0);
     return { end: at + first.length, columns: Math.max(1, letterWidth(first)) };
   }
-  // Nothing counts as no column: what is not clean would be measured without an end.
+  // At least one column, so that measuring ends for text that is not clean.
   const apart = Math.max(
     1,
     letters.reduce((sum, letter) => sum + letterWidth(letter), 0),
@@ -126,7 +126,7 @@ function characterAt(text: string, at: number): { readonly end: number; readonly
   return { end: at + character.length, columns };
 }
 
-/** Whether a unit begins one of the emoji that join nothing but what is not clean. */
+/** Whether a unit begins an emoji that only unclean text joins to another. */
 function isEmoji(unit: number): boolean {
   return unit === 0xd83d || unit === 0xd83e;
 }
@@ -155,7 +155,7 @@ function headOfLine(line: Line, width: number): { readonly spans: readonly Span[
 function rowEnd(text: string, from: number, columns: number): number {
   const { end } = fitting(text, from, columns);
   if (end >= text.length || text.charCodeAt(end) === 0x20) return end;
-  // A character wider than the row is no character anybody writes; it is taken apart.
+  // A character wider than the row is split.
   if (end === from) return from + String.fromCodePoint(text.codePointAt(from) ?? 0).length;
   if (breaksBetween(text, end)) return end;
   for (let at = end - 1; at > from; at -= 1) {
@@ -165,7 +165,7 @@ function rowEnd(text: string, from: number, columns: number): number {
   return end;
 }
 
-/** Writing without spaces breaks anywhere, but not before a mark, a closing sign or a letter's second half. */
+/** Scripts without spaces break anywhere, except before a mark, a closing sign or a low surrogate. */
 function breaksBetween(text: string, at: number): boolean {
   if (text.charCodeAt(at) < 0x300 && text.charCodeAt(at - 1) < 0x300) return false;
   if (aloneWidth(text.charCodeAt(at)) === 0) return false;
@@ -198,7 +198,7 @@ function joined(line: Line, most: number): { readonly text: string; readonly com
   return { text, complete: true };
 }
 
-/** Cuts spans out of a line at offsets into its joined text. Offsets asked for must not go back. */
+/** Slices a line by offsets into its joined text. Offsets must not decrease. */
 function partsOf(line: Line): (start: number, end: number) => Line {
   let index = 0;
   let base = 0;

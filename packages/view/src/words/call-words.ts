@@ -7,7 +7,7 @@ import type { Line, Style } from "../text/line.ts";
 const LONGEST_WORD = 300;
 const LONGEST_NAME = 80;
 
-/** How a call went, in a sign and in words. */
+/** The state of a call as a sign and a word. */
 export interface CallMark {
   readonly sign: string;
   readonly word: string;
@@ -16,7 +16,7 @@ export interface CallMark {
 
 export const CALL_MARKS: Readonly<Record<CallView["state"], CallMark>> = {
   proposed: { sign: "○", word: "proposed", style: "dim" },
-  asking: { sign: "◆", word: "waits for you", style: "notice" },
+  asking: { sign: "◆", word: "waiting for you", style: "notice" },
   running: { sign: "▶", word: "running", style: "accent" },
   ok: { sign: "✔", word: "done", style: "good" },
   error: { sign: "✖", word: "failed", style: "bad" },
@@ -25,28 +25,28 @@ export const CALL_MARKS: Readonly<Record<CallView["state"], CallMark>> = {
   outcome_unknown: { sign: "✖", word: "outcome unknown", style: "bad" },
 };
 
-/** The argument that tells one call of a tool from the next. */
+/** The argument that tells calls of a tool apart. */
 export function mainArgument({ tool, input }: CallView): Line {
   const text = (key: string): string | undefined => {
     const value = field(input, key);
     return typeof value === "string" ? value : undefined;
   };
-  const told = (value: string | undefined, style: Style = "code"): Line =>
+  const shown = (value: string | undefined, style: Style = "code"): Line =>
     value === undefined ? [] : revealed(headOf(value, LONGEST_WORD), style);
   switch (tool) {
     case "Read":
     case "Edit":
     case "Write":
-      return told(text("file_path"));
+      return shown(text("file_path"));
     case "Bash":
-      return told(text("command"));
+      return shown(text("command"));
     case "Grep":
     case "Glob": {
-      const place = text("path");
-      return [...told(text("pattern")), ...(place === undefined ? [] : [{ text: " in " }, ...told(place)])];
+      const path = text("path");
+      return [...shown(text("pattern")), ...(path === undefined ? [] : [{ text: " in " }, ...shown(path)])];
     }
     case "AskUser":
-      return told(text("question"), "plain");
+      return shown(text("question"), "plain");
     default:
       return isJsonObject(input) ? summary(input) : [];
   }
@@ -64,7 +64,7 @@ function summary(input: JsonObject): Line {
     );
 }
 
-/** Why it asks or came to nothing: what the gate said, else what the model was told. */
+/** Why a call requires approval or failed: the gate's reason, or else the model's result. */
 export function reasonOf({ state, why, output }: CallView): string {
   if (state === "ok" || state === "proposed" || state === "running") return "";
   if (why !== undefined && why !== "") return why;

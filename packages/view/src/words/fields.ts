@@ -1,28 +1,42 @@
 import { field, type Json, type Usage } from "@sluice/core";
 
-/** The usage an event tells of. */
+/** The member `usage` of an event's data. */
 export function usageAt(data: Json | undefined): Usage {
   const usage = field(data, "usage");
-  const more = ["costUsd", "unpricedCalls", "unmeteredCalls"].filter((key) => field(usage, key) !== undefined);
+  const optional = ["costUsd", "unpricedCalls", "unmeteredCalls"].filter((key) => field(usage, key) !== undefined);
   return {
     inputTokens: numberAt(usage, "inputTokens"),
     outputTokens: numberAt(usage, "outputTokens"),
-    ...Object.fromEntries(more.map((key) => [key, numberAt(usage, key)])),
+    ...Object.fromEntries(optional.map((key) => [key, numberAt(usage, key)])),
   };
 }
 
-/** A text member, or '' where there is none. */
+/** A text member; '' if it is absent or no text. */
 export function textAt(value: Json | undefined, key: string): string {
   const member = field(value, key);
   return typeof member === "string" ? member : "";
 }
 
+/** A number member; 0 if it is absent or no number. */
 export function numberAt(value: Json | undefined, key: string): number {
   const member = field(value, key);
   return typeof member === "number" ? member : 0;
 }
 
-/** Where a run's past comes from, in words, by its `run.started`; '' for a run that began by itself. */
+/** The texts of a list member. */
+export function textsAt(value: Json | undefined, key: string): readonly string[] {
+  const member = field(value, key);
+  return Array.isArray(member) ? member.filter((item) => typeof item === "string") : [];
+}
+
+/** The member `issues`, as `path: message` texts. */
+export function issuesIn(value: Json | undefined): string {
+  const issues = field(value, "issues");
+  if (!Array.isArray(issues)) return "";
+  return issues.map((issue: Json) => `${textAt(issue, "path")}: ${textAt(issue, "message")}`).join("; ");
+}
+
+/** The origin of a forked run, from its `run.started`; '' for any other run. */
 export function forkedFrom(started: Json | undefined): string {
   const from = field(started, "forkedFrom");
   return from === undefined ? "" : `forked from ${textAt(from, "runId")} before ${textAt(from, "execution")}`;

@@ -2,7 +2,7 @@ import { type Usage, usdText, visible } from "@sluice/core";
 
 const LONGEST_LINE = 240;
 
-/** One line of text from anywhere: nothing in it moves the cursor, line breaks are spaces, what is too long is cut. */
+/** Untrusted text on one line: control characters are visible, line breaks are spaces, long text is cut. */
 export function oneLine(text: string, longest = LONGEST_LINE): string {
   const short = text.length > longest ? `${text.slice(0, longest).toWellFormed()}…` : text;
   return visible(short.replaceAll(/\s*\n\s*/g, " "));
@@ -12,23 +12,22 @@ export function count(number: number, one: string, many = `${one}s`): string {
   return `${grouped(number)} ${number === 1 ? one : many}`;
 }
 
-/** Tokens and money. Models that cost nothing are not said to cost it; what nobody knows is. */
+/** Tokens and cost. A cost of zero is omitted, an unknown cost is not. */
 export function spending({ inputTokens, outputTokens, costUsd = 0, unpricedCalls, unmeteredCalls }: Usage): string {
   const parts = [`${grouped(inputTokens)} tokens in`, `${grouped(outputTokens)} out`];
   if (costUsd > 0) parts.push(usdText(costUsd));
   if (unpricedCalls !== undefined)
     parts.push(costUsd > 0 ? `${count(unpricedCalls, "call")} of unknown price` : "price unknown");
-  if (unmeteredCalls !== undefined) parts.push(`${count(unmeteredCalls, "call")} of unknown use`);
+  if (unmeteredCalls !== undefined) parts.push(`${count(unmeteredCalls, "call")} of unknown usage`);
   return parts.join(", ");
 }
 
-/** Why a run came to nothing, with the code where the words do not say it. */
+/** An error's message, with its code unless the message implies it. */
 export function withCode({ code, message }: { readonly code: string; readonly message: string }): string {
-  return SAID_ALREADY.has(code) || message.includes(`(${code})`) ? message : `${message} (${code})`;
+  return IMPLIED_CODES.has(code) || message.includes(`(${code})`) ? message : `${message} (${code})`;
 }
 
-/** Codes that say nothing which the words do not. */
-const SAID_ALREADY: ReadonlySet<string> = new Set(["cancelled", "usage"]);
+const IMPLIED_CODES: ReadonlySet<string> = new Set(["cancelled", "usage"]);
 
 export function milliseconds(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;
@@ -37,7 +36,7 @@ export function milliseconds(ms: number): string {
   return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
-/** A point in time, to the second, in UTC: the same in every log. */
+/** A time in UTC, to the second. */
 export function moment(epochMs: number): string {
   return new Date(epochMs)
     .toISOString()
@@ -45,7 +44,7 @@ export function moment(epochMs: number): string {
     .replace(/\.\d+Z$/, "Z");
 }
 
-/** Rows as columns, each as wide as its widest cell but the last, which is as long as it is. */
+/** Rows with aligned columns; the last column is not padded. */
 export function table(rows: readonly (readonly string[])[]): readonly string[] {
   const widths: number[] = [];
   for (const row of rows) for (const [at, cell] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, cell.length);

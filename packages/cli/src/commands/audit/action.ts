@@ -11,14 +11,15 @@ import {
   verifyJournal,
 } from "@sluice/core";
 import {
-  type AuditFacets,
+  type AuditFilter,
   count,
-  decisionIn,
+  describeEvent,
   detailOf,
-  facetsOf,
-  hasFacets,
+  type EventLine,
   inForkOrder,
+  matchesFilter,
   oneLine,
+  type PlacedEvent,
 } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
@@ -32,10 +33,10 @@ export interface AuditRequest {
   /** A run's id, or the path of an export. */
   readonly of: string;
   readonly flags: CommonFlags &
-    AuditFacets & { readonly verify?: boolean; readonly json?: boolean; readonly head?: string };
+    AuditFilter & { readonly verify?: boolean; readonly json?: boolean; readonly head?: string };
 }
 
-/** `sluice audit`: the journal of a run and its children, in the store or in an export, and whether it is what was written. */
+/** `sluice audit`: the journals of a run and the runs below it, from the store or an export, and whether they were changed. */
 export async function audit({ of, flags }: AuditRequest, context: CommandContext): Promise<number> {
   const { terminal } = context;
   const { head } = flags;
@@ -43,23 +44,18 @@ export async function audit({ of, flags }: AuditRequest, context: CommandContext
     throw new SluiceError(
       "Validation",
       "head_invalid",
-      `${head} is no head: 64 hexadecimal digits, as sluice show and sluice audit print them`,
+      `${head} is not a head: a head has 64 hexadecimal digits; sluice show and sluice audit print it`,
     );
   }
   const audited = isExportPath(of) ? await auditFile(of, head, context) : await auditRun(of, flags, context);
   const { runId, report, journals, unreadable } = audited;
   const verify = flags.verify === true || head !== undefined;
   const read = journals.map(readJournal);
-  // What cannot be read cannot be shown: that is never passed over, verified or not.
+  // Unreadable records are reported even without --verify.
   const faults = [...(verify ? report.faults : unreadable), ...read.flatMap(({ fault }) => fault)];
-  const all = inForkOrder(read);
-  const events = all.filter(({ event }) => hasFacets(facetsOf(event), flags));
-  if (events.length === 0)
-    for (const line of unknownLines(
-      all.map(({ event }) => event),
-      flags,
-    ))
-      terminal.err(line);
+  const all = inForkOrder(read).map((placed): AuditLine => ({ ...placed, line: describeEvent(placed.event) }));
+  const events = all.filter(({ line }) => matchesFilter(line, flags));
+  if (events.length === 0) for (const line of unknownLines(all, flags)) terminal.err(line);
   write(flags.json === true ? "json" : flags.outputFormat, terminal, {
     json: {
       runId,
@@ -70,7 +66,7 @@ export async function audit({ of, flags }: AuditRequest, context: CommandContext
     },
     items: { key: "events", each: events.map(({ event }) => ({ ...event })) },
     text: () => [
-      ...events.map(({ event, depth }) => eventLine(event, depth, all[0]?.event.at ?? 0)),
+      ...events.map((one) => textLine(one, all[0]?.event.at ?? 0)),
       "",
       ...(events.length === all.length ? [] : [`${events.length} of ${count(all.length, "event")} shown`]),
       ...summaryLines(audited, verify, faults),
@@ -79,23 +75,25 @@ export async function audit({ of, flags }: AuditRequest, context: CommandContext
   return faults.length === 0 ? EXIT.completed : EXIT.failed;
 }
 
-/** What of a filter that let nothing through is in no event at all, such as a stage of another pipeline. */
-function unknownLines(all: readonly SluiceEvent[], { stage, tool }: AuditFacets): readonly string[] {
-  const known = all.map(facetsOf);
-  const line = (what: "stage" | "tool", wanted: string | undefined): readonly string[] => {
-    const names = [...new Set(known.flatMap((facets) => facets[what] ?? []))];
+interface AuditLine extends PlacedEvent {
+  readonly line: EventLine;
+}
+
+/** Lines about filter values that no event has, such as a stage of another pipeline. */
+function unknownLines(all: readonly AuditLine[], { stage, tool }: AuditFilter): readonly string[] {
+  const lineOf = (what: "stage" | "tool", wanted: string | undefined): readonly string[] => {
+    const names = [...new Set(all.flatMap(({ line }) => line[what] ?? []))];
     if (wanted === undefined || names.includes(wanted)) return [];
-    const there = names.length === 0 ? "none" : oneLine(names.join(", "), 1_000);
-    return [`sluice: no event is of ${what} ${oneLine(wanted, 100)}; those there are: ${there}\n`];
+    const known = names.length === 0 ? "none" : oneLine(names.join(", "), 1_000);
+    return [`sluice: no event has the ${what} ${oneLine(wanted, 100)}; this run has: ${known}\n`];
   };
-  return [...line("stage", stage), ...line("tool", tool)];
+  return [...lineOf("stage", stage), ...lineOf("tool", tool)];
 }
 
 function isHead(text: string): boolean {
   return /^[0-9a-f]{64}$/.test(text);
 }
 
-/** A journal as far as an audit shows it. */
 interface AuditedJournal {
   readonly runId: string;
   readonly records: readonly { readonly seq: number; readonly events: string }[];
@@ -104,9 +102,9 @@ interface Audited {
   readonly runId: string;
   readonly journals: readonly AuditedJournal[];
   readonly report: AuditReport;
-  /** What could not even be read. */
+  /** Journals and files that could not be read. */
   readonly unreadable: readonly AuditFault[];
-  /** Lines about the whole. */
+  /** Lines at the end of the text output. */
   readonly notes: readonly string[];
 }
 
@@ -116,7 +114,7 @@ async function auditRun(runId: string, flags: AuditRequest["flags"], context: Co
     try {
       const { status, end } = await requireRun(host, place, runId);
       const journals = await host.journal(runId);
-      const notes = [end === undefined ? "the run has no end yet" : `the run is ${status}`];
+      const notes = [end === undefined ? "the run has not ended" : `the run is ${status}`];
       return { runId, journals, report: verifyJournal(journals, flags.head), unreadable: [], notes };
     } catch (thrown) {
       if (!DAMAGE.some((code) => isSluiceError(thrown, code))) throw thrown;
@@ -126,23 +124,23 @@ async function auditRun(runId: string, flags: AuditRequest["flags"], context: Co
   });
 }
 
-/** Something beside the rows, or in one, that is not what was written and cannot even be read: an audit is there to say so. */
+/** Codes of damage that an audit reports instead of failing. */
 const DAMAGE = ["blob_damaged", "blob_missing", "journal_damaged"];
 
 async function auditFile(path: string, head: string | undefined, { here }: CommandContext): Promise<Audited> {
   const read = await readExportFile(path, here);
   const report = verifyExport(read, head);
-  const left = read.recorded === undefined ? ", values left out" : ", with their values";
-  // Of a file that is not whole nobody can tell which it was.
-  const notes = [`an export: events as they were recorded${read.faults.length === 0 ? left : ""}`];
-  if (report.unnamed.length > 0) notes.push(`nothing here binds these to the head: ${report.unnamed.join(", ")}`);
+  const values = read.recorded === undefined ? ", without values" : ", with values";
+  // A damaged file can be of either kind.
+  const notes = [`an export: the recorded events${read.faults.length === 0 ? values : ""}`];
+  if (report.unnamed.length > 0) notes.push(`the head does not cover these: ${report.unnamed.join(", ")}`);
   return { runId: read.runId, journals: read.journals, report, unreadable: read.faults, notes };
 }
 
 interface ReadJournal {
   readonly runId: string;
   readonly events: readonly SluiceEvent[];
-  /** Records whose events cannot be read any more. */
+  /** Unreadable records. */
   readonly fault: readonly AuditFault[];
 }
 
@@ -152,8 +150,8 @@ function readJournal({ runId, records }: AuditedJournal): ReadJournal {
   for (const record of records) {
     try {
       const own = readEvents(runId, record);
-      // A file may say anything and still have the right hashes.
-      if (!own.every(isEvent)) throw new SluiceError("Host", "journal_damaged", "they are no events");
+      // A file with valid hashes can contain anything.
+      if (!own.every(isEvent)) throw new SluiceError("Host", "journal_damaged", "they are not events");
       events.push(...own);
     } catch (thrown) {
       fault.push({ runId, fault: `the events of record ${record.seq} cannot be read: ${messageOf(thrown)}` });
@@ -170,17 +168,16 @@ const SEQ = 7;
 const TYPE = 20;
 const WHO = 14;
 
-/** Record, seconds since the start, who, what, the data as it stands, and who decided and why. */
-function eventLine(event: SluiceEvent, depth: number, startedAt: number): string {
+/** Record, seconds since the start, type, execution, data, and who decided and why. */
+function textLine({ event, depth, line: { by, why } }: AuditLine, startedAt: number): string {
   const { id, runId, at, type, executionId = "", attempt, data } = event;
   const seq = id.slice(runId.length + 1);
   const seconds = `+${((at - startedAt) / 1_000).toFixed(3)}`;
   const who = attempt === undefined || attempt === 1 ? executionId : `${executionId}/a${attempt}`;
   const child = depth > 0 && type === "run.started" ? ` ${runId}` : "";
-  const { by, why } = decisionIn(event);
-  const decided = [by, why].filter((part) => part !== "").join(": ");
-  const said = `${detailOf(data)}${decided === "" ? "" : ` — ${decided}`}`;
-  const line = `${oneLine(seq).padEnd(SEQ)} ${seconds.padStart(9)}  ${"  ".repeat(depth)}${oneLine(type).padEnd(TYPE)} ${oneLine(who, 60).padEnd(WHO)}${oneLine(child)} ${said}`;
+  const decision = [by, why].filter((part) => part !== "").join(": ");
+  const details = `${detailOf(data)}${decision === "" ? "" : ` — ${decision}`}`;
+  const line = `${oneLine(seq).padEnd(SEQ)} ${seconds.padStart(9)}  ${"  ".repeat(depth)}${oneLine(type).padEnd(TYPE)} ${oneLine(who, 60).padEnd(WHO)}${oneLine(child)} ${details}`;
   return line.trimEnd();
 }
 
@@ -190,14 +187,14 @@ function summaryLines(
   faults: readonly AuditFault[],
 ): readonly string[] {
   const of = `${count(report.records, "record")}${journals.length > 1 ? ` in ${count(journals.length, "journal")}` : ""}`;
-  // Where no record is as it was written there is no head.
+  // Without an intact record there is no head.
   const head = isHead(report.head) ? `, head ${report.head}` : "";
   const lines = [`${of}${head}`, ...notes.map((note) => oneLine(note, 1_000))];
   if (!verified && faults.length === 0) return [...lines, "not verified; --verify checks every record's hash"];
-  if (faults.length === 0) return [...lines, "verified: every record is as it was written"];
+  if (faults.length === 0) return [...lines, "verified: every record is unchanged"];
   return [
     ...lines,
-    `NOT as it was written, ${count(faults.length, "fault")}:`,
+    `CHANGED, ${count(faults.length, "fault")}:`,
     ...faults.map((one) => `  ${oneLine(faultLine(one), 1_000)}`),
   ];
 }

@@ -5,11 +5,10 @@ import {
   type RunJournal,
   type RunSummary,
   SluiceError,
-  type SluiceEvent,
   systemClock,
   verifyJournal,
 } from "@sluice/core";
-import { createRunReducer, RecordReader } from "@sluice/view";
+import { RecordReader, reduceRun } from "@sluice/view";
 import { type ReportFacts, reportPage } from "@sluice/view/html";
 import { count, oneLine } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
@@ -24,21 +23,21 @@ import type { CommonFlags } from "../../runs/run-flags.ts";
 export interface ReportRequest {
   readonly runId: string;
   readonly flags: CommonFlags & {
-    /** A file, or `-` for stdout; `<run>.html` when it is not named. */
+    /** A file, or `-` for stdout; default `<run>.html`. */
     readonly output?: string;
     readonly force?: boolean;
   };
-  /** Of Sluice. */
+  /** The version of Sluice. */
   readonly version: string;
 }
 
-/** `sluice report`: a run as one HTML page, written where nothing is lost by it. */
+/** `sluice report`: a run as one HTML page. */
 export async function report({ runId, flags, version }: ReportRequest, context: CommandContext): Promise<number> {
   const { terminal, here, env } = context;
   const { output = fileNameOf(runId, "html"), force = false, outputFormat } = flags;
   const toStdout = output === "-";
   if (toStdout && outputFormat !== "text")
-    throw new SluiceError("Validation", "usage", "-o - writes the page to stdout, where no other output has a place");
+    throw new SluiceError("Validation", "usage", "-o - writes the page to stdout and allows no other --output-format");
   const place = await projectsHere(flags, context).place();
   const facts = await withStore(place, (host) =>
     factsOf(host, { runId, place, version, line: (words) => commandLine(words, place, here, env) }),
@@ -52,11 +51,11 @@ export async function report({ runId, flags, version }: ReportRequest, context: 
     if (bytes === undefined) throw isThere(path);
     write(outputFormat, terminal, {
       json: { runId, file: path, bytes, head, verified: faults.length === 0 },
-      text: () => [`The report of run ${oneLine(runId)} is in ${oneLine(path, 1_000)} (${sizeOf(bytes)})`],
+      text: () => [`Wrote the report of run ${oneLine(runId)} to ${oneLine(path, 1_000)} (${sizeOf(bytes)})`],
     });
   }
   if (faults.length === 0) return EXIT.completed;
-  terminal.err(`sluice: the record of run ${oneLine(runId)} is not as it was written: the report says where\n`);
+  terminal.err(`sluice: the journal of run ${oneLine(runId)} was changed; the report says where\n`);
   return EXIT.failed;
 }
 
@@ -67,32 +66,27 @@ interface Wanted {
   line(words: readonly string[]): string;
 }
 
-/** Everything a report says, read at one moment: also of a run that goes on meanwhile. */
+/** The facts of a report, read at one moment, also of a run that continues meanwhile. */
 async function factsOf(host: RunHost, { runId, place, version, line }: Wanted): Promise<ReportFacts> {
   const run = await requireRun(host, place, runId);
   const journals = await host.journal(runId);
   const faults: { runId: string; fault: string }[] = [];
-  const events: SluiceEvent[] = [];
-  const reducer = createRunReducer(runId);
+  const reducer = reduceRun(runId);
   const reader = new RecordReader({
     host: snapshotOf(journals, run),
     runId,
-    onRecord: (record) => {
-      events.push(...record.events);
-      reducer.record(record);
-    },
+    onRecord: (record) => reducer.record(record),
     onError: (thrown) => faults.push({ runId, fault: `a record cannot be read: ${messageOf(thrown)}` }),
   });
   await reader.read();
   if (run.end === undefined) {
     reducer.requests(await host.requests(runId));
-    reducer.atWork(run.status !== "suspended");
+    reducer.setRunning(run.status !== "suspended");
   }
   const audited = verifyJournal(journals);
   const { head, records } = audited;
   return {
     view: reducer.view(),
-    events,
     chain: {
       head,
       records,
@@ -105,7 +99,7 @@ async function factsOf(host: RunHost, { runId, place, version, line }: Wanted): 
   };
 }
 
-/** Journals as they were read, as a host gives them. */
+/** A host that serves journals that were read before. */
 function snapshotOf(journals: readonly RunJournal[], run: RunSummary): Pick<RunHost, "records" | "get"> {
   const byId = new Map(journals.map((journal) => [journal.runId, journal]));
   const end = byId.get(run.runId)?.end;

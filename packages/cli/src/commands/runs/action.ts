@@ -12,7 +12,7 @@ export interface RunsRequest {
   readonly flags: CommonFlags & { readonly limit: number };
 }
 
-/** `sluice runs`: what is in the store, newest first. */
+/** `sluice runs`: the runs of the store, newest first. */
 export async function runs({ flags }: RunsRequest, context: CommandContext): Promise<number> {
   const { terminal } = context;
   const place = await projectsHere(flags, context).place();
@@ -20,13 +20,12 @@ export async function runs({ flags }: RunsRequest, context: CommandContext): Pro
   let more = false;
   try {
     listed = await withStore(place, async (host) => {
-      // One more than is shown says whether there are others.
       const all = await host.list({ limit: flags.limit + 1 });
       more = all.length > flags.limit;
       return await Promise.all(all.slice(0, flags.limit).map((run) => listedRun(host, run)));
     });
   } catch (thrown) {
-    // Where no store was ever made there are no runs; one that was named has to be there.
+    // A missing default store has no runs; a store that was named must exist.
     if (!isSluiceError(thrown, "store_missing") || flags.store !== undefined) throw thrown;
   }
   write(flags.outputFormat, terminal, {
@@ -42,7 +41,7 @@ export async function runs({ flags }: RunsRequest, context: CommandContext): Pro
       return [
         terminal.paint("out", "strong", head),
         ...painted,
-        ...(more ? ["there are older ones; --limit shows more"] : []),
+        ...(more ? ["older runs exist; --limit shows more"] : []),
       ];
     },
   });
@@ -65,7 +64,7 @@ async function listedRun(host: RunHost, run: RunSummary): Promise<JsonObject> {
   };
 }
 
-/** One journal that cannot be read must not hide the others. */
+/** An unreadable journal must not hide the other runs. */
 async function startOf(host: RunHost, runId: string): Promise<JsonObject> {
   try {
     const { pipeline, input, forkedFrom: from } = await readRunStarted(host, runId);
@@ -80,16 +79,16 @@ async function startOf(host: RunHost, runId: string): Promise<JsonObject> {
 }
 
 function rowOf(run: JsonObject): readonly string[] {
-  const waits = Number(field(run, "openRequests")) > 0 ? " (waits for an answer)" : "";
+  const waiting = Number(field(run, "openRequests")) > 0 ? " (waiting for an answer)" : "";
   const task = oneLine(textAt(run, "task"), 60);
-  const past = forkedFrom(run) === "" ? "" : ` (${oneLine(forkedFrom(run))})`;
+  const origin = forkedFrom(run) === "" ? "" : ` (${oneLine(forkedFrom(run))})`;
   const createdAt = field(run, "createdAt");
   return [
     oneLine(textAt(run, "runId")),
     textAt(run, "status"),
     moment(typeof createdAt === "number" ? createdAt : 0),
     oneLine(textAt(run, "fault") === "" ? textAt(run, "pipeline") : "(unreadable)", 40),
-    `${task}${past}${waits}`,
+    `${task}${origin}${waiting}`,
   ];
 }
 

@@ -10,7 +10,7 @@ import {
   visible,
 } from "@sluice/core";
 import { type AnswerRoute, answerCommand, answerRouteOf, requestFault } from "@sluice/tui/user";
-import { eventsOf, readRunStarted } from "@sluice/view";
+import { eventsOf, readRunStarted, reduceRun } from "@sluice/view";
 import {
   forkedFrom,
   indented,
@@ -26,7 +26,7 @@ import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";
 import { requestCard } from "../../output/request-card.ts";
-import { asRequest, asShown, createRunSummarizer, type RunTotals, shownError } from "../../output/run-report.ts";
+import { asRequest, asShown, type RunTotals, shownError, totalsOf } from "../../output/run-report.ts";
 import { commandLine, type ProjectPaths } from "../../project/project-paths.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
@@ -40,23 +40,23 @@ export interface ShowRequest {
 
 interface ShownRequest {
   readonly request: OpenRequest;
-  /** Why it is not what the run asked for. */
+  /** Why it differs from the request that the run made. */
   readonly fault: string | undefined;
 }
 
-/** Everything `sluice show` says about one run. */
+/** The content of `sluice show`. */
 interface Shown {
   readonly run: RunSummary;
-  /** What `run.started` says. */
+  /** The data of `run.started`. */
   readonly started: JsonObject;
-  readonly account: RunTotals;
+  readonly totals: RunTotals;
   readonly requests: readonly ShownRequest[];
-  readonly way: AnswerRoute;
-  /** Only of a run that ended. */
+  readonly route: AnswerRoute;
+  /** Only for a run that ended. */
   readonly outcome?: ShownOutcome;
 }
 
-/** `sluice show`: one run, as far as it got. */
+/** `sluice show`: one run, finished or not. */
 export async function show({ runId, flags }: ShowRequest, context: CommandContext): Promise<number> {
   const { terminal, here, env } = context;
   const place = await projectsHere(flags, context).place();
@@ -72,15 +72,13 @@ export async function show({ runId, flags }: ShowRequest, context: CommandContex
 async function look(host: RunHost, place: ProjectPaths, runId: string): Promise<Shown> {
   const run = await requireRun(host, place, runId);
   const started = await readRunStarted(host, runId);
-  // Before the events, which say of each what the run asked for.
+  // Read before the events, so that the events contain each of these requests.
   const open = run.end === undefined ? await host.requests(runId) : [];
   const events = await eventsOf(host, runId);
-  const accountant = createRunSummarizer();
-  for (const event of events) accountant.add(event);
-  const account = accountant.account();
+  const totals = totalsOf(reduceRun(runId, events).view());
   const requests = open.map((request) => ({ request, fault: requestFault(request, events) }));
-  const way = await answerRouteOf(host, runId, events);
-  const facts = { run, started, account, requests, way };
+  const route = await answerRouteOf(host, runId, events);
+  const facts = { run, started, totals, requests, route };
   return run.end === undefined ? facts : { ...facts, outcome: shownOutcome(readOutcome(run.end)) };
 }
 
@@ -95,7 +93,7 @@ function shownOutcome({ output, error }: RunOutcome): ShownOutcome {
 
 type Line = (words: readonly string[]) => string;
 
-function jsonOf({ run, started, account, requests, way, outcome }: Shown, line: Line): JsonObject {
+function jsonOf({ run, started, totals, requests, route, outcome }: Shown, line: Line): JsonObject {
   const resume = run.status === "suspended" ? { resume: line(["resume", run.runId]) } : {};
   return {
     runId: run.runId,
@@ -115,12 +113,12 @@ function jsonOf({ run, started, account, requests, way, outcome }: Shown, line: 
     ...(started.answers === undefined ? {} : { answers: started.answers }),
     output: outcome?.output ?? null,
     error: outcome?.error ?? null,
-    stages: account.stages,
-    denied: account.denied,
-    usage: account.usage,
+    stages: totals.stages,
+    denied: totals.denied,
+    usage: totals.usage,
     requests: requests.map(({ request, fault }) => ({
       ...asRequest(request),
-      ...(fault === undefined ? { answer: answerLine(request, way, line) } : { answer: null, fault }),
+      ...(fault === undefined ? { answer: answerLine(request, route, line) } : { answer: null, fault }),
     })),
     records: run.records,
     head: run.head,
@@ -128,20 +126,24 @@ function jsonOf({ run, started, account, requests, way, outcome }: Shown, line: 
   };
 }
 
-/** The mode that people chose, and what held the commands at the start where that was known then. */
+/** The sandbox mode, and the sandbox that was found at the start. */
 function sandboxText(sandbox: Json): string {
   const [mode, wall] = [textAt(sandbox, "mode"), textAt(sandbox, "wall")];
   if (wall === "" || mode === "off") return mode;
-  return wall === "none" ? `${mode}: there is none here` : `${mode}: ${wall}`;
+  return wall === "none" ? `${mode}: none available` : `${mode}: ${wall}`;
 }
 
 function textOf(
-  { run, started, account, requests, way, outcome }: Shown,
+  { run, started, totals, requests, route, outcome }: Shown,
   line: Line,
   painted: (status: string) => string,
 ): readonly string[] {
   const why =
-    run.suspended === undefined ? "" : run.suspended === "waiting" ? " (waits for an answer)" : " (stopped in between)";
+    run.suspended === undefined
+      ? ""
+      : run.suspended === "waiting"
+        ? " (waiting for an answer)"
+        : " (stopped in between)";
   const facts = table([
     ["pipeline", oneLine(textAt(started, "pipeline"))],
     ["task", oneLine(textAt(started.input, "task"), 1_000)],
@@ -151,24 +153,24 @@ function textOf(
     ...(started.answers === "any" ? [["answers", "of any process count"]] : []),
     ["workspace", oneLine(textAt(started, "cwd"), 1_000)],
     ["started", moment(run.createdAt)],
-    ...(forkedFrom(started) === "" ? [] : [["past", oneLine(forkedFrom(started))]]),
-    ...(run.owner === undefined ? [] : [["at work in", oneLine(run.owner)]]),
-    ["usage", spending(account.usage)],
+    ...(forkedFrom(started) === "" ? [] : [["origin", oneLine(forkedFrom(started))]]),
+    ...(run.owner === undefined ? [] : [["owner", oneLine(run.owner)]]),
+    ["usage", spending(totals.usage)],
     ["journal", `${run.records} records, head ${run.head}`],
   ]);
   const lines = [`${oneLine(run.runId)}  ${painted(run.status)}${why}`, ...facts.map((fact) => `  ${fact}`)];
-  if (account.stages.length > 0) lines.push("", ...stageRows(account));
-  if (account.denied.length > 0) {
+  if (totals.stages.length > 0) lines.push("", ...stageRows(totals));
+  if (totals.denied.length > 0) {
     lines.push("", "denied calls:");
-    for (const { executionId, attempt, callId, tool, cause } of account.denied) {
+    for (const { executionId, attempt, callId, tool, cause } of totals.denied) {
       lines.push(`  ${oneLine(`${executionId} attempt ${attempt} ${callId}: ${tool} (${cause})`)}`);
     }
   }
-  for (const request of requests) lines.push("", ...requestLines(request, way, line));
+  for (const request of requests) lines.push("", ...requestLines(request, route, line));
   if (outcome?.error !== undefined) lines.push("", "error:", indented(visible(withCode(outcome.error))));
   if (outcome?.output !== undefined)
     lines.push("", "output:", indented(visible(JSON.stringify(outcome.output, null, 2))));
-  if (run.status === "suspended") lines.push("", `go on with: ${visible(line(["resume", run.runId]))}`);
+  if (run.status === "suspended") lines.push("", `resume with: ${visible(line(["resume", run.runId]))}`);
   return lines;
 }
 
@@ -184,9 +186,9 @@ function stageRows({ stages }: RunTotals): readonly string[] {
   return table([["STAGE", "STATUS", "ATTEMPTS", "TURNS", "USAGE", "TIME"], ...rows]);
 }
 
-/** An open request, whole, with the line that answers it. */
-function requestLines({ request, fault }: ShownRequest, way: AnswerRoute, line: Line): readonly string[] {
-  const last = fault === undefined ? answerLine(request, way, line) : `it cannot be answered: ${fault}; verify the run`;
+/** An open request with the command that answers it. */
+function requestLines({ request, fault }: ShownRequest, route: AnswerRoute, line: Line): readonly string[] {
+  const last = fault === undefined ? answerLine(request, route, line) : `cannot be answered: ${fault}; verify the run`;
   return [
     `open request ${oneLine(request.requestId)}:`,
     ...requestCard(request).trim().split("\n"),
@@ -194,11 +196,11 @@ function requestLines({ request, fault }: ShownRequest, way: AnswerRoute, line: 
   ];
 }
 
-function answerLine(request: OpenRequest, way: AnswerRoute, line: Line): string {
+function answerLine(request: OpenRequest, route: AnswerRoute, line: Line): string {
   const { kind } = request;
   const answer = kind === "askUser" || kind === "humanState" ? ["--value", "…"] : ["approve"];
-  // A code is on the run's own terminal; without a process that has one, whoever resumes the run answers.
-  const proof = { freely: [], code: ["--code", "…"], resume: ["--resume"] }[way];
+  // The terminal of the run shows the code; without such a process, the answer resumes the run.
+  const proof = { freely: [], code: ["--code", "…"], resume: ["--resume"] }[route];
   return line([...answerCommand(request), ...proof, ...answer]);
 }
 

@@ -1,8 +1,9 @@
 import { revealed } from "../../text/clean.ts";
+import type { Line, Style } from "../../text/line.ts";
 
-const MADE: unique symbol = Symbol("HTML that was made here");
+const MADE: unique symbol = Symbol("HTML of this module");
 
-/** HTML that this file made: no value of somebody's can have its type. */
+/** HTML that this module made; no untrusted value can have this type. */
 export interface Markup {
   readonly [MADE]: string;
   /** UTF-16 units. */
@@ -14,8 +15,8 @@ type Part = string | number | Markup | readonly Markup[] | undefined;
 export const NOTHING: Markup = made("");
 
 /**
- * HTML with values put in. Text is escaped for content and for quoted attributes, with everything unseen written out and line
- * breaks as `⏎`; only what `html` and `verbatim` made is taken as it is.
+ * A template with values. Text is escaped for content and for quoted attributes, invisible characters are written out, and line
+ * breaks are `⏎`. Only markup is inserted unchanged.
  */
 export function html(constant: TemplateStringsArray, ...parts: readonly Part[]): Markup {
   let text = constant[0] ?? "";
@@ -23,7 +24,7 @@ export function html(constant: TemplateStringsArray, ...parts: readonly Part[]):
   return made(text);
 }
 
-/** What stands in our own source, as it is: nothing can be put in. */
+/** Constant HTML of this package's source. */
 export function verbatim(constant: TemplateStringsArray): Markup {
   return made(constant[0] ?? "");
 }
@@ -32,7 +33,7 @@ export function joined(parts: readonly Markup[], between: Markup = NOTHING): Mar
   return made(parts.map(textOf).join(textOf(between)));
 }
 
-/** One line of text as it will be acted on, with everything unseen marked: what could be typed as well is told from the real one. */
+/** Text on one line with invisible characters marked, so that they differ from the same letters typed. */
 export function exact(text: string): Markup {
   if (text.length <= LONGEST && PLAIN.test(text)) return made(escaped(text));
   const spans = revealed(text, "plain", LONGEST).map(({ text: shown, style }) =>
@@ -41,11 +42,11 @@ export function exact(text: string): Markup {
   return made(spans.join(""));
 }
 
-/** UTF-16 units of a line, and of a text that is put in by itself, such as a name: nothing makes a page large by itself. */
+/** UTF-16 units of a line, and of a text that `html` inserts, such as a name. */
 const LONGEST = 4_000;
 const LONGEST_NAME = 1_000;
 
-/** A way to a place in the page, where it is there. */
+/** A link inside the page, if its target exists. */
 export function linkTo(anchor: string | undefined, shown: Markup): Markup {
   return anchor === undefined ? shown : html`<a href="#${anchor}">${shown}</a>`;
 }
@@ -55,9 +56,32 @@ export function textOf(markup: Markup): string {
   return markup[MADE];
 }
 
-/** Text as numeric references, whatever it is: for what would be marked as unseen and is not, such as the joiners of an emoji. */
+/** Text as numeric references, for characters that `exact` would mark as invisible, such as the joiners of an emoji. */
 export function references(text: string): Markup {
   return made([...text].map((character) => `&#${character.codePointAt(0) ?? 0};`).join(""));
+}
+
+const CLASSES: Partial<Readonly<Record<Style, string>>> = {
+  dim: "faint",
+  good: "good",
+  bad: "bad",
+  notice: "notice",
+  unseen: "unseen",
+};
+
+/** The CSS class of a style; empty if it needs none. */
+export function classOf(style: Style): string {
+  return CLASSES[style] ?? "";
+}
+
+/** A line of styled spans as HTML. */
+export function lineMarkup(line: Line): Markup {
+  return joined(
+    line.map(({ text, style = "plain" }) => {
+      const name = classOf(style);
+      return name === "" ? html`${text}` : html`<span class="${name}">${text}</span>`;
+    }),
+  );
 }
 
 const PLAIN = /^[\x20-\x7e]*$/;

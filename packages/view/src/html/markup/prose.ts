@@ -8,12 +8,12 @@ import { count } from "../../words/words.ts";
 import { html, joined, type Markup, NOTHING, verbatim } from "./markup.ts";
 import { cutNote, printedLines } from "./texts.ts";
 
-/** Blocks and emphasis inside each other beyond which the source is shown. */
+/** Depth of nested blocks and emphasis beyond which the source is shown. */
 const DEEPEST = 8;
-/** Parts of an emoji. */
+/** Characters that join the parts of an emoji. */
 const JOINERS: ReadonlySet<string> = new Set(["\u200d", "\ufe0f"]);
 
-/** Markdown of a model as HTML of our own: no markup of its text survives, and a link is its text and where it leads. */
+/** A model's Markdown as HTML. Markup in its text is escaped, and a link is its text and its address. */
 export function prose(text: string, most: number): Markup {
   const shown = headOf(text, most);
   const left = text.length - shown.length;
@@ -23,13 +23,12 @@ export function prose(text: string, most: number): Markup {
   return html`<div class="prose" dir="auto">${body}${left === 0 ? undefined : html`<p>${cutNote(count(left, "character"))}</p>`}</div>`;
 }
 
-/** Markdown is parsed as text: what is unseen becomes letters before. */
+/** Makes invisible characters visible before the Markdown is parsed. */
 function written(character: string): string {
   if (character === "\t" || JOINERS.has(character)) return character;
   return `·U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
 }
 
-/** Lines of one fence, and of one text that is not parsed, belong together. */
 function pieces(all: readonly Piece[]): Markup {
   const parts: Markup[] = [];
   let lines: string[] = [];
@@ -38,8 +37,8 @@ function pieces(all: readonly Piece[]): Markup {
     lines = [];
   };
   for (const piece of all) {
-    const goesOn = piece.kind === "code" || (piece.kind === "plain" && !piece.first);
-    if (!goesOn) end();
+    const isContinued = piece.kind === "code" || (piece.kind === "plain" && !piece.first);
+    if (!isContinued) end();
     if (piece.kind === "source") parts.push(sourceBlocks(piece.text));
     else if (piece.kind !== "fence") lines.push(piece.text);
     else if (piece.language !== "") parts.push(html`<p class="lang">${piece.language}</p>`);
@@ -52,7 +51,7 @@ function codeBlock(text: string): Markup {
   return html`<pre tabindex="0">${printedLines(text)}</pre>`;
 }
 
-/** Blocks of Markdown. What the parser could choke on is shown as it is. */
+/** Blocks of Markdown; the source if it is too complex to parse. */
 function sourceBlocks(source: string): Markup {
   const tokens = parsedBlocks(source);
   return tokens === undefined ? codeBlock(source) : blockList(tokens, 0);
@@ -64,7 +63,7 @@ function blockList(tokens: readonly Token[], depth: number): Markup {
 
 function block(token: Token, depth: number): Markup {
   if (depth > DEEPEST) return codeBlock(token.raw);
-  // Headings of a page are its own: a model's are text that stands out.
+  // Headings of a model must not appear among the headings of the page.
   if (isOf(token, "heading")) return html`<p class="h">${inline(token.tokens, depth)}</p>`;
   if (isOf(token, "paragraph")) return html`<p>${inline(token.tokens, depth)}</p>`;
   if (isOf(token, "text"))
@@ -113,7 +112,7 @@ function inlineToken(token: Token, depth: number): Markup {
   return printedLines(token.raw);
 }
 
-/** Nothing in a page leads out of it: a link is told in words. */
+/** A page has no outgoing links: the address is text. */
 function link({ href, text }: Tokens.Link, shown: Markup): Markup {
   return href === text ? shown : html`<span class="link">${shown}</span>${target(href)}`;
 }

@@ -2,43 +2,42 @@ import { headOf, tailOf } from "../../text/clean.ts";
 import { count } from "../../words/words.ts";
 import { exact, html, joined, type Markup, NOTHING, references, verbatim } from "./markup.ts";
 
-/** Colours of a program that thought it wrote to a terminal. Every other escape sequence is shown. */
+/** Colour sequences of a program's output are dropped; every other escape sequence is shown. */
 const ESC = "\u001b";
 const COLOUR = `${ESC}\\[[\\d;:]{0,64}m`;
 const COLOURS = new RegExp(COLOUR, "g");
 const EMOJI = /(\p{RGI_Emoji})/v;
 /** UTF-16 units of one line. */
 const LONGEST_LINE = 4_000;
-/** Lines of one text: the first and the last of a longer one. */
+/** Lines of one text; of a longer one, the first and the last. */
 const MOST_LINES = 400;
 const HEAD_LINES = 280;
 const TAIL_LINES = 119;
-/** UTF-16 units whose lines are counted. */
+/** UTF-16 units in which lines are counted. */
 const MOST_COUNTED = 1_000_000;
 
-/** Lines of text that somebody decided upon or that ran: everything unseen is marked. */
+/** Lines of text that was approved or executed: every invisible character is marked. */
 export function exactLines(text: string): Markup {
   return linesOf(text, exact);
 }
 
-/** Lines that were printed or written: colours are dropped, emoji stay whole, everything else unseen is marked. */
+/** Lines of output: colours are dropped, emoji stay whole, other invisible characters are marked. */
 export function printedLines(text: string): Markup {
   return linesOf(text.replaceAll(COLOURS, ""), printedLine);
 }
 
-/** Text in a block of its own, as it stands; of what is long its beginning and its end. */
+/** Preformatted text; of a long one, the beginning and the end. */
 export function textBlock(text: string, most: number, lines: (text: string) => Markup = printedLines): Markup {
   const { head, tail, left } = cutMiddle(text.replaceAll("\r\n", "\n").replace(/\n$/, ""), most);
   const rest = left === "" ? NOTHING : html`${BREAK}${cutNote(left)}${BREAK}${lines(tail)}`;
   return html`<pre tabindex="0" dir="auto">${lines(head)}${rest}</pre>`;
 }
 
-/** What is said in the place of something that was left out. */
 export function cutNote(what: string): Markup {
   return html`<i class="cut">… ${what} left out …</i>`;
 }
 
-/** The beginning of a text on one line, with a note where there is more. */
+/** The beginning of a text on one line, with a note if there is more. */
 export function shortText(text: string, most: number): Markup {
   const head = headOf(text, most);
   const left = text.length - head.length;
@@ -51,7 +50,7 @@ const TAB = verbatim`	`;
 
 function printedLine(line: string): Markup {
   if (!EMOJI.test(line)) return exact(line);
-  // Every second piece is an emoji: what joins its parts is a part of it.
+  // Every second piece is an emoji, with the characters that join its parts.
   return joined(line.split(EMOJI).map((piece, at) => (at % 2 === 1 ? references(piece) : exact(piece))));
 }
 
@@ -65,7 +64,7 @@ function linesOf(text: string, line: (text: string) => Markup): Markup {
   return joined(lines, BREAK);
 }
 
-/** The beginning and the end of what is too long or has too many lines, and how much lies between. */
+/** The beginning and the end of a text that is too long, and the size of the rest. */
 function cutMiddle(
   text: string,
   most: number,
@@ -80,7 +79,6 @@ function cutMiddle(
     .slice(-TAIL_LINES)
     .join("\n");
   const middle = text.slice(head.length, text.length - tail.length);
-  // To count the lines of what nobody is shown costs as much as to show it.
   const lines = middle.length > MOST_COUNTED ? 0 : lineEnds(middle);
   return { head, tail, left: lines > 1 ? count(lines - 1, "line") : count(middle.length, "character") };
 }

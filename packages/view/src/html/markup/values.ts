@@ -3,7 +3,7 @@ import { count } from "../../words/words.ts";
 import { html, joined, type Markup, verbatim } from "./markup.ts";
 import { cutNote, exactLines, shortText, textBlock } from "./texts.ts";
 
-/** Lists and objects inside each other that are laid out; what is deeper is told by its size. */
+/** Depth of nested values; of deeper ones only the size is shown. */
 const DEEPEST = 8;
 /** Members of one list or object. */
 const MOST_MEMBERS = 100;
@@ -12,12 +12,12 @@ const LONGEST_LINE = 300;
 /** UTF-16 units of one string. */
 const LONGEST_TEXT = 6_000;
 
-/** JSON as a person reads it: names and values, long texts in blocks of their own. Bounded whatever the value is. */
+/** JSON as names and values, with long texts in blocks. The size is bounded. */
 export function value(json: Json, most: number): Markup {
   return part(json, { left: most }, 0);
 }
 
-/** UTF-16 units of text and members, each as ten, that may still be shown. */
+/** UTF-16 units that can still be shown; each member counts as ten more. */
 interface Room {
   left: number;
 }
@@ -46,7 +46,7 @@ function list(items: readonly Json[], room: Room, depth: number): Markup {
 }
 
 function members(entries: readonly (readonly [string, Json])[], room: Room, depth: number): Markup {
-  if (entries.length === 0) return verbatim`<i class="faint">nothing in it</i>`;
+  if (entries.length === 0) return verbatim`<i class="faint">empty object</i>`;
   if (depth >= DEEPEST) return cutNote(`an object of ${count(entries.length, "member")}`);
   const { shown, left } = within(entries, room, ([key, member]) => {
     room.left -= Math.min(key.length, LONGEST_KEY);
@@ -56,7 +56,6 @@ function members(entries: readonly (readonly [string, Json])[], room: Room, dept
   return html`<dl class="values">${shown}${rest}</dl>`;
 }
 
-/** As many as there is room for. */
 function within<T>(
   all: readonly T[],
   room: Room,

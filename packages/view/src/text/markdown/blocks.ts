@@ -1,19 +1,19 @@
 import { clean, headOf } from "../clean.ts";
 
-/** What the text of one block may be, in UTF-16 units and lines, for it to be parsed: the parser's time grows faster than its text. */
+/** Maximum UTF-16 units and lines of a parsed block: the parser's time grows faster than its text. */
 const LONGEST_BLOCK = 16_000;
 const MOST_BLOCK_LINES = 300;
-/** The same for a list that can be cut between two items, so that an open one is cheap to look at again and again. */
+/** The same for a list, which can be cut between items, so that rendering an unfinished one repeatedly stays cheap. */
 const LONG_LIST = 4_000;
 const MANY_ITEMS = 100;
-/** UTF-16 units of a line; longer ones are taken as several. */
+/** UTF-16 units of a line; longer ones are split. */
 const LONGEST_LINE = 8_000;
 
-/** A part of a Markdown text that can be rendered by itself. */
+/** A part of a Markdown text that can be rendered alone. */
 export type Piece =
-  /** Blocks to parse. `joined` goes on with the list before it. */
+  /** Blocks to parse. `joined` continues the list before it. */
   | { readonly kind: "source"; readonly text: string; readonly joined: boolean }
-  /** A line of a block that is too large to parse. */
+  /** A line of a block too large to parse. */
   | { readonly kind: "plain"; readonly text: string; readonly first: boolean }
   | { readonly kind: "fence"; readonly language: string }
   /** A line inside a fence. */
@@ -29,27 +29,27 @@ interface Fence {
 }
 
 /**
- * Cuts Markdown that comes in pieces of any size where it is safe: at blank lines outside of lists and fences, and at every
- * line inside a fence. The pieces are the same however the text was cut when it came.
+ * Splits streamed Markdown at blank lines outside of lists and fences, and at every line inside a fence. The pieces do not
+ * depend on how the text was chunked.
  */
 export class MarkdownBlocks {
   #partial = "";
-  #taken = 0;
+  #lineCount = 0;
   #lines: string[] = [];
   #size = 0;
   #isList = false;
   #isJoined = false;
   #isPlain = false;
-  /** A blank line inside a list: what follows decides whether it goes on. */
+  /** Blank lines inside a list, which the next line continues or ends. */
   #blankLines = 0;
   #fence: Fence | undefined;
 
-  /** Lines of the text that were looked at. */
-  get taken(): number {
-    return this.#taken;
+  /** Lines of the text that were read. */
+  get lineCount(): number {
+    return this.#lineCount;
   }
 
-  /** The pieces that are final with this text. */
+  /** Appends text; yields the pieces that became final. */
   *push(text: string): Generator<Piece> {
     let from = 0;
     for (;;) {
@@ -73,7 +73,7 @@ export class MarkdownBlocks {
     this.#partial += text.slice(from);
   }
 
-  /** The pieces that are not final, as if the text ended here. Changes nothing. */
+  /** The other pieces, as if the text ended here. Changes no state. */
   *rest(): Generator<Piece> {
     const copy = new MarkdownBlocks();
     copy.#lines = [...this.#lines];
@@ -88,7 +88,7 @@ export class MarkdownBlocks {
   }
 
   *#raw(raw: string): Generator<Piece> {
-    this.#taken += 1;
+    this.#lineCount += 1;
     const text = clean(raw.endsWith("\r") ? raw.slice(0, -1) : raw);
     for (const line of text.split("\n")) yield* this.#line(line);
   }
@@ -114,17 +114,17 @@ export class MarkdownBlocks {
       return;
     }
     if (this.#blankLines > 0 && indent < 2) yield* this.#flush();
-    yield* this.#take(line);
+    yield* this.#add(line);
   }
 
-  *#take(line: string): Generator<Piece> {
+  *#add(line: string): Generator<Piece> {
     if (this.#isPlain) {
       yield { kind: "plain", text: line, first: false };
       return;
     }
     const size = this.#size + line.length;
     const lines = this.#lines.length + this.#blankLines + 1;
-    // A long list is several short ones.
+    // A long list is split into several.
     if (this.#isList && (size > LONG_LIST || lines > MANY_ITEMS) && TOP_ITEM.test(line)) {
       yield* this.#flush();
       this.#isJoined = true;

@@ -3,7 +3,7 @@ import { clean, cleanInline } from "../clean.ts";
 import type { Line, Span, Style } from "../line.ts";
 import { decoded, isOf } from "./tokens.ts";
 
-/** Emphasis inside emphasis beyond which the source is shown. */
+/** Depth of nested emphasis beyond which the source is shown. */
 const DEEPEST = 8;
 
 /** Parsed inline Markdown as lines, one for each line of the source. */
@@ -11,7 +11,7 @@ export function inlineLines(tokens: readonly Token[] | undefined, style: Style):
   return splitLines(spansOf(tokens ?? [], style, 0));
 }
 
-/** Text that was not parsed, as lines. */
+/** Unparsed text as lines. */
 export function textLines(text: string, style: Style = "plain"): readonly Line[] {
   return splitLines([{ text: clean(text), style }]);
 }
@@ -41,7 +41,7 @@ function spansOfOne(token: Token, style: Style, depth: number): readonly Span[] 
   return [{ text: /^<br\s*\/?>$/i.test(token.raw) ? "\n" : clean(token.raw), style }];
 }
 
-/** Where a link leads is always told, unless it is what one reads. */
+/** A link shows its address, unless its text is the address. */
 function linkSpans(token: Tokens.Link, shown: readonly Span[]): readonly Span[] {
   const text = shown.map((span) => span.text).join("");
   const same = [token.href, token.href.replace(/^mailto:/, ""), token.href.replace(/^http:\/\//, "")].includes(text);

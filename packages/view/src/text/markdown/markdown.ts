@@ -4,15 +4,15 @@ import { cut, wrap } from "../width.ts";
 import { MarkdownBlocks, type Piece } from "./blocks.ts";
 import { codeHead, codeLines, plainLines, sourceLines } from "./render.ts";
 
-/** Lines of a text and of what is not final of one, unless told otherwise. */
+/** Default maximum lines of a text, and of the unfinished part of a stream. */
 const MOST_LINES = 2_000;
 const MOST_REST = 40;
-/** UTF-16 units of text that can make one column; what does not show costs too. */
+/** UTF-16 units of text per column, markup included. */
 const UNITS_A_COLUMN = 8;
-/** UTF-16 units handed to the blocks at once: what lies behind the last line that is shown is not looked at. */
+/** UTF-16 units parsed at once, so that text after the last shown line is not read. */
 const SLICE = 64_000;
 
-/** Markdown of a model as rows of at most `width` columns; of what is more than `maxLines` about how many lines it is. */
+/** A model's Markdown as rows of at most `width` columns; beyond `maxLines` the approximate number of further lines. */
 export function markdown(text: string, width: number, maxLines = MOST_LINES): readonly Line[] {
   const blocks = new MarkdownBlocks();
   const page = new Page(width);
@@ -30,20 +30,20 @@ export function markdown(text: string, width: number, maxLines = MOST_LINES): re
   if (lines.length <= maxLines) for (const piece of blocks.rest()) lines.push(...page.add(piece));
   if (lines.length <= maxLines && from >= text.length) return lines;
   const kept = lines.slice(0, Math.max(0, maxLines - 1));
-  const left = lines.length - kept.length + Math.max(0, linesIn(text) - blocks.taken);
+  const left = lines.length - kept.length + Math.max(0, linesIn(text) - blocks.lineCount);
   return [...kept, cut(moreLine(Math.max(1, left)), Math.max(2, width))];
 }
 
 export interface MarkdownStream {
-  /** Takes text that came in; returns the rows that are final with it. */
+  /** Appends text; returns the rows that became final. */
   push(delta: string): readonly Line[];
-  /** The rows of what is not final yet, at most `max` of them: the last ones. */
+  /** The last `max` rows of the unfinished part. */
   rest(max?: number): readonly Line[];
 }
 
 /**
- * Markdown that is still being written. All rows of `push`, and then those of `rest`, are what `markdown` makes of the whole
- * text. A row is final at the end of its block, in a block of code at the end of its line.
+ * Streamed Markdown. The rows of all `push` calls and of `rest` are those of `markdown` for the whole text. A row is final at the
+ * end of its block, in a code block at the end of its line.
  */
 export function createMarkdownStream(width: number): MarkdownStream {
   const blocks = new MarkdownBlocks();
@@ -61,7 +61,7 @@ export function createMarkdownStream(width: number): MarkdownStream {
   };
 }
 
-/** Puts pieces below each other, with a blank line between blocks. */
+/** Renders pieces with a blank line between blocks. */
 class Page {
   readonly #width: number;
   #isEmpty: boolean;

@@ -6,11 +6,11 @@ import { inlineLines, textLines } from "./inline.ts";
 import { tableLines } from "./table.ts";
 import { isOf } from "./tokens.ts";
 
-/** Quotes and lists inside each other beyond which the source is shown. */
+/** Depth of nested quotes and lists beyond which the source is shown. */
 const DEEPEST = 8;
-/** The same before parsing, which would take a stack frame and a copy for each. */
+/** The same, checked before parsing, which needs a stack frame and a copy per level. */
 const TOO_DEEP = /^(?:[ ]*(?:>|[-*+] |\d{1,9}[.)] )){9}|^ {33,}(?:[-*+]|\d{1,9}[.)]) /m;
-/** Marks of one text that are parsed, and their squares in one piece: the parser's time grows faster than their number. */
+/** Maximum marks of one text, and sum of their squares in one piece: the parser's time grows faster than their number. */
 const MOST_MARKS = 100;
 const MOST_INLINE_WORK = 40_000;
 const INLINE_MARK = /[*_~`[<@)&]|https?:|www\./gi;
@@ -18,31 +18,31 @@ const LONGEST_INLINE = 8_000;
 const MOST_RULE = 60;
 const MOST_CODE_ROWS = 40;
 
-/** Blocks of Markdown as rows of at most `width` columns. What the parser could choke on is shown as it is. */
+/** Blocks of Markdown as rows of at most `width` columns; the source if it is too complex to parse. */
 export function sourceLines(source: string, width: number): readonly Line[] {
   const tokens = parsedBlocks(source);
   const lines = tokens === undefined ? plainLines(source, width) : blocks(tokens, width, 0);
   return lines.map((line) => cut(line, width));
 }
 
-/** Text that is not parsed, as rows. */
+/** Unparsed text as rows. */
 export function plainLines(text: string, width: number): readonly Line[] {
   return textLines(text).flatMap((line) => wrap(line, width));
 }
 
-/** What stands above a block of code. */
+/** The head of a code block. */
 export function codeHead(language: string, width: number): readonly Line[] {
   return language === "" ? [] : [cut([{ text: `┌ ${cleanInline(language)}`, style: "dim" }], width)];
 }
 
-/** One line of code, behind a bar; a long one goes on in the next row. */
+/** One line of code behind a bar; a long one continues in the next row. */
 export function codeLines(text: string, width: number): readonly Line[] {
   return wrap([{ text: cleanInline(text) }], Math.max(2, width - 2), MOST_CODE_ROWS).map((row, at) =>
     cut([{ text: at === 0 ? "│ " : "┊ ", style: "dim" }, ...row], width),
   );
 }
 
-/** The blocks of a Markdown text in bounded time; undefined for what the parser could choke on, which is shown as it is. */
+/** The tokens of Markdown, in bounded time; undefined if it is too complex to parse. */
 export function parsedBlocks(source: string): readonly Token[] | undefined {
   if (TOO_DEEP.test(source)) return undefined;
   try {
@@ -58,7 +58,7 @@ export function parsedBlocks(source: string): readonly Token[] | undefined {
     }
     return tokens;
   } catch (thrown) {
-    // A parser that gives up is no reason to show nothing: the source is readable.
+    // The caller shows the source instead.
     if (thrown instanceof Error) return undefined;
     throw thrown;
   }
@@ -119,7 +119,7 @@ function listLines(list: Tokens.List, width: number, depth: number): readonly Li
   return lines;
 }
 
-/** What belongs to an item; in a tight list no blank line separates its text from the list inside it. */
+/** The content of an item; in a tight list no blank line separates text and nested list. */
 function itemLines(item: Tokens.ListItem, width: number, depth: number): readonly Line[] {
   if (item.loose) return blocks(item.tokens, width, depth + 1);
   return item.tokens.flatMap((token) => blockLines(token, width, depth + 1));

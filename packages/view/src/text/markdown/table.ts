@@ -4,13 +4,13 @@ import { cut, pad, widthOf, wrap } from "../width.ts";
 import { inlineLines } from "./inline.ts";
 
 const NARROWEST = 4;
-/** Rows that one cell may take. */
+/** Maximum rows of a cell. */
 const TALLEST = 10;
 const BETWEEN = " │ ";
 
 type Cell = readonly Line[];
 
-/** A table in `width` columns: wide cells are wrapped. With too many columns each row is a line of text. */
+/** A table in `width` columns, with wide cells wrapped. With too many columns, each row is a line of text. */
 export function tableLines(table: Tokens.Table, width: number): readonly Line[] {
   const head = table.header.map((cell) => inlineLines(cell.tokens, "strong"));
   const rows = table.rows.map((row) => row.map((cell) => inlineLines(cell.tokens, "plain")));
@@ -31,7 +31,7 @@ function cellWidth(cell: Cell): number {
   return Math.max(0, ...cell.map((line) => widthOf(line)));
 }
 
-/** What narrow columns leave over is shared by the wide ones. */
+/** Wide columns share the room that narrow ones leave. */
 function fit(natural: readonly number[], room: number): readonly number[] {
   const widths = natural.map(() => 0);
   let left = room;

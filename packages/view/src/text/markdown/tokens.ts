@@ -1,6 +1,6 @@
 import type { Token, Tokens } from "marked";
 
-/** The tokens of the parser that are drawn, by name. */
+/** The parser's tokens that are rendered, by name. */
 interface TokenKinds {
   readonly heading: Tokens.Heading;
   readonly paragraph: Tokens.Paragraph;
@@ -19,12 +19,12 @@ interface TokenKinds {
   readonly escape: Tokens.Escape;
 }
 
-/** The parser's own types let every name stand for a token of an extension, so that comparing names alone tells nothing. */
+/** A type guard: the parser's types allow every name for tokens of extensions, so comparing names does not narrow. */
 export function isOf<T extends keyof TokenKinds>(token: Token, type: T): token is TokenKinds[T] {
   return token.type === type;
 }
 
-/** Marked leaves entities in text as they were written. */
+/** Decodes entities, which the parser leaves in text. */
 export function decoded(text: string): string {
   return text.includes("&")
     ? text.replaceAll(/&(?:amp|lt|gt|quot|#39|nbsp);/g, (entity) => ENTITIES[entity] ?? entity)

@@ -1,26 +1,26 @@
-import type { ExecutionStatus, RunView } from "../projection/run-view.ts";
-import { symbolOf } from "../words/symbols.ts";
+import type { ExecutionStatus, RunView } from "../../projection/run-view.ts";
+import { symbolOf } from "../../words/symbols.ts";
 
 export interface StatusMark {
   readonly sign: string;
   readonly word: string;
-  /** A class of the page. */
+  /** A CSS class. */
   readonly tone: string;
 }
 
-/** How a state stands, for a reader who was not there. */
+/** The status of an execution; undefined for a state that was not entered. */
 export function statusMark(status: ExecutionStatus | undefined): StatusMark {
   const { sign, word, style } = symbolOf(status);
   if (status === undefined) return { sign, word: "not reached", tone: "faint" };
-  if (status === "waiting") return { sign, word: "waits for an answer", tone: "notice" };
+  if (status === "waiting") return { sign, word: "waiting for an answer", tone: "notice" };
   return { sign, word, tone: style === "dim" ? "faint" : style };
 }
 
 const RUN_MARKS: Readonly<Record<RunView["status"], StatusMark>> = {
-  starting: { sign: "○", word: "has not begun", tone: "faint" },
-  running: { sign: "▶", word: "still at work", tone: "accent" },
-  waiting: { sign: "◆", word: "waits for an answer", tone: "notice" },
-  suspended: { sign: "◆", word: "suspended: it can be resumed", tone: "notice" },
+  starting: { sign: "○", word: "not started", tone: "faint" },
+  running: { sign: "▶", word: "still running", tone: "accent" },
+  waiting: { sign: "◆", word: "waiting for an answer", tone: "notice" },
+  suspended: { sign: "◆", word: "suspended, can be resumed", tone: "notice" },
   completed: { sign: "✔", word: "completed", tone: "good" },
   failed: { sign: "✖", word: "failed", tone: "bad" },
   cancelled: { sign: "⊘", word: "cancelled", tone: "bad" },

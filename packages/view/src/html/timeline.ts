@@ -1,27 +1,30 @@
-import type { ExecutionView, RunView } from "../../projection/run-view.ts";
-import { count, milliseconds } from "../../words/words.ts";
-import { exact, html, linkTo, type Markup, NOTHING } from "../markup/markup.ts";
-import { cutNote } from "../markup/texts.ts";
-import { statusMark } from "../status.ts";
-import type { Span, Times } from "./spans.ts";
+import type { ExecutionView, RunView, TimeSpan } from "../projection/run-view.ts";
+import { count, milliseconds } from "../words/words.ts";
+import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
+import { statusMark } from "./markup/status.ts";
+import { cutNote } from "./markup/texts.ts";
 import { type TimeScale, timeScale, WIDTH } from "./time-scale.ts";
 
 const MOST_LANES = 200;
-/** Bars of one lane; of more, those that touch are drawn as one. */
+/** Bars of one lane and kind; of more, touching bars are drawn as one. */
 const MOST_BARS = 400;
 const TICKS = [0, 0.25, 0.5, 0.75, 1];
 
-/** When each stage was at work, to scale: a lane each, with its turns above and its tools below. */
-export function timelineMarkup(view: RunView, times: Times, anchors: ReadonlyMap<string, string>): Markup {
-  const { executions, startedAt } = view;
+/** A span whose end is known: an open one ends with the report. */
+type Span = TimeSpan & { readonly to: number };
+
+/** A lane per execution, to scale, with its turns above its tools. */
+export function timelineMarkup(view: RunView, anchors: ReadonlyMap<string, string>): Markup {
+  const { executions, startedAt, updatedAt: end } = view;
   if (executions.length === 0) return html`<p>No stage was entered.</p>`;
-  const busy = times.spans.filter(({ kind }) => kind === "model" || kind === "tool");
-  const scale = timeScale({ from: startedAt, to: Math.max(times.end, startedAt + 1) }, busy);
-  const ofKey = Map.groupBy(times.spans, ({ key }) => key ?? "");
-  const stopped = ofKey.get("") ?? [];
+  const all = [...view.spans].map((span): Span => ({ ...span, to: span.to ?? Math.max(span.from, end) }));
+  const busy = all.filter(({ kind }) => kind === "model" || kind === "tool");
+  const scale = timeScale({ from: startedAt, to: Math.max(end, startedAt + 1) }, busy);
+  const byKey = Map.groupBy(all, ({ key }) => key ?? "");
+  const suspended = byKey.get("") ?? [];
   const lanes = executions.slice(0, MOST_LANES).map((execution) => {
-    const spans = [...stopped, ...(ofKey.get(execution.key) ?? [])];
-    return laneMarkup(execution, { spans, scale, end: times.end, anchor: anchors.get(execution.key) });
+    const spans = [...suspended, ...(byKey.get(execution.key) ?? [])];
+    return laneMarkup(execution, { spans, scale, end, anchor: anchors.get(execution.key) });
   });
   const left = executions.length - lanes.length;
   return html`${PATTERNS}<div class="lanes">
@@ -43,17 +46,16 @@ function laneMarkup(execution: ExecutionView, { spans, scale, end, anchor }: Lan
   const { sign, word, tone } = statusMark(status);
   const to = endedAt ?? end;
   const [x1, x2] = [scale.at(startedAt), scale.at(to)];
-  const beside = fork === undefined ? "" : " sibling";
   const sums = (["model", "tool", "person"] as const).flatMap((kind) => {
     const ms = spans
       .filter((span) => span.kind === kind && span.key !== undefined)
       .reduce((sum, span) => sum + span.to - span.from, 0);
     return ms === 0 ? [] : [`${SUM_WORDS[kind]} ${milliseconds(ms)}`];
   });
-  const told = `${word}, from ${milliseconds(startedAt - scale.moment(0))} on, ${milliseconds(to - startedAt)}${sums.length === 0 ? "" : `: ${sums.join(", ")}`}`;
-  return html`<div class="lane${beside}"><div class="who">${linkTo(anchor, html`<span class="${tone}">${sign}</span> ${exact(executionId)}`)} <span class="faint">${fork === undefined ? "" : "side by side · "}${milliseconds(to - startedAt)}</span></div>
-<svg viewBox="0 0 ${WIDTH} 28" preserveAspectRatio="none" role="img" aria-label="${executionId}: ${told}"><title>${executionId}: ${told}</title>
-<path class="grid" d="M250 0V28M500 0V28M750 0V28"/>${bar("stage", x1, x2, 1, 26, `${executionId}: ${told}`)}${barsOf(spans, scale, x1)}${scale.cut.map((one) => bar("gap", scale.at(one.from), scale.at(one.to), 0, 28, `${milliseconds(one.to - one.from)} without work, drawn shorter`))}</svg></div>
+  const label = `${executionId}: ${word}, from ${milliseconds(startedAt - scale.moment(0))}, for ${milliseconds(to - startedAt)}${sums.length === 0 ? "" : `: ${sums.join(", ")}`}`;
+  return html`<div class="lane${fork === undefined ? "" : " sibling"}"><div class="who">${linkTo(anchor, html`<span class="${tone}">${sign}</span> ${exact(executionId)}`)} <span class="faint">${fork === undefined ? "" : "in parallel · "}${milliseconds(to - startedAt)}</span></div>
+<svg viewBox="0 0 ${WIDTH} 28" preserveAspectRatio="none" role="img" aria-label="${label}"><title>${label}</title>
+<path class="grid" d="M250 0V28M500 0V28M750 0V28"/>${bar("stage", x1, x2, 1, 26, label)}${barsOf(spans, scale, x1)}${scale.cut.map((one) => bar("gap", scale.at(one.from), scale.at(one.to), 0, 28, `${milliseconds(one.to - one.from)} idle, drawn shorter`))}</svg></div>
 `;
 }
 
@@ -69,13 +71,13 @@ const ROWS: Readonly<Record<Span["kind"], readonly [y: number, height: number]>>
 function barsOf(spans: readonly Span[], scale: TimeScale, from: number): readonly Markup[] {
   return (["suspended", "person", "pause", "model", "tool"] as const).flatMap((kind) => {
     const [y, height] = ROWS[kind];
-    const own = spans
+    const bars = spans
       .filter((span) => span.kind === kind)
-      .map((span) => ({ ...span, x1: scale.at(span.from), x2: scale.at(span.to) }));
-    // What happened to the run before the stage began is not the stage's.
-    const seen = own.filter(({ x2 }) => kind !== "suspended" || x2 > from);
-    return merged(seen).map(({ x1, x2, label, from: begun, to }) =>
-      bar(kind, Math.max(from, x1), x2, y, height, `${label}, ${milliseconds(to - begun)}`),
+      .map((span) => ({ ...span, x1: scale.at(span.from), x2: scale.at(span.to) }))
+      // The run can be suspended before the execution starts.
+      .filter(({ x2 }) => kind !== "suspended" || x2 > from);
+    return merged(bars).map(({ x1, x2, label, from: start, to }) =>
+      bar(kind, Math.max(from, x1), x2, y, height, `${label}, ${milliseconds(to - start)}`),
     );
   });
 }
@@ -85,7 +87,6 @@ interface Bar extends Span {
   readonly x2: number;
 }
 
-/** Few bars each by itself; of many those that touch as one. */
 function merged(bars: readonly Bar[]): readonly Bar[] {
   if (bars.length <= MOST_BARS) return bars;
   const least = WIDTH / MOST_BARS;
@@ -112,7 +113,7 @@ function rounded(number: number): number {
   return Math.round(number * 10) / 10;
 }
 
-/** Hatches for what is told apart by more than colour. */
+/** Hatches, so that kinds differ by more than colour. */
 const PATTERNS = html`<svg class="patterns" width="0" height="0" aria-hidden="true"><defs>
 <pattern id="hatch-person" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="6" height="6"/><path d="M0 0V6"/></pattern>
 <pattern id="hatch-suspended" width="5" height="5" patternUnits="userSpaceOnUse"><rect width="5" height="5"/><path d="M0 2H2"/></pattern>
@@ -122,9 +123,6 @@ const PATTERNS = html`<svg class="patterns" width="0" height="0" aria-hidden="tr
 function legend({ cut }: TimeScale): Markup {
   const sample = (name: string, words: string): Markup =>
     html`<li><svg viewBox="0 0 22 12" width="22" height="12" aria-hidden="true"><rect class="${name}" x="1" y="1" width="20" height="10"/></svg> ${words}</li>`;
-  const shorter =
-    cut.length === 0
-      ? NOTHING
-      : html`<li><svg viewBox="0 0 22 12" width="22" height="12" aria-hidden="true"><rect class="gap" x="1" y="1" width="20" height="10"/></svg> no work, drawn shorter than it was: ${cut.map(({ from, to }) => milliseconds(to - from)).join(", ")}</li>`;
-  return html`<ul class="legend keys">${sample("stage", "stage")}${sample("model", "a model's turn (above)")}${sample("tool", "a tool (below)")}${sample("person", "waits for a person")}${sample("pause", "waits for a provider")}${sample("suspended", "nobody was at work")}${shorter}</ul>`;
+  const gaps = cut.map(({ from, to }) => milliseconds(to - from)).join(", ");
+  return html`<ul class="legend keys">${sample("stage", "stage")}${sample("model", "model turn (above)")}${sample("tool", "tool (below)")}${sample("person", "waiting for a person")}${sample("pause", "waiting for a provider")}${sample("suspended", "suspended")}${cut.length === 0 ? NOTHING : sample("gap", `idle, drawn shorter than it was: ${gaps}`)}</ul>`;
 }

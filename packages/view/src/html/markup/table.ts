@@ -1,15 +1,15 @@
-import { count } from "../words/words.ts";
-import { html, type Markup, NOTHING } from "./markup/markup.ts";
-import { cutNote } from "./markup/texts.ts";
+import { count } from "../../words/words.ts";
+import { html, type Markup, NOTHING } from "./markup.ts";
+import { cutNote } from "./texts.ts";
 
 export interface TableHead {
   readonly caption: string;
   readonly head: readonly string[];
-  /** Columns that hold numbers. */
+  /** Indexes of the columns with numbers. */
   readonly numbers?: readonly number[];
 }
 
-/** A table whose first `rows` are shown of `all`. */
+/** A table of the first `rows` of `all`. */
 export function table(
   { caption, head, numbers = [] }: TableHead,
   rows: readonly (readonly Markup[])[],

@@ -1,0 +1,92 @@
+import { argsSummary } from "@sluice/core";
+import { executionKey } from "../projection/execution-reducer.ts";
+import type { CallView, DecisionView, RunView } from "../projection/run-view.ts";
+import { count, milliseconds, moment } from "../words/words.ts";
+import { hopTarget } from "./graph-plan.ts";
+import { exact, html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
+import { table } from "./markup/table.ts";
+import { shortText } from "./markup/texts.ts";
+
+const MOST_ROWS = 300;
+const LONGEST = 1_000;
+
+const OUTCOMES: Readonly<Record<DecisionView["outcome"], readonly [sign: string, word: string, tone: string]>> = {
+  approved: ["✔", "approved", "good"],
+  answered: ["✔", "answered", "good"],
+  denied: ["✖", "denied", "bad"],
+  deferred: ["⊘", "deferred", "notice"],
+  refused: ["✖", "refused", "bad"],
+  expired: ["⊘", "expired", "notice"],
+  open: ["◆", "waiting for an answer", "notice"],
+  unanswered: ["⊘", "no interactor", "bad"],
+};
+
+/** Requests and refusals: what, who decided, when, why, and the digest. */
+export function decisionsMarkup(view: RunView, anchors: ReadonlyMap<string, string>): Markup {
+  const { approvals } = view;
+  const decisions = view.decisions.toSorted((a, b) => (a.requestedAt ?? a.at ?? 0) - (b.requestedAt ?? b.at ?? 0));
+  const counts = [...approvals].map(([by, times]) => `${count(times, "call")} by ${by}`);
+  const approved = counts.length === 0 ? "No call was approved." : `Approved: ${counts.join(", ")}.`;
+  if (decisions.length === 0) return html`<p>${approved} No call required a person, and none was refused.</p>`;
+  const shown = decisions.slice(0, MOST_ROWS);
+  const calls = callsOf(shown, view);
+  const head = ["when (UTC)", "where", "what", "decision", "who", "why", "digest"];
+  const rows = shown.map((decision) => decisionRow(decision, calls.get(callKey(decision)), anchors));
+  return html`<p>${approved} Requests and refusals:</p>${table({ caption: "Grants, denials and questions", head }, rows, decisions.length)}`;
+}
+
+type CallKey = Pick<DecisionView, "runId" | "executionId" | "attempt" | "callId">;
+
+function callsOf(decisions: readonly DecisionView[], { executions }: RunView): ReadonlyMap<string, CallView> {
+  const wanted = new Set(decisions.filter(({ kind }) => kind === "call").map(callKey));
+  const calls = new Map<string, CallView>();
+  for (const { runId, executionId, items } of executions)
+    for (const item of items) {
+      if (item.kind !== "call") continue;
+      const key = callKey({ runId, executionId, attempt: item.attempt, callId: item.callId });
+      if (wanted.has(key)) calls.set(key, item);
+    }
+  return calls;
+}
+
+function callKey({ runId, executionId, attempt, callId }: CallKey): string {
+  return JSON.stringify([executionKey(runId, executionId), attempt, callId]);
+}
+
+function decisionRow(
+  decision: DecisionView,
+  call: CallView | undefined,
+  anchors: ReadonlyMap<string, string>,
+): readonly Markup[] {
+  const { kind, runId, executionId, attempt, callId, because, requestedAt, at, outcome, by, why, digest } = decision;
+  const [sign, word, tone] = OUTCOMES[outcome];
+  // The event's summary can contain secrets that only their names give away; the transcript's arguments cannot.
+  const what = call?.input === undefined ? decision.what : argsSummary(call.tool, call.input);
+  const isUnused = outcome === "approved" && kind === "call" && !decision.used;
+  return [
+    html`${moment(at ?? requestedAt ?? 0)}${requestedAt === undefined || at === undefined ? NOTHING : html` <span class="faint">after ${milliseconds(at - requestedAt)}</span>`}`,
+    html`${linkTo(anchors.get(executionKey(runId, executionId)), exact(executionId))} <span class="faint">${attempt > 1 ? `attempt ${attempt} ` : ""}${callId}</span>`,
+    html`<code>${shortText(what, LONGEST)}</code>${because === "" ? NOTHING : html`<br><span class="faint">${shortText(because, LONGEST)}</span>`}`,
+    html`<span class="${tone}">${sign} ${word}</span>${isUnused ? html` <span class="notice">not used</span>` : NOTHING}`,
+    exact(by),
+    shortText(why, LONGEST),
+    html`<code class="digest">${digest}</code>`,
+  ];
+}
+
+/** Every route decision: from where, to where, by what and why. */
+export function routesMarkup({ routes }: RunView, anchors: ReadonlyMap<string, string>): Markup {
+  if (routes.length === 0) return html`<p>No route was decided.</p>`;
+  const rows = routes
+    .toSorted((a, b) => a.at - b.at)
+    .slice(0, MOST_ROWS)
+    .map(({ at, runId, executionId, hop, by, why }) => [
+      html`${moment(at)}`,
+      linkTo(anchors.get(executionKey(runId, executionId)), exact(executionId)),
+      hop === undefined ? html`<span class="bad">✖ rejected</span>` : exact(hopTarget(hop)),
+      exact(by),
+      shortText(why, LONGEST),
+    ]);
+  const head = ["when (UTC)", "from", "to", "decided by", "why"];
+  return table({ caption: "Routes, and what decided them", head }, rows, routes.length);
+}
