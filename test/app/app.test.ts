@@ -53,16 +53,16 @@ test("a card that came up while an editor had the terminal is new to whoever com
   });
   surface.key(ctrl("g"));
   app.submit("/run codeReview anything");
-  await until(app, () => app.state().desk.open !== undefined);
+  await until(app, () => app.state().cards.open !== undefined);
   // Frames go on, and nobody sees them.
   clock.skip(5_000);
   app.say("something");
   await until(app, () => true);
   comeBack();
-  await until(app, () => app.state().desk.open?.shownAt !== undefined);
+  await until(app, () => app.state().cards.open?.shownAt !== undefined);
   clock.skip(200);
   surface.key(key("tab"));
-  expect(app.state().desk.open).toMatchObject({ focused: false, armed: false });
+  expect(app.state().cards.open).toMatchObject({ focused: false, armed: false });
 });
 
 test("what cannot be done with a key is said, and ends nothing", () => {
@@ -111,7 +111,7 @@ test("a folder that is gone by then keeps nobody from leaving, and what ran can 
     terminal: { append: () => undefined, alert: () => undefined, lend: (work) => work() },
   });
   app.submit("/run codeReview anything");
-  await until(app, () => app.state().desk.open !== undefined);
+  await until(app, () => app.state().cards.open !== undefined);
   const runId = app.state().view?.runId ?? "";
   rmSync(gone, { recursive: true });
   app.quit();

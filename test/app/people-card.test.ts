@@ -21,7 +21,7 @@ function bodyOf(request: OpenRequest, facts: CardFacts = {}, width = 78, all = f
 function drawn(at: TestDesk, width = 80, height = 24, facts: CardFacts = {}) {
   const up = at.up;
   if (up === undefined) throw new Error("no card is up");
-  const view = cardLines(at.desk, bodyLines(up.card, facts, bodyWidth(width), up.open.all), { width, height });
+  const view = cardLines(at.stack, bodyLines(up.card, facts, bodyWidth(width), up.open.all), { width, height });
   if (view === undefined) throw new Error("no card was drawn");
   at.apply({ kind: "shown", key: view.key, shown: view.shown });
   return view;
@@ -107,8 +107,8 @@ describe("a card says", () => {
   test("that it waits, and how to get to it, where all was put off", () => {
     const at = deskOf(grant({ command: "ls" }));
     for (const name of ["tab", "down", "down", "enter"] as const) at.press(key(name));
-    expect(row(deferredLine(at.desk, 80) ?? [])).toBe("▌ 1 request waits, put off · Tab shows it");
-    expect(deferredLine(deskOf().desk, 80)).toBeUndefined();
+    expect(row(deferredLine(at.stack, 80) ?? [])).toBe("▌ 1 request waits, put off · Tab shows it");
+    expect(deferredLine(deskOf().stack, 80)).toBeUndefined();
   });
 });
 
@@ -345,7 +345,7 @@ describe("a card", () => {
       open: [grant({ command: Array.from({ length: 50 }, (_, n) => `step ${n}`).join("\n") })],
     });
     const press = (name: Parameters<typeof key>[0]): string => {
-      at.pass(500).apply({ kind: "key", key: key(name), taken: false });
+      at.pressUndrawn(key(name), 500);
       return text(drawn(at, 80, 16).lines);
     };
     const first = text(drawn(at, 80, 16).lines);

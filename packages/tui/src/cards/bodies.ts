@@ -7,8 +7,8 @@ import type { Line } from "@sluice/view/text";
 import { textAt } from "@sluice/view/words";
 import type { Environment } from "../user/environment.ts";
 import { bodyLines, type CardFacts } from "./body.ts";
+import type { Card } from "./card-stack.ts";
 import { type FileNow, fileToRead } from "./change.ts";
-import type { Card } from "./desk.ts";
 import type { Hiding } from "./file-lines.ts";
 
 /** Bytes of a file that a change is compared with. */

@@ -2,8 +2,8 @@ import { field, isJsonObject, type Json, type JsonObject, type OpenRequest } fro
 import type { Line } from "@sluice/view/text";
 import { count, moment, textAt } from "@sluice/view/words";
 import { MOST_SHOWN, sizeOf } from "../user/approval-check.ts";
+import type { Card } from "./card-stack.ts";
 import { changeLines, type FileNow } from "./change.ts";
-import type { Card } from "./desk.ts";
 import { choicesOf, valueText } from "./form.ts";
 import { headAndTail, labelled, quoted, sentence, verbatim } from "./verbatim.ts";
 

@@ -10,7 +10,7 @@ import {
   openCardOf,
   type ShownLines,
   waitingCards,
-} from "./desk.ts";
+} from "./card-stack.ts";
 import { type Option, valueText } from "./form.ts";
 
 export interface CardSize {
@@ -18,7 +18,7 @@ export interface CardSize {
   readonly height: number;
 }
 
-/** A card as it is drawn, and what of its body that shows: to be told to the desk once it is on the screen. */
+/** A card as it is drawn, and what of its body that shows: to be told to the stack once it is on the screen. */
 export interface CardView {
   readonly lines: readonly Line[];
   readonly key: string;
@@ -45,19 +45,19 @@ export function bodyWidth(width: number): number {
 }
 
 /** Rows that the card would take if there were room for all of it. */
-export function cardHeight(desk: CardStack, body: readonly Line[]): number {
-  const at = openCardOf(desk);
+export function cardHeight(stack: CardStack, body: readonly Line[]): number {
+  const at = openCardOf(stack);
   return at === undefined ? 0 : body.length + at.card.form.options.length + WRITTEN_ROWS + 5;
 }
 
 /** The card that is up, in at most `height` rows: its head and its options always, of its body what there is room for. Undefined when none is up. */
-export function cardLines(desk: CardStack, body: readonly Line[], { width, height }: CardSize): CardView | undefined {
-  const at = openCardOf(desk);
+export function cardLines(stack: CardStack, body: readonly Line[], { width, height }: CardSize): CardView | undefined {
+  const at = openCardOf(stack);
   if (at === undefined || height < 1) return undefined;
   const { card, open } = at;
   const columns = bodyWidth(width);
   const written = open.writing ? writtenLines(open, columns) : undefined;
-  const head = headLines(desk, card, columns).slice(0, height >= 12 ? 2 : 1);
+  const head = headLines(stack, card, columns).slice(0, height >= 12 ? 2 : 1);
   const foot = height >= 8 ? [footLine(card, open, columns)] : [];
   const fixed = head.length + foot.length + (written?.lines.length ?? 0);
   const least = Math.max(1, Math.min(5, height - fixed));
@@ -84,9 +84,9 @@ export function cardLines(desk: CardStack, body: readonly Line[], { width, heigh
 }
 
 /** One row for when all that waits was put off; undefined when a card is up or nothing waits. */
-export function deferredLine(desk: CardStack, width: number): Line | undefined {
-  const waiting = waitingCards(desk).length;
-  if (desk.open !== undefined || waiting === 0) return undefined;
+export function deferredLine(stack: CardStack, width: number): Line | undefined {
+  const waiting = waitingCards(stack).length;
+  if (stack.open !== undefined || waiting === 0) return undefined;
   const said = waiting === 1 ? "1 request waits, put off" : `${waiting} requests wait, put off`;
   return edged(
     [
@@ -131,11 +131,11 @@ function whereLine({ from, to, lines }: ShownLines): Line {
 }
 
 /** Who asks for what: stage, tool, attempt, turn, proposal, sibling; and how many wait. */
-function headLines(desk: CardStack, card: Card, columns: number): readonly Line[] {
+function headLines(stack: CardStack, card: Card, columns: number): readonly Line[] {
   const { request } = card;
-  const waiting = waitingCards(desk);
+  const waiting = waitingCards(stack);
   const place = waiting.findIndex((one) => one.key === card.key) + 1;
-  const mark = desk.open?.focused === true ? "■" : "□";
+  const mark = stack.open?.focused === true ? "■" : "□";
   const count = waiting.length === 1 ? "" : ` ${place} of ${waiting.length} waiting`;
   const parts = askerOf(request);
   const line: Line = [

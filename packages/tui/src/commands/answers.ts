@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
-import type { Card } from "../cards/desk.ts";
-import { cardNamed } from "../cards/names.ts";
+import { cardNamed } from "../cards/card-controller.ts";
+import type { Card } from "../cards/card-stack.ts";
 import { typedValue } from "../user/send-answer.ts";
 import type { Command, Steering } from "./command.ts";
 

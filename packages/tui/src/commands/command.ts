@@ -3,8 +3,8 @@ import type { RunView } from "@sluice/view";
 import type { Engine, KnownRun } from "../app/engine.ts";
 import type { Question } from "../app/overlay/question.ts";
 import type { Viewer } from "../app/overlay/viewer.ts";
-import type { Card } from "../cards/desk.ts";
-import type { NamedCard } from "../cards/names.ts";
+import type { NamedCard } from "../cards/card-controller.ts";
+import type { Card } from "../cards/card-stack.ts";
 import type { CommandSpec } from "../composer/completion/completion.ts";
 
 /** A slash command. It works while runs are at work: the state machine gates tools, never the person. */

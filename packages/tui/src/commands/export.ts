@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import type { KnownRun } from "../app/engine.ts";
-import { replaceQuestion } from "../app/overlay/asking.ts";
+import { replaceQuestion } from "../app/overlay/question.ts";
 import type { Command, Steering } from "./command.ts";
 
 export const exportRun: Command = {

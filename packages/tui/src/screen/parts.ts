@@ -7,7 +7,7 @@ import { topOf, type Viewer } from "../app/overlay/viewer.ts";
 import { chosenOf } from "../app/watched.ts";
 import { CardBodies } from "../cards/bodies.ts";
 import { bodyWidth, type CardView, cardHeight, cardLines, deferredLine } from "../cards/card.ts";
-import { openCardOf, waitingCards } from "../cards/desk.ts";
+import { openCardOf, waitingCards } from "../cards/card-stack.ts";
 import { render } from "../composer/editing/render.ts";
 import { LiveRows } from "../run/live-rows.ts";
 import { progressBar } from "../run/progress-bar.ts";
@@ -39,7 +39,7 @@ export class FrameRenderer {
   }
 
   draw(state: AppState): FrameInput {
-    const { size, question, viewer, desk } = state;
+    const { size, question, viewer, cards } = state;
     // The frame is always shorter than the terminal: what scrolls out cannot be drawn over.
     const height = Math.max(1, size.height - 1);
     const { width } = size;
@@ -61,17 +61,17 @@ export class FrameRenderer {
     }
     if (state.notices.length > 0) parts.push(fixedPart("notices", state.notices, width));
     if (question !== undefined) parts.push(questionPart(question, { width, height }));
-    const up = openCardOf(desk);
+    const up = openCardOf(cards);
     if (up !== undefined && question === undefined && viewer === undefined) {
-      this.#bodies.keep(desk.cards);
+      this.#bodies.keep(cards.cards);
       const view = [state.view, ...state.others].find((one) => one?.runId === up.card.request.runId.split("/", 1)[0]);
       const body = this.#bodies.lines(up.card, view, bodyWidth(width), up.open.all);
       parts.push({
         name: "card",
         least: 3,
-        most: cardHeight(desk, body),
+        most: cardHeight(cards, body),
         lines: (room) => {
-          card = cardLines(desk, body, { width, height: room });
+          card = cardLines(cards, body, { width, height: room });
           return card?.lines ?? [];
         },
         cursor: () => card?.cursor,
@@ -235,10 +235,10 @@ function composerPart(state: AppState, hidden: boolean): Part {
 }
 
 /** Where requests wait and no card is up. */
-function waitingLine({ desk, viewer, question, size }: AppState): Line | undefined {
-  const waiting = waitingCards(desk).length;
+function waitingLine({ cards, viewer, question, size }: AppState): Line | undefined {
+  const waiting = waitingCards(cards).length;
   if (waiting === 0 || question !== undefined) return undefined;
-  if (viewer === undefined) return deferredLine(desk, size.width);
+  if (viewer === undefined) return deferredLine(cards, size.width);
   return [
     { text: `◆ ${waiting === 1 ? "1 request waits" : `${waiting} requests wait`} for you`, style: "notice" },
     { text: " · Tab shows it", style: "dim" },

@@ -5,8 +5,8 @@ import type { App } from "../app/app.ts";
 import type { Question } from "../app/overlay/question.ts";
 import { CardBodies } from "../cards/bodies.ts";
 import { askerOf } from "../cards/card.ts";
-import { KIND_NAMES } from "../cards/desk.ts";
-import type { NamedCard } from "../cards/names.ts";
+import type { NamedCard } from "../cards/card-controller.ts";
+import { KIND_NAMES } from "../cards/card-stack.ts";
 import type { Environment } from "../user/environment.ts";
 
 export interface PlainOptions {
@@ -65,8 +65,8 @@ function serve(app: App, lines: Interface, { print, width, env, isPasted }: Serv
   /** The line that is being typed was begun before the question came. */
   let begun = false;
   const look = (): void => {
-    const { desk, question, view, others } = app.state();
-    bodies.keep(desk.cards);
+    const { cards, question, view, others } = app.state();
+    bodies.keep(cards.cards);
     const waiting = app.waiting();
     for (const named of waiting) {
       const { card } = named;
