@@ -65,6 +65,44 @@ test("a card that came up while an editor had the terminal is new to whoever com
   expect(app.state().cards.open).toMatchObject({ focused: false, armed: false });
 });
 
+test("a key that the input line handles delays the arming of a card, and counts for 400 ms after a card closed", async () => {
+  const place = desk();
+  const clock = skewedClock();
+  const app = new App({
+    ...appOptions({ cwd: place.folder, model: place.script({ plan: [WRITES] }) }, contextAt(place.folder)),
+    clock,
+    size: { width: 80, height: 24 },
+    terminal: { append: () => undefined, alert: () => undefined, lend: (work) => work() },
+  });
+  onTestFinished(async () => {
+    app.quit();
+    await app.quitted;
+  });
+  const surface = createScreenModel(app, {
+    palette: createPalette({ colour: false }),
+    env: {},
+    setCursor: () => undefined,
+  });
+  const press = (name: Parameters<typeof key>[0], pause: number, text = ""): void => {
+    clock.skip(pause);
+    surface.key(key(name, text));
+  };
+  app.submit("/run codeReview anything");
+  await until(app, () => app.state().cards.open?.shownAt !== undefined);
+  press("text", 5_000, "a");
+  expect(app.state().composer.editor.text).toBe("a");
+  press("tab", 100);
+  expect(app.state().cards.open).toMatchObject({ focused: false, armed: false });
+  press("tab", 500);
+  expect(app.state().cards.open).toMatchObject({ focused: true, armed: true });
+  press("escape", 500);
+  expect(app.state().cards.open).toBeUndefined();
+  press("left", 100);
+  expect(app.state().composer.editor.cursor).toBe(1);
+  press("left", 500);
+  expect(app.state().composer.editor.cursor).toBe(0);
+});
+
 test("what cannot be done with a key is said, and ends nothing", () => {
   const place = desk();
   const said: string[] = [];
