@@ -212,7 +212,7 @@ test.each(["sonnet", "anthropic/", "anthropic/<model>", "antropic/x"])(
     app.quit();
     await app.quitted;
     expect(model).toBe("anthropic/one");
-    expect(said.join("\n").replaceAll(/\s+/g, " ")).toContain("a model is written anthropic/<model>, ");
+    expect(said.join("\n").replaceAll(/\s+/g, " ")).toContain("valid forms: anthropic/<model>, ");
   },
 );
 

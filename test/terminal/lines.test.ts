@@ -77,7 +77,7 @@ test("with --fullscreen a run's result stands below its last stage, and so does 
 test("a narrow terminal breaks the greeting between words", async () => {
   const app = await appPlace().open([], { columns: 60 });
   await app.waitForLine("Ctrl-D quits");
-  expect(app.screen()).toContain("/run codeReview <task> starts a run, /help tells the rest,");
+  expect(app.screen()).toContain("/run codeReview <task> starts a run, /help shows all");
   app.key("ctrl+d");
   expect(await app.end()).toMatchObject({ code: 0 });
 });

@@ -2,7 +2,7 @@ import { type RunSummary, SluiceError } from "@sluice/core";
 import { eventsOf, type RunView, readRunStarted } from "@sluice/view";
 import { cleanInline, editDiff, type Line, type Rows, type Style, spanOf, wrap } from "@sluice/view/text";
 import { forkedFrom, moment, oneLine, textAt, type Verdict } from "@sluice/view/words";
-import { createViewer, fixedRows } from "../app/overlay/viewer.ts";
+import { createViewer, findRow, fixedRows } from "../app/overlay/viewer.ts";
 import { costLines } from "../run/cost.ts";
 import { graph as graphLines } from "../run/graph.ts";
 import { type TimelineFilter, type TimelineRow, timeline, timelineLine } from "../run/timeline.ts";
@@ -112,18 +112,12 @@ export const audit: Command = {
 };
 
 function timelineRows(rows: readonly TimelineRow[], startedAt: number): Rows {
-  const text = (row: TimelineRow): string =>
-    [row.type, row.who, row.what, row.more, row.by, row.why].join(" ").toLowerCase();
+  const textOf = ({ type, who, what, more, by, why }: TimelineRow): string =>
+    [type, who, what, more, by, why].join(" ").toLowerCase();
   return {
     count: () => rows.length,
     slice: (from, to, width) => rows.slice(from, to).map((row) => timelineLine(row, { width: width - 2, startedAt })),
-    find: (wanted, from, _width, back) => {
-      const holds = (row: TimelineRow | undefined): boolean =>
-        row !== undefined && text(row).includes(wanted.toLowerCase());
-      const step = back ? -1 : 1;
-      for (let at = from; at >= 0 && at < rows.length; at += step) if (holds(rows[at])) return at;
-      return undefined;
-    },
+    find: (text, from, _width, back) => findRow(rows, (row) => textOf(row).includes(text.toLowerCase()), from, back),
   };
 }
 

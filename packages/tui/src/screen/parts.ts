@@ -1,8 +1,8 @@
 import { type ExecutionView, moneyOf, shortCount, stateLabel, symbolOf, tokensOf } from "@sluice/view";
 import { cleanInline, cut, type Line, type Span, wrap } from "@sluice/view/text";
 import type { AppState } from "../app/app-state.ts";
+import { Transcripts } from "../app/overlay/overlay.ts";
 import { type Question, questionLines } from "../app/overlay/question.ts";
-import { Transcripts } from "../app/overlay/transcripts.ts";
 import { topOf, type Viewer } from "../app/overlay/viewer.ts";
 import { chosenOf } from "../app/watched.ts";
 import { CardBodies } from "../cards/bodies.ts";
