@@ -1,6 +1,6 @@
 import { type ExecutionView, type RunView, stateLabel } from "@sluice/view";
 import { endOf } from "../../run/end-rows.ts";
-import { createTranscriptWindow, type TranscriptWindow } from "../../run/transcript-window.ts";
+import { TranscriptWindow } from "../../run/transcript-window.ts";
 import type { FrameSize } from "../../screen/frame.ts";
 import { isChord, type Key } from "../keys.ts";
 import { createViewer, updateViewer, type Viewer } from "./viewer.ts";
@@ -104,7 +104,7 @@ export class Transcripts {
   /** The rows of an execution; the last one is followed by the end of its run. */
   rows(view: RunView, execution: ExecutionView): TranscriptWindow {
     const { key } = execution;
-    const window = this.#windows.get(key) ?? createTranscriptWindow();
+    const window = this.#windows.get(key) ?? new TranscriptWindow();
     this.#windows.delete(key);
     this.#windows.set(key, window);
     const [oldest] = this.#windows.keys();
