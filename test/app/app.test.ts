@@ -8,7 +8,7 @@ import { createEngine } from "../../packages/cli/src/commands/app/engine.ts";
 import type { RunFlags } from "../../packages/cli/src/runs/run-flags.ts";
 import { App } from "../../packages/tui/src/app/app.ts";
 import { COMMANDS } from "../../packages/tui/src/commands/registry.ts";
-import { createScreenModel } from "../../packages/tui/src/screen/surface.ts";
+import { createScreenModel } from "../../packages/tui/src/screen/screen-model.ts";
 import { createPalette } from "../../packages/view/src/text/paint.ts";
 import { appOptions } from "../support/app-options.ts";
 import { desk } from "../support/command.ts";

@@ -121,7 +121,7 @@ test("what a run cost stands by stage and by model, and adds up to the whole", a
   const text = textOf(costLines(view, { width: 120, now: 0 }));
   for (const { executionId } of view.executions) expect(text).toContain(executionId);
   expect(text).toMatch(/scripted +12 /);
-  expect(text).toContain(`in all  ${view.usage.inputTokens.toLocaleString("en-US")} tokens in`);
+  expect(text).toContain(`total  ${view.usage.inputTokens.toLocaleString("en-US")} tokens in`);
 });
 
 test("caps that came near or were reached are told, and money nobody knows", () => {
