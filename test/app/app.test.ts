@@ -8,7 +8,7 @@ import { createEngine } from "../../packages/cli/src/commands/app/engine.ts";
 import type { RunFlags } from "../../packages/cli/src/runs/run-flags.ts";
 import { App } from "../../packages/tui/src/app/app.ts";
 import { COMMANDS } from "../../packages/tui/src/commands/registry.ts";
-import { createScreenModel } from "../../packages/tui/src/screen/surface.ts";
+import { createScreenModel } from "../../packages/tui/src/screen/screen-model.ts";
 import { createPalette } from "../../packages/view/src/text/paint.ts";
 import { appOptions } from "../support/app-options.ts";
 import { desk } from "../support/command.ts";
@@ -53,16 +53,54 @@ test("a card that came up while an editor had the terminal is new to whoever com
   });
   surface.key(ctrl("g"));
   app.submit("/run codeReview anything");
-  await until(app, () => app.state().desk.open !== undefined);
+  await until(app, () => app.state().cards.open !== undefined);
   // Frames go on, and nobody sees them.
   clock.skip(5_000);
   app.say("something");
   await until(app, () => true);
   comeBack();
-  await until(app, () => app.state().desk.open?.shownAt !== undefined);
+  await until(app, () => app.state().cards.open?.shownAt !== undefined);
   clock.skip(200);
   surface.key(key("tab"));
-  expect(app.state().desk.open).toMatchObject({ focused: false, armed: false });
+  expect(app.state().cards.open).toMatchObject({ focused: false, armed: false });
+});
+
+test("a key that the input line handles delays the arming of a card, and counts for 400 ms after a card closed", async () => {
+  const place = desk();
+  const clock = skewedClock();
+  const app = new App({
+    ...appOptions({ cwd: place.folder, model: place.script({ plan: [WRITES] }) }, contextAt(place.folder)),
+    clock,
+    size: { width: 80, height: 24 },
+    terminal: { append: () => undefined, alert: () => undefined, lend: (work) => work() },
+  });
+  onTestFinished(async () => {
+    app.quit();
+    await app.quitted;
+  });
+  const surface = createScreenModel(app, {
+    palette: createPalette({ colour: false }),
+    env: {},
+    setCursor: () => undefined,
+  });
+  const press = (name: Parameters<typeof key>[0], pause: number, text = ""): void => {
+    clock.skip(pause);
+    surface.key(key(name, text));
+  };
+  app.submit("/run codeReview anything");
+  await until(app, () => app.state().cards.open?.shownAt !== undefined);
+  press("text", 5_000, "a");
+  expect(app.state().composer.editor.text).toBe("a");
+  press("tab", 100);
+  expect(app.state().cards.open).toMatchObject({ focused: false, armed: false });
+  press("tab", 500);
+  expect(app.state().cards.open).toMatchObject({ focused: true, armed: true });
+  press("escape", 500);
+  expect(app.state().cards.open).toBeUndefined();
+  press("left", 100);
+  expect(app.state().composer.editor.cursor).toBe(1);
+  press("left", 500);
+  expect(app.state().composer.editor.cursor).toBe(0);
 });
 
 test("what cannot be done with a key is said, and ends nothing", () => {
@@ -111,7 +149,7 @@ test("a folder that is gone by then keeps nobody from leaving, and what ran can 
     terminal: { append: () => undefined, alert: () => undefined, lend: (work) => work() },
   });
   app.submit("/run codeReview anything");
-  await until(app, () => app.state().desk.open !== undefined);
+  await until(app, () => app.state().cards.open !== undefined);
   const runId = app.state().view?.runId ?? "";
   rmSync(gone, { recursive: true });
   app.quit();
@@ -174,7 +212,7 @@ test.each(["sonnet", "anthropic/", "anthropic/<model>", "antropic/x"])(
     app.quit();
     await app.quitted;
     expect(model).toBe("anthropic/one");
-    expect(said.join("\n").replaceAll(/\s+/g, " ")).toContain("a model is written anthropic/<model>, ");
+    expect(said.join("\n").replaceAll(/\s+/g, " ")).toContain("valid forms: anthropic/<model>, ");
   },
 );
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { noticeLines, promptLines } from "../../packages/tui/src/app/notices.ts";
+import { noticeLines, promptLines } from "../../packages/tui/src/app/scroll.ts";
 import { catchStrayOutput } from "../../packages/tui/src/screen/stray-output.ts";
 import type { Line } from "../../packages/view/src/text/line.ts";
 import { widthOf } from "../../packages/view/src/text/width.ts";

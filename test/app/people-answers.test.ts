@@ -92,6 +92,6 @@ test("of two who answer the first counts; the other is told, and sends nothing m
   expect(after.outcomes).toEqual(["denied"]);
   expect(eventData(after.events, "grant.answered")).toMatchObject([{ by: "bob" }]);
   expect(after.said).toEqual([
-    expect.stringMatching(/^not accepted: Write .* (was answered already|is not open any more)$/),
+    expect.stringMatching(/^not accepted: Write .* (was already answered|is no longer open)$/),
   ]);
 });

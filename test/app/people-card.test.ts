@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { bodyLines, type CardFacts } from "../../packages/tui/src/cards/body.ts";
 import { bodyWidth, cardLines, deferredLine } from "../../packages/tui/src/cards/card.ts";
 import type { FileNow } from "../../packages/tui/src/cards/change.ts";
-import { HIDES_NOTHING } from "../../packages/tui/src/cards/file-lines.ts";
+import { HIDES_NOTHING } from "../../packages/tui/src/cards/change.ts";
 import type { Line } from "../../packages/view/src/text/line.ts";
 import { widthOf } from "../../packages/view/src/text/width.ts";
 import { deskOf, grant, key, question, type TestDesk, typed } from "../support/desk.ts";
@@ -21,7 +21,7 @@ function bodyOf(request: OpenRequest, facts: CardFacts = {}, width = 78, all = f
 function drawn(at: TestDesk, width = 80, height = 24, facts: CardFacts = {}) {
   const up = at.up;
   if (up === undefined) throw new Error("no card is up");
-  const view = cardLines(at.desk, bodyLines(up.card, facts, bodyWidth(width), up.open.all), { width, height });
+  const view = cardLines(at.stack, bodyLines(up.card, facts, bodyWidth(width), up.open.all), { width, height });
   if (view === undefined) throw new Error("no card was drawn");
   at.apply({ kind: "shown", key: view.key, shown: view.shown });
   return view;
@@ -57,18 +57,18 @@ describe("a card says", () => {
     const request = grant({ command: "ls" }, { body });
     const shown = text(bodyOf(request, { tools: ["Read", "Edit(docs/**)"], turnCap: 20 }));
     expect(shown).toContain("It writes: │ /work/src/a.ts");
-    expect(shown).toContain("Why it asks: │ src/a.ts is outside Edit(docs/**)");
-    expect(shown).toContain("The stage may use: Read, Edit(docs/**); 20 turns an attempt");
+    expect(shown).toContain("Why it needs approval: │ src/a.ts is outside Edit(docs/**)");
+    expect(shown).toContain("The stage may use: Read, Edit(docs/**); 20 turns per attempt");
     expect(shown).toContain(`Digest of the arguments: ${request.digest.slice(0, 12)}`);
     expect(shown).not.toContain(request.digest);
     expect(text(bodyOf(request, {}, 78, true)).replaceAll("\n", "")).toContain(request.digest);
-    expect(text(bodyOf(request, { tools: [] }))).toContain("no tool without asking");
+    expect(text(bodyOf(request, { tools: [] }))).toContain("no tool without approval");
   });
 
   test("what a schema filled in, beside what the digest is of", () => {
     const request = grant({ a: 1 }, { tool: "X", body: { input: { a: 1, b: 2 }, proposed: { a: 1 } } });
     const shown = text(bodyOf(request, {}, 200));
-    expect(shown.indexOf('"b": 2')).toBeLessThan(shown.indexOf("of which the digest is"));
+    expect(shown.indexOf('"b": 2')).toBeLessThan(shown.indexOf("The digest covers"));
     expect(shown.match(/"a": 1/g)).toHaveLength(2);
   });
 
@@ -76,7 +76,7 @@ describe("a card says", () => {
     const body = { from: "review", to: "deploy", why: "a person decides", version: 3 };
     const request: OpenRequest = { ...grant({}), kind: "approveTransition", body };
     expect(text(bodyOf(request))).toContain(
-      '│ review -> deploy\nWhy it asks: │ a person decides\nwith:\n│ {\n│   "version": 3',
+      '│ review -> deploy\nWhy it needs approval: │ a person decides\nwith:\n│ {\n│   "version": 3',
     );
   });
 
@@ -107,8 +107,8 @@ describe("a card says", () => {
   test("that it waits, and how to get to it, where all was put off", () => {
     const at = deskOf(grant({ command: "ls" }));
     for (const name of ["tab", "down", "down", "enter"] as const) at.press(key(name));
-    expect(row(deferredLine(at.desk, 80) ?? [])).toBe("▌ 1 request waits, put off · Tab shows it");
-    expect(deferredLine(deskOf().desk, 80)).toBeUndefined();
+    expect(row(deferredLine(at.stack, 80) ?? [])).toBe("▌ 1 deferred request waits · Tab shows it");
+    expect(deferredLine(deskOf().stack, 80)).toBeUndefined();
   });
 });
 
@@ -118,7 +118,7 @@ describe("a change", () => {
 
   test("by Edit is a diff against the file", () => {
     expect(edit("six", "6", file)).toContain(
-      "│ src/a.ts\nIt changes one place:\n│ ⋯ 2 same\n│ 3   three\n│ 4   four\n│ 5   five\n│ 6 - six\n│ 6 + 6\n│ 7   seven",
+      "│ src/a.ts\nIt changes one occurrence:\n│ ⋯ 2 same\n│ 3   three\n│ 4   four\n│ 5   five\n│ 6 - six\n│ 6 + 6\n│ 7   seven",
     );
   });
 
@@ -140,17 +140,17 @@ describe("a change", () => {
 
   test("of every place says how many there are", () => {
     const shown = edit("e", "E", file, { replace_all: true });
-    expect(shown).toContain("It changes every place, 6 now:");
+    expect(shown).toContain("It changes all 6 occurrences:");
     expect(shown).toContain("│ 1 - one\n│ 1 + onE\n│ 2   two");
     expect(shown).toContain("+ sEvEn");
   });
 
   test.each([
-    ["nine", file, "does not stand in the file now"],
+    ["nine", file, "the file does not contain it"],
     ["e", file, "more than once"],
-    ["six", { kind: "absent" } as const, "no such file now"],
+    ["six", { kind: "absent" } as const, "the file does not exist"],
     ["six", { kind: "unread", why: "it is too large" } as const, "it is too large"],
-    ["six", undefined, "in the one place where it stands"],
+    ["six", undefined, "at its only occurrence"],
   ])("that cannot be compared shows both texts whole: %s in %o", (old, now, why) => {
     const shown = edit(old, "new\ntext", now);
     expect(shown.replaceAll("\n", " ")).toContain(why);
@@ -161,10 +161,10 @@ describe("a change", () => {
     const big: FileNow = holding("e".repeat(150_000));
     const every = edit("e", "f", big, { replace_all: true }, 200);
     expect(every).toContain(
-      "everywhere in the file (not compared with the file: too much of it changes):\n│ - e\nwith:\n│ + f",
+      "everywhere in the file (not compared with the file: the change is too long):\n│ - e\nwith:\n│ + f",
     );
     const shown = text(bodyOf(grant({ file_path: "b", content: "a\nb" }, { tool: "Write" }), { file: big }, 200));
-    expect(shown).toContain("The whole content (not compared with the file: too much of it changes):\n│ + a\n│ + b");
+    expect(shown).toContain("The whole content (not compared with the file: the change is too long):\n│ + a\n│ + b");
   });
 
   test("by Write is a diff, or all of a new file", () => {
@@ -172,8 +172,8 @@ describe("a change", () => {
       text(bodyOf(grant({ file_path: "b", content }, { tool: "Write" }), now === undefined ? {} : { file: now }));
     expect(write(lines("one", "2"), file)).toContain("It replaces the whole file:\n│ 1   one\n│ 2 - two");
     expect(write("a\nb", { kind: "absent" })).toContain("A new file with:\n│ + a\n│ + b");
-    expect(write("one", holding("one\n"))).toContain("The line break at the end goes.");
-    expect(write("one\n", holding("one\n"))).toContain("what is in the file already");
+    expect(write("one", holding("one\n"))).toContain("The line break at the end is removed.");
+    expect(write("one\n", holding("one\n"))).toContain("The file already has this content");
   });
 
   test("in a file of CR LF lines is compared without them, and a CR anywhere else is shown", () => {
@@ -345,7 +345,7 @@ describe("a card", () => {
       open: [grant({ command: Array.from({ length: 50 }, (_, n) => `step ${n}`).join("\n") })],
     });
     const press = (name: Parameters<typeof key>[0]): string => {
-      at.pass(500).apply({ kind: "key", key: key(name), taken: false });
+      at.pressUndrawn(key(name), 500);
       return text(drawn(at, 80, 16).lines);
     };
     const first = text(drawn(at, 80, 16).lines);
@@ -363,7 +363,7 @@ describe("a card", () => {
 
   test("says by words and marks, not by colour, whether it has the keys", () => {
     const at = deskOf(grant({ command: "ls" }));
-    expect(text(drawn(at).lines)).toMatch(/□ Grant[\s\S]*Tab goes to this card/);
+    expect(text(drawn(at).lines)).toMatch(/□ Grant[\s\S]*Tab focuses this card/);
     at.press(key("tab"));
     expect(text(drawn(at).lines)).toMatch(/■ Grant[\s\S]*❯ Deny\n[\s\S]*Esc denies this/);
   });

@@ -71,8 +71,8 @@ function happen(at: TestDesk, one: Happening): void {
     at.requests(...requests.slice(one.from, one.from + one.count));
     return;
   }
-  at.pass(one.gap);
-  at.apply({ kind: "key", key: one.key, taken: one.taken && at.up?.open.focused !== true });
+  if (one.taken && at.up?.open.focused !== true) at.pressElsewhere(one.gap);
+  else at.pressUndrawn(one.key, one.gap);
   at.draw();
 }
 

@@ -106,7 +106,7 @@ describe("an unfolded call", () => {
       "  │ yes: true",
     ]);
     expect(open(call("X", "words")).slice(1)).toEqual(['  │ "words"']);
-    expect(open(call("X", undefined)).slice(1)).toEqual(["  │ its arguments could not be read"]);
+    expect(open(call("X", undefined)).slice(1)).toEqual(["  │ its arguments could not be parsed"]);
   });
 
   test("of a long text among the arguments says how much is missing", () => {

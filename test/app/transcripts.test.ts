@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Transcripts } from "../../packages/tui/src/app/overlay/transcripts.ts";
+import { Transcripts } from "../../packages/tui/src/app/overlay/overlay.ts";
 import type { RunView } from "../../packages/view/src/projection/run-view.ts";
 import { execution, runView } from "../support/random-views.ts";
 import { textOf } from "../support/run-views.ts";

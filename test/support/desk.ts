@@ -1,7 +1,15 @@
 import { digestOf, type Json, type JsonObject, type OpenRequest } from "@sluice/core";
 import type { Key } from "../../packages/tui/src/app/keys.ts";
-import { type CardStack, type CardUpdate, createCardStack, openCardOf } from "../../packages/tui/src/cards/desk.ts";
-import { updateCards } from "../../packages/tui/src/cards/update.ts";
+import { ARM_MS } from "../../packages/tui/src/app/keys.ts";
+import { pressKey } from "../../packages/tui/src/cards/card-keys.ts";
+import {
+  type CardAction,
+  type CardStack,
+  type CardUpdate,
+  createCardStack,
+  openCardOf,
+  updateCards,
+} from "../../packages/tui/src/cards/card-stack.ts";
 
 export function grant(
   input: Json,
@@ -47,39 +55,53 @@ export function key(name: Key["name"], text = "", held: Partial<Key> = {}): Key 
 export const typed = (text: string): Key => key("text", text);
 export const ctrl = (text: string): Key => key("text", text, { ctrl: true });
 
-/** A desk with a hand on it: time passes only as told, and each card that comes up is drawn at once. */
+/** A card stack with keys as the app passes them on: time passes only on request, and each card that opens is drawn at once. */
 export function deskOf(...open: readonly OpenRequest[]) {
-  let desk: CardStack = createCardStack();
+  let stack: CardStack = createCardStack();
   let now = 1_000_000;
+  let lastKeyAt: number | undefined;
   const told: string[] = [];
   const sent: NonNullable<CardUpdate["send"]>[] = [];
   const draw = (lines = 10, to = lines): void => {
-    const up = openCardOf(desk);
+    const up = openCardOf(stack);
     if (up !== undefined) apply({ kind: "shown", key: up.card.key, shown: { from: 0, to, lines } });
   };
-  const apply = (action: Parameters<typeof updateCards>[1]): CardUpdate => {
-    const update = updateCards(desk, action, now);
-    desk = update.desk;
-    if (update.told !== undefined) told.push(update.told);
+  const take = (update: CardUpdate): void => {
+    stack = update.stack;
+    if (update.notice !== undefined) told.push(update.notice.text);
     if (update.send !== undefined) sent.push(update.send);
-    return update;
+  };
+  const apply = (action: CardAction): void => take(updateCards(stack, action, now));
+  /** As the app does before it passes a key on. Returns the time since the previous key. */
+  const arrive = (): number => {
+    const idle = lastKeyAt === undefined ? Number.POSITIVE_INFINITY : now - lastKeyAt;
+    lastKeyAt = now;
+    if (idle >= ARM_MS) apply({ kind: "idle" });
+    return idle;
+  };
+  const pressNow = (pressed: Key): boolean => {
+    // Before the stack is read: it may change.
+    const idle = arrive();
+    const update = pressKey(stack, pressed, now, idle);
+    take(update);
+    return update.handled;
   };
   const at = {
     told,
     sent,
     draw,
     apply,
-    get desk() {
-      return desk;
+    get stack() {
+      return stack;
     },
     get up() {
-      return openCardOf(desk);
+      return openCardOf(stack);
     },
     get now() {
       return now;
     },
     get selected() {
-      const up = openCardOf(desk);
+      const up = openCardOf(stack);
       return up === undefined ? undefined : up.card.form.options[up.open.selected ?? -1]?.kind;
     },
     pass(ms: number) {
@@ -91,12 +113,22 @@ export function deskOf(...open: readonly OpenRequest[]) {
       draw();
       return at;
     },
-    /** A key after a pause, given to the desk alone. Returns whether it was taken. */
+    /** A key after a pause, passed to the cards. Returns whether they handled it. */
     press(pressed: Key, pause = 500): boolean {
       now += pause;
-      const { taken } = apply({ kind: "key", key: pressed, taken: false });
+      const handled = pressNow(pressed);
       draw();
-      return taken;
+      return handled;
+    },
+    /** The same without a frame after it. */
+    pressUndrawn(pressed: Key, pause: number): boolean {
+      now += pause;
+      return pressNow(pressed);
+    },
+    /** A key that something else handles. */
+    pressElsewhere(pause: number): void {
+      now += pause;
+      arrive();
     },
   };
   return open.length === 0 ? at : at.requests(...open);

@@ -50,7 +50,7 @@ test("/cancel cancels a run whose card is open, and the card goes", async () => 
   place.script({ plan: [READ, asks] });
   const app = await place.open();
   await submit(app, "/run codeReview anything");
-  await app.waitFor("Tab goes to this card");
+  await app.waitFor("Tab focuses this card");
   await submit(app, "/cancel");
   await sayYesIfAsked(app);
   await app.waitFor((screen) => screen.includes("run cancelled") && !screen.includes("▌"), "no card");
@@ -90,7 +90,7 @@ test("Ctrl-C asks, twice quits with 130, and the run can be resumed", async () =
   await submit(app, "/run codeReview anything");
   await app.waitFor("plan running");
   app.key("ctrl+c");
-  await app.waitFor("Ctrl-C once more quits");
+  await app.waitFor("Ctrl-C again to quit");
   app.key("ctrl+c");
   expect(await app.end()).toEqual({ code: 130, signal: undefined });
   expectUnharmed(app);

@@ -44,7 +44,7 @@ test("with --screen-reader a request says which stage asks for what, and is answ
   expect(screen).toMatch(
     /Request: Grant, plan, Edit, attempt 1, turn 2, proposal t2\.c0, run r[a-z0-9]+\. 1 waiting\./,
   );
-  expect(screen).toMatch(/, or \/approve [0-9a-f]{6} to let this one call run\./);
+  expect(screen).toMatch(/, or \/approve [0-9a-f]{6} to approve this one call\./);
   const [, name = ""] = /\/deny ([0-9a-f]{6})/.exec(screen) ?? [];
   await say(app, `/deny ${name} not while planning`);
   await app.waitFor("run completed");
@@ -77,7 +77,7 @@ test("with --fullscreen a run's result stands below its last stage, and so does 
 test("a narrow terminal breaks the greeting between words", async () => {
   const app = await appPlace().open([], { columns: 60 });
   await app.waitForLine("Ctrl-D quits");
-  expect(app.screen()).toContain("/run codeReview <task> starts a run, /help tells the rest,");
+  expect(app.screen()).toContain("/run codeReview <task> starts a run, /help shows all");
   app.key("ctrl+d");
   expect(await app.end()).toMatchObject({ code: 0 });
 });

@@ -40,7 +40,7 @@ test("no secret is on the terminal, in the history or in the store, but what is 
   await submit(app, `/run codeReview do ${planted.at("task")}`);
   await app.waitFor(/▌ [□■]/);
   await submit(app, `mind ${planted.at("message")}`);
-  await app.waitForLine("sent: it is read before the next turn");
+  await app.waitForLine("sent; the stage reads it before its next turn");
   await choose(app, "Deny with a reason", "down");
   await app.waitFor("Enter sends");
   app.type(`not ${planted.at("deny-reason")}`);

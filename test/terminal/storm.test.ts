@@ -38,7 +38,7 @@ test("ten thousand keys without a pause while cards open approve nothing", async
   await app.waitFor(/▌ [□■]|requests? waits?/);
   await pause(450);
   // Closes what is open, empties the line, asks, quits.
-  const isAsked = (): boolean => app.lines().some((line) => line.includes("once more quits"));
+  const isAsked = (): boolean => app.lines().some((line) => line.includes("again to quit"));
   for (let tries = 0; tries < 10 && !isAsked(); tries += 1) {
     app.key("ctrl+c");
     await pause(200);

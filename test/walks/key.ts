@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { App } from "../../packages/tui/src/app/app.ts";
 import { keysOf } from "../../packages/tui/src/screen/press.ts";
-import { createScreenModel } from "../../packages/tui/src/screen/surface.ts";
+import { createScreenModel } from "../../packages/tui/src/screen/screen-model.ts";
 import { createPalette } from "../../packages/view/src/text/paint.ts";
 import { appOptions } from "../support/app-options.ts";
 import { handClock } from "../support/hand-clock.ts";

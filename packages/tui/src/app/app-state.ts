@@ -1,7 +1,7 @@
 import type { Clock } from "@sluice/core";
 import type { RunView } from "@sluice/view";
 import type { Line } from "@sluice/view/text";
-import type { CardStack } from "../cards/desk.ts";
+import type { CardStack } from "../cards/card-stack.ts";
 import type { Composer } from "../composer/composer.ts";
 import type { FrameSize } from "../screen/frame.ts";
 import type { AppContext, AppFlags, Engine, EngineHooks } from "./engine.ts";
@@ -15,36 +15,35 @@ export interface AppOptions {
   readonly createEngine: (hooks: EngineHooks) => Engine;
   readonly clock: Clock;
   readonly size: FrameSize;
-  /** The terminal as the app uses it, beside drawing frames. */
+  /** What the app does with the terminal besides drawing frames. */
   readonly terminal: AppTerminal;
 }
 
 export interface AppTerminal {
-  /** Appends to the native scrollback, above the frame. Nothing happens on a screen of its own, which has none. */
+  /** Appends to the native scrollback, above the frame; no effect in fullscreen, which has no scrollback. */
   append(lines: readonly Line[]): void;
-  /** Lets `work` have the terminal, and draws the frame anew afterwards. */
+  /** Gives the terminal to `work` and draws the frame again afterwards. */
   lend<T>(work: () => Promise<T>): Promise<T>;
-  /** Draws attention, where the person is elsewhere. */
+  /** Rings the bell. */
   alert(): void;
 }
 
-/** How the app was left. */
 export interface AppExit {
   readonly exitCode: number;
-  /** What is said on the terminal when it is free again. */
+  /** Printed after the terminal is restored. */
   readonly lines: readonly string[];
 }
 
-/** What the frame is made of. */
+/** What a frame shows. */
 export interface AppState {
   readonly composer: Composer;
-  readonly desk: CardStack;
+  readonly cards: CardStack;
   readonly question: Question | undefined;
   readonly viewer: Viewer | undefined;
   readonly focus: Watched | undefined;
   readonly view: RunView | undefined;
   readonly others: readonly RunView[];
-  /** What stands there before there is a run, on a screen of its own. */
+  /** Shown in fullscreen before there is a run. */
   readonly welcome: readonly Line[];
   readonly notices: readonly Line[];
   readonly size: FrameSize;

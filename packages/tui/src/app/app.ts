@@ -2,9 +2,8 @@ import { type Answer, isSluiceError, messageOf, SluiceError } from "@sluice/core
 import { type RunView, rootOf } from "@sluice/view";
 import type { Line } from "@sluice/view/text";
 import { withCode } from "@sluice/view/words";
-import type { Card, CardAction } from "../cards/desk.ts";
-import { CardController } from "../cards/keeper.ts";
-import type { NamedCard } from "../cards/names.ts";
+import { CardController, type NamedCard } from "../cards/card-controller.ts";
+import type { Card, CardAction } from "../cards/card-stack.ts";
 import type { Command, NoticeTone, Steering } from "../commands/command.ts";
 import { COMMANDS, PLAIN_COMMANDS } from "../commands/registry.ts";
 import type { FrameSize } from "../screen/frame.ts";
@@ -14,35 +13,33 @@ import type { AppExit, AppOptions, AppState } from "./app-state.ts";
 import { Choices } from "./choices.ts";
 import type { Engine, KnownRun } from "./engine.ts";
 import { Input } from "./input.ts";
-import { isChord, type Key } from "./keys.ts";
+import { ARM_MS, isChord, type Key } from "./keys.ts";
 import { INTERRUPTED, Leaving } from "./leaving.ts";
-import { cancelQuestion, trustQuestion } from "./overlay/asking.ts";
 import { Overlay } from "./overlay/overlay.ts";
-import { type Question, Questions } from "./overlay/question.ts";
+import { cancelQuestion, type NewQuestion, type Question, Questions, trustQuestion } from "./overlay/question.ts";
 import type { Viewer } from "./overlay/viewer.ts";
 import { Scroll } from "./scroll.ts";
 import { commandIn, talk } from "./talk.ts";
 import { chosenOf, keyAfter, WatchedRuns } from "./watched.ts";
 
-/**
- * What happens between keys, runs and the screen. It holds no rule of any run: runs are begun by the engine, seen through
- * watches, and answered through their store.
- */
+/** Connects keys, runs and the screen. The engine starts runs, watches read them, and their hosts take the answers. */
 export class App implements Steering {
   readonly engine: Engine;
   readonly commands: readonly Command[];
   readonly here: string;
   readonly #options: AppOptions;
   readonly #runs: WatchedRuns;
-  readonly #pulse: FrameThrottle;
+  readonly #throttle: FrameThrottle;
   readonly #leaving: Leaving;
   readonly #scroll: Scroll;
   readonly #input: Input;
   readonly #choices: Choices;
   readonly #overlay = new Overlay(() => this.#runs.focus?.watch.view());
   readonly #questions = new Questions(() => this.now());
-  readonly #keeper: CardController;
+  readonly #cards: CardController;
   #size: FrameSize;
+  /** When the last key arrived, whatever handled it; epoch milliseconds. */
+  #lastKeyAt: number | undefined;
   #busy: string | undefined;
   #lent = false;
 
@@ -54,7 +51,7 @@ export class App implements Steering {
     const width = (): number => this.#size.width;
     this.#scroll = new Scroll(options.terminal, flags.fullscreen !== true, width, secretMask(context.env).text);
     this.commands = isPlain(flags) ? PLAIN_COMMANDS : COMMANDS;
-    this.#pulse = new FrameThrottle(clock, () =>
+    this.#throttle = new FrameThrottle(clock, () =>
       this.#runs.all().some(({ watch }) => watch.view().status === "running"),
     );
     this.engine = options.createEngine({
@@ -66,20 +63,20 @@ export class App implements Steering {
       (runId) => this.#runChanged(runId),
       (error) => this.say(messageOf(error), "bad"),
     );
-    this.#keeper = new CardController({
+    this.#cards = new CardController({
       now: () => this.now(),
       runOf: (runId) => this.#runs.get(rootOf(runId))?.run,
       secretsToward: (runId, host) => this.engine.secretsToward(runId, host),
-      told: (text, good) => this.say(text, good ? "plain" : "notice"),
-      changed: () => this.#pulse.soon(),
+      say: (text, tone) => this.say(text, tone),
+      changed: () => this.#throttle.soon(),
     });
     this.#leaving = new Leaving({
       engine: this.engine,
       runs: this.#runs,
       now: () => this.now(),
       say: (text) => this.say(text, "notice"),
-      over: () => {
-        this.#pulse.close();
+      closed: () => {
+        this.#throttle.close();
         this.#input.close();
       },
     });
@@ -94,20 +91,20 @@ export class App implements Steering {
       width,
       submit: (text) => this.submit(text),
       lend: (work) => this.#lend(work),
-      told: (text) => this.say(text, "notice"),
-      changed: () => this.#pulse.now(),
+      warn: (text) => this.say(text, "notice"),
+      changed: () => this.#throttle.now(),
     });
   }
 
   subscribe(listener: () => void): () => void {
-    return this.#pulse.subscribe(listener);
+    return this.#throttle.subscribe(listener);
   }
 
   state(): AppState {
     const focus = this.#runs.focus;
     return {
       composer: this.#input.composer,
-      desk: this.#keeper.desk,
+      cards: this.#cards.stack,
       question: this.#questions.current,
       viewer: this.#overlay.viewer,
       focus,
@@ -123,77 +120,64 @@ export class App implements Steering {
     };
   }
 
-  /** Says what stands at the beginning. */
   welcome(lines: readonly Line[]): void {
     this.#scroll.greet(lines);
-    this.#pulse.soon();
+    this.#throttle.soon();
   }
 
   get quitted(): Promise<AppExit> {
     return this.#leaving.quitted;
   }
 
-  /** Reads what there is to complete: pipelines and runs. Asks for trust where the folder holds code. */
+  /** Reads the pipelines and runs to complete; asks for trust if the folder has project code. */
   async open(): Promise<void> {
     await this.#choices.refresh();
   }
 
   resize(size: FrameSize): void {
     this.#size = size;
-    this.#pulse.now();
+    this.#throttle.now();
   }
 
-  /** What a frame showed: a card counts as seen only when it was drawn, which it is not while another program has the terminal. */
+  /** What a frame showed. While another program has the terminal, no card counts as shown. */
   drawn(shown: { readonly viewer?: FrameSize; readonly card?: Extract<CardAction, { readonly kind: "shown" }> }): void {
     if (shown.viewer !== undefined) this.#overlay.drawn(shown.viewer);
-    this.#keeper.do((this.#lent ? undefined : shown.card) ?? { kind: "hidden" });
+    this.#cards.do((this.#lent ? undefined : shown.card) ?? { kind: "hidden" });
   }
 
   key(key: Key): void {
     if (this.#leaving.begun) return;
-    this.#dispatch(key);
-    this.#pulse.now();
+    const now = this.now();
+    const idle = this.#lastKeyAt === undefined ? Number.POSITIVE_INFINITY : now - this.#lastKeyAt;
+    this.#lastKeyAt = now;
+    if (idle >= ARM_MS) this.#cards.do({ kind: "idle" });
+    this.#dispatch(key, idle);
+    this.#throttle.now();
   }
 
-  #dispatch(key: Key): void {
+  #dispatch(key: Key, idle: number): void {
     if (isChord(key, "c")) {
-      this.#keeper.key(key, true);
-      // A line that was typed is emptied first.
       if (this.#input.isEmpty) this.#leaving.interrupt();
       else this.#input.clear();
       return;
     }
-    this.#leaving.carryOn();
-    if (this.#questions.key(key)) {
-      this.#keeper.key(key, true);
-      return;
-    }
-    if (this.#keeper.wantsKeys()) {
-      if (this.#keeper.key(key, false)) return;
-      this.#beyondDesk(key, true);
-      return;
-    }
-    this.#beyondDesk(key, false);
-  }
-
-  /** The viewer and the composer; `asked` when the desk had the key already. */
-  #beyondDesk(key: Key, asked: boolean): void {
-    if (this.#overlay.key(key) || this.#input.key(key)) {
-      if (!asked) this.#keeper.key(key, true);
-      return;
-    }
-    if (asked || !this.#keeper.key(key, false)) this.#unhandled(key);
+    this.#leaving.resetInterrupt();
+    if (this.#questions.key(key)) return;
+    const cardFirst = this.#cards.wantsKeys;
+    if (cardFirst && this.#cards.key(key, idle)) return;
+    if (this.#overlay.key(key) || this.#input.key(key)) return;
+    if (!cardFirst && this.#cards.key(key, idle)) return;
+    this.#unhandled(key);
   }
 
   #unhandled(key: Key): void {
-    if (key.name === "tab" && key.shift) this.#lookAtNext();
+    if (key.name === "tab" && key.shift) this.#showNextStage();
     else if (isChord(key, "o")) this.showTranscript();
     else if (key.name === "pageUp") this.showTranscript();
     else if (isChord(key, "d")) this.quit();
-    else if (key.name === "escape") this.#askCancel();
+    else if (key.name === "escape") this.#confirmCancel();
   }
 
-  /** What was typed and ended with Enter. */
   submit(text: string): void {
     if (!isPlain(this.#options.flags)) this.#scroll.echo(text);
     const name = commandIn(text)?.name;
@@ -212,7 +196,7 @@ export class App implements Steering {
       this.say(isSluiceError(thrown) ? withCode(thrown) : messageOf(thrown), "bad");
     }
     this.#busy = undefined;
-    this.#pulse.now();
+    this.#throttle.now();
   }
 
   focus(): { readonly run: KnownRun; readonly view: RunView } | undefined {
@@ -227,7 +211,7 @@ export class App implements Steering {
   }
 
   async find(runId: string): Promise<KnownRun> {
-    // The demo's run is in a store of its own, which only its watch knows.
+    // The demo's run is in a separate store, which only its watch knows.
     return this.#runs.get(runId)?.run ?? (await this.engine.find(runId));
   }
 
@@ -236,7 +220,7 @@ export class App implements Steering {
     if (runId !== "") return await this.find(runId);
     const run = this.#runs.focus?.run;
     if (run !== undefined) return run;
-    throw new SluiceError("Validation", "usage", "no run is looked at; name one, /runs lists what is there");
+    throw new SluiceError("Validation", "usage", "no run is on screen; name one, /runs lists them");
   }
 
   show(viewer: Viewer, onEnter?: (row: number) => void): void {
@@ -245,7 +229,7 @@ export class App implements Steering {
       return;
     }
     this.#overlay.show(viewer, onEnter);
-    this.#pulse.soon();
+    this.#throttle.soon();
   }
 
   showTranscript(execution?: string): void {
@@ -258,39 +242,39 @@ export class App implements Steering {
     }
     focus.chosen = chosen.key;
     this.#overlay.read(chosen.key);
-    this.#pulse.soon();
+    this.#throttle.soon();
   }
 
   waiting(): readonly NamedCard[] {
-    return this.#keeper.named();
+    return this.#cards.named();
   }
 
   answer(card: Card, answer: Answer): void {
-    this.#keeper.answer(card, answer);
+    this.#cards.do({ kind: "answer", key: card.key, answer });
   }
 
-  /** Answers the app's own question in words. */
+  /** Answers the app's own question without keys. */
   answerQuestion(question: Question, choice: number): void {
     this.#questions.answer(question, choice);
-    this.#pulse.soon();
+    this.#throttle.soon();
   }
 
-  ask(question: Omit<Question, "chosen" | "since">): void {
+  ask(question: NewQuestion): void {
     this.#questions.ask(question);
-    this.#pulse.soon();
+    this.#throttle.soon();
   }
 
   say(text: string, tone: NoticeTone = "plain"): void {
     this.#scroll.say(text, tone);
-    this.#pulse.soon();
+    this.#throttle.soon();
   }
 
   quit(exitCode = 0): void {
     this.#leaving.quit(exitCode);
-    this.#pulse.now();
+    this.#throttle.now();
   }
 
-  /** A signal. While another program has the terminal, its Ctrl-C reaches this process too, and is not meant for it. */
+  /** Handles a signal. A Ctrl-C for another program that has the terminal reaches this process too and is ignored. */
   stopped(exitCode: number): void {
     if (!this.#lent || exitCode !== INTERRUPTED) this.quit(exitCode);
   }
@@ -300,8 +284,7 @@ export class App implements Steering {
   }
 
   async #lend<T>(work: () => Promise<T>): Promise<T> {
-    // Whoever comes back from another program has not read the card.
-    this.#keeper.do({ kind: "hidden" });
+    this.#cards.do({ kind: "hidden" });
     this.#lent = true;
     try {
       return await this.#options.terminal.lend(work);
@@ -312,33 +295,32 @@ export class App implements Steering {
 
   #runChanged(runId: string): void {
     const open = this.#runs.all().flatMap(({ watch }) => watch.view().requests);
-    const before = this.#keeper.desk.cards.length;
-    this.#keeper.do({ kind: "requests", open });
-    if (this.#keeper.desk.cards.length > before) this.#options.terminal.alert();
+    const before = this.#cards.stack.cards.length;
+    this.#cards.do({ kind: "requests", open });
+    if (this.#cards.stack.cards.length > before) this.#options.terminal.alert();
     const focus = this.#runs.focus;
     if (focus?.run.runId === runId) {
       this.#scroll.log(focus);
       this.#overlay.grow();
     }
-    this.#pulse.soon();
+    this.#throttle.soon();
   }
 
-  #askCancel(): void {
+  #confirmCancel(): void {
     const focus = this.#runs.focus;
     if (focus === undefined || focus.watch.view().endedAt !== undefined) return;
     const { runId } = focus.run;
     this.ask(cancelQuestion(runId, () => void this.perform(() => talk(`/cancel ${runId}`, this, focus))));
   }
 
-  #lookAtNext(): void {
+  #showNextStage(): void {
     const focus = this.#runs.focus;
     if (focus === undefined) return;
     focus.chosen = keyAfter(focus.watch.view(), focus.chosen);
-    this.#pulse.soon();
+    this.#throttle.soon();
   }
 }
 
-/** In plain lines nothing is drawn over. */
 function isPlain({ screenReader }: AppOptions["flags"]): boolean {
   return screenReader === true;
 }

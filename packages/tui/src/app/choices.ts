@@ -3,16 +3,16 @@ import type { RunView } from "@sluice/view";
 import type { Choice } from "../composer/completion/completion.ts";
 import type { Engine } from "./engine.ts";
 
-/** Runs that are offered, newest first. */
-const MOST_RUNS = 50;
+/** Newest runs that can be completed. */
+const MAX_RUNS = 50;
 
 const MODES: readonly Choice[] = [
-  { value: "ask", description: "what no envelope covers is put to you" },
-  { value: "allowlist", description: "what --allow or the config names runs, all else is denied" },
-  { value: "yolo", description: "stages without an envelope run everything; hard limits still hold" },
+  { value: "ask", description: "calls outside the rules need your approval" },
+  { value: "allowlist", description: "calls that --allow or the config names run; all others are denied" },
+  { value: "yolo", description: "all calls run; hard limits still apply" },
 ];
 
-/** What a command's words may be, by kind. What has to be read is read beforehand: a key never waits for it. */
+/** The completions of command arguments, read in advance so that no key waits for them. */
 export class Choices {
   readonly #engine: Engine;
   readonly #view: () => RunView | undefined;
@@ -31,7 +31,6 @@ export class Choices {
       case "run":
         return this.#runs;
       case "execution":
-        // Of the run that is looked at.
         return (this.#view()?.executions ?? []).map(({ executionId, status }) => ({
           value: executionId,
           description: status,
@@ -48,11 +47,10 @@ export class Choices {
     }
   }
 
-  /** Reads anew what there is. */
   async refresh(): Promise<void> {
-    const { pipelines: own } = await this.#engine.project();
-    this.#pipelines = [...own.map((value) => ({ value, description: "of this project" })), ...bundled()];
-    const runs = await this.#engine.list(MOST_RUNS);
+    const { pipelines } = await this.#engine.project();
+    this.#pipelines = [...pipelines.map((value) => ({ value, description: "of this project" })), ...bundled()];
+    const runs = await this.#engine.list(MAX_RUNS);
     this.#runs = runs.map(({ runId, status }) => ({ value: runId, description: status }));
   }
 }

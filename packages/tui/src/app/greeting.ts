@@ -1,7 +1,7 @@
 import { cleanInline, type Line } from "@sluice/view/text";
 import type { AppContext, Engine } from "./engine.ts";
 
-/** What stands at the top when the app opens: where it works, and what can be typed. */
+/** The first lines of the app: version, folder and what to type. */
 export function greeting({ here, version }: Pick<AppContext, "here" | "version">): readonly Line[] {
   return [
     [
@@ -12,19 +12,19 @@ export function greeting({ here, version }: Pick<AppContext, "here" | "version">
       { text: "/run codeReview <task>", style: "accent" },
       { text: " starts a run, " },
       { text: "/help", style: "accent" },
-      { text: " tells the rest, " },
+      { text: " shows all commands, " },
       { text: "Ctrl-D", style: "accent" },
       { text: " quits" },
     ],
   ];
 }
 
-/** Where no model can be found: how to set a key, and what can be done without one. Undefined where there is one. */
+/** How to configure a model, and what works without one; undefined if a model is found. */
 export async function modelHelp(engine: Engine): Promise<readonly Line[] | undefined> {
   if (!(await engine.lacksModel())) return undefined;
   return [
     [],
-    [{ text: "No model yet: no provider's key is set, and no Ollama answers.", style: "notice" }],
+    [{ text: "No model found: no provider's key is set, and no Ollama answers.", style: "notice" }],
     [{ text: "Set a key and start again, such as " }, { text: "export ANTHROPIC_API_KEY=…", style: "code" }],
     [
       { text: "or name a model for later runs: " },
@@ -32,7 +32,7 @@ export async function modelHelp(engine: Engine): Promise<readonly Line[] | undef
       { text: ", " },
       { text: "/model ollama/<model>", style: "accent" },
     ],
-    [{ text: "sluice doctor", style: "code" }, { text: " says what else is missing." }],
+    [{ text: "sluice doctor", style: "code" }, { text: " lists what else is missing." }],
     [
       { text: "Without one: " },
       { text: "/demo", style: "accent" },

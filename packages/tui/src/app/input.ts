@@ -18,23 +18,23 @@ import type { Key } from "./keys.ts";
 export interface InputOptions {
   readonly env: Environment;
   readonly clock: Clock;
-  /** The workspace whose files `@` offers. */
+  /** The workspace whose files `@` completes. */
   readonly root: string;
-  /** The folder of the run store, whose files it does not offer; undefined where there is none yet. */
+  /** The folder of the run store, whose files are not completed; undefined if there is none yet. */
   readonly store: () => Promise<string | undefined>;
   readonly commands: readonly CommandSpec[];
-  /** What a command's argument may be. */
+  /** The values of a kind of argument. */
   readonly choices: (kind: string) => readonly Choice[];
   readonly width: () => number;
   readonly submit: (text: string) => void;
-  /** Lets another program have the terminal. */
+  /** Gives the terminal to another program. */
   readonly lend: <T>(work: () => Promise<T>) => Promise<T>;
-  /** What could not be done. */
-  readonly told: (text: string) => void;
+  /** Reports what failed. */
+  readonly warn: (text: string) => void;
   readonly changed: () => void;
 }
 
-/** The composer with what lies outside of it: the history's file, the workspace's files, an editor of one's own. */
+/** The composer with its side effects: the history file, the workspace's files and the external editor. */
 export class Input {
   readonly #options: InputOptions;
   readonly #files: FileFinder;
@@ -45,7 +45,7 @@ export class Input {
     this.#files = createFileFinder({ list: workspaceListing(options.root, options.store) });
     const { entries, fault } = readHistory(options.env);
     this.#composer = createComposer(entries);
-    if (fault !== undefined) options.told(fault);
+    if (fault !== undefined) options.warn(fault);
   }
 
   get composer(): Composer {
@@ -56,7 +56,7 @@ export class Input {
     return this.#composer.editor.text === "";
   }
 
-  /** Whether the key meant something here. */
+  /** Whether the composer handled the key. */
   key(key: Key): boolean {
     const { state, handled, effect } = update(this.#composer, key, this.#context());
     this.#composer = state;
@@ -68,7 +68,7 @@ export class Input {
     this.#composer = clearText(this.#composer);
   }
 
-  /** Puts a text there in place of what there is. Can be undone. */
+  /** Replaces the text. Can be undone. */
   replace(text: string): void {
     this.#composer = replaceText(this.#composer, text);
   }
@@ -83,16 +83,16 @@ export class Input {
   }
 
   #perform(effect: ComposerEffect): void {
-    const { env, clock, submit, told } = this.#options;
+    const { env, clock, submit, warn } = this.#options;
     switch (effect.kind) {
       case "submit": {
         const fault = appendHistory(env, effect.text);
-        if (fault !== undefined) told(fault);
+        if (fault !== undefined) warn(fault);
         submit(effect.text);
         break;
       }
       case "find-files":
-        void this.#find(effect.query, clock.now());
+        void this.#findFiles(effect.query, clock.now());
         break;
       case "edit-outside":
         void this.#edit(effect.text);
@@ -100,20 +100,20 @@ export class Input {
     }
   }
 
-  async #find(query: string, now: number): Promise<void> {
+  async #findFiles(query: string, now: number): Promise<void> {
     const found = await this.#files.find(query, now);
     this.#composer = filesFound(this.#composer, found, this.#context());
     this.#options.changed();
   }
 
   async #edit(text: string): Promise<void> {
-    const { env, lend, told, changed } = this.#options;
+    const { env, lend, warn, changed } = this.#options;
     try {
       const edited = await lend(() => editOutside(text, env));
       if (edited.ok) this.replace(edited.text);
-      else told(edited.fault);
+      else warn(edited.fault);
     } catch (thrown) {
-      told(`the text could not be edited: ${messageOf(thrown)}`);
+      warn(`the text could not be edited: ${messageOf(thrown)}`);
     }
     changed();
   }

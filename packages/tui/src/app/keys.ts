@@ -1,4 +1,4 @@
-/** A key as rooms of the app see it, whatever the terminal sent for it. */
+/** A key, independent of the bytes that the terminal sent. */
 export interface Key {
   readonly name:
     | "text"
@@ -16,19 +16,18 @@ export interface Key {
     | "end"
     | "pageUp"
     | "pageDown";
-  /** What was typed or pasted; with `ctrl` or `alt` the letter; empty for all other names. */
+  /** The typed or pasted text; with `ctrl` or `alt` the letter; empty for all other names. */
   readonly text: string;
   readonly ctrl: boolean;
   readonly alt: boolean;
   readonly shift: boolean;
 }
 
-/** How long something that asks stands, and how long nobody types, before a key can be meant for it, in milliseconds. */
+/** A card or question reacts to keys once it was visible and no key was pressed for this time, in milliseconds. */
 export const ARM_MS = 400;
-/** A key that answers comes after so long without any: what is pasted, repeated or typed ahead comes sooner. */
+/** A key answers only this long after the previous one, in milliseconds: pasted, repeated and early keys come sooner. */
 export const QUIET_MS = 250;
 
-/** Whether it is Ctrl and this letter. */
 export function isChord({ name, text, ctrl, alt }: Key, letter: string): boolean {
   return name === "text" && ctrl && !alt && text.toLowerCase() === letter;
 }

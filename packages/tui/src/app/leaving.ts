@@ -5,7 +5,7 @@ import type { WatchedRuns } from "./watched.ts";
 
 /** A second Ctrl-C within this time quits. */
 const TWICE_MS = 2_000;
-/** As shells count a process that SIGINT ended. */
+/** The exit code after SIGINT. */
 export const INTERRUPTED = 130;
 
 export interface LeavingOptions {
@@ -13,11 +13,11 @@ export interface LeavingOptions {
   readonly runs: WatchedRuns;
   readonly now: () => number;
   readonly say: (text: string) => void;
-  /** Lets go of everything else, when nothing works any more. */
-  readonly over: () => void;
+  /** Called once the engine is closed. */
+  readonly closed: () => void;
 }
 
-/** How the app is left: what runs here is suspended and can be resumed. */
+/** Quits the app: its runs are suspended and can be resumed. */
 export class Leaving {
   readonly quitted: Promise<AppExit>;
   readonly #options: LeavingOptions;
@@ -36,7 +36,7 @@ export class Leaving {
     return this.#begun;
   }
 
-  /** Ctrl-C: the first time it asks. */
+  /** Ctrl-C: the first one warns, the second one quits. */
   interrupt(): void {
     const now = this.#options.now();
     if (this.#interruptedAt !== undefined && now - this.#interruptedAt < TWICE_MS) {
@@ -46,11 +46,11 @@ export class Leaving {
     this.#interruptedAt = now;
     const working = this.#options.runs.working().length;
     const runs = working === 1 ? "the run is" : `${working} runs are`;
-    this.#options.say(`Ctrl-C once more quits${working === 0 ? "" : `; ${runs} suspended and can be resumed`}`);
+    this.#options.say(`Press Ctrl-C again to quit${working === 0 ? "" : `; ${runs} suspended and can be resumed`}`);
   }
 
-  /** Any other key: the next Ctrl-C is a first one again. */
-  carryOn(): void {
+  /** Any other key: the next Ctrl-C counts as the first one again. */
+  resetInterrupt(): void {
     this.#interruptedAt = undefined;
   }
 
@@ -61,20 +61,20 @@ export class Leaving {
   }
 
   async #leave(exitCode: number): Promise<void> {
-    const { engine, runs, say, over } = this.#options;
+    const { engine, runs, say, closed } = this.#options;
     const working = runs.working().map(({ run }) => run);
     try {
       await engine.close();
     } catch (thrown) {
       say(messageOf(thrown));
     }
-    over();
+    closed();
     runs.close();
-    this.#resolve({ exitCode, lines: working.map((run) => this.#farewell(run)) });
+    this.#resolve({ exitCode, lines: working.map((run) => this.#resumeHint(run)) });
   }
 
-  /** The folder somebody stands in may be gone by now; the run is suspended all the same. */
-  #farewell(run: KnownRun): string {
+  /** The resume command needs the working directory, which may be deleted; the run is suspended anyway. */
+  #resumeHint(run: KnownRun): string {
     try {
       return `run ${run.runId} is suspended; resume it with: ${run.resumeCommand()}`;
     } catch (thrown) {

@@ -3,7 +3,7 @@ import { firstFrame } from "../screen/first-frame.ts";
 import { readSettings, refuseInsideRun } from "../user/environment.ts";
 import type { AppContext, AppFlags, Engine, EngineHooks } from "./engine.ts";
 
-/** `sluice`: opens the app and stays until somebody quits. Returns the exit code. */
+/** Runs the app until the user quits. Returns the exit code. */
 export async function openApp(
   flags: AppFlags,
   context: AppContext,
@@ -13,7 +13,7 @@ export async function openApp(
   const around = { clock: systemClock, stdin: process.stdin, stdout: process.stdout };
   const first = flags.screenReader === true ? undefined : await firstFrame(flags, context, around);
   try {
-    // What tools inherit is the user's own setting; React reads this once, while it is loaded.
+    // React reads NODE_ENV once, on import; tools inherit the user's own value.
     const env = { ...context.env };
     const before = process.env.NODE_ENV;
     process.env.NODE_ENV = "production";

@@ -1,17 +1,16 @@
-import { type Line, moreLine, spanOf, wrap } from "@sluice/view/text";
+import { clean, headOf, type Line, moreLine, type Span, type Style, spanOf, wrap } from "@sluice/view/text";
 import type { NoticeTone } from "../commands/command.ts";
 import { logLines } from "../run/log.ts";
 import type { AppTerminal } from "./app-state.ts";
-import { noticeLines, promptLines } from "./notices.ts";
 import type { Viewer } from "./overlay/viewer.ts";
 import type { Watched } from "./watched.ts";
 
-/** Rows of what had happened before a run was turned to. */
-const MOST_HISTORY = 400;
-/** Notices on a screen of its own, where there is no scrollback to keep them. */
-const KEPT_NOTICES = 4;
+/** Rows printed of a run's earlier log. */
+const MAX_HISTORY = 400;
+/** Rows of notices that fullscreen shows, which has no scrollback. */
+const NOTICE_ROWS = 4;
 
-/** Everything that is written once and stays: the scrollback, or what stands in for it on a screen of its own. */
+/** Final output: the scrollback, or what replaces it in fullscreen. */
 export class Scroll {
   readonly #terminal: Pick<AppTerminal, "append">;
   readonly #hasScrollback: boolean;
@@ -36,7 +35,6 @@ export class Scroll {
     return this.#notices;
   }
 
-  /** What stands there before there is a run, on a screen of its own. */
   get welcome(): readonly Line[] {
     return this.#welcome;
   }
@@ -49,33 +47,71 @@ export class Scroll {
   say(text: string, tone: NoticeTone): void {
     const lines = noticeLines(this.#withoutSecrets(text), tone, this.#width());
     this.#append(lines);
-    if (!this.#hasScrollback) this.#notices = [...this.#notices, ...lines].slice(-KEPT_NOTICES);
+    if (!this.#hasScrollback) this.#notices = [...this.#notices, ...lines].slice(-NOTICE_ROWS);
   }
 
-  /** What was submitted; what was said before has been read. */
+  /** Shows a submitted input and drops the notices before it. */
   echo(text: string): void {
     this.#append([[], ...promptLines(this.#withoutSecrets(text), this.#width())]);
     this.#notices = [];
   }
 
-  /** What of a run became final since it was printed last. */
+  /** Prints what became final in a run since the last call. */
   log(watched: Watched): void {
     const { lines, printed } = logLines(watched.watch.view(), watched.printed, this.#width());
-    const left = watched.printed === 0 ? lines.length - MOST_HISTORY : 0;
+    const hidden = watched.printed === 0 ? lines.length - MAX_HISTORY : 0;
     watched.printed = printed;
-    const shown = left > 0 ? [moreLine(left, "earlier: Ctrl+O shows a stage whole"), ...lines.slice(left)] : lines;
+    const shown =
+      hidden > 0 ? [moreLine(hidden, "earlier: Ctrl+O opens a full transcript"), ...lines.slice(hidden)] : lines;
     if (shown.length > 0) this.#terminal.append(shown);
   }
 
-  /** What would be opened over the frame, where there is none. */
+  /** Prints a viewer where no frame is drawn. */
   print({ title, rows, follows }: Viewer): void {
     const width = this.#width();
-    const first = follows ? Math.max(0, rows.count(width) - MOST_HISTORY) : 0;
-    this.#terminal.append([[spanOf(title, "heading")], ...rows.slice(first, first + MOST_HISTORY, width)]);
+    const first = follows ? Math.max(0, rows.count(width) - MAX_HISTORY) : 0;
+    this.#terminal.append([[spanOf(title, "heading")], ...rows.slice(first, first + MAX_HISTORY, width)]);
   }
 
-  /** Broken between words: a terminal would break them anywhere. */
+  /** Wraps between words; a terminal breaks anywhere. */
   #append(lines: readonly Line[]): void {
     this.#terminal.append(lines.flatMap((line) => wrap(line, this.#width())));
   }
+}
+
+const MARKS: Readonly<Record<NoticeTone, { readonly mark: string; readonly style: Style }>> = {
+  plain: { mark: "· ", style: "dim" },
+  good: { mark: "✔ ", style: "good" },
+  bad: { mark: "✖ ", style: "bad" },
+  notice: { mark: "! ", style: "notice" },
+};
+
+/** Rows of one notice. */
+const MAX_LINES = 30;
+/** UTF-16 units of a notice that are laid out. */
+const MAX_TEXT = 20_000;
+
+/** A notice of the app; only its first row begins at the edge. */
+export function noticeLines(text: string, tone: NoticeTone, width: number): readonly Line[] {
+  const { mark, style } = MARKS[tone];
+  return marked({ text: mark, style }, text, tone === "plain" ? "dim" : "plain", width);
+}
+
+/** A submitted input. */
+export function promptLines(text: string, width: number): readonly Line[] {
+  return marked({ text: "❯ ", style: "accent" }, text, "strong", width);
+}
+
+function marked(mark: Span, text: string, style: Style, width: number): readonly Line[] {
+  const shown = headOf(text, MAX_TEXT);
+  const columns = Math.max(2, width - 2);
+  const rows = clean(shown)
+    .split("\n")
+    .flatMap((line) => wrap([{ text: line, style }], columns));
+  const lines = rows.slice(0, MAX_LINES).map((row, index): Line => [index === 0 ? mark : { text: "  " }, ...row]);
+  const rest = [
+    ...(rows.length > lines.length ? [`${rows.length - lines.length} lines`] : []),
+    ...(text.length > shown.length ? [`${text.length - shown.length} characters`] : []),
+  ];
+  return rest.length === 0 ? lines : [...lines, [{ text: `  … ${rest.join(" and ")} more`, style: "dim" }]];
 }

@@ -2,16 +2,16 @@ import { SluiceError } from "@sluice/core";
 import { sendMessage } from "@sluice/stages";
 import type { Steering } from "../commands/command.ts";
 import { userName } from "../user/person.ts";
-import { startQuestion } from "./overlay/asking.ts";
+import { startQuestion } from "./overlay/question.ts";
 import { chosenOf, type Watched } from "./watched.ts";
 
-const USUAL_PIPELINE = "codeReview";
+const DEFAULT_PIPELINE = "codeReview";
 
-/** What was typed: a command, or words for a run. What it throws is told. */
+/** Runs a submitted line: a command, or a message for a run. */
 export async function talk(text: string, app: Steering, focus: Watched | undefined): Promise<void> {
   const command = commandIn(text);
-  if (command === undefined) await say(text, app, focus);
-  else await obey(command, app);
+  if (command === undefined) await sendOrStart(text, app, focus);
+  else await runCommand(command, app);
 }
 
 /** The name and the words of a slash command; undefined for plain text. */
@@ -20,24 +20,27 @@ export function commandIn(text: string): { readonly name: string; readonly words
   return name === undefined ? undefined : { name, words: words.trim() };
 }
 
-async function obey({ name, words }: { readonly name: string; readonly words: string }, app: Steering): Promise<void> {
+async function runCommand(
+  { name, words }: { readonly name: string; readonly words: string },
+  app: Steering,
+): Promise<void> {
   const command = app.commands.find((known) => known.name === name);
   if (command === undefined)
-    throw new SluiceError("Validation", "usage", `there is no command /${name}; /help tells what there is`);
+    throw new SluiceError("Validation", "usage", `there is no command /${name}; /help lists all`);
   await command.run(words, app);
 }
 
-/** Plain text goes to the run that is looked at, and there to the stage that is; there is no chat outside runs. */
-async function say(text: string, app: Steering, focus: Watched | undefined): Promise<void> {
+/** Sends text to the stage on screen, or offers to start a run with it. */
+async function sendOrStart(text: string, app: Steering, focus: Watched | undefined): Promise<void> {
   const view = focus?.watch.view();
   if (focus !== undefined && view !== undefined && view.endedAt === undefined) {
     const to = chosenOf(view, focus.chosen)?.runId ?? focus.run.runId;
     const secrets = await app.engine.secretsToward(to, focus.run.host);
     await sendMessage(focus.run.host, to, secrets.text(text), secrets.text(userName()));
-    app.say("sent: it is read before the next turn", "good");
+    app.say("sent; the stage reads it before its next turn", "good");
     return;
   }
-  const pipeline = (await app.engine.project()).defaultPipeline ?? USUAL_PIPELINE;
+  const pipeline = (await app.engine.project()).defaultPipeline ?? DEFAULT_PIPELINE;
   app.ask(
     startQuestion(pipeline, (start) => {
       if (start) void app.perform(async () => app.turnTo(await app.engine.start(pipeline, text)));

@@ -2,17 +2,17 @@ import type { Clock } from "@sluice/core";
 import { type RunView, type RunWatch, watchRun } from "@sluice/view";
 import type { KnownRun } from "./engine.ts";
 
-/** A run that is followed, and what of it is looked at. */
+/** A watched run, and which part of it is shown. */
 export interface Watched {
   readonly run: KnownRun;
   readonly watch: RunWatch;
-  /** The execution whose text is shown; the newest at work when undefined. */
+  /** The execution that is shown; the newest active one if undefined. */
   chosen: string | undefined;
-  /** Things of `view().told` that the log has printed. */
+  /** Items of `view().log` that are printed. */
   printed: number;
 }
 
-/** The runs the app follows, and the one that is looked at. */
+/** The runs that the app watches, and the one on screen. */
 export class WatchedRuns {
   readonly #clock: Clock;
   readonly #changed: (runId: string) => void;
@@ -34,13 +34,13 @@ export class WatchedRuns {
     return [...this.#runs.values()];
   }
 
-  /** Those that are not looked at. */
+  /** The runs that are not on screen. */
   others(): readonly Watched[] {
     const { focus } = this;
     return this.all().filter((one) => one !== focus);
   }
 
-  /** Those that work in this process. */
+  /** The active runs of this process. */
   working(): readonly Watched[] {
     return this.all().filter(({ run, watch }) => run.handle !== undefined && watch.view().endedAt === undefined);
   }
@@ -49,7 +49,7 @@ export class WatchedRuns {
     return this.#runs.get(runId);
   }
 
-  /** Follows a run and turns to it. One that was taken up here since is heard from now on. */
+  /** Watches a run and shows it. A run that this process resumed since is streamed from now on. */
   turnTo(run: KnownRun): Watched {
     this.#focus = run.runId;
     const known = this.#runs.get(run.runId);
@@ -76,26 +76,26 @@ export class WatchedRuns {
   }
 }
 
-/** What is looked at: the chosen execution, else the newest that is at work, else the newest of all. */
+/** The execution on screen: the chosen one, else the newest active one, else the newest. */
 export function chosenOf(
   { executions }: RunView,
   chosen: string | undefined,
 ): RunView["executions"][number] | undefined {
   const picked = chosen === undefined ? undefined : executions.find(({ key }) => key === chosen);
-  return picked ?? executions.findLast(isAtWork) ?? executions.at(-1);
+  return picked ?? executions.findLast(isActive) ?? executions.at(-1);
 }
 
-/** The executions that somebody may want to switch between: those at work, or all when none is. */
+/** The executions to switch between: the active ones, or all if none is active. */
 function choicesOf({ executions }: RunView): RunView["executions"] {
-  const atWork = executions.filter(isAtWork);
-  return atWork.length > 0 ? atWork : executions;
+  const active = executions.filter(isActive);
+  return active.length > 0 ? active : executions;
 }
 
-function isAtWork({ status }: RunView["executions"][number]): boolean {
+function isActive({ status }: RunView["executions"][number]): boolean {
   return status === "running" || status === "waiting" || status === "retrying";
 }
 
-/** The next of what can be chosen, after the last one the first. */
+/** The next execution to show; after the last one, the first. */
 export function keyAfter(view: RunView, chosen: string | undefined): string | undefined {
   const choices = choicesOf(view);
   const at = choices.findIndex(({ key }) => key === chosenOf(view, chosen)?.key);

@@ -7,14 +7,13 @@ import type { Line } from "@sluice/view/text";
 import { textAt } from "@sluice/view/words";
 import type { Environment } from "../user/environment.ts";
 import { bodyLines, type CardFacts } from "./body.ts";
-import { type FileNow, fileToRead } from "./change.ts";
-import type { Card } from "./desk.ts";
-import type { Hiding } from "./file-lines.ts";
+import type { Card } from "./card-stack.ts";
+import { type FileNow, fileToRead, type Hiding } from "./change.ts";
 
-/** Bytes of a file that a change is compared with. */
-const MOST_BYTES = 1_000_000;
+/** Largest file that a change is compared with, in bytes. */
+const MAX_BYTES = 1_000_000;
 
-/** The texts of cards: what they tell of the world is read once, when a card first comes up, and kept until it goes. */
+/** Lays out card bodies. Files and run data are read once, when a card first opens, so they cannot change while it is open. */
 export class CardBodies {
   readonly #env: Environment;
   readonly #facts = new Map<string, CardFacts>();
@@ -35,16 +34,16 @@ export class CardBodies {
     return lines;
   }
 
-  /** Forgets cards that are gone. */
+  /** Drops the data of all other cards. */
   keep(cards: readonly Card[]): void {
     if (this.#facts.size === 0) return;
-    const here = new Set(cards.map(({ key }) => key));
-    for (const key of this.#facts.keys()) if (!here.has(key)) this.#facts.delete(key);
+    const open = new Set(cards.map(({ key }) => key));
+    for (const key of this.#facts.keys()) if (!open.has(key)) this.#facts.delete(key);
   }
 
   #factsOf(card: Card, view: RunView | undefined): CardFacts {
-    const known = this.#facts.get(card.key);
-    if (known !== undefined) return known;
+    const cached = this.#facts.get(card.key);
+    if (cached !== undefined) return cached;
     const { request } = card;
     const executionId = textAt(request.body, "executionId");
     const execution = view?.executions.find((one) => one.runId === request.runId && one.executionId === executionId);
@@ -60,11 +59,11 @@ export class CardBodies {
 }
 
 function hidingOf(env: Environment, { secrets = [] }: RunView): Hiding {
-  const known = environmentSecrets(env, secrets);
-  return { known: known.text, text: (text) => redactText(known.text(text)) };
+  const filter = environmentSecrets(env, secrets);
+  return { known: filter.text, text: (text) => redactText(filter.text(text)) };
 }
 
-/** A file of the workspace as it is now. What lies elsewhere is not read only because a model named it. */
+/** Reads a file of the workspace; a path outside is not read, since a model chose it. */
 function readNow(path: string, workspace: string, hiding: Hiding): FileNow {
   try {
     const root = realpathSync(workspace);
@@ -72,8 +71,8 @@ function readNow(path: string, workspace: string, hiding: Hiding): FileNow {
     const real = stat === undefined ? `${realpathSync(dirname(path))}${sep}` : realpathSync(path);
     if (!`${real}${sep}`.startsWith(`${root}${sep}`)) return { kind: "unread", why: "it is outside the workspace" };
     if (stat === undefined) return { kind: "absent" };
-    if (!stat.isFile()) return { kind: "unread", why: "it is no ordinary file" };
-    if (stat.size > MOST_BYTES) return { kind: "unread", why: `it has ${stat.size} bytes` };
+    if (!stat.isFile()) return { kind: "unread", why: "it is not a regular file" };
+    if (stat.size > MAX_BYTES) return { kind: "unread", why: `it has ${stat.size} bytes` };
     return { kind: "text", text: readFileSync(path, "utf8"), hiding };
   } catch (thrown) {
     return { kind: "unread", why: messageOf(thrown) };

@@ -2,26 +2,26 @@ import { field, isJsonObject, type Json, type JsonObject, type OpenRequest } fro
 import type { Line } from "@sluice/view/text";
 import { count, moment, textAt } from "@sluice/view/words";
 import { MOST_SHOWN, sizeOf } from "../user/approval-check.ts";
+import type { Card } from "./card-stack.ts";
 import { changeLines, type FileNow } from "./change.ts";
-import type { Card } from "./desk.ts";
 import { choicesOf, valueText } from "./form.ts";
 import { headAndTail, labelled, quoted, sentence, verbatim } from "./verbatim.ts";
 
-/** What a card tells besides its request. Read once, before the card is first shown: what was read must not change under the eye. */
+/** What a card shows besides its request. */
 export interface CardFacts {
-  /** What the stage may use without asking; undefined where it is not known. */
+  /** Tools that the stage may use without approval; undefined if unknown. */
   readonly tools?: readonly string[];
-  /** Turns an attempt of the stage may take. */
+  /** Turn cap of an attempt of the stage. */
   readonly turnCap?: number;
-  /** What is now in the file that would be written; absent where it was not read. */
+  /** The current content of the file that would be written; undefined if it was not read. */
   readonly file?: FileNow;
 }
 
-/** Of what is too long to be shown whole, the longest text and the most members that are shown. */
-const LONGEST_PART = 4_000;
-const MOST_MEMBERS = 50;
+/** How much is shown of a value that is too long to be shown whole: UTF-16 units of a text, members of an object. */
+const MAX_TEXT = 4_000;
+const MAX_MEMBERS = 50;
 
-/** The text of a card, laid out for a width: everything that would run, and why it is asked. Costs its length: keep it while nothing changes. */
+/** The body of a card: everything that would run, and why it needs approval. Expensive for long requests. */
 export function bodyLines(card: Card, facts: CardFacts, width: number, all: boolean): readonly Line[] {
   const { kind } = card.request;
   const about =
@@ -53,7 +53,7 @@ function grantLines({ request }: Card, facts: CardFacts, width: number): readonl
   ];
 }
 
-/** What would be done: a change as a diff, a command as it is, anything else as the arguments that it is called with. */
+/** A change as a diff, a command verbatim, other arguments as JSON. */
 function callLines(tool: string, input: Json, { file }: CardFacts, width: number): readonly Line[] {
   const { command, ...rest } = isJsonObject(input) ? input : {};
   if (tool === "Bash" && typeof command === "string")
@@ -72,11 +72,11 @@ function jsonLines(value: Json, width: number): readonly Line[] {
 }
 
 function filledIn(proposed: Json, width: number): readonly Line[] {
-  const said = "The tool's schema changed or filled in what the model gave, of which the digest is:";
-  return [...sentence(said, width, "notice"), ...jsonLines(shortIfLong(proposed), width)];
+  const text = "The tool's schema changed these arguments or filled in defaults. The digest covers the model's own:";
+  return [...sentence(text, width, "notice"), ...jsonLines(shortIfLong(proposed), width)];
 }
 
-/** Where links lead: the name in the arguments does not tell. */
+/** The paths after links are resolved. */
 function touched(body: JsonObject, width: number): readonly Line[] {
   const touches = field(body, "touches");
   if (!Array.isArray(touches)) return [];
@@ -88,18 +88,18 @@ function touched(body: JsonObject, width: number): readonly Line[] {
 
 function envelope({ tools, turnCap }: CardFacts, width: number): readonly Line[] {
   if (tools === undefined) return [];
-  const may =
-    tools.length === 0 ? "The stage may use no tool without asking" : `The stage may use: ${tools.join(", ")}`;
-  return sentence(turnCap === undefined ? may : `${may}; ${count(turnCap, "turn")} an attempt`, width, "dim");
+  const text =
+    tools.length === 0 ? "The stage may use no tool without approval" : `The stage may use: ${tools.join(", ")}`;
+  return sentence(turnCap === undefined ? text : `${text}; ${count(turnCap, "turn")} per attempt`, width, "dim");
 }
 
 function transitionLines({ body }: OpenRequest, width: number): readonly Line[] {
   const { from, to, why, message, ...rest } = body;
-  const way = [from, to].map((end) => (typeof end === "string" ? end : JSON.stringify(end ?? null))).join(" -> ");
+  const step = [from, to].map((end) => (typeof end === "string" ? end : JSON.stringify(end ?? null))).join(" -> ");
   const reasons = [why, message].flatMap((reason) => (reason === undefined ? [] : [reason]));
   return [
-    ...sentence("The run would go on:", width, "dim"),
-    ...verbatim(headAndTail(way, LONGEST_PART), width, "strong"),
+    ...sentence("The next step would be:", width, "dim"),
+    ...verbatim(headAndTail(step, MAX_TEXT), width, "strong"),
     ...reasons.flatMap((one) => reason(typeof one === "string" ? one : JSON.stringify(one), width)),
     ...restLines(isLong(rest) ? {} : rest, "with", width),
   ];
@@ -107,35 +107,34 @@ function transitionLines({ body }: OpenRequest, width: number): readonly Line[] 
 
 function questionLines({ body }: OpenRequest, width: number): readonly Line[] {
   const question = field(body, "question");
-  const asked = typeof question === "string" ? question : JSON.stringify(question ?? null);
+  const text = typeof question === "string" ? question : JSON.stringify(question ?? null);
   const answer = field(body, "answer");
-  return [...quoted(headAndTail(asked, MOST_SHOWN), width), ...longChoices(answer, width), ...fieldsOf(answer, width)];
+  return [...quoted(headAndTail(text, MOST_SHOWN), width), ...longChoices(answer, width), ...fieldsOf(answer, width)];
 }
 
-/** Choices that do not fit the one row each has among the options. */
+/** The choices in full, if one does not fit its row among the options. */
 function longChoices(schema: Json | undefined, width: number): readonly Line[] {
   const texts = (choicesOf(schema) ?? []).map(valueText);
-  // What is not seen is written out, so it takes more than its length.
+  // Escaped characters take more columns than they have.
   if (texts.every((text) => text.length * 2 + 12 < width)) return [];
-  const whole = texts.flatMap((text) => [...verbatim(headAndTail(text, LONGEST_PART), width)]);
-  return [...sentence("The answers there are, whole:", width, "dim"), ...whole];
+  const whole = texts.flatMap((text) => [...verbatim(headAndTail(text, MAX_TEXT), width)]);
+  return [...sentence("The answers in full:", width, "dim"), ...whole];
 }
 
-/** What an answer in JSON has to hold. */
+/** The members of an answer in JSON. */
 function fieldsOf(schema: Json | undefined, width: number): readonly Line[] {
   const properties = field(schema, "properties");
   if (!isJsonObject(properties)) return [];
   const required = field(schema, "required");
-  const names = Object.entries(properties).slice(0, MOST_MEMBERS);
-  const told = names.map(([name, member]) => {
+  const names = Object.entries(properties).slice(0, MAX_MEMBERS);
+  const members = names.map(([name, member]) => {
     const type = textAt(member, "type");
     const must = Array.isArray(required) && required.includes(name) ? ", required" : "";
     return `${name}${type === "" ? "" : `: ${type}`}${must}`;
   });
-  return [...sentence("The answer is JSON with:", width, "dim"), ...verbatim(told.join("\n"), width)];
+  return [...sentence("The answer is JSON with:", width, "dim"), ...verbatim(members.join("\n"), width)];
 }
 
-/** Characters of a digest that are enough to tell one from another at a glance. */
 const SHORT_DIGEST = 12;
 
 function digestLines({ kind, digest }: OpenRequest, width: number, all: boolean): readonly Line[] {
@@ -153,7 +152,7 @@ function everything({ runId, requestId, openedAt, body }: OpenRequest, width: nu
 }
 
 function reason(text: string, width: number): readonly Line[] {
-  return text === "" ? [] : labelled("Why it asks:", quoted(headAndTail(text, LONGEST_PART), width), width);
+  return text === "" ? [] : labelled("Why it needs approval:", quoted(headAndTail(text, MAX_TEXT), width), width);
 }
 
 function isLong(value: Json): boolean {
@@ -164,15 +163,15 @@ function shortIfLong(value: Json): Json {
   return isLong(value) ? shortened(value) : value;
 }
 
-/** What cannot be approved can still be looked at, in part. */
+/** The part of a long value that is shown; it cannot be approved. */
 function shortened(value: Json, depth = 0): Json {
-  if (typeof value === "string") return headAndTail(value, LONGEST_PART);
+  if (typeof value === "string") return headAndTail(value, MAX_TEXT);
   if (typeof value !== "object" || value === null) return value;
   if (depth > 6) return "…";
-  if (!isJsonObject(value)) return value.slice(0, MOST_MEMBERS).map((member) => shortened(member, depth + 1));
+  if (!isJsonObject(value)) return value.slice(0, MAX_MEMBERS).map((member) => shortened(member, depth + 1));
   const members: [string, Json][] = [];
   for (const key in value) {
-    if (members.length === MOST_MEMBERS) break;
+    if (members.length === MAX_MEMBERS) break;
     const member = value[key];
     if (member !== undefined) members.push([headAndTail(key, 200), shortened(member, depth + 1)]);
   }

@@ -10,7 +10,7 @@ import {
   openCardOf,
   type ShownLines,
   waitingCards,
-} from "./desk.ts";
+} from "./card-stack.ts";
 import { type Option, valueText } from "./form.ts";
 
 export interface CardSize {
@@ -18,46 +18,46 @@ export interface CardSize {
   readonly height: number;
 }
 
-/** A card as it is drawn, and what of its body that shows: to be told to the desk once it is on the screen. */
+/** A drawn card. `key` and `shown` go to the stack once the frame is on the screen. */
 export interface CardView {
   readonly lines: readonly Line[];
   readonly key: string;
   readonly shown: ShownLines;
-  /** Where the cursor stands while something is written. */
+  /** The cursor while a text is written. */
   readonly cursor?: { readonly row: number; readonly column: number };
 }
 
-/** The left edge of every row of a card. Nothing else in the app has it, and all text that is not ours stands behind a bar. */
+/** The left edge of every row of a card; nothing else in the app begins with it. */
 const EDGE = "▌";
 const EDGE_COLUMNS = 2;
-/** Rows of what is being written that are shown. */
+/** Rows for the text that is being written. */
 const WRITTEN_ROWS = 3;
-/** Rows a choice takes at most of the card's height. */
+/** Largest share of the card's height for its choices. */
 const OPTIONS_SHARE = 0.6;
-/** UTF-16 units of a choice that are looked at; what does not fit its row stands in the body. */
-const LONGEST_LABEL = 400;
-/** Columns from which on choices are told in full. */
+/** UTF-16 units of a choice that are laid out; the body has long ones in full. */
+const MAX_LABEL = 400;
+/** Columns below which labels are short. */
 const ROOMY = 48;
 
-/** Columns that a card's body has: what `bodyLines` is to be made for. */
+/** The width to pass to `bodyLines`, in columns. */
 export function bodyWidth(width: number): number {
   return Math.max(4, width - EDGE_COLUMNS);
 }
 
-/** Rows that the card would take if there were room for all of it. */
-export function cardHeight(desk: CardStack, body: readonly Line[]): number {
-  const at = openCardOf(desk);
-  return at === undefined ? 0 : body.length + at.card.form.options.length + WRITTEN_ROWS + 5;
+/** Rows of the whole card. */
+export function cardHeight(stack: CardStack, body: readonly Line[]): number {
+  const current = openCardOf(stack);
+  return current === undefined ? 0 : body.length + current.card.form.options.length + WRITTEN_ROWS + 5;
 }
 
-/** The card that is up, in at most `height` rows: its head and its options always, of its body what there is room for. Undefined when none is up. */
-export function cardLines(desk: CardStack, body: readonly Line[], { width, height }: CardSize): CardView | undefined {
-  const at = openCardOf(desk);
-  if (at === undefined || height < 1) return undefined;
-  const { card, open } = at;
+/** The open card in at most `height` rows: its head and its options, and as much of its body as fits. */
+export function cardLines(stack: CardStack, body: readonly Line[], { width, height }: CardSize): CardView | undefined {
+  const current = openCardOf(stack);
+  if (current === undefined || height < 1) return undefined;
+  const { card, open } = current;
   const columns = bodyWidth(width);
   const written = open.writing ? writtenLines(open, columns) : undefined;
-  const head = headLines(desk, card, columns).slice(0, height >= 12 ? 2 : 1);
+  const head = headLines(stack, card, columns).slice(0, height >= 12 ? 2 : 1);
   const foot = height >= 8 ? [footLine(card, open, columns)] : [];
   const fixed = head.length + foot.length + (written?.lines.length ?? 0);
   const least = Math.max(1, Math.min(5, height - fixed));
@@ -70,7 +70,7 @@ export function cardLines(desk: CardStack, body: readonly Line[], { width, heigh
   const rows = [
     ...head,
     ...body.slice(shown.from, shown.to),
-    ...(shown.told ? [whereLine(shown)] : []),
+    ...(shown.partial ? [whereLine(shown)] : []),
     ...options,
     ...(written?.lines ?? []),
     ...foot,
@@ -83,14 +83,14 @@ export function cardLines(desk: CardStack, body: readonly Line[], { width, heigh
   return row < lines.length ? { ...view, cursor: { row, column: EDGE_COLUMNS + written.cursor.column } } : view;
 }
 
-/** One row for when all that waits was put off; undefined when a card is up or nothing waits. */
-export function deferredLine(desk: CardStack, width: number): Line | undefined {
-  const waiting = waitingCards(desk).length;
-  if (desk.open !== undefined || waiting === 0) return undefined;
-  const said = waiting === 1 ? "1 request waits, put off" : `${waiting} requests wait, put off`;
+/** One row if all waiting requests are deferred; else undefined. */
+export function deferredLine(stack: CardStack, width: number): Line | undefined {
+  const waiting = waitingCards(stack).length;
+  if (stack.open !== undefined || waiting === 0) return undefined;
+  const text = waiting === 1 ? "1 deferred request waits" : `${waiting} deferred requests wait`;
   return edged(
     [
-      { text: said, style: "notice" },
+      { text, style: "notice" },
       { text: " · Tab shows it", style: "dim" },
     ],
     width,
@@ -104,20 +104,20 @@ function edged(row: Line, width: number, focused: boolean): Line {
 }
 
 interface Window extends ShownLines {
-  /** Whether a row says where in the body this is. */
-  readonly told: boolean;
+  /** Whether lines are hidden and a row says how many. */
+  readonly partial: boolean;
 }
 
 function windowOf(lines: number, scroll: number, room: number): Window {
-  if (room <= 0) return { from: 0, to: 0, lines, told: false };
-  if (lines <= room) return { from: 0, to: lines, lines, told: false };
-  const told = room > 1;
-  const rows = told ? room - 1 : room;
+  if (room <= 0) return { from: 0, to: 0, lines, partial: false };
+  if (lines <= room) return { from: 0, to: lines, lines, partial: false };
+  const partial = room > 1;
+  const rows = partial ? room - 1 : room;
   const from = Math.max(0, Math.min(scroll, lines - rows));
-  return { from, to: from + rows, lines, told };
+  return { from, to: from + rows, lines, partial };
 }
 
-/** As of the last frame, unless the body is laid out otherwise by now. */
+/** How far the body was shown, as the stack counts it after a new layout. */
 function seenOf({ lines, seen }: OpenCard, body: readonly Line[]): number {
   if (lines === body.length) return seen;
   return lines > 0 && seen >= lines ? body.length : 0;
@@ -130,32 +130,32 @@ function whereLine({ from, to, lines }: ShownLines): Line {
   return [{ text: `… lines hidden: ${parts.join(", ")} · PgUp PgDn Home End`, style: "notice" }];
 }
 
-/** Who asks for what: stage, tool, attempt, turn, proposal, sibling; and how many wait. */
-function headLines(desk: CardStack, card: Card, columns: number): readonly Line[] {
+/** The kind of request, its position among the waiting ones, and its stage, tool, attempt, turn, proposal and branch. */
+function headLines(stack: CardStack, card: Card, columns: number): readonly Line[] {
   const { request } = card;
-  const waiting = waitingCards(desk);
-  const place = waiting.findIndex((one) => one.key === card.key) + 1;
-  const mark = desk.open?.focused === true ? "■" : "□";
-  const count = waiting.length === 1 ? "" : ` ${place} of ${waiting.length} waiting`;
+  const waiting = waitingCards(stack);
+  const position = waiting.findIndex((one) => one.key === card.key) + 1;
+  const mark = stack.open?.focused === true ? "■" : "□";
+  const count = waiting.length === 1 ? "" : ` ${position} of ${waiting.length} waiting`;
   const parts = askerOf(request);
   const line: Line = [
     { text: `${mark} ${KIND_NAMES[request.kind]}${count}`, style: "heading" },
-    ...parts.map((part, at): Span => ({ text: ` · ${part}`, style: at < 2 ? "strong" : "plain" })),
+    ...parts.map((part, index): Span => ({ text: ` · ${part}`, style: index < 2 ? "strong" : "plain" })),
   ];
   return wrap(line, columns, 2);
 }
 
-/** Which stage asks for which tool, and where in its run. */
+/** The stage and tool of a request, and its position in the run. */
 export function askerOf(request: Card["request"]): readonly string[] {
   return partsOf(request).map(cleanInline);
 }
 
 function partsOf({ runId, requestId, kind, body }: Card["request"]): readonly string[] {
   const tool = kind === "grantStageTool" && typeof body.tool === "string" ? [body.tool.slice(0, 200)] : [];
-  const way = runId.split("/");
+  const path = runId.split("/");
   const run = [
-    ...(way.length > 1 ? [`sibling ${(way.at(-1) ?? "").slice(0, 100)}`] : []),
-    `run ${(way[0] ?? "").slice(0, 100)}`,
+    ...(path.length > 1 ? [`sibling ${(path.at(-1) ?? "").slice(0, 100)}`] : []),
+    `run ${(path[0] ?? "").slice(0, 100)}`,
   ];
   const call = parseRequestId(requestId.slice(0, 500));
   const [, turn] = /^t(\d+)\.c\d+$/.exec(call?.callId ?? "") ?? [];
@@ -212,10 +212,10 @@ function labelOf(option: Exclude<Option, { readonly kind: "value" }>, { request 
   }
 }
 
-/** Two answers that differ in what cannot be seen must not look the same. */
+/** Invisible characters are escaped: different answers must not look the same. */
 function valueLabel(value: Json, style: Style): Line {
   const text = value === true ? "yes" : value === false ? "no" : valueText(value);
-  return [{ text: "answer: ", style }, ...revealed(text, style, LONGEST_LABEL)];
+  return [{ text: "answer: ", style }, ...revealed(text, style, MAX_LABEL)];
 }
 
 function footLine(card: Card, open: OpenCard, columns: number): Line {
@@ -225,8 +225,8 @@ function footLine(card: Card, open: OpenCard, columns: number): Line {
   const keys = open.writing
     ? "Enter sends · Alt+Enter new line · Esc goes back"
     : open.focused
-      ? `↑↓ choose · Enter · Esc ${esc} this · PgDn reads on · Ctrl+N next · Tab leaves`
-      : "Tab goes to this card; until then keys go to the input";
+      ? `↑↓ choose · Enter · Esc ${esc} this · PgDn scrolls · Ctrl+N next · Tab leaves`
+      : "Tab focuses this card; until then keys go to the input";
   return cut([{ text: keys, style: "dim" }], columns);
 }
 

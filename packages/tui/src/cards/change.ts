@@ -1,4 +1,4 @@
-import { field, isJsonObject, type Json, type OpenRequest } from "@sluice/core";
+import { field, isJsonObject, type Json, type OpenRequest, REDACTION_MARKER } from "@sluice/core";
 import {
   compareLines,
   type Kind,
@@ -10,17 +10,15 @@ import {
 } from "@sluice/view/text";
 import { textAt } from "@sluice/view/words";
 import { MOST_SHOWN } from "../user/approval-check.ts";
-import { type Hiding, shownLines } from "./file-lines.ts";
 import { BAR, exactRow, exactRows, sentence } from "./verbatim.ts";
 
-/** What is in a file now, as far as somebody may look. */
+/** The current content of a file. */
 export type FileNow =
   | { readonly kind: "text"; readonly text: string; readonly hiding: Hiding }
   | { readonly kind: "absent" }
-  /** Why it is not compared. */
   | { readonly kind: "unread"; readonly why: string };
 
-/** The file that a request for leave would write: the path it was judged by, absolute and after links. */
+/** The file that a call would write: the absolute path, with links resolved, that the gate checked. */
 export function fileToRead({ kind, body }: OpenRequest): string | undefined {
   const tool = textAt(body, "tool");
   if (kind !== "grantStageTool" || (tool !== "Edit" && tool !== "Write")) return undefined;
@@ -30,14 +28,14 @@ export function fileToRead({ kind, body }: OpenRequest): string | undefined {
   return written.length === 1 ? textAt(written[0], "path") : undefined;
 }
 
-/** Lines around a change that are shown with it. */
+/** Unchanged lines shown around a change. */
 const CONTEXT = 3;
-/** UTF-16 units of a changed file that are compared with what it is now. */
-const LONGEST_AFTER = 4_000_000;
-/** Columns below which lines stand without their numbers. */
+/** Largest changed file that is compared, in UTF-16 units. */
+const MAX_AFTER = 4_000_000;
+/** Columns below which lines have no numbers. */
 const NUMBERED_FROM = 40;
 
-/** An Edit or a Write as a diff against what is in the file now; undefined for any other call, and for arguments of another shape. */
+/** An Edit or a Write as a diff against the current file; undefined for other calls and for unexpected arguments. */
 export function changeLines(
   tool: string,
   input: Json,
@@ -46,7 +44,7 @@ export function changeLines(
 ): readonly Line[] | undefined {
   if (!isJsonObject(input)) return undefined;
   const { file_path: path, content, old_string: old, new_string: now, replace_all: every, ...rest } = input;
-  // Nothing that is given may be missing from what is shown.
+  // Every argument must be visible.
   if (typeof path !== "string" || Object.keys(rest).length > 0) return undefined;
   if (tool === "Write" && typeof content === "string" && old === undefined && now === undefined && every === undefined)
     return [...exactRows(path, width, BAR, "strong"), ...writeLines(content, file, width)];
@@ -59,14 +57,14 @@ function writeLines(content: string, file: FileNow | undefined, width: number): 
   if (file?.kind === "text") {
     const { text, note } = inLf(file.text);
     const next = note === "" ? content : lf(content);
-    if (text === next) return sentence("It would write what is in the file already.", width, "dim");
+    if (text === next) return sentence("The file already has this content.", width, "dim");
     const rows = compared(text, next, width, file.hiding);
     if (rows !== undefined) return [...sentence(`It replaces the whole file${note}:`, width, "dim"), ...rows];
   }
-  const why = file?.kind === "unread" ? file.why : file?.kind === "text" ? TOO_MUCH : undefined;
-  const compare = why === undefined ? "" : ` (not compared with the file: ${why})`;
-  const said = file?.kind === "absent" ? "A new file with:" : `The whole content${compare}:`;
-  return [...sentence(said, width, "dim"), ...signed(content, "added", width)];
+  const reason = file?.kind === "unread" ? file.why : file?.kind === "text" ? TOO_MUCH : undefined;
+  const compare = reason === undefined ? "" : ` (not compared with the file: ${reason})`;
+  const heading = file?.kind === "absent" ? "A new file with:" : `The whole content${compare}:`;
+  return [...sentence(heading, width, "dim"), ...signed(content, "added", width)];
 }
 
 interface Edit {
@@ -76,7 +74,7 @@ interface Edit {
 }
 
 function editLines({ old, now, every }: Edit, file: FileNow | undefined, width: number): readonly Line[] {
-  const where = every ? "everywhere in the file" : "in the one place where it stands";
+  const where = every ? "everywhere in the file" : "at its only occurrence";
   const plain = (why: string): readonly Line[] => [
     ...sentence(`It replaces, ${where}${why}:`, width, "dim"),
     ...signed(old, "removed", width),
@@ -85,24 +83,24 @@ function editLines({ old, now, every }: Edit, file: FileNow | undefined, width: 
   ];
   if (file === undefined) return plain("");
   if (file.kind === "unread") return plain(` (not compared with the file: ${file.why})`);
-  if (file.kind === "absent") return plain(" (there is no such file now, so it would fail)");
+  if (file.kind === "absent") return plain(" (the file does not exist, so the call would fail)");
   const { text, note } = inLf(file.text);
   const [from, to] = note === "" ? [old, now] : [lf(old), lf(now)];
   const pieces = from === "" ? [] : text.split(from);
-  if (pieces.length < 2) return plain(" (it does not stand in the file now, so it would fail)");
-  if (pieces.length > 2 && !every) return plain(" (it stands there more than once now, so it would fail)");
+  if (pieces.length < 2) return plain(" (the file does not contain it, so the call would fail)");
+  if (pieces.length > 2 && !every) return plain(" (the file contains it more than once, so the call would fail)");
   const times = pieces.length - 1;
-  // A short text that stands there a million times, replaced by a long one, is more than there is memory.
-  if (text.length + times * (to.length - from.length) > LONGEST_AFTER)
+  // A short text with a million occurrences, replaced by a long one, can exceed the memory.
+  if (text.length + times * (to.length - from.length) > MAX_AFTER)
     return plain(` (not compared with the file: ${TOO_MUCH})`);
-  const said = every ? `It changes every place, ${times} now${note}:` : `It changes one place${note}:`;
+  const heading = every ? `It changes all ${times} occurrences${note}:` : `It changes one occurrence${note}:`;
   const rows = compared(text, pieces.join(to), width, file.hiding);
   return rows === undefined
     ? plain(` (not compared with the file: ${TOO_MUCH})`)
-    : [...sentence(said, width, "dim"), ...rows];
+    : [...sentence(heading, width, "dim"), ...rows];
 }
 
-/** Files of CR LF lines are compared without the CR; the tools keep it. */
+/** Files with CR LF line ends are compared without the CR, which the tools keep. */
 function inLf(text: string): { readonly text: string; readonly note: string } {
   const crlf = /\r\n/.test(text) && !/(?:^|[^\r])\n/.test(text);
   return crlf ? { text: lf(text), note: " (its lines end in CR LF)" } : { text, note: "" };
@@ -112,23 +110,23 @@ function lf(text: string): string {
   return text.replaceAll("\r\n", "\n");
 }
 
-const LOOKS = {
+const DIFF_STYLES = {
   same: { sign: "  ", style: "plain", word: "plain" },
   removed: { sign: "- ", style: "removed", word: "removedWord" },
   added: { sign: "+ ", style: "added", word: "addedWord" },
 } as const satisfies Record<Kind, { sign: string; style: Style; word: Style }>;
 
-const TOO_MUCH = "too much of it changes";
+const TOO_MUCH = "the change is too long";
 
 /**
- * Two texts line by line, nothing cut: what is the same and far from any change is told as a number of lines. What the file
- * holds is shown without secrets, what it would hold as it is. Undefined where that is more than a card shows.
+ * The whole diff of two texts; unchanged lines far from any change are counted instead. Lines of the file are masked, added
+ * lines are shown as they are except for known secrets. Undefined if the diff is longer than a card shows.
  */
 function compared(before: string, after: string, width: number, hiding: Hiding): readonly Line[] | undefined {
   const old = linesOf(before);
   const now = linesOf(after);
   const { runs } = compareLines(old.lines, now.lines);
-  const oldLine = shownLines(old.lines, hiding);
+  const oldLine = maskedLines(old.lines, hiding);
   const digits = width < NUMBERED_FROM ? 0 : String(Math.max(old.lines.length, now.lines.length)).length;
   const rows: Line[] = [];
   let shown = 0;
@@ -167,7 +165,7 @@ function diffRow(
   digits: number,
   width: number,
 ): readonly Line[] {
-  const { sign, style, word } = LOOKS[kind];
+  const { sign, style, word } = DIFF_STYLES[kind];
   const gutter = digits === 0 ? "" : `${String(number).padStart(digits)} `;
   const parts = segments.map(({ text, changed }) => ({ text, style: changed ? word : style }));
   return exactRow(parts, width, BAR, { text: `${gutter}${sign}`, style: kind === "same" ? "dim" : style });
@@ -181,11 +179,38 @@ function linesOf(text: string): { readonly lines: readonly string[]; readonly en
 
 function endNotes(before: boolean, after: boolean, width: number): readonly Line[] {
   if (before === after) return [];
-  return sentence(after ? "A line break is added at the end." : "The line break at the end goes.", width, "dim");
+  return sentence(after ? "A line break is added at the end." : "The line break at the end is removed.", width, "dim");
 }
 
-/** Lines that were compared with nothing. */
+/** Lines without a comparison. */
 function signed(text: string, kind: "added" | "removed", width: number): readonly Line[] {
-  const { sign, style } = LOOKS[kind];
+  const { sign, style } = DIFF_STYLES[kind];
   return exactRows(text, width, BAR, style, { text: sign, style });
+}
+
+/** Masks secrets in the lines of a file that are shown around a change. */
+export interface Hiding {
+  /** Masks known secrets and texts that look like one. */
+  text(text: string): string;
+  /** Masks known secrets only. */
+  known(text: string): string;
+}
+
+export const HIDES_NOTHING: Hiding = { text: (text) => text, known: (text) => text };
+
+const KEY_BEGIN = /-----BEGIN [A-Z ]*PRIVATE KEY-----/;
+const KEY_END = /-----END [A-Z ]*PRIVATE KEY-----/;
+
+/** The masked lines of a file; each line of a private key block is masked. */
+function maskedLines(lines: readonly string[], hiding: Hiding): (index: number) => string {
+  const inKey = new Set<number>();
+  if (hiding !== HIDES_NOTHING) {
+    let inside = false;
+    for (const [index, line] of lines.entries()) {
+      if (KEY_BEGIN.test(line)) inside = true;
+      if (inside) inKey.add(index);
+      if (KEY_END.test(line)) inside = false;
+    }
+  }
+  return (index) => (inKey.has(index) ? `${REDACTION_MARKER}private-key]` : hiding.text(lines[index] ?? ""));
 }

@@ -1,13 +1,13 @@
 import { field, isJsonObject, type Json, type JsonObject, type OpenRequest } from "@sluice/core";
 
-/** One thing a person can do with a card. */
+/** A choice on a card. */
 export type Option =
   | { readonly kind: "approve" }
   | { readonly kind: "deny" }
   /** Opens the line for a reason. */
   | { readonly kind: "reason" }
   | { readonly kind: "defer" }
-  /** Shows arguments as JSON, the whole digest and the ids too, or less again. */
+  /** Toggles the arguments as JSON, the whole digest and the ids. */
   | { readonly kind: "all" }
   /** Answers with this value. */
   | { readonly kind: "value"; readonly value: Json }
@@ -17,39 +17,39 @@ export type Option =
 /** How a request can be answered. */
 export interface Form {
   readonly options: readonly Option[];
-  /** What is selected when the card comes up: what does least, and nothing where any choice would be an answer. */
+  /** The selection when the card opens: Deny, or none if every choice would be an answer. */
   readonly start: number | undefined;
 }
 
-/** Choices of a list that are shown as one; a longer one is typed. */
-const MOST_CHOICES = 50;
+/** Longest list of values that is offered as choices; for a longer one the answer is written. */
+const MAX_CHOICES = 50;
 
-const LEAVE: Form = {
+const APPROVAL: Form = {
   options: [{ kind: "approve" }, { kind: "deny" }, { kind: "reason" }, { kind: "defer" }, { kind: "all" }],
   start: 1,
 };
 
 export function formOf({ kind, body }: OpenRequest): Form {
-  if (kind === "grantStageTool" || kind === "approveTransition") return LEAVE;
-  const rest: readonly Option[] = [{ kind: "defer" }, { kind: "deny" }, { kind: "all" }];
+  if (kind === "grantStageTool" || kind === "approveTransition") return APPROVAL;
+  const others: readonly Option[] = [{ kind: "defer" }, { kind: "deny" }, { kind: "all" }];
   const choices = choicesOf(field(body, "answer"));
-  if (choices === undefined) return { options: [{ kind: "write" }, ...rest], start: 0 };
-  return { options: [...choices.map((value): Option => ({ kind: "value", value })), ...rest], start: undefined };
+  if (choices === undefined) return { options: [{ kind: "write" }, ...others], start: 0 };
+  return { options: [...choices.map((value): Option => ({ kind: "value", value })), ...others], start: undefined };
 }
 
-/** The values a schema lists, when it lists all of them. */
+/** The values that a schema allows, if it lists all of them. */
 export function choicesOf(schema: Json | undefined): readonly Json[] | undefined {
   if (!isJsonObject(schema)) return undefined;
-  const listed = listedIn(schema);
-  return listed === undefined || listed.length === 0 || listed.length > MOST_CHOICES ? undefined : listed;
+  const values = valuesIn(schema);
+  return values === undefined || values.length === 0 || values.length > MAX_CHOICES ? undefined : values;
 }
 
-/** A choice as text: words as they are, anything else as JSON. */
+/** A string as it is, another value as JSON. */
 export function valueText(value: Json): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-function listedIn(schema: JsonObject): readonly Json[] | undefined {
+function valuesIn(schema: JsonObject): readonly Json[] | undefined {
   const listed = field(schema, "enum");
   if (isList(listed)) return listed;
   const only = field(schema, "const");

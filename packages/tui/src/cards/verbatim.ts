@@ -11,19 +11,18 @@ import {
   wrap,
 } from "@sluice/view/text";
 
-/** Behind a bar stands what somebody else wrote; nothing of ours begins with one. */
+/** Marks text that a model or a tool wrote; no text of the app begins with it. */
 export const BAR: Span = { text: "│ ", style: "dim" };
-/** The row above goes on here: it is no line break of the text. */
-const GOES_ON: Span = { text: "┆ ", style: "dim" };
-/** A space where a row ends or begins, which nobody would see. */
+/** Marks a row that continues the row above, without a line break in the text. */
+const CONTINUED: Span = { text: "┆ ", style: "dim" };
+/** A space at the edge of a row, which would be invisible. */
 const EDGE_SPACE = "␣";
 
-/** Columns that a bar takes. */
 const BAR_COLUMNS = 2;
 
 /**
- * A text exactly as it is, in rows of at most `width` columns behind a bar: broken anywhere, nothing dropped, everything
- * unseen made visible, and rows that only go on told apart from lines of the text. `mark` stands in front of each line.
+ * A text verbatim, in rows of at most `width` columns behind a bar: nothing is dropped, invisible characters are escaped, and
+ * continued rows differ from new lines. `mark` precedes each line.
  */
 export function exactRows(
   text: string,
@@ -35,7 +34,7 @@ export function exactRows(
   return text.split("\n").flatMap((line) => exactRow([{ text: line, style }], width, bar, mark));
 }
 
-/** The same for one line in parts of different styles. */
+/** `exactRows` for one line in several styles. */
 export function exactRow(
   parts: readonly { readonly text: string; readonly style: Style }[],
   width: number,
@@ -44,7 +43,7 @@ export function exactRow(
 ): readonly Line[] {
   const margin = mark === undefined ? 0 : widthOf(mark.text);
   const first = mark === undefined ? [bar] : [bar, mark];
-  const next = mark === undefined ? [GOES_ON] : [GOES_ON, { text: " ".repeat(margin) }];
+  const next = mark === undefined ? [CONTINUED] : [CONTINUED, { text: " ".repeat(margin) }];
   const line = parts.flatMap(({ text, style }) => revealed(text, style, Math.max(1, text.length)));
   const rows = hardRows(line, Math.max(2, width - BAR_COLUMNS - margin));
   return rows.map((row, at) => [...(at === 0 ? first : next), ...row]);
@@ -54,16 +53,16 @@ export function verbatim(text: string, width: number, style: Style = "plain"): r
   return exactRows(text, width, BAR, style);
 }
 
-/** The same for a text that is only looked at, not decided upon: broken between words. */
+/** Like `verbatim`, but broken between words: for text that is no part of what is approved. */
 export function quoted(text: string, width: number, style: Style = "plain"): readonly Line[] {
   const columns = Math.max(2, width - BAR_COLUMNS);
   return text.split("\n").flatMap((line) => {
     const rows = wrap(revealed(line, style, Math.max(1, line.length)), columns);
-    return (rows.length === 0 ? [[]] : rows).map((row, at) => [at === 0 ? BAR : GOES_ON, ...row]);
+    return (rows.length === 0 ? [[]] : rows).map((row, at) => [at === 0 ? BAR : CONTINUED, ...row]);
   });
 }
 
-/** A label of ours with what somebody else wrote: in one row where both fit, else the label above. */
+/** A label with quoted rows: in one row if both fit, else above them. */
 export function labelled(label: string, rows: readonly Line[], width: number): readonly Line[] {
   const [only, ...more] = rows;
   const head: Span = { text: `${label} `, style: "dim" };
@@ -71,12 +70,12 @@ export function labelled(label: string, rows: readonly Line[], width: number): r
   return [...sentence(label, width, "dim"), ...rows];
 }
 
-/** Words of ours, with names in them that are not, broken between words. */
+/** A text of the app, which may contain foreign names. */
 export function sentence(text: string, width: number, style: Style = "plain"): readonly Line[] {
   return wrap([{ text: cleanInline(text), style }], Math.max(2, width));
 }
 
-/** The beginning and the end of a text that is too long to be shown, and how much is missing. */
+/** The beginning and the end of a long text, and how much is missing between them. */
 export function headAndTail(text: string, most: number): string {
   if (text.length <= most) return text;
   const head = headOf(text, Math.floor((most * 2) / 3));
@@ -99,7 +98,7 @@ function hardRows(line: Line, columns: number): readonly Line[] {
           room = columns;
           continue;
         }
-        // Wider than a row of its own: no character that anybody writes, so it is told letter by letter.
+        // Wider than a whole row: not a character of any script, so it is escaped.
         const code = span.text.codePointAt(at) ?? 0;
         rows.push([{ text: `·U+${code.toString(16).toUpperCase()}`, style: "unseen" }]);
         at += code > 0xffff ? 2 : 1;
@@ -114,15 +113,15 @@ function hardRows(line: Line, columns: number): readonly Line[] {
   return rows.map((cells, at) => edgesShown(cells, at > 0));
 }
 
-/** The last cell of a row, and the first of one that goes on. */
-function edgesShown(row: readonly Span[], goesOn: boolean): Line {
+/** Makes spaces at the end of a row and at the start of a continued one visible. */
+function edgesShown(row: readonly Span[], continued: boolean): Line {
   const shown = [...row];
   const last = shown.at(-1);
   if (last?.text.endsWith(" ") === true) {
     shown.splice(-1, 1, { ...last, text: last.text.slice(0, -1) }, { text: EDGE_SPACE, style: "unseen" });
   }
   const [first] = shown;
-  if (goesOn && first?.text.startsWith(" ") === true) {
+  if (continued && first?.text.startsWith(" ") === true) {
     shown.splice(0, 1, { text: EDGE_SPACE, style: "unseen" }, { ...first, text: first.text.slice(1) });
   }
   return shown.filter((span) => span.text !== "");

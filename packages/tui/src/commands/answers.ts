@@ -1,14 +1,14 @@
 import { SluiceError } from "@sluice/core";
-import type { Card } from "../cards/desk.ts";
-import { cardNamed } from "../cards/names.ts";
+import { cardNamed } from "../cards/card-controller.ts";
+import type { Card } from "../cards/card-stack.ts";
 import { typedValue } from "../user/send-answer.ts";
 import type { Command, Steering } from "./command.ts";
 
-// Where no card is drawn, requests are answered in words: an approval names the digest of what it approves.
+// Commands that answer requests with --screen-reader. An approval names the digest of what it approves.
 
 export const approve: Command = {
   name: "approve",
-  description: "let one call run: with the digest that its request told",
+  description: "approve one call by the digest in its request",
   usage: "<digest>",
   run: (words, app) => {
     const card = cardFor(words, app);
@@ -20,7 +20,7 @@ export const approve: Command = {
 
 export const deny: Command = {
   name: "deny",
-  description: "deny one call, or decline a question",
+  description: "deny a call, or decline a question",
   usage: "<digest> [reason]",
   run: (words, app) => {
     const [, digest = "", reason = ""] = /^(\S*)\s*(.*)$/s.exec(words) ?? [];
@@ -31,7 +31,7 @@ export const deny: Command = {
 
 export const answer: Command = {
   name: "answer",
-  description: "answer a question, as JSON or in words",
+  description: "answer a question, as text or JSON",
   usage: "<digest> <answer>",
   run: (words, app) => {
     const [, digest = "", text = ""] = /^(\S*)\s*(.*)$/s.exec(words) ?? [];
@@ -46,7 +46,7 @@ function cardFor(name: string, app: Steering): Card {
   const waiting = app.waiting();
   const card = cardNamed(name, waiting);
   if (card !== undefined) return card;
-  const there = waiting.map((one) => one.name).join(", ");
-  const why = `no request that waits is called ${name === "" ? "that" : name}`;
-  throw new SluiceError("Validation", "usage", `${why}; ${there === "" ? "none waits" : `waiting: ${there}`}`);
+  const names = waiting.map((one) => one.name).join(", ");
+  const fault = name === "" ? "name a request by its digest" : `no waiting request has the digest ${name}`;
+  throw new SluiceError("Validation", "usage", `${fault}; ${names === "" ? "no request waits" : `waiting: ${names}`}`);
 }

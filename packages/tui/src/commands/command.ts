@@ -1,45 +1,45 @@
 import type { Answer } from "@sluice/core";
 import type { RunView } from "@sluice/view";
 import type { Engine, KnownRun } from "../app/engine.ts";
-import type { Question } from "../app/overlay/question.ts";
+import type { NewQuestion } from "../app/overlay/question.ts";
 import type { Viewer } from "../app/overlay/viewer.ts";
-import type { Card } from "../cards/desk.ts";
-import type { NamedCard } from "../cards/names.ts";
+import type { NamedCard } from "../cards/card-controller.ts";
+import type { Card } from "../cards/card-stack.ts";
 import type { CommandSpec } from "../composer/completion/completion.ts";
 
-/** A slash command. It works while runs are at work: the state machine gates tools, never the person. */
+/** A slash command. Commands work while runs are active. */
 export interface Command extends CommandSpec {
-  /** How it is written, after the name: `<pipeline> <task>`. */
+  /** The syntax after the name: `<pipeline> <task>`. */
   readonly usage: string;
-  /** `words` is all that follows the name. What it throws is told, and nothing is lost. */
+  /** `words` is the text after the name. Errors are shown. */
   run(words: string, app: Steering): void | Promise<void>;
 }
 
 export type NoticeTone = "plain" | "good" | "bad" | "notice";
 
-/** What commands can do with the app. */
+/** The app, as commands use it. */
 export interface Steering {
   readonly engine: Engine;
-  /** The run that is looked at. */
+  /** The run on screen. */
   focus(): { readonly run: KnownRun; readonly view: RunView } | undefined;
-  /** Turns to a run and follows it. */
+  /** Watches a run and shows it. */
   turnTo(run: KnownRun): void;
-  /** A run by its id, or by what its id begins with. Throws when there is none or there are several. */
+  /** A run by its id or a unique prefix. Throws if no or several runs match. */
   find(runId: string): Promise<KnownRun>;
-  /** The run a command is about: the one that is named, else the one that is looked at. Throws when there is neither. */
+  /** The run that the first word names, else the run on screen. Throws if there is none. */
   named(words: string): Promise<KnownRun>;
-  /** Opens something over the frame; `onEnter` gets the row that was chosen. */
+  /** Opens a viewer over the frame; `onEnter` is called with the chosen row. */
   show(viewer: Viewer, onEnter?: (row: number) => void): void;
-  /** Opens the transcript of an execution, of the one that is looked at when omitted. */
+  /** Opens the transcript of an execution, by default of the one on screen. */
   showTranscript(execution?: string): void;
-  ask(question: Omit<Question, "chosen" | "since">): void;
-  /** What waits for an answer, with the names by which it is answered in words. */
+  ask(question: NewQuestion): void;
+  /** The waiting cards with the names that commands use. */
   waiting(): readonly NamedCard[];
   answer(card: Card, answer: Answer): void;
   say(text: string, tone?: NoticeTone): void;
-  /** Does something that takes a while; what it throws is told. */
+  /** Runs a longer operation, named in the status line, and shows its errors. */
   perform(work: () => Promise<void>, what?: string): Promise<void>;
-  /** Puts a text back into the composer, so that nothing typed is lost. */
+  /** Restores a text in the composer. */
   putBack(text: string): void;
   quit(): void;
   readonly commands: readonly Command[];

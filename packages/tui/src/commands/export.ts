@@ -1,16 +1,16 @@
 import { resolve } from "node:path";
 import type { KnownRun } from "../app/engine.ts";
-import { replaceQuestion } from "../app/overlay/asking.ts";
+import { replaceQuestion } from "../app/overlay/question.ts";
 import type { Command, Steering } from "./command.ts";
 
 export const exportRun: Command = {
   name: "export",
-  description: "write a run's record to a file that verifies by itself, as sluice export does",
+  description: "export a run's record to a self-verifying file, like sluice export",
   usage: "[run] [file]",
   takes: [{ kind: "run", optional: true }],
   run: async (words, app) => {
     const [, first = "", second = ""] = /^(\S*)\s*(.*)$/s.exec(words.trim()) ?? [];
-    // One word alone may be either.
+    // A single word can be a run or a file.
     const isFile = second === "" && /[./\\]/.test(first);
     const run = await app.named(isFile ? "" : first);
     const file = resolve(app.here, (isFile ? first : second) || app.engine.exportName(run.runId));
@@ -20,7 +20,7 @@ export const exportRun: Command = {
   },
 };
 
-/** Whether it was written: a file that is there stays, unless `force` is given. */
+/** Writes the file, unless it exists and `force` is not set. Returns whether it did. */
 async function write(app: Steering, run: KnownRun, file: string, force: boolean): Promise<boolean> {
   const written = await app.engine.export(run, file, force);
   if (written === undefined) return false;

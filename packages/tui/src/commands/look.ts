@@ -2,52 +2,51 @@ import { type RunSummary, SluiceError } from "@sluice/core";
 import { eventsOf, type RunView, readRunStarted } from "@sluice/view";
 import { cleanInline, editDiff, type Line, type Rows, type Style, spanOf, wrap } from "@sluice/view/text";
 import { forkedFrom, moment, oneLine, textAt, type Verdict } from "@sluice/view/words";
-import { createViewer, fixedRows } from "../app/overlay/viewer.ts";
+import { createViewer, findRow, fixedRows } from "../app/overlay/viewer.ts";
 import { costLines } from "../run/cost.ts";
 import { graph as graphLines } from "../run/graph.ts";
 import { type TimelineFilter, type TimelineRow, timeline, timelineLine } from "../run/timeline.ts";
 import type { Command, Steering } from "./command.ts";
 
-/** Runs that are listed; each is looked into for what it was started with. */
-const MOST_RUNS = 200;
+/** Runs that are listed; the first record of each is read. */
+const MAX_RUNS = 200;
 
 export const runs: Command = {
   name: "runs",
-  description: "the runs of this store; Enter turns to one",
+  description: "list the runs in this store; Enter opens one",
   usage: "",
   run: async (_words, app) => {
     const store = await app.engine.store();
-    const newest = (await store?.host.list({ limit: MOST_RUNS + 1 })) ?? [];
+    const newest = (await store?.host.list({ limit: MAX_RUNS + 1 })) ?? [];
     if (store === undefined || newest.length === 0) {
       app.say("there are no runs here yet");
       return;
     }
     const listed = await Promise.all(
-      newest.slice(0, MOST_RUNS).map(async (run) => {
-        // One journal that cannot be read must not hide the others.
-        const told = await readRunStarted(store.host, run.runId).catch(() => undefined);
-        const past = forkedFrom(told);
-        return { run, pipeline: textAt(told, "pipeline"), task: textAt(told?.input, "task"), past };
+      newest.slice(0, MAX_RUNS).map(async (run) => {
+        // An unreadable journal must not hide the others.
+        const started = await readRunStarted(store.host, run.runId).catch(() => undefined);
+        const origin = forkedFrom(started);
+        return { run, pipeline: textAt(started, "pipeline"), task: textAt(started?.input, "task"), origin };
       }),
     );
     const statuses = listed.map(({ run }) => statusOf(run));
     const columns = Math.max(...statuses.map(({ length }) => length));
     const rows = fixedRows((width) =>
-      listed.map(({ run, pipeline, task, past }, at): Line => {
-        // What a run is for tells more than when it was.
-        const began: Line = width < ROOM_FOR_TIME ? [] : [spanOf(`${moment(run.createdAt)}  `, "dim")];
+      listed.map(({ run, pipeline, task, origin }, index): Line => {
+        const createdAt: Line = width < MIN_WIDTH_FOR_TIME ? [] : [spanOf(`${moment(run.createdAt)}  `, "dim")];
         return [
           spanOf(run.runId.padEnd(12), "accent"),
-          { text: ` ${(statuses[at] ?? "").padEnd(columns)}  `, style: STYLES[run.status] },
-          ...began,
+          { text: ` ${(statuses[index] ?? "").padEnd(columns)}  `, style: STYLES[run.status] },
+          ...createdAt,
           spanOf(oneLine(pipeline === "" ? "(unreadable)" : pipeline, 24).padEnd(14)),
           spanOf(` ${oneLine(task, 120)}`),
-          ...(past === "" ? [] : [spanOf(` ${oneLine(past, 80)}`, "dim")]),
+          ...(origin === "" ? [] : [spanOf(` ${oneLine(origin, 80)}`, "dim")]),
         ];
       }),
     );
     app.show(
-      createViewer(newest.length > MOST_RUNS ? `The newest ${MOST_RUNS} runs` : `Runs (${newest.length})`, rows, {
+      createViewer(newest.length > MAX_RUNS ? `The newest ${MAX_RUNS} runs` : `Runs (${newest.length})`, rows, {
         selectable: true,
       }),
       (row) => {
@@ -58,8 +57,7 @@ export const runs: Command = {
   },
 };
 
-/** Columns from which on a list of runs says when each began. */
-const ROOM_FOR_TIME = 90;
+const MIN_WIDTH_FOR_TIME = 90;
 
 function statusOf({ status, suspended, owner = "?" }: RunSummary): string {
   if (status === "running") return `running in ${oneLine(owner, 30)}`;
@@ -76,7 +74,7 @@ const STYLES: Readonly<Record<"running" | "suspended" | "completed" | "failed" |
 
 export const show: Command = {
   name: "show",
-  description: "turn to a run, whoever works on it, or to one of its stages",
+  description: "show a run of any process, or one of its stages",
   usage: "[run | stage]",
   takes: [{ kind: "run", optional: true }],
   run: async (words, app) => {
@@ -89,7 +87,7 @@ export const show: Command = {
 
 export const audit: Command = {
   name: "audit",
-  description: "every boundary of a run: what was decided, by whom and why; Enter jumps to its stage",
+  description: "show every decision of a run, with who decided and why; Enter opens its stage",
   usage: "[run] [stage:… tool:… verdict:approved|refused words]",
   takes: [{ kind: "run", optional: true }],
   run: async (words, app) => {
@@ -98,10 +96,10 @@ export const audit: Command = {
     const events = await eventsOf(run.host, run.runId);
     const rows = timeline(events, filter);
     const startedAt = events[0]?.at ?? 0;
-    const about = rest === "" ? "" : ` · ${rest}`;
+    const filtered = rest === "" ? "" : ` · ${rest}`;
     const lines = timelineRows(rows, startedAt);
     app.show(
-      createViewer(`Audit of ${run.runId} · ${rows.length} of ${events.length} boundaries${about}`, lines, {
+      createViewer(`Audit of ${run.runId} · ${rows.length} of ${events.length} boundaries${filtered}`, lines, {
         selectable: true,
       }),
       (row) => {
@@ -114,22 +112,16 @@ export const audit: Command = {
 };
 
 function timelineRows(rows: readonly TimelineRow[], startedAt: number): Rows {
-  const text = (row: TimelineRow): string =>
-    [row.type, row.who, row.what, row.more, row.by, row.why].join(" ").toLowerCase();
+  const textOf = ({ type, who, what, more, by, why }: TimelineRow): string =>
+    [type, who, what, more, by, why].join(" ").toLowerCase();
   return {
     count: () => rows.length,
     slice: (from, to, width) => rows.slice(from, to).map((row) => timelineLine(row, { width: width - 2, startedAt })),
-    find: (wanted, from, _width, back) => {
-      const holds = (row: TimelineRow | undefined): boolean =>
-        row !== undefined && text(row).includes(wanted.toLowerCase());
-      const step = back ? -1 : 1;
-      for (let at = from; at >= 0 && at < rows.length; at += step) if (holds(rows[at])) return at;
-      return undefined;
-    },
+    find: (text, from, _width, back) => findRow(rows, (row) => textOf(row).includes(text.toLowerCase()), from, back),
   };
 }
 
-/** `/audit [run] stage:plan tool:Bash verdict:refused words`: a word with none of these is the run where it looks like one. */
+/** `/audit [run] stage:plan tool:Bash verdict:refused words`: the first word is the run if it looks like a run id. */
 function readFilter(words: string): { readonly first: string; readonly filter: TimelineFilter; readonly rest: string } {
   const parts = words.split(/\s+/).filter((word) => word !== "");
   const first = parts[0] !== undefined && /^r[a-z0-9]{3,}$/.test(parts[0]) ? parts[0] : "";
@@ -155,10 +147,10 @@ function readFilter(words: string): { readonly first: string; readonly filter: T
 
 export const graph: Command = {
   name: "graph",
-  description: "the pipeline, with the path taken",
+  description: "show the pipeline and the path taken",
   usage: "",
   run: (_words, app) => {
-    const { view } = lookedAt(app);
+    const { view } = runOnScreen(app);
     app.show(
       createViewer(
         `${cleanInline(view.pipeline)} · ${view.runId}`,
@@ -170,10 +162,10 @@ export const graph: Command = {
 
 export const cost: Command = {
   name: "cost",
-  description: "tokens and money, by stage and model",
+  description: "show tokens and cost by stage and model",
   usage: "",
   run: (_words, app) => {
-    const { view } = lookedAt(app);
+    const { view } = runOnScreen(app);
     const now = app.now();
     app.show(
       createViewer(
@@ -186,10 +178,10 @@ export const cost: Command = {
 
 export const diff: Command = {
   name: "diff",
-  description: "the edits that the run's tools made",
+  description: "show the edits that the run's tools made",
   usage: "",
   run: (_words, app) => {
-    const { view } = lookedAt(app);
+    const { view } = runOnScreen(app);
     const edits = view.executions.flatMap((execution) =>
       [...execution.items].flatMap((item) =>
         item.kind === "call" && item.state === "ok" && (item.tool === "Edit" || item.tool === "Write")
@@ -198,7 +190,7 @@ export const diff: Command = {
       ),
     );
     if (edits.length === 0) {
-      app.say("no Edit or Write of this run has changed anything; what commands changed is not listed here");
+      app.say("no Edit or Write of this run changed a file; changes by commands are not listed");
       return;
     }
     const lines = fixedRows((width) => [
@@ -207,7 +199,7 @@ export const diff: Command = {
         ...(editDiff(item.tool, item.input, { width }) ?? []),
         [],
       ]),
-      ...wrap([{ text: "What commands changed is not among these.", style: "dim" }], width),
+      ...wrap([{ text: "Changes by commands are not listed.", style: "dim" }], width),
     ]);
     app.show(createViewer(`Edits of ${view.runId} (${edits.length})`, lines));
   },
@@ -215,26 +207,26 @@ export const diff: Command = {
 
 export const tools: Command = {
   name: "tools",
-  description: "what the stages of the run may use without asking",
+  description: "list the tools that each stage may use without approval",
   usage: "",
   run: (_words, app) => {
-    const { view } = lookedAt(app);
+    const { view } = runOnScreen(app);
     const lines = fixedRows(() =>
       view.executions.flatMap((execution): readonly Line[] => [
         [
           spanOf(execution.executionId, "accent"),
-          { text: execution.status === "running" ? "  at work" : "", style: "dim" },
+          { text: execution.status === "running" ? "  running" : "", style: "dim" },
         ],
-        [spanOf(`  ${(execution.tools ?? []).join(", ") || "no tools of its own"}`)],
+        [spanOf(`  ${(execution.tools ?? []).join(", ") || "no tools"}`)],
       ]),
     );
-    app.show(createViewer(`Tools of ${cleanInline(view.pipeline)}; any other call is put to you`, lines));
+    app.show(createViewer(`Tools of ${cleanInline(view.pipeline)}; any other call needs your approval`, lines));
   },
 };
 
-function lookedAt(app: Steering): { readonly view: RunView } {
+function runOnScreen(app: Steering): { readonly view: RunView } {
   const focus = app.focus();
   if (focus === undefined)
-    throw new SluiceError("Validation", "usage", "no run is looked at; /run starts one, /runs lists");
+    throw new SluiceError("Validation", "usage", "no run is on screen; /run starts one, /runs lists them");
   return focus;
 }

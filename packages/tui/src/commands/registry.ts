@@ -6,7 +6,7 @@ import { audit, cost, diff, graph, runs, show, tools } from "./look.ts";
 import { cancel, demo, fork, resume, run } from "./runs.ts";
 import { mode, model, reload } from "./settings.ts";
 
-/** Every slash command, in the order /help tells them. */
+/** Every slash command, in the order of /help. */
 export const COMMANDS: readonly Command[] = [
   run,
   runs,
@@ -28,5 +28,5 @@ export const COMMANDS: readonly Command[] = [
   quit,
 ];
 
-/** Those that stand in for cards where none is drawn. */
+/** With the commands that replace cards. */
 export const PLAIN_COMMANDS: readonly Command[] = [...COMMANDS, approve, deny, answer];

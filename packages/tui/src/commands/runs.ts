@@ -2,7 +2,6 @@ import { SluiceError } from "@sluice/core";
 import { userName } from "../user/person.ts";
 import type { Command, Steering } from "./command.ts";
 
-/** Written as for the command, since messages name it so. */
 const ALLOW_CHANGED = "--allow-changed";
 
 export const run: Command = {
@@ -24,18 +23,18 @@ export const run: Command = {
 
 export const demo: Command = {
   name: "demo",
-  description: "run codeReview on a sample repository: offline, with a scripted model",
+  description: "run codeReview on a sample repository, offline, with a scripted model",
   usage: "",
   run: async (_words, app) => app.turnTo(await app.engine.startDemo()),
 };
 
 export const resume: Command = {
   name: "resume",
-  description: "take up a suspended run",
+  description: "resume a suspended run",
   usage: `[run] [${ALLOW_CHANGED}]`,
   takes: [{ kind: "run", optional: true }],
   run: async (words, app) => {
-    const { rest, ...options } = goingOn(words);
+    const { rest, ...options } = continueOptions(words);
     const runId = rest === "" ? await lastSuspended(app) : (await app.find(rest)).runId;
     app.turnTo(await app.engine.resume(runId, options));
   },
@@ -43,13 +42,13 @@ export const resume: Command = {
 
 export const fork: Command = {
   name: "fork",
-  description: "go on in a new run from before an execution; files are not taken back",
+  description: "continue in a new run from just before an execution; file changes are not rolled back",
   usage: `<execution> [run] [${ALLOW_CHANGED}]`,
   takes: [{ kind: "execution" }, { kind: "run", optional: true }],
   run: async (words, app) => {
-    const { rest, ...options } = goingOn(words);
+    const { rest, ...options } = continueOptions(words);
     const all = rest.split(" ");
-    // The sign that stands before a visit says which word is which.
+    // Only an execution id contains a #.
     const from = all.find((word) => word.includes("#"));
     const named = all.find((word) => word !== from) ?? "";
     const { runId } = await app.named(named);
@@ -57,8 +56,8 @@ export const fork: Command = {
   },
 };
 
-/** What follows a command that goes on with a run, and whether that is allowed with a pipeline that changed. */
-function goingOn(words: string): { readonly rest: string; readonly allowChanged: boolean } {
+/** The words without the option, and whether it was set. */
+function continueOptions(words: string): { readonly rest: string; readonly allowChanged: boolean } {
   const all = words.split(/\s+/).filter((word) => word !== "");
   const rest = all.filter((word) => word !== ALLOW_CHANGED);
   return { rest: rest.join(" "), allowChanged: rest.length < all.length };
@@ -66,7 +65,7 @@ function goingOn(words: string): { readonly rest: string; readonly allowChanged:
 
 export const cancel: Command = {
   name: "cancel",
-  description: "end a run as cancelled",
+  description: "cancel a run",
   usage: "[run]",
   takes: [{ kind: "run", optional: true }],
   run: async (words, app) => {
@@ -77,18 +76,15 @@ export const cancel: Command = {
 };
 
 const CANCELLED = {
-  requested: (runId: string) => `run ${runId} is asked to end`,
+  requested: (runId: string) => `cancellation of run ${runId} is requested`,
   cancelled: (runId: string) => `run ${runId} is cancelled`,
-  finished: (runId: string) => `run ${runId} has ended already`,
+  finished: (runId: string) => `run ${runId} has already ended`,
   unknown: (runId: string) => `there is no run ${runId}`,
 } as const;
 
-/** Runs that are looked at before all are. */
-const NEWEST = 100;
-
 async function lastSuspended({ engine }: Steering): Promise<string> {
   const isSuspended = ({ status }: { readonly status: string }): boolean => status === "suspended";
-  const last = (await engine.list(NEWEST)).find(isSuspended) ?? (await engine.list()).find(isSuspended);
+  const last = (await engine.list()).find(isSuspended);
   if (last === undefined) throw new SluiceError("Session", "run_unknown", "no run of this store is suspended");
   return last.runId;
 }

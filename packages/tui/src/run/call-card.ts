@@ -19,78 +19,78 @@ import {
 export interface CallCardOptions {
   /** Columns; no row is wider. */
   readonly width: number;
-  /** One row, and a second one that says why where a call came to nothing. */
+  /** One row, and the reason in a second one if the call failed. */
   readonly folded: boolean;
-  /** Rows. Default 200. */
+  /** Default 200. */
   readonly maxLines?: number;
 }
 
-const MOST_LINES = 200;
-/** UTF-16 units of what the head tells of an argument, of a tool's name, and of a command shown whole. */
-const LONGEST_WORD = 300;
-const LONGEST_NAME = 80;
-const LONGEST_COMMAND = 20_000;
-/** Columns an argument needs for it to be worth telling beside the outcome. */
-const LEAST_ARGUMENT = 12;
+const MAX_LINES = 200;
+/** UTF-16 units of an argument or a reason, of a tool's name, and of a whole command. */
+const MAX_WORD = 300;
+const MAX_NAME = 80;
+const MAX_COMMAND = 20_000;
+/** Columns below which the head has no argument. */
+const MIN_ARGUMENT = 12;
 const INDENT: Span = { text: "  │ ", style: "dim" };
 
-/** A tool call as rows: what it is and how it went; unfolded also its arguments, its result and why it was refused. */
+/** A tool call with its outcome; unfolded also its arguments, its result and why it was refused. */
 export function callCard(call: CallView, options: CallCardOptions): readonly Line[] {
   const width = Math.max(1, options.width);
-  const most = Math.max(1, options.maxLines ?? MOST_LINES);
+  const most = Math.max(1, options.maxLines ?? MAX_LINES);
   const inner = Math.max(2, width - widthOf([INDENT]));
   const reason = reasonOf(call);
-  const body = options.folded ? inShort(call, reason, inner) : unfolded(call, reason, inner, most - 1);
+  const body = options.folded ? folded(call, reason, inner) : unfolded(call, reason, inner, most - 1);
   const rows: readonly Line[] = [headLine(call, width), ...body.map((line) => [INDENT, ...line])];
   return rows.slice(0, most).map((line) => cut(line, width));
 }
 
 function headLine(call: CallView, width: number): Line {
   const { sign, style } = CALL_MARKS[call.state];
-  const name = spanOf(headOf(call.tool, LONGEST_NAME), "strong");
+  const name = spanOf(headOf(call.tool, MAX_NAME), "strong");
   const left: Line = [{ text: `${sign} `, style }, name];
   const outcome = outcomeOf(call);
   const argument = mainArgument(call);
   const room = width - widthOf(left) - widthOf(outcome) - 1;
-  const told = argument.length === 0 || room < LEAST_ARGUMENT ? [] : [{ text: " " }, ...cut(argument, room)];
-  return cut([...left, ...told, ...outcome], width);
+  const shown = argument.length === 0 || room < MIN_ARGUMENT ? [] : [{ text: " " }, ...cut(argument, room)];
+  return cut([...left, ...shown, ...outcome], width);
 }
 
 function outcomeOf({ state, ms, facts, tool, approvedBy }: CallView): Line {
   const { word, style } = CALL_MARKS[state];
-  const said: Span[] = [{ text: "  " }, { text: word, style }];
+  const outcome: Span[] = [{ text: "  " }, { text: word, style }];
   const number = (name: string): number | undefined => {
     const value = facts?.[name];
     return typeof value === "number" && Number.isFinite(value) ? value : undefined;
   };
   const [added, removed, exit] = [number("added"), number("removed"), number("exitCode")];
   if ((tool === "Edit" || tool === "Write") && added !== undefined && removed !== undefined) {
-    said.push({ text: ` +${added}`, style: "added" }, { text: ` −${removed}`, style: "removed" });
+    outcome.push({ text: ` +${added}`, style: "added" }, { text: ` −${removed}`, style: "removed" });
   }
-  if (exit !== undefined && exit !== 0) said.push({ text: ` exit ${exit}`, style: "bad" });
-  if (ms !== undefined) said.push({ text: ` · ${duration(ms)}`, style: "dim" });
-  if (approvedBy !== undefined) said.push({ text: ` · approved by ${stateLabel(approvedBy)}`, style: "dim" });
-  return said;
+  if (exit !== undefined && exit !== 0) outcome.push({ text: ` exit ${exit}`, style: "bad" });
+  if (ms !== undefined) outcome.push({ text: ` · ${duration(ms)}`, style: "dim" });
+  if (approvedBy !== undefined) outcome.push({ text: ` · approved by ${stateLabel(approvedBy)}`, style: "dim" });
+  return outcome;
 }
 
-/** Why it came to nothing, in one row; of a tool that only printed something the last of it. */
-function inShort({ state, output }: CallView, reason: string, width: number): readonly Line[] {
-  const printed = state === "error" && typeof output === "string" ? tailOf(output, LONGEST_WORD * 4) : "";
-  const said = reason === "" ? (printed.trimEnd().split("\n").at(-1) ?? "") : headOf(reason, LONGEST_WORD);
-  return said === "" ? [] : [cut([spanOf(said, "dim")], width)];
+/** Why a call failed, in one row; without a reason, the last line of its output. */
+function folded({ state, output }: CallView, reason: string, width: number): readonly Line[] {
+  const printed = state === "error" && typeof output === "string" ? tailOf(output, MAX_WORD * 4) : "";
+  const text = reason === "" ? (printed.trimEnd().split("\n").at(-1) ?? "") : headOf(reason, MAX_WORD);
+  return text === "" ? [] : [cut([spanOf(text, "dim")], width)];
 }
 
 function unfolded(call: CallView, reason: string, width: number, room: number): readonly Line[] {
-  const said: readonly Line[] = reason === "" ? [] : reasonRows(call, reason, width);
-  const given = argumentRows(call, width, Math.max(4, Math.floor(room * 0.6)));
-  const left = Math.max(1, room - given.length - said.length - 1);
+  const why: readonly Line[] = reason === "" ? [] : reasonRows(call, reason, width);
+  const args = argumentRows(call, width, Math.max(4, Math.floor(room * 0.6)));
+  const left = Math.max(1, room - args.length - why.length - 1);
   const result = resultRows(call, reason, width, left);
-  const between: readonly Line[] = given.length > 0 && said.length + result.length > 0 ? [[]] : [];
-  return [...given, ...between, ...said, ...result];
+  const between: readonly Line[] = args.length > 0 && why.length + result.length > 0 ? [[]] : [];
+  return [...args, ...between, ...why, ...result];
 }
 
 function argumentRows({ tool, input }: CallView, width: number, room: number): readonly Line[] {
-  if (input === undefined) return [[{ text: "its arguments could not be read", style: "notice" }]];
+  if (input === undefined) return [[{ text: "its arguments could not be parsed", style: "notice" }]];
   const diff = editDiff(tool, input, { width, maxLines: room });
   if (diff !== undefined) return diff;
   const command = field(input, "command");
@@ -103,26 +103,26 @@ function argumentRows({ tool, input }: CallView, width: number, room: number): r
   return jsonRows(input, width, room);
 }
 
-/** As it is run, everything unseen made visible. */
+/** The command with invisible characters escaped. */
 function commandRows(command: string, width: number, room: number): readonly Line[] {
-  const shown = headOf(command, LONGEST_COMMAND);
-  const rows = shown.split("\n").flatMap((line, at) => {
-    const sign: Span = { text: at === 0 ? "$ " : "  ", style: "accent" };
-    return wrap(revealed(line, "code"), Math.max(2, width - 2)).map((row, place) => [
-      place === 0 ? sign : { text: "  " },
+  const shown = headOf(command, MAX_COMMAND);
+  const rows = shown.split("\n").flatMap((line, index) => {
+    const sign: Span = { text: index === 0 ? "$ " : "  ", style: "accent" };
+    return wrap(revealed(line, "code"), Math.max(2, width - 2)).map((row, part) => [
+      part === 0 ? sign : { text: "  " },
       ...row,
     ]);
   });
-  const left = command.length - shown.length;
-  if (rows.length <= room && left === 0) return rows;
-  const kept = rows.slice(0, Math.max(0, room - 1));
-  const more = `… ${rows.length - kept.length} rows${left === 0 ? "" : ` and ${left} characters`} more`;
-  return [...kept, [{ text: more, style: "dim" }]];
+  const hidden = command.length - shown.length;
+  if (rows.length <= room && hidden === 0) return rows;
+  const visible = rows.slice(0, Math.max(0, room - 1));
+  const more = `… ${rows.length - visible.length} rows${hidden === 0 ? "" : ` and ${hidden} characters`} more`;
+  return [...visible, [{ text: more, style: "dim" }]];
 }
 
 function reasonRows({ state }: CallView, reason: string, width: number): readonly Line[] {
   const { sign, style } = CALL_MARKS[state];
-  const rows = clean(headOf(reason, LONGEST_WORD * 4))
+  const rows = clean(headOf(reason, MAX_WORD * 4))
     .split("\n")
     .flatMap((line) => wrap([{ text: line, style }], Math.max(2, width - 2), 6));
   return rows.map((row, at) => [{ text: at === 0 ? `${sign} ` : "  ", style }, ...row]);
@@ -132,12 +132,13 @@ function resultRows({ output, state }: CallView, reason: string, width: number, 
   if (output === undefined || output === null) return [];
   if (typeof output === "string") return textRows(output, width, room);
   if (!isJsonObject(output) || state === "ok") return jsonRows(output, width, room);
-  // What was told as the reason is not told again; what a command printed is text.
-  const isTold = (value: Json): boolean => typeof value === "string" && value.length < 1_000 && reason.includes(value);
+  // The reason is not repeated.
+  const isReason = (value: Json): boolean =>
+    typeof value === "string" && value.length < 1_000 && reason.includes(value);
   const { output: printed, ...rest } = output;
-  const others = Object.fromEntries(Object.entries(rest).filter(([, value]) => !isTold(value)));
-  const told = Object.keys(others).length === 0 ? [] : jsonRows(others, width, Math.max(2, Math.floor(room / 3)));
-  return [...told, ...printedRows(printed, width, Math.max(1, room - told.length))];
+  const others = Object.fromEntries(Object.entries(rest).filter(([, value]) => !isReason(value)));
+  const otherRows = Object.keys(others).length === 0 ? [] : jsonRows(others, width, Math.max(2, Math.floor(room / 3)));
+  return [...otherRows, ...printedRows(printed, width, Math.max(1, room - otherRows.length))];
 }
 
 function printedRows(printed: Json | undefined, width: number, room: number): readonly Line[] {

@@ -16,9 +16,9 @@ import { count, spending } from "@sluice/view/words";
 
 const NOTHING: Usage = { inputTokens: 0, outputTokens: 0 };
 const GAP = "  ";
-const LONGEST_MESSAGE = 1_000;
+const MAX_MESSAGE = 1_000;
 
-/** What a run used, by stage and by model, and the caps it came near to. Never wider than `width`. */
+/** The usage of a run by stage and by model, and the caps that it reached or is near. At most `width` columns. */
 export function costLines(
   view: RunView,
   { width, now }: { readonly width: number; readonly now: number },
@@ -26,13 +26,13 @@ export function costLines(
   if (width < 1) return [];
   const { executions, usage, caps } = view;
   const lines: Line[] = [
-    [span("stage", "strong"), span("  what each execution used", "dim")],
+    [span("stage", "strong"), span("  usage of each execution", "dim")],
     ...table(2, [HEAD, ...executions.map((execution) => rowOf(execution, now))]),
     [],
-    [span("model", "strong"), span("  what its turns used", "dim")],
+    [span("model", "strong"), span("  usage of its turns", "dim")],
     ...table(1, [["MODEL", "TURNS", "IN", "OUT", "COST"].map(heading), ...byModel(executions)]),
     [],
-    [span("in all  ", "strong"), span(spending(usage))],
+    [span("total  ", "strong"), span(spending(usage))],
     ...unknown(usage),
     ...caps.map((cap) => capLine(cap, executions)),
   ];
@@ -46,12 +46,12 @@ function rowOf(execution: ExecutionView, now: number): readonly Line[] {
   const { executionId, status, attempt, turns, turn, turnCap, usage, startedAt, endedAt } = execution;
   const { sign, style } = symbolOf(status);
   const tries = attempt > 1 ? [span(` · attempt ${attempt}`, "dim")] : [];
-  // A cap is of one attempt.
-  const of = turnCap === undefined ? "" : isUnfinished(status) ? ` (${turn}/${turnCap})` : "";
+  // The cap limits one attempt.
+  const cap = turnCap === undefined ? "" : isUnfinished(status) ? ` (${turn}/${turnCap})` : "";
   return [
     [span(sign, style)],
     [span(stateLabel(executionId)), ...tries],
-    [span(`${turns}${of}`)],
+    [span(`${turns}${cap}`)],
     ...amounts(usage),
     [span(elapsed((endedAt ?? now) - startedAt))],
   ];
@@ -84,30 +84,31 @@ function amounts(usage: Usage): readonly Line[] {
 function unknown({ unpricedCalls = 0, unmeteredCalls = 0 }: Usage): readonly Line[] {
   const lines: Line[] = [];
   if (unpricedCalls > 0)
-    lines.push([span(`${count(unpricedCalls, "call")} of unknown price: the money is without them`, "notice")]);
-  if (unmeteredCalls > 0) lines.push([span(`${count(unmeteredCalls, "call")} did not say what they used`, "notice")]);
+    lines.push([span(`${count(unpricedCalls, "call")} of unknown price: the cost does not include them`, "notice")]);
+  if (unmeteredCalls > 0) lines.push([span(`${count(unmeteredCalls, "call")} did not report their usage`, "notice")]);
   return lines;
 }
 
 function capLine({ key, limit, message, reached, used, max }: CapView, executions: readonly ExecutionView[]): Line {
-  const of = executions.find((execution) => execution.key === key)?.executionId;
+  const executionId = executions.find((execution) => execution.key === key)?.executionId;
   const style: Style = reached ? "bad" : "notice";
   const numbers = used === undefined || max === undefined ? "" : ` (${used} of ${max})`;
-  const who = of === undefined ? "" : `${stateLabel(of)} `;
+  const who = executionId === undefined ? "" : `${stateLabel(executionId)} `;
   return [
     span(`${reached ? "✖ cap reached" : "⚠ near a cap"}  `, style),
-    span(`${who}${stateLabel(limit)}: ${cleanInline(headOf(message, LONGEST_MESSAGE))}${numbers}`),
+    span(`${who}${stateLabel(limit)}: ${cleanInline(headOf(message, MAX_MESSAGE))}${numbers}`),
   ];
 }
 
-/** Cells in columns: the first ones are words, numbers stand to the right. */
-function table(words: number, rows: readonly (readonly Line[])[]): readonly Line[] {
+/** Aligned columns: the first ones are text, the others numbers. */
+function table(textColumns: number, rows: readonly (readonly Line[])[]): readonly Line[] {
   const widths: number[] = [];
-  for (const row of rows) for (const [at, cell] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, widthOf(cell));
+  for (const row of rows)
+    for (const [index, cell] of row.entries()) widths[index] = Math.max(widths[index] ?? 0, widthOf(cell));
   return rows.map((row) =>
-    row.flatMap((cell, at) => {
-      const width = widths[at] ?? 0;
-      return [...(at === 0 ? [] : [span(GAP)]), ...pad(cell, width, at < words ? "right" : "left")];
+    row.flatMap((cell, index) => {
+      const width = widths[index] ?? 0;
+      return [...(index === 0 ? [] : [span(GAP)]), ...pad(cell, width, index < textColumns ? "right" : "left")];
     }),
   );
 }

@@ -3,7 +3,7 @@ import { clean, cleanInline, cut, fold, headOf, type Line, type Style, wrap } fr
 import { withCode } from "@sluice/view/words";
 
 /** UTF-16 units of an output or an error that are laid out. */
-const LONGEST_END = 20_000;
+const MAX_END = 20_000;
 
 const ENDS: Readonly<Record<RunEndItem["status"], readonly [sign: string, style: Style]>> = {
   completed: ["✔", "good"],
@@ -23,9 +23,9 @@ export function endOf({ status, output, error }: RunView): RunEndItem | undefine
 }
 
 export interface EndRoom {
-  /** Rows of each text. */
+  /** Maximum rows of each text. */
   readonly most: number;
-  /** What has the rest. */
+  /** Where to see the rest. */
   readonly rest: string;
 }
 
@@ -36,7 +36,7 @@ export function endLines({ status, output, error }: RunEndItem, width: number, r
   if (error !== undefined) {
     const message = withCode({
       code: headOf(cleanInline(error.code), 100),
-      message: headOf(error.message, LONGEST_END),
+      message: headOf(error.message, MAX_END),
     });
     lines.push(...blockOf(message, width, style, room));
   }
@@ -45,13 +45,13 @@ export function endLines({ status, output, error }: RunEndItem, width: number, r
 }
 
 function blockOf(text: string, width: number, style: Style, { most, rest }: EndRoom): readonly Line[] {
-  const kept = headOf(text, LONGEST_END);
-  const rows = clean(kept)
+  const shown = headOf(text, MAX_END);
+  const rows = clean(shown)
     .split("\n")
     .flatMap((line) => wrap([span(line, style)], Math.max(2, width - 2), most + 1));
-  const left = text.length - kept.length;
+  const hidden = text.length - shown.length;
   const more: readonly Line[] =
-    left === 0 || rows.length > most ? [] : [[span(`… ${left} characters more (${rest})`, "dim")]];
+    hidden === 0 || rows.length > most ? [] : [[span(`… ${hidden} characters more (${rest})`, "dim")]];
   return [...fold(rows, most, rest), ...more].map((line): Line => [span("  "), ...line]);
 }
 

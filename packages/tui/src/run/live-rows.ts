@@ -2,10 +2,10 @@ import { type LiveView, span } from "@sluice/view";
 import { createMarkdownStream, cut, type Line, type MarkdownStream } from "@sluice/view/text";
 import { textRow, textWidth, thoughtLines } from "./transcript.ts";
 
-/** Rows of a block that is still being written. */
-const MOST_UNFINISHED = 200;
+/** Rows of an unfinished block. */
+const MAX_UNFINISHED = 200;
 
-/** The rows of what streams: of text that only grew, what is new is laid out and nothing else. */
+/** The rows of streaming text; only new text is laid out. */
 export class LiveRows {
   readonly #width: number;
   #stream: MarkdownStream;
@@ -33,7 +33,7 @@ export class LiveRows {
     this.#text = text;
     const thought = reasoning === "" ? [] : thoughtLines(reasoning, { width: this.#width, folded: text !== "" });
     const earlier: Line[] = dropped === 0 ? [] : [[span(`… ${dropped} characters earlier`, "dim")]];
-    const lines = [...thought, ...earlier, ...this.#final, ...this.#stream.rest(MOST_UNFINISHED).map(textRow)];
+    const lines = [...thought, ...earlier, ...this.#final, ...this.#stream.rest(MAX_UNFINISHED).map(textRow)];
     this.#shown = { live, lines: lines.map((line) => cut(line, this.#width)) };
     return this.#shown.lines;
   }

@@ -22,16 +22,15 @@ export interface ProgressBarOptions {
   readonly maxRows: number;
   /** Epoch milliseconds. */
   readonly now: number;
-  /** The key of the execution whose transcript is shown; it has a ❯ in front. */
+  /** The key of the execution on screen, which ❯ marks. */
   readonly chosen?: string;
 }
 
-/** How much is said of a stop: 0 is everything. What somebody looks at is `near`. */
+/** How much a stop is shortened; 0 shows everything. `near` applies to active and chosen stops, `far` to all others. */
 interface Detail {
   readonly near: 0 | 1 | 2 | 3;
   readonly far: 0 | 1 | 2;
 }
-/** From everything to the least that still names a state. */
 const DETAILS: readonly Detail[] = [
   { near: 0, far: 0 },
   { near: 0, far: 1 },
@@ -40,15 +39,14 @@ const DETAILS: readonly Detail[] = [
   { near: 3, far: 1 },
 ];
 const LEAST: Detail = { near: 3, far: 2 };
-/** What is said where not all stations fit. */
+/** Details if not all stations fit. */
 const WINDOWS: readonly Detail[] = [{ near: 1, far: 1 }, { near: 2, far: 1 }, LEAST];
 const SHORT_NAME = 8;
 const BETWEEN = " › ";
 
 /**
- * Every state of a run with its sign, and of those at work what they do. Siblings stand below each other, side by side with
- * what comes before and after. What does not fit is told in fewer words, then left out far from what is at work. Never wider
- * than `width` nor taller than `maxRows`.
+ * All states of a run with their symbols, active ones with details; branches of a fan-out are below each other. If there is
+ * not enough room, details are shortened first, then states far from the active ones are omitted.
  */
 export function progressBar(view: RunView, options: ProgressBarOptions): readonly Line[] {
   const { width, maxRows } = options;
@@ -63,19 +61,20 @@ export function progressBar(view: RunView, options: ProgressBarOptions): readonl
 
 interface Drawing extends ProgressBarOptions {
   readonly stations: readonly Station[];
-  /** The index of what is at work, and it. */
+  /** The index of the active or chosen station, and the station. */
   readonly at: number;
   readonly near: Station | undefined;
 }
 
-/** Spans with their width, which costs more than all else here and is taken once. */
+/** Spans with their width, which is expensive to measure. */
 interface Cell {
   readonly line: Line;
   readonly width: number;
 }
-type Fit<T> = (cells: readonly Cell[], place: number) => T | undefined;
+/** Lays out cells if they fit; `index` is the cell of the active station. */
+type Fit<T> = (cells: readonly Cell[], index: number) => T | undefined;
 
-/** Stations as cells of one row each, over as many rows as there are. */
+/** Stations in a row, wrapped into up to `maxRows` rows. */
 function inRows(drawing: Drawing): readonly Line[] {
   const { stations, width, maxRows, near } = drawing;
   const fit = (cells: readonly Cell[]): readonly Line[] | undefined => {
@@ -93,21 +92,21 @@ function inRows(drawing: Drawing): readonly Line[] {
   return [inline(near, LEAST, drawing).line];
 }
 
-/** The siblings at work below each other, what comes before and after in the first row. */
+/** The branches of the active fork below each other; the other stations are in the first row. */
 function besideFork(drawing: Drawing, stops: readonly StateStop[]): readonly Line[] {
   const { stations, at, width, maxRows } = drawing;
   const fitTo = (detail: Detail): Fit<readonly Line[]> => {
     const block = blockOf(stops, maxRows, detail, drawing);
-    const wide = Math.max(...block.map((cell) => cell.width));
-    return (cells, place) => {
-      const [left, right] = [cells.slice(0, place), cells.slice(place + 1)];
+    const widest = Math.max(...block.map((cell) => cell.width));
+    return (cells, index) => {
+      const [left, right] = [cells.slice(0, index), cells.slice(index + 1)];
       const before = left.length === 0 ? 0 : widthOfRow(left) + BETWEEN.length;
       const after = right.length === 0 ? 0 : widthOfRow(right) + BETWEEN.length;
-      if (before + wide + after > width) return undefined;
-      return block.map(({ line, width: own }, row): Line => {
+      if (before + widest + after > width) return undefined;
+      return block.map(({ line, width: lineWidth }, row): Line => {
         if (row > 0) return [span(" ".repeat(before)), ...line];
         const start = before === 0 ? [] : [...joined(left), span(BETWEEN, "dim")];
-        const end = after === 0 ? [] : [span(" ".repeat(wide - own)), span(BETWEEN, "dim"), ...joined(right)];
+        const end = after === 0 ? [] : [span(" ".repeat(widest - lineWidth)), span(BETWEEN, "dim"), ...joined(right)];
         return [...start, ...line, ...end];
       });
     };
@@ -124,7 +123,7 @@ function besideFork(drawing: Drawing, stops: readonly StateStop[]): readonly Lin
   return blockOf(stops, maxRows, LEAST, drawing).map(({ line }) => line);
 }
 
-/** As many stations around what is at work as fit, and how many are left out on either side. */
+/** As many stations around the active one as fit, and how many are omitted on either side. */
 function windowOf<T>({ stations, at, ...drawing }: Drawing, detail: Detail, fit: Fit<T>): T | undefined {
   const cells = stations.map((station) => inline(station, detail, drawing));
   const shown = (from: number, to: number): T | undefined => {
@@ -148,7 +147,7 @@ function windowOf<T>({ stations, at, ...drawing }: Drawing, detail: Detail, fit:
   return best;
 }
 
-/** Cells one after the other, a new row where one does not fit any more. */
+/** Wraps cells into rows. */
 function rowsOf(cells: readonly Cell[], width: number): readonly Cell[] {
   const rows: Cell[] = [];
   let row: Cell[] = [];
@@ -177,61 +176,66 @@ function more(count: number): Cell {
   return cell([span(`… ${count} more`, "dim")]);
 }
 
-type Words = Pick<ProgressBarOptions, "now" | "chosen">;
+type LineOptions = Pick<ProgressBarOptions, "now" | "chosen">;
 
-function inline(station: Station | undefined, detail: Detail, words: Words): Cell {
+function inline(station: Station | undefined, detail: Detail, options: LineOptions): Cell {
   if (station === undefined) return cell([]);
-  if (station.kind === "stop") return cell(lineOf(station.stop, detail, words));
-  const lines = station.stops.map((stop) => lineOf(stop, detail, words));
+  if (station.kind === "stop") return cell(lineOf(station.stop, detail, options));
+  const lines = station.stops.map((stop) => lineOf(stop, detail, options));
   return cell(lines.flatMap((line, index) => (index === 0 ? line : [span(" ∥ ", "dim"), ...line])));
 }
 
-/** Siblings below each other; those at work first where there is not room for all. */
-function blockOf(stops: readonly StateStop[], rows: number, detail: Detail, words: Words): readonly Cell[] {
+/** Branches below each other; if not all fit, active ones come first. */
+function blockOf(stops: readonly StateStop[], rows: number, detail: Detail, options: LineOptions): readonly Cell[] {
   const room = stops.length <= rows ? rows : rows - 1;
-  const byWork = stops.toSorted((a, b) => Number(isAtWork(b)) - Number(isAtWork(a)));
-  const chosen = new Set(byWork.slice(0, room));
-  const shown = stops.filter((stop) => chosen.has(stop)).map((stop) => cell(lineOf(stop, detail, words)));
-  const left = stops.length - shown.length;
-  const cells = left === 0 ? shown : [...shown, more(left)];
+  const activeFirst = stops.toSorted((a, b) => Number(isActive(b)) - Number(isActive(a)));
+  const chosen = new Set(activeFirst.slice(0, room));
+  const shown = stops.filter((stop) => chosen.has(stop)).map((stop) => cell(lineOf(stop, detail, options)));
+  const omitted = stops.length - shown.length;
+  const cells = omitted === 0 ? shown : [...shown, more(omitted)];
   return cells.map(({ line, width }, index) => {
     const corner = cells.length === 1 ? "╶ " : index === 0 ? "┌ " : index === cells.length - 1 ? "└ " : "├ ";
     return { line: [span(corner, "dim"), ...line], width: width + corner.length };
   });
 }
 
-function lineOf(stop: StateStop, detail: Detail, { now, chosen }: Words): Line {
+function lineOf(stop: StateStop, detail: Detail, { now, chosen }: LineOptions): Line {
   const { execution, visits, id } = stop;
   const { sign, word, style } = symbolOf(execution?.status);
   const isChosen = chosen !== undefined && execution?.key === chosen;
   const name = stateLabel(id);
-  const level = isAtWork(stop) || isChosen ? detail.near : detail.far + 2;
-  const named = level === 4 && widthOf(name) > SHORT_NAME ? cut([span(name)], SHORT_NAME) : [span(name)];
-  const nameStyle = isChosen ? "selected" : execution === undefined ? "dim" : isAtWork(stop) ? "strong" : "plain";
+  const level = isActive(stop) || isChosen ? detail.near : detail.far + 2;
+  const label = level === 4 && widthOf(name) > SHORT_NAME ? cut([span(name)], SHORT_NAME) : [span(name)];
+  const nameStyle = isChosen ? "selected" : execution === undefined ? "dim" : isActive(stop) ? "strong" : "plain";
   const head: Line = [
     ...(isChosen ? [span("❯", "accent")] : []),
     span(sign, style),
     span(" "),
-    ...named.map(({ text }) => span(text, nameStyle)),
+    ...label.map(({ text }) => span(text, nameStyle)),
   ];
-  const often = visits > 1 ? [span(` ×${visits}`, "dim")] : [];
-  const isFar = level === 2 && detail.far === 0 && !isAtWork(stop);
-  // That somebody is waited for is said as long as there is room for any word.
-  const isTrouble = (level === 1 || level === 2) && isAtWork(stop) && execution?.status !== "running";
-  const said = level === 0 || isFar || isTrouble ? [span(` ${word}`, style)] : [];
+  const visitCount = visits > 1 ? [span(` ×${visits}`, "dim")] : [];
+  const isFar = level === 2 && detail.far === 0 && !isActive(stop);
+  // A state that waits or retries keeps its word as long as any word fits.
+  const isTrouble = (level === 1 || level === 2) && isActive(stop) && execution?.status !== "running";
+  const status = level === 0 || isFar || isTrouble ? [span(` ${word}`, style)] : [];
   const facts = execution === undefined || (isTrouble && level === 2) ? [] : factsOf(execution, level, now);
-  return [...head, ...often, ...said, ...facts.map((fact) => span(`${level === 0 ? " · " : " "}${fact}`, "dim"))];
+  return [
+    ...head,
+    ...visitCount,
+    ...status,
+    ...facts.map((fact) => span(`${level === 0 ? " · " : " "}${fact}`, "dim")),
+  ];
 }
 
-/** What an execution does: at level 0 with words, at 1 in short, at 2 how far it is and for how long. */
+/** Details of an execution: level 0 with words, 1 abbreviated, 2 only turn and time. */
 function factsOf(execution: ExecutionView, level: number, now: number): readonly string[] {
   const { attempt, turn, turnCap, usage, startedAt, endedAt, status } = execution;
   if (level > 2 || (level === 2 && !isUnfinished(status))) return [];
-  const of = turnCap === undefined ? "" : level === 0 ? ` of ${turnCap}` : `/${turnCap}`;
+  const cap = turnCap === undefined ? "" : level === 0 ? ` of ${turnCap}` : `/${turnCap}`;
   const tokens = tokensOf(usage);
   const facts = [
     level < 2 && attempt > 1 ? (level === 0 ? `attempt ${attempt}` : `a${attempt}`) : "",
-    turn > 0 ? `${level === 0 ? "turn " : ""}${turn}${of}` : "",
+    turn > 0 ? `${level === 0 ? "turn " : ""}${turn}${cap}` : "",
     level < 2 && tokens > 0 ? `${shortCount(tokens)}${level === 0 ? " tokens" : ""}` : "",
     level < 2 ? moneyOf(usage) : "",
     elapsed((endedAt ?? now) - startedAt),
@@ -239,17 +243,17 @@ function factsOf(execution: ExecutionView, level: number, now: number): readonly
   return facts.filter((fact) => fact !== "");
 }
 
-function isAtWork({ execution }: StateStop): boolean {
+function isActive({ execution }: StateStop): boolean {
   return execution !== undefined && isUnfinished(execution.status);
 }
 
-/** What the rail is about: what is at work, else what is chosen, else what was last. */
+/** The index of the active station, else of the chosen one, else of the last one. */
 function nearest(stations: readonly Station[], { executions }: RunView, chosen: string | undefined): number {
-  const holds = (which: (stop: StateStop) => boolean): number =>
-    stations.findIndex((station) => (station.kind === "stop" ? which(station.stop) : station.stops.some(which)));
-  const picked = chosen === undefined ? -1 : holds(({ execution }) => execution?.key === chosen);
-  const working = holds(isAtWork);
+  const indexOf = (matches: (stop: StateStop) => boolean): number =>
+    stations.findIndex((station) => (station.kind === "stop" ? matches(station.stop) : station.stops.some(matches)));
+  const chosenAt = chosen === undefined ? -1 : indexOf(({ execution }) => execution?.key === chosen);
+  const activeAt = indexOf(isActive);
   const last = executions.at(-1);
-  const ended = last === undefined ? -1 : holds(({ id }) => id === last.stateId);
-  return Math.max(0, working !== -1 ? working : picked !== -1 ? picked : ended);
+  const lastAt = last === undefined ? -1 : indexOf(({ id }) => id === last.stateId);
+  return Math.max(0, activeAt !== -1 ? activeAt : chosenAt !== -1 ? chosenAt : lastAt);
 }

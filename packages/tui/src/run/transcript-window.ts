@@ -4,35 +4,15 @@ import { endLines } from "./end-rows.ts";
 import { LiveRows } from "./live-rows.ts";
 import { isFoldable, knownHeight, searchable, transcriptLines } from "./transcript.ts";
 
-/** The transcript of one execution, as rows to look through while it grows. */
-export interface TranscriptWindow extends Rows {
-  /** Takes the execution as a new view has it, and the end of its run where that stands below it. Costs what changed since. */
-  update(execution: ExecutionView, end?: RunEndItem): void;
-  find(text: string, from: number, width: number, back: boolean): number | undefined;
-  /** The item a row belongs to; undefined for what streams, and outside. */
-  itemAt(row: number, width: number): number | undefined;
-  /** The first row of an item. */
-  rowOf(item: number, width: number): number;
-  /** Shows the whole of an item, or its beginning again. False where there is nothing to fold. */
-  toggle(item: number): boolean;
-  /** Folds or unfolds everything. */
-  foldAll(folded: boolean): void;
-}
+/** Items whose rows are cached. */
+const CACHED = 200;
+/** Items of a long transcript that are shown; the first row counts the earlier ones. */
+const MAX_ITEMS = 5_000;
+/** Rows of the run's result. */
+const MAX_END_ROWS = 2_000;
 
-/** Items whose rows are kept, so that what is looked at is not laid out again with every frame. */
-const KEPT = 200;
-/** Items of a long transcript that are looked through; what stands before them is counted in the first row. */
-const MOST_ITEMS = 5_000;
-/** Rows of how its run ended. */
-const MOST_END_ROWS = 2_000;
-
-export function createTranscriptWindow(execution?: ExecutionView): TranscriptWindow {
-  const window = new Window();
-  if (execution !== undefined) window.update(execution);
-  return window;
-}
-
-class Window implements TranscriptWindow {
+/** The rows of one execution's transcript while it grows. */
+export class TranscriptWindow implements Rows {
   #key: string | undefined;
   #items: TranscriptItem[] = [];
   #settled = 0;
@@ -40,17 +20,18 @@ class Window implements TranscriptWindow {
   #liveRows: LiveRows | undefined;
   #end: { readonly item: RunEndItem; readonly width: number; readonly lines: readonly Line[] } | undefined;
   #folded = true;
-  /** Items that are shown the other way round. */
-  readonly #turned = new Set<number>();
+  /** Items whose folding differs from the rest. */
+  readonly #toggled = new Set<number>();
   #width = 0;
-  /** Rows of each item at this width; of those without, it is not known. */
+  /** Rows of each item at this width, as far as known. */
   #heights: (number | undefined)[] = [];
-  /** The first row of items as far as all heights before are added up, and of the one after them. */
+  /** The first row of each item, and of the one after the last, as far as computed. */
   #starts: number[] = [];
-  /** The first item that is looked through. */
+  /** The first item that is shown. */
   #first = 0;
   readonly #lines = new Map<number, readonly Line[]>();
 
+  /** Takes a newer view of the execution, and the end of its run if it follows; only changes are laid out. */
   update(execution: ExecutionView, end?: RunEndItem): void {
     if (execution.key !== this.#key) this.#restart(execution.key);
     const { items, live } = execution;
@@ -62,9 +43,9 @@ class Window implements TranscriptWindow {
     }
     this.#settled = items.settled;
     this.#live = live;
-    const known = this.#end?.item;
-    const same = end !== undefined && known?.output === end.output && known?.error === end.error;
-    if (!same) this.#end = end === undefined ? undefined : { item: end, width: -1, lines: [] };
+    const last = this.#end?.item;
+    const isSame = end !== undefined && last?.output === end.output && last?.error === end.error;
+    if (!isSame) this.#end = end === undefined ? undefined : { item: end, width: -1, lines: [] };
   }
 
   count(width: number): number {
@@ -97,39 +78,27 @@ class Window implements TranscriptWindow {
       const isBeyond = (row: number): boolean => (back ? row <= from : row >= from);
       const row = this.#rowWith(index, wanted, isBeyond, back);
       if (row !== undefined) return row;
-      // What is folded away is shown when it is what was looked for.
+      // A match in folded rows unfolds the item.
       if (!this.#isFolded(index) || !isFoldable(item)) continue;
-      this.toggle(index);
+      this.#toggle(index);
       this.#height(width);
       const shown = this.#rowWith(index, wanted, isBeyond, back);
       if (shown !== undefined) return shown;
-      this.toggle(index);
+      this.#toggle(index);
       this.#height(width);
     }
     return undefined;
   }
 
-  itemAt(row: number, width: number): number | undefined {
-    const height = this.#height(width);
-    return row < 0 || row >= height ? undefined : this.#indexAt(row);
+  #toggle(index: number): void {
+    if (!this.#toggled.delete(index)) this.#toggled.add(index);
+    this.#forget(index);
   }
 
-  rowOf(item: number, width: number): number {
-    this.#height(width);
-    return this.#startOf(Math.max(this.#first, Math.min(item, this.#items.length)));
-  }
-
-  toggle(item: number): boolean {
-    const there = this.#items[item];
-    if (there === undefined || !isFoldable(there)) return false;
-    if (!this.#turned.delete(item)) this.#turned.add(item);
-    this.#forget(item);
-    return true;
-  }
-
+  /** Folds or unfolds everything. */
   foldAll(folded: boolean): void {
     this.#folded = folded;
-    this.#turned.clear();
+    this.#toggled.clear();
     this.#forgetAll();
   }
 
@@ -137,11 +106,11 @@ class Window implements TranscriptWindow {
     this.#key = key;
     this.#items = [];
     this.#settled = 0;
-    this.#turned.clear();
+    this.#toggled.clear();
     this.#forgetAll();
   }
 
-  /** Rows of all items; lays out those whose height is not known. */
+  /** Rows of all items; lays out items of unknown height. */
   #height(width: number): number {
     if (width !== this.#width) this.#forgetAll();
     this.#width = width;
@@ -160,23 +129,23 @@ class Window implements TranscriptWindow {
 
   #rowsIn(index: number): number {
     const item = this.#items[index];
-    const known = item === undefined ? 0 : knownHeight(item, this.#isFolded(index));
-    return known ?? this.#linesOf(index).length;
+    const height = item === undefined ? 0 : knownHeight(item, this.#isFolded(index));
+    return height ?? this.#linesOf(index).length;
   }
 
   #linesOf(index: number): readonly Line[] {
-    const known = this.#lines.get(index);
-    if (known !== undefined) return known;
+    const cached = this.#lines.get(index);
+    if (cached !== undefined) return cached;
     const item = this.#items[index];
     const lines =
       item === undefined ? [] : transcriptLines(item, { width: this.#width, folded: this.#isFolded(index) });
     const [oldest] = this.#lines.keys();
-    if (this.#lines.size >= KEPT && oldest !== undefined) this.#lines.delete(oldest);
+    if (this.#lines.size >= CACHED && oldest !== undefined) this.#lines.delete(oldest);
     this.#lines.set(index, lines);
     return lines;
   }
 
-  /** What stands below its items: what streams, or how its run ended. */
+  /** The rows below the items: streaming text, or the end of the run. */
   #below(width: number): readonly Line[] {
     if (this.#live === undefined) return this.#endLines(width);
     this.#height(width);
@@ -192,16 +161,16 @@ class Window implements TranscriptWindow {
       this.#end = {
         item,
         width,
-        lines: endLines(item, width, { most: MOST_END_ROWS, rest: "sluice show has all of it" }),
+        lines: endLines(item, width, { most: MAX_END_ROWS, rest: "sluice show has all of it" }),
       };
     return this.#end.lines;
   }
 
   #isFolded(index: number): boolean {
-    return this.#turned.has(index) ? !this.#folded : this.#folded;
+    return this.#toggled.has(index) ? !this.#folded : this.#folded;
   }
 
-  /** The item a row is in, by halving; the number of items for a row behind them. */
+  /** The item of a row, by binary search; the number of items for a row after them. */
   #indexAt(row: number): number {
     let [low, high] = [this.#first, this.#items.length];
     while (low < high) {
@@ -214,9 +183,9 @@ class Window implements TranscriptWindow {
 
   #rowWith(index: number, wanted: string, isBeyond: (row: number) => boolean, back: boolean): number | undefined {
     const start = this.#startOf(index);
-    const rows = this.#linesOf(index).flatMap((line, at) => {
+    const rows = this.#linesOf(index).flatMap((line, offset) => {
       const text = line.map((part) => part.text).join("");
-      return isBeyond(start + at) && text.toLowerCase().includes(wanted) ? [start + at] : [];
+      return isBeyond(start + offset) && text.toLowerCase().includes(wanted) ? [start + offset] : [];
     });
     return back ? rows.at(-1) : rows[0];
   }
@@ -233,10 +202,10 @@ class Window implements TranscriptWindow {
     this.#heights = [];
     this.#starts = [];
     this.#liveRows = undefined;
-    this.#first = Math.max(0, this.#items.length - MOST_ITEMS);
+    this.#first = Math.max(0, this.#items.length - MAX_ITEMS);
   }
 }
 
 function earlierLine(count: number): Line {
-  return [span(`… ${count} earlier things; an export has them`, "dim")];
+  return [span(`… ${count} earlier items; an export has them`, "dim")];
 }

@@ -5,30 +5,30 @@ import { callCard } from "./call-card.ts";
 export interface ItemOptions {
   /** Columns; no row is wider. */
   readonly width: number;
-  /** Shows the beginning only of what is long. */
+  /** Shows only the beginning of long items. */
   readonly folded: boolean;
 }
 
-/** Rows of one text; more than anybody reads on a screen. */
-const MOST_ROWS = 5_000;
+/** Rows of one text. */
+const MAX_ROWS = 5_000;
 /** Rows of a thought that is folded. */
 const FOLDED_THOUGHT = 3;
-/** UTF-16 units of one text that are laid out; more than anybody reads on a screen. */
-const LONGEST_TEXT = 400_000;
+/** UTF-16 units of one text that are laid out. */
+const MAX_TEXT = 400_000;
 
 const MARGIN = "  ";
 
-/** Columns that a model's text has, where the screen has so many. */
+/** Columns for a model's text. */
 export function textWidth(width: number): number {
   return Math.max(1, width - MARGIN.length);
 }
 
-/** A row of a model's text. What begins at the edge is the app's: cards, notices, questions, the rail. */
+/** A row of a model's text, which is indented: only the app's own rows begin at the edge. */
 export function textRow(line: Line): Line {
   return line.length === 0 ? line : [span(MARGIN), ...line];
 }
 
-/** One thing of a transcript, as rows. What somebody says begins with an empty one: what is called after it belongs to it. */
+/** The rows of an item; texts begin with an empty row, the calls after them do not. */
 export function transcriptLines(item: TranscriptItem, options: ItemOptions): readonly Line[] {
   const width = Math.max(1, options.width);
   return rowsOf(item, { ...options, width }).map((line) => cut(line, width));
@@ -37,7 +37,7 @@ export function transcriptLines(item: TranscriptItem, options: ItemOptions): rea
 function rowsOf(item: TranscriptItem, options: ItemOptions): readonly Line[] {
   switch (item.kind) {
     case "text":
-      return [[], ...markdown(item.text, textWidth(options.width), MOST_ROWS).map(textRow)];
+      return [[], ...markdown(item.text, textWidth(options.width), MAX_ROWS).map(textRow)];
     case "reasoning":
       return [[], ...thoughtLines(item.text, options)];
     case "message":
@@ -49,7 +49,7 @@ function rowsOf(item: TranscriptItem, options: ItemOptions): readonly Line[] {
   }
 }
 
-/** What a search looks through: the whole of an item, also what is folded. */
+/** The text that a search covers, also if it is folded. */
 export function searchable(item: TranscriptItem): string {
   if (item.kind !== "call") return item.text;
   const { tool, input, output, summary = "", why = "" } = item;
@@ -62,33 +62,33 @@ export function isFoldable({ kind }: TranscriptItem): boolean {
   return kind === "call" || kind === "reasoning";
 }
 
-/** The rows of an item where they are known without laying it out. */
+/** The rows of an item if they are known without a layout. */
 export function knownHeight(item: TranscriptItem, folded: boolean): number | undefined {
   if (item.kind !== "call" || !folded) return undefined;
   const { state } = item;
   return state === "ok" || state === "proposed" || state === "running" ? 1 : undefined;
 }
 
-/** A thought behind its mark, dim; folded, its beginning. */
+/** A thought, dim; folded to its beginning. */
 export function thoughtLines(text: string, { width, folded }: ItemOptions): readonly Line[] {
   const most = folded ? FOLDED_THOUGHT + 1 : Number.POSITIVE_INFINITY;
-  // What is folded away is not laid out; how much it is is told in characters of the text, not in rows.
-  const kept = headOf(text.trim(), folded ? (FOLDED_THOUGHT + 1) * width * 2 : LONGEST_TEXT);
-  const rows = clean(kept)
+  // Folded text is not laid out, so the rest is counted in characters.
+  const shownText = headOf(text.trim(), folded ? (FOLDED_THOUGHT + 1) * width * 2 : MAX_TEXT);
+  const rows = clean(shownText)
     .split("\n")
     .filter((line) => line.trim() !== "")
     .flatMap((line) => wrap([span(line, "dim")], Math.max(2, width - 2), most));
-  const shown = folded ? fold(rows, FOLDED_THOUGHT, "Ctrl+O") : rows;
+  const visible = folded ? fold(rows, FOLDED_THOUGHT, "Ctrl+O") : rows;
   const mark: Line = [span("✻ thinking", "dim")];
   return [
     mark,
-    ...shown.map((line): Line => [span("  "), ...line]),
-    ...rest(text.trim().length - kept.length, folded && rows.length > FOLDED_THOUGHT),
+    ...visible.map((line): Line => [span("  "), ...line]),
+    ...rest(text.trim().length - shownText.length, folded && rows.length > FOLDED_THOUGHT),
   ];
 }
 
 function messageLines(by: string, text: string, width: number): readonly Line[] {
-  const rows = clean(headOf(text, LONGEST_TEXT))
+  const rows = clean(headOf(text, MAX_TEXT))
     .split("\n")
     .flatMap((line) => wrap([span(line)], Math.max(2, width - 2)));
   return [
@@ -105,18 +105,18 @@ const NOTE_SIGNS: Readonly<Record<BoundaryItem["tone"], readonly [sign: string, 
   notice: ["!", "notice"],
 };
 
-/** An attempt is a line across; a note is told beside its sign. */
+/** An attempt is a title; a note follows its sign. */
 function boundaryLines({ rank, text, tone }: BoundaryItem, width: number): readonly Line[] {
   const [sign, style] = NOTE_SIGNS[tone];
   if (rank === "note") {
     const rows = wrap([spanOf(text, style)], textWidth(width), 3);
-    return rows.map((row, at) => [span(at === 0 ? `${sign} ` : MARGIN, style), ...row]);
+    return rows.map((row, index) => [span(index === 0 ? `${sign} ` : MARGIN, style), ...row]);
   }
   const title: Line = [span("── ", "dim"), spanOf(text, tone === "plain" ? "strong" : style), span(" ", "dim")];
-  // No rule across: one that is as wide as the terminal becomes two rows when that gets narrower.
+  // Not a full rule: in a narrower terminal it would wrap.
   return [[], width - widthOf(title) < 2 ? title : [...title, span("──", "dim")]];
 }
 
-function rest(characters: number, told: boolean): readonly Line[] {
-  return characters <= 0 || told ? [] : [[span(`… ${characters} characters more`, "dim")]];
+function rest(characters: number, isFolded: boolean): readonly Line[] {
+  return characters <= 0 || isFolded ? [] : [[span(`… ${characters} characters more`, "dim")]];
 }

@@ -4,7 +4,7 @@ import type { AppContext, AppFlags } from "../app/engine.ts";
 import { greeting } from "../app/greeting.ts";
 import { createComposer } from "../composer/composer.ts";
 import { render } from "../composer/editing/render.ts";
-import { createTerminalStream, type TerminalStream } from "./terminal-stream.ts";
+import { TerminalStream } from "./terminal-stream.ts";
 
 export interface TerminalIo {
   readonly clock: Clock;
@@ -12,18 +12,18 @@ export interface TerminalIo {
   readonly stdout: NodeJS.WriteStream;
 }
 
-/** The terminal with something on it, before what is slow to load is loaded. */
+/** The terminal after the first frame, which is drawn before slow modules are loaded. */
 export interface FirstFrame {
   readonly stream: TerminalStream;
   readonly palette: Palette;
-  /** Aborts when the terminal went away. */
+  /** Aborted when the terminal is gone. */
   readonly lost: AbortSignal;
 }
 
-/** What the composer says while it is empty and there is no run. */
+/** Shown in an empty composer without a run. */
 export const PLACEHOLDER = "/run codeReview <task>, or / for commands";
 
-/** Draws the greeting and the composer. What is typed from now on waits for the app, unseen. */
+/** Draws the greeting and the composer. Input is buffered until the app has started. */
 export async function firstFrame(
   flags: AppFlags,
   context: AppContext,
@@ -32,7 +32,7 @@ export async function firstFrame(
   const lost = new AbortController();
   const fullscreen = flags.fullscreen === true;
   const palette = createPalette({ colour: hasColour(context.env) });
-  const stream = createTerminalStream(stdout, { stdin, clock, fullscreen, onLost: () => lost.abort() });
+  const stream = new TerminalStream(stdout, { stdin, clock, fullscreen, onLost: () => lost.abort() });
   stdin.setRawMode(true);
   const { columns: width } = stream;
   const rows = greeting(context).flatMap((line) => wrap(line, width));
@@ -48,7 +48,7 @@ export function written(lines: readonly Line[], palette: Palette): string {
   return lines.map((line) => `${paint(line, palette)}\n`).join("");
 }
 
-/** NO_COLOR counts when it is set to anything; Ink does not look at it. */
+/** Any non-empty NO_COLOR counts; Ink ignores it. */
 function hasColour({ NO_COLOR, FORCE_COLOR, TERM }: AppContext["env"]): boolean {
   if (NO_COLOR !== undefined && NO_COLOR !== "") return false;
   return FORCE_COLOR !== "0" && TERM !== "dumb";

@@ -1,6 +1,6 @@
 import type { Line } from "@sluice/view/text";
 
-/** What is drawn now: rows from top to bottom, and where the cursor stands. */
+/** Rows from top to bottom, and the cursor. */
 export interface Frame {
   readonly rows: readonly Line[];
   readonly cursor: { readonly row: number; readonly column: number } | undefined;
@@ -11,46 +11,42 @@ export interface FrameSize {
   readonly height: number;
 }
 
-/** A part of the frame: made for the rows it is given, and never taller. */
+/** A part of the frame, laid out for the rows it gets. */
 export interface Part {
   readonly name: string;
-  /** Rows it must have to be of use; it is left out where not even these are there. */
+  /** Minimum rows; with fewer, the part is omitted. */
   readonly least: number;
-  /** Rows it would like to have. */
+  /** Maximum rows. */
   readonly most: number;
   lines(height: number): readonly Line[];
-  /** Where the cursor stands in it. */
   readonly cursor?: (height: number) => { readonly row: number; readonly column: number } | undefined;
 }
 
-/**
- * Stacks parts in the height there is. `parts` stand in the order they are drawn; `order` says who gets rows first, since
- * what a person types and decides upon matters more than what streams by.
- */
+/** Stacks `parts` from top to bottom; the parts first in `order` get rows first. */
 export function stack(parts: readonly Part[], order: readonly string[], height: number): Frame {
   const byImportance = [...parts].sort((one, other) => order.indexOf(one.name) - order.indexOf(other.name));
-  const given = new Map<string, number>();
-  let left = height;
+  const heights = new Map<string, number>();
+  let free = height;
   for (const { name, least } of byImportance) {
-    if (least > left) continue;
-    given.set(name, least);
-    left -= least;
+    if (least > free) continue;
+    heights.set(name, least);
+    free -= least;
   }
   for (const { name, most } of byImportance) {
-    const has = given.get(name);
-    if (has === undefined) continue;
-    const more = Math.min(left, Math.max(0, most - has));
-    given.set(name, has + more);
-    left -= more;
+    const current = heights.get(name);
+    if (current === undefined) continue;
+    const more = Math.min(free, Math.max(0, most - current));
+    heights.set(name, current + more);
+    free -= more;
   }
   const rows: Line[] = [];
   let cursor: Frame["cursor"];
   for (const part of parts) {
-    const room = given.get(part.name) ?? 0;
+    const room = heights.get(part.name) ?? 0;
     if (room === 0) continue;
     const lines = part.lines(room).slice(0, room);
-    const at = part.cursor?.(room);
-    if (at !== undefined && at.row < lines.length) cursor = { row: rows.length + at.row, column: at.column };
+    const cell = part.cursor?.(room);
+    if (cell !== undefined && cell.row < lines.length) cursor = { row: rows.length + cell.row, column: cell.column };
     rows.push(...lines);
   }
   return { rows, cursor };

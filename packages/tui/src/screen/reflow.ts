@@ -7,23 +7,19 @@ export interface Size {
   readonly rows: number;
 }
 
-/** A cell of a frame, counted from its upper left one. */
+/** A cell of a frame, from the upper left one. */
 export interface Cell {
   readonly row: number;
   readonly column: number;
 }
 
-/** What is on the screen below the last line that was printed, and the cell of it the cursor stands on. */
+/** The frame on the screen, and the cursor in it. */
 export interface Painted {
   readonly rows: readonly string[];
   readonly cursor: Cell;
 }
 
-/**
- * Where a terminal leaves the cursor when a new width breaks rows in two. Most move it along with the text it stood on, and
- * those that break nothing leave it there too. xterm.js, the terminal of VS Code, keeps its distance from the last row
- * instead.
- */
+/** The cursor after a terminal rewraps rows: most terminals keep it on its text, xterm.js keeps its distance from the last row. */
 export type CursorRule = "with-text" | "from-bottom";
 
 export function cursorRuleOf(env: Readonly<Record<string, string | undefined>>): CursorRule {
@@ -32,7 +28,7 @@ export function cursorRuleOf(env: Readonly<Record<string, string | undefined>>):
 
 const graphemes = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 
-/** How many rows a terminal of this width makes of one: a wide character never lies on two. */
+/** How many rows a terminal of this width makes of one row; a wide character is never split. */
 export function rowsAt(columns: number, row: string): number {
   const width = stringWidth(row);
   if (width <= columns) return 1;
@@ -51,26 +47,26 @@ export function rowsAt(columns: number, row: string): number {
   return rows;
 }
 
-/** What is left of a frame after its terminal got another size. */
-export interface Left {
-  /** How many rows above the cursor it begins. */
+/** The position of a frame after a resize. */
+export interface Reflowed {
+  /** Rows from its first row down to the cursor. */
   readonly above: number;
-  /** The row of the screen on which it begins; undefined where terminals differ. */
+  /** The screen row of its first row; undefined if that depends on the terminal. */
   readonly top: number | undefined;
 }
 
-/** `top`: the row of the screen on which the frame begins. It reaches to the last one, unless `top` is undefined. */
+/** `top` is the screen row of the frame's first row; the frame then ends on the last screen row. */
 export function afterResize(
   { rows, cursor }: Painted,
   top: number | undefined,
   from: Size,
   to: Size,
   rule: CursorRule,
-): Left {
+): Reflowed {
   const added = (row: string): number => rowsAt(to.columns, row) - 1;
   if (rule === "with-text") {
     const broken = rows.slice(0, cursor.row).reduce((sum, row) => sum + added(row), 0);
-    // A terminal that gets higher takes rows back from the scrollback or does not.
+    // Only some terminals that get higher take rows back from the scrollback.
     const known = top !== undefined && to.columns === from.columns && to.rows <= from.rows;
     return {
       above: cursor.row + broken + Math.floor(cursor.column / to.columns),
@@ -78,20 +74,20 @@ export function afterResize(
     };
   }
 
-  const at = (top ?? Math.max(0, from.rows - rows.length)) + cursor.row;
+  const cursorRow = (top ?? Math.max(0, from.rows - rows.length)) + cursor.row;
   const lost = Math.max(0, from.rows - to.rows);
-  // A terminal that gets lower drops rows below the cursor before it scrolls, and this one takes rows back from the
-  // scrollback, when it gets higher, only when there is none below the cursor.
-  const dropped = Math.min(lost, from.rows - 1 - at);
-  const won = at === from.rows - 1 ? Math.max(0, to.rows - from.rows) : 0;
-  const lowest = Math.min(rows.length - 1, cursor.row + from.rows - 1 - at - dropped);
-  // Rows are broken from the lowest up, and each new one moves the cursor down. The row it stands on when that is looked at
-  // is not broken, whichever that is by then.
+  // A terminal that gets lower first drops rows below the cursor, then scrolls. xterm.js that gets higher takes rows back
+  // from the scrollback only if no row is below the cursor.
+  const dropped = Math.min(lost, from.rows - 1 - cursorRow);
+  const gained = cursorRow === from.rows - 1 ? Math.max(0, to.rows - from.rows) : 0;
+  const lowest = Math.min(rows.length - 1, cursor.row + from.rows - 1 - cursorRow - dropped);
+  // Rows are wrapped from the lowest up, and each new row moves the cursor down. The row that has the cursor at its turn is
+  // not wrapped.
   let moved = 0;
   for (let row = lowest; row >= 0; row -= 1) {
     if (row - cursor.row !== moved) moved += added(rows[row] ?? "");
   }
   const above = cursor.row + moved;
-  // What would begin above the screen has been scrolled away; what is left begins on its first row.
-  return { above, top: Math.max(0, at - (lost - dropped) + won - above) };
+  // Rows above the screen have been scrolled away.
+  return { above, top: Math.max(0, cursorRow - (lost - dropped) + gained - above) };
 }

@@ -1,38 +1,37 @@
 import { Box, Text, useApp, useInput, usePaste, useWindowSize } from "ink";
 import { memo, type ReactNode, useEffect, useSyncExternalStore } from "react";
 import { keysOf } from "./press.ts";
-import type { ScreenModel } from "./surface.ts";
+import type { ScreenModel } from "./screen-model.ts";
 
 export type SuspendTerminal = ReturnType<typeof useApp>["suspendTerminal"];
 
 export interface ScreenProps {
-  readonly surface: ScreenModel;
-  /** Takes how to leave the terminal to another program for a while. */
+  readonly model: ScreenModel;
+  /** Receives the function that lends the terminal to another program. */
   readonly onSuspend: (suspend: SuspendTerminal) => void;
 }
 
-/** Draws rows and hands keys on. It holds no logic of runs: what is shown, and what a key does, is decided elsewhere. */
-export function Screen({ surface, onSuspend }: ScreenProps): ReactNode {
-  const rows = useSyncExternalStore(surface.subscribe, surface.rows);
-  // A new size draws a new frame, also where no row changed.
+/** Draws rows and passes keys on. */
+export function Screen({ model, onSuspend }: ScreenProps): ReactNode {
+  const rows = useSyncExternalStore(model.subscribe, model.rows);
+  // Draws a frame after each resize.
   useWindowSize();
   const { suspendTerminal } = useApp();
   useEffect(() => onSuspend(suspendTerminal), [onSuspend, suspendTerminal]);
   useInput((input, key) => {
-    for (const one of keysOf(input, key)) surface.key(one);
+    for (const one of keysOf(input, key)) model.key(one);
   });
-  usePaste((text) => surface.key({ name: "paste", text, ctrl: false, alt: false, shift: false }));
+  usePaste((text) => model.key({ name: "paste", text, ctrl: false, alt: false, shift: false }));
   return (
     <Box flexDirection="column">
       {rows.map((row, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: rows have no identity but their place
+        // biome-ignore lint/suspicious/noArrayIndexKey: rows have no identity but their position
         <Row key={at} text={row} />
       ))}
     </Box>
   );
 }
 
-/** An empty row is a row all the same. */
 const Row = memo(function Row({ text }: { readonly text: string }): ReactNode {
   return <Text wrap="truncate-end">{text === "" ? " " : text}</Text>;
 });

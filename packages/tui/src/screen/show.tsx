@@ -8,40 +8,40 @@ import { greeting, modelHelp } from "../app/greeting.ts";
 import { type FirstFrame, type TerminalIo, written } from "./first-frame.ts";
 import { createPlainLines } from "./plain.ts";
 import { Screen, type SuspendTerminal } from "./screen.tsx";
+import { createScreenModel } from "./screen-model.ts";
 import { catchStrayOutput, OwnOutput } from "./stray-output.ts";
-import { createScreenModel } from "./surface.ts";
 
 type CreateEngine = AppOptions["createEngine"];
 
 /** The app on a terminal. */
-interface Showing {
+interface MountedApp {
   readonly app: App;
-  /** Leaves the terminal as it was found; a second call does nothing. */
+  /** Restores the terminal; a second call has no effect. */
   end(): void;
 }
 
 const SIGNALS = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const;
 const SIGNAL_NAMES = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const BELL = "\u0007";
-/** Requests that come one after another ring once. */
+/** The bell rings at most once in this time, in milliseconds. */
 const BELL_MS = 2_000;
 
-/** Shows the app until it is quit, and leaves the terminal as it was. Returns the exit code. */
+/** Runs the app until it quits and restores the terminal. Returns the exit code. */
 export async function showApp(
   flags: AppFlags,
   context: AppContext,
   createEngine: CreateEngine,
-  around: TerminalIo,
+  io: TerminalIo,
   first?: FirstFrame,
 ): Promise<number> {
   const { app, end } =
     first === undefined
-      ? inLines(flags, context, createEngine, around)
-      : drawn(flags, context, createEngine, around, first);
-  // Until the process is gone: one more Ctrl-C while it ends must not change its exit code.
+      ? mountLines(flags, context, createEngine, io)
+      : mountFrames(flags, context, createEngine, io, first);
+  // Never removed: a Ctrl-C while the process exits must not change the exit code.
   for (const signal of SIGNAL_NAMES) process.on(signal, () => app.stopped(SIGNALS[signal]));
   process.on("exit", end);
-  // Above a first frame it stands in the scrollback already.
+  // The first frame already printed the greeting to the scrollback.
   if (first === undefined || flags.fullscreen === true) app.welcome(greeting(context));
   void app.perform(async () => {
     await app.open();
@@ -62,14 +62,14 @@ export async function showApp(
   }
 }
 
-/** Frames over the native scrollback, or on a screen of its own. */
-function drawn(
+/** The app as frames. */
+function mountFrames(
   flags: AppFlags,
   context: AppContext,
   createEngine: CreateEngine,
   { clock, stdin, stdout }: TerminalIo,
   { stream, palette, lost }: FirstFrame,
-): Showing {
+): MountedApp {
   const own = new OwnOutput(stdout);
   let suspend: SuspendTerminal | undefined;
   const app = new App({
@@ -92,23 +92,23 @@ function drawn(
     },
   });
   const release = catchStrayOutput([stdout, process.stderr], (text) => app.say(text, "notice"));
-  // Nobody sees anything any more: what runs is suspended, and can be taken up elsewhere.
+  // Without a terminal, the app suspends its runs.
   const onLost = (): void => app.quit(SIGNALS.SIGHUP);
   if (lost.aborted) onLost();
   else lost.addEventListener("abort", onLost, { once: true });
-  // Before Ink hears of it, so that its first frame of a new size is one of that size.
+  // Before Ink's own listener, so that its next frame has the new size.
   stream.on("resize", () => app.resize({ width: stream.columns, height: stream.rows }));
-  const surface = createScreenModel(app, { palette, env: context.env, setCursor: (cell) => stream.setCursor(cell) });
-  const onSuspend = (given: SuspendTerminal): void => {
-    suspend = given;
+  const model = createScreenModel(app, { palette, env: context.env, setCursor: (cell) => stream.setCursor(cell) });
+  const onSuspend = (suspendTerminal: SuspendTerminal): void => {
+    suspend = suspendTerminal;
   };
-  const instance = render(<Screen surface={surface} onSuspend={onSuspend} />, {
+  const instance = render(<Screen model={model} onSuspend={onSuspend} />, {
     stdout: stream,
     stdin,
     exitOnCtrlC: false,
     patchConsole: false,
     interactive: true,
-    // Whole frames: what becomes of them on the screen is the stream's.
+    // Ink writes whole frames; the stream paints them.
     debug: true,
   });
   return {
@@ -121,13 +121,13 @@ function drawn(
   };
 }
 
-/** Lines that are written once, for whoever has the screen read out. */
-function inLines(
+/** The app as lines, for screen readers. */
+function mountLines(
   flags: AppFlags,
   context: AppContext,
   createEngine: CreateEngine,
   { clock, stdin, stdout }: TerminalIo,
-): Showing {
+): MountedApp {
   const palette = createPalette({ colour: false });
   const width = (): number => stdout.columns || 80;
   const own = new OwnOutput(stdout);

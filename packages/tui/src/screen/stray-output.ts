@@ -1,21 +1,20 @@
 import { Writable } from "node:stream";
 
 /**
- * Catches what anybody else writes to stdout or stderr while the app is there, such as a warning of the runtime or a
- * console.log in a pipeline's code: it would stand in the middle of a frame, and what it says of a model's text would reach
- * the terminal as it is. Returns how to let it through again.
+ * Redirects output of other code, such as runtime warnings or a console.log in a pipeline, to `say`: it would break the frame
+ * and reach the terminal unescaped. Returns how to stop.
  */
 export function catchStrayOutput(
   streams: readonly Pick<NodeJS.WriteStream, "write">[],
   say: (text: string) => void,
 ): () => void {
-  const letThrough = streams.map((stream) => {
+  const restores = streams.map((stream) => {
     const { write } = stream;
     stream.write = (chunk: string | Uint8Array, encoding?: unknown, done?: unknown): boolean => {
       const text = typeof chunk === "string" ? chunk : Buffer.from(chunk).toString("utf8");
       if (text.trim() !== "") say(text.trimEnd());
-      const called = typeof encoding === "function" ? encoding : done;
-      if (typeof called === "function") queueMicrotask(() => called());
+      const callback = typeof encoding === "function" ? encoding : done;
+      if (typeof callback === "function") queueMicrotask(() => callback());
       return true;
     };
     return () => {
@@ -23,11 +22,11 @@ export function catchStrayOutput(
     };
   });
   return () => {
-    for (const restore of letThrough) restore();
+    for (const restore of restores) restore();
   };
 }
 
-/** The app's own way to a terminal: made before what others write there is caught. */
+/** Writes to the terminal past the redirection; create it before. */
 export class OwnOutput extends Writable {
   readonly #stdout: NodeJS.WriteStream;
   readonly #send: (text: string) => boolean;
@@ -39,7 +38,7 @@ export class OwnOutput extends Writable {
     stdout.on("resize", () => this.emit("resize"));
   }
 
-  /** Readline breaks what is typed by it. */
+  /** Readline wraps its input at this width. */
   get columns(): number {
     return this.#stdout.columns || 80;
   }

@@ -6,30 +6,30 @@ import { afterResize, type Cell, type CursorRule, cursorRuleOf, type Painted, ro
 import { askSize, sizeOf, writeWhole } from "./terminal-device.ts";
 
 export interface TerminalStreamOptions {
-  /** Taken out of raw mode by `restore`. */
+  /** `restore` ends its raw mode. */
   readonly stdin?: ReadStream;
   readonly clock?: Clock;
-  /** The alternate screen: no scrollback, and nothing is printed above the frame. */
+  /** Uses the alternate screen, which has no scrollback. */
   readonly fullscreen?: boolean;
-  /** Where the terminal leaves the cursor when it breaks rows; read from the environment when omitted. */
+  /** By default from the environment. */
   readonly cursorRule?: CursorRule;
-  /** Called once, when the terminal went away (EIO, EPIPE). Nothing is written after that. */
+  /** Called once when the terminal is gone (EIO, EPIPE). Nothing is written after that. */
   readonly onLost?: (error: Error) => void;
 }
 
-/** Frames are painted this far apart, in milliseconds. */
+/** Minimum time between frames, in milliseconds. */
 const FRAME_MS = 33;
-/** A new size is taken once no other came for so long: a window that is dragged sends dozens a second. */
+/** A new size is used once it was stable for this time, in milliseconds: a dragged window sends dozens a second. */
 const SETTLE_MS = 50;
-/** But no later than this after the first of them. */
+/** Maximum wait for a stable size, in milliseconds. */
 const SETTLE_AT_MOST_MS = 250;
-/** How long nothing is painted before the cursor goes to where is typed. */
+/** Idle time before the cursor moves to the input, in milliseconds. */
 const REST_MS = 150;
-/** The cursor leaves the first row only for frames that would have room on a terminal of this size, down to the cursor. */
+/** The cursor leaves the first row only if the rows above it would fit a terminal of this size. */
 const SMALL: Size = { columns: 60, rows: 15 };
 
 const ESC = "\x1b";
-// A terminal that knows these shows nothing of what is between them before its end; others ignore them.
+// Synchronized updates: the terminal shows the output between them at once, or ignores them.
 const beginUpdate = "\x1b[?2026h";
 const endUpdate = "\x1b[?2026l";
 const hideCursor = "\x1b[?25l";
@@ -37,17 +37,15 @@ const showCursor = "\x1b[?25h";
 const enterAlternate = "\x1b[?1049h\x1b[H\x1b[J";
 const leaveAlternate = "\x1b[?1049l";
 const home = "\x1b[H";
-/** What Ink sends besides frames: modes set and reset, and questions. No frame consists of them alone. */
+/** What Ink writes besides frames: mode changes and queries. */
 const modes = new RegExp(`^(?:${ESC}\\[[<>=?]?[0-9;]*[hlu])+$`);
 
 /**
- * The stdout that Ink is given, with `debug: true`: so Ink writes each frame as a whole and nothing else, and what is on
- * the screen is known here and only here. Ink's own way counts rows upwards from below the frame, which is wrong as soon as
- * the terminal breaks rows for a new width, and then parts of frames stay in the scrollback.
+ * The stdout of Ink, which with `debug: true` writes whole frames. Ink's own updates count rows upwards from below the frame,
+ * which is wrong once the terminal rewraps rows: parts of frames would stay in the scrollback.
  *
- * Between two writes the cursor stands on the first cell of the frame. All of the frame is below it, so whatever a
- * terminal does to these rows, erasing from the cursor down takes them away, also when it read a frame that was made for
- * another size. When a new size is told, the frame is erased at once and painted again when the size has settled.
+ * Between writes the cursor is on the first cell of the frame, so erasing from the cursor down removes the whole frame,
+ * whatever the terminal did to its rows. On a resize, the frame is erased at once and painted again once the size is stable.
  */
 export class TerminalStream extends Writable {
   readonly isTTY = true;
@@ -58,22 +56,21 @@ export class TerminalStream extends Writable {
   readonly #rule: CursorRule;
   readonly #fullscreen: boolean;
   readonly #onLost: ((error: Error) => void) | undefined;
-  /** What the app is told: the last size that settled. */
+  /** The last stable size, which the app uses. */
   #size: Size;
-  /** What the terminal has now. */
+  /** The current size of the terminal. */
   #actual: Size;
   #painted: Painted = nothingPainted;
-  /** The row of the screen on which the frame begins, as far as it is known, and the least it can be. */
+  /** The screen row of the frame's first row, if known, and its minimum. */
   #top: number | undefined = 0;
   #topAtLeast = 0;
   #frame: readonly string[] = [];
-  /** How many of its upper rows the terminal has no room for. */
+  /** Upper rows that do not fit the terminal. */
   #cut = 0;
   #cursor: Cell | undefined;
   #above: string[] = [];
-  /** The terminal is in the state that frames need. */
+  /** The terminal's modes are set for frames. */
   #begun = false;
-  /** Something was painted. */
   #started = false;
   #lost = false;
   #released = false;
@@ -89,7 +86,7 @@ export class TerminalStream extends Writable {
     const { stdin, clock = systemClock, fullscreen = false, cursorRule, onLost } = options;
     this.#stdout = stdout;
     this.#stdin = stdin;
-    // Bound now: what others write to stdout may be caught by then.
+    // Bound now: stdout.write may be redirected later.
     this.#send = stdout.write.bind(stdout);
     this.#clock = clock;
     this.#rule = cursorRule ?? cursorRuleOf(process.env);
@@ -109,7 +106,7 @@ export class TerminalStream extends Writable {
     return this.#size.rows;
   }
 
-  /** Prints lines above the frame, into the scrollback. They are final; one longer than the terminal is wide is broken by it. */
+  /** Prints final lines above the frame, into the scrollback. */
   append(text: string): void {
     if (text === "" || this.#fullscreen) return;
     this.#above.push(text);
@@ -117,9 +114,8 @@ export class TerminalStream extends Writable {
   }
 
   /**
-   * Where text is typed. The cursor there is painted, as a part of the frame. The terminal's own is never shown, but input
-   * methods show at its cell what is being composed: it goes to the painted one while nothing changes. Elsewhere than on its
-   * first cell a frame that is just being painted could leave rows behind when the terminal changes its size.
+   * Sets the input cursor, which is painted into the frame. The terminal's own cursor is hidden, but input methods show their
+   * composition at it, so it moves there while the frame is idle.
    */
   setCursor(cell: Cell | undefined): void {
     if (cell?.row === this.#cursor?.row && cell?.column === this.#cursor?.column) return;
@@ -127,7 +123,7 @@ export class TerminalStream extends Writable {
     this.#schedule();
   }
 
-  /** Takes the frame away and leaves the terminal to another program, whose frames are kept for later. */
+  /** Erases the frame and gives the terminal to another program. */
   release(): void {
     this.#flush();
     this.#stopResting();
@@ -143,18 +139,7 @@ export class TerminalStream extends Writable {
     this.#schedule();
   }
 
-  /** Paints everything anew: somebody else has written on the screen. */
-  redraw(): void {
-    this.#write(this.#fullscreen ? home : erase(this.#painted));
-    this.#painted = nothingPainted;
-    this.#schedule();
-  }
-
-  /**
-   * Leaves the terminal as it was found: the frame is taken away, and the cursor, the modes and the screen are put back. All
-   * of it is written before this returns, so it is also for signals and for errors that nobody caught. Nothing is painted
-   * after that. A second call does nothing.
-   */
+  /** Erases the frame and restores the terminal, synchronously, so it also works on signals and uncaught errors. Idempotent. */
   restore(): void {
     if (this.destroyed) return;
     const bytes = this.#begun
@@ -176,7 +161,7 @@ export class TerminalStream extends Writable {
     const text = String(chunk);
     if (modes.test(text)) this.#setModes(text);
     else if (text !== "") {
-      // The lowest rows are what is typed in; and a frame that is higher than the terminal would scroll away.
+      // Keeps the lowest rows, which have the input: a frame higher than the terminal would scroll away.
       const rows = text.split("\n");
       this.#cut = Math.max(0, rows.length - this.#size.rows);
       this.#frame = rows.slice(this.#cut);
@@ -209,8 +194,7 @@ export class TerminalStream extends Writable {
       this.#setTop(0);
       this.#write(enterAlternate);
     } else if (!this.#started) {
-      // What is on the screen moves into the scrollback. So it is known where the frame begins, and it has all of the screen:
-      // what is typed in stays at its bottom.
+      // Moves the screen into the scrollback, so that the frame begins on the first row.
       this.#setTop(0);
       this.#write("\n".repeat(rows) + up(rows));
     } else this.#setTop(undefined);
@@ -225,7 +209,7 @@ export class TerminalStream extends Writable {
 
   #schedule(): void {
     if (this.#stopPainting !== undefined || this.#settleBy !== undefined || this.#released || this.destroyed) return;
-    // Never at once: what is appended and the frame that follows from it are often written one after the other.
+    // Never at once: appended lines and their frame are often written one after the other.
     const wait = Math.max(0, this.#paintedAt + FRAME_MS - this.#clock.now());
     this.#stopPainting = this.#clock.after(wait, this.#flush);
   }
@@ -236,7 +220,7 @@ export class TerminalStream extends Writable {
     if (this.#lost || this.#released || this.destroyed) return;
     askSize(this.#stdout);
     if (this.#settleBy !== undefined) return;
-    // Only the last frame is kept for a terminal that is behind.
+    // A slow terminal gets only the last frame.
     if (this.#stdout.writableNeedDrain) {
       this.#stdout.once("drain", this.#flush);
       return;
@@ -262,7 +246,7 @@ export class TerminalStream extends Writable {
     this.#stopResting = this.#clock.after(REST_MS, this.#rest);
   }
 
-  /** The frame with its cursor, moved down to the end of the screen. */
+  /** The frame with its cursor, padded down to the end of the screen. */
   #rowsToPaint(): readonly string[] {
     const frame = this.#frame;
     const room = this.#actual.rows;
@@ -293,7 +277,7 @@ export class TerminalStream extends Writable {
   readonly #rest = (): void => {
     const cell = this.#cursorCell();
     if (cell === undefined || this.#settleBy !== undefined || this.#released) return;
-    // What is above the cursor scrolls away where a terminal gets too low for it.
+    // Rows above the cursor scroll away if the terminal gets too low for them.
     const above = this.#frame.slice(0, cell.row).reduce((sum, row) => sum + rowsAt(SMALL.columns, row), 0);
     if (above >= SMALL.rows) return;
     const { rows } = this.#painted;
@@ -325,7 +309,7 @@ export class TerminalStream extends Writable {
   readonly #settled = (): void => {
     this.#settleBy = undefined;
     this.#size = this.#actual;
-    // What was made for another width is not painted: Ink answers with a frame.
+    // Ink draws a frame for the new size.
     this.#frame = [];
     this.emit("resize");
     this.#schedule();
@@ -340,8 +324,4 @@ export class TerminalStream extends Writable {
   #write(bytes: string): void {
     if (!this.#lost && bytes !== "") this.#send(bytes);
   }
-}
-
-export function createTerminalStream(stdout: WriteStream, options?: TerminalStreamOptions): TerminalStream {
-  return new TerminalStream(stdout, options);
 }

@@ -1,11 +1,11 @@
 import type { Clock } from "@sluice/core";
 
-/** What comes in a burst is drawn once in this many milliseconds. */
-const BEAT_MS = 33;
-/** How often elapsed time is drawn anew. */
+/** Bursts of changes are drawn once in this time, in milliseconds. */
+const FRAME_MS = 33;
+/** How often elapsed times are redrawn, in milliseconds. */
 const TICK_MS = 1_000;
 
-/** Tells who draws that something changed: at once after a key, soon after anything else, every second while time counts. */
+/** Notifies listeners of changes: immediately after keys, throttled after other changes, and every second while a run is active. */
 export class FrameThrottle {
   readonly #clock: Clock;
   readonly #isTicking: () => boolean;
@@ -25,7 +25,7 @@ export class FrameThrottle {
   }
 
   soon(): void {
-    if (!this.#closed) this.#pending ??= this.#clock.after(BEAT_MS, () => this.now());
+    if (!this.#closed) this.#pending ??= this.#clock.after(FRAME_MS, () => this.now());
   }
 
   now(): void {

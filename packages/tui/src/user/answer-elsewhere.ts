@@ -12,12 +12,12 @@ import { eventsOf, readRunStarted, rootOf } from "@sluice/view";
 import { answerPayload, sendAnswer } from "./send-answer.ts";
 
 /**
- * How people answer a request of a run that works elsewhere so that it counts: `freely`, with the `code` that the run's process
- * shows on its terminal, or, where no process works on the run, by resuming it in a terminal (`resume`).
+ * How to answer a request from another process: `freely`, with the one-time `code` from the terminal of the run's process, or,
+ * if no process executes the run, by resuming it in a terminal (`resume`).
  */
 export type AnswerRoute = "freely" | "code" | "resume";
 
-/** By what the run recorded so far. Its own process may know more, and decides. */
+/** The route according to the run's record; the run's own process decides. */
 export async function answerRouteOf(
   host: RunHost,
   runId: string,
@@ -25,17 +25,17 @@ export async function answerRouteOf(
 ): Promise<AnswerRoute> {
   const rootId = rootOf(runId);
   const { answers } = await readRunStarted(host, rootId);
-  const atWork = (await host.get(rootId))?.owner !== undefined;
-  if (answers === "any" || !startedUnsandboxed(events, atWork)) return "freely";
-  return atWork ? "code" : "resume";
+  const isOwned = (await host.get(rootId))?.owner !== undefined;
+  if (answers === "any" || !startedUnsandboxed(events, isOwned)) return "freely";
+  return isOwned ? "code" : "resume";
 }
 
-/** Whether an answer lets something happen: whoever only says no has to prove nothing. */
+/** Whether an answer allows something; denials need no proof. */
 export function needsProof({ kind }: Answer): boolean {
   return kind === "approve" || kind === "value";
 }
 
-/** Where a request's code holds: in the process that waits for its answer now. */
+/** What a request's code is bound to: the process that waits for the answer now. */
 export async function codeScopeOf(host: RunHost, { runId, requestId }: OpenRequest): Promise<CodeScope> {
   const rootId = rootOf(runId);
   const records = (await host.get(rootId))?.records ?? 0;
@@ -45,19 +45,19 @@ export async function codeScopeOf(host: RunHost, { runId, requestId }: OpenReque
 }
 
 /** Why an answer is not sent, and what to do instead. */
-export function unprovenText(way: Exclude<AnswerRoute, "freely">, { runId, requestId }: OpenRequest): string {
+export function unprovenText(route: Exclude<AnswerRoute, "freely">, { runId, requestId }: OpenRequest): string {
   const root = rootOf(runId);
-  const why = `not sent: run ${root} has started processes without a wall, and any of them could answer ${requestId} like this`;
-  return way === "code"
-    ? `${why}; answer where the run works, or with --code and the code that its terminal shows`
-    : `${why}; no process works on the run: resume it in a terminal (sluice resume ${root}), and you are asked there`;
+  const why = `not sent: run ${root} started processes without a sandbox, and any of them could send this answer to ${requestId}`;
+  return route === "code"
+    ? `${why}; answer in the terminal that executes the run, or with --code and the code that it shows`
+    : `${why}; no process executes the run: resume it in a terminal (sluice resume ${root}) and answer there`;
 }
 
 export function wrongCodeText({ runId, requestId }: OpenRequest): string {
-  return `not sent: this is not the code of ${requestId}: it is mistyped, or another request's, or an earlier process's; the terminal that runs ${rootOf(runId)} shows the code of each request that waits`;
+  return `not sent: this is not the code of ${requestId}: it is mistyped, or belongs to another request or to an earlier process; the terminal that executes ${rootOf(runId)} shows the code of each waiting request`;
 }
 
-/** Sends an answer to a run that works in another process. Throws Validation `answer_unproven` where it could not count. */
+/** Answers a run of another process. Throws Validation `answer_unproven` if the answer could not count. */
 export async function answerElsewhere(
   host: RunHost,
   request: OpenRequest,
@@ -65,7 +65,7 @@ export async function answerElsewhere(
   by: string,
 ): Promise<SignalOutcome> {
   const root = rootOf(request.runId);
-  const way = needsProof(answer) ? await answerRouteOf(host, root, await eventsOf(host, root)) : "freely";
-  if (way !== "freely") throw new SluiceError("Validation", "answer_unproven", unprovenText(way, request));
+  const route = needsProof(answer) ? await answerRouteOf(host, root, await eventsOf(host, root)) : "freely";
+  if (route !== "freely") throw new SluiceError("Validation", "answer_unproven", unprovenText(route, request));
   return await sendAnswer(host, request, answerPayload(request, answer), by);
 }

@@ -4,9 +4,9 @@ import { SluiceError } from "@sluice/core";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** What a user of the command sets in the environment; blank counts as not set. */
+/** Settings from the environment; blank counts as unset. */
 export interface Settings {
-  /** SLUICE_STORE: the folder that holds the journals when none is named. */
+  /** SLUICE_STORE: the folder of the run store, unless an option names one. */
   readonly store: string | undefined;
   /** SLUICE_RUN: the run whose tool call started this process. */
   readonly insideRun: string | undefined;
@@ -17,7 +17,7 @@ export function readSettings(env: Environment): Settings {
   return { store: setting("SLUICE_STORE"), insideRun: setting("SLUICE_RUN") };
 }
 
-/** Nobody approves himself. Throws Validation `inside_run` in a process that a run started. */
+/** Runs cannot approve their own requests: throws Validation `inside_run` in a process that a run started. */
 export function refuseInsideRun(settings: Settings, command: string): void {
   if (settings.insideRun === undefined) return;
   throw new SluiceError(
@@ -27,7 +27,7 @@ export function refuseInsideRun(settings: Settings, command: string): void {
   );
 }
 
-/** Where a user's own state is kept, outside of all projects. Throws Session `trust_unreadable` where nothing says where. */
+/** The user's state folder, outside of all projects. Throws Session `trust_unreadable` if there is no home folder. */
 export function stateFolder(env: Environment): string {
   return join(absolute(env.XDG_STATE_HOME) ?? join(homeOf(env), ".local", "state"), "sluice");
 }
@@ -42,7 +42,7 @@ function homeOf(env: Environment): string {
   );
 }
 
-/** A relative path would lead into the folder somebody stands in, which may hold a trust of its own making. */
+/** Relative paths are ignored: a project could place a forged trust file in its own folder. */
 function absolute(path: string | undefined): string | undefined {
   const trimmed = path?.trim() ?? "";
   return isAbsolute(trimmed) ? trimmed : undefined;

@@ -2,16 +2,16 @@ import { type Json, redactJson, redactText } from "@sluice/core";
 import { environmentSecrets } from "@sluice/stages/environment-secrets";
 import type { Environment } from "./environment.ts";
 
-/** Takes secrets out of what people see or keep. */
+/** Masks secrets in texts that are shown or stored. */
 export interface Cleaner {
   text(text: string): string;
   json(value: Json): Json;
 }
 
-/** What looks like a secret: what a run's own filter has seen has lost those that are known. */
+/** Masks texts that look like a secret; the filter of their run already masked the known ones. */
 export const LOOKS: Cleaner = { text: redactText, json: redactJson };
 
-/** Those that the environment tells as well: for what passed no run's filter, such as errors, notices and inputs. */
+/** Also masks secrets of the environment: for errors, notices and inputs, which pass no run's filter. */
 export function secretMask(env: Environment): Cleaner {
   const known = environmentSecrets(env);
   return { text: (text) => redactText(known.text(text)), json: (value) => redactJson(known.json(value)) };

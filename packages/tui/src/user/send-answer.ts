@@ -12,19 +12,19 @@ import {
 } from "@sluice/core";
 import { rootOf } from "@sluice/view";
 
-/** An answer as it was typed, or what is wrong with it. */
+/** A typed answer, or what is wrong with it. */
 export type TypedAnswer =
   | { readonly ok: true; readonly answer: Answer }
   | { readonly ok: false; readonly fault: string };
 
-/** Digits of a digest in a line to be pasted: more than anybody finds a second request for while the first one waits. */
+/** Digits of a digest in a command line: too many to find a second request with the same ones. */
 const SHOWN_DIGITS = 16;
 
 export function shortDigest(digest: string): string {
   return digest.slice(0, SHOWN_DIGITS);
 }
 
-/** The command that answers exactly this request, up to the answer itself. */
+/** The arguments of `sluice` that answer exactly this request, without the answer itself. */
 export function answerCommand({
   runId,
   requestId,
@@ -33,12 +33,12 @@ export function answerCommand({
   return ["answer", rootOf(runId), requestId, "--digest", shortDigest(digest)];
 }
 
-/** A value as JSON where that fits the request, else as plain text. */
+/** The text as JSON if that fits the request, else as a string. */
 export function typedValue(request: PersonRequest, text: string): TypedAnswer {
   const json = parseJson(text);
-  const tries: readonly Json[] = json.ok ? [json.value, text] : [text];
+  const candidates: readonly Json[] = json.ok ? [json.value, text] : [text];
   let fault = "";
-  for (const value of tries) {
+  for (const value of candidates) {
     const checked = checkAnswer(request, { kind: "value", value });
     if (checked.ok) return checked;
     fault = checked.fault;
@@ -46,12 +46,12 @@ export function typedValue(request: PersonRequest, text: string): TypedAnswer {
   return { ok: false, fault };
 }
 
-/** What is sent to answer a request. The digest of what was looked at goes with it: an answer never covers anything else. */
+/** The payload of an answer; with the digest, it cannot answer a request with other content. */
 export function answerPayload({ digest }: OpenRequest, answer: Answer): JsonObject {
   return { ...answer, digest };
 }
 
-/** Sends an answer to whoever owns the request's run. */
+/** Sends an answer to the process that owns the request's run. */
 export async function sendAnswer(
   host: RunHost,
   { runId, requestId, digest }: OpenRequest,
@@ -61,7 +61,7 @@ export async function sendAnswer(
   return await host.signal(runId, { name: `request/${requestId}`, payload, digest, by });
 }
 
-/** What `secrets` knows is not in what is sent: a store keeps it as it comes. */
+/** Masks known secrets in an answer, which a store keeps verbatim. */
 export function maskAnswer(answer: Answer, secrets: SecretFilter): Answer {
   switch (answer.kind) {
     case "value":
@@ -74,7 +74,6 @@ export function maskAnswer(answer: Answer, secrets: SecretFilter): Answer {
   }
 }
 
-/** What an accepted answer did, as a word. */
 export function pastTense({ kind }: Answer): string {
   switch (kind) {
     case "approve":
@@ -88,14 +87,14 @@ export function pastTense({ kind }: Answer): string {
   }
 }
 
-/** Why an answer was not taken. */
+/** Why an answer was not accepted. */
 export function refusalOf(outcome: Exclude<SignalOutcome, "accepted">, requestId: string): string {
   switch (outcome) {
     case "already_answered":
-      return `not accepted: ${requestId} was answered already`;
+      return `not accepted: ${requestId} was already answered`;
     case "digest_mismatch":
-      return `not accepted: ${requestId} is about something else by now; look again`;
+      return `not accepted: the content of ${requestId} changed; look again`;
     case "unknown":
-      return `not accepted: ${requestId} is not open any more`;
+      return `not accepted: ${requestId} is no longer open`;
   }
 }

@@ -1,20 +1,21 @@
-import type { RunView } from "@sluice/view";
+import { type ExecutionView, type RunView, stateLabel } from "@sluice/view";
+import { endOf } from "../../run/end-rows.ts";
+import { TranscriptWindow } from "../../run/transcript-window.ts";
 import type { FrameSize } from "../../screen/frame.ts";
 import { isChord, type Key } from "../keys.ts";
-import { Transcripts } from "./transcripts.ts";
-import { updateViewer, type Viewer } from "./viewer.ts";
+import { createViewer, updateViewer, type Viewer } from "./viewer.ts";
 
-/** What lies over the frame: a list, a page, or the transcript of a stage. */
+/** What covers the frame: a list, a page, or the transcript of a stage. */
 export class Overlay {
   readonly #transcripts = new Transcripts();
   readonly #view: () => RunView | undefined;
   #viewer: Viewer | undefined;
   #onEnter: ((row: number) => void) | undefined;
-  /** The execution whose transcript it is. */
+  /** The execution whose transcript is open. */
   #read: string | undefined;
   #size: FrameSize = { width: 80, height: 10 };
 
-  /** `view` is the run that is looked at. */
+  /** `view` returns the run on screen. */
   constructor(view: () => RunView | undefined) {
     this.#view = view;
   }
@@ -34,29 +35,28 @@ export class Overlay {
     this.#read = undefined;
   }
 
-  /** Opens the transcript of an execution. False when there is no such one. */
-  read(key: string): boolean {
+  /** Opens the transcript of an execution, if it exists. */
+  read(key: string): void {
     const view = this.#view();
     const execution = view?.executions.find((one) => one.key === key);
-    if (view === undefined || execution === undefined) return false;
+    if (view === undefined || execution === undefined) return;
     this.show(this.#transcripts.viewer(view, execution));
     this.#read = key;
-    return true;
   }
 
-  /** What is open grows with its run. */
+  /** Updates an open transcript from its run. */
   grow(): void {
     const view = this.#view();
     const execution = view?.executions.find(({ key }) => key === this.#read);
     if (view !== undefined && execution !== undefined) this.#transcripts.rows(view, execution);
   }
 
-  /** Rows and columns of its content as they were drawn. */
+  /** The size of the content in the last frame. */
   drawn(size: FrameSize): void {
     this.#size = size;
   }
 
-  /** Whether it had the key. Tab closes it and is for whoever waits behind it. */
+  /** Whether it handled the key. Tab closes it and also goes to the card behind it. */
   key(key: Key): boolean {
     if (this.#viewer === undefined) return false;
     const { viewer, effect } = updateViewer(this.#viewer, key, this.#size);
@@ -71,24 +71,63 @@ export class Overlay {
       case "none":
         return true;
       case "unused":
-        return this.#beyond(key);
+        return this.#unusedKey(key);
     }
   }
 
-  #beyond(key: Key): boolean {
+  #unusedKey(key: Key): boolean {
     if (key.name === "tab") this.close();
     if (this.#read === undefined) return key.name !== "tab" && !key.ctrl && !key.alt;
     if (isChord(key, "o")) {
-      this.#transcripts.turnFolding();
+      this.#transcripts.toggleFolding();
       this.read(this.#read);
     } else if (key.name === "left" || key.name === "right") this.#next(key.name === "left" ? -1 : 1);
     return true;
   }
 
   #next(by: number): void {
-    const all = this.#view()?.executions ?? [];
-    const at = all.findIndex(({ key }) => key === this.#read);
-    const next = all[Math.max(0, Math.min(all.length - 1, at + by))];
+    const executions = this.#view()?.executions ?? [];
+    const index = executions.findIndex(({ key }) => key === this.#read);
+    const next = executions[Math.max(0, Math.min(executions.length - 1, index + by))];
     if (next !== undefined) this.read(next.key);
+  }
+}
+
+/** Executions whose layout is cached. */
+const CACHED = 8;
+
+/** The transcripts of executions, laid out once and extended as they grow. */
+export class Transcripts {
+  readonly #windows = new Map<string, TranscriptWindow>();
+  #unfolded = false;
+
+  /** The rows of an execution; the last one is followed by the end of its run. */
+  rows(view: RunView, execution: ExecutionView): TranscriptWindow {
+    const { key } = execution;
+    const window = this.#windows.get(key) ?? new TranscriptWindow();
+    this.#windows.delete(key);
+    this.#windows.set(key, window);
+    const [oldest] = this.#windows.keys();
+    if (this.#windows.size > CACHED && oldest !== undefined) this.#windows.delete(oldest);
+    window.update(execution, execution === view.executions.at(-1) ? endOf(view) : undefined);
+    return window;
+  }
+
+  viewer(view: RunView, execution: ExecutionView): Viewer {
+    const { stateId, attempt, visit } = execution;
+    const visits = `${visit > 1 ? ` ×${visit}` : ""}${attempt > 1 ? ` · attempt ${attempt}` : ""}`;
+    const number = view.executions.indexOf(execution) + 1;
+    const position = view.executions.length > 1 ? ` · ${number} of ${view.executions.length}, ←→ switch` : "";
+    const hint = `Ctrl+O ${this.#unfolded ? "folds" : "unfolds"} all`;
+    return createViewer(`${stateLabel(stateId)}${visits}${position}`, this.rows(view, execution), {
+      atEnd: true,
+      hint,
+    });
+  }
+
+  /** Expands everything, or folds long items again. */
+  toggleFolding(): void {
+    this.#unfolded = !this.#unfolded;
+    for (const window of this.#windows.values()) window.foldAll(!this.#unfolded);
   }
 }

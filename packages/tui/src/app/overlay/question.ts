@@ -1,23 +1,26 @@
-import { cut, fold, type Line, wrap } from "@sluice/view/text";
+import { stateLabel } from "@sluice/view";
+import { clean, cut, fold, type Line, wrap } from "@sluice/view/text";
 import { ARM_MS, type Key, QUIET_MS } from "../keys.ts";
 
-/** Something the app itself asks, such as whether to cancel a run. Its first choice is the safe one, and stands at the start. */
+/** A question of the app itself, such as whether to cancel a run. Its first choice is the safe one and preselected. */
 export interface Question {
   readonly title: string;
   readonly lines: readonly Line[];
   readonly choices: readonly string[];
   readonly chosen: number;
-  /** Epoch milliseconds of its appearance: keys that were on their way are not for it. */
+  /** Epoch milliseconds from which it waits for ARM_MS before keys act on it. */
   readonly since: number;
-  /** The last key that moved the choice, epoch milliseconds. */
+  /** When the choice last moved, epoch milliseconds. */
   readonly movedAt?: number;
-  /** Called with the place of the choice; Esc is the first. */
+  /** Called with the index of the choice; Esc chooses the first. */
   readonly answer: (choice: number) => void;
 }
 
-/** The question with the key worked in; undefined once it is answered. */
+export type NewQuestion = Omit<Question, "chosen" | "since">;
+
+/** The question after a key; undefined once it is answered. */
 function updateQuestion(question: Question, key: Key, now: number): Question | undefined {
-  // Whoever types means the line that is typed in: what follows, such as the Enter at its end, does too.
+  // Typed text is for the input line, and so is the Enter that ends it.
   if (isTyped(key)) return { ...question, chosen: 0, since: now };
   if (now - question.since < ARM_MS) return { ...question, since: key.name === "escape" ? question.since : now };
   const last = question.choices.length - 1;
@@ -40,28 +43,26 @@ function updateQuestion(question: Question, key: Key, now: number): Question | u
   }
 }
 
-/** Text and what edits or completes it. */
 function isTyped({ name }: Key): boolean {
   return ["text", "paste", "tab", "backspace", "delete"].includes(name);
 }
 
 const BAR = "│ ";
-/** Rows of a title, whatever name is in it. */
-const MOST_TITLE = 3;
+const MAX_TITLE_ROWS = 3;
 
 /**
- * In at most `height` rows: the title and the choices always, of the lines between them what there is room for. These tell
- * names of files and folders: they stand behind a bar, so that none can pass for a choice.
+ * At most `height` rows: the title and all choices, and as many lines as fit between them. The lines contain names of files
+ * and folders; the bar keeps them apart from the choices.
  */
 export function questionLines(
   { title, lines, choices, chosen }: Question,
   { width, height }: { readonly width: number; readonly height: number },
 ): readonly Line[] {
-  const head = wrap([{ text: title, style: "strong" }], width - BAR.length, MOST_TITLE).map(
-    (row, at): Line => (at === 0 ? row : [{ text: BAR, style: "dim" }, ...row]),
+  const head = wrap([{ text: title, style: "strong" }], width - BAR.length, MAX_TITLE_ROWS).map(
+    (row, index): Line => (index === 0 ? row : [{ text: BAR, style: "dim" }, ...row]),
   );
-  const options = choices.map((choice, at): Line => {
-    const isChosen = at === chosen;
+  const options = choices.map((choice, index): Line => {
+    const isChosen = index === chosen;
     return cut([{ text: `${isChosen ? "❯ " : "  "}${choice}`, style: isChosen ? "selected" : "plain" }], width);
   });
   const rows = lines
@@ -72,10 +73,10 @@ export function questionLines(
   return [...shownHead, ...(room <= 0 ? [] : fold(rows, room)), ...options];
 }
 
-/** The app's own questions, one after another. */
+/** The app's own questions, one at a time. */
 export class Questions {
   readonly #now: () => number;
-  readonly #waiting: Omit<Question, "chosen" | "since">[] = [];
+  readonly #waiting: NewQuestion[] = [];
   #current: Question | undefined;
 
   constructor(now: () => number) {
@@ -86,12 +87,12 @@ export class Questions {
     return this.#current;
   }
 
-  ask(question: Omit<Question, "chosen" | "since">): void {
+  ask(question: NewQuestion): void {
     this.#waiting.push(question);
     this.#next();
   }
 
-  /** Whether a question had the key. What is typed still goes to the input, so that nothing of it is lost. */
+  /** Whether a question handled the key. Typed text still goes to the input line. */
   key(key: Key): boolean {
     if (this.#current === undefined) return false;
     this.#current = updateQuestion(this.#current, key, this.#now());
@@ -99,7 +100,7 @@ export class Questions {
     return !isTyped(key) || key.name === "tab";
   }
 
-  /** Answers a question in words. One that is not up any more takes no answer: the next one may be up by then. */
+  /** Answers the current question without keys; another one takes no answer, since it may have replaced it just now. */
   answer(question: Question, choice: number): void {
     if (this.#current !== question) return;
     this.#current = undefined;
@@ -112,4 +113,46 @@ export class Questions {
     const next = this.#waiting.shift();
     if (next !== undefined) this.#current = { ...next, chosen: 0, since: this.#now() };
   }
+}
+
+/** Asks whether to load a folder's code; the first line of `question` is the title. */
+export function trustQuestion(question: string, answer: (trusted: boolean) => void): NewQuestion {
+  const [title = "", ...lines] = clean(question).split("\n");
+  return {
+    title,
+    lines: lines.map((text): Line => [{ text }]),
+    choices: ["Not now: nothing of it is loaded", "Trust these files as they are now"],
+    answer: (choice) => answer(choice === 1),
+  };
+}
+
+export function cancelQuestion(runId: string, cancel: () => void): NewQuestion {
+  return {
+    title: `Cancel run ${stateLabel(runId)}?`,
+    lines: [[{ text: "A cancelled run cannot be resumed. /quit suspends it instead.", style: "dim" }]],
+    choices: ["No, keep it running", "Yes, cancel it"],
+    answer: (choice) => {
+      if (choice === 1) cancel();
+    },
+  };
+}
+
+export function replaceQuestion(file: string, replace: () => void): NewQuestion {
+  return {
+    title: "This file already exists. Replace it?",
+    lines: [[{ text: clean(file) }]],
+    choices: ["No, keep it", "Yes, replace it"],
+    answer: (choice) => {
+      if (choice === 1) replace();
+    },
+  };
+}
+
+export function startQuestion(pipeline: string, answer: (start: boolean) => void): NewQuestion {
+  return {
+    title: `No run is active. Start ${stateLabel(pipeline)} with this task?`,
+    lines: [],
+    choices: ["Not now", `Start ${stateLabel(pipeline)}`],
+    answer: (choice) => answer(choice === 1),
+  };
 }

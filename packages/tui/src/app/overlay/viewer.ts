@@ -6,28 +6,33 @@ export type ViewerEffect =
   | { readonly kind: "close" }
   /** Enter on a row. */
   | { readonly kind: "open"; readonly row: number }
-  /** A key the viewer has no use for, such as the arrows that switch to the next stage. */
+  /** The viewer does not use the key. */
   | { readonly kind: "unused" };
 
-/** A window over rows: scrolled, searched, and where its rows can be opened, with a chosen one. */
+/** A scrollable, searchable view of rows, optionally with a row to choose. */
 export interface Viewer {
   readonly title: string;
   readonly rows: Rows;
-  /** Whether a row is chosen and can be opened. */
+  /** Whether a row can be chosen and opened. */
   readonly selectable: boolean;
   readonly top: number;
   readonly chosen: number;
-  /** Shows the end, also when more comes. */
+  /** Whether it stays at the end while rows are added. */
   readonly follows: boolean;
   readonly search: { readonly text: string; readonly editing: boolean; readonly missed: boolean } | undefined;
-  /** What the keys do here, beside moving. */
+  /** What other keys do here. */
   readonly hint: string;
 }
 
+/** The size of the content. */
 export interface ViewerSize {
   readonly width: number;
-  /** Rows of the content. */
   readonly height: number;
+}
+
+export interface ViewerUpdate {
+  readonly viewer: Viewer;
+  readonly effect: ViewerEffect;
 }
 
 export function createViewer(
@@ -38,7 +43,7 @@ export function createViewer(
   return { title, rows, selectable, top: 0, chosen: 0, follows: atEnd, search: undefined, hint };
 }
 
-/** The first row shown: never past the end, and the chosen row in sight. */
+/** The first visible row; keeps the chosen row visible. */
 export function topOf(viewer: Viewer, { width, height }: ViewerSize): number {
   const last = Math.max(0, viewer.rows.count(width) - height);
   if (viewer.follows) return last;
@@ -48,12 +53,7 @@ export function topOf(viewer: Viewer, { width, height }: ViewerSize): number {
   return viewer.chosen >= top + height ? viewer.chosen - height + 1 : top;
 }
 
-export function updateViewer(
-  viewer: Viewer,
-  key: Key,
-  size: ViewerSize,
-): { readonly viewer: Viewer; readonly effect: ViewerEffect } {
-  const none = (next: Viewer): { viewer: Viewer; effect: ViewerEffect } => ({ viewer: next, effect: { kind: "none" } });
+export function updateViewer(viewer: Viewer, key: Key, size: ViewerSize): ViewerUpdate {
   if (viewer.search?.editing === true) return none(updateSearch(viewer, key, size));
   const { height } = size;
   switch (key.name) {
@@ -82,22 +82,27 @@ export function updateViewer(
   }
 }
 
-function typed(viewer: Viewer, key: Key, size: ViewerSize): { viewer: Viewer; effect: ViewerEffect } {
-  if (key.ctrl || key.alt) return { viewer, effect: { kind: "unused" } };
+function typed(viewer: Viewer, key: Key, size: ViewerSize): ViewerUpdate {
+  const unused: ViewerUpdate = { viewer, effect: { kind: "unused" } };
+  if (key.ctrl || key.alt) return unused;
   switch (key.text) {
     case "q":
       return { viewer, effect: { kind: "close" } };
     case "/":
       return viewer.rows.find === undefined
-        ? { viewer, effect: { kind: "unused" } }
-        : { viewer: { ...viewer, search: { text: "", editing: true, missed: false } }, effect: { kind: "none" } };
+        ? unused
+        : none({ ...viewer, search: { text: "", editing: true, missed: false } });
     case "n":
-      return { viewer: found(viewer, size, false), effect: { kind: "none" } };
+      return none(found(viewer, size, false));
     case "N":
-      return { viewer: found(viewer, size, true), effect: { kind: "none" } };
+      return none(found(viewer, size, true));
     default:
-      return { viewer, effect: { kind: "unused" } };
+      return unused;
   }
+}
+
+function none(viewer: Viewer): ViewerUpdate {
+  return { viewer, effect: { kind: "none" } };
 }
 
 function updateSearch(viewer: Viewer, key: Key, size: ViewerSize): Viewer {
@@ -142,16 +147,16 @@ function movedTo(viewer: Viewer, row: number, size: ViewerSize): Viewer {
   }
   const end = Math.max(0, count - size.height);
   const top = Math.max(0, Math.min(row, end));
-  // Whoever goes to the end sees what comes next, too.
+  // Scrolling to the end follows new rows.
   return { ...viewer, top, follows: row >= end && row > topOf(viewer, size) };
 }
 
-/** Rows that are there as they are, made once a width. */
+/** Rows that do not change, laid out once per width. */
 export function fixedRows(make: (width: number) => readonly Line[]): Rows {
-  let made: { readonly width: number; readonly lines: readonly Line[] } | undefined;
+  let cached: { readonly width: number; readonly lines: readonly Line[] } | undefined;
   const linesAt = (width: number): readonly Line[] => {
-    if (made?.width !== width) made = { width, lines: make(width) };
-    return made.lines;
+    if (cached?.width !== width) cached = { width, lines: make(width) };
+    return cached.lines;
   };
   return {
     count: (width) => linesAt(width).length,
@@ -159,14 +164,32 @@ export function fixedRows(make: (width: number) => readonly Line[]): Rows {
     find: (text, from, width, back) => {
       const lines = linesAt(width);
       const wanted = text.toLowerCase();
-      const textOf = (line: Line | undefined): string => line?.map((span) => span.text).join("") ?? "";
-      const holds = (line: Line | undefined): boolean => textOf(line).toLowerCase().includes(wanted);
-      if (back) {
-        for (let row = from; row >= 0; row -= 1) if (holds(lines[row])) return row;
-      } else {
-        for (let row = Math.max(0, from); row < lines.length; row += 1) if (holds(lines[row])) return row;
-      }
-      return undefined;
+      const matches = (line: Line): boolean =>
+        line
+          .map(({ text }) => text)
+          .join("")
+          .toLowerCase()
+          .includes(wanted);
+      return findRow(lines, matches, from, back);
     },
   };
+}
+
+/** The index of the next or previous matching row, `from` included. */
+export function findRow<T>(
+  rows: readonly T[],
+  matches: (row: T) => boolean,
+  from: number,
+  back: boolean,
+): number | undefined {
+  const step = back ? -1 : 1;
+  for (
+    let index = back ? Math.min(from, rows.length - 1) : Math.max(0, from);
+    index >= 0 && index < rows.length;
+    index += step
+  ) {
+    const row = rows[index];
+    if (row !== undefined && matches(row)) return index;
+  }
+  return undefined;
 }

@@ -4,24 +4,24 @@ import type { App } from "../app/app.ts";
 import type { Key } from "../app/keys.ts";
 import type { Environment } from "../user/environment.ts";
 import type { Frame } from "./frame.ts";
-import { type FrameInput, FrameRenderer } from "./parts.ts";
+import { type DrawnFrame, FrameRenderer } from "./layout.ts";
 
-/** What the screen draws, as text that is ready to be written, and where keys go. */
+/** Connects the app to the screen: painted rows and keys. */
 export interface ScreenModel {
   subscribe(listener: () => void): () => void;
-  /** The same array until something changes. */
+  /** The same array until a row changes. */
   rows(): readonly string[];
   key(key: Key): void;
 }
 
-export interface SurfaceOptions {
+export interface ScreenOptions {
   readonly palette: Palette;
   readonly env: Environment;
   readonly setCursor: (cell: Frame["cursor"]) => void;
 }
 
-export function createScreenModel(app: App, { palette, env, setCursor }: SurfaceOptions): ScreenModel {
-  const draughtsman = new FrameRenderer(env);
+export function createScreenModel(app: App, { palette, env, setCursor }: ScreenOptions): ScreenModel {
+  const renderer = new FrameRenderer(env);
   const listeners = new Set<() => void>();
   let rows: readonly string[] = [];
   const show = (painted: readonly string[]): void => {
@@ -29,18 +29,21 @@ export function createScreenModel(app: App, { palette, env, setCursor }: Surface
     for (const listener of listeners) listener();
   };
   const draw = (): void => {
-    let drawing: FrameInput;
+    let frame: DrawnFrame;
     try {
-      drawing = draughtsman.draw(app.state());
+      frame = renderer.draw(app.state());
     } catch (thrown) {
-      // The run goes on, and keys still work: what cannot be drawn must not end what is at work.
+      // A drawing error must not end active runs.
       app.drawn({});
       show([
-        paint(cut([spanOf(`✖ this cannot be drawn: ${messageOf(thrown)}`, "bad")], app.state().size.width), palette),
+        paint(
+          cut([spanOf(`✖ this frame cannot be drawn: ${messageOf(thrown)}`, "bad")], app.state().size.width),
+          palette,
+        ),
       ]);
       return;
     }
-    const { rows: lines, cursor, card, viewer } = drawing;
+    const { rows: lines, cursor, card, viewer } = frame;
     setCursor(cursor);
     app.drawn({
       ...(viewer === undefined ? {} : { viewer }),
@@ -60,7 +63,7 @@ export function createScreenModel(app: App, { palette, env, setCursor }: Surface
       try {
         app.key(key);
       } catch (thrown) {
-        // What a key could not do must not end the runs that are at work.
+        // A failing key must not end active runs.
         app.say(messageOf(thrown), "bad");
       }
     },

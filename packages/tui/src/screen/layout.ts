@@ -1,13 +1,13 @@
 import { type ExecutionView, moneyOf, shortCount, stateLabel, symbolOf, tokensOf } from "@sluice/view";
 import { cleanInline, cut, type Line, type Span, wrap } from "@sluice/view/text";
 import type { AppState } from "../app/app-state.ts";
+import { Transcripts } from "../app/overlay/overlay.ts";
 import { type Question, questionLines } from "../app/overlay/question.ts";
-import { Transcripts } from "../app/overlay/transcripts.ts";
 import { topOf, type Viewer } from "../app/overlay/viewer.ts";
 import { chosenOf } from "../app/watched.ts";
 import { CardBodies } from "../cards/bodies.ts";
 import { bodyWidth, type CardView, cardHeight, cardLines, deferredLine } from "../cards/card.ts";
-import { openCardOf, waitingCards } from "../cards/desk.ts";
+import { openCardOf, waitingCards } from "../cards/card-stack.ts";
 import { render } from "../composer/editing/render.ts";
 import { LiveRows } from "../run/live-rows.ts";
 import { progressBar } from "../run/progress-bar.ts";
@@ -15,20 +15,20 @@ import type { Environment } from "../user/environment.ts";
 import { PLACEHOLDER } from "./first-frame.ts";
 import { type Frame, type FrameSize, type Part, stack } from "./frame.ts";
 
-/** A frame, and what of it the app has to know once it is drawn. */
-export interface FrameInput extends Frame {
+/** A frame, and what the app needs to know once it is drawn. */
+export interface DrawnFrame extends Frame {
   readonly card: CardView | undefined;
   readonly viewer: FrameSize | undefined;
 }
 
-/** Rows of streamed text above the rail, where the scrollback holds what came before. */
+/** Rows of streaming text above the progress bar; the scrollback has the earlier ones. */
 const LIVE_ROWS = 12;
-const RAIL_ROWS = 5;
+const BAR_ROWS = 5;
 const COMPOSER_ROWS = 12;
-/** Who gets rows first. */
-const ORDER = ["composer", "status", "question", "card", "waiting", "notices", "rail", "viewer", "main"];
+/** The parts that get rows first. */
+const ORDER = ["composer", "status", "question", "card", "waiting", "notices", "progress", "viewer", "main"];
 
-/** Makes frames. Keeps what is costly to lay out; everything it shows is in the state it is given. */
+/** Lays out frames from the state of the app, and caches expensive layouts. */
 export class FrameRenderer {
   readonly #bodies: CardBodies;
   readonly #transcripts = new Transcripts();
@@ -38,16 +38,16 @@ export class FrameRenderer {
     this.#bodies = new CardBodies(env);
   }
 
-  draw(state: AppState): FrameInput {
-    const { size, question, viewer, desk } = state;
-    // The frame is always shorter than the terminal: what scrolls out cannot be drawn over.
+  draw(state: AppState): DrawnFrame {
+    const { size, question, viewer, cards } = state;
+    // One row shorter than the terminal: rows that scroll out cannot be redrawn.
     const height = Math.max(1, size.height - 1);
     const { width } = size;
     let card: CardView | undefined;
     let viewerSize: FrameSize | undefined;
     const parts: Part[] = [];
     if (viewer === undefined) parts.push(this.#main(state));
-    if (state.view !== undefined) parts.push(railPart(state, state.view));
+    if (state.view !== undefined) parts.push(progressPart(state, state.view));
     if (viewer !== undefined) {
       parts.push({
         name: "viewer",
@@ -61,17 +61,19 @@ export class FrameRenderer {
     }
     if (state.notices.length > 0) parts.push(fixedPart("notices", state.notices, width));
     if (question !== undefined) parts.push(questionPart(question, { width, height }));
-    const up = openCardOf(desk);
-    if (up !== undefined && question === undefined && viewer === undefined) {
-      this.#bodies.keep(desk.cards);
-      const view = [state.view, ...state.others].find((one) => one?.runId === up.card.request.runId.split("/", 1)[0]);
-      const body = this.#bodies.lines(up.card, view, bodyWidth(width), up.open.all);
+    const current = openCardOf(cards);
+    if (current !== undefined && question === undefined && viewer === undefined) {
+      this.#bodies.keep(cards.cards);
+      const view = [state.view, ...state.others].find(
+        (one) => one?.runId === current.card.request.runId.split("/", 1)[0],
+      );
+      const body = this.#bodies.lines(current.card, view, bodyWidth(width), current.open.all);
       parts.push({
         name: "card",
         least: 3,
-        most: cardHeight(desk, body),
+        most: cardHeight(cards, body),
         lines: (room) => {
-          card = cardLines(desk, body, { width, height: room });
+          card = cardLines(cards, body, { width, height: room });
           return card?.lines ?? [];
         },
         cursor: () => card?.cursor,
@@ -80,13 +82,13 @@ export class FrameRenderer {
       const waiting = waitingLine(state);
       if (waiting !== undefined) parts.push(fixedPart("waiting", [waiting], width));
     }
-    parts.push(composerPart(state, up?.open.focused === true && card === undefined));
+    parts.push(composerPart(state, current?.open.focused === true && card === undefined));
     parts.push(fixedPart("status", [cut(statusLine(state), width)], width));
     const frame = stack(parts, ORDER, height);
     return { ...frame, card, viewer: viewerSize };
   }
 
-  /** With a scrollback only what streams now; on a screen of its own the end of the whole transcript. */
+  /** Streaming text; in fullscreen, the end of the whole transcript. */
   #main({ view, focus, size, flags, welcome }: AppState): Part {
     const execution = view === undefined ? undefined : chosenOf(view, focus?.chosen);
     const { width } = size;
@@ -103,7 +105,7 @@ export class FrameRenderer {
         least: 1,
         most: size.height,
         lines: (room) => {
-          // A row between it and the rail, where there is one to spare.
+          // Leaves an empty row if there is room.
           const shown = room > 3 ? room - 1 : room;
           return padded(rows.slice(Math.max(0, count - shown), count, width), room);
         },
@@ -114,7 +116,7 @@ export class FrameRenderer {
       name: "main",
       least: 3,
       most: lines.length === 0 ? 0 : Math.min(LIVE_ROWS, lines.length + 1),
-      // A row between it and the rail, where there is one to spare.
+      // Ends with an empty row.
       lines: (room) => [...lines.slice(0, 1), ...lines.slice(1).slice(-(room - 2)), []],
     };
   }
@@ -140,7 +142,7 @@ function fixedPart(name: string, lines: readonly Line[], width: number): Part {
   return { name, least: 1, most: rows.length, lines: (room) => rows.slice(-room) };
 }
 
-/** Its title and its choices have rows before anything that only gets longer. */
+/** The title and the choices get rows before longer parts. */
 function questionPart(question: Question, { width, height }: FrameSize): Part {
   const most = questionLines(question, { width, height }).length + 1;
   return {
@@ -154,16 +156,16 @@ function questionPart(question: Question, { width, height }: FrameSize): Part {
   };
 }
 
-function railPart({ size, now, focus }: AppState, view: NonNullable<AppState["view"]>): Part {
+function progressPart({ size, now, focus }: AppState, view: NonNullable<AppState["view"]>): Part {
   const chosen = chosenOf(view, focus?.chosen)?.key;
-  const drawn = (maxRows: number): readonly Line[] =>
+  const barOf = (maxRows: number): readonly Line[] =>
     progressBar(view, { width: size.width, maxRows, now, ...(chosen === undefined ? {} : { chosen }) });
-  const lines = drawn(RAIL_ROWS);
+  const lines = barOf(BAR_ROWS);
   return {
-    name: "rail",
+    name: "progress",
     least: 1,
     most: lines.length,
-    lines: (room) => (room >= lines.length ? lines : drawn(room)),
+    lines: (room) => (room >= lines.length ? lines : barOf(room)),
   };
 }
 
@@ -173,19 +175,19 @@ function viewerLines(viewer: Viewer, size: FrameSize): readonly Line[] {
   const rows = viewer.rows.slice(top, top + size.height, size.width);
   const shown = viewer.selectable
     ? rows.map(
-        (line, at): Line =>
-          top + at === viewer.chosen
+        (line, index): Line =>
+          top + index === viewer.chosen
             ? cut([{ text: "❯ ", style: "accent" }, ...line], size.width)
             : cut([{ text: "  " }, ...line], size.width),
       )
     : rows.map((line) => cut(line, size.width));
   const padding = Array.from({ length: Math.max(0, size.height - shown.length) }, (): Line => []);
-  const where = count <= size.height ? "" : ` ${top + 1}–${Math.min(count, top + size.height)} of ${count}`;
+  const position = count <= size.height ? "" : ` ${top + 1}–${Math.min(count, top + size.height)} of ${count}`;
   return [
     cut(
       [
         { text: `── ${cleanInline(viewer.title)} ──`, style: "heading" },
-        { text: where, style: "dim" },
+        { text: position, style: "dim" },
       ],
       size.width,
     ),
@@ -198,12 +200,12 @@ function viewerLines(viewer: Viewer, size: FrameSize): readonly Line[] {
 function viewerFoot({ search, selectable, rows, hint }: Viewer): Line {
   if (search?.editing === true)
     return [{ text: "search: ", style: "accent" }, { text: cleanInline(search.text) }, { text: "▏" }];
-  const found: readonly Span[] =
+  const matches: readonly Span[] =
     search === undefined
       ? []
       : [
           {
-            text: search.missed ? `nothing more holds ${cleanInline(search.text)} · ` : `n next, N previous · `,
+            text: search.missed ? `no more matches of ${cleanInline(search.text)} · ` : `n next, N previous · `,
             style: search.missed ? "notice" : "dim",
           },
         ];
@@ -214,7 +216,7 @@ function viewerFoot({ search, selectable, rows, hint }: Viewer): Line {
     ...(hint === "" ? [] : [hint]),
     "Esc closes",
   ];
-  return [...found, { text: keys.join(" · "), style: "dim" }];
+  return [...matches, { text: keys.join(" · "), style: "dim" }];
 }
 
 function composerPart(state: AppState, hidden: boolean): Part {
@@ -222,23 +224,23 @@ function composerPart(state: AppState, hidden: boolean): Part {
   const placeholder =
     view !== undefined && view.endedAt === undefined ? "a message for the next turn, or / for commands" : PLACEHOLDER;
   const whole = render(composer, { width: size.width, maxRows: COMPOSER_ROWS, placeholder });
-  // Laid out anew only where there is less room than it would like.
-  const made = (room: number): ReturnType<typeof render> =>
+  const rendered = (room: number): ReturnType<typeof render> =>
     room >= whole.lines.length ? whole : render(composer, { width: size.width, maxRows: room, placeholder });
   return {
     name: "composer",
     least: 1,
     most: Math.max(1, whole.lines.length),
-    lines: (room) => made(room).lines,
-    cursor: (room) => (hidden || viewer !== undefined || state.question !== undefined ? undefined : made(room).cursor),
+    lines: (room) => rendered(room).lines,
+    cursor: (room) =>
+      hidden || viewer !== undefined || state.question !== undefined ? undefined : rendered(room).cursor,
   };
 }
 
-/** Where requests wait and no card is up. */
-function waitingLine({ desk, viewer, question, size }: AppState): Line | undefined {
-  const waiting = waitingCards(desk).length;
+/** Shown if requests wait and no card is open. */
+function waitingLine({ cards, viewer, question, size }: AppState): Line | undefined {
+  const waiting = waitingCards(cards).length;
   if (waiting === 0 || question !== undefined) return undefined;
-  if (viewer === undefined) return deferredLine(desk, size.width);
+  if (viewer === undefined) return deferredLine(cards, size.width);
   return [
     { text: `◆ ${waiting === 1 ? "1 request waits" : `${waiting} requests wait`} for you`, style: "notice" },
     { text: " · Tab shows it", style: "dim" },
@@ -246,7 +248,7 @@ function waitingLine({ desk, viewer, question, size }: AppState): Line | undefin
 }
 
 function statusLine({ view, flags, others, busy, quitting }: AppState): Line {
-  if (quitting) return [{ text: "suspending what runs here …", style: "notice" }];
+  if (quitting) return [{ text: "suspending the runs …", style: "notice" }];
   const parts: Span[] = [];
   const add = (text: string, style: Span["style"] = "dim"): void => {
     if (text === "") return;
@@ -271,7 +273,7 @@ function statusLine({ view, flags, others, busy, quitting }: AppState): Line {
   return parts;
 }
 
-/** A script or a recording by its file's name; the whole path stands where the run began. */
+/** Without the folder of a script or cassette. */
 function shortModel(model: string): string {
   return cleanInline(model.replace(/^(scripted|replay):.*[\\/]/s, "$1:"));
 }
