@@ -2,7 +2,7 @@ import { isSluiceError, visible } from "@sluice/core";
 import { secretMask } from "@sluice/tui/user";
 import type { CommandContext } from "../command-context.ts";
 import { exitCodeOfError } from "./exit-codes.ts";
-import type { OutputFormat } from "./output.ts";
+import type { OutputFormat } from "./formats.ts";
 import { createReporter } from "./reporter.ts";
 import { reportOfError } from "./run-report.ts";
 

@@ -8,7 +8,7 @@ import {
   type Tone,
   withCode,
 } from "@sluice/view/words";
-import type { OutputFormat } from "./output.ts";
+import type { OutputFormat } from "./formats.ts";
 import type { RunReport } from "./run-report.ts";
 import type { Terminal } from "./terminal.ts";
 

@@ -1,6 +1,6 @@
 import type { SecurityMode } from "@sluice/core";
 import type { SandboxMode } from "@sluice/stages";
-import type { OutputFormat } from "../output/output.ts";
+import type { OutputFormat } from "../output/formats.ts";
 import type { ProjectPathOptions } from "../project/project-paths.ts";
 
 /** How a run works here, whoever shows it. */

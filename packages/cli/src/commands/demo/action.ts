@@ -1,6 +1,6 @@
 import { visible } from "@sluice/core";
 import type { CommandContext } from "../../command-context.ts";
-import type { OutputFormat } from "../../output/output.ts";
+import type { OutputFormat } from "../../output/formats.ts";
 import { commandLine, projectPathsOf } from "../../project/project-paths.ts";
 import { executeRun } from "../../runs/execute-run.ts";
 import { DEMO_TASK, demoFolder, demoPlan, SAMPLE } from "./demo-run.ts";
