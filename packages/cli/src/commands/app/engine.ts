@@ -4,7 +4,7 @@ import { chooseModel, type RunHandle, type Session } from "@sluice/stages";
 import type { Engine, EngineHooks, KnownRun, ResumeOptions } from "@sluice/tui";
 import type { CommandContext } from "../../command-context.ts";
 import { damagedText, exportName, writeExport, writtenText } from "../../output/export-file.ts";
-import { fileStem } from "../../project/load-config.ts";
+import { fileStem } from "../../project/code.ts";
 import {
   commandLine,
   type ProjectPaths,

@@ -1,6 +1,6 @@
 import { probeMcpServers } from "@sluice/stages";
 import type { Environment } from "@sluice/tui/user";
-import type { ProjectSettings } from "../../../project/read-config.ts";
+import type { ProjectSettings } from "../../../project/load-config.ts";
 import { type Check, missing, ok, warning } from "./check.ts";
 
 export interface McpSurroundings {

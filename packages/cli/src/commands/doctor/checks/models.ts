@@ -10,7 +10,7 @@ import {
   resolveModel,
 } from "@sluice/stages";
 import type { Environment } from "@sluice/tui/user";
-import type { ProjectSettings } from "../../../project/read-config.ts";
+import type { ProjectSettings } from "../../../project/load-config.ts";
 import { blocking, type Check, missing, ok, warning } from "./check.ts";
 
 export interface ModelSurroundings {
