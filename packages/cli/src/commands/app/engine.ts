@@ -100,7 +100,7 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
     sessions.add(session);
     const handle = plan.begin(session);
     const over = async (): Promise<void> => {
-      for (const line of traffic?.said() ?? []) say(line);
+      for (const line of traffic?.notices() ?? []) say(line);
       sessions.delete(session);
       await session.close();
     };
