@@ -8,8 +8,8 @@ import { requireRun } from "./lookup.ts";
 import type { RunSnapshot } from "./resume-plan.ts";
 
 /** The part of a run that its fork begins with. */
-export interface ForkPast {
-  readonly soFar: RunSnapshot;
+export interface ForkedPart {
+  readonly snapshot: RunSnapshot;
   /** The execution before which the fork begins. */
   readonly execution: string;
   readonly records: number;
@@ -17,11 +17,11 @@ export interface ForkPast {
 }
 
 /** Reads a run in any status without changing it. `naming` is how the user names the execution, for the error message. */
-export async function readForkPast(
+export async function readForkedPart(
   host: RunHost,
   place: ProjectPaths,
   { runId, from, naming }: { readonly runId: string; readonly from: string | undefined; readonly naming: string },
-): Promise<ForkPast> {
+): Promise<ForkedPart> {
   await requireRun(host, place, runId);
   const journals = await host.journal(runId);
   if (from === undefined) {
@@ -33,8 +33,8 @@ export async function readForkPast(
   }
   const { boundary } = forkPointBefore(journals, from);
   // Events of the original are not shown again, and its requests are not open in the fork.
-  const soFar = { data: await readRunStarted(host, runId), past: [], open: [] };
-  return { soFar, execution: boundary.executionId, records: boundary.before, since: changedSince(journals, boundary) };
+  const snapshot = { data: await readRunStarted(host, runId), past: [], open: [] };
+  return { snapshot, execution: boundary.executionId, records: boundary.before, since: changedSince(journals, boundary) };
 }
 
 /** Maximum number of files to list; the report of the original lists all. */
@@ -43,7 +43,7 @@ const MOST_FILES = 20;
 /** What a fork inherits, and which changes it does not roll back, as lines. */
 export function forkText(
   runId: string,
-  { execution, records, since: { files, unwatched } }: ForkPast,
+  { execution, records, since: { files, unwatched } }: ForkedPart,
 ): readonly string[] {
   const more = files.length > MOST_FILES ? `, and ${files.length - MOST_FILES} more` : "";
   const named = files.slice(0, MOST_FILES).join(", ");
