@@ -3,8 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { desk, printed, textAt } from "../support/command.ts";
 
-const COMMANDS =
-  "run demo runs show resume fork answer cancel audit replay report export prune doctor".split(" ");
+const COMMANDS = "run demo runs show resume fork answer cancel audit replay report export prune doctor".split(" ");
 
 describe("help", () => {
   test("every command has a help with a description, its options and examples, on stdout and exit 0", async () => {

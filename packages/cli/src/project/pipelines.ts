@@ -218,10 +218,9 @@ function unknown(name: string, project: readonly string[], { withoutConfig }: Fi
   const fault = /\s/.test(name)
     ? `no pipeline is named, and this folder has no default pipeline: name one before the task, as in sluice run ${bundled[0]} "<task>".`
     : `there is no pipeline ${name}.${hint}`;
-  return notFound(
-    `${fault} Bundled: ${bundled.join(", ")}${own}; use the path of a file for others.${unread}`,
-    { known: [...project, ...bundled] },
-  );
+  return notFound(`${fault} Bundled: ${bundled.join(", ")}${own}; use the path of a file for others.${unread}`, {
+    known: [...project, ...bundled],
+  });
 }
 
 function notFound(message: string, detail?: JsonObject): SluiceError {

@@ -27,14 +27,17 @@ export async function readForkedPart(
   if (from === undefined) {
     const ids = forkPointsOf(journals).map(({ executionId }) => executionId);
     const choices = ids.length === 0 ? "the run has entered none yet" : ids.join(", ");
-    throw usageError(
-      `name the execution of ${runId} to fork before, with ${naming}: ${choices}`,
-    );
+    throw usageError(`name the execution of ${runId} to fork before, with ${naming}: ${choices}`);
   }
   const { boundary } = forkPointBefore(journals, from);
   // Events of the original are not shown again, and its requests are not open in the fork.
   const snapshot = { data: await readRunStarted(host, runId), past: [], open: [] };
-  return { snapshot, execution: boundary.executionId, records: boundary.before, since: changedSince(journals, boundary) };
+  return {
+    snapshot,
+    execution: boundary.executionId,
+    records: boundary.before,
+    since: changedSince(journals, boundary),
+  };
 }
 
 /** Maximum number of files to list; the report of the original lists all. */

@@ -127,7 +127,8 @@ function recording(file: string, workspace: string, resumed: boolean): CommandTr
   };
 }
 
-const IN_WORKSPACE = "this file is in the workspace: move it elsewhere before playback, since a Grep could find it there";
+const IN_WORKSPACE =
+  "this file is in the workspace: move it elsewhere before playback, since a Grep could find it there";
 
 function isWithin(folder: string, file: string): boolean {
   const path = relative(realPath(folder), realPath(file));

@@ -106,7 +106,9 @@ export async function planResume(
     config: project.config,
     resumed: from === undefined,
     begin: (session) =>
-      from === undefined ? session.resume(pipeline, runId, options) : session.fork(pipeline, runId, { ...options, from }),
+      from === undefined
+        ? session.resume(pipeline, runId, options)
+        : session.fork(pipeline, runId, { ...options, from }),
   };
 }
 

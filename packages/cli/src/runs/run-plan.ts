@@ -72,8 +72,7 @@ export async function planRun(
     clock: systemClock,
   });
   const mode = flags.mode ?? config?.settings.mode ?? "ask";
-  if (flags.allow !== undefined && mode !== "allowlist")
-    throw usageError("--allow needs --mode allowlist");
+  if (flags.allow !== undefined && mode !== "allowlist") throw usageError("--allow needs --mode allowlist");
   const allow = flags.allow ?? (mode === "allowlist" ? config?.settings.allow : undefined) ?? [];
   const begin = (session: Session): RunHandle<unknown> =>
     session.start(pipeline, input, { source, ...(flags.answers === undefined ? {} : { answers: flags.answers }) });

@@ -125,8 +125,15 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
     const paths = pathsOfRun(snapshot, flags, storePaths, here);
     // The model and mode for later runs do not apply: the run continues as it was started.
     const { model: _model, mode: _mode, ...own } = flags;
-    const request: ResumePlanRequest = { runId, flags: { ...own, allowChanged }, ...(from === undefined ? {} : { from }) };
-    return await begin(await planResume(request, snapshot, { projects: projectsNow(), cwd: paths.cwd }, context), paths);
+    const request: ResumePlanRequest = {
+      runId,
+      flags: { ...own, allowChanged },
+      ...(from === undefined ? {} : { from }),
+    };
+    return await begin(
+      await planResume(request, snapshot, { projects: projectsNow(), cwd: paths.cwd }, context),
+      paths,
+    );
   };
 
   return {

@@ -51,7 +51,9 @@ export async function demo({ flags }: DemoRequest, context: CommandContext): Pro
       "",
       paintedDiff(folderDiff(SAMPLE, folder), terminal),
       `The journal of the run is in ${place.store}`,
-      keep ? "The folder is kept." : "The folder is temporary: a later demo deletes it after a day. Use --keep to keep it.",
+      keep
+        ? "The folder is kept."
+        : "The folder is temporary: a later demo deletes it after a day. Use --keep to keep it.",
       "",
       "Try next:",
       `  ${line("audit", runId, "--verify")}`,

@@ -43,7 +43,8 @@ async function exportOne(
 ): Promise<number> {
   const { output = exportName(runId), values = false, force = false, outputFormat } = flags;
   const toStdout = output === "-";
-  if (toStdout && outputFormat !== "text") throw usageError("-o - writes the export to stdout, so --output-format must be text");
+  if (toStdout && outputFormat !== "text")
+    throw usageError("-o - writes the export to stdout, so --output-format must be text");
   const verified = await withStore(place, async (host) => {
     await requireRun(host, place, runId);
     if (toStdout) {
@@ -110,7 +111,9 @@ function refuseTarget(folder: string, store: string, force: boolean): void {
   const held = namesIn(folder);
   const stranger = held.find((name) => !BACKUP.has(name));
   if (stranger === undefined && held.includes("journal.db")) return;
-  throw usageError(`${folder} is not a backup of a store (${stranger === undefined ? "it has no journal.db" : `it contains ${stranger}`})`);
+  throw usageError(
+    `${folder} is not a backup of a store (${stranger === undefined ? "it has no journal.db" : `it contains ${stranger}`})`,
+  );
 }
 
 /** The entries of a backup, also of one that was opened as a store. */

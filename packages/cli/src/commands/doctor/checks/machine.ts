@@ -65,14 +65,15 @@ function checkRepository(workspace: string): Check {
   return warning(
     "repository",
     `${workspace} is not a git repository: changes of runs cannot be compared or rolled back`,
-    "run git init",
+    "git init",
   );
 }
 
 /** Builds the sandbox for commands, and runs a canary that tries to escape it. */
 export async function checkSandbox(workspace: string, { store }: Pick<ProjectPaths, "store">): Promise<Check> {
   const { wall, missing } = await probeSandbox(realpathSync(workspace), [store]);
-  if (wall !== undefined) return ok("sandbox", `${wall} works: a test program in it could not change or reach anything`);
+  if (wall !== undefined)
+    return ok("sandbox", `${wall} works: a test program in it could not change or reach anything`);
   const why = missing?.reason ?? "no sandbox was found";
   return warning(
     "sandbox",

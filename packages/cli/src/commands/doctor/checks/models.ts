@@ -43,7 +43,7 @@ function checkProvider(info: ProviderInfo, { env, settings }: ModelContext): Che
   const { name, variables } = info;
   const version = info.package === undefined ? "" : installedVersion(info.package);
   if (version === undefined)
-    return missing(name, `the package ${info.package} is not installed`, `run npm install ${info.package}`);
+    return missing(name, `the package ${info.package} is not installed`, `npm install ${info.package}`);
   const address = addressOf(info, env, settings?.baseUrls ?? {});
   if (address?.url === undefined && address !== undefined)
     return warning(name, `${address.from} is not a usable http(s) address`, "use an address such as https://host/v1");

@@ -2,7 +2,14 @@ import { readdirSync, realpathSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { isSluiceError, messageOf } from "@sluice/core";
 import { bundledPipelines } from "@sluice/stages";
-import { asTrusted, type CodeDigests, digestCode, fileStem, isConfigName, type ProjectCode } from "../../../project/code.ts";
+import {
+  asTrusted,
+  type CodeDigests,
+  digestCode,
+  fileStem,
+  isConfigName,
+  type ProjectCode,
+} from "../../../project/code.ts";
 import { loadFile } from "../../../project/load.ts";
 import { type LoadedConfig, loadConfig } from "../../../project/load-config.ts";
 import { shellWord } from "../../../project/project-paths.ts";
@@ -146,5 +153,7 @@ function namesIn(folder: string): readonly string[] {
 const MAX_LISTED = 12;
 
 function listed(names: readonly string[]): string {
-  return names.length <= MAX_LISTED ? names.join(", ") : `${names.slice(0, MAX_LISTED).join(", ")} and ${names.length - MAX_LISTED} more`;
+  return names.length <= MAX_LISTED
+    ? names.join(", ")
+    : `${names.slice(0, MAX_LISTED).join(", ")} and ${names.length - MAX_LISTED} more`;
 }
