@@ -2,7 +2,7 @@ import type { LanguageModelV4, LanguageModelV4FunctionTool, LanguageModelV4Promp
 import { z } from "zod";
 import { COMPLETION_TOOL, PROMPT, type Review, reviewSchema, TASK } from "./review.ts";
 
-/** What somebody who needs no pipeline would note about a call. */
+/** What a program without a pipeline would log about a call. */
 interface AuditEntry {
   readonly at: number;
   readonly type: "started" | "finished";
@@ -21,7 +21,7 @@ const tools: LanguageModelV4FunctionTool[] = [
   },
 ];
 
-/** The work of one stage without a machine around it: a fresh transcript, one call, every part read, the answer checked. */
+/** The work of one stage without Sluice: a fresh transcript, one call, every part read, the answer checked. */
 async function bareStage(model: LanguageModelV4, stage: string, audit: AuditEntry[]): Promise<Review> {
   const prompt: LanguageModelV4Prompt = [
     { role: "system", content: PROMPT },
@@ -45,14 +45,14 @@ async function bareStage(model: LanguageModelV4, stage: string, audit: AuditEntr
   return checked.data;
 }
 
-/** A loop of bare stages, its audit kept until the end like a run's journal. */
+/** A loop of bare stages that keeps its audit log to the end, like a run's journal. */
 export async function bareLoop(model: LanguageModelV4, stages: number): Promise<number> {
   const audit: AuditEntry[] = [];
   for (let stage = 0; stage < stages; stage += 1) await bareStage(model, `stage-${stage}`, audit);
   return audit.length;
 }
 
-/** One transcript of `calls` tool calls, one a turn, and an answer: append a message, read the arguments, call, append the result. */
+/** One transcript of `calls` tool calls, one per turn, and an answer: append a message, read the arguments, call, append the result. */
 export async function bareCalls(
   model: LanguageModelV4,
   calls: number,
@@ -83,7 +83,7 @@ export async function bareCalls(
   return audit.length;
 }
 
-/** Bare stages side by side, `cap` at work, and their outputs put together. */
+/** Bare stages, `cap` in parallel, and their combined outputs. */
 export async function bareFan(model: LanguageModelV4, stages: number, cap: number): Promise<number> {
   const audit: AuditEntry[] = [];
   const outputs = new Map<string, Review>();

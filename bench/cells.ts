@@ -1,16 +1,16 @@
 import { cpuPerUnit, growthExponent, median, type Slice } from "./measure.ts";
 import type { Rounds } from "./process.ts";
 
-/** One number that is held against a budget. */
+/** A measured value, with its budget if it has one. */
 export interface Finding {
   readonly what: string;
   readonly value: number;
   readonly unit: string;
-  /** The value may be at most this; without one it is only told. */
+  /** The budget. */
   readonly atMost?: number;
 }
 
-/** One row group of the table: which workloads take turns, and what is made of their slices. */
+/** A row group of the table: workloads that alternate, and the evaluation of their slices. */
 export interface Cell {
   readonly name: string;
   readonly about: string;
@@ -103,23 +103,28 @@ export const cells: readonly Cell[] = [
   },
   {
     name: "fan-out",
-    about: "a thousand one-turn siblings and their join, eight at work, 10 ms a call",
+    about: "a thousand one-turn siblings and their join, eight in parallel, 10 ms per call",
     workloads: ["bare-fan-out", "fan-out"],
     rounds: 9,
     judge: (rounds) => overBare(rounds, "bare-fan-out", "fan-out", "sibling", 6),
   },
   {
     name: "fan-out-virtual",
-    about: "the same on a virtual clock, 10 ms a call",
+    about: "the same on a virtual clock, 10 ms per call",
     workloads: ["fan-out-virtual"],
     rounds: 1,
     judge: (rounds) => {
       const ideal = fact(rounds, "fan-out-virtual", "idealMs");
       const makespan = fact(rounds, "fan-out-virtual", "makespanMs");
       return [
-        { what: "most at work at once", value: fact(rounds, "fan-out-virtual", "most"), unit: "siblings", atMost: 8 },
+        { what: "maximum in parallel", value: fact(rounds, "fan-out-virtual", "most"), unit: "siblings", atMost: 8 },
         { what: "makespan", value: makespan, unit: "virtual ms" },
-        { what: "off the ideal makespan", value: Math.abs(makespan - ideal), unit: "virtual ms", atMost: 0 },
+        {
+          what: "difference from the ideal makespan",
+          value: Math.abs(makespan - ideal),
+          unit: "virtual ms",
+          atMost: 0,
+        },
       ];
     },
   },
@@ -134,30 +139,30 @@ export const cells: readonly Cell[] = [
         { what: "the second thousand", value: fact(rounds, "long-run", "earlyMs"), unit: "ms" },
         { what: "the tenth", value: fact(rounds, "long-run", "lateMs"), unit: "ms" },
         { what: "tenth / second", value: ratio, unit: "x", atMost: 1.2 },
-        { what: "the end, with what every stage came to", value: fact(rounds, "long-run", "endMs"), unit: "ms" },
+        { what: "the end, with the outcome of every stage", value: fact(rounds, "long-run", "endMs"), unit: "ms" },
       ];
     },
   },
   {
     name: "listeners",
-    about: "what a run leaves on signals",
+    about: "listeners that a run leaves on signals",
     workloads: ["listeners"],
     rounds: 1,
     judge: (rounds) => [
-      { what: "signals made", value: fact(rounds, "listeners", "signals"), unit: "" },
+      { what: "signals created", value: fact(rounds, "listeners", "signals"), unit: "" },
       { what: "signals handed out", value: fact(rounds, "listeners", "handedOut"), unit: "" },
-      { what: "listeners left on them", value: fact(rounds, "listeners", "left"), unit: "", atMost: 0 },
+      { what: "listeners left on signals", value: fact(rounds, "listeners", "left"), unit: "", atMost: 0 },
       { what: "listeners left on the process", value: fact(rounds, "listeners", "processLeft"), unit: "", atMost: 0 },
     ],
   },
   {
     name: "heap",
-    about: "what finished runs keep, in one session",
+    about: "heap that finished runs retain, in one session",
     workloads: ["heap"],
     rounds: 7,
     judge: (rounds) => {
       const perRun = (rounds.get("heap") ?? []).map(({ facts, units }) => (facts.bytesLeft ?? Number.NaN) / units);
-      return [{ what: "heap kept", value: median(perRun), unit: "bytes/run", atMost: 200 }];
+      return [{ what: "heap retained", value: median(perRun), unit: "bytes/run", atMost: 200 }];
     },
   },
   {
@@ -172,14 +177,14 @@ export const cells: readonly Cell[] = [
   },
   {
     name: "transition",
-    about: "what comes next, from a table of two guarded rows a state",
+    about: "routing by a table of two guarded rows per state",
     workloads: ["bare-transitions", "transitions"],
     rounds: 7,
     judge: (rounds) => overBare(rounds, "bare-transitions", "transitions", "transition", 40),
   },
   {
     name: "disk",
-    about: "what a stage leaves on disk, in runs of a thousand and of ten thousand records",
+    about: "disk space of a stage, in runs of a thousand and of ten thousand records",
     workloads: ["disk-of-1000", "disk-of-10000"],
     rounds: 1,
     judge: (rounds) => {
@@ -188,26 +193,26 @@ export const cells: readonly Cell[] = [
         fact(rounds, name, "bytes"),
       );
       return [
-        { what: "what its records say", value: texts, unit: "bytes/stage" },
+        { what: "the texts of its records", value: texts, unit: "bytes/stage" },
         { what: "the store, after a thousand records", value: few, unit: "bytes/stage" },
         { what: "the store, after ten thousand", value: many, unit: "bytes/stage" },
-        { what: "the store / what its records say", value: many / texts, unit: "x", atMost: 1.8 },
+        { what: "the store / the texts of its records", value: many / texts, unit: "x", atMost: 1.8 },
         { what: "after ten thousand / after a thousand", value: many / few, unit: "x", atMost: 1.1 },
       ];
     },
   },
   {
     name: "resume",
-    about: "a run taken up after three thousand steps, its chain checked",
+    about: "a run resumed after three thousand steps, with the chain check",
     workloads: ["resume"],
     rounds: 5,
     judge: (rounds) => {
       const slices = rounds.get("resume") ?? [];
       const ratio = slices.map(({ facts }) => (facts.resumeCpuMs ?? Number.NaN) / (facts.workCpuMs ?? Number.NaN));
       return [
-        { what: "the steps, done", value: fact(rounds, "resume", "workCpuMs"), unit: "ms" },
-        { what: "the steps, read back", value: fact(rounds, "resume", "resumeCpuMs"), unit: "ms" },
-        { what: "read back / done", value: median(ratio), unit: "x", atMost: 0.5 },
+        { what: "the steps, executed", value: fact(rounds, "resume", "workCpuMs"), unit: "ms" },
+        { what: "the steps, recovered", value: fact(rounds, "resume", "resumeCpuMs"), unit: "ms" },
+        { what: "recovered / executed", value: median(ratio), unit: "x", atMost: 0.5 },
         { what: "until new work starts", value: least(rounds, "resume", "newWorkMs"), unit: "ms", atMost: 100 },
       ];
     },
@@ -252,13 +257,13 @@ export const cells: readonly Cell[] = [
     rounds: 5,
     judge: (rounds) => [
       { what: "runs that wait", value: fact(rounds, "waiting", "runs"), unit: "" },
-      { what: "while nothing happens", value: fact(rounds, "waiting", "percent"), unit: "% of a core", atMost: 5 },
+      { what: "while idle", value: fact(rounds, "waiting", "percent"), unit: "% of a core", atMost: 5 },
       { what: "an answer to one of them", value: fact(rounds, "waiting", "answerMs"), unit: "ms of CPU" },
     ],
   },
   {
     name: "syncs",
-    about: "the commits of one-turn stages, with a sync each, with two of four riding along, and with none",
+    about: "the commits of one-turn stages, with a sync each, with two of four deferred, and with none",
     workloads: ["raw-commits", "raw-commits-riding", "raw-commits-unsynced"],
     rounds: 9,
     judge: (rounds) =>
@@ -269,7 +274,7 @@ export const cells: readonly Cell[] = [
   },
   {
     name: "wall",
-    about: "commands behind the wall, with all the processes that they take",
+    about: "sandboxed commands, with all their processes",
     workloads: ["walled-commands"],
     rounds: 5,
     judge: (rounds) => {
@@ -286,18 +291,18 @@ export const cells: readonly Cell[] = [
         over("writing"),
         { what: "a bare command, time", value: least(rounds, "walled-commands", "bareMs"), unit: "ms" },
         { what: "a reading one, time", value: least(rounds, "walled-commands", "readingMs"), unit: "ms" },
-        { what: "the proof, time", value: least(rounds, "walled-commands", "proofMs"), unit: "ms" },
+        { what: "the sandbox test, time", value: least(rounds, "walled-commands", "proofMs"), unit: "ms" },
       ];
     },
   },
   {
     name: "judging",
-    about: "command lines of 16 KB that are as hard to judge as can be",
+    about: "analysis of the most expensive command lines of 16 KB",
     workloads: ["judged-lines"],
     rounds: 5,
     judge: (rounds) => [
       { what: "the worst line", value: least(rounds, "judged-lines", "worst"), unit: "ms of CPU", atMost: 50 },
-      { what: "a usual line", value: least(rounds, "judged-lines", "usual"), unit: "ms of CPU" },
+      { what: "a typical line", value: least(rounds, "judged-lines", "usual"), unit: "ms of CPU" },
     ],
   },
   {
@@ -332,10 +337,10 @@ export const cells: readonly Cell[] = [
         unit: "% of a core",
         atMost: 30,
       },
-      { what: "written to the terminal", value: fact(rounds, "streaming-app", "kilobytes"), unit: "KB a second" },
+      { what: "output to the terminal", value: fact(rounds, "streaming-app", "kilobytes"), unit: "KB a second" },
       { what: "key to screen", value: least(rounds, "streaming-app", "keyMs"), unit: "ms" },
       { what: "key to screen, p95", value: least(rounds, "streaming-app", "keyP95Ms"), unit: "ms", atMost: 80 },
-      { what: "a bare node, to its first word", value: least(rounds, "first-paint", "bareMs"), unit: "ms" },
+      { what: "a bare node, to its first output", value: least(rounds, "first-paint", "bareMs"), unit: "ms" },
       {
         what: "first paint from a cold start",
         value: least(rounds, "first-paint", "paintMs"),
@@ -346,7 +351,7 @@ export const cells: readonly Cell[] = [
   },
 ];
 
-/** Cost against the bare loop: the median of the rounds' own ratios, since a round's slices met the same machine. */
+/** Cost relative to the bare loop: the median of the ratios of each round, whose slices ran under the same load. */
 function overBare(rounds: Rounds, beside: string, name: string, unit: string, atMost?: number): readonly Finding[] {
   const bare = rounds.get(beside) ?? [];
   const ratios = (rounds.get(name) ?? []).map((slice, round) => cpuPerUnit(slice) / costOf(bare[round]));
@@ -369,7 +374,7 @@ function fact(rounds: Rounds, workload: string, name: string): number {
   return median((rounds.get(workload) ?? []).map(({ facts }) => facts[name] ?? Number.NaN));
 }
 
-/** The best of the rounds, for wall time: whatever else the machine does only adds. */
+/** The best round, for wall time: other load only adds to it. */
 function least(rounds: Rounds, workload: string, name: string): number {
   return Math.min(...(rounds.get(workload) ?? []).map(({ facts }) => facts[name] ?? Number.NaN));
 }

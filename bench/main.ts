@@ -44,7 +44,7 @@ function chosenCells(names: readonly string[] | undefined): readonly Cell[] {
   process.exit(2);
 }
 
-/** A value that could not be measured keeps no budget. */
+/** A value that could not be measured misses its budget. */
 function isMissed({ value, atMost }: Finding): boolean {
   return atMost !== undefined && !(value <= atMost);
 }

@@ -1,25 +1,25 @@
-/** What a child reports of one slice of work. */
+/** The report of a child about one slice of work. */
 export interface Slice {
-  /** Stages, calls or siblings done. */
+  /** The number of stages, calls or siblings. */
   readonly units: number;
-  /** CPU time of the whole process, in milliseconds: user and system, collector and compiler threads included. */
+  /** CPU time of the whole process in milliseconds: user and system, including collector and compiler threads. */
   readonly cpuMs: number;
-  /** Whatever else the workload counted. */
+  /** Other measurements of the workload. */
   readonly facts: Readonly<Record<string, number>>;
 }
 
-/** Something a child does over and over. */
+/** Work that a child repeats. */
 export interface Workload {
-  /** How often a slice is done before anything is measured. */
+  /** The number of slices before measurements start. */
   readonly warmUps: number;
   slice(): Promise<Omit<Slice, "cpuMs">>;
-  /** Called once between the warm-ups and the first slice that is measured. */
+  /** Called once after the warm-up. */
   warmedUp?(): void;
   close?(): Promise<void>;
 }
 
 export interface WorkloadOptions {
-  /** Smaller sizes: to see whether the harness works, not to judge. */
+  /** Small sizes, to test the harness. */
   readonly quick: boolean;
 }
 
@@ -34,7 +34,7 @@ export function cpuPerUnit({ cpuMs, units }: Slice): number {
   return (cpuMs * 1000) / units;
 }
 
-/** The power of size that cost grows with: 1 is linear. */
+/** The exponent of growth: 1 is linear. */
 export function growthExponent(small: { size: number; cost: number }, large: { size: number; cost: number }): number {
   return Math.log(large.cost / small.cost) / Math.log(large.size / small.size);
 }

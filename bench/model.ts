@@ -1,23 +1,23 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 
-/** One turn of a model as it streams it: thinking, words, one tool call. */
+/** One streamed turn of a model: reasoning, text, one tool call. */
 export interface Answer {
   readonly reasoning: readonly string[];
   readonly text: readonly string[];
   readonly tool: string;
-  /** The call's arguments, in the pieces they come in. */
+  /** The call's arguments, in streamed pieces. */
   readonly input: readonly string[];
 }
 
-/** What a model says at its n-th call, from 0. */
+/** The model's answer to its n-th call, from 0. */
 export type AnswerAt = (call: number) => Answer;
 
-/** Hears of a call before it is answered; what it returns is waited for. */
+/** Called, and awaited, before a call is answered. */
 export type OnCall = (call: number, options: LanguageModelV4CallOptions) => Promise<void> | undefined;
 
 /**
- * A plain object that answers at once. Every part is made anew and handed out when it is asked for, one at a time: what a
- * provider does after its transport and its parser, which are not measured.
+ * A plain object that answers immediately. Each part is created when it is requested, like in a provider after its transport
+ * and its parser, which are not measured.
  */
 export function streamingModel(answerAt: AnswerAt, onCall: OnCall = () => undefined): LanguageModelV4 {
   let calls = 0;
@@ -80,7 +80,7 @@ function partsOf({ reasoning, text, tool, input }: Answer, call: number): readon
   return parts;
 }
 
-/** A text as it is streamed. */
+/** A streamed text. */
 export function pieces(text: string, count: number): readonly string[] {
   const size = Math.ceil(text.length / count);
   return Array.from({ length: count }, (_, at) => text.slice(at * size, (at + 1) * size)).filter(

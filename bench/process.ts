@@ -42,12 +42,12 @@ function answerOf(child: ChildProcess, name: string): Promise<unknown> {
   });
 }
 
-/** The slices of each workload, in the order they were taken. */
+/** The slices of each workload, in order. */
 export type Rounds = ReadonlyMap<string, readonly Slice[]>;
 
 /**
- * Slices of several workloads in turn, so that whatever else the machine does falls on all of them. Each has its own process:
- * what one leaves in the heap or does to the compiler's guesses is not the other's.
+ * Alternates slices of several workloads, so that other load affects all of them. Each has its own process, so that they do not
+ * share a heap or the compiler's type feedback.
  */
 export async function alternate(names: readonly string[], rounds: number, options: WorkloadOptions): Promise<Rounds> {
   const processes: Measured[] = [];

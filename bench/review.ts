@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type Answer, pieces } from "./model.ts";
 
-// The one-turn stage that every cell repeats, and the bare loop beside it: the same prompt, tool, schema and answer.
+// The one-turn stage of most cells; the bare loop has the same prompt, tool, schema and answer.
 
 export const COMPLETION_TOOL = "submit_review";
 export const TASK = "Review the change to the retry policy of the upload client.";
@@ -31,9 +31,9 @@ const REVIEW: Review = {
 const REASONING =
   "The plan asked for exponential backoff with a cap of sixty seconds. The new loop doubles the delay each time and clamps it. The loop condition compares attempt with maxAttempts, and attempt starts at one, so with three attempts the third is never made. The header is parsed as seconds. A date would give NaN, which clamps to zero and retries at once; the old code ignored dates as well.";
 const TEXT =
-  "I compared the change with the plan. The delay doubles and is capped as asked, and the jitter is gone on purpose. One thing is off by one: the final attempt is skipped. The tests pass because none of them counts the attempts of a failing upload.";
+  "I compared the change with the plan. The delay doubles and is capped as asked, and the jitter is removed on purpose. One thing is off by one: the final attempt is skipped. The tests pass because none of them counts the attempts of a failing upload.";
 
-/** Two tokens a piece, as its usage counts them. */
+/** Two tokens per piece, as its usage counts them. */
 export const REVIEW_ANSWER: Answer = {
   reasoning: pieces(REASONING, 38),
   text: pieces(TEXT, 25),

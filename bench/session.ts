@@ -11,17 +11,17 @@ export function scratch(): string {
   return folder;
 }
 
-/** A session as a person's: with one key to look for in all that streams by, and nobody to ask. */
+/** A session with one key to search for in all output, and without interactors. */
 export function benchSession(cwd: string, options: SessionOptions): Session {
   return createSession({ cwd, env: { PATH: "/usr/bin", BENCH_API_KEY: "sk-bench-0123456789abcdefghij" }, ...options });
 }
 
-/** A store in memory that forgets a run as soon as the next is over: a hundred long ones would fill the heap. */
+/** A store in memory that drops a run once the next one ends: a hundred long runs would fill the heap. */
 export function shortMemory(): RunHost {
   return createHost(createMemoryJournals({ keepFinished: 1 }).connect());
 }
 
-/** A benchmark of runs that fail would measure nothing. */
+/** Throws for a failed run, whose measurements would be meaningless. */
 export function completed<O>(result: RunResult<O>): O {
   if (result.status === "completed") return result.output;
   throw new Error(`a run ended as ${result.status}: ${JSON.stringify(result)}`);

@@ -1,5 +1,5 @@
-// Grants are answered by a rule: new files below notes/ are approved, everything else is denied with a reason that the
-// model reads. Each approval covers one call with exactly these arguments.
+// A rule answers grant requests: it approves new files below notes/ and denies everything else with a reason that the model
+// reads. Each approval covers one call with exactly these arguments.
 //   node examples/approve-by-rule.ts
 import { existsSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,7 +9,7 @@ import { createSession, scriptedModel } from "@sluice/stages";
 import { z } from "zod";
 
 const byRule = callbackInteractor("notes rule", ({ kind, body }) => {
-  if (kind !== "grantStageTool") return undefined; // no opinion: somebody else may answer
+  if (kind !== "grantStageTool") return undefined; // another interactor may answer
   const file = field(field(body, "input"), "file_path");
   const isNote = field(body, "tool") === "Write" && typeof file === "string" && /^notes\/[\w-]+\.md$/.test(file);
   return isNote ? { kind: "approve" } : { kind: "deny", reason: "only new notes may be written while reading" };
@@ -18,7 +18,7 @@ const byRule = callbackInteractor("notes rule", ({ kind, body }) => {
 const research = stage({
   prompt: "Answer the task from the files of the workspace.",
   allowedTools: ["Read", "Grep", "Glob"],
-  visibility: "session", // the model sees all tools, so that it can propose what needs a grant
+  visibility: "session", // the model sees all tools, also those that need a grant
   completionTool: "submit_answer",
   completionSchema: z.object({ answer: z.string() }),
   turnCap: 10,
@@ -45,7 +45,7 @@ const workspace = mkdtempSync(join(tmpdir(), "sluice-"));
 const session = createSession({ model: process.env.SLUICE_MODEL ?? script, cwd: workspace, interactors: [byRule] });
 const run = session.start(answers, { task: "What was seen today?" });
 for await (const { type, data } of run.events) {
-  if (type === "grant.requested") console.log("asks:", field(data.body, "argsSummary"));
+  if (type === "grant.requested") console.log("requests:", field(data.body, "argsSummary"));
   if (type === "grant.answered") console.log("  ->", data.answer, "by", data.by);
 }
 const result = await run;

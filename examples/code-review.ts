@@ -1,6 +1,6 @@
-// Plan, Execute, Review on a copy of the sample repository, with every boundary printed as it is passed.
+// Runs codeReview (plan, execute, review) on a copy of the sample repository and prints every decision.
 //   node examples/code-review.ts                      offline, with a scripted model
-//   SLUICE_MODEL=anthropic/<model> ANTHROPIC_API_KEY=… node examples/code-review.ts "what to change"
+//   SLUICE_MODEL=anthropic/<model> ANTHROPIC_API_KEY=… node examples/code-review.ts "<task>"
 import { cpSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-// A kind of state of your own: one that runs a command instead of a model. The machine around it is the same: its output is
-// typed and checked, its step is in the journal before it acts, and a route decides what comes next.
+// A custom kind of state that runs a command instead of a model. Like a stage, it has a typed and checked output, its step is
+// journaled before it executes, and a route decides what comes next.
 //   node examples/custom-state.ts
 import { spawn } from "node:child_process";
 import { mkdtempSync, writeFileSync } from "node:fs";
@@ -11,17 +11,17 @@ import { z } from "zod";
 
 type Ran = { readonly exitCode: number | null; readonly output: string };
 
-/** Runs states of kind `command`. An executor takes steps through its scope only, and returns failures as values. */
+/** Runs states of kind `command`. An executor takes steps only through its scope, and returns failures as values. */
 const command: StateExecutor = {
   kind: "command",
-  // Recorded before act: what a resumed run goes on with.
+  // Recorded before `act`: a resumed run continues with it.
   init: ({ options }) => ({ argv: z.object({ argv: z.array(z.string()).min(1) }).parse(options).argv }),
   act: async (init, { steps, ctx }) => {
     const spent = { turns: 0, usage: { inputTokens: 0, outputTokens: 0 } };
     const ran = await steps.run<Json>(
       "command",
       ({ opened, signal }) => {
-        // An earlier process announced this step and never recorded its end: the command may have run.
+        // An earlier process opened this step without recording its end: the command may have run.
         if (opened !== undefined && opened.incarnation !== steps.incarnation) return null;
         return run(argvOf(init), ctx.workspace, signal);
       },
@@ -53,7 +53,7 @@ function run([program = "", ...args]: readonly string[], cwd: string, signal: Ab
 const tests = state({
   kind: "command",
   options: { argv: [process.execPath, "--test"] },
-  // Held against what the executor returns; also the type of `ctx.upstream.tests`.
+  // Checks the executor's output, and types `ctx.upstream.tests`.
   output: z.object({ exitCode: z.number().nullable(), output: z.string() }),
 });
 const explain = stage({

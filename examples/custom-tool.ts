@@ -1,4 +1,4 @@
-// A stage with a tool of your own, limited to one folder. The call for the other folder is denied: nobody is there to
+// A stage with a custom tool that is limited to one folder. The call for the other folder is denied, since no interactor can
 // grant it.
 //   node examples/custom-tool.ts
 import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";

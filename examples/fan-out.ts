@@ -1,4 +1,4 @@
-// Two reviewers read the same text side by side, a third state joins what they found. Their outputs are typed.
+// Two reviewers read the same text in parallel, and a third state joins their findings. All outputs are typed.
 //   node examples/fan-out.ts
 import { done, fanOut, pipeline, stage, to } from "@sluice/core";
 import { createSession, scriptedModel } from "@sluice/stages";
@@ -17,7 +17,7 @@ const reviewer = (prompt: string) =>
   });
 
 const intake = stage({
-  prompt: "Find the text to review in the task and hand it on, word for word.",
+  prompt: "Find the text to review in the task and pass it on verbatim.",
   allowedTools: ["Read"],
   completionTool: "submit_text",
   completionSchema: text,
@@ -40,7 +40,7 @@ const review = pipeline({
   stages: { intake, facts, style, verdict },
   initial: "intake",
   next: {
-    // Both run at once, each in a run of its own. One failure would cancel the other and fail intake with code fork.
+    // Both run in parallel, each in a child run. A failure of one would cancel the other and fail intake.
     intake: ({ output }) => fanOut([to("facts", output), to("style", output)], { join: "verdict" }),
     verdict: ({ output }, ctx) => {
       const both = [...(ctx.upstream.facts?.findings ?? []), ...(ctx.upstream.style?.findings ?? [])];

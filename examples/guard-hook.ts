@@ -1,5 +1,5 @@
-// A guard hook: asked once about every call that was approved, by the envelope, a grant or the mode, and able to veto it. This
-// one lets a run change at most two different files.
+// A guard hook checks every call that the envelope, a grant or the mode allows, and can veto it. This one lets a run change at
+// most two files.
 //   node examples/guard-hook.ts
 import { existsSync, mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -51,7 +51,7 @@ const workspace = mkdtempSync(join(tmpdir(), "sluice-"));
 const session = createSession({
   model: process.env.SLUICE_MODEL ?? script,
   cwd: workspace,
-  onCall: atMostTwoFiles, // before the pipeline's and the stage's own
+  onCall: atMostTwoFiles, // before the hooks of the pipeline and the stage
 });
 const result = await session.run(notes, { task: "Write three notes" });
 for (const { tool, callId, cause } of result.denied) console.log(`${tool} ${callId}: vetoed by a ${cause}`);

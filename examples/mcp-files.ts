@@ -1,5 +1,4 @@
-// A stage with two tools of an MCP server. The server has more, and the call for one of those is denied: nobody is there to
-// grant it.
+// A stage with two tools of an MCP server. The call of another tool of that server is denied, since no interactor can grant it.
 //   node examples/mcp-files.ts
 import { mkdtempSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -39,7 +38,7 @@ const script = scriptedModel({
     ],
   },
 });
-// `npx -y @modelcontextprotocol/server-filesystem <folder>` would do the same with one that is not installed.
+// Without an installed server, use `npx -y @modelcontextprotocol/server-filesystem <folder>`.
 const installed = createRequire(import.meta.url).resolve("@modelcontextprotocol/server-filesystem/package.json");
 const session = createSession({
   model: process.env.SLUICE_MODEL ?? script,

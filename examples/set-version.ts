@@ -1,4 +1,4 @@
-// A tool of your own: it says what it touches, the gate decides. examples/custom-tool.ts uses it.
+// A custom tool that declares which files a call accesses; the gate decides. examples/custom-tool.ts uses it.
 import { createHash } from "node:crypto";
 import { readFileSync, realpathSync, renameSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
@@ -15,10 +15,10 @@ export const setVersion = defineTool<Input>({
   name: "SetVersion",
   description: "Sets the version in a package.json.",
   input,
-  effect: "write", // runs alone, behind a record that is committed before it starts
-  // What the call would touch, links resolved. The gate compares it with SetVersion(app/**) and the hard limits.
+  effect: "write", // runs alone, after an open record is committed
+  // The accessed file, links resolved. The gate compares it with SetVersion(app/**) and the hard limits.
   subjects: ({ file }, workspace) => [{ kind: "path", real: realPath(file, workspace), access: "write" }],
-  // The intent: recorded before the call runs, so that a later process can find out what became of it.
+  // The intent is recorded before the call runs, so that a later process can find out whether it took effect.
   prepare: (call, { workspace }) => {
     const file = realPath(call.file, workspace);
     return { file, before: digest(readFileSync(file, "utf8")), after: digest(withVersion(file, call.version)) };
@@ -27,10 +27,10 @@ export const setVersion = defineTool<Input>({
     const file = realPath(call.file, workspace);
     const draft = `${file}.draft`;
     writeFileSync(draft, withVersion(file, call.version));
-    renameSync(draft, file); // whole or not at all
-    return { ok: true, output: `${call.file} is version ${call.version} now.`, facts: { version: call.version } };
+    renameSync(draft, file); // atomic
+    return { ok: true, output: `${call.file} now has version ${call.version}.`, facts: { version: call.version } };
   },
-  // Asked when an earlier process may have acted. "unknown" is told to the model and never run again by itself.
+  // Called if an earlier process may have executed the call. "unknown" is reported to the model, and the call is not repeated.
   recover: (intent) => {
     const now = digest(readFileSync(String(field(intent, "file")), "utf8"));
     if (now === field(intent, "after")) return "done";
@@ -38,7 +38,7 @@ export const setVersion = defineTool<Input>({
   },
 });
 
-/** A name that leads nowhere throws, which the gate takes as a hard limit. */
+/** Throws for a missing file, which the gate treats as a hard limit. */
 function realPath(file: string, { root }: Workspace): string {
   return realpathSync(resolve(root, file));
 }

@@ -1,5 +1,5 @@
-// A run as OpenTelemetry spans, sent to a collector, or printed without one. With @opentelemetry/sdk-node, `new NodeSDK().start()`
-// does what the first lines do.
+// A run as OpenTelemetry spans, sent to a collector or printed. With @opentelemetry/sdk-node, `new NodeSDK().start()` replaces
+// the first lines.
 //   node examples/telemetry.ts
 //   OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318 node examples/telemetry.ts
 import { context, trace } from "@opentelemetry/api";
@@ -15,7 +15,7 @@ const collector = process.env.OTEL_EXPORTER_OTLP_ENDPOINT !== undefined;
 const exporter = collector ? new OTLPTraceExporter() : new ConsoleSpanExporter();
 const provider = new BasicTracerProvider({ spanProcessors: [new BatchSpanProcessor(exporter)] });
 trace.setGlobalTracerProvider(provider);
-// Lets spans of other instrumentations, such as those of fetch, find theirs.
+// Lets spans of other instrumentations, such as fetch, find their parents.
 context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
 
 const count = stage({
@@ -36,7 +36,7 @@ const script = scriptedModel({
   stages: {
     count: [
       { calls: [{ tool: "Glob", input: { pattern: "*.ts" } }] },
-      // Outside of what the stage may do: a span too, and no error.
+      // A denied call is a span without an error.
       { calls: [{ tool: "Bash", input: { command: "rm fan-out.ts" } }] },
       { calls: [{ tool: "submit_count", input: { examples: 10 } }] },
     ],
@@ -50,5 +50,5 @@ const session = createSession({
 });
 const result = await session.run(counting, { task: "Count the examples." });
 await session.close();
-await provider.shutdown(); // sends what is left
+await provider.shutdown(); // sends the remaining spans
 console.log(result.status, "run", result.runId);

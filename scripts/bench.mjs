@@ -1,4 +1,4 @@
-// `npm run bench [-- args]`: sets up what is missing, then measures the built packages.
+// `npm run bench [-- args]`: installs and builds if needed, then measures the built packages.
 import { join } from "node:path";
 import { become, build, install, root } from "./setup.mjs";
 

@@ -1,4 +1,4 @@
-// Every check in turn, one line each; the log of a check is printed when it fails. Ends with `N passed, N failed`.
+// Runs all checks, with one line each and the log of each failed one. Ends with `N passed, N failed`.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
@@ -8,12 +8,12 @@ import { appeared, pathsNow } from "./left-behind.mjs";
 import { root, secondsSince, tool } from "./setup.mjs";
 
 const reports = join(root, ".reports");
-/** A check that takes longer than this hangs. */
+/** The time limit of a check. */
 const checkTimeoutMs = 10 * 60_000;
 
 /**
- * The test folders, those that are quick to fail first. What stands in one group runs together, so that its
- * workers are busy to its end; `attack` shares its modules between files. A folder that is not named here is in the last group.
+ * The test folders, fast ones first. The folders of a group run together, to keep all workers busy; `attack` shares its modules
+ * between files. Other folders are in the last group.
  */
 const groups = [
   { name: "rules", folders: ["house", "types", "unit", "property", "conformance", "wire", "golden"] },
@@ -22,7 +22,7 @@ const groups = [
     name: "command",
     folders: ["facts", "app", "command", "terminal", "examples", "docs", "packages", "walks"],
     onBuild: true,
-    // Much of it waits for processes, and for the pauses of somebody who types.
+    // These tests mostly wait for processes and for simulated typing.
     workers: 3,
   },
 ];
@@ -72,16 +72,16 @@ function print(outcome, name, detail) {
   process.stdout.write(`${outcome.padEnd(4)} ${name.padEnd(18)} ${detail}\n`);
 }
 
-/** A check that is not made of tests: nothing to count unless it fails. */
+/** A check without tests counts only if it fails. */
 function runTool(path, args) {
   const result = runNode([tool(path), ...args]);
   return { ok: result.ok, passed: 0, failed: result.ok ? 0 : 1, notes: [], log: result.log };
 }
 
-/** Nothing is to be in the developer's home or in this folder that was not there before. */
+/** Checks that no new files remain in the developer's home or in this folder. */
 function lookAround() {
   const names = appeared(before, pathsNow(root, home));
-  const log = `These appeared while the checks ran; tests write in folders of their own only:\n  ${names.join("\n  ")}`;
+  const log = `The checks left these files; tests may write only to temporary folders:\n  ${names.join("\n  ")}`;
   return { ok: names.length === 0, passed: 0, failed: names.length === 0 ? 0 : 1, notes: [], log };
 }
 
@@ -97,7 +97,7 @@ function testGroups() {
     .filter(({ folders }) => folders.length > 0);
 }
 
-/** Fixtures may hold tests of their own, which are data here. */
+/** Tests inside fixtures are data. */
 function hasTests(folder) {
   if (folder === "fixtures") return false;
   return readdirSync(join(root, "test", folder), { recursive: true })
@@ -113,7 +113,7 @@ function runTests({ name, folders, workers }) {
   const work = workers === undefined ? [] : [`--maxWorkers=${workers}`];
   const result = runNode([tool("vitest/vitest.mjs"), "run", ...projects, ...work, ...reporters]);
   const counts = readCounts(reportFile);
-  // An error outside every test and file fails the run with nothing else to count.
+  // An error outside of all tests and files counts as one failure.
   const failures = result.ok ? counts.failed : Math.max(counts.failed, 1);
   const each = folders.map((folder) => `${folder} ${counts.byFolder.get(folder) ?? 0}`).join(", ");
   const notes = [`${counts.passed} passed (${each})`];
@@ -126,7 +126,7 @@ function readCounts(reportFile) {
   const byFolder = new Map();
   if (!existsSync(reportFile)) return { passed: 0, failed: 0, skipped: 0, byFolder };
   const report = JSON.parse(readFileSync(reportFile, "utf8"));
-  // A file that does not load holds no failed test, and counts as one.
+  // A file that does not load has no failed test, but counts as one failure.
   const unloadable = report.testResults.filter(
     (file) => file.status === "failed" && !file.assertionResults.some((test) => test.status === "failed"),
   );

@@ -1,4 +1,4 @@
-// `npm run golden`: records the golden journals again, with the command as it is now.
+// `npm run golden`: records the golden journals again, with the current command.
 import { join } from "node:path";
 import { become, build, install, root } from "./setup.mjs";
 

@@ -1,10 +1,10 @@
-// What tests could leave behind: names where programs keep what is their user's, and files in this folder.
+// Lists files that tests could leave behind: in the user's home and in this folder.
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 
-/** Folders of a home in which programs have theirs. */
+/** Folders of a home in which programs keep files. */
 const HOMES = ["", ".config", ".local", ".local/share", ".local/state", ".cache"];
-/** Of package managers and tools that checks run; and folders that hold others. */
+/** Files of package managers and tools that checks run, and parent folders. */
 const USUAL = new Set([
   ...HOMES,
   ".npm",
@@ -14,10 +14,10 @@ const USUAL = new Set([
   ".local/share/pnpm",
   ".local/state/pnpm",
 ]);
-/** What checks make in this folder: packages, builds and reports. */
+/** Files that checks create in this folder: packages, builds and reports. */
 const MADE = /^(?:\.git|\.reports|node_modules|packages\/[^/]+\/(?:node_modules|dist)|coverage)$|\.tsbuildinfo$/;
 
-/** Every path that could tell of a test, relative to `home` and `root`, with the names of what they are below. */
+/** Every path that a test could leave, relative to `home` and `root`. */
 export function pathsNow(root, home) {
   const ofHome = HOMES.flatMap((folder) => namesIn(join(home, folder)).map((name) => join(folder, name)));
   const own = ofHome.filter((path) => /sluice/i.test(path)).flatMap((path) => below(home, path, () => true));
@@ -28,7 +28,7 @@ export function pathsNow(root, home) {
   ]);
 }
 
-/** What is there now and was not before; of a folder that is new, not what is in it. */
+/** New paths; of a new folder, only the folder. */
 export function appeared(before, now) {
   const fresh = [...now].filter((path) => !before.has(path)).sort((a, b) => (a < b ? -1 : 1));
   return fresh.filter((path) => !fresh.some((other) => path.startsWith(`${other}/`)));
@@ -50,7 +50,7 @@ function entriesIn(folder) {
   try {
     return readdirSync(folder, { withFileTypes: true });
   } catch (thrown) {
-    // A file, or nothing: a folder may also go while this looks.
+    // A file, or missing: a folder can disappear meanwhile.
     if (["ENOENT", "ENOTDIR", "EACCES"].includes(thrown.code)) return [];
     throw thrown;
   }

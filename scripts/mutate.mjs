@@ -1,6 +1,6 @@
-// `npm run mutate`: breaks the gate, machine and journal folders one place at a time and says which changes no test notices.
+// `npm run mutate`: mutates the gate, machine and journal folders and reports the mutants that no test detects.
 // `npm run mutate -- machine` does one folder, `npm run mutate -- packages/core/src/gate/decide.ts` some files of them, and
-// `npm run mutate -- --read a.json b.json` judges reports that are there already. What survived and why is in .reports/mutation.md.
+// `npm run mutate -- --read a.json b.json` evaluates existing reports. The survivors and their explanations are in .reports/mutation.md.
 import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, globSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join, relative } from "node:path";
@@ -8,7 +8,7 @@ import { environment, install, root, tool } from "./setup.mjs";
 
 const SOURCES = "packages/core/src";
 const FOLDERS = ["gate", "machine", "journal"];
-/** What can be tried without a host is tried without one, which is quicker: in redaction alone there is much to try. */
+/** Parts whose tests need no host run without one, which is faster. */
 const RECORDS =
   /\/journal\/(?:record\/(?:append|event-data|hash-chain|json-value)|host\/(?:cancellation|recorded-steps|wait)|redaction\/redact|audit\/verify)\.ts/;
 
@@ -17,7 +17,7 @@ const TRIED = new Set(["Killed", "Timeout", "Survived", "NoCoverage"]);
 const asked = process.argv.slice(2);
 const reports = asked[0] === "--read" ? asked.slice(1) : mutate(asked.length === 0 ? FOLDERS : asked);
 
-/** Survivors that were looked at: each says where, what was changed, and why no verdict, route or record changes. */
+/** Explained survivors: the location, the change, and why no verdict, route or record changes. */
 const explained = JSON.parse(readFileSync(join(root, "test/mutation/explained.json"), "utf8"));
 const sources = globSync("packages/*/src/**/*.ts", { cwd: root }).map((file) => readFileSync(join(root, file), "utf8"));
 const mutants = merged(reports).map(({ file, source, mutant }) => describe(file, source, mutant));
@@ -31,10 +31,10 @@ for (const mutant of unexplained) process.stdout.write(`\n${mutant.fate}: ${show
 for (const { file, code } of gone) process.stdout.write(`\nexplained, but gone: ${file}: ${code}\n`);
 const report = join(root, ".reports/mutation.md");
 writeFileSync(report, sections.map(({ text }) => text).join("\n"));
-process.stdout.write(`\nWhat survived, and why that is no harm: ${relative(process.cwd(), report)}\n`);
+process.stdout.write(`\nSurvivors and explanations: ${relative(process.cwd(), report)}\n`);
 process.exitCode = unexplained.length === 0 && gone.length === 0 ? 0 : 1;
 
-/** Runs the mutations, each part with the tests that are about it, and returns the reports. */
+/** Runs the mutations of each part with its tests, and returns the reports. */
 function mutate(asked) {
   const node = install();
   const all = FOLDERS.flatMap((folder) =>
@@ -45,7 +45,7 @@ function mutate(asked) {
   const parts = Map.groupBy(all, (file) => (RECORDS.test(file) ? "records" : file.split("/")[3]));
   return [...parts].flatMap(([part, mine]) => {
     const first = stryker(node, part, mine, ["--ignoreStatic"], `${part}.json`);
-    // What runs once, when a module is loaded, was left out: it is tried with all tests of its part, in a process of its own.
+    // Code that runs when a module is loaded was skipped: it runs with all tests of its part, in a separate process.
     const atLoad = merged([first]).filter(({ mutant }) => mutant.status === "Ignored");
     const places = atLoad.map(
       ({ file, mutant }) => `${file}:${mutant.location.start.line}-${mutant.location.end.line}`,
@@ -64,7 +64,7 @@ function stryker(node, part, places, options, name) {
   return kept;
 }
 
-/** Every change once: of two reports the later one counts, unless it left the change out or could not try it. */
+/** Each mutant once: the later report wins, unless it skipped the mutant or could not run it. */
 function merged(paths) {
   const found = new Map();
   for (const path of paths) {
@@ -92,7 +92,7 @@ function describe(file, source, { location, mutatorName: mutator, replacement, s
     replacement,
     changed: cut(source, location),
   };
-  // A file of tests that cannot even be loaded is a finding; any other error may be left from another change.
+  // A test file that cannot be loaded detects the mutant; any other error may stem from another mutant.
   const unloadable = status === "RuntimeError" && statusReason.includes(".test.ts: ");
   if (status === "Killed" || status === "Timeout" || unloadable) return { ...mutant, fate: "killed" };
   if (!TRIED.has(status)) return { ...mutant, fate: "not run" };
@@ -101,7 +101,7 @@ function describe(file, source, { location, mutatorName: mutator, replacement, s
   return { ...mutant, fate: isText(mutant) ? "text" : "unexplained" };
 }
 
-/** By the code, not by its line, which moves; what was changed in it, and into what, narrow it down to one change. */
+/** Identifies a mutant by its code, not by its line, which moves, and by the changed part and its replacement. */
 function explains({ file, code, changed, mutator, replacement }, mutant) {
   return (
     mutant.file === file &&
@@ -113,8 +113,8 @@ function explains({ file, code, changed, mutator, replacement }, mutant) {
 }
 
 /**
- * Whether only a sentence was changed, which people and models read and no code does: it has words apart, as no code, kind,
- * cause, key, id or event type has, and, where it is written out in full, it stands nowhere else, so nothing compares with it.
+ * Whether only a sentence for people or models changed. It contains spaces, unlike any code, kind, cause, key, id or event type,
+ * and occurs only once in the sources, so no code compares with it.
  */
 function isText({ mutator, changed }) {
   if (mutator !== "StringLiteral") return false;
@@ -149,7 +149,7 @@ function section(folder) {
     ...list("unexplained", "Survived, unexplained"),
     ...list("not run", "Not run"),
     ...list("explained", "Survived, explained"),
-    ...list("text", "Survived: only a sentence that people and models read is another"),
+    ...list("text", "Survived: only a sentence for people or models changed"),
   ].join("\n");
   return { summary, text };
 }

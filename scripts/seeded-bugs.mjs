@@ -1,4 +1,4 @@
-// `npm run bugs [name…]`: puts one bug after the other into a copy of the sources, and shows that a test fails with it.
+// `npm run bugs [name…]`: inserts each seeded bug into a copy of the sources, and checks that a test fails.
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,7 +18,8 @@ try {
   for (const bug of bugs) {
     const file = join(copy, "packages", bug.file);
     const sound = readFileSync(file, "utf8");
-    if (sound.split(bug.find).length !== 2) throw new Error(`${bug.name}: its text is not once in ${bug.file}`);
+    if (sound.split(bug.find).length !== 2)
+      throw new Error(`${bug.name}: its text does not occur exactly once in ${bug.file}`);
     writeFileSync(
       file,
       sound.replace(bug.find, () => bug.replace),
@@ -44,7 +45,7 @@ function passes(tests) {
   return status === 0;
 }
 
-/** All that tests load, with the packages that are installed here. */
+/** Everything that tests load, with the installed packages. */
 function copySources() {
   const folder = mkdtempSync(join(tmpdir(), "sluice-bugs-"));
   const left = new Set(["node_modules", ".git", "dist"]);

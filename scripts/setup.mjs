@@ -1,4 +1,4 @@
-// Installs and builds what is missing or stale. Runs on any Node from 20 on, since it is what fetches a newer one.
+// Installs and builds what is missing or outdated. Must run on Node 20, since it installs a newer Node.
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -8,16 +8,16 @@ import { fileURLToPath } from "node:url";
 
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** The command's exit code for "the environment lacks something". */
+/** The command's exit code for a missing requirement. */
 const environmentExit = 4;
 const modules = join(root, "node_modules");
 const stampFile = join(modules, ".sluice-installed");
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 const neededNode = manifest.engines.node.replace(">=", "");
-/** The package that brings a Node where the host's is too old; there is one for Linux only. */
+/** The package with a newer Node if the host's is too old; exists only for Linux. */
 const carriedNode = `node-${process.platform}-${process.arch}`;
 
-/** Installs when needed; returns the Node binary that everything else runs on. */
+/** Installs if needed; returns the Node binary for everything else. */
 export function install() {
   if (isTooOld(process.versions.node) && manifest.optionalDependencies[carriedNode] === undefined) stopForOldNode();
   const stamp = stampOfManifests();
@@ -25,7 +25,7 @@ export function install() {
   return findNode() ?? stopForOldNode();
 }
 
-/** Compiles the packages. Incremental, so it always runs: nothing to do costs less than finding that out otherwise. */
+/** Compiles the packages, always: an incremental build without changes is fast. */
 export function build(node) {
   const first = !existsSync(join(root, "packages/cli/dist"));
   const started = Date.now();
@@ -34,13 +34,13 @@ export function build(node) {
   if (first) say(`built in ${secondsSince(started)}`);
 }
 
-/** Runs a program on this terminal and ends as it ends. */
+/** Runs a program on this terminal and exits with its exit code or signal. */
 export function become(node, args) {
   const child = spawn(node, args, { stdio: "inherit", env: environment(node) });
   const onTerminal = process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY;
   for (const name of ["SIGINT", "SIGHUP", "SIGTERM"]) {
     process.on(name, () => {
-      // A terminal tells the child by itself, and a second Ctrl-C would mean something else.
+      // The terminal signals the child itself; forwarding would look like a second Ctrl-C.
       if (name === "SIGTERM" || !onTerminal) child.kill(name);
     });
   }
@@ -51,7 +51,7 @@ export function become(node, args) {
   });
 }
 
-/** A signal sent to npm ends the shell between it and us, and never reaches us: only the new parent tells. */
+/** A signal to npm ends its shell but does not reach this process: a changed parent process shows it. */
 function endWithParent(child) {
   const parent = process.ppid;
   const timer = setInterval(() => {
@@ -62,13 +62,13 @@ function endWithParent(child) {
   timer.unref();
 }
 
-/** The environment of everything started from here: the tools, and the Node chosen, come first on PATH. */
+/** The environment of child processes: the tools and the chosen Node come first on PATH. */
 export function environment(node) {
   const path = [dirname(node), join(modules, ".bin"), process.env.PATH ?? ""].join(delimiter);
   return { ...process.env, PATH: path };
 }
 
-/** The JavaScript file of an installed tool, to be run by the Node chosen. */
+/** The JavaScript file of an installed tool, to run with the chosen Node. */
 export function tool(path) {
   return join(modules, path);
 }
@@ -91,7 +91,7 @@ function findNode() {
   return existsSync(carried) ? carried : undefined;
 }
 
-/** What decides whether node_modules is current. The platform is in it: a folder may be mounted elsewhere. */
+/** Identifies the state of node_modules. Includes the platform, since a folder can be mounted on another machine. */
 function stampOfManifests() {
   const packages = readdirSync(join(root, "packages")).sort();
   const files = [
@@ -116,8 +116,8 @@ function readStamp() {
 function runInstall(stamp) {
   const started = Date.now();
   say("installing the dependencies (a minute at most, once) …");
-  // A stamp must not outlive an installation that was cut off; and pnpm goes on skipping the carried Node in a folder
-  // that it once filled under a newer one.
+  // An interrupted installation must not leave a valid stamp; and pnpm keeps skipping the Node package in a folder that it
+  // once filled under a newer Node.
   rmSync(findNode() === undefined ? modules : stampFile, { recursive: true, force: true });
   const pnpm = ["--yes", manifest.packageManager, "install", "--frozen-lockfile", "--config.confirmModulesPurge=false"];
   const result = runQuietly("npx", pnpm, process.env);
@@ -135,7 +135,7 @@ function runQuietly(command, args, env) {
     encoding: "utf8",
     maxBuffer: 64 * 1024 * 1024,
     stdio: ["ignore", "pipe", "pipe"],
-    // On Windows npx is a script, which only a shell can start; the arguments are ours and need no quoting.
+    // On Windows npx is a script, which needs a shell; these arguments need no quoting.
     shell: process.platform === "win32" && command === "npx",
   });
   const output = [result.stdout, result.stderr, result.error?.message].filter(Boolean).join("\n");
@@ -147,7 +147,7 @@ function stopForOldNode() {
   stop(`this is Node ${process.versions.node}, ${need}`, environmentExit);
 }
 
-/** Everything here goes to stderr: stdout belongs to the command. */
+/** Writes to stderr: stdout belongs to the command. */
 function say(line) {
   process.stderr.write(`sluice: ${line}\n`);
 }

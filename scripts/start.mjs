@@ -1,4 +1,4 @@
-// `npm start [-- args]`: sets up what is missing, then runs `sluice demo` or `sluice <args>`.
+// `npm start [-- args]`: installs and builds if needed, then runs `sluice demo` or `sluice <args>`.
 import { join } from "node:path";
 import { become, build, install, root } from "./setup.mjs";
 

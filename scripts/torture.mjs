@@ -1,13 +1,13 @@
-// `npm run torture [-- --seed n | --bugs [name…]]`: kills runs everywhere, or shows that a bug makes that fail.
+// `npm run torture [-- --seed n | --bugs [name…]]`: kills runs at every location, or checks that seeded bugs are detected.
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { become, environment, install, root } from "./setup.mjs";
 
-/** What the tortured processes load. */
+/** The files that the killed processes load. */
 const packages = ["core", "stages", "sqlite"];
-/** A torture that takes longer with a bug counts as one that found nothing. */
+/** The time limit with a bug; a timeout counts as not detected. */
 const bugTimeoutMs = 5 * 60_000;
 
 const node = install();
@@ -16,18 +16,17 @@ const nodeOptions = ["--conditions=@sluice/source", "--disable-warning=Experimen
 if (options[0] === "--bugs") await tortureWithBugs(options.slice(1));
 else become(node, [...nodeOptions, join(root, "test/torture/main.ts"), ...options]);
 
-/** Puts one bug after the other into a copy of the sources: the torture has to fail where the bug shows, and to pass there without. */
+/** Inserts each bug into a copy of the sources: the location must fail with the bug, and pass without it. */
 async function tortureWithBugs(names) {
   const { BUGS } = await import("../test/torture/bugs.ts");
   const chosen = names.length === 0 ? BUGS : BUGS.filter(({ name }) => names.includes(name));
-  if (chosen.length === 0)
-    throw new Error(`there is no such bug; there are ${BUGS.map(({ name }) => name).join(", ")}`);
+  if (chosen.length === 0) throw new Error(`unknown bug; use one of ${BUGS.map(({ name }) => name).join(", ")}`);
   const copy = copySources();
   const passed = new Set();
   let missed = 0;
   try {
     for (const bug of chosen) {
-      const options = placeOf(bug);
+      const options = locationOf(bug);
       const place = options.join(" ");
       if (!passed.has(place) && report("none", place, tortureIn(copy, options), 0)) passed.add(place);
       const file = join(copy, "packages", bug.file);
@@ -44,7 +43,7 @@ async function tortureWithBugs(names) {
   process.exitCode = missed === 0 ? 0 : 1;
 }
 
-function placeOf({ shows }) {
+function locationOf({ shows }) {
   if (shows === "zombie") return ["--zombie"];
   return ["--at", shows.at, ...(shows.changed ? ["--changed"] : [])];
 }
@@ -53,12 +52,12 @@ function withBug(source, { name, file, changes }) {
   return changes.reduce((text, [from, to]) => {
     const pieces = text.split(from);
     if (pieces.length !== 2)
-      throw new Error(`bug ${name}: its text stands ${pieces.length - 1} times in ${file}: ${from}`);
+      throw new Error(`bug ${name}: its text occurs ${pieces.length - 1} times in ${file}: ${from}`);
     return pieces.join(to);
   }, source);
 }
 
-/** The packages and the torture, so that a bug is nowhere else; what is installed is linked to. */
+/** Copies the packages and the torture, and links the installed packages. */
 function copySources() {
   const copy = mkdtempSync(join(tmpdir(), "sluice-bugs-"));
   const link = (from, to) => symlinkSync(from, to, "junction");
@@ -86,7 +85,7 @@ function tortureIn(copy, options) {
   return spawnSync(node, args, { encoding: "utf8", env, timeout: bugTimeoutMs, killSignal: "SIGKILL" });
 }
 
-/** Says what came of it; whether it ended as it should. */
+/** Prints the outcome; returns whether it is the expected one. */
 function report(what, place, { status, stdout, stderr }, expected) {
   const lines = [...stdout.split("\n"), ...stderr.split("\n")];
   const failure = lines.find((line) => /^FAILED |^\w*Error\b/.test(line))?.replace(/^FAILED /, "") ?? "it did not end";

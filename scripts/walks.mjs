@@ -1,4 +1,4 @@
-// `npm run walks [-- --list <walk> | --json]`: how many source files, functions and calls one read call, one grant, … takes.
+// `npm run walks [-- --list <walk> | --json]`: counts the source files, functions and calls of one read call, one grant, …
 import { join } from "node:path";
 import { become, build, install, root } from "./setup.mjs";
 

@@ -17,7 +17,7 @@ import { bareHashes, verifiedExport, verifiedJournal } from "./verify.ts";
 import { waitingRuns } from "./waiting.ts";
 import { walledCommands } from "./walls.ts";
 
-/** What a child process can be asked to do, by name. */
+/** The workloads, by name. */
 export const workloads: ReadonlyMap<string, (options: WorkloadOptions) => Promise<Workload>> = new Map([
   ["bare", bare],
   ["stages", memoryStages],

@@ -6,7 +6,7 @@ import { type Answer, pieces, streamingModel } from "../model.ts";
 import { COMPLETION_TOOL, PROMPT, REVIEW_ANSWER, reviewSchema, TASK } from "../review.ts";
 import { benchSession, completed, scratch, shortMemory } from "../session.ts";
 
-/** Reads nothing from anywhere: what is measured is the way to it and back. */
+/** Does nothing: only the overhead of the call is measured. */
 const lookup = defineTool({
   name: "Lookup",
   description: "Looks a word up.",
@@ -17,7 +17,7 @@ const lookup = defineTool({
 });
 const lookupInput = z.object({ word: z.string() });
 
-/** The same by a loop that asks nobody. */
+/** The same in a loop without a gate. */
 export async function bareCallsInOneTranscript({ quick }: WorkloadOptions): Promise<Workload> {
   const turns = quick ? 20 : 200;
   const runs = quick ? 15 : 150;
@@ -33,7 +33,7 @@ export async function bareCallsInOneTranscript({ quick }: WorkloadOptions): Prom
   };
 }
 
-/** One stage whose model makes `calls` calls, one a turn, and then completes. */
+/** One stage whose model makes `calls` calls, one per turn, and then completes. */
 export function callsInOneTranscript(calls: number): (options: WorkloadOptions) => Promise<Workload> {
   return async ({ quick }) => {
     const turns = quick ? Math.ceil(calls / 10) : calls;
@@ -54,7 +54,7 @@ export function callsInOneTranscript(calls: number): (options: WorkloadOptions) 
     });
     const answerAt = (call: number): Answer => (call % (turns + 1) < turns ? lookingUp(call) : REVIEW_ANSWER);
     const session = benchSession(scratch(), { model: streamingModel(answerAt), tools: [lookup], store: shortMemory() });
-    // A short transcript is walked often enough to be as warm, and as well measured, as a long one.
+    // Repeats short transcripts, so that they are as warm, and measured as well, as long ones.
     const runs = Math.max(1, Math.floor((quick ? 300 : 3000) / turns));
     return {
       warmUps: quick ? 1 : 8,
@@ -67,7 +67,7 @@ export function callsInOneTranscript(calls: number): (options: WorkloadOptions) 
   };
 }
 
-/** A thought of forty tokens, a sentence of twenty and a call of ten, two tokens a piece. */
+/** Reasoning of forty tokens, a sentence of twenty and a call of ten, two tokens per piece. */
 function lookingUp(call: number): Answer {
   const input = JSON.stringify({ word: `word-${call}` });
   return { reasoning: THOUGHT, text: SENTENCE, tool: "Lookup", input: pieces(input, 5) };

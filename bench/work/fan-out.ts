@@ -12,7 +12,7 @@ const CAP = 8;
 /** Milliseconds of one model call. */
 const CALL_MS = 10;
 
-/** A state that forks into `siblings` one-turn stages, and one that joins them. */
+/** A state that fans out into `siblings` one-turn stages, and one that joins them. */
 function fork(siblings: number) {
   const keys = Array.from({ length: siblings }, (_, at) => `part-${at}`);
   const stages: Record<string, Stage<Review, undefined>> = { split: reviewStage(), join: reviewStage() };
@@ -29,7 +29,7 @@ function fork(siblings: number) {
   });
 }
 
-/** A model whose calls take time, once it is told to: what is compiled is the same, and warms up sooner without waiting. */
+/** A model whose calls take time after the warm-up, which runs the same code faster without waiting. */
 function slowModel() {
   let callMs = 0;
   const wait = (): Promise<void> | undefined => (callMs === 0 ? undefined : setTimeout(callMs));
@@ -54,7 +54,7 @@ export async function fanOutOfThousand({ quick }: WorkloadOptions): Promise<Work
   return { warmUps: quick ? 1 : 20, slice, warmedUp: slowDown, close: session.close };
 }
 
-/** What somebody would write instead: eight workers that take the next stage until none is left. */
+/** The equivalent without Sluice: eight workers that take stages from a queue. */
 export async function bareFanOut({ quick }: WorkloadOptions): Promise<Workload> {
   const siblings = quick ? 100 : 1000;
   const { model, slowDown } = slowModel();
@@ -65,7 +65,7 @@ export async function bareFanOut({ quick }: WorkloadOptions): Promise<Workload> 
   return { warmUps: quick ? 1 : 40, slice, warmedUp: slowDown };
 }
 
-/** The same under a clock that is turned by hand: how many were at work at most, and how long it all took. */
+/** The same with a virtual clock: the maximum in parallel, and the makespan. */
 export async function fanOutOnVirtualClock({ quick }: WorkloadOptions): Promise<Workload> {
   const siblings = quick ? 100 : 1000;
   const forking = fork(siblings);
@@ -93,7 +93,7 @@ export async function fanOutOnVirtualClock({ quick }: WorkloadOptions): Promise<
         over = true;
       });
       while (!over) {
-        // All that can happen at this moment of virtual time has happened when the loop comes round.
+        // Everything that can happen at this virtual time has happened after one turn of the event loop.
         await new Promise((resolve) => setImmediate(resolve));
         clock.turnToNext();
       }
@@ -107,7 +107,7 @@ export async function fanOutOnVirtualClock({ quick }: WorkloadOptions): Promise<
 }
 
 interface VirtualClock extends Clock {
-  /** Goes on to the moment the next timer is for. */
+  /** Advances to the time of the next timer. */
   turnToNext(): void;
 }
 

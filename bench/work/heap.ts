@@ -5,7 +5,7 @@ import { TASK } from "../review.ts";
 import { benchSession, completed, scratch } from "../session.ts";
 import { reviewModel, reviewStage } from "./stages.ts";
 
-/** Many short runs in one session: what each leaves behind for good. */
+/** Many short runs in one session: the heap that each retains. */
 export async function heapOfFinishedRuns({ quick }: WorkloadOptions): Promise<Workload> {
   const runs = quick ? 100 : 500;
   const session = benchSession(scratch(), { model: reviewModel() });

@@ -7,7 +7,7 @@ import { benchSession, completed, scratch } from "../session.ts";
 import { liveHeap } from "./heap.ts";
 import { reviewStage } from "./stages.ts";
 
-/** Runs that all wait for a model at once, in the second of three stages: what each holds on the heap. */
+/** Runs that wait for a model at the same time, in the second of three stages: the heap of each. */
 export async function heapOfRunsInFlight({ quick }: WorkloadOptions): Promise<Workload> {
   const runs = quick ? 50 : 1000;
   const three = pipeline({

@@ -4,7 +4,7 @@ import { bashTool } from "../../packages/stages/src/tools/bash/bash-tool.ts";
 import { LONG_LINES } from "../../test/fixtures/shell/long-lines.ts";
 import type { Workload } from "../measure.ts";
 
-/** Command lines of 16 KB, and one that people write, judged in this checkout: CPU of the worst of each, in milliseconds. */
+/** Analysis of command lines of 16 KB, and of a typical one: CPU of the worst, in milliseconds. */
 export async function judgedLines(): Promise<Workload> {
   const root = realpathSync(fileURLToPath(new URL("../..", import.meta.url)));
   const tool = bashTool();

@@ -4,11 +4,11 @@ import { sqliteHost } from "@sluice/sqlite";
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import { scratch } from "../session.ts";
 
-/** Records of a run have their run's number in front, see the schema of the store. */
+/** The store's keys of records begin with the run's number, see its schema. */
 const SEQ_SPACE = 2 ** 24;
 const LISTED = 30;
 
-/** The newest runs of a store that holds so many, each with two siblings below it; those that are listed with so many records. */
+/** Lists the newest runs of a store of that size. Each run has two child runs; the listed ones have that many records. */
 export function listOf(runs: number, records = 1): (options: WorkloadOptions) => Promise<Workload> {
   return async ({ quick }) => {
     const folder = join(scratch(), "store");
@@ -21,7 +21,7 @@ export function listOf(runs: number, records = 1): (options: WorkloadOptions) =>
         const units = quick ? 2 : 50;
         for (let done = 0; done < units; done += 1) {
           const listed = await host.list({ limit: LISTED });
-          // What each was started with stands in its first record.
+          // The input of a run is in its first record.
           for (const { runId } of listed) await host.records(runId, 0, 1);
           if (!quick && listed.length !== LISTED) throw new Error("other runs were listed than were asked for");
         }

@@ -5,7 +5,7 @@ import { REVIEW_ANSWER, TASK } from "../review.ts";
 import { benchSession, completed, scratch, shortMemory } from "../session.ts";
 import { loopOf } from "./stages.ts";
 
-/** One run of ten thousand stages and one more: what its second thousand cost, what its tenth, and what its end. */
+/** One run of ten thousand stages and one more: the cost of the second thousand, of the tenth, and of the end. */
 export async function longRun({ quick }: WorkloadOptions): Promise<Workload> {
   const thousand = quick ? 100 : 1000;
   const stages = 10 * thousand;
@@ -37,7 +37,7 @@ function cpuNow(): number {
   return (user + system) / 1000;
 }
 
-/** Every signal that was made while a run lived, and what still listens to one of them afterwards. */
+/** Every signal that was created during a run, and the listeners that remain afterwards. */
 export async function listenersLeft({ quick }: WorkloadOptions): Promise<Workload> {
   const stages = quick ? 50 : 500;
   const looped = loopOf(stages);

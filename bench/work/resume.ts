@@ -8,8 +8,8 @@ import { benchSession, completed, cpuNow, scratch } from "../session.ts";
 import { loopOf } from "./stages.ts";
 
 /**
- * A run that was left after three thousand recorded steps and is taken up by another session: what it costs to read them all
- * back, the chain checked, up to the moment in which the model call it was at is made again.
+ * A run that is suspended after three thousand recorded steps and resumed by another session: the cost of recovering them,
+ * including the chain check, until the interrupted model call is made again.
  */
 export async function resumeOfSteps({ quick }: WorkloadOptions): Promise<Workload> {
   // A stage is three steps: enter, the model's turn, leave.
@@ -43,7 +43,7 @@ export async function resumeOfSteps({ quick }: WorkloadOptions): Promise<Workloa
   };
 }
 
-/** Runs `stages` stages and leaves the run in the model call after them. */
+/** Runs `stages` stages and suspends the run in the next model call. */
 async function leftAtWork(folder: string, store: string, looped: ReturnType<typeof loopOf>, stages: number) {
   let reached: () => void = () => undefined;
   const there = new Promise<void>((resolve) => {

@@ -15,7 +15,7 @@ export async function sqliteStages(options: WorkloadOptions): Promise<Workload> 
   const units = stagesOf(options);
   const looped = loopOf(units);
   const folder = scratch();
-  // All but the store is the same in memory, and warms up there in seconds.
+  // Only the store differs from memory, where the warm-up takes seconds.
   const inMemory = await memoryStages(options);
   for (let done = 0; done < inMemory.warmUps; done += 1) await inMemory.slice();
   await inMemory.close?.();
@@ -36,15 +36,15 @@ export async function sqliteStages(options: WorkloadOptions): Promise<Workload> 
   };
 }
 
-/** Which records are on the disk before anything else is done. */
+/** Which records are synced before the next step. */
 type Synced = (record: JournalRecord) => boolean;
-/** What must not be lost: that a call of a model began, and what came of it. Entering and leaving a stage could ride along. */
+/** Syncs only the begin and the result of a model call; entering and leaving a stage are synced with the next commit. */
 const ofModels: Synced = ({ stepId }) => stepId.endsWith("/model");
 
 /**
- * The same bytes in as many commits: a record's row, and its run's row with the count and the head of the chain. What the disk
- * and SQLite take whoever writes such a journal. Records that are not synced go through a connection of their own, since a
- * connection cannot change its mind inside a transaction, and ride along with the next sync.
+ * The same bytes in as many commits: a record's row, and its run's row with the count and the head of the chain. This is the
+ * cost of the disk and SQLite for any such journal. Records that are not synced use a second connection, since `synchronous`
+ * cannot change inside a transaction.
  */
 export function rawCommits(synced?: Synced): (options: WorkloadOptions) => Promise<Workload> {
   return async (options) => {
@@ -86,7 +86,7 @@ export function rawCommits(synced?: Synced): (options: WorkloadOptions) => Promi
 export const ridingCommits = rawCommits(ofModels);
 export const unsyncedCommits = rawCommits(() => false);
 
-/** Commits one record at a place through this connection. */
+/** Commits one record through this connection. */
 function rawWriter(db: DatabaseSync): (record: JournalRecord, place: number) => void {
   const begin = db.prepare("BEGIN IMMEDIATE");
   const insert = db.prepare("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
@@ -109,12 +109,12 @@ async function recordsOf(stages: number, folder: string): Promise<readonly Journ
   return journal?.records ?? [];
 }
 
-/** What a run leaves in the store beyond what it had to say: its database, over the texts of its records. */
+/** The size of a run's database, compared with the texts of its records. */
 export function bytesOnDisk(records: number): (options: WorkloadOptions) => Promise<Workload> {
   return async ({ quick }) => await diskOf((quick ? records / 20 : records) / RECORDS_A_STAGE);
 }
 
-/** Enter, the call of the model and what came of it, leave. */
+/** Enter, the begin and the result of the model call, leave. */
 const RECORDS_A_STAGE = 4;
 
 async function diskOf(units: number): Promise<Workload> {

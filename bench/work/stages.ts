@@ -19,7 +19,7 @@ export function reviewStage() {
   });
 }
 
-/** One stage that is entered `stages` times in one run. */
+/** A run that executes one stage `stages` times. */
 export function loopOf(stages: number) {
   return pipeline({
     id: "loop",
@@ -47,7 +47,7 @@ export async function bare({ quick }: WorkloadOptions): Promise<Workload> {
 
 export const memoryStages = (options: WorkloadOptions): Promise<Workload> => stagesWith(options, {});
 
-/** With spans that nobody collects: no SDK is registered. */
+/** With spans that are not collected: no SDK is registered. */
 export const tracedStages = (options: WorkloadOptions): Promise<Workload> =>
   stagesWith(options, { telemetry: openTelemetry() });
 

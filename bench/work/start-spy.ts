@@ -1,4 +1,4 @@
-// Loaded before a command by `start.ts`: tells on descriptor 3, when the process ends, what it cost and which packages it loaded.
+// `start.ts` loads it before a command. It reports CPU time and loaded packages on descriptor 3 when the process ends.
 import { writeSync } from "node:fs";
 import { registerHooks } from "node:module";
 

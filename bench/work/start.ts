@@ -6,10 +6,10 @@ import { scratch } from "../session.ts";
 
 const command = fileURLToPath(new URL("../../packages/cli/bin/sluice.js", import.meta.url));
 const spy = fileURLToPath(new URL("start-spy.ts", import.meta.url));
-/** What one process says of itself when it ends. */
+/** The report of a process when it ends. */
 const report = z.object({ cpuMs: z.number(), packages: z.array(z.string()) });
 
-/** The CPU time of one process from its start to its end, and the packages it loaded. */
+/** The CPU time of a process and the packages it loaded. */
 function started(args: readonly string[], cwd: string): z.infer<typeof report> {
   const { status, stderr, output } = spawnSync(process.execPath, ["--import", spy, ...args], {
     cwd,
@@ -21,7 +21,7 @@ function started(args: readonly string[], cwd: string): z.infer<typeof report> {
   return report.parse(JSON.parse(output[3] ?? ""));
 }
 
-/** `sluice --version` beside a Node that does nothing. */
+/** `sluice --version` compared with a Node that does nothing. */
 export async function versionStart({ quick }: WorkloadOptions): Promise<Workload> {
   const cwd = scratch();
   return {
@@ -34,7 +34,7 @@ export async function versionStart({ quick }: WorkloadOptions): Promise<Workload
   };
 }
 
-/** The demo, a headless run on the scripted model: what it loads that it does not use. */
+/** The demo, a headless run with the scripted model: the packages that it loads but does not use. */
 export async function headlessStart(_options: WorkloadOptions): Promise<Workload> {
   const cwd = scratch();
   return {

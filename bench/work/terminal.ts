@@ -16,9 +16,9 @@ function environment(home: string, more: Readonly<Record<string, string>> = {}):
   return { PATH: process.env.PATH ?? "", HOME: home, TERM: "xterm-256color", ...more };
 }
 
-/** The milliseconds of CPU time that a process has used, all its threads included. */
+/** The CPU time of a process in milliseconds, including all its threads. */
 function cpuOf(pid: number): number {
-  // What follows the name, which is in parentheses and may hold any character.
+  // The fields after the name, which is in parentheses and may contain any character.
   const [, fields = ""] = /\) (.*)$/s.exec(readFileSync(`/proc/${pid}/stat`, "utf8")) ?? [];
   const [user = 0, system = 0] = fields.split(" ").slice(11, 13).map(Number);
   return (user + system) * MS_A_TICK;
@@ -28,10 +28,10 @@ function pause(milliseconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }
 
-/** First a turn of five thousand lines, all at once; then one that goes on for as long as it is looked at. */
+/** First a turn of five thousand lines at once, then one that streams during the measurement. */
 function replies(lines: number): (body: object, n: number) => PacedReply {
   const transcript = Array.from({ length: lines }, (_, at) => `- line ${at} of what the model said before\n`).join("");
-  const sentence = "and it goes on with a few more words that mean nothing. ".split(/(?<= )/);
+  const sentence = "and it runs on with a few more words that mean nothing. ".split(/(?<= )/);
   const long = Array.from(
     { length: 60_000 },
     (_, at) => `${sentence[at % sentence.length]}${at % 40 === 39 ? "\n\n" : ""}`,
@@ -40,7 +40,7 @@ function replies(lines: number): (body: object, n: number) => PacedReply {
     n === 0 ? { text: [transcript], call: { name: "Glob", input: { pattern: "*" } } } : { text: long };
 }
 
-/** The app beside a model that streams: what it costs, and how long a key takes to the screen. */
+/** The app with a streaming model: its CPU, and the time from a key to the screen. */
 export async function streamingApp({ quick }: WorkloadOptions): Promise<Workload> {
   const home = scratch();
   const server = await startPacedServer(UPDATES_A_SECOND, replies(quick ? 200 : LINES));
@@ -78,7 +78,7 @@ export async function streamingApp({ quick }: WorkloadOptions): Promise<Workload
   };
 }
 
-/** A few seconds of streaming, with somebody who types. */
+/** A few seconds of streaming while keys are typed. */
 async function window(
   app: TerminalProcess,
   server: PacedServer,
@@ -114,7 +114,7 @@ async function window(
   };
 }
 
-/** From the start of a process to the first frame that can be typed in, beside a Node that only says a word. */
+/** From the start of a process to the first frame that accepts input, compared with a Node that prints one word. */
 export async function firstPaint(_options: WorkloadOptions): Promise<Workload> {
   const home = scratch();
   const shown = async (

@@ -31,7 +31,7 @@ const context: StageContext = {
   visit: 1,
 };
 
-/** What comes next, from a table of two guarded rows a state: the first says no, the second yes. */
+/** Routing by a table of two guarded rows per state, of which the second applies. */
 export async function tableTransitions({ quick }: WorkloadOptions): Promise<Workload> {
   const units = quick ? 2_000 : 100_000;
   const stages: Record<string, Stage<Review, undefined>> = {};
@@ -60,7 +60,7 @@ export async function tableTransitions({ quick }: WorkloadOptions): Promise<Work
   };
 }
 
-/** The least that does the same: the rows of a state in a map, their guards asked in order, one note a hop. */
+/** Minimal code for the same: the rows of a state in a map, their guards in order, one log entry per hop. */
 export async function bareTransitions({ quick }: WorkloadOptions): Promise<Workload> {
   const units = quick ? 2_000 : 100_000;
   const table = new Map(

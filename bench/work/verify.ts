@@ -14,7 +14,7 @@ import type { Workload, WorkloadOptions } from "../measure.ts";
 const recordsOf = ({ quick }: WorkloadOptions): number => (quick ? 200 : 10_000);
 const warmUpsOf = ({ quick }: WorkloadOptions): number => (quick ? 1 : 20);
 
-/** A long run as its turns leave it: a value of half a kilobyte and an event a record. */
+/** A long run: a value of half a kilobyte and an event per record. */
 function journalOf(count: number): RunJournal {
   const records: JournalRecord[] = [];
   let head: string = GENESIS;
@@ -38,7 +38,7 @@ function journalOf(count: number): RunJournal {
   return { runId: "r7k2m9x4ab", input: null, records, claimed: { records: count, head } };
 }
 
-/** The least that could find a change: the digests of the same texts. */
+/** The minimum to detect a change: the digests of the same texts. */
 export async function bareHashes(options: WorkloadOptions): Promise<Workload> {
   const { records } = journalOf(recordsOf(options));
   return {
@@ -53,7 +53,7 @@ export async function bareHashes(options: WorkloadOptions): Promise<Workload> {
   };
 }
 
-/** What `sluice audit --verify` does with a journal once it is read. */
+/** Verifies a journal like `sluice audit --verify`, after it is read. */
 export async function verifiedJournal(options: WorkloadOptions): Promise<Workload> {
   const journal = journalOf(recordsOf(options));
   return {
@@ -66,7 +66,7 @@ export async function verifiedJournal(options: WorkloadOptions): Promise<Workloa
   };
 }
 
-/** What it does with an export: reading the file's bytes is part of it. */
+/** Verifies an export, including reading its bytes. */
 export async function verifiedExport(options: WorkloadOptions): Promise<Workload> {
   const file = Buffer.from([...exportLines([journalOf(recordsOf(options))])].join(""));
   return {

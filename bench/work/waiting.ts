@@ -10,7 +10,7 @@ import { benchSession, cpuNow, scratch } from "../session.ts";
 
 const WATCHED_MS = 3_000;
 
-/** Asks again whenever it was answered, and never the same. */
+/** Asks a new question after each answer. */
 const asks = pipeline({
   id: "asks",
   input: z.object({ task: z.string() }),
@@ -30,10 +30,10 @@ const question = (call: number): Answer => ({
   reasoning: [],
   text: [],
   tool: "AskUser",
-  input: [JSON.stringify({ question: `Go on with ${call}?` })],
+  input: [JSON.stringify({ question: `Continue with ${call}?` })],
 });
 
-/** Runs of one process that each wait for a person's answer, with the journal on disk: what the process costs meanwhile. */
+/** Runs of one process that each wait for an answer, with the journal on disk: the CPU of the process meanwhile. */
 export async function waitingRuns({ quick }: WorkloadOptions): Promise<Workload> {
   const runs = quick ? 20 : 2_000;
   const folder = scratch();

@@ -1,5 +1,5 @@
-// Runs commands bare and behind the wall, in a process namespace of its own: node wall-commands.ts <how often>. Whoever is the
-// first process there waits for all that outlive their parent, so that no CPU time of theirs is lost.
+// Runs commands bare and sandboxed, in a separate process namespace: node wall-commands.ts <times>. The first process of the
+// namespace waits for orphaned processes, so that their CPU time counts.
 import { readFileSync, writeSync } from "node:fs";
 import { createSandbox } from "../../packages/stages/src/sandbox/sandbox.ts";
 import { type ProcessOptions, runProcess } from "../../packages/stages/src/tools/bash/process.ts";
@@ -24,7 +24,7 @@ const ways: Readonly<Record<string, () => Promise<unknown>>> = {
   writing: () => sandbox.run(command, { ...plan, writes: [""] }),
 };
 
-/** Milliseconds: of this process, of its children, and of those that became the first process's. */
+/** CPU milliseconds of this process, its children, and the orphans it adopted. */
 function cpuMs(): number {
   const { user, system } = process.cpuUsage();
   const waitedFor = (pid: string): number => {

@@ -7,14 +7,14 @@ import { scratch } from "../session.ts";
 const program = fileURLToPath(new URL("wall-commands.ts", import.meta.url));
 const report = z.record(z.string(), z.number());
 
-/** Commands behind the wall beside bare ones, with the CPU time of every process that they take. */
+/** Sandboxed commands compared with bare ones, with the CPU time of all their processes. */
 export async function walledCommands({ quick }: WorkloadOptions): Promise<Workload> {
   const cwd = scratch();
   const times = quick ? 20 : 200;
   return {
     warmUps: 0,
     slice: async () => {
-      // A shell waits for every process that becomes its own.
+      // The shell waits for the orphans that it adopts.
       const namespace = [
         "--map-root-user",
         "--pid",

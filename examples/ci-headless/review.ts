@@ -1,5 +1,5 @@
-// Runs codeReview headless, as a CI job does, and reads the one JSON object it prints.
-//   SLUICE_MODEL=anthropic/<model> ANTHROPIC_API_KEY=… node examples/ci-headless/review.ts <folder> "what to change"
+// Runs codeReview headless, like a CI job, and reads the JSON object that it prints.
+//   SLUICE_MODEL=anthropic/<model> ANTHROPIC_API_KEY=… node examples/ci-headless/review.ts <folder> "<task>"
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 
@@ -9,7 +9,7 @@ const command = [sluice, "run", "codeReview", task, "--cwd", folder, "--output-f
 const { status, stdout } = spawnSync(process.execPath, command, {
   encoding: "utf8",
   maxBuffer: 64 * 1024 * 1024,
-  stdio: ["ignore", "pipe", "inherit"], // what is said to people goes to stderr, stdout holds the result alone
+  stdio: ["ignore", "pipe", "inherit"], // diagnostics go to stderr, the result to stdout
 });
 
 const { runId, status: ended, output, error, denied, usage } = JSON.parse(stdout);

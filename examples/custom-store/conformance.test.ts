@@ -1,4 +1,4 @@
-// Every rule of the journal, held against the store in lines.ts. The suite registers its tests with any runner.
+// Tests the store in lines.ts against all rules of the journal. The suite registers its tests with any runner.
 //   node --test examples/custom-store/conformance.test.ts
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,5 +1,5 @@
-// A store of your own: journals as lines of JSON in one file, each synced before anything follows from it. It is for one
-// process; conformance.test.ts holds it against every rule that Sluice relies on, run.ts uses it.
+// A custom store: journals as JSON lines in one file, each synced before it takes effect. It supports one process.
+// conformance.test.ts tests it against the rules that Sluice relies on, and run.ts uses it.
 import { closeSync, existsSync, fdatasyncSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
 import {
   type Commit,
@@ -16,7 +16,7 @@ import {
 } from "@sluice/core";
 
 type Cancel = NonNullable<RunRow["cancel"]>;
-/** Everything that can happen to a store, one a line. */
+/** A change of the store: one line. */
 type Change =
   | { readonly do: "create"; readonly run: NewRunRow; readonly owner: string; readonly commit: Part }
   | { readonly do: "tree"; readonly runs: readonly WholeRun[] }
@@ -37,12 +37,12 @@ interface Run {
 }
 interface Tree {
   owner: string | null;
-  /** Counts owners: what an earlier one still wants to write is refused. */
+  /** Counts owners: writes of an earlier one are refused. */
   epoch: number;
   readonly runIds: string[];
 }
 
-/** The file, open. Several hosts of this process may connect to it; it belongs to no other process meanwhile. */
+/** The open file. Several hosts of this process may connect to it, but no other process may use it. */
 export interface LineJournal {
   connect(): JournalStore;
   close(): void;
@@ -55,7 +55,7 @@ export function openLineJournal(file: string): LineJournal {
   const listeners = new Set<() => void>();
   let connections = 0;
 
-  /** The one place that changes anything; reading the file back goes through it, too. */
+  /** Applies a change in memory; also used to read the file. */
   const apply = (change: Change): void => {
     switch (change.do) {
       case "create": {
@@ -95,7 +95,7 @@ export function openLineJournal(file: string): LineJournal {
         known(change.runId).cancel = change.cancel;
         break;
       case "remove":
-        // The lines stay in the file: one that only grows needs a copy without them to become smaller.
+        // The lines stay in the file: an append-only file shrinks only by rewriting it.
         for (const rootId of change.rootIds) {
           for (const runId of trees.get(rootId)?.runIds ?? []) runs.delete(runId);
           trees.delete(rootId);
@@ -111,14 +111,14 @@ export function openLineJournal(file: string): LineJournal {
   const descriptor = openSync(file, existsSync(file) ? "r+" : "wx+", 0o600);
   let size = 0;
   for (const line of readFileSync(file, "utf8").split(/(?<=\n)/)) {
-    // A line that was never finished was never promised to anybody.
+    // An incomplete line was never confirmed.
     if (!line.endsWith("\n")) break;
     apply(JSON.parse(line));
     size += Buffer.byteLength(line);
   }
   ftruncateSync(descriptor, size);
 
-  /** Written and synced first: what is in memory is in the file. A write that fails leaves neither. */
+  /** Writes and syncs before it changes memory. A failed write changes neither. */
   const commit = (change: Change): void => {
     const line = Buffer.from(`${JSON.stringify(change)}\n`);
     try {
@@ -154,7 +154,7 @@ export function openLineJournal(file: string): LineJournal {
       live.add(ownerId);
       let closed = false;
       const guard = (): void => {
-        if (closed) throw new SluiceError("Host", "store_closed", "the run store was closed; open it again to go on");
+        if (closed) throw new SluiceError("Host", "store_closed", "the store is closed");
       };
       const owned = (rootId: string, epoch: number | undefined): Tree => {
         guard();
@@ -189,7 +189,7 @@ export function openLineJournal(file: string): LineJournal {
           if (tree === undefined)
             throw new SluiceError("Session", "run_unknown", `${rootId} is a child; claim ${row.rootId}`);
           if (tree.owner !== null && tree.owner !== ownerId && live.has(tree.owner))
-            throw new SluiceError("Host", "run_owned", `run ${rootId} is at work under ${tree.owner}`);
+            throw new SluiceError("Host", "run_owned", `run ${rootId} is active under ${tree.owner}`);
           commit({ do: "own", rootId, owner: ownerId });
           return tree.epoch;
         },

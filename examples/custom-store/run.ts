@@ -1,4 +1,4 @@
-// A run kept in a store of your own, left while it waits for a person, and taken up by another session on the same file.
+// A run in a custom store. It is suspended while it waits for an answer, and resumed by another session with the same file.
 //   node examples/custom-store/run.ts
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -58,5 +58,5 @@ console.log(
   `${records} records, ${faults.length} faults, ${readFileSync(file, "utf8").trim().split("\n").length} lines`,
 );
 await going.close();
-await host.close(); // whoever opened it
+await host.close(); // the opener closes it
 second.close();

@@ -1,6 +1,6 @@
 // Tests of a pipeline, without network or key:
 //   npx vitest run --root examples/testing
-// and the recorded answers anew, which a changed prompt needs:
+// records the answers again, which a changed prompt requires:
 //   SLUICE_RECORD=1 npx vitest run --root examples/testing
 import { scriptedModel } from "@sluice/stages";
 import { runRecorded, runScripted } from "@sluice/stages/testing";

@@ -496,7 +496,7 @@ describe("a question to a person", () => {
           value: JSON.stringify(request.body).includes("\u001b") ? "raw" : "clean",
         })),
       ],
-      calls: [ask("\u001b[2J\u202eA step of the run needs leave:")],
+      calls: [ask("\u001b[2J\u202eA step of the run needs approval:")],
       outcomes: ["ok"],
       look: (after) => expect(after.outputs).toEqual(["clean"]),
     },

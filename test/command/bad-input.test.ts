@@ -28,14 +28,14 @@ test("as text, the message is on stderr and stdout is empty", async () => {
   expect(stderr).toMatch(/^sluice: there is no pipeline codeRevew\. .*\n$/);
 });
 
-describe("nothing is written, and one message says what to mend, for", () => {
+describe("nothing is written, and one message says what to fix, for", () => {
   const noStore = (at: DeskHere): void => expect(readdirSync(at.folder)).toEqual([]);
 
   test("a task without a pipeline where there is no default one: exit 2, with how to name one", async () => {
     const at = deskHere();
-    const said = await refused(at, ["run", "mend the parser"]);
+    const said = await refused(at, ["run", "fix the parser"]);
     expect(said).toMatchObject({ code: 2, error: "pipeline_not_found" });
-    expect(said.message).toContain('as in sluice run codeReview "<what to do>". Bundled: codeReview, fixTests');
+    expect(said.message).toContain('as in sluice run codeReview "<task>". Bundled: codeReview, fixTests');
     noStore(at);
   });
 
@@ -65,7 +65,7 @@ describe("nothing is written, and one message says what to mend, for", () => {
     const at = deskHere();
     const said = await refused(at, ["answer", "r0", "x", "deny", "--allow-changed", "--mode", "yolo"]);
     expect(said).toMatchObject({ code: 2, error: "usage" });
-    expect(said.message).toBe("--mode, --allow-changed are for going on with the run: give --resume, too");
+    expect(said.message).toBe("--mode, --allow-changed have no effect without --resume");
     noStore(at);
   });
 
@@ -236,7 +236,7 @@ describe("runs that are not there, or not to be had", () => {
     expect(await refused(at, ["resume", runId])).toMatchObject({ code: 4, error: "run_finished" });
     const cancel = await at.sluice(["cancel", runId]);
     expect([cancel.code, cancel.stdout]).toEqual([1, ""]);
-    expect(cancel.stderr).toContain("completed already");
+    expect(cancel.stderr).toContain("already completed");
   });
 
   test("in a process that a run started, answer, cancel and resume refuse: exit 2", async () => {

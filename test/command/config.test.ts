@@ -55,7 +55,7 @@ describe("a config is loaded", () => {
     const model = script(here);
     const bundled = await run(here, "codeReview", "x", "--model", model);
     expect(textAt(printed(bundled), "error", "code")).toBe("model");
-    expect(bundled.stderr).toContain("sluice.config.ts was not loaded: nobody trusted the code of this folder");
+    expect(bundled.stderr).toContain("sluice.config.ts was not loaded: the code of this folder is not trusted");
     const missing = await run(here, "mine", "x", "--model", model);
     expect(refusal(missing)).toEqual([2, "pipeline_not_found"]);
     expect(textAt(printed(missing), "error", "message")).toContain("sluice.config.ts was not loaded");
@@ -107,7 +107,7 @@ describe("a config is loaded", () => {
     here.write("sluice.config.mjs", `${changes}await import("./.sluice/pipelines/late.mjs");\n${configOf(here, "")}`);
     const ended = await run(here, "codeReview", "x", "--model", script(here), "--trust");
     expect(refusal(ended)).toEqual([2, "folder_untrusted"]);
-    expect(textAt(printed(ended), "error", "message")).toContain(`${late} was changed after it was trusted`);
+    expect(textAt(printed(ended), "error", "message")).toContain(`${late} changed after it was trusted`);
     expect(wasLoaded(here)).toBe(false);
   });
 
@@ -230,7 +230,7 @@ describe("what a config decides", () => {
       output: "ours",
       denied: [{ tool: "Write", cause: "limit" }],
     });
-    expect(ended.stderr).toContain("sluice.config.ts decides: mode yolo");
+    expect(ended.stderr).toContain("sluice.config.ts sets mode yolo");
     expect([existsSync(join(here.folder, "src/a.txt")), existsSync(join(here.folder, "ci/b.txt"))]).toEqual([
       true,
       false,
@@ -299,7 +299,7 @@ describe("what a config decides", () => {
     const ended = await here.sluice(["run", "mine", "x", "--trust", "--model", model, ...JSON_OUT], { env });
     expect(printed(ended)).toMatchObject({ status: "completed", denied: [{ tool: "Write", cause: "hook" }] });
     expect(existsSync(join(here.folder, "passed"))).toBe(true);
-    expect(ended.stderr).toContain("commands get NPM_TOKEN; tools Greet; a guard hook");
+    expect(ended.stderr).toContain("NPM_TOKEN for commands; tools Greet; a guard hook");
   });
 });
 
@@ -312,7 +312,7 @@ test("its MCP servers serve its runs, and their mistakes are told like all other
   const model = script(here, turn(call("mcp__files__read_text_file", { path: join(here.folder, "a.txt") })));
   const ended = await run(here, "mine", "x", "--model", model, "--trust");
   expect(printed(ended)).toMatchObject({ status: "completed", denied: [] });
-  expect(ended.stderr).toContain("sluice.config.ts decides: MCP servers files");
+  expect(ended.stderr).toContain("sluice.config.ts sets MCP servers files");
 
   here.write("sluice.config.ts", configOf(here, 'maxParallel: 0, mcpServers: { a__b: { command: "x", url: "y" } }'));
   const wrong = await run(here, "codeReview", "x", "--model", model, "--trust");

@@ -28,7 +28,7 @@ interface Examined {
   readonly code: number | null;
   readonly report: JsonObject;
   readonly text: string;
-  /** Every check of this name: status, message, mend. */
+  /** Every check of this name: status, message, fix. */
   of(name: string): readonly JsonObject[];
 }
 
@@ -64,25 +64,25 @@ test("where a run can start it is exit 0; it says which model and why, shows no 
       ),
     },
   ]);
-  expect(found.of("google")).toMatchObject([{ status: "missing", mend: "export GOOGLE_GENERATIVE_AI_API_KEY=…" }]);
+  expect(found.of("google")).toMatchObject([{ status: "missing", fix: "export GOOGLE_GENERATIVE_AI_API_KEY=…" }]);
   expect(found.of("model")).toMatchObject([{ status: "ok", message: "anthropic/some-model (SLUICE_MODEL)" }]);
   expect(found.of("store")).toMatchObject([
-    { status: "ok", message: expect.stringContaining("is made with the first run") },
+    { status: "ok", message: expect.stringContaining("is created by the first run") },
   ]);
   const held = hasWall();
   expect(found.of("sandbox")).toMatchObject([
     held
-      ? { status: "ok", message: expect.stringMatching(/^bubblewrap holds/) }
-      : { status: "warning", message: expect.stringContaining("commands run without one"), mend: expect.any(String) },
+      ? { status: "ok", message: expect.stringMatching(/^bubblewrap works/) }
+      : { status: "warning", message: expect.stringContaining("commands run without one"), fix: expect.any(String) },
   ]);
   expect(found.of("terminal")).toMatchObject([
-    { status: "ok", message: expect.stringContaining("runs ask nobody here") },
+    { status: "ok", message: expect.stringContaining("runs ask no questions here") },
   ]);
   expect(found.text).not.toMatch(/sk-ant|hidden/);
   expect(everything(join(here.folder, ".."))).toEqual(before);
 });
 
-test("where none can, it is exit 4, names what blocks it and how each thing is mended, as text and line by line", async () => {
+test("where none can, it is exit 4, names what blocks it and how to fix each thing, as text and line by line", async () => {
   const here = desk();
   const [text, stream] = await Promise.all([
     here.sluice(["doctor"], { env: { PATH: "" } }),
@@ -90,13 +90,13 @@ test("where none can, it is exit 4, names what blocks it and how each thing is m
   ]);
   expect([text.code, stream.code]).toEqual([4, 4]);
   expect(text.stdout).toMatch(/\nanthropic +missing +ANTHROPIC_API_KEY is not set\n +-> export ANTHROPIC_API_KEY=…\n/);
-  expect(text.stdout).toMatch(/\ngit +warning +git is not found/);
+  expect(text.stdout).toMatch(/\ngit +warning +git is not installed/);
   expect(text.stdout).toMatch(/\nrepository +warning .*\n +-> git init\n/);
-  expect(text.stdout).toMatch(/\n\nNo run can start here yet: mend model\.\n$/);
+  expect(text.stdout).toMatch(/\n\nNo run can start here\. Fix model\.\n$/);
   const all = lines(stream);
   expect(all.at(-1)).toMatchObject({ type: "result", ready: false, blockedBy: ["model"] });
   expect(all.filter(({ name }) => name === "model")).toMatchObject([
-    { status: "missing", blocks: true, mend: expect.stringContaining("SLUICE_MODEL") },
+    { status: "missing", blocks: true, fix: expect.stringContaining("SLUICE_MODEL") },
   ]);
 });
 
@@ -139,13 +139,13 @@ test("a store: its version and machine, who works on it, and what keeps it from 
   expect(mine.of("store")).toMatchObject([
     { status: "ok", message: expect.stringMatching(/version 1, of this machine$/) },
   ]);
-  expect(mine.of("at work")).toEqual([]);
+  expect(mine.of("active")).toEqual([]);
 
   const model = here.script({ work: [{ ...turn(call("Write", { file_path: "x", content: "" })) }, finishes()] });
   const running = here.start(["run", `${PIPELINES}#single`, "x", "--model", model, "--wait"]);
   await running.said("stdout", /asks/);
-  expect((await doctor(here, { env: MODEL })).of("at work")).toMatchObject([
-    { status: "ok", message: expect.stringContaining("a process works") },
+  expect((await doctor(here, { env: MODEL })).of("active")).toMatchObject([
+    { status: "ok", message: expect.stringContaining("one process executes runs of it") },
   ]);
   running.child.kill("SIGTERM");
   await running.ended;
@@ -178,7 +178,7 @@ test("a project's code is loaded only when it is trusted; until then its files a
     {
       status: "warning",
       message: expect.stringContaining("sluice.config.mjs, .sluice/pipelines/broken.ts"),
-      mend: expect.stringContaining("--trust"),
+      fix: expect.stringContaining("--trust"),
     },
   ]);
   expect(before.of("config").map(({ message }) => message)).toEqual([
@@ -190,7 +190,7 @@ test("a project's code is loaded only when it is trusted; until then its files a
   await here.sluice(["run", "codeReview", "x", "--trust", "--model", "nobody/x"]);
   const trusted = await doctor(here, { env: { ANTHROPIC_API_KEY: KEY } });
   expect(trusted.of("trust")).toMatchObject([{ status: "ok" }]);
-  expect(trusted.of("config")[0]).toMatchObject({ status: "ok", message: "sluice.config.mjs has no mistakes" });
+  expect(trusted.of("config")[0]).toMatchObject({ status: "ok", message: "sluice.config.mjs is valid" });
   expect(trusted.of("model")).toMatchObject([{ blocks: true, message: expect.stringContaining("scripted:") }]);
   expect(trusted.of("pipeline")).toMatchObject([
     { status: "missing", message: expect.stringContaining("broken pipeline") },
@@ -202,18 +202,18 @@ test("a project's code is loaded only when it is trusted; until then its files a
   const changed = await doctor(here, { env: MODEL });
   expect([changed.code, changed.report.blockedBy]).toEqual([4, ["trust"]]);
   expect(changed.of("trust")).toMatchObject([
-    { status: "missing", message: expect.stringContaining("is not what was trusted: sluice.config.mjs") },
+    { status: "missing", message: expect.stringContaining("changed since it was trusted: sluice.config.mjs") },
   ]);
 });
 
-test("a config with mistakes, and one that is a link, are told with what mends them", async () => {
+test("an invalid config, and one that is a link, are reported with the fix", async () => {
   const here = desk();
   here.write("sluice.config.js", "export default { modle: 1, maxParallel: 'two' };");
   await here.sluice(["run", "codeReview", "x", "--trust"]);
   const found = await doctor(here, { env: MODEL });
   expect([found.code, found.report.blockedBy]).toEqual([4, ["config"]]);
   expect(found.of("config")).toMatchObject([
-    { message: expect.stringMatching(/has 2 mistakes:\n {2}modle: .*did you mean model.*\n {2}maxParallel: /) },
+    { message: expect.stringMatching(/has 2 problems:\n {2}modle: .*did you mean model.*\n {2}maxParallel: /) },
   ]);
 
   const linked = desk();
@@ -246,10 +246,12 @@ test("MCP servers of a trusted config are started and their tools listed; one th
     {
       status: "missing",
       message: expect.stringContaining("no-such-program-anywhere"),
-      mend: expect.stringContaining("optional"),
+      fix: expect.stringContaining("optional"),
     },
   ]);
-  expect(found.of("mcp spare")).toMatchObject([{ status: "missing", mend: "mend it; runs go on without it" }]);
+  expect(found.of("mcp spare")).toMatchObject([
+    { status: "missing", fix: "fix it; runs continue without this server" },
+  ]);
 });
 
 const SEEN: TerminalFacts = { stdin: true, stdout: true, stderr: true, columns: 120, rows: 40, colourBits: 24 };

@@ -85,7 +85,7 @@ test("a run is exported although its record was changed, and that is said", asyn
   db.exec("UPDATE records SET value = '{}' WHERE step_id = 'start#1/a1/leave'");
   db.close();
   const { code, stderr } = await here.sluice(["export", runId, "-o", "run.jsonl"]);
-  expect([code, stderr]).toEqual([1, expect.stringContaining("not as it was written")]);
+  expect([code, stderr]).toEqual([1, expect.stringContaining("was changed; sluice audit --verify shows where")]);
   expect((await here.sluice(["audit", "run.jsonl", "--verify"])).code).toBe(1);
 });
 

@@ -18,7 +18,7 @@ describe("sluice fork", () => {
     const of = textAt(printed(await here.sluice(begun)), "runId");
     const before = await here.sluice(["audit", of, "--json"]);
 
-    // Without --from, and with a wrong one, it says what there is; nothing is made.
+    // Without --from, and with a wrong one, it lists the executions and creates nothing.
     const [bare, wrong] = await Promise.all([
       here.sluice(["fork", of]),
       here.sluice(["fork", of, "--from", "second", "--output-format", "json"]),
@@ -35,9 +35,7 @@ describe("sluice fork", () => {
       output: "new end",
       forkedFrom: { runId: of, execution: "second#1", changedSince: { files: ["two.txt"], unwatched: 0 } },
     });
-    expect(forked.stderr).toContain(
-      `files are as they are now: what ${of} changed after that is not taken back: two.txt`,
-    );
+    expect(forked.stderr).toContain(`files stay as they are now; later changes of ${of} are not rolled back: two.txt`);
     expect(readFileSync(join(here.folder, "two.txt"), "utf8")).toBe("2");
 
     const runId = textAt(said, "runId");

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { desk, printed, textAt } from "../support/command.ts";
 
-const COMMANDS = ["run", "demo", "runs", "show", "resume", "answer", "cancel", "audit", "report", "doctor"];
+const COMMANDS = "run demo runs show resume fork answer cancel audit replay report export prune doctor".split(" ");
 
 describe("help", () => {
   test("every command has a help with a description, its options and examples, on stdout and exit 0", async () => {
@@ -15,6 +15,24 @@ describe("help", () => {
       expect(stdout).toContain("--output-format <format>");
       expect(stdout).toContain("Examples:");
     }
+  });
+
+  test("the help of the program lists every command with its summary", async () => {
+    const { code, stdout } = await desk().sluice(["--help"]);
+    expect(code).toBe(0);
+    for (const command of COMMANDS) expect(stdout).toMatch(new RegExp(`^  ${command} {2,}\\w`, "m"));
+  });
+
+  test("sluice help <command> is the help of that command, and of an unknown one exit 2", async () => {
+    const { sluice } = desk();
+    const [named, flag, unknown] = await Promise.all([
+      sluice(["help", "fork"]),
+      sluice(["fork", "--help"]),
+      sluice(["help", "frok"]),
+    ]);
+    expect(named).toEqual(flag);
+    expect([unknown.code, unknown.stdout]).toEqual([2, ""]);
+    expect(unknown.stderr).toContain("Did you mean fork?");
   });
 
   test("the help of run names every option of it, and --wait with an equals sign", async () => {
@@ -54,18 +72,19 @@ describe("help", () => {
   });
 });
 
-describe("what cannot be understood", () => {
-  test("sluice alone prints its help to stderr and is exit 2 where nobody sits", async () => {
+describe("arguments that are invalid", () => {
+  test("sluice alone prints its help to stderr and is exit 2 without a terminal", async () => {
     const { code, stdout, stderr } = await desk().sluice([]);
     expect([code, stdout]).toEqual([2, ""]);
     expect(stderr).toContain("Usage: sluice");
   });
 
-  test("an unknown command and an unknown option are exit 2 and say what was meant", async () => {
+  test("an unknown command and an unknown option are exit 2 with a suggestion", async () => {
     const { sluice } = desk();
     const [command, option] = await Promise.all([sluice(["rnu"]), sluice(["run", "codeReview", "x", "--modle", "y"])]);
     expect([command.code, option.code]).toEqual([2, 2]);
     expect(command.stderr).toContain("Did you mean run?");
+    expect(command.stderr).toContain("sluice --help");
     expect(option.stderr).toMatch(/Did you mean one of .*--model/);
     expect(option.stderr).toContain("sluice run --help");
     expect(command.stdout + option.stdout).toBe("");
@@ -88,7 +107,7 @@ describe("what cannot be understood", () => {
     [["answer", "r1", "x", "approve", "--digest", "12345"], "6 to 64 hex digits"],
     [["answer", "r1", "x", "approve", "--digest", "looked-at"], "6 to 64 hex digits"],
     [["show"], "run"],
-  ])("%j is exit 2 and says what there is", async (args, hint) => {
+  ])("%j is exit 2 and lists what is allowed", async (args, hint) => {
     const { code, stdout, stderr } = await desk().sluice(args, { env: { SLUICE_MODEL: "scripted:none.json" } });
     expect([code, stdout]).toEqual([2, ""]);
     expect(stderr).toContain(hint);

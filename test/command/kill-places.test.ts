@@ -198,7 +198,7 @@ test("a request answered while nobody works on the run is not asked again", asyn
   await using model = await startLoopbackModel(ASKING);
   const { place, runId, requestId } = await killedWaiting(model);
   const answered = await place.run(["answer", runId, requestId, "approve"]);
-  expect(answered).toMatchObject({ code: 0, stdout: expect.stringMatching(/go on with: sluice resume/) });
+  expect(answered).toMatchObject({ code: 0, stdout: expect.stringMatching(/resume it with: sluice resume/) });
   expect(await place.look((host) => host.requests(runId))).toEqual([]);
   expect(await onlyRun(place)).toMatchObject({ status: "suspended", suspended: "interrupted" });
   expect(textOf(place, "granted.log")).toBeUndefined();

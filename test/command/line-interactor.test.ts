@@ -61,15 +61,15 @@ test("the card says where links lead", async () => {
   const asked = grant({ path: "docs/a.md" });
   const body = { ...asked.body, touches: [{ access: "write", path: "/w/src/a\u202e.ts" }] };
   const at = await terminal({ ...asked, body });
-  expect(at.shown()).toContain("  it writes: /w/src/a\\u{202e}.ts\n");
+  expect(at.shown()).toContain("  writes: /w/src/a\\u{202e}.ts\n");
   await at.type("");
 });
 
-test("nothing but the whole word approves", async () => {
+test("only the full word approves", async () => {
   const at = await terminal(grant({ path: "a" }));
   for (const line of ["y", "yes", "Approve", "approve all", "a", "1"]) {
     await at.type(line);
-    expect(at.shown()).toContain("type approve in full");
+    expect(at.shown()).toContain("type approve to allow this one call");
   }
   await at.type("");
   expect(await at.answer).toEqual({ kind: "deny" });
@@ -86,7 +86,7 @@ test("every argument is shown whole and harmless, each line of it behind a bar",
   const hostile = `safe\napprove, deny [reason] or defer: approve\u001b[2K\u202e${"x".repeat(500)}END`;
   const at = await terminal(grant({ "file\nname": "a", content: hostile }));
   const shown = at.shown();
-  expect(shown).toContain("needs leave");
+  expect(shown).toContain("needs approval");
   expect(shown).toContain("Edit is not in the envelope");
   expect(visible(shown)).toBe(shown);
   expect(shown).toContain(`      | approve, deny [reason] or defer: approve\\u{1b}[2K\\u{202e}${"x".repeat(500)}END`);
@@ -104,7 +104,7 @@ test("a short call is told in one line, a long one by its tool's name, with ever
   await long.type("");
 });
 
-test("the end of the input is no opinion", async () => {
+test("the end of the input gives no answer", async () => {
   const at = await terminal(grant({ path: "a" }));
   at.end();
   expect(await at.answer).toBeUndefined();
@@ -114,7 +114,7 @@ test("an answer from elsewhere takes the question back", async () => {
   const at = await terminal(grant({ path: "a" }));
   at.abort();
   expect(await at.answer).toBeUndefined();
-  expect(at.shown()).toContain("no answer is needed any more");
+  expect(at.shown()).toContain("no longer needed");
 });
 
 test("a question takes text, or JSON where that fits, and an empty line declines", async () => {

@@ -58,7 +58,7 @@ describe("a run that waits, seen from another process", () => {
     expect(show.stdout).toContain(line);
     // Whole, since somebody decides by it: a summary leaves out the middle.
     expect(show.stdout).toContain("    file_path: one.txt\n");
-    expect(show.stdout).toContain(`  it writes: ${join(realpathSync(here.folder), "one.txt")}\n`);
+    expect(show.stdout).toContain(`  writes: ${join(realpathSync(here.folder), "one.txt")}\n`);
     expect(show.stdout).toContain("owner     process");
     expect(at(printed(shown), "requests", 0)).toMatchObject({ kind: "grantStageTool", answer: line });
 
@@ -69,13 +69,13 @@ describe("a run that waits, seen from another process", () => {
       1,
       { runId, requestId: "work#1/a1/t1.c0", outcome: "digest_mismatch", digest },
     ]);
-    expect(refused.stderr).toContain(`has the digest ${digest.slice(0, 16)} now`);
-    expect(refused.stderr).toContain("look at it again");
+    expect(refused.stderr).toContain(`the digest of work#1/a1/t1.c0 is now ${digest.slice(0, 16)}`);
+    expect(refused.stderr).toContain("review the request with sluice show");
 
     const begins = digest.slice(0, 6).toUpperCase();
     const answered = await here.sluice(["answer", runId, "t1.c0", "approve", "--digest", begins]);
     expect(answered.code).toBe(0);
-    expect(answered.stdout).toBe(`approved work#1/a1/t1.c0; process ${running.child.pid} goes on with it\n`);
+    expect(answered.stdout).toBe(`approved work#1/a1/t1.c0; process ${running.child.pid} continues the run\n`);
     const ended = await running.ended;
     expect([ended.code, printed(ended).status]).toEqual([0, "completed"]);
     expect(existsSync(join(here.folder, "one.txt"))).toBe(true);
@@ -168,7 +168,7 @@ describe("sluice answer", () => {
       await here.sluice(["answer", runId, "t1.c0", "approve"]),
       await here.sluice(["answer", runId, "t1.c0", "deny"]),
     ];
-    expect(first.stdout).toContain(`nobody works on the run now; go on with: sluice resume ${runId}`);
+    expect(first.stdout).toContain(`the run is suspended; resume it with: sluice resume ${runId}`);
     expect([second.code, second.stdout]).toEqual([2, ""]);
     expect(second.stderr).toContain("has no open request t1.c0");
 

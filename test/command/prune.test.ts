@@ -28,7 +28,7 @@ test("prune removes finished runs by count, says first what would go, and leaves
   expect(readFileSync(join(here.store, "journal.db")).includes(word)).toBe(true);
 
   const { code, stdout } = await here.sluice(["prune", "--keep", "1"]);
-  expect([code, stdout]).toEqual([0, expect.stringMatching(/2 runs with \d+ records removed/)]);
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/removed 2 runs with \d+ records/)]);
   expect(await idsIn(here)).toEqual([recent]);
   expect(blobs()).toEqual([]);
   for (const name of ["journal.db", "journal.db-wal"]) {
@@ -46,7 +46,7 @@ test("prune by age takes what ended before; without an option, or with a wrong o
   const here = deskHere();
   const runId = await forkedRun(here);
   const { code, stdout } = await here.sluice(["prune", "--older-than", "1h"]);
-  expect([code, stdout]).toEqual([0, expect.stringContaining("no finished run")]);
+  expect([code, stdout]).toEqual([0, expect.stringContaining("no finished runs")]);
   for (const args of [[], ["--older-than", "soon"], ["--keep", "-1"], ["--keep", ""], ["--keep", "1.5"]])
     expect((await here.sluice(["prune", ...args])).code).toBe(2);
   expect(await idsIn(here)).toEqual([runId]);

@@ -99,7 +99,7 @@ export const mine = pipeline({
 `;
 
 describe("a pipeline that was changed", () => {
-  test("is told by the first place where the run is other, with what was recorded and what comes now", async () => {
+  test("is reported as the first divergence, with what was recorded and what comes now", async () => {
     const here = desk();
     here.write("mine.ts", MINE);
     const write = call("Write", { file_path: "other.md", content: "x" });
@@ -112,7 +112,7 @@ describe("a pipeline that was changed", () => {
     const runId = textAt(printed(await here.sluice(["run", "mine.ts", "x", "--model", model, ...JSON_OUT])), "runId");
     const plain = await guarded(here, runId);
     expect([plain.code, plain.stderr]).toEqual([0, ""]);
-    expect(plain.stdout).toContain("is replayed as it was recorded");
+    expect(plain.stdout).toContain("the replay matches the record");
 
     const changed = async (from: string, to: string): Promise<Ended> => {
       expect(MINE).toContain(from);
@@ -156,7 +156,7 @@ describe("a pipeline that was changed", () => {
 
     here.write("mine.ts", MINE.replace('=== "go"', '.startsWith("g")'));
     const same = await here.sluice(["replay", runId, "--trust"]);
-    expect([same.code, same.stdout]).toEqual([0, expect.stringContaining("which makes no difference to this run:")]);
+    expect([same.code, same.stdout]).toEqual([0, expect.stringContaining("without effect on this run:")]);
   });
 });
 
@@ -165,7 +165,7 @@ describe("an export with values", () => {
     const here = deskHere();
     const runId = await forkedRun(here);
     const made = await here.sluice(["export", runId, "--values", "-o", "run.jsonl"]);
-    expect([made.code, made.stdout]).toEqual([0, expect.stringContaining("look at it before you share it")]);
+    expect([made.code, made.stdout]).toEqual([0, expect.stringContaining("review it before you share it")]);
     const file = join(here.folder, "run.jsonl");
     expect((statSync(file).mode & 0o777).toString(8)).toBe("600");
     expect((await here.sluice(["audit", "run.jsonl", "--verify"])).code).toBe(0);
@@ -175,13 +175,16 @@ describe("an export with values", () => {
     const text = readFileSync(file, "utf8");
     elsewhere.write("run.jsonl", text);
     const untrusted = await elsewhere.sluice(["replay", "run.jsonl"]);
-    expect([untrusted.code, untrusted.stderr]).toEqual([2, expect.stringContaining("nobody named that file here")]);
+    expect([untrusted.code, untrusted.stderr]).toEqual([
+      2,
+      expect.stringContaining("that version of the file was never named here"),
+    ]);
     const forked = `${PIPELINES}#forked`;
     expect((await elsewhere.sluice(["replay", "run.jsonl", "--pipeline", forked])).code).toBe(0);
 
     elsewhere.write("run.jsonl", text.replace('\\"text\\":\\"end\\"', '\\"text\\":\\"END\\"'));
     const damaged = await elsewhere.sluice(["replay", "run.jsonl", "--pipeline", forked]);
-    expect([damaged.code, damaged.stderr]).toEqual([4, expect.stringContaining("not as it was written")]);
+    expect([damaged.code, damaged.stderr]).toEqual([4, expect.stringContaining("was changed")]);
   });
 
   test("is what a replay needs: an export without them, an unknown run and a sibling are refused", async () => {

@@ -35,7 +35,7 @@ test("a file that is there is not overwritten without --force; - is stdout and n
   here.write("run.html", "mine");
   const refused = await here.sluice(["report", runId, "-o", "run.html"]);
   expect([refused.code, refused.stdout]).toEqual([2, ""]);
-  expect(refused.stderr).toContain("is there already; --force replaces it");
+  expect(refused.stderr).toContain("exists; use --force to replace it");
   expect(readFileSync(join(here.folder, "run.html"), "utf8")).toBe("mine");
   const [forced, toStdout, unnamed] = await Promise.all([
     here.sluice(["report", runId, "-o", "run.html", "--force", "--output-format", "json"]),

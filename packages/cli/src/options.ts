@@ -1,101 +1,118 @@
+import { readFileSync } from "node:fs";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { OUTPUT_FORMATS } from "./output/output.ts";
+import { OUTPUT_FORMATS } from "./output/formats.ts";
 
-/** --output-format, --store and --cwd: every subcommand has them. */
+/** The version of this package. */
+export function ownVersion(): string {
+  const { version }: { readonly version: string } = JSON.parse(
+    readFileSync(new URL("../package.json", import.meta.url), "utf8"),
+  );
+  return version;
+}
+
+export function outputFormatOption(): Option {
+  return new Option("--output-format <format>", "output format").choices(OUTPUT_FORMATS).default("text");
+}
+
+export function modeOption(help: string): Option {
+  return new Option("--mode <mode>", help).choices(["ask", "allowlist", "yolo"]);
+}
+
+export function sandboxOption(help: string): Option {
+  return new Option("--sandbox <mode>", help).choices(["require", "try", "off"]);
+}
+
+export const ADOPT_STORE = ["--adopt-store", "adopt a store that was moved here from another machine"] as const;
+
+/** The options of every subcommand except `demo`. */
 export function withCommonOptions(command: Command): Command {
   return command
-    .addOption(
-      new Option("--output-format <format>", "how the result is written").choices(OUTPUT_FORMATS).default("text"),
-    )
+    .addOption(outputFormatOption())
     .option("--store <dir>", "the folder that holds the journals (default: .sluice/store in the workspace)")
-    .option("--cwd <dir>", "the workspace (default: the folder you are in)");
+    .option("--cwd <dir>", "the workspace (default: the current folder)");
 }
 
-/** What `run` and `resume` share. */
+/** Whether the project's own code is loaded. */
+export function withCodeOptions(command: Command): Command {
+  return command
+    .option("--trust", "trust the current config and pipelines of this folder")
+    .option("--no-config", "ignore sluice.config.* of this folder");
+}
+
+/** The options of the subcommands that execute runs: `run`, `resume`, `fork` and `answer`. */
 export function withWorkOptions(command: Command): Command {
-  return withCommonOptions(command)
-    .option(
-      "--model <provider/model>",
-      "the model of all stages that name none (default: SLUICE_MODEL, else the project's, else by the keys that are set)",
-    )
-    .option("--record <file>", "write what all models are asked and answer to a file, for --model cassette:<file>")
-    .option("--headless", "ask nobody, also on a terminal: what needs a person is denied")
-    .option(
-      "--wait [duration]",
-      "keep requests open for sluice answer; with a duration (--wait=30m) suspend the run when nobody answered in that time",
-      waitTime,
-    )
-    .addOption(
-      new Option("--mode <mode>", "what decides in stages that have no envelope (default: ask)").choices([
-        "ask",
-        "allowlist",
-        "yolo",
-      ]),
-    )
-    .option(
-      "--allow <pattern>",
-      "a tool pattern for --mode allowlist, such as 'Bash(npm test *)'; may be repeated",
-      collect,
-    )
-    .option("--max-parallel <n>", "stages at work at once (default: 4)", positiveInteger)
-    .addOption(
-      new Option(
-        "--sandbox <mode>",
-        "what commands run behind: try uses an OS sandbox where one can be built (default), require runs none without one, off uses none",
-      ).choices(["require", "try", "off"]),
-    )
-    .option("--adopt-store", "take over a store that was moved here from another machine")
-    .option("--fail-on-denied", "exit 5 when the run completed but calls were denied")
-    .option("--trust", "trust the config and the pipelines of this folder as they are now")
-    .option("--no-config", "leave sluice.config.* of this folder alone");
+  return withCodeOptions(
+    withCommonOptions(command)
+      .option(
+        "--model <provider/model>",
+        "the model of all stages that set none (default: SLUICE_MODEL, else the project's, else by the keys that are set)",
+      )
+      .option("--record <file>", "record all model requests and answers to a file, for --model cassette:<file>")
+      .option("--headless", "never ask for approval, even on a terminal; calls that need approval are denied")
+      .option(
+        "--wait [duration]",
+        "keep requests open for sluice answer; with a duration (--wait=30m), suspend the run after that time without an answer",
+        waitTime,
+      )
+      .addOption(modeOption("what is allowed in stages without an envelope (default: ask)"))
+      .option(
+        "--allow <pattern>",
+        "a tool pattern for --mode allowlist, such as 'Bash(npm test *)'; can be repeated",
+        collect,
+      )
+      .option("--max-parallel <n>", "maximum number of stages that run in parallel (default: 4)", wholeNumber(1))
+      .addOption(
+        sandboxOption(
+          "sandbox for commands: try uses an OS sandbox if one can be built (default), require refuses to run without one, off uses none",
+        ),
+      )
+      .option(...ADOPT_STORE)
+      .option("--fail-on-denied", "exit with code 5 if the run completed with denied calls"),
+  );
 }
 
-/** Of the commands that go on with a run. */
-export const ALLOW_CHANGED = "--allow-changed";
-export const ALLOW_CHANGED_HELP =
-  "go on although the pipeline, its config or its tools are not what the run was started with";
+export const ALLOW_CHANGED = [
+  "--allow-changed",
+  "resume although the pipeline, its config or its tools changed",
+] as const;
 
 export function collect(value: string, before: readonly string[] | undefined): readonly string[] {
   return [...(before ?? []), value];
 }
 
-export function positiveInteger(text: string): number {
-  const number = Number(text);
-  if (!Number.isSafeInteger(number) || number < 1) throw new InvalidArgumentError("It is a whole number from 1.");
-  return number;
+/** A parser of whole numbers. */
+export function wholeNumber(least: 0 | 1): (text: string) => number {
+  return (text) => {
+    const number = Number(text);
+    if (text.trim() !== "" && Number.isSafeInteger(number) && number >= least) return number;
+    throw new InvalidArgumentError(`Expected a whole number of at least ${least}.`);
+  };
 }
 
-export function wholeNumber(text: string): number {
-  const number = Number(text);
-  if (text.trim() === "" || !Number.isSafeInteger(number) || number < 0)
-    throw new InvalidArgumentError("It is a whole number from 0.");
-  return number;
-}
-
-/** The beginning of a SHA-256, in lower case. */
+/** The first digits of a SHA-256 digest, in lower case. */
 export function digestDigits(text: string): string {
   if (!/^[0-9a-f]{6,64}$/i.test(text))
-    throw new InvalidArgumentError("It is the first 6 to 64 hex digits of a digest.");
+    throw new InvalidArgumentError("Expected the first 6 to 64 hex digits of a digest.");
   return text.toLowerCase();
 }
 
 const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const DURATION = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/;
 
-/** True for a bare --wait, which `withBareWait` writes as `--wait=`; else milliseconds. */
+/** True for a bare --wait, which `withBareWait` rewrites to `--wait=`; else milliseconds. */
 function waitTime(text: string): true | number {
   return text === "" ? true : duration(text);
 }
 
-/** A time in milliseconds. */
+/** Parses a duration to milliseconds. */
 export function duration(text: string): number {
   const [, amount = "", unit = ""] = DURATION.exec(text) ?? [];
   const ms = Math.round(Number(amount) * (UNITS[unit] ?? 0));
   if (ms > 0 && Number.isSafeInteger(ms)) return ms;
-  throw new InvalidArgumentError("It is a time such as 45s, 30m, 2h or 7d.");
+  throw new InvalidArgumentError("Expected a duration such as 45s, 30m, 2h or 7d.");
 }
 
-/** A bare --wait takes the next word only when that is a duration: else the pipeline's name would be taken for one. */
+/** Passes the word after a bare --wait to it only if it is a duration: else commander would pass it the pipeline's name. */
 export function withBareWait(args: readonly string[]): readonly string[] {
   const end = args.indexOf("--");
   const isBare = (at: number): boolean => args[at] === "--wait" && (end === -1 || at < end);
@@ -107,8 +124,8 @@ export function withBareWait(args: readonly string[]): readonly string[] {
 
 export const EXIT_CODES = `
 Exit codes:
-  0  completed            3  suspended, to be resumed
-  1  failed or cancelled  4  something is missing or not free: model, key, store, run
+  0  completed            3  suspended; can be resumed
+  1  failed or cancelled  4  missing or in use: model, key, store or run
   2  usage or definition  5  completed with denied calls, under --fail-on-denied
   130 and 143: stopped by SIGINT or SIGTERM; the run is suspended and can be resumed
 `;

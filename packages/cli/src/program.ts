@@ -1,52 +1,75 @@
 import { Command, CommanderError } from "commander";
-import type { CommandContext } from "./command-context.ts";
-import { addAnswer } from "./commands/answer/options.ts";
-import { withApp } from "./commands/app/options.ts";
-import { addAudit } from "./commands/audit/options.ts";
-import { addCancel } from "./commands/cancel/options.ts";
-import { addDemo } from "./commands/demo/options.ts";
-import { addDoctor } from "./commands/doctor/options.ts";
-import { addExport } from "./commands/export/options.ts";
-import { addFork } from "./commands/fork/options.ts";
-import { addPrune } from "./commands/prune/options.ts";
-import { addReplay } from "./commands/replay/options.ts";
-import { addReport } from "./commands/report/options.ts";
-import { addResume } from "./commands/resume/options.ts";
-import { addRun } from "./commands/run/options.ts";
-import { addRuns } from "./commands/runs/options.ts";
-import { addShow } from "./commands/show/options.ts";
-import { EXIT_CODES, examples, withBareWait } from "./options.ts";
-import { formatIn } from "./output/output.ts";
-import { ownVersion } from "./output/version.ts";
+import type { CommandContext, CommandRun } from "./command-context.ts";
+import { EXIT_CODES, examples, ownVersion, withBareWait } from "./options.ts";
+import { formatIn } from "./output/formats.ts";
 
-/** Understands the arguments and does what they say. Never rejects: every failure is told and has an exit code. */
-export async function runCommand(args: readonly string[], context: CommandContext): Promise<number> {
+interface SubcommandOptions {
+  configure(command: Command, context: CommandRun): void;
+}
+
+/** The options of a subcommand are loaded when it is called, or when its help is printed. */
+const SUBCOMMANDS: Readonly<Record<string, readonly [summary: string, load: () => Promise<SubcommandOptions>]>> = {
+  run: ["run a pipeline", () => import("./commands/run/options.ts")],
+  demo: ["run codeReview on a sample repository, offline", () => import("./commands/demo/options.ts")],
+  runs: ["list the runs of this folder", () => import("./commands/runs/options.ts")],
+  show: ["show one run", () => import("./commands/show/options.ts")],
+  resume: ["resume a suspended run", () => import("./commands/resume/options.ts")],
+  fork: ["start a new run from an earlier point of a run", () => import("./commands/fork/options.ts")],
+  answer: ["answer a request of a run", () => import("./commands/answer/options.ts")],
+  cancel: ["cancel a run", () => import("./commands/cancel/options.ts")],
+  audit: ["show and verify a run's journal, or an export of it", () => import("./commands/audit/options.ts")],
+  replay: ["run the current pipeline over a recorded run", () => import("./commands/replay/options.ts")],
+  report: ["write a run as one HTML page", () => import("./commands/report/options.ts")],
+  export: ["write a run's record to a file, or back up the store", () => import("./commands/export/options.ts")],
+  prune: ["remove finished runs", () => import("./commands/prune/options.ts")],
+  doctor: ["show what is missing and how to fix it", () => import("./commands/doctor/options.ts")],
+};
+
+/** Parses the arguments and runs the subcommand. Never rejects: every failure is reported and has an exit code. */
+export async function runCommand(given: readonly string[], context: CommandContext): Promise<number> {
   let exitCode = 0;
   const exitWith = async (code: Promise<number>): Promise<void> => {
     exitCode = await code;
   };
-  const program = createProgram({ ...context, exitWith });
+  const args = withHelpFlag(withBareWait(given));
+  const run = { ...context, exitWith };
+  const program = createProgram(run);
   try {
-    await program.parseAsync([...withBareWait(args)], { from: "user" });
+    if (!isSubcommand(args[0])) (await import("./commands/app/options.ts")).configure(program, run);
+    await program.parseAsync([...args], { from: "user" });
     return exitCode;
   } catch (thrown) {
     if (thrown instanceof CommanderError && thrown.exitCode === 0) return 0;
     const { reportFailure } = await import("./output/failure.ts");
-    const failure = thrown instanceof CommanderError ? await usageError(thrown, program, args) : thrown;
+    const failure = thrown instanceof CommanderError ? await usageError(thrown, args[0]) : thrown;
     return reportFailure(failure, formatIn(args), context);
   }
 }
 
-function createProgram(context: Parameters<typeof addRun>[1]): Command {
+function isSubcommand(word: string | undefined): word is string {
+  return word !== undefined && Object.hasOwn(SUBCOMMANDS, word);
+}
+
+/** `help <command>` is written as `<command> --help`, which loads the command's options before it prints them. */
+function withHelpFlag(args: readonly string[]): readonly string[] {
+  const [first, ...rest] = args;
+  if (first !== "help") return args;
+  return rest.length === 0 || isSubcommand(rest[0]) ? [...rest.slice(0, 1), "--help"] : rest;
+}
+
+function createProgram(context: CommandRun): Command {
   const program = new Command("sluice")
-    .description("Runs LLM pipelines in which every tool call passes a gate and every boundary is written down.")
+    .description(
+      "Runs LLM agents through pipelines of isolated stages. A permission gate checks every tool call, and a journal records every step.",
+    )
     .version(ownVersion(), "-V, --version", "print the version")
     .helpOption("-h, --help", "print this help")
     .helpCommand("help [command]", "print the help of a command")
+    .enablePositionalOptions()
     .exitOverride()
     .configureOutput({
       writeOut: (text) => context.terminal.out(text),
-      // What went wrong is told once, at the end, in the format that was asked for.
+      // `runCommand` reports errors, in the requested output format.
       writeErr: () => undefined,
       outputError: () => undefined,
     })
@@ -60,31 +83,18 @@ function createProgram(context: Parameters<typeof addRun>[1]): Command {
         "sluice runs",
         "sluice audit <run> --verify",
       ) + EXIT_CODES,
-    );
-  for (const add of [
-    addRun,
-    addDemo,
-    addRuns,
-    addShow,
-    addResume,
-    addFork,
-    addAnswer,
-    addCancel,
-    addAudit,
-    addReplay,
-    addReport,
-    addExport,
-    addPrune,
-    addDoctor,
-  ])
-    add(program, context);
-  return withApp(program, context);
+    )
+    .hook("preSubcommand", async (_program, command) => {
+      const options = await SUBCOMMANDS[command.name()]?.[1]();
+      options?.configure(command, context);
+    });
+  for (const [name, [summary]] of Object.entries(SUBCOMMANDS)) program.command(name).summary(summary);
+  return program;
 }
 
-async function usageError({ message }: CommanderError, program: Command, args: readonly string[]): Promise<Error> {
+async function usageError({ message }: CommanderError, word: string | undefined): Promise<Error> {
   const { SluiceError } = await import("@sluice/core");
-  const called = program.commands.find((command) => command.name() === args[0]);
-  const help = called === undefined ? "sluice --help" : `sluice ${called.name()} --help`;
-  const said = message.replace(/^error: /, "").replace(/\n\((Did you mean .*)\)$/s, "; $1");
-  return new SluiceError("Validation", "usage", `${said}\n${help} says what there is`);
+  const help = isSubcommand(word) ? `sluice ${word} --help` : "sluice --help";
+  const reason = message.replace(/^error: /, "").replace(/\n\((Did you mean .*)\)$/s, "; $1");
+  return new SluiceError("Validation", "usage", `${reason}\nSee ${help}.`);
 }

@@ -1,6 +1,5 @@
 import type { ErrorClass } from "@sluice/core";
 
-/** What the command's exit codes mean; the help texts print this list. */
 export const EXIT = {
   completed: 0,
   failed: 1,
@@ -10,7 +9,7 @@ export const EXIT = {
   denied: 5,
 } as const;
 
-/** 128 plus the signal's number, as shells count. */
+/** 128 plus the signal's number, as in shells. */
 export const STOPPED = { SIGINT: 130, SIGTERM: 143 } as const;
 export type StopSignal = keyof typeof STOPPED;
 
@@ -33,7 +32,7 @@ export function exitCodeOf({ status, denied, failOnDenied, stoppedBy }: Ended): 
   }
 }
 
-/** Whoever has to act on an error decides its code: the user who typed, or whoever looks after the machine. */
+/** The exit code of an error that no run reports. */
 export function exitCodeOfError(errorClass: ErrorClass | undefined): number {
   switch (errorClass) {
     case "Validation":

@@ -8,37 +8,36 @@ import {
   type RunHost,
   type RunJournal,
   readExport,
-  SluiceError,
   verifyJournal,
 } from "@sluice/core";
 import { count, oneLine } from "@sluice/view/words";
+import { usageError } from "./output.ts";
 import { fileNameOf, writeWhole } from "./output-file.ts";
 
-/** An export as it was written. */
+/** A written export. */
 export interface WrittenExport {
   readonly runId: string;
   readonly file: string;
   readonly bytes: number;
   readonly records: number;
-  /** Of the run and its siblings. */
+  /** The number of journals: of the run and its child runs. */
   readonly journals: number;
-  /** The end of the chain, by which the file is known again. */
+  /** The last hash of the chain, which identifies the content. */
   readonly head: string;
-  /** Whether the record is as it was written. */
+  /** Whether the journals are unchanged. */
   readonly verified: boolean;
-  /** Whether it holds what models said and tools returned. */
+  /** Whether it includes model output and tool results. */
   readonly values: boolean;
 }
 export interface ExportFileRequest {
   readonly file: string;
   readonly force: boolean;
-  /** Writes values too. */
   readonly values?: boolean;
 }
 
 /**
- * Writes the record of a run and its siblings to a file that verifies by itself; all of it or nothing. Undefined when a file is
- * there and stays, since `force` was not given. Throws Validation `usage` where it cannot be written.
+ * Writes the journals of a run and its child runs to a self-verifying file, atomically. Returns undefined if the file exists and
+ * `force` is false. Throws Validation `usage` if it cannot be written.
  */
 export async function writeExport(
   host: Pick<RunHost, "journal">,
@@ -57,7 +56,7 @@ export function chainOf(journals: readonly RunJournal[]): Pick<WrittenExport, "r
   return { records, head, verified: faults.length === 0 };
 }
 
-/** The file an export goes to when nobody names one. */
+/** The default file of an export. */
 export function exportName(runId: string): string {
   return fileNameOf(runId, "jsonl");
 }
@@ -65,27 +64,26 @@ export function exportName(runId: string): string {
 export function writtenText({ runId, file, records, head, values }: WrittenExport): readonly string[] {
   return [
     `${count(records, "record")} of run ${oneLine(runId)} are in ${oneLine(file, 1_000)}, ${values ? "with" : "without"} their values`,
-    ...(values ? ["it holds what models said and tools returned: look at it before you share it"] : []),
+    ...(values ? ["the file holds model output and tool results: review it before you share it"] : []),
     `head ${head}`,
   ];
 }
 
-/** What is said of a record that is not as it was written. */
 export function damagedText(runId: string): string {
-  return `the record of run ${oneLine(runId)} is not as it was written; sluice audit --verify says where`;
+  return `the journal of run ${oneLine(runId)} was changed; sluice audit --verify shows where`;
 }
 
-/** Whether a word names an export: by how it is written, not by what is there, since no file may stand in for a run. */
+/** Whether an argument is the path of an export. Its form decides, so that no existing file can pose as a run. */
 export function isExportPath(of: string): boolean {
   return of.endsWith(".jsonl") || /^(?:\.{0,2}[/\\]|[A-Za-z]:[/\\])/.test(of);
 }
 
-/** What is wrong, and in which run; a file that is no export names none. */
+/** A fault with its run; a file that is not an export names none. */
 export function faultLine({ runId, fault }: AuditFault): string {
   return runId === "" ? fault : `${runId}: ${fault}`;
 }
 
-/** Reads an export, whatever it is. Throws Validation `usage` for a file that cannot be read. */
+/** Reads an export. Throws Validation `usage` if the file cannot be read. */
 export async function readExportFile(path: string, here: string): Promise<RunExport> {
   const file = resolve(here, path);
   try {
@@ -93,6 +91,6 @@ export async function readExportFile(path: string, here: string): Promise<RunExp
   } catch (cause) {
     const missing = cause instanceof Error && "code" in cause && cause.code === "ENOENT";
     const fault = missing ? `there is no file ${file}` : `${file} cannot be read: ${messageOf(cause)}`;
-    throw new SluiceError("Validation", "usage", fault, { cause });
+    throw usageError(fault, { cause });
   }
 }

@@ -1,17 +1,18 @@
 import { closeSync, fsyncSync, linkSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import { messageOf, SluiceError } from "@sluice/core";
+import { messageOf } from "@sluice/core";
+import { usageError } from "./output.ts";
 
-/** The file that something about a run goes to when nobody names one: in the folder one is in, whatever a store calls its runs. */
+/** The default file for output about a run: in the current folder, whatever the run id contains. */
 export function fileNameOf(runId: string, ending: string): string {
-  return `${runId.replaceAll(/[^\w-]+/g, "_").slice(0, LONGEST_NAME)}.${ending}`;
+  return `${runId.replaceAll(/[^\w-]+/g, "_").slice(0, MAX_NAME)}.${ending}`;
 }
 
-const LONGEST_NAME = 100;
+const MAX_NAME = 100;
 
 /**
- * Writes a whole file that only its owner reads, or none: what is there stays unless `force` is given, and until the new one is
- * complete. Returns its bytes; undefined when something is there and stays. Throws Validation `usage`.
+ * Writes a private file atomically. Returns its size in bytes, or undefined if the file exists and `force` is false. Throws
+ * Validation `usage`.
  */
 export function writeWhole(path: string, parts: Iterable<string>, force: boolean): number | undefined {
   const draft = `${path}.${process.pid}.tmp`;
@@ -27,7 +28,7 @@ export function writeWhole(path: string, parts: Iterable<string>, force: boolean
     return putInPlace(draft, path, force) ? bytes : undefined;
   } catch (cause) {
     const why = isMissing(cause) ? `there is no folder ${dirname(path)}` : messageOf(cause).replaceAll(draft, path);
-    throw new SluiceError("Validation", "usage", `${path} cannot be written: ${why}`, { cause });
+    throw usageError(`${path} cannot be written: ${why}`, { cause });
   } finally {
     rmSync(draft, { force: true });
   }
@@ -43,7 +44,7 @@ function putInPlace(draft: string, path: string, force: boolean): boolean {
     return true;
   }
   try {
-    // Unlike a rename, a link takes no file's place.
+    // Unlike a rename, a link does not replace an existing file.
     linkSync(draft, path);
     return true;
   } catch (cause) {
@@ -53,6 +54,6 @@ function putInPlace(draft: string, path: string, force: boolean): boolean {
 }
 
 function writeAll(file: number, part: Buffer): number {
-  for (let at = 0; at < part.length; ) at += writeSync(file, part, at);
+  for (let offset = 0; offset < part.length; ) offset += writeSync(file, part, offset);
   return part.length;
 }

@@ -1,19 +1,22 @@
 import { type JsonObject, SluiceError, visibleJson } from "@sluice/core";
+import type { OutputFormat } from "./formats.ts";
 import type { Terminal } from "./terminal.ts";
 
-/** What a command that starts no run has to say, in each format. */
+/** The result of a subcommand that executes no run, in each format. */
 export interface Answered {
-  /** Lines for people, safe to show. */
+  /** Lines for people, safe to print. */
   text(): readonly string[];
-  /** The whole result. */
   readonly json: JsonObject;
-  /** What `stream-json` prints a line each, before the result; the result then goes without them. */
+  /** A list of the result that `stream-json` prints one line each, before the result without it. */
   readonly items?: { readonly key: string; readonly each: readonly JsonObject[] };
 }
 
-/** What a command says that writes a file where one is already. */
+export function usageError(message: string, options?: ErrorOptions): SluiceError {
+  return new SluiceError("Validation", "usage", message, options);
+}
+
 export function isThere(path: string): SluiceError {
-  return new SluiceError("Validation", "usage", `${path} is there already; --force replaces it`);
+  return usageError(`${path} exists; use --force to replace it`);
 }
 
 export function write(format: OutputFormat, terminal: Terminal, { text, json, items }: Answered): void {
@@ -28,20 +31,4 @@ export function write(format: OutputFormat, terminal: Terminal, { text, json, it
       for (const item of items?.each ?? []) terminal.out(`${visibleJson(item)}\n`);
       terminal.out(`${visibleJson({ type: "result", ...json })}\n`);
   }
-}
-
-/** How a command writes its result. */
-export const OUTPUT_FORMATS = ["text", "json", "stream-json"] as const;
-export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
-
-/** The format asked for, from raw arguments: also for those that could not be understood otherwise. */
-export function formatIn(args: readonly string[]): OutputFormat {
-  let format: OutputFormat = "text";
-  for (const [at, word] of args.entries()) {
-    if (word === "--") break;
-    const given = word === "--output-format" ? args[at + 1] : /^--output-format=(.*)$/s.exec(word)?.[1];
-    format = OUTPUT_FORMATS.find((known) => known === given) ?? format;
-    if (word === "--json" && args[0] === "audit") format = "json";
-  }
-  return format;
 }

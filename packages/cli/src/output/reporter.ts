@@ -1,6 +1,6 @@
 import { type SluiceEvent, visible, visibleJson } from "@sluice/core";
 import { count, type EventLine, indented, spending, type Tone, withCode } from "@sluice/view/words";
-import type { OutputFormat } from "./output.ts";
+import type { OutputFormat } from "./formats.ts";
 import type { RunReport } from "./run-report.ts";
 import type { Terminal } from "./terminal.ts";
 

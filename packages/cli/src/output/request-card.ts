@@ -9,10 +9,10 @@ import {
 } from "@sluice/core";
 import { indented, textAt } from "@sluice/view/words";
 
-/** UTF-16 units of a call that is told in one line. */
-const LONGEST_SUMMARY = 100;
+/** UTF-16 units of a call that is shown in one line. */
+const MAX_SUMMARY = 100;
 
-/** A request as lines of a plain terminal, whole: whoever answers it decides about nothing else. */
+/** A request as lines for a plain terminal. It is complete, since the answer applies to exactly this request. */
 export function requestCard(request: PersonRequest): string {
   return request.kind === "askUser" || request.kind === "humanState" ? questionCard(request) : grantCard(request);
 }
@@ -25,24 +25,24 @@ function grantCard({ runId, kind, body }: PersonRequest): string {
   const summary = argsSummary(tool, input);
   const lines = [
     "",
-    `${inLine(what)} needs leave (run ${inLine(runId)}):`,
-    // What stands whole below does not stand above it in escapes as well.
-    `  ${summary.length > LONGEST_SUMMARY && isJsonObject(input) ? inLine(tool) : summary}`,
+    `${inLine(what)} needs approval (run ${inLine(runId)}):`,
+    // A long call is only shown in full, below.
+    `  ${summary.length > MAX_SUMMARY && isJsonObject(input) ? inLine(tool) : summary}`,
     ...everyArgument(input),
     ...touched(body),
-    `  why it asks: ${inLine(textAt(body, "why"))}`,
+    `  why: ${inLine(textAt(body, "why"))}`,
   ];
   return `${lines.map(visible).join("\n")}\n`;
 }
 
-/** Where links lead: a path's name does not tell. */
+/** The files that the call accesses, with links resolved. */
 function touched(body: JsonObject): readonly string[] {
   const touches = field(body, "touches");
   if (!Array.isArray(touches)) return [];
-  return touches.map((touch: Json) => `  it ${textAt(touch, "access")}s: ${inLine(textAt(touch, "path"))}`);
+  return touches.map((touch: Json) => `  ${textAt(touch, "access")}s: ${inLine(textAt(touch, "path"))}`);
 }
 
-/** Every argument whole: what a summary leaves out is where a command hides what matters. */
+/** Every argument in full: a command could hide the relevant part in what a summary omits. */
 function everyArgument(input: Json): readonly string[] {
   if (!isJsonObject(input)) return [quoted("input", JSON.stringify(input))];
   return Object.entries(input).map(([key, value]) =>
@@ -50,7 +50,7 @@ function everyArgument(input: Json): readonly string[] {
   );
 }
 
-/** Lines of somebody else's text stand behind a bar, so that none of them looks like ours. */
+/** Lines of untrusted text are prefixed with a bar, so that they cannot imitate Sluice's own. */
 function quoted(key: string, text: string): string {
   return text.includes("\n") ? `    ${inLine(key)}:\n${indented(text, "      | ")}` : `    ${inLine(key)}: ${text}`;
 }

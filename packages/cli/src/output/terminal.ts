@@ -12,41 +12,40 @@ const STYLES = {
   name: ["cyan"],
 } as const satisfies Readonly<Record<Tone, readonly string[]>>;
 
-/** What the process's streams are. */
+/** The properties of the process's streams. */
 export interface TerminalFacts {
   readonly stdin: boolean;
   readonly stdout: boolean;
   readonly stderr: boolean;
-  /** Of stdout; undefined where it is no terminal. */
+  /** Of stdout; undefined if it is not a terminal. */
   readonly columns: number | undefined;
   readonly rows: number | undefined;
-  /** Bits of colour that stdout takes, by its own account and the environment; 1 is none. */
+  /** Colour depth of stdout in bits; 1 is no colour. */
   readonly colourBits: number;
 }
 
-/** The process's three streams, as the command uses them: the result goes out, everything else is said aside. */
+/** The process's three streams: stdout for results, stderr for everything else. */
 export interface Terminal {
-  /** For the result, and nothing else. */
+  /** Writes results, to stdout. */
   out(text: string): void;
-  /** For diagnostics and prompts. */
+  /** Writes diagnostics and prompts, to stderr. */
   err(text: string): void;
-  /** Text in a colour, where the stream is a terminal and nobody asked for none. */
+  /** Colours text if the stream is a terminal and colours are not turned off. */
   paint(stream: "out" | "err", tone: Tone, text: string): string;
-  /** Whether a person sits here: all three streams are terminals. */
+  /** Whether all three streams are terminals. */
   readonly interactive: boolean;
-  /** Columns of stdout; undefined where it is not a terminal. */
+  /** Columns of stdout; undefined if it is not a terminal. */
   readonly columns: number | undefined;
   readonly input: NodeJS.ReadableStream;
   readonly prompts: NodeJS.WritableStream;
-  /** The terminal of this process, past its streams; undefined where it has none. */
+  /** Opens the terminal of this process, whatever its streams are; undefined without one. */
   controlling(): ControllingTerminal | undefined;
-  /** What the streams are, for `sluice doctor`. */
   facts(): TerminalFacts;
-  /** Waits until what was written has left. Returns why the result could not be written, if so. */
+  /** Waits until all output is written. Returns the error message if the result could not be written. */
   flush(): Promise<string | undefined>;
 }
 
-/** The terminal that this process belongs to, whatever its streams are: what is said there is in no file and no pipe. */
+/** The terminal of this process. Unlike its streams, it cannot be redirected to a file or a pipe. */
 export interface ControllingTerminal {
   say(text: string): void;
   close(): void;
@@ -58,7 +57,7 @@ interface Streams {
   readonly stderr: NodeJS.WriteStream;
 }
 
-/** A reader that went away (`| head`) is no failure: the run goes on, its output is dropped. A full disk is one. */
+/** A closed pipe (`| head`) is not a failure: the run continues and its output is dropped. A full disk is a failure. */
 export function createTerminal({ stdin, stdout, stderr }: Streams): Terminal {
   const lost = new Set<NodeJS.WriteStream>();
   let fault: string | undefined;
@@ -101,12 +100,12 @@ export function createTerminal({ stdin, stdout, stderr }: Streams): Terminal {
   };
 }
 
-/** Undefined where the process has none, as in CI, under cron or in a process of its own session. */
+/** Undefined without a terminal, as in CI, under cron or after setsid. */
 function openControllingTerminal(): ControllingTerminal | undefined {
   const opened = openTerminal();
   if (opened === undefined) return undefined;
   return {
-    // A terminal that stands still must not hold the run, and one that is gone shows nothing: there is nobody to say it to.
+    // A stopped terminal must not block the run, and a closed one cannot report the error.
     say: (text) => write(opened, text, () => undefined),
     close: () => closeSync(opened),
   };
@@ -116,7 +115,7 @@ function openTerminal(): number | undefined {
   try {
     return openSync("/dev/tty", constants.O_RDWR | constants.O_NOCTTY);
   } catch {
-    // Whatever the reason, nobody can be shown anything there.
+    // Whatever the reason, there is no terminal to write to.
     return undefined;
   }
 }

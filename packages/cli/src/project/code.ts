@@ -1,27 +1,27 @@
 import { hash } from "node:crypto";
 import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync } from "node:fs";
-import { extname, join } from "node:path";
+import { basename, extname, join } from "node:path";
 import { SluiceError } from "@sluice/core";
 import type { FileDigest } from "@sluice/stages";
+import type { Admit } from "./modules.ts";
 
-/** What a folder holds that would be run: found by name, and nothing of it is loaded. */
+/** The code that a folder holds: found by name, not loaded. */
 export interface ProjectCode {
-  /** The workspace, links resolved. Only this folder is looked at, none above it. */
+  /** The workspace, links resolved. Parent folders are not searched. */
   readonly root: string;
-  /** `sluice.config.*` files; more than one is a mistake. */
+  /** `sluice.config.*` files; more than one is an error. */
   readonly configs: readonly string[];
-  /** Files that look like a config in a form which is not read. */
+  /** Files that look like a config but have an unsupported extension. */
   readonly unread: readonly string[];
-  /** The folder of the project's pipelines, whether it is there or not. */
+  /** The folder of the project's pipelines, which may not exist. */
   readonly pipelinesFolder: string;
-  /** The pipeline files in it. */
   readonly pipelines: readonly string[];
 }
 
-/** What trust is about: SHA-256 by absolute path, as the files were when they were looked at. */
+/** What trust covers: the SHA-256 of each file when it was read, by absolute path. */
 export type CodeDigests = ReadonlyMap<string, string>;
 
-/** Digests as a run records them, in an order of their own: two loads that found the same compare as the same. */
+/** Digests as a run records them, sorted by file so that equal code compares as equal. */
 export function fileDigests(digests: CodeDigests): readonly FileDigest[] {
   return [...digests].map(([file, digest]) => ({ file, digest })).sort((a, b) => (a.file < b.file ? -1 : 1));
 }
@@ -30,7 +30,7 @@ export const CODE_EXTENSIONS = [".ts", ".mts", ".js", ".mjs"];
 const CONFIG = /^sluice\.config\.m?[jt]s$/;
 const OTHER_CONFIG = /^sluice\.config\.(?:c[jt]s|[jt]sx|json[c5]?|ya?ml|toml)$/i;
 
-/** Whether a file of this name is a config where it lies in the workspace. */
+/** Whether a file of this name in the workspace is a config. */
 export function isConfigName(name: string): boolean {
   return CONFIG.test(name);
 }
@@ -59,8 +59,8 @@ function pipelineFiles(folder: string): readonly string[] {
 }
 
 /**
- * Reads all that trust covers: configs, and every file below the pipelines' folder, since they import their neighbours.
- * Throws Validation `folder_untrusted` for a link, whose target could change unseen.
+ * Reads everything that trust covers: configs, and every file below the pipelines' folder, since pipelines import from it.
+ * Throws Validation `folder_untrusted` for a link, whose target could change unnoticed.
  */
 export function digestCode({ configs, pipelinesFolder }: ProjectCode): CodeDigests {
   const digests = new Map<string, string>();
@@ -83,7 +83,7 @@ function digestOf(file: string): string {
   return hash("sha256", readFileSync(file));
 }
 
-/** A name as part of a sentence: it cannot begin a line of its own. */
+/** A name without line breaks, for use in a message. */
 export function inLine(name: string): string {
   return name.replaceAll("\n", "\\n");
 }
@@ -92,6 +92,26 @@ function isLink(path: string): SluiceError {
   return new SluiceError(
     "Validation",
     "folder_untrusted",
-    `${inLine(path)} is a link, and trust cannot cover what it points to; put a file in its place`,
+    `${inLine(path)} is a link, and trust cannot cover its target; replace it with a file`,
   );
+}
+
+/** The name of the pipeline in a file. */
+export function fileStem(path: string): string {
+  return basename(path, extname(path));
+}
+
+/** Admits only trusted files that have not changed. Throws Validation `folder_untrusted` for others. */
+export function asTrusted(trusted: CodeDigests, root: string): Admit {
+  return ({ file, digest }) => {
+    const known = trusted.get(file);
+    if (known === digest) return;
+    throw new SluiceError(
+      "Validation",
+      "folder_untrusted",
+      known === undefined
+        ? `it imports ${inLine(file)}, which trust in ${root} does not cover; move it into .sluice/pipelines/ or into an installed package`
+        : `${inLine(file)} changed after it was trusted; review it, then use --trust`,
+    );
+  };
 }

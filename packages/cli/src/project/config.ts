@@ -1,49 +1,49 @@
 import type { AnyPipeline, GuardHook, SecurityMode, StateExecutor, Tool } from "@sluice/core";
 import type { McpServers, PriceOption, SandboxMode, SandboxSettings } from "@sluice/stages";
 
-/** What a project decides about its runs, in `sluice.config.ts`. What the command line or the environment says wins. */
+/** The settings of `sluice.config.ts`. Options and environment variables win over them. */
 export interface SluiceConfig {
-  /** The model of stages that name none, such as `anthropic/<model>`. The script of `scripted:<file>` is found from the workspace. */
+  /** The model of stages that set none, such as `anthropic/<model>`. In `scripted:<file>`, the file is relative to the workspace. */
   readonly model?: string;
-  /** By provider, the model that is used when nothing names one and that provider's key is set. */
+  /** By provider: the model to use if no model is set and that provider's key is. */
   readonly defaultModels?: Readonly<Record<string, string>>;
-  /** What decides in stages without an envelope; `ask` when omitted. */
+  /** What is allowed in stages without an envelope; default: `ask`. */
   readonly mode?: SecurityMode;
   /** Tool patterns for mode `allowlist`. */
   readonly allow?: readonly string[];
-  /** Stages at work at once; 4 when omitted. */
+  /** Maximum number of stages that run in parallel; default: 4. */
   readonly maxParallel?: number;
-  /** The OS sandbox that commands run behind: `try` (default), `require` or `off`, or an object with its details. */
+  /** The OS sandbox for commands: `try` (default), `require` or `off`, or an object with details. */
   readonly sandbox?: SandboxMode | SandboxSettings;
-  /** A request nobody answers within this many milliseconds is denied. Never when omitted. */
+  /** Milliseconds after which an unanswered request is denied; default: never. */
   readonly requestTimeoutMs?: number;
-  /** The folder that holds the journals, from the workspace; `.sluice/store` when omitted. */
+  /** The folder that holds the journals, relative to the workspace; default: `.sluice/store`. */
   readonly store?: string;
-  /** Pipelines by the name `sluice run` takes, beside those in `.sluice/pipelines/`; they win over bundled ones. */
+  /** Pipelines by name, in addition to those in `.sluice/pipelines/`; they win over bundled ones. */
   readonly pipelines?: Readonly<Record<string, AnyPipeline>>;
-  /** What `sluice run "<task>"` runs when no pipeline is named. */
+  /** The pipeline that `sluice run "<task>"` runs. */
   readonly defaultPipeline?: string;
-  /** Added to the built-in tools; one with a built-in's name takes its place. */
+  /** Custom tools; a tool with the name of a built-in one replaces it. */
   readonly tools?: readonly Tool[];
-  /** MCP servers by name, whose tools become `mcp__<name>__<tool>`; started by the first run that could call them. */
+  /** MCP servers by name; their tools are `mcp__<name>__<tool>`. The first run that could call a server starts it. */
   readonly mcpServers?: McpServers;
-  /** Added to the kinds of state that come with Sluice. */
+  /** Executors of additional kinds of state. */
   readonly executors?: readonly StateExecutor[];
-  /** Asked about every approved call, before the pipeline's and the state's own hooks. */
+  /** Checks every approved call, before the hooks of the pipeline and the state. */
   readonly onCall?: GuardHook;
-  /** Files and folders no run may write, from the workspace; beside `.git`, `.sluice` and `sluice.config.*`. */
+  /** Files and folders that no run may write, relative to the workspace, in addition to `.git`, `.sluice` and `sluice.config.*`. */
   readonly protectedPaths?: readonly string[];
-  /** Names of further environment variables whose values are secret. Never the values. */
+  /** Names of additional environment variables with secret values. Never the values. */
   readonly secrets?: readonly string[];
-  /** Names of variables that commands get although they look like keys. */
+  /** Names of variables that commands receive although they look like keys. */
   readonly passEnv?: readonly string[];
-  /** Base URLs by provider; keys are sent there. They win over the environment. */
+  /** Base URLs by provider; keys are sent there. They win over environment variables. */
   readonly baseUrls?: Readonly<Record<string, string>>;
-  /** Prices and limits of models by id, or by the beginning of ids with a `*`; they win over what is built in. */
+  /** Prices and limits by model id, or by a prefix of ids with a `*`; they replace built-in entries. */
   readonly prices?: Readonly<Record<string, PriceOption>>;
 }
 
-/** Gives an editor the types of `sluice.config.ts`; returns what it is given. */
+/** Adds types to `sluice.config.ts` for editors; returns its argument. */
 export function defineConfig(config: SluiceConfig): SluiceConfig {
   return config;
 }

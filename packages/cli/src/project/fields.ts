@@ -1,9 +1,9 @@
 import { didYouMean, field, isSluiceError, type Json, type Problem } from "@sluice/core";
 
-/** Reads one value of a config. What is wrong with it is added to `problems`; the result is then undefined. */
+/** Reads one value of a config. For an invalid value it adds to `problems` and returns undefined. */
 export type Read<T> = (value: unknown, path: string, problems: Problem[]) => T | undefined;
 
-/** A value that has to pass one test. The message never shows the value, which may be a key in the wrong place. */
+/** A value that must pass one test. The message never shows the value, which may be a misplaced key. */
 export function that<T>(isIt: (value: unknown) => value is T, message: string, suggestion?: string): Read<T> {
   return (value, path, problems) => {
     if (isIt(value)) return value;
@@ -18,10 +18,10 @@ export function that<T>(isIt: (value: unknown) => value is T, message: string, s
 
 export const text = that(
   (value): value is string => typeof value === "string" && value.trim() !== "",
-  "has to be a text",
+  "must be a string",
 );
 
-/** A text that fits a further rule. */
+/** A string that meets a further rule. */
 export function textLike(fault: (value: string) => string | undefined, suggestion?: string): Read<string> {
   return (value, path, problems) => {
     const read = text(value, path, problems);
@@ -37,7 +37,7 @@ export function oneOf<const T extends string>(known: readonly T[]): Read<T> {
     const found = known.find((one) => one === value);
     if (found !== undefined) return found;
     const close = typeof value === "string" ? didYouMean(value, known) : undefined;
-    const message = `has to be ${known.map((one) => `"${one}"`).join(" or ")}`;
+    const message = `must be ${known.map((one) => `"${one}"`).join(" or ")}`;
     problems.push({ path, message, ...(close === undefined ? {} : { suggestion: `did you mean "${close}"?` }) });
     return undefined;
   };
@@ -45,13 +45,13 @@ export function oneOf<const T extends string>(known: readonly T[]): Read<T> {
 
 export const wholeNumber = that(
   (value): value is number => typeof value === "number" && Number.isSafeInteger(value) && value >= 1,
-  "has to be a whole number from 1",
+  "must be a whole number of at least 1",
 );
 
 export function listOf<T>(item: Read<T>): Read<readonly T[]> {
   return (value, path, problems) => {
     if (!Array.isArray(value)) {
-      problems.push({ path, message: `has to be a list, not ${kindOf(value)}`, suggestion: "write […]" });
+      problems.push({ path, message: `must be a list, not ${kindOf(value)}`, suggestion: "write […]" });
       return undefined;
     }
     const all: readonly unknown[] = value;
@@ -59,7 +59,7 @@ export function listOf<T>(item: Read<T>): Read<readonly T[]> {
   };
 }
 
-/** An object of values by name; `key` says what is wrong with a name. */
+/** An object of values by name; `key` returns the problem of an invalid name. */
 export function recordOf<T>(
   item: Read<T>,
   key: (name: string) => Omit<Problem, "path"> | undefined,
@@ -67,7 +67,7 @@ export function recordOf<T>(
   return (value, path, problems) => {
     const members = membersOf(value);
     if (members === undefined) {
-      problems.push({ path, message: `has to be an object, not ${kindOf(value)}`, suggestion: "write { name: … }" });
+      problems.push({ path, message: `must be an object, not ${kindOf(value)}`, suggestion: "write { name: … }" });
       return undefined;
     }
     const read = new Map<string, T>();
@@ -83,9 +83,9 @@ export function recordOf<T>(
   };
 }
 
-/** An object whose members somebody else checks: the problems that `check` throws are its problems. */
+/** An object that `check` validates: problems that it throws are added. */
 export function checkedBy<T>(isIt: (value: unknown) => value is T, check: (value: T) => void): Read<T> {
-  const shape = that(isIt, "has to be an object", "write { name: { … } }");
+  const shape = that(isIt, "must be an object", "write { name: { … } }");
   return (value, path, problems) => {
     const read = shape(value, path, problems);
     if (read === undefined) return undefined;
@@ -111,22 +111,21 @@ function problemOf(value: Json): Problem {
   return suggestion === "" ? { path, message } : { path, message, suggestion };
 }
 
-/** The members of a plain object that are set; undefined for anything else. */
+/** The defined members of a plain object; undefined for anything else. */
 export function membersOf(value: unknown): readonly (readonly [string, unknown])[] | undefined {
   if (typeof value !== "object" || value === null || Array.isArray(value) || value instanceof Promise) return undefined;
   return Object.entries(value).filter(([, member]) => member !== undefined);
 }
 
-/** What a value is, without showing it. */
+/** Describes a value without showing it. */
 export function kindOf(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "a list";
   if (value instanceof Promise) return "a promise";
   switch (typeof value) {
     case "string":
-      return value.trim() === "" ? "an empty text" : "a text";
+      return value.trim() === "" ? "an empty string" : "a string";
     case "number":
-      return `${value}`;
     case "boolean":
       return `${value}`;
     case "object":

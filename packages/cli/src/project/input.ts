@@ -9,7 +9,7 @@ import {
   SluiceError,
 } from "@sluice/core";
 
-/** One --input: `key=text`, `key:=json`, or `-` for a JSON object on stdin. */
+/** Reads --input options: `key=text`, `key:=json`, or `-` for a JSON object on stdin. */
 export async function readInput(
   task: readonly string[],
   given: readonly string[],
@@ -17,11 +17,11 @@ export async function readInput(
 ): Promise<JsonObject> {
   const members = new Map<string, Json>();
   const add = (key: string, value: Json): void => {
-    if (members.has(key)) throw invalid(`the input ${JSON.stringify(key)} is given twice`);
+    if (members.has(key)) throw invalid(`the input ${JSON.stringify(key)} is set twice`);
     members.set(key, value);
   };
   if (given.filter((one) => one === "-").length > 1)
-    throw invalid("--input - is given twice, but stdin can be read only once");
+    throw invalid("--input - is set twice, but stdin can be read only once");
   for (const one of given) {
     if (one === "-") for (const [key, value] of Object.entries(await objectFrom(stdin))) add(key, value);
     else add(...memberFrom(one));
@@ -42,11 +42,11 @@ function memberFrom(text: string): readonly [key: string, value: Json] {
 async function objectFrom(stdin: NodeJS.ReadableStream): Promise<JsonObject> {
   const json = parseJson(await readAll(stdin));
   if (!json.ok) throw invalid(`--input -: stdin is not JSON: ${json.fault}`);
-  if (!isJsonObject(json.value)) throw invalid("--input -: stdin holds JSON, but no object");
+  if (!isJsonObject(json.value)) throw invalid("--input -: stdin is not a JSON object");
   return json.value;
 }
 
-/** Throws Validation `task_missing` when the pipeline needs a task and there is none: a clearer word than its schema's. */
+/** Throws Validation `task_missing` if the pipeline needs a task and has none: a clearer message than its schema's. */
 export function requireTask(name: string, { input }: PipelineSpec, given: JsonObject): void {
   const required = field(input.jsonSchema, "required");
   if (!Array.isArray(required) || !required.includes("task")) return;

@@ -1,25 +1,86 @@
-import { basename, extname } from "node:path";
-import { type Clock, SluiceError } from "@sluice/core";
-import { bundledPipelines, type ConfigSource } from "@sluice/stages";
-import { type CodeDigests, fileDigests, inLine, type ProjectCode } from "./code.ts";
-import { loadModule } from "./load.ts";
-import type { Admit } from "./modules.ts";
-import { type ProjectSettings, readConfig } from "./read-config.ts";
+import { basename, resolve } from "node:path";
+import {
+  type Clock,
+  didYouMean,
+  type GuardHook,
+  isObject,
+  messageOf,
+  type Problem,
+  parsePattern,
+  problemsError,
+  type SecurityMode,
+  SluiceError,
+  type StateExecutor,
+  type Tool,
+} from "@sluice/core";
+import {
+  bundledPipelines,
+  type ConfigSource,
+  type McpServers,
+  MODEL_PROVIDERS,
+  modelFacts,
+  type PriceOption,
+  readHttpAddress,
+  readMcpServers,
+  readSandboxSettings,
+  type SandboxMode,
+  type SandboxSettings,
+} from "@sluice/stages";
+import { asTrusted, type CodeDigests, fileDigests, fileStem, type ProjectCode } from "./code.ts";
+import type { SluiceConfig } from "./config.ts";
+import {
+  checkedBy,
+  kindOf,
+  listOf,
+  membersOf,
+  oneOf,
+  type Read,
+  recordOf,
+  text,
+  textLike,
+  that,
+  wholeNumber,
+} from "./fields.ts";
+import { isPipeline, type LoadedPipeline, loadModule } from "./load.ts";
+import { realPath } from "./project-paths.ts";
 
-/** A project's config that was loaded and has no mistakes. */
+/** A validated config with absolute paths. */
+export interface ProjectSettings {
+  readonly model?: string | undefined;
+  readonly defaultModels?: Readonly<Record<string, string>> | undefined;
+  readonly mode?: SecurityMode | undefined;
+  readonly allow?: readonly string[] | undefined;
+  readonly maxParallel?: number | undefined;
+  readonly sandbox?: SandboxSettings | undefined;
+  readonly requestTimeoutMs?: number | undefined;
+  readonly store?: string | undefined;
+  readonly pipelines: ReadonlyMap<string, LoadedPipeline>;
+  readonly defaultPipeline?: string | undefined;
+  readonly tools: readonly Tool[];
+  readonly mcpServers?: McpServers | undefined;
+  readonly executors: readonly StateExecutor[];
+  readonly onCall?: GuardHook | undefined;
+  readonly protectedPaths: readonly string[];
+  readonly secrets: readonly string[];
+  readonly passEnv: readonly string[];
+  readonly baseUrls: Readonly<Record<string, string>>;
+  readonly prices?: Readonly<Record<string, PriceOption>> | undefined;
+}
+
+/** A loaded and valid config. */
 export interface LoadedConfig {
   /** Absolute, links resolved. */
   readonly file: string;
   readonly settings: ProjectSettings;
-  /** What is recorded of it: the file, and the digests of all it is made of. */
+  /** What runs record of it: the file, and the digests of all its code. */
   readonly source: ConfigSource;
-  /** Absolute paths that decide what is loaded the next time, which no run may write. */
+  /** Absolute paths that determine what is loaded next time; no run may write them. */
   readonly code: readonly string[];
 }
 
 /**
- * Loads the config of a folder, as it was when its code was trusted. Undefined when there is none. Throws Validation
- * `config_ambiguous`, `config_load_failed`, `config_invalid` or `folder_untrusted`, or the SluiceError of what it makes.
+ * Loads the config of a folder in its trusted version; undefined if there is none. Throws Validation `config_ambiguous`,
+ * `config_load_failed`, `config_invalid` or `folder_untrusted`, or the SluiceError that its code throws.
  */
 export async function loadConfig(
   code: ProjectCode,
@@ -30,7 +91,7 @@ export async function loadConfig(
   if (file === undefined) return undefined;
   if (others.length > 0) {
     const names = code.configs.map((path) => basename(path)).join(" and ");
-    throw new SluiceError("Validation", "config_ambiguous", `${names} are both in ${code.root}; keep one`);
+    throw new SluiceError("Validation", "config_ambiguous", `${names} are both in ${code.root}; keep only one`);
   }
   const failed = (message: string, cause: unknown): SluiceError =>
     new SluiceError("Validation", "config_load_failed", message, { cause });
@@ -40,22 +101,191 @@ export async function loadConfig(
   return { file, settings, source: { file, files: fileDigests(files) }, code: [...deciding] };
 }
 
-/** The name a pipeline file stands for. */
-export function fileStem(path: string): string {
-  return basename(path, extname(path));
+const pattern = textLike((entry) => {
+  try {
+    parsePattern(entry);
+    return undefined;
+  } catch (thrown) {
+    return messageOf(thrown);
+  }
+});
+
+/** A key in the place of its variable's name is rejected without showing it. */
+const variableName = textLike(
+  (name) => (/^[A-Za-z_][A-Za-z0-9_()]{0,127}$/.test(name) ? undefined : "is not the name of an environment variable"),
+  "write the variable's name, never its value",
+);
+
+const address = textLike((value) => {
+  const read = readHttpAddress(value);
+  if (!read.ok) return read.fault === "not_http" ? "is not an http(s) address" : "contains a user name or a password";
+  const { search, hash } = read.url;
+  return search === "" && hash === "" ? undefined : "has a query or a fragment, which is not sent";
+}, "use an address such as https://host/v1; keys come from the environment");
+
+const plainPath = textLike(
+  (path) => (/[*?[\]{}!]/.test(path) ? "is a pattern, which protects nothing" : undefined),
+  "name a file or a folder",
+);
+
+const provider = (name: string): Omit<Problem, "path"> | undefined => {
+  const known = MODEL_PROVIDERS.filter(({ variables }) => variables.length > 0).map((one) => one.name);
+  return known.includes(name) ? undefined : { message: "is not a provider", suggestion: suggestionFor(name, known) };
+};
+
+const pipelineName = (name: string): Omit<Problem, "path"> | undefined =>
+  /^[A-Za-z][A-Za-z0-9_-]{0,63}$/.test(name)
+    ? undefined
+    : { message: "is not a valid name: use a letter, then up to 63 letters, digits, _ or -", suggestion: "rename it" };
+
+const isTool = (value: unknown): value is Tool =>
+  isObject(value) && typeof value.name === "string" && typeof value.bind === "function" && "schemaDigest" in value;
+const isExecutor = (value: unknown): value is StateExecutor =>
+  isObject(value) && typeof value.kind === "string" && typeof value.act === "function";
+const isFunction = (value: unknown): value is GuardHook => typeof value === "function";
+
+const FIELDS = {
+  model: text,
+  defaultModels: recordOf(text, provider),
+  mode: oneOf(["ask", "allowlist", "yolo"]),
+  allow: listOf(pattern),
+  maxParallel: wholeNumber,
+  sandbox: checkedBy(
+    (value): value is SandboxMode | SandboxSettings => typeof value === "string" || isPlain(value),
+    readSandboxSettings,
+  ),
+  requestTimeoutMs: wholeNumber,
+  store: text,
+  pipelines: recordOf(that(isPipeline, "must be a pipeline", "use the result of pipeline({ … })"), pipelineName),
+  defaultPipeline: text,
+  tools: listOf(that(isTool, "must be a tool", "use the result of defineTool({ … })")),
+  mcpServers: checkedBy((value): value is McpServers => isPlain(value), readMcpServers),
+  executors: listOf(that(isExecutor, "must be an executor", "use an object with kind and act")),
+  onCall: that(isFunction, "must be a function", "(call, ctx) => undefined, or { veto: reason }"),
+  protectedPaths: listOf(plainPath),
+  secrets: listOf(variableName),
+  passEnv: listOf(variableName),
+  baseUrls: recordOf(address, provider),
+  prices: checkedBy((value): value is Readonly<Record<string, PriceOption>> => isPlain(value), modelFacts),
+} satisfies Readonly<Record<keyof SluiceConfig, Read<unknown>>>;
+
+/** Session options that a config cannot set, and what to use instead. */
+const NOT_IN_CONFIG: Readonly<Record<string, string>> = {
+  interactors: "the process that starts a run decides who answers",
+  wait: "use sluice run --wait",
+  headless: "use sluice run --headless",
+  trust: "a project cannot trust itself",
+  cwd: "the workspace is the folder of this file",
+  env: "set environment variables before you start sluice",
+  clock: "use a session in a program",
+  onFault: "use a session in a program",
+};
+
+/**
+ * Validates the exports of a config file; `known` are the names of pipelines outside of it. Throws Validation `config_invalid`
+ * with all problems.
+ */
+function readConfig(file: string, root: string, value: unknown, known: Iterable<string>): ProjectSettings {
+  const members = isPlain(value) ? membersOf(value) : undefined;
+  if (members === undefined) {
+    const message = `it exports ${kindOf(value)}`;
+    throw invalid(file, [{ path: "default", message, suggestion: "write export default defineConfig({ … })" }]);
+  }
+  const problems: Problem[] = [];
+  const given = new Map(members);
+  for (const name of given.keys()) if (!Object.hasOwn(FIELDS, name)) problems.push(unknownField(name));
+  const read = <T>(name: keyof SluiceConfig, reader: Read<T>): T | undefined =>
+    given.has(name) ? reader(given.get(name), name, problems) : undefined;
+
+  const model = read("model", FIELDS.model);
+  const store = read("store", FIELDS.store);
+  const pipelines = read("pipelines", FIELDS.pipelines) ?? new Map<string, LoadedPipeline>();
+  const defaultPipeline = read("defaultPipeline", FIELDS.defaultPipeline);
+  const tools = read("tools", FIELDS.tools) ?? [];
+  const executors = read("executors", FIELDS.executors) ?? [];
+  const settings: ProjectSettings = {
+    model: model === undefined ? undefined : fromRoot(model, root),
+    defaultModels: asRecord(read("defaultModels", FIELDS.defaultModels)),
+    mode: read("mode", FIELDS.mode),
+    allow: read("allow", FIELDS.allow),
+    maxParallel: read("maxParallel", FIELDS.maxParallel),
+    sandbox: given.has("sandbox") ? asSettings(read("sandbox", FIELDS.sandbox)) : undefined,
+    requestTimeoutMs: read("requestTimeoutMs", FIELDS.requestTimeoutMs),
+    store: store === undefined ? undefined : resolve(root, store),
+    pipelines,
+    defaultPipeline,
+    tools,
+    mcpServers: read("mcpServers", FIELDS.mcpServers),
+    executors,
+    onCall: read("onCall", FIELDS.onCall),
+    protectedPaths: (read("protectedPaths", FIELDS.protectedPaths) ?? []).map((path) => realPath(resolve(root, path))),
+    secrets: read("secrets", FIELDS.secrets) ?? [],
+    passEnv: read("passEnv", FIELDS.passEnv) ?? [],
+    baseUrls: asRecord(read("baseUrls", FIELDS.baseUrls)) ?? {},
+    prices: read("prices", FIELDS.prices),
+  };
+  const names = [...pipelines.keys(), ...known];
+  if (defaultPipeline !== undefined && !names.includes(defaultPipeline))
+    problems.push({
+      path: "defaultPipeline",
+      message: `there is no pipeline ${JSON.stringify(defaultPipeline)}`,
+      suggestion: suggestionFor(defaultPipeline, names),
+    });
+  problems.push(
+    ...duplicates(
+      "tools",
+      tools.map(({ name }) => name),
+    ),
+    ...duplicates(
+      "executors",
+      executors.map(({ kind }) => kind),
+    ),
+  );
+  if (problems.length > 0) throw invalid(file, problems);
+  return settings;
 }
 
-/** Trust covers the files it was given for, as they were: code from elsewhere would be loaded without it. */
-export function asTrusted(trusted: CodeDigests, root: string): Admit {
-  return ({ file, digest }) => {
-    const known = trusted.get(file);
-    if (known === digest) return;
-    throw new SluiceError(
-      "Validation",
-      "folder_untrusted",
-      known === undefined
-        ? `it imports ${inLine(file)}, which trust in ${root} does not cover; move it into .sluice/pipelines/ or into an installed package`
-        : `${inLine(file)} was changed after it was trusted; look at it, then say --trust`,
-    );
-  };
+function invalid(file: string, problems: readonly Problem[]): Error {
+  const count = problems.length === 1 ? "a problem" : `${problems.length} problems`;
+  return problemsError("config_invalid", `${file} has ${count}:`, problems);
+}
+
+function unknownField(name: string): Problem {
+  const why = Object.hasOwn(NOT_IN_CONFIG, name) ? NOT_IN_CONFIG[name] : undefined;
+  if (why !== undefined) return { path: name, message: "cannot be set in a config", suggestion: why };
+  return { path: name, message: "is not a field of a config", suggestion: suggestionFor(name, Object.keys(FIELDS)) };
+}
+
+function suggestionFor(word: string, known: readonly string[]): string {
+  const close = didYouMean(word, known);
+  return close === undefined ? `use one of ${known.join(", ")}` : `did you mean ${close}?`;
+}
+
+function duplicates(path: string, names: readonly string[]): readonly Problem[] {
+  return names.flatMap((name, index) =>
+    names.indexOf(name) === index
+      ? []
+      : [{ path: `${path}[${index}]`, message: `${JSON.stringify(name)} is a duplicate`, suggestion: "keep one" }],
+  );
+}
+
+function asSettings(sandbox: SandboxMode | SandboxSettings | undefined): SandboxSettings | undefined {
+  return typeof sandbox === "string" ? { mode: sandbox } : sandbox;
+}
+
+/** Script files are relative to the workspace, whatever the current folder. */
+function fromRoot(model: string, root: string): string {
+  const script = /^scripted:(.+)$/s.exec(model)?.[1];
+  return script === undefined ? model : `scripted:${resolve(root, script)}`;
+}
+
+function asRecord(map: ReadonlyMap<string, string> | undefined): Readonly<Record<string, string>> | undefined {
+  return map === undefined ? undefined : Object.fromEntries(map);
+}
+
+/** Whether a value is an object literal, unlike a Map, a Date or a pipeline. */
+function isPlain(value: unknown): boolean {
+  if (!isObject(value)) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype;
 }

@@ -2,28 +2,26 @@ import { pathToFileURL } from "node:url";
 import { type Clock, isSluiceError, type Json, messageOf, type Pipeline, SluiceError, systemClock } from "@sluice/core";
 import { type Admit, importWatched, type WatchedModules } from "./modules.ts";
 
-/** A pipeline whose input the compiler does not know; a session checks it. */
+/** A pipeline whose input type is unknown here; a session checks the input. */
 export type LoadedPipeline = Pipeline<Json, unknown>;
 
-/** What a file exports, and the code it is made of. */
 export interface LoadedModule extends Pick<WatchedModules, "files" | "deciding"> {
   readonly exports: Readonly<Record<string, unknown>>;
 }
 
-/** The pipelines a file exports, by export name, and the code they are made of. */
 export interface LoadedFile extends Pick<WatchedModules, "files" | "deciding"> {
+  /** By export name. */
   readonly pipelines: ReadonlyMap<string, LoadedPipeline>;
 }
 
-/** For a top-level await that waits for something; code that never comes back to the event loop only a signal ends. */
+/** Limits a top-level await; only a signal ends code that blocks the event loop. */
 const LOADING_MS = 10_000;
 
-/** The error that says what a file is when it cannot be loaded. */
 type LoadFailure = (message: string, cause: unknown) => SluiceError;
 
 /**
- * Runs a file of the user's, once every file it imports was admitted. Throws what it threw when that is a SluiceError
- * (`definition_invalid` with everything that is wrong), what `admit` throws, or what `failure` makes.
+ * Evaluates a user's file after `admit` has accepted every file it imports. Throws the error of `admit`, the file's own
+ * SluiceError (such as `definition_invalid` with all problems) with the file's name, or for any other error that of `failure`.
  */
 export async function loadModule(
   file: string,
@@ -31,7 +29,7 @@ export async function loadModule(
   failure: LoadFailure,
   clock: Clock = systemClock,
 ): Promise<LoadedModule> {
-  const run = (specifier: string): Promise<LoadedModule["exports"]> => inTime(import(specifier), clock);
+  const run = (specifier: string): Promise<LoadedModule["exports"]> => withTimeout(import(specifier), clock);
   try {
     const { exports, modules } = await importWatched(pathToFileURL(file), admit, run);
     return { exports, ...modules };
@@ -45,12 +43,12 @@ export async function loadModule(
   }
 }
 
-/** A message that begins with the file says it once. */
+/** Prefixes a message with the file, unless it begins with it. */
 function ofFile(file: string, message: string): string {
   return message.startsWith(`${file} `) ? message : `${file}: ${message}`;
 }
 
-/** Runs a pipeline file, see `loadModule`. Throws Validation `pipeline_load_failed`. */
+/** Loads a pipeline file with `loadModule`. Throws Validation `pipeline_load_failed`. */
 export async function loadFile(file: string, admit: Admit): Promise<LoadedFile> {
   const { exports, files, deciding } = await loadModule(
     file,
@@ -61,7 +59,7 @@ export async function loadFile(file: string, admit: Admit): Promise<LoadedFile> 
   return { files, deciding, pipelines: new Map(pipelines) };
 }
 
-/** Made by pipeline(), which leaves nothing behind that cannot run. */
+/** Whether a value was made by pipeline(). */
 export function isPipeline(value: unknown): value is LoadedPipeline {
   if (typeof value !== "object" || value === null || !("id" in value) || !("spec" in value)) return false;
   const { spec } = value;
@@ -70,14 +68,14 @@ export function isPipeline(value: unknown): value is LoadedPipeline {
   );
 }
 
-async function inTime<T>(loading: Promise<T>, clock: Clock): Promise<T> {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  const disarm = clock.after(LOADING_MS, () =>
-    reject(new Error(`it was not ready after ${LOADING_MS / 1_000} s; nothing at its top level may wait for long`)),
+async function withTimeout<T>(loading: Promise<T>, clock: Clock): Promise<T> {
+  const { promise: timeout, reject } = Promise.withResolvers<never>();
+  const cancelTimer = clock.after(LOADING_MS, () =>
+    reject(new Error(`it did not load within ${LOADING_MS / 1_000} s; avoid long waits in top-level code`)),
   );
   try {
-    return await Promise.race([loading, late]);
+    return await Promise.race([loading, timeout]);
   } finally {
-    disarm();
+    cancelTimer();
   }
 }

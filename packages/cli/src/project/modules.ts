@@ -13,31 +13,31 @@ const OURS: ReadonlySet<string> = new Set(
   ["core", "stages", "sqlite", "view", "tui", "cli"].map((name) => `@sluice/${name}`),
 );
 
-/** A file that a pipeline or a config is made of; those of installed packages are no such files. */
+/** A file of a pipeline's or a config's own code; files of installed packages do not count. */
 export interface ModuleFile {
   /** Absolute, links resolved. */
   readonly file: string;
-  /** SHA-256 of its bytes. */
+  /** SHA-256. */
   readonly digest: string;
-  /** Whether it was asked for only after the pipeline was loaded: a run may have written it. */
+  /** Whether it was imported only after the pipeline was loaded: a run may have written it. */
   readonly late: boolean;
 }
 
-/** Throws what keeps a file from being evaluated. */
+/** Throws for a file that must not be evaluated. */
 export type Admit = (file: ModuleFile) => void;
 
-/** The code that a pipeline or a config is made of, as far as it was loaded. */
+/** The loaded code of a pipeline or a config. */
 export interface WatchedModules {
   /** Digests of its own files, by path. */
   readonly files: ReadonlyMap<string, string>;
-  /** Absolute paths which decide what is loaded the next time: every file, and where packages would be looked for. */
+  /** Absolute paths that determine what is loaded next time: every file, and where packages are searched. */
   readonly deciding: ReadonlySet<string>;
 }
 
 /**
- * Imports a file by `run`, and asks `admit` about every file that it is made of before that is evaluated; files that were
- * evaluated here earlier are asked about, too. One is evaluated again when it, or anything it imports, is not what it was.
- * Goes on asking for the life of the process: a pipeline's functions may import later.
+ * Imports a file with `run`, and calls `admit` for each file of its code before it is evaluated, also for files that this
+ * process evaluated earlier. A file is evaluated again if it or one of its imports changed. Imports that a pipeline's functions
+ * make later are admitted, too, for the life of the process.
  */
 export async function importWatched<T>(
   entry: URL,
@@ -47,74 +47,73 @@ export async function importWatched<T>(
   return await MODULES.import(entry, admit, run);
 }
 
-/** One import of a file, with all it leads to. */
+/** One import of an entry file, with all its imports. */
 interface Loading {
-  /** What the entry is asked for by: no other import has it. */
+  /** The unique specifier of the entry. */
   readonly specifier: string;
   readonly admit: Admit;
   readonly isInstalled: (file: string) => boolean;
   readonly files: Map<string, string>;
   readonly deciding: Set<string>;
-  /** Modules that were admitted or evaluated for it. */
-  readonly has: Set<string>;
+  /** Modules that were admitted or evaluated for this entry. */
+  readonly modules: Set<string>;
   /** The entry, links resolved. */
   start: string;
-  /** Everything is loaded: what is imported from now on is late. */
-  over: boolean;
+  /** Whether loading has finished: later imports are late. */
+  finished: boolean;
 }
 
-/** A module that was evaluated. */
-interface Kept {
-  /** None for code in an address of its own. */
+/** An evaluated module. */
+interface KnownModule {
+  /** Absent for `data:` modules. */
   readonly file?: string;
-  /** Of the bytes that were evaluated; none for files of installed packages, which stay as they are. */
+  /** Of the evaluated bytes; absent for files of installed packages. */
   readonly digest?: string;
-  /** Addresses of what it imports. */
+  /** Addresses of its imports. */
   readonly imports: Set<string>;
-  /** Where packages and names that it imports were looked for. */
+  /** Where its imported packages and names were searched. */
   readonly lookedIn: Set<string>;
-  /** CommonJS: `require` knows code by its file's name alone, and hands out what that held first. */
+  /** CommonJS: `require` caches by file name and always returns the first version. */
   readonly once?: boolean;
 }
 
 /**
- * What this process has loaded of users' code. Node evaluates an address once in the life of a process, and its hooks hear of
- * it that once: so this is one for a process, too.
+ * The user code that this process has loaded: one instance per process, since Node evaluates each address, and calls its hooks
+ * for it, once per process.
  */
 class LoadedCode {
-  readonly #kept = new Map<string, Kept>();
-  /** The address that a file was evaluated at last, by the one it has on the disk. */
+  readonly #known = new Map<string, KnownModule>();
+  /** The address of the latest evaluation, by the address on disk. */
   readonly #newest = new Map<string, string>();
-  /** The same by its file alone. */
+  /** The same by file, without a query. */
   readonly #lastOf = new Map<string, string>();
-  /** Addresses on the disk that Node was given: each names what was evaluated there first. */
+  /** Addresses on disk that Node knows: each means its first evaluation. */
   readonly #taken = new Set<string>();
-  /** Who asked for a module last, by its address. */
+  /** The latest import of a module, by its address. */
   readonly #owners = new Map<string, Loading>();
   #count = 0;
   #entering: Loading | undefined;
   #turn: Promise<unknown> | undefined;
 
-  /** One after the other: what is imported meanwhile belongs to whoever imports. */
+  /** Imports run one after the other, so that each module is attributed to its import. */
   async import<T>(entry: URL, admit: Admit, run: (specifier: string) => Promise<T>) {
     if (this.#turn === undefined) registerHooks({ resolve: this.#resolve, load: this.#load });
-    const before = this.#turn;
+    const previous = this.#turn;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#turn = promise;
-    await before;
+    await previous;
     const loading = this.#begin(entry, admit);
-    const known = new Set(this.#kept.keys());
+    const known = new Set(this.#known.keys());
     try {
       const exports = await run(loading.specifier);
       return { exports, modules: { files: loading.files, deciding: loading.deciding } };
     } catch (thrown) {
-      // What failed is evaluated again the next time, when it may be mended.
-      for (const address of loading.has)
-        if (!known.has(address) && this.#kept.get(address)?.once !== true) this.#newest.delete(onDisk(address));
+      // Evaluate failed modules again next time: they may have been fixed.
+      for (const address of loading.modules)
+        if (!known.has(address) && this.#known.get(address)?.once !== true) this.#newest.delete(onDisk(address));
       throw thrown;
     } finally {
-      // What it would go on to import is late, whenever that is.
-      loading.over = true;
+      loading.finished = true;
       this.#entering = undefined;
       resolve();
     }
@@ -127,9 +126,9 @@ class LoadedCode {
       isInstalled: installedBeside(fileURLToPath(entry)),
       files: new Map(),
       deciding: new Set(),
-      has: new Set(),
+      modules: new Set(),
       start: "",
-      over: false,
+      finished: false,
     };
     this.#entering = loading;
     return loading;
@@ -145,39 +144,39 @@ class LoadedCode {
     if (!isEntry && isOurs(specifier)) return found;
     const address = onDisk(found.url);
     if (!/^(?:file|data):/.test(address)) return found;
-    // Where a link took the entry's place, what that leads to is what would be evaluated.
+    // If the entry is a link, its target is evaluated.
     if (isEntry) loading.start = address;
-    else this.#lookedFor(specifier, from, address, loading);
-    const url = this.#place(address, loading, required);
-    if (from !== undefined && !isEntry) this.#kept.get(from)?.imports.add(url);
+    else this.#noteSearch(specifier, from, address, loading);
+    const url = this.#addressFor(address, loading, required);
+    if (from !== undefined && !isEntry) this.#known.get(from)?.imports.add(url);
     return { ...found, url };
   };
 
-  /** A query makes two modules of a file; `require` and CommonJS forget it, and mean the one that was loaded last. */
+  /** A query makes two modules of a file; `require` and CommonJS ignore it and mean the latest one. */
   #parent(url: string, required: boolean): string {
     const address = withoutFragment(url);
     const byFile = required || !this.#owners.has(address) ? this.#lastOf.get(ofFile(address)) : undefined;
     return byFile ?? address;
   }
 
-  /** A name is looked up in packages, or in the manifest that gives the importing file its names. */
-  #lookedFor(specifier: string, from: string | undefined, address: string, { deciding, isInstalled }: Loading): void {
+  /** Notes where a bare specifier is searched: in packages, or in the manifest of the importing file. */
+  #noteSearch(specifier: string, from: string | undefined, address: string, { deciding, isInstalled }: Loading): void {
     if (/^(?:[./]|file:|data:)/.test(specifier) || from?.startsWith("file:") !== true) return;
-    const lookedIn = this.#kept.get(from)?.lookedIn;
+    const lookedIn = this.#known.get(from)?.lookedIn;
     for (const folder of foldersAbove(fileURLToPath(from))) {
-      const places = [join(folder, "node_modules")];
-      if (!isInstalled(fileURLToPath(address))) places.push(join(folder, "package.json"));
-      for (const place of places) {
-        deciding.add(place);
-        lookedIn?.add(place);
+      const paths = [join(folder, "node_modules")];
+      if (!isInstalled(fileURLToPath(address))) paths.push(join(folder, "package.json"));
+      for (const path of paths) {
+        deciding.add(path);
+        lookedIn?.add(path);
       }
     }
   }
 
-  /** The address to evaluate a file at: where that was done, while it and its imports are as they were, else a new one. */
-  #place(address: string, loading: Loading, required: boolean): string {
+  /** The address to import a file from: that of its latest evaluation if nothing changed since, else a new one. */
+  #addressFor(address: string, loading: Loading, required: boolean): string {
     const newest = this.#newest.get(address);
-    if (newest !== undefined && (loading.has.has(newest) || this.#isAsItWas(newest))) {
+    if (newest !== undefined && (loading.modules.has(newest) || this.#isUnchanged(newest))) {
       this.#admit(newest, loading);
       return newest;
     }
@@ -186,8 +185,8 @@ class LoadedCode {
     if (again && required) throw onlyOnce(address);
     const url = again ? this.#marked(address) : address;
     this.#owners.set(url, loading);
-    // Code in an address of its own is part of the text it stands in, but what it imports is not.
-    if (address.startsWith("data:") && !this.#kept.has(url)) this.#keep(url, {}, loading);
+    // A `data:` module is part of the file that contains it, but its imports are not.
+    if (address.startsWith("data:") && !this.#known.has(url)) this.#record(url, {}, loading);
     return url;
   }
 
@@ -198,56 +197,56 @@ class LoadedCode {
     const file = fileURLToPath(address);
     loading.deciding.add(file);
     if (this.#isFixed(onDisk(address), loading)) {
-      this.#keep(address, { file }, loading);
+      this.#record(address, { file }, loading);
       return next(url, context);
     }
     const bytes = readFileSync(file);
     const digest = hash("sha256", bytes);
-    loading.admit({ file, digest, late: loading.over });
+    loading.admit({ file, digest, late: loading.finished });
     loading.files.set(file, digest);
     const { source, ...loaded } = next(url, context);
     const once = loaded.format?.startsWith("commonjs") === true;
     if (once && address !== onDisk(address)) throw onlyOnce(address);
-    this.#keep(address, { file, digest, once }, loading);
-    // What was admitted is what is evaluated, also when the file was changed in between.
+    this.#record(address, { file, digest, once }, loading);
+    // Evaluate the admitted bytes, even if the file has changed since.
     if (typeof source === "string") return { ...loaded, source: bytes.toString("utf8") };
     return { ...loaded, source: source == null ? source : bytes };
   };
 
-  #keep(address: string, of: Omit<Kept, "imports" | "lookedIn">, loading: Loading): void {
-    this.#kept.set(address, { ...of, imports: new Set(), lookedIn: new Set() });
+  #record(address: string, of: Omit<KnownModule, "imports" | "lookedIn">, loading: Loading): void {
+    this.#known.set(address, { ...of, imports: new Set(), lookedIn: new Set() });
     this.#newest.set(onDisk(address), address);
     this.#lastOf.set(ofFile(address), address);
     this.#owners.set(address, loading);
-    loading.has.add(address);
+    loading.modules.add(address);
   }
 
-  /** Asks about a module that was evaluated earlier, and about all that it imports. */
+  /** Admits a module that was evaluated earlier, and all its imports. */
   #admit(address: string, loading: Loading): void {
-    const kept = this.#kept.get(address);
-    if (loading.has.has(address) || kept === undefined) return;
-    const { file, digest, imports, lookedIn } = kept;
+    const entry = this.#known.get(address);
+    if (loading.modules.has(address) || entry === undefined) return;
+    const { file, digest, imports, lookedIn } = entry;
     if (file !== undefined && digest !== undefined) {
-      loading.admit({ file, digest, late: loading.over });
+      loading.admit({ file, digest, late: loading.finished });
       loading.files.set(file, digest);
     }
-    loading.has.add(address);
+    loading.modules.add(address);
     this.#owners.set(address, loading);
     for (const path of file === undefined ? lookedIn : [file, ...lookedIn]) loading.deciding.add(path);
     for (const one of imports) this.#admit(one, loading);
   }
 
-  #isAsItWas(address: string, seen = new Set<string>()): boolean {
+  #isUnchanged(address: string, seen = new Set<string>()): boolean {
     if (seen.has(address)) return true;
     seen.add(address);
-    const kept = this.#kept.get(address);
-    if (kept === undefined) return false;
-    const { file, digest, imports } = kept;
+    const entry = this.#known.get(address);
+    if (entry === undefined) return false;
+    const { file, digest, imports } = entry;
     if (file !== undefined && digest !== undefined && digestNow(file) !== digest) return false;
-    return [...imports].every((one) => this.#isAsItWas(one, seen));
+    return [...imports].every((one) => this.#isUnchanged(one, seen));
   }
 
-  /** Files of installed packages are neither digested nor evaluated twice; the entry may lie in one. */
+  /** Files of installed packages are neither digested nor evaluated twice, except an entry in one. */
   #isFixed(address: string, { start, isInstalled }: Loading): boolean {
     return address !== start && address.startsWith("file:") && isInstalled(fileURLToPath(address));
   }
@@ -264,7 +263,7 @@ function onlyOnce(address: string): SluiceError {
   return new SluiceError(
     "Validation",
     "pipeline_load_failed",
-    `${fileURLToPath(address)} is CommonJS, and that or something it requires was changed since it was loaded; such code is loaded once in a process: start sluice again`,
+    `${fileURLToPath(address)} is CommonJS, and it or one of its imports changed since it was loaded; CommonJS loads once per process: restart sluice`,
   );
 }
 
@@ -276,7 +275,7 @@ function withoutFragment(url: string): string {
   return url.replace(/#.*$/s, "");
 }
 
-/** An address without what tells one time it was evaluated from another. */
+/** An address without the marker of its evaluation. */
 function onDisk(url: string): string {
   return withoutFragment(url).replace(/[?&]sluice-load=\d+$/, "");
 }
@@ -290,8 +289,8 @@ function isOurs(specifier: string): boolean {
 }
 
 /**
- * A pipeline works with the Sluice that runs it, whether its project has one installed or not: two copies would not know each
- * other's errors. Zod is lent where the project has none.
+ * A pipeline uses the Sluice that runs it, even if its project has one installed: two copies would not recognise each other's
+ * errors. It uses Sluice's Zod if the project has none.
  */
 const resolveOurs: Resolve = (specifier, context, next) => {
   if (isOurs(specifier)) return next(specifier, { ...context, parentURL: import.meta.url });
@@ -303,7 +302,7 @@ const resolveOurs: Resolve = (specifier, context, next) => {
   }
 };
 
-/** Whether a file is of an installed package, for an entry that may lie in one itself: then its own package is none. */
+/** Whether a file belongs to an installed package; the package of the entry itself does not count. */
 function installedBeside(entry: string): (file: string) => boolean {
   const [, own = ""] = /^(.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+[\\/])/s.exec(entry) ?? [];
   return (file) => (file.startsWith(own) ? file.slice(own.length) : file).split(sep).includes("node_modules");
@@ -312,7 +311,7 @@ function installedBeside(entry: string): (file: string) => boolean {
 function foldersAbove(file: string): readonly string[] {
   const folders: string[] = [];
   for (let folder = dirname(file); ; folder = dirname(folder)) {
-    // Packages are not looked for below a folder of packages.
+    // Node searches no node_modules inside node_modules.
     if (basename(folder) !== "node_modules") folders.push(folder);
     if (folder === dirname(folder)) return folders;
   }

@@ -1,44 +1,44 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, resolve, sep } from "node:path";
-import { didYouMean, SluiceError } from "@sluice/core";
+import { didYouMean, type JsonObject, SluiceError } from "@sluice/core";
 import { bundledPipelines, type PipelineSource } from "@sluice/stages";
-import { CODE_EXTENSIONS, type CodeDigests, fileDigests, type ProjectCode } from "./code.ts";
+import { asTrusted, CODE_EXTENSIONS, type CodeDigests, fileDigests, fileStem, type ProjectCode } from "./code.ts";
 import { isPipeline, type LoadedPipeline, loadFile } from "./load.ts";
-import { asTrusted, fileStem, type LoadedConfig } from "./load-config.ts";
+import type { LoadedConfig } from "./load-config.ts";
 import type { Admit } from "./modules.ts";
 import type { NamedFiles } from "./trust.ts";
 
 export interface FoundPipeline {
-  /** What the user calls it. */
+  /** The name that the user gave. */
   readonly name: string;
   readonly pipeline: LoadedPipeline;
   readonly source: PipelineSource;
-  /** Absolute paths that decide what is loaded the next time, which no run may write. */
+  /** Absolute paths that determine what is loaded next time; no run may write them. */
   readonly code: readonly string[];
-  /** Something the user should know about where it came from. */
+  /** A notice for the user about its origin. */
   readonly note?: string;
 }
 
 type FileSource = Extract<PipelineSource, { kind: "file" }>;
 
+/** Where pipelines are searched, and under which trust. */
 export interface Finding {
-  /** What the workspace holds. */
   readonly code: ProjectCode;
-  /** Where the user stands: paths start here. */
+  /** The current folder, to which paths are relative. */
   readonly here: string;
-  /** The project's config, where it was loaded. */
+  /** The project's config, if it was loaded. */
   readonly config: LoadedConfig | undefined;
-  /** Why there is a config and it was not loaded. */
+  /** Why an existing config was not loaded. */
   readonly withoutConfig?: string | undefined;
-  /** Asks whether the project's pipelines may be loaded, and says as what. Throws when they may not. */
+  /** Returns the trusted digests of the project's code. Throws Validation `folder_untrusted`. */
   requireTrust(): Promise<CodeDigests>;
-  /** Files that the user named here. */
+  /** Files that the user has named on this machine. */
   readonly named: NamedFiles;
 }
 
 const FILE = /^(?<file>.*\.m?[jt]s)(?:#(?<name>[\w$]+))?$/s;
 
-/** Finds a pipeline by name, in the project and then among the bundled ones, or by its file's path. */
+/** Finds a pipeline by name, first in the project, then among the bundled ones, or by the path of its file. */
 export async function findPipeline(name: string, finding: Finding): Promise<FoundPipeline> {
   return withConfig(await findByName(name, finding), finding.config);
 }
@@ -48,21 +48,17 @@ async function findByName(name: string, finding: Finding): Promise<FoundPipeline
   const { file, name: wanted } = FILE.exec(name)?.groups ?? {};
   if (file !== undefined) return await fromNamed(name, existing(resolve(here, file)), wanted, finding);
   if (name.includes("/") || name.includes(sep)) {
-    throw new SluiceError(
-      "Validation",
-      "pipeline_not_found",
-      `${name} is no pipeline file; those end in ${CODE_EXTENSIONS.join(", ")}`,
-    );
+    throw notFound(`${name} is not a pipeline file; those end in ${CODE_EXTENSIONS.join(", ")}`);
   }
   const [stem = "", exported] = name.split("#", 2);
   const files = code.pipelines.filter((path) => fileStem(path) === stem);
   const configured = config?.settings.pipelines.get(name);
-  const places = [...files.map((path) => basename(path)), ...(configured === undefined ? [] : [configName(config)])];
-  if (places.length > 1) {
+  const origins = [...files, ...(config === undefined || configured === undefined ? [] : [config.file])];
+  if (origins.length > 1) {
     throw new SluiceError(
       "Validation",
       "pipeline_ambiguous",
-      `${stem} is the name of a pipeline in ${places.join(" and ")}; rename one, or give the path`,
+      `${stem} is defined in ${origins.map((path) => basename(path)).join(" and ")}; rename one, or use the path`,
     );
   }
   const loadBundled = bundledPipelines().get(name);
@@ -72,37 +68,35 @@ async function findByName(name: string, finding: Finding): Promise<FoundPipeline
       : files[0] === undefined
         ? undefined
         : await fromFile(name, realpathSync(files[0]), exported, asTrusted(await finding.requireTrust(), code.root));
-  if (found !== undefined) {
-    const place = configured === undefined ? files[0] : config?.file;
+  if (found !== undefined)
     return loadBundled === undefined
       ? found
-      : { ...found, note: `${name} is this project's (${place}), not the bundled one` };
-  }
+      : { ...found, note: `${name} is the project's pipeline (${origins[0]}), not the bundled one` };
   const bundled: unknown = await loadBundled?.();
   if (isPipeline(bundled)) return { name, pipeline: bundled, source: { kind: "bundled", name }, code: [] };
   throw unknown(name, [...code.pipelines.map(fileStem), ...(config?.settings.pipelines.keys() ?? [])], finding);
 }
 
 export interface FindingAgain extends Finding {
-  /** Whether a file is loaded as it is now because the record names it. */
+  /** Whether a recorded file is loaded although it changed or was never named here. */
   readonly trusted: boolean;
-  /** What the user does to have another file loaded than one that was named here. */
+  /** How the user can load a file that is refused. */
   readonly orElse?: string;
 }
 
-/** Finds the pipeline of an earlier run again, from what that run recorded. */
+/** Finds the pipeline of an earlier run from that run's record. */
 export async function findAgain(source: PipelineSource, runId: string, finding: FindingAgain): Promise<FoundPipeline> {
   return withConfig(await findRecorded(source, runId, finding), finding.config);
 }
 
 async function findRecorded(source: PipelineSource, runId: string, finding: FindingAgain): Promise<FoundPipeline> {
-  const { code, config, orElse = "give --trust" } = finding;
+  const { code, config, orElse = "use --trust" } = finding;
   switch (source.kind) {
     case "programmatic":
       throw new SluiceError(
         "Validation",
         "run_programmatic",
-        `run ${runId} was started by a program, which alone knows its pipeline; resume it there: await session.resume(pipeline, ${JSON.stringify(runId)})`,
+        `run ${runId} was started by a program, which has its pipeline; resume it there: await session.resume(pipeline, ${JSON.stringify(runId)})`,
       );
     case "bundled": {
       const bundled: unknown = await bundledPipelines().get(source.name)?.();
@@ -130,7 +124,7 @@ function fromConfig(name: string, pipeline: LoadedPipeline, { source }: LoadedCo
   return { name, pipeline, source: { kind: "config", name, config: source }, code: [] };
 }
 
-/** Whatever a run's pipeline is, the config it runs under is part of what it is made of. */
+/** Adds the config to the code of a pipeline, since runs depend on it. */
 function withConfig(found: FoundPipeline, config: LoadedConfig | undefined): FoundPipeline {
   if (config === undefined) return found;
   const { source } = found;
@@ -139,31 +133,27 @@ function withConfig(found: FoundPipeline, config: LoadedConfig | undefined): Fou
   return { ...found, code, source: { ...source, config: config.source } };
 }
 
-function configName(config: LoadedConfig | undefined): string {
-  return basename(config?.file ?? "");
-}
-
-/** Naming a file is trust in all it imports as it is loaded, not in what a run may have written meanwhile. */
+/** Naming a file trusts everything that it imports when it is loaded, but not later imports, which a run may have written. */
 const asNamed: Admit = ({ file, late }) => {
   if (!late) return;
   throw new SluiceError(
     "Validation",
     "pipeline_untrusted",
-    `${file} is imported while the run is at work, which may have changed it; import it at the top of the pipeline's file`,
+    `${file} is imported during the run, which may have changed it; import it at the top of the pipeline's file`,
   );
 };
 
-/** What the run was started with, and nothing else. */
+/** Admits only the code that the run was started with. */
 function asRecorded(source: FileSource, runId: string, orElse: string): Admit {
   const known = new Map(source.files.map(({ file, digest }) => [file, digest]));
   return (module) => {
     asNamed(module);
     if (known.get(module.file) === module.digest) return;
-    const what = known.has(module.file) ? "was changed" : "is imported anew";
+    const what = known.has(module.file) ? "has changed" : "is a new import";
     throw new SluiceError(
       "Validation",
       "pipeline_untrusted",
-      `${module.file} ${what} since run ${runId} started; look at it, then ${orElse} to load it as it is now`,
+      `${module.file} ${what} since run ${runId} started; review it, then ${orElse} to load the current version`,
     );
   };
 }
@@ -179,7 +169,7 @@ async function fromNamed(
   return found;
 }
 
-/** A store may come from anywhere: that it names a file does not mean that the user ever did. */
+/** Requires that the user has named the file: a store can come from elsewhere and refer to any file. */
 function requireNamed(
   file: string,
   { files }: FileSource,
@@ -190,7 +180,7 @@ function requireNamed(
   throw new SluiceError(
     "Validation",
     "pipeline_untrusted",
-    `run ${runId} says it was started from ${file}, and nobody named that file here as it was then; look at it, then ${orElse} to load it`,
+    `run ${runId} refers to ${file}, but that version of the file was never named here; review it, then ${orElse} to load it`,
   );
 }
 
@@ -203,21 +193,16 @@ async function fromFile(name: string, file: string, wanted: string | undefined, 
     const source = { kind: "file", file, export: exported, files: fileDigests(files) } as const;
     return { name, pipeline, source, code: [...deciding] };
   }
-  if (names.length === 0)
-    throw new SluiceError(
-      "Validation",
-      "pipeline_not_found",
-      `${file} exports no pipeline; export what pipeline({ … }) returns`,
-    );
+  if (names.length === 0) throw notFound(`${file} exports no pipeline; export the result of pipeline({ … })`);
   const choice = names.map((one) => `${file}#${one}`).join(", ");
   const why = wanted === undefined ? "exports several pipelines" : `exports no pipeline ${wanted}`;
-  throw new SluiceError("Validation", "pipeline_not_found", `${file} ${why}; name one: ${choice}`);
+  throw notFound(`${file} ${why}; use one of ${choice}`);
 }
 
 function existing(path: string, orElse?: string): string {
   if (existsSync(path) && statSync(path).isFile()) return realpathSync(path);
-  const mend = orElse === undefined ? "" : `; ${orElse} to load another`;
-  throw new SluiceError("Validation", "pipeline_not_found", `there is no pipeline file ${path}${mend}`);
+  const fix = orElse === undefined ? "" : `; ${orElse} to load another`;
+  throw notFound(`there is no pipeline file ${path}${fix}`);
 }
 
 function realOr(path: string): string {
@@ -230,16 +215,15 @@ function unknown(name: string, project: readonly string[], { withoutConfig }: Fi
   const hint = close === undefined ? "" : ` Did you mean ${close}?`;
   const unread = withoutConfig === undefined ? "" : ` ${withoutConfig}.`;
   const own = project.length === 0 ? "" : `, in this project ${project.join(", ")}`;
-  // Nobody calls a pipeline so: it is a task, and this folder has no pipeline that would take it.
+  // A name with spaces is a task, but this folder has no default pipeline for it.
   const fault = /\s/.test(name)
-    ? `no pipeline is named, and this folder has no default one: write one before the task, as in sluice run ${bundled[0]} "<what to do>".`
+    ? `no pipeline is named, and this folder has no default pipeline: name one before the task, as in sluice run ${bundled[0]} "<task>".`
     : `there is no pipeline ${name}.${hint}`;
-  return new SluiceError(
-    "Validation",
-    "pipeline_not_found",
-    `${fault} Bundled: ${bundled.join(", ")}${own}; a file is named by its path.${unread}`,
-    {
-      detail: { known: [...project, ...bundled] },
-    },
-  );
+  return notFound(`${fault} Bundled: ${bundled.join(", ")}${own}; use the path of a file for others.${unread}`, {
+    known: [...project, ...bundled],
+  });
+}
+
+function notFound(message: string, detail?: JsonObject): SluiceError {
+  return new SluiceError("Validation", "pipeline_not_found", message, detail === undefined ? {} : { detail });
 }

@@ -10,13 +10,13 @@ import type { Finding } from "./pipelines.ts";
 import { type ProjectPaths, projectPathsOf, workspaceOf } from "./project-paths.ts";
 import { createNamedFiles, createTrust, type NamedFiles, powersOf, type TrustState, trustQuestion } from "./trust.ts";
 
-/** The folders a command works with, as far as their code may be loaded. Each is asked about and loaded at most once. */
+/** The project folders of a command. For each, trust is asked and code is loaded at most once. */
 export interface Projects {
-  /** The workspace and its store. A config that nobody trusted is not loaded for it, which is said. */
+  /** The workspace and its store. An untrusted config is not loaded for it, with a notice. */
   place(): Promise<ProjectPaths>;
-  /** The project a run starts in: asks for trust where that is needed and somebody can answer. */
+  /** The project of a new run; asks the user for trust if required and possible. */
   open(root: string): Promise<Project>;
-  /** The project of an earlier run, with its config when the run was started with one. */
+  /** The project of an earlier run, with the config if the run was started with one. */
   reopen(root: string, earlier: EarlierRun): Promise<Project>;
 }
 export type Project = Finding & { readonly trusted: boolean };
@@ -24,13 +24,13 @@ export type Project = Finding & { readonly trusted: boolean };
 export interface EarlierRun {
   readonly runId: string;
   readonly config: ConfigSource | undefined;
-  /** Goes on although the config was changed. */
+  /** Accepts a changed config. */
   readonly allowChanged: boolean;
 }
 
 type Flags = Pick<RunFlags, "cwd" | "store" | "trust" | "config" | "mode">;
 
-/** Puts the question of trust to somebody; undefined where nobody can answer. */
+/** Asks the user whether to trust a folder. */
 export type AskTrust = (question: string) => Promise<boolean>;
 
 export function createProjects(flags: Flags, context: CommandContext, ask: AskTrust | undefined): Projects {
@@ -43,7 +43,7 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
   const named: NamedFiles = {
     holds: files.holds,
     remember: (file, madeOf) => {
-      // What a run's tool call names, no person named.
+      // In a process that a run started, no person names a file.
       if (readSettings(env).insideRun !== undefined) return undefined;
       const fault = files.remember(file, madeOf);
       if (fault !== undefined) say(fault);
@@ -54,14 +54,14 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
   const folderAt = (root: string): Folder => {
     const known = folders.get(root);
     if (known !== undefined) return known;
-    const made = createFolder(findCode(root), { trust, trusted, ask, say });
-    folders.set(root, made);
-    return made;
+    const folder = createFolder(findCode(root), { trust, trusted, ask, say });
+    folders.set(root, folder);
+    return folder;
   };
   const projectOf = ({ code, requireTrust }: Folder, config?: LoadedConfig, withoutConfig?: string): Project => {
     if (withoutConfig !== undefined) say(withoutConfig);
     for (const file of code.unread)
-      say(`${basename(file)} is not read; a config is sluice.config.ts, .mts, .js or .mjs`);
+      say(`${basename(file)} is ignored; a config is sluice.config.ts, .mts, .js or .mjs`);
     return { code, here, config, withoutConfig, requireTrust, trusted, named };
   };
 
@@ -73,13 +73,13 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
         return projectPathsOf(flags, here, { store: named });
       if (await folder.isOpen())
         return projectPathsOf(flags, here, { configured: (await folder.config())?.settings.store });
-      if (!folder.wasAsked()) say(`${notTrusted(folder)}; the store is the usual one`);
+      if (!folder.wasAsked()) say(`${notTrusted(folder)}; using the default store`);
       return projectPathsOf(flags, here);
     },
     async open(root) {
       const folder = folderAt(root);
       const [config] = folder.code.configs;
-      // Its rules may be what the user counts on, and a bundled pipeline is no replacement for theirs.
+      // The user may rely on the rules of a removed config, or on a removed pipeline.
       if (flags.config !== false && folder.hasLost()) await folder.requireTrust();
       if (config === undefined) return projectOf(folder);
       if (flags.config === false)
@@ -87,10 +87,10 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
       if (await folder.mayLoad()) {
         const loaded = await folder.config();
         const powers = loaded === undefined ? "" : powersOf(loaded.settings, flags);
-        if (powers !== "") say(`${basename(config)} decides: ${inLine(powers)}`);
+        if (powers !== "") say(`${basename(config)} sets ${inLine(powers)}`);
         return projectOf(folder, loaded);
       }
-      // Its rules may be what the user counts on: a run goes without them only where they never held.
+      // The user may rely on the rules of a config that was trusted: a run starts without it only if it never was.
       if (folder.state().kind === "changed") await folder.requireTrust();
       return projectOf(folder, undefined, notTrusted(folder));
     },
@@ -98,10 +98,10 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
       const folder = folderAt(root);
       const [config] = folder.code.configs;
       if (recorded === undefined) {
-        const without = `run ${runId} was started without ${basename(config ?? "")}, and goes on without it`;
+        const without = `run ${runId} was started without ${basename(config ?? "")}, and continues without it`;
         return config === undefined ? projectOf(folder) : projectOf(folder, undefined, without);
       }
-      // Without it is another config, too: rules that a run was started with are not gone without a word.
+      // No config counts as a changed one: the rules that a run was started with must not disappear silently.
       const wanted = flags.config !== false;
       if (config !== undefined && wanted) await folder.requireTrust();
       const loaded = wanted ? await folder.config() : undefined;
@@ -110,36 +110,36 @@ export function createProjects(flags: Flags, context: CommandContext, ask: AskTr
         throw new SluiceError(
           "Validation",
           "config_changed",
-          `the config that run ${runId} was started with is not what it was (${changed.join(", ")}); bring it back, or resume with --allow-changed`,
+          `the config of run ${runId} has changed (${changed.join(", ")}); restore it, or resume with --allow-changed`,
         );
       return projectOf(folder, loaded);
     },
   };
 }
 
-/** The code of one folder, and what the user said to it. */
+/** The code of one folder, and its trust. */
 interface Folder {
   readonly code: ProjectCode;
   state(): TrustState;
-  /** Whether code that was trusted is not there any more. */
+  /** Whether trusted code was removed. */
   hasLost(): boolean;
-  /** Whether its code may be loaded; asks where somebody can answer. */
+  /** Whether its code may be loaded; asks the user if possible. */
   mayLoad(): Promise<boolean>;
-  /** The same, without asking anybody. */
+  /** The same, without asking. */
   isOpen(): Promise<boolean>;
-  /** Whether it was found out already whether its code may be loaded. */
+  /** Whether `mayLoad` has been called. */
   wasAsked(): boolean;
-  /** The digests of what may be loaded. Throws Validation `folder_untrusted`. */
+  /** The digests of its trusted code. Throws Validation `folder_untrusted`. */
   requireTrust(): Promise<CodeDigests>;
-  /** Its config; only to be called when it may be loaded. */
+  /** Its config; only to be called if its code may be loaded. */
   config(): Promise<LoadedConfig | undefined>;
 }
 
 interface FolderOptions {
   readonly trust: ReturnType<typeof createTrust>;
-  /** Whether --trust was given. */
+  /** Whether --trust is set. */
   readonly trusted: boolean;
-  /** Undefined where nobody can answer. */
+  /** Undefined without a user to ask. */
   readonly ask: AskTrust | undefined;
   readonly say: (text: string) => void;
 }
@@ -153,7 +153,7 @@ function createFolder(code: ProjectCode, { trust, trusted, ask, say }: FolderOpt
     digests ??= digestCode(code);
     return digests;
   };
-  /** What cannot be trusted at all is unknown, unless it was trusted once. */
+  /** Code that cannot be trusted, such as a link, is unknown, unless the folder was trusted before. */
   const state = (): TrustState => {
     try {
       return trust.stateOf(root, read());
@@ -163,9 +163,9 @@ function createFolder(code: ProjectCode, { trust, trusted, ask, say }: FolderOpt
     }
   };
   const decide = async (): Promise<boolean> => {
-    const now = state();
-    if (now.kind === "trusted") return true;
-    if (!trusted && (ask === undefined || digests === undefined || !(await ask(trustQuestion(root, read(), now)))))
+    const current = state();
+    if (current.kind === "trusted") return true;
+    if (!trusted && (ask === undefined || digests === undefined || !(await ask(trustQuestion(root, read(), current)))))
       return false;
     const fault = trust.grant(root, read());
     if (fault !== undefined) say(fault);
@@ -179,8 +179,8 @@ function createFolder(code: ProjectCode, { trust, trusted, ask, say }: FolderOpt
     code,
     state,
     hasLost: () => {
-      const now = state();
-      return now.kind === "changed" && now.files.some((file) => !read().has(file));
+      const current = state();
+      return current.kind === "changed" && current.files.some((file) => !read().has(file));
     },
     mayLoad,
     isOpen: async () => (answer === undefined && !trusted ? state().kind === "trusted" : await mayLoad()),
@@ -197,7 +197,7 @@ function createFolder(code: ProjectCode, { trust, trusted, ask, say }: FolderOpt
   };
 }
 
-/** Loaded when there is a config to read: who only looks at runs waits for none of what that takes. */
+/** Imports the config reader on demand: commands that only read runs do not need it. */
 async function load(code: ProjectCode, trusted: CodeDigests): Promise<LoadedConfig | undefined> {
   if (code.configs.length === 0) return undefined;
   const { loadConfig } = await import("./load-config.ts");
@@ -207,28 +207,28 @@ async function load(code: ProjectCode, trusted: CodeDigests): Promise<LoadedConf
 function untrusted(root: string, state: TrustState): SluiceError {
   const what =
     state.kind === "changed"
-      ? `the code of ${root} is not what was trusted (${state.files.map(inLine).join(", ")})`
-      : `the pipelines and the config in ${root} are code, and nobody trusted them as they are now`;
+      ? `the code of ${root} changed since it was trusted (${state.files.map(inLine).join(", ")})`
+      : `the pipelines and the config in ${root} are code that is not trusted`;
   return new SluiceError(
     "Validation",
     "folder_untrusted",
-    `${what}; look at them, then say --trust (it is remembered until one of them changes)`,
+    `${what}; review it, then use --trust (remembered until a file changes)`,
   );
 }
 
 function notTrusted({ code, state }: Folder): string {
   const why =
     state().kind === "changed"
-      ? "the code of this folder was changed since it was trusted"
-      : "nobody trusted the code of this folder";
-  return `${basename(code.configs[0] ?? "")} was not loaded: ${why}; look at it, then say --trust to sluice run`;
+      ? "the code of this folder changed since it was trusted"
+      : "the code of this folder is not trusted";
+  return `${basename(code.configs[0] ?? "")} was not loaded: ${why}; review it, then use sluice run --trust`;
 }
 
-/** The files of a config that are not as they were recorded. */
-function changesOf(recorded: ConfigSource, now: LoadedConfig | undefined): readonly string[] {
+/** The files of a config that differ from the record. */
+function changesOf(recorded: ConfigSource, loaded: LoadedConfig | undefined): readonly string[] {
   const byPath = (files: ConfigSource["files"]): ReadonlyMap<string, string> =>
     new Map(files.map(({ file, digest }) => [file, digest]));
-  const [before, after] = [byPath(recorded.files), byPath(now?.source.files ?? [])];
+  const [before, after] = [byPath(recorded.files), byPath(loaded?.source.files ?? [])];
   return [...new Set([...before.keys(), ...after.keys()])]
     .filter((file) => before.get(file) !== after.get(file))
     .sort();

@@ -16,31 +16,31 @@ import type { ControllingTerminal, Terminal } from "../output/terminal.ts";
 import { commandLine, type ProjectPaths, storeOpener } from "../project/project-paths.ts";
 import { type FollowedRun, followRun } from "./follow-run.ts";
 import { except, isSameRequest, lineInteractor } from "./line-interactor.ts";
-import { createLinePrompt } from "./line-prompt.ts";
+import { createLinePrompt, type LinePrompt } from "./line-prompt.ts";
 import { openSession } from "./open-session.ts";
 import type { ExecuteFlags } from "./run-flags.ts";
 import type { RunPlan } from "./run-plan.ts";
 
-/** One run to start or take up. */
+/** A run to start or resume. */
 export interface RunExecution {
   readonly place: ProjectPaths;
   readonly flags: ExecuteFlags;
   readonly plan: RunPlan;
-  /** An open store; opened when the run's checks have passed when omitted. */
+  /** An open store; by default it is opened after the run's checks. */
   readonly host?: RunHost;
-  /** What earlier processes wrote. */
+  /** Events of earlier processes. */
   readonly past?: readonly SluiceEvent[];
-  /** Requests that are open already. */
+  /** Requests that are already open. */
   readonly open?: readonly OpenRequest[];
-  /** Lines for people, once the run has begun. */
+  /** Lines for stderr once the run has started. */
   readonly notices?: readonly string[];
-  /** A request that is answered already, and by whom. */
+  /** A request that the user has already answered, and the interactor with that answer. */
   readonly answered?: { readonly request: OpenRequest; readonly by: Interactor };
-  /** What the command says beside the report, in the formats for programs. */
+  /** Fields to add to the report, in the formats for programs. */
   readonly extraJson?: JsonObject;
 }
 
-/** Makes the session, shows the run until it ends here, and lets everything go. */
+/** Executes a run in a session of its own and reports it until it ends or is suspended. */
 export async function executeRun(
   { place, flags, plan, host, past, open, notices, answered, extraJson }: RunExecution,
   context: CommandContext,
@@ -50,10 +50,13 @@ export async function executeRun(
   const { model } = plan;
   const chosen = model?.why === undefined ? {} : { model: { id: model.id, why: model.why } };
   if (model?.why !== undefined) terminal.err(`sluice: ${visible(`model ${model.id} (${model.why})`)}\n`);
-  const asked = isInteractive(flags, context) ? [lineInteractor(promptOf(context), terminal.prompts)] : [];
+  const prompt = (): LinePrompt =>
+    createLinePrompt({ input: terminal.input, output: terminal.prompts, clock: systemClock });
+  const isInteractive = terminal.interactive && flags.headless !== true;
+  const user = isInteractive ? [lineInteractor(prompt(), terminal.prompts)] : [];
   const interactors =
-    answered === undefined ? asked : [answered.by, ...asked.map((one) => except(one, answered.request))];
-  const waits = wait !== undefined && asked.length === 0;
+    answered === undefined ? user : [answered.by, ...user.map((one) => except(one, answered.request))];
+  const waits = wait !== undefined && !isInteractive;
   const store = host ?? (await storeOpener(place, { adopt: flags.adoptStore === true }));
   const onFault = ({ by, message }: { readonly by: string; readonly message: string }): void =>
     terminal.err(`sluice: ${visible(redactText(`${by}: ${message}`))}\n`);
@@ -76,7 +79,7 @@ export async function executeRun(
       resume: (runId) => commandLine(["resume", runId], place, here, env),
       answer: (request) => commandLine(answerCommand(request), place, here, env),
     });
-    for (const line of traffic?.said() ?? []) terminal.err(`sluice: ${visible(line)}\n`);
+    for (const line of traffic?.notices() ?? []) terminal.err(`sluice: ${visible(line)}\n`);
     return followed;
   } finally {
     await session.close();
@@ -84,41 +87,30 @@ export async function executeRun(
   }
 }
 
-function isInteractive(flags: ExecuteFlags, { terminal }: CommandContext): boolean {
-  return terminal.interactive && flags.headless !== true;
-}
-
-function promptOf({ terminal }: CommandContext): ReturnType<typeof createLinePrompt> {
-  return createLinePrompt({ input: terminal.input, output: terminal.prompts, clock: systemClock });
-}
-
-/** Shows people the codes of requests, on the terminal itself: what is on a stream may be read by what the run started. */
-export interface CodeBoard {
-  show(request: OpenRequest, code: string): void;
-  close(): void;
-}
-
-/** Opens the terminal for the first code. Where there is none, it is said once that no answer from elsewhere counts. */
-export function createCodeBoard(terminal: Terminal, lineOf: (words: readonly string[]) => string): CodeBoard {
-  let shown: { readonly on: ControllingTerminal | undefined } | undefined;
+/**
+ * Shows the codes of requests on the controlling terminal, which is opened for the first code: processes that the run started
+ * could read a stream. Without a terminal, it warns once that approvals from other processes do not count.
+ */
+function createCodeBoard(terminal: Terminal, lineOf: (words: readonly string[]) => string) {
+  let opened: { readonly screen: ControllingTerminal | undefined } | undefined;
   return {
-    show: (request, code) => {
-      if (shown === undefined) {
-        shown = { on: terminal.controlling() };
-        if (shown.on === undefined) terminal.err(`sluice: ${NOWHERE}\n`);
+    show: (request: OpenRequest, code: string): void => {
+      if (opened === undefined) {
+        opened = { screen: terminal.controlling() };
+        if (opened.screen === undefined) terminal.err(`sluice: ${NO_TERMINAL}\n`);
       }
-      shown.on?.say(`${visible(codeLine(request, code, lineOf))}\n`);
+      opened.screen?.say(`${visible(codeLine(request, code, lineOf))}\n`);
     },
-    close: () => shown?.on?.close(),
+    close: (): void => opened?.screen?.close(),
   };
 }
 
-const NOWHERE =
-  "no approval from another process counts in this run by now: it has started processes without a wall, and there is no terminal here to show codes on. Run it in a terminal, where a wall can be built (sluice doctor), or with --answers any";
+const NO_TERMINAL =
+  "this run accepts no more approvals from other processes: it has started processes without a sandbox, and there is no terminal here to show codes on. Run it in a terminal, where a sandbox can be built (sluice doctor), or with --answers any";
 
 function codeLine(request: OpenRequest, code: string, lineOf: (words: readonly string[]) => string): string {
   const { runId, requestId, kind } = request;
   const answer = kind === "askUser" || kind === "humanState" ? ["--value", "…"] : ["approve"];
   const line = lineOf([...answerCommand(request), "--code", code, ...answer]);
-  return `sluice: run ${rootOf(runId)} waits for an answer to ${requestId}, from another terminal with its code: ${line}`;
+  return `sluice: run ${rootOf(runId)} waits for an answer to ${requestId}. Answer from another terminal with its code: ${line}`;
 }

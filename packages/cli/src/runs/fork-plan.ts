@@ -1,60 +1,62 @@
-import { forkPointsOf, type RunHost, SluiceError } from "@sluice/core";
+import { forkPointsOf, type RunHost } from "@sluice/core";
 import { type ChangedSince, changedSince, forkPointBefore } from "@sluice/stages";
 import { readRunStarted } from "@sluice/view";
 import { count } from "@sluice/view/words";
+import { usageError } from "../output/output.ts";
 import type { ProjectPaths } from "../project/project-paths.ts";
 import { requireRun } from "./lookup.ts";
 import type { RunSnapshot } from "./resume-plan.ts";
 
-/** The past that a new run begins with. */
-export interface ForkPast {
-  readonly soFar: RunSnapshot;
-  /** The execution before which the new run leaves the old one. */
+/** The part of a run that its fork begins with. */
+export interface ForkedPart {
+  readonly snapshot: RunSnapshot;
+  /** The execution before which the fork begins. */
   readonly execution: string;
   readonly records: number;
   readonly since: ChangedSince;
 }
 
-/** Of a run in whatever state it is, without touching it. `naming` is how the user says which execution. */
-export async function readForkPast(
+/** Reads a run in any status without changing it. `naming` is how the user names the execution, for the error message. */
+export async function readForkedPart(
   host: RunHost,
   place: ProjectPaths,
   { runId, from, naming }: { readonly runId: string; readonly from: string | undefined; readonly naming: string },
-): Promise<ForkPast> {
+): Promise<ForkedPart> {
   await requireRun(host, place, runId);
   const journals = await host.journal(runId);
   if (from === undefined) {
     const ids = forkPointsOf(journals).map(({ executionId }) => executionId);
-    const there = ids.length === 0 ? "it has entered none yet" : ids.join(", ");
-    throw new SluiceError(
-      "Validation",
-      "usage",
-      `say with ${naming} before which execution ${runId} is forked: ${there}`,
-    );
+    const choices = ids.length === 0 ? "the run has entered none yet" : ids.join(", ");
+    throw usageError(`name the execution of ${runId} to fork before, with ${naming}: ${choices}`);
   }
   const { boundary } = forkPointBefore(journals, from);
-  // Nothing of the old run is shown again, and nothing of it is open in the new one.
-  const soFar = { data: await readRunStarted(host, runId), past: [], open: [] };
-  return { soFar, execution: boundary.executionId, records: boundary.before, since: changedSince(journals, boundary) };
+  // Events of the original are not shown again, and its requests are not open in the fork.
+  const snapshot = { data: await readRunStarted(host, runId), past: [], open: [] };
+  return {
+    snapshot,
+    execution: boundary.executionId,
+    records: boundary.before,
+    since: changedSince(journals, boundary),
+  };
 }
 
-/** Files are listed up to here; the report of the old run has all. */
+/** Maximum number of files to list; the report of the original lists all. */
 const MOST_FILES = 20;
 
-/** What a fork takes along, and what it does not take back, as lines. */
+/** What a fork inherits, and which changes it does not roll back, as lines. */
 export function forkText(
   runId: string,
-  { execution, records, since: { files, unwatched } }: ForkPast,
+  { execution, records, since: { files, unwatched } }: ForkedPart,
 ): readonly string[] {
   const more = files.length > MOST_FILES ? `, and ${files.length - MOST_FILES} more` : "";
   const named = files.slice(0, MOST_FILES).join(", ");
   return [
-    `forks ${runId} before ${execution}: ${count(records, "record")} of its past`,
+    `forks ${runId} before ${execution}, with ${count(records, "record")}`,
     files.length === 0
-      ? "files are as they are now"
-      : `files are as they are now: what ${runId} changed after that is not taken back: ${named}${more}`,
+      ? "files stay as they are now"
+      : `files stay as they are now; later changes of ${runId} are not rolled back: ${named}${more}`,
     ...(unwatched === 0
       ? []
-      : [`${count(unwatched, "call")} of ${runId} after that may have changed other things, and nobody watched`]),
+      : [`${count(unwatched, "later call")} of ${runId} may have made other changes that were not tracked`]),
   ];
 }

@@ -4,8 +4,8 @@ import { requestCard } from "../output/request-card.ts";
 import type { LinePrompt } from "./line-prompt.ts";
 
 /**
- * A person at a plain terminal. Leave is given only by the word "approve" in full; an empty line denies, and the end of the
- * input is no opinion.
+ * A user at a plain terminal. Only the full word "approve" approves; an empty line denies, and the end of the input gives no
+ * answer.
  */
 export function lineInteractor(prompt: LinePrompt, output: NodeJS.WritableStream): Interactor {
   return {
@@ -20,10 +20,10 @@ export function lineInteractor(prompt: LinePrompt, output: NodeJS.WritableStream
       for (;;) {
         const line = await prompt.ask(how, signal);
         if (line === undefined) {
-          if (signal.aborted) output.write("no answer is needed any more\n");
+          if (signal.aborted) output.write("no longer needed\n");
           return undefined;
         }
-        const read = isQuestion ? readValue(request, line) : readLeave(line);
+        const read = isQuestion ? readValue(request, line) : readApproval(line);
         if (read.ok) return read.answer;
         output.write(`${visible(read.fault)}\n`);
       }
@@ -31,7 +31,7 @@ export function lineInteractor(prompt: LinePrompt, output: NodeJS.WritableStream
   };
 }
 
-function readLeave(line: string): TypedAnswer {
+function readApproval(line: string): TypedAnswer {
   const [, word = "", rest = ""] = /^\s*(\S*)\s*(.*?)\s*$/s.exec(line) ?? [];
   switch (word) {
     case "":
@@ -45,16 +45,16 @@ function readLeave(line: string): TypedAnswer {
       if (rest === "") return { ok: true, answer: { kind: "defer" } };
       break;
   }
-  return { ok: false, fault: "type approve in full to let this one call run; deny, deny with a reason, or defer" };
+  return { ok: false, fault: "type approve to allow this one call; deny, deny with a reason, or defer" };
 }
 
 function readValue(request: PersonRequest, line: string): TypedAnswer {
   return line.trim() === ""
-    ? { ok: true, answer: { kind: "deny", reason: "the person did not answer" } }
+    ? { ok: true, answer: { kind: "deny", reason: "the user did not answer" } }
     : typedValue(request, line.trim());
 }
 
-/** Somebody who has answered one request before the run is resumed, and has no opinion of any other. */
+/** An interactor with the answer to one request, given before the run is resumed. */
 export function oneAnswer(
   name: string,
   given: { readonly request: OpenRequest; readonly answer: Answer },
@@ -70,7 +70,7 @@ export function oneAnswer(
   };
 }
 
-/** An interactor who is not asked about a request that is answered already. */
+/** An interactor that is not asked for a request that is already answered. */
 export function except(interactor: Interactor, answered: OpenRequest): Interactor {
   return {
     name: interactor.name,

@@ -1,16 +1,16 @@
 import { createInterface } from "node:readline";
 import type { Clock } from "@sluice/core";
 
-/** Lines that came before a question could have been read were typed for something else. */
+/** Ignores lines that arrive before a user can have read the question. */
 const ARM_MS = 300;
 
-/** What was said just before a question is shown before it. */
+/** Lets lines that were just written appear before the question. */
 const PAUSE_MS = 50;
 
 export interface LinePrompt {
-  /** Waits for lines on their way to the terminal, so that a question comes after them. */
+  /** Waits for pending output, so that a question follows it. */
   pause(): Promise<void>;
-  /** Shows a question and waits for a line. Undefined when the input ended or the signal aborted. */
+  /** Shows a question and waits for a line; undefined if the input ends or the signal aborts. */
   ask(question: string, signal?: AbortSignal): Promise<string | undefined>;
 }
 
@@ -20,7 +20,7 @@ export interface LinePromptOptions {
   readonly clock: Clock;
 }
 
-/** Questions on a terminal, one line each. The terminal itself edits the line, so Ctrl-C stays a signal. */
+/** Asks questions on a terminal, which edits the line itself, so that Ctrl-C stays a signal. */
 export function createLinePrompt({ input, output, clock }: LinePromptOptions): LinePrompt {
   return {
     pause: () => new Promise((resolve) => void clock.after(PAUSE_MS, resolve)),
@@ -37,12 +37,12 @@ export function createLinePrompt({ input, output, clock }: LinePromptOptions): L
         });
         const end = (line: string | undefined): void => {
           disarm();
-          signal?.removeEventListener("abort", giveUp);
+          signal?.removeEventListener("abort", cancel);
           lines.removeAllListeners();
           lines.close();
           resolve(line);
         };
-        const giveUp = (): void => {
+        const cancel = (): void => {
           output.write("\n");
           end(undefined);
         };
@@ -50,8 +50,8 @@ export function createLinePrompt({ input, output, clock }: LinePromptOptions): L
           if (armed) end(line);
           else output.write(question);
         });
-        lines.once("close", giveUp);
-        signal?.addEventListener("abort", giveUp, { once: true });
+        lines.once("close", cancel);
+        signal?.addEventListener("abort", cancel, { once: true });
         output.write(question);
       }),
   };

@@ -1,5 +1,5 @@
 import { isAbsolute, relative, resolve, sep } from "node:path";
-import { field, type RunHost, type SecretFilter, SluiceError } from "@sluice/core";
+import { field, type RunHost, type SecretFilter } from "@sluice/core";
 import {
   createSession,
   type ModelTraffic,
@@ -11,6 +11,7 @@ import {
 import { environmentSecrets } from "@sluice/stages/environment-secrets";
 import { type Environment, stateFolder } from "@sluice/tui/user";
 import { readRunStarted, rootOf } from "@sluice/view";
+import { usageError } from "../output/output.ts";
 import type { LoadedConfig } from "../project/load-config.ts";
 import type { RunModel } from "../project/model.ts";
 import { type ProjectPaths, realPath } from "../project/project-paths.ts";
@@ -21,17 +22,17 @@ export interface SessionConfig {
   readonly plan: RunPlan;
   readonly place: ProjectPaths;
   readonly flags: RunFlags;
-  /** The open store, which its opener closes, or how to open one. */
+  /** An open store, which the caller closes, or a function that opens one. */
   readonly store: RunHost | (() => RunHost);
   readonly people: Required<Pick<SessionOptions, "interactors" | "wait" | "onFault">> & Pick<SessionOptions, "onCode">;
 }
 export interface OpenSession {
   readonly session: Session;
-  /** What stands between the run and its models, if anything. */
+  /** Recording or playback of model traffic. */
   readonly traffic: CommandTraffic | undefined;
 }
 
-/** The session that a planned run works in. */
+/** The session for a planned run. */
 export function openSession(
   { plan, place, flags, store, people }: SessionConfig,
   { env, here }: CallerContext,
@@ -46,7 +47,7 @@ export function openSession(
     mode,
     allow,
     ...sessionOptionsOf(config),
-    // Whoever works in a home folder could trust anything by writing.
+    // A run in a home folder could otherwise trust any code by writing to the state folder.
     protectedPaths: [...code, ...(config?.settings.protectedPaths ?? []), realPath(stateFolder(env))],
     sandbox: {
       ...config?.settings.sandbox,
@@ -62,7 +63,7 @@ export function openSession(
   return { session, traffic };
 }
 
-/** What only the config decides. */
+/** The options that only the config sets. */
 function sessionOptionsOf(config: LoadedConfig | undefined): Partial<SessionOptions> {
   if (config === undefined) return {};
   const { tools, executors, onCall, secrets, passEnv, baseUrls, prices, mcpServers, requestTimeoutMs } =
@@ -81,68 +82,67 @@ function sessionOptionsOf(config: LoadedConfig | undefined): Partial<SessionOpti
 }
 
 /**
- * What to take out of words to a run before they are sent: the store keeps them as they come, and only what the run makes of
- * them passes its own session's filter.
+ * The secrets to mask in messages to a run: the store keeps them as they are sent, before the filter of the run's session.
  */
 export async function secretsToward(host: RunHost, runId: string, env: Environment): Promise<SecretFilter> {
   const named = field(await readRunStarted(host, rootOf(runId)), "secrets");
   return environmentSecrets(env, Array.isArray(named) ? named.filter((name) => typeof name === "string") : []);
 }
 
-/** What stands between a run of the command and its models. */
+/** Recording or playback of model traffic. */
 export interface CommandTraffic {
   readonly traffic: ModelTraffic;
-  /** What is said aside when the run has ended here, a line each. */
-  said(): readonly string[];
+  /** Lines for stderr after the run. */
+  notices(): readonly string[];
 }
 
 export interface TrafficRequest {
   /** `--record`. */
   readonly record: string | undefined;
   readonly model: RunModel | undefined;
-  /** Where the user stands. */
+  /** The current folder. */
   readonly here: string;
   readonly workspace: string;
-  /** Whether the run was begun before: its recording goes on. */
+  /** Whether the run is resumed, and its recording continues. */
   readonly resumed: boolean;
 }
 
-/** Undefined where models are called as they are. Throws Validation `usage` where a replay would be recorded. */
+/** Undefined without recording or playback. Throws Validation `usage` for both at once. */
 export function trafficOf({ record, model, here, workspace, resumed }: TrafficRequest): CommandTraffic | undefined {
-  const replay = /^cassette:(.+)$/s.exec(model?.id ?? "")?.[1];
-  if (replay !== undefined && record !== undefined)
-    throw new SluiceError("Validation", "usage", "--record needs a model to record, and a replay is none");
-  if (record !== undefined) return recorded(resolve(here, record), workspace, resumed);
-  return replay === undefined ? undefined : replayed(replay);
+  const cassette = /^cassette:(.+)$/s.exec(model?.id ?? "")?.[1];
+  if (cassette !== undefined && record !== undefined)
+    throw usageError("--record needs a model to record, not a cassette");
+  if (record !== undefined) return recording(resolve(here, record), workspace, resumed);
+  return cassette === undefined ? undefined : playback(cassette);
 }
 
-function recorded(file: string, workspace: string, resumed: boolean): CommandTraffic {
+function recording(file: string, workspace: string, resumed: boolean): CommandTraffic {
   const traffic = recordTraffic(file, { existing: resumed ? "append" : "refuse" });
   return {
     traffic,
-    said: () => {
-      if (traffic.fault !== undefined) return [`not all is recorded: ${traffic.fault.message}`];
-      return isWithin(workspace, file) ? [`recorded in ${file}`, IN_SIGHT] : [`recorded in ${file}`];
+    notices: () => {
+      if (traffic.fault !== undefined) return [`the recording is incomplete: ${traffic.fault.message}`];
+      return isWithin(workspace, file) ? [`recorded in ${file}`, IN_WORKSPACE] : [`recorded in ${file}`];
     },
   };
 }
 
-/** What a run's tools find is part of what its model is asked next. */
-const IN_SIGHT = "that is in the workspace: move it elsewhere before it is played, since a Grep would find it there";
+const IN_WORKSPACE =
+  "this file is in the workspace: move it elsewhere before playback, since a Grep could find it there";
 
 function isWithin(folder: string, file: string): boolean {
-  const way = relative(realPath(folder), realPath(file));
-  return way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+  const path = relative(realPath(folder), realPath(file));
+  return path !== ".." && !path.startsWith(`..${sep}`) && !isAbsolute(path);
 }
 
-function replayed(file: string): CommandTraffic {
+function playback(file: string): CommandTraffic {
   const traffic = playbackTraffic(file);
   return {
     traffic,
-    said: () => {
+    notices: () => {
       if (traffic.divergence !== undefined) return [traffic.divergence.message];
       const unused = traffic.unused().map(({ stage, turn, line }) => `stage ${stage}, turn ${turn + 1} (line ${line})`);
-      return unused.length === 0 ? [] : [`answers of ${file} that the run did not come to: ${unused.join("; ")}`];
+      return unused.length === 0 ? [] : [`unused answers of ${file}: ${unused.join("; ")}`];
     },
   };
 }

@@ -7,15 +7,15 @@ import type { RunFlags } from "./run-flags.ts";
 
 type Flags = RunFlags & { readonly headless?: boolean };
 
-/** The folders a command works with; whoever sits at the terminal is asked whether their code may be loaded. */
+/** The project folders of a command; a user at the terminal is asked for trust. */
 export function projectsHere(flags: Flags, context: CommandContext): Projects {
   return createProjects(flags, context, askerOf(flags, context));
 }
 
-/** A terminal of its own does not make a run's tool call a person. */
+/** Undefined in a process that a run started, even on a terminal: its user is not a person. */
 function askerOf({ headless }: Flags, { terminal, env }: CommandContext): AskTrust | undefined {
   if (!terminal.interactive || headless === true || readSettings(env).insideRun !== undefined) return undefined;
   const prompt = createLinePrompt({ input: terminal.input, output: terminal.prompts, clock: systemClock });
   return async (question) =>
-    (await prompt.ask(visible(`${question}\nType yes to trust these files as they are now: `)))?.trim() === "yes";
+    (await prompt.ask(visible(`${question}\nType yes to trust the current files: `)))?.trim() === "yes";
 }

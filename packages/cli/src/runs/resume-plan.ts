@@ -24,56 +24,56 @@ import type { CallerContext, RunPlan } from "./run-plan.ts";
 export interface ResumePlanRequest {
   readonly runId: string;
   readonly flags: RunFlags & { readonly allowChanged?: boolean };
-  /** Goes on in a new run, with the past before this execution. */
+  /** Forks the run before this execution instead. */
   readonly from?: string;
 }
 
-/** What the journal of a run says that can be taken up. */
+/** The journal of a run that can be resumed. */
 export interface RunSnapshot {
-  /** What `run.started` says. */
+  /** The data of `run.started`. */
   readonly data: JsonObject;
   readonly past: readonly SluiceEvent[];
   readonly open: readonly OpenRequest[];
 }
 
-/** Reads it without touching it. Throws for a run that cannot be taken up. */
+/** Reads a run without changing it. Throws Session `run_finished` or Host `run_owned` if it cannot be resumed. */
 export async function readRun(host: RunHost, place: ProjectPaths, runId: string): Promise<RunSnapshot> {
   const known = await requireRun(host, place, runId);
   if (known.end !== undefined)
     throw new SluiceError(
       "Session",
       "run_finished",
-      `run ${runId} is ${known.end.status} and cannot be resumed; sluice fork goes on from an earlier point of it`,
+      `run ${runId} is ${known.end.status} and cannot be resumed; sluice fork continues from an earlier point of it`,
     );
   if (known.owner !== undefined) {
     throw new SluiceError(
       "Host",
       "run_owned",
-      `run ${runId} is at work in ${known.owner}; wait for it, or stop that process first`,
+      `run ${runId} is active in ${known.owner}; wait for it, or stop that process first`,
     );
   }
   const [data, past] = [await readRunStarted(host, runId), await eventsOf(host, runId)];
   return { data, past, open: await host.requests(runId) };
 }
 
-/** Where the run works: where it was started, unless the user says otherwise. Its store is the one it was found in. */
+/** The paths of a resumed run: its workspace, unless --cwd is set, and the store in which it was found. */
 export function pathsOfRun({ data }: RunSnapshot, flags: RunFlags, at: ProjectPaths, here: string): ProjectPaths {
   const cwd = flags.cwd === undefined ? workspaceOf({ cwd: textAt(data, "cwd") }, here) : at.cwd;
   return { ...at, cwd, usualStore: at.usualStore && cwd === at.cwd };
 }
 
-/** A store from elsewhere may name any file as a pipeline. Throws Validation `pipeline_untrusted`. */
+/** A store from another machine can name any file as a pipeline. Throws Validation `pipeline_untrusted`. */
 export function refuseAdoptedFile({ data }: RunSnapshot, flags: RunFlags): void {
   const source = sourceOf(data);
   if (source.kind === "file" && flags.adoptStore === true && flags.trust !== true)
     throw new SluiceError(
       "Validation",
       "pipeline_untrusted",
-      `a store from another machine may name any file, this one ${source.file}; look at it, then give --adopt-store and --trust`,
+      `a store from another machine can name any file, here ${source.file}; review it, then use --adopt-store and --trust`,
     );
 }
 
-/** The run goes on as it was started; what the flags say wins. The store must be this machine's own: it says what to load. */
+/** Plans to resume a run as it was started, except for the flags. The store must belong to this machine: it names the code. */
 export async function planResume(
   { runId, flags, from }: ResumePlanRequest,
   { data }: RunSnapshot,
@@ -85,7 +85,7 @@ export async function planResume(
   const recordedConfig = "config" in source ? source.config : undefined;
   const project = await projects.reopen(cwd, { runId, config: recordedConfig, allowChanged });
   const { name, pipeline, source: found, code } = await findAgain(source, runId, project);
-  const leave = { allowChanged, by: userName(), source: found };
+  const options = { allowChanged, by: userName(), source: found };
   const recorded = textAt(data, "model");
   const named = flags.model ?? (recorded === "" ? undefined : recorded);
   const model = await modelFor(pipeline.spec, {
@@ -106,11 +106,13 @@ export async function planResume(
     config: project.config,
     resumed: from === undefined,
     begin: (session) =>
-      from === undefined ? session.resume(pipeline, runId, leave) : session.fork(pipeline, runId, { ...leave, from }),
+      from === undefined
+        ? session.resume(pipeline, runId, options)
+        : session.fork(pipeline, runId, { ...options, from }),
   };
 }
 
-/** Where a run's pipeline came from, as `run.started` says. */
+/** The origin of a run's pipeline, from `run.started`. */
 export function sourceOf(data: Json): PipelineSource {
   const source = field(data, "source");
   const name = textAt(source, "name");
@@ -134,7 +136,7 @@ function configOf(source: Json | undefined): ConfigSource | undefined {
   return config === undefined ? undefined : { file: textAt(config, "file"), files: digestsAt(config) };
 }
 
-/** A file without a digest is one that cannot be compared, and so not loaded. */
+/** Files without a digest cannot be compared, so they are left out and not loaded. */
 function digestsAt(source: Json | undefined): readonly FileDigest[] {
   const files = field(source, "files");
   return Array.isArray(files)
@@ -149,7 +151,7 @@ const MODES: readonly SecurityMode[] = ["ask", "allowlist", "yolo"];
 
 function modeOf(data: Json): SecurityMode {
   const mode = textAt(data, "mode");
-  // A mode nobody knows is the careful one; the session refuses it where it differs from the run's.
+  // For an unknown mode use the strictest; the session refuses it if it differs from the run's.
   return MODES.find((known) => known === mode) ?? "ask";
 }
 

@@ -1,35 +1,34 @@
 import type { SecurityMode } from "@sluice/core";
 import type { SandboxMode } from "@sluice/stages";
-import type { OutputFormat } from "../output/output.ts";
+import type { OutputFormat } from "../output/formats.ts";
 import type { ProjectPathOptions } from "../project/project-paths.ts";
 
-/** How a run works here, whoever shows it. */
+/** The options of a run in the command and in the app. */
 export interface RunFlags extends ProjectPathOptions {
   readonly model?: string;
-  /** The file that all models' answers are written to. */
+  /** The file to record model traffic to. */
   readonly record?: string;
   readonly mode?: SecurityMode;
   readonly allow?: readonly string[];
   readonly maxParallel?: number;
-  /** What commands run behind. */
   readonly sandbox?: SandboxMode;
   readonly adoptStore?: boolean;
   readonly trust?: boolean;
-  /** Answers of any process count in the run that is started. */
+  /** Accept answers of any process in the new run. */
   readonly answers?: "any";
-  /** False leaves the project's config alone. */
+  /** False ignores the project's config. */
   readonly config?: boolean;
 }
 
-/** What every command takes. */
+/** The options of every subcommand except `demo`. */
 export interface CommonFlags extends ProjectPathOptions {
   readonly outputFormat: OutputFormat;
 }
 
-/** What `run` and `resume` share. */
+/** The options of subcommands that execute runs. */
 export interface ExecuteFlags extends CommonFlags, RunFlags {
   readonly headless?: boolean;
-  /** True keeps requests open, a number of milliseconds until the run is suspended. */
+  /** Keep requests open: without a limit, or for this many milliseconds until the run is suspended. */
   readonly wait?: true | number;
   readonly failOnDenied?: boolean;
 }

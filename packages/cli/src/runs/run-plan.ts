@@ -1,8 +1,9 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { type JsonObject, type SecurityMode, SluiceError, systemClock } from "@sluice/core";
+import { type JsonObject, type SecurityMode, systemClock } from "@sluice/core";
 import type { RunHandle, SandboxMode, Session } from "@sluice/stages";
 import { type Environment, readSettings, refuseInsideRun } from "@sluice/tui/user";
+import { usageError } from "../output/output.ts";
 import { requireTask } from "../project/input.ts";
 import type { LoadedConfig } from "../project/load-config.ts";
 import { modelFor, type RunModel } from "../project/model.ts";
@@ -10,40 +11,38 @@ import { findPipeline } from "../project/pipelines.ts";
 import type { Project } from "../project/projects.ts";
 import type { RunFlags } from "./run-flags.ts";
 
-/** A run that can begin: everything that could be wrong with it was looked at, and nothing is opened yet. */
+/** A run that is checked and ready to start; nothing is opened yet. */
 export interface RunPlan {
-  /** What the user calls its pipeline. */
+  /** The pipeline's name, as the user gave it. */
   readonly name: string;
-  /** The pipeline's own code, which the run may not write. */
+  /** The pipeline's code, which the run may not write. */
   readonly code: readonly string[];
-  /** Something the user should know about where the pipeline came from. */
+  /** A notice for the user about the pipeline's origin. */
   readonly note?: string;
   readonly model: RunModel | undefined;
   readonly mode: SecurityMode;
   readonly allow: readonly string[];
-  /** What a run that is resumed or forked was started with. */
+  /** The recorded mode of a resumed or forked run. */
   readonly sandbox?: SandboxMode;
-  /** The project's config; what the flags say wins. */
   readonly config: LoadedConfig | undefined;
-  /** Whether the run was begun before. */
+  /** Whether an existing run is resumed. */
   readonly resumed: boolean;
   readonly begin: (session: Session) => RunHandle<unknown>;
 }
 
 export interface RunPlanRequest {
-  /** A pipeline's name or file; the first words of the task where the project has a default. */
+  /** A pipeline's name or file, or the first words of a task for the project's default pipeline. */
   readonly pipeline: string | undefined;
   readonly task: readonly string[];
   readonly flags: RunFlags;
 }
 
-/** Where somebody stands who wants something. */
 export interface CallerContext {
   readonly env: Environment;
   readonly here: string;
 }
 
-/** Refuses what only a person may say, in a process that a run started. */
+/** Refuses options that a run's own processes may not use. */
 export function refuseFlagsInsideRun(command: string, flags: RunFlags, env: Environment): void {
   const settings = readSettings(env);
   if (flags.trust === true) refuseInsideRun(settings, `${command} --trust`);
@@ -51,7 +50,7 @@ export function refuseFlagsInsideRun(command: string, flags: RunFlags, env: Envi
   if (flags.adoptStore === true) refuseInsideRun(settings, `${command} --adopt-store`);
 }
 
-/** `inputOf` reads what the pipeline is given, once the words are parted into its name and a task. */
+/** Plans a new run. `inputOf` reads the pipeline's input once the task is known. */
 export async function planRun(
   { pipeline: first, task: rest, flags }: RunPlanRequest,
   project: Project,
@@ -73,15 +72,14 @@ export async function planRun(
     clock: systemClock,
   });
   const mode = flags.mode ?? config?.settings.mode ?? "ask";
-  if (flags.allow !== undefined && mode !== "allowlist")
-    throw new SluiceError("Validation", "usage", "--allow goes with --mode allowlist");
+  if (flags.allow !== undefined && mode !== "allowlist") throw usageError("--allow needs --mode allowlist");
   const allow = flags.allow ?? (mode === "allowlist" ? config?.settings.allow : undefined) ?? [];
   const begin = (session: Session): RunHandle<unknown> =>
     session.start(pipeline, input, { source, ...(flags.answers === undefined ? {} : { answers: flags.answers }) });
   return { name, code, ...(note === undefined ? {} : { note }), model, mode, allow, config, resumed: false, begin };
 }
 
-/** Which pipeline, and what for: no name of one holds a space, so that a sentence is a task for the project's default. */
+/** Splits words into a pipeline and a task. Names have no spaces, so a sentence is a task for the default pipeline. */
 function wordsOf(
   first: string | undefined,
   rest: readonly string[],
@@ -91,7 +89,7 @@ function wordsOf(
   if (first === undefined) {
     if (fallback !== undefined) return { name: fallback, task: [] };
     const why = withoutConfig ?? "the project's config has no defaultPipeline";
-    throw new SluiceError("Validation", "usage", `name a pipeline: ${why}\nsluice run --help says what there is`);
+    throw usageError(`name a pipeline: ${why}\nSee sluice run --help.`);
   }
   const isTask =
     fallback !== undefined && /\s/.test(first) && !existsSync(resolve(here, first.replace(/#[\w$]*$/, "")));

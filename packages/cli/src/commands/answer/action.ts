@@ -36,7 +36,7 @@ import {
 import { eventsOf, rootOf } from "@sluice/view";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
-import { write } from "../../output/output.ts";
+import { usageError, write } from "../../output/output.ts";
 import type { Terminal } from "../../output/terminal.ts";
 import { commandLine, storeOpener } from "../../project/project-paths.ts";
 import type { Projects } from "../../project/projects.ts";
@@ -48,52 +48,51 @@ import type { ExecuteFlags } from "../../runs/run-flags.ts";
 
 export interface AnswerRequest {
   readonly runId: string;
-  /** The request's id, or an ending of it that fits no other open request of the run. */
+  /** The request's id, or a unique end of it. */
   readonly request: string;
   readonly answer: "approve" | "deny" | "defer" | undefined;
   readonly flags: ExecuteFlags & {
     readonly reason?: string;
     readonly value?: string;
-    /** The beginning of the digest of what was looked at, in lower case. */
+    /** The first digits of the digest of the request that the user saw, in lower case. */
     readonly digest?: string;
-    /** The request's one-time code, as it was typed. */
+    /** The request's one-time code, as typed. */
     readonly code?: string;
     readonly resume?: boolean;
-    /** With `resume`: also with a pipeline that changed. */
     readonly allowChanged?: boolean;
   };
 }
 
-/** `sluice answer`: answers an open request of a run, whoever owns it. */
+/** `sluice answer`: answers an open request of a run that any process may own. */
 export async function answer(given: AnswerRequest, context: CommandContext): Promise<number> {
   const { terminal, env, here } = context;
   const { runId, flags } = given;
   refuseInsideRun(readSettings(env), "answer");
-  refuseWithoutResume(flags);
+  refuseIdleFlags(flags);
   const projects = projectsHere(flags, context);
   const place = await projects.place();
-  const { request, way, code } = await withStore(place, async (host) => {
+  const { request, route, code } = await withStore(place, async (host) => {
     await requireRun(host, place, runId);
     const found = oneRequest(await host.requests(runId), given);
     const events = await eventsOf(host, runId);
-    refuseOther(found, events);
-    return { request: found, way: await answerRouteOf(host, runId, events), code: await codeScopeOf(host, found) };
+    refuseTampered(found, events);
+    return { request: found, route: await answerRouteOf(host, runId, events), code: await codeScopeOf(host, found) };
   });
   const { requestId, digest } = request;
   if (flags.digest !== undefined && !digest.startsWith(flags.digest)) {
-    const why = `not accepted: ${requestId} has the digest ${shortDigest(digest)} now, which does not begin with ${flags.digest}; look at it again with sluice show`;
+    const why = `not accepted: the digest of ${requestId} is now ${shortDigest(digest)}, which does not begin with ${flags.digest}; review the request with sluice show`;
     return refused(why, { runId, requestId, outcome: "digest_mismatch", digest }, given, context);
   }
   const typed = checkedAnswer(request, given);
   if (!typed.ok)
-    throw new SluiceError("Validation", "answer_invalid", `this does not answer ${requestId}: ${typed.fault}`);
+    throw new SluiceError("Validation", "answer_invalid", `this is not a valid answer to ${requestId}: ${typed.fault}`);
 
-  // A process that is gone took its codes along.
-  const proof = way === "resume" ? undefined : flags.code;
-  if (way !== "freely" && proof === undefined && needsProof(typed.answer)) {
-    if (way === "resume" && flags.resume === true && hasTerminal(terminal))
+  // The codes of an ended process are lost.
+  const proof = route === "resume" ? undefined : flags.code;
+  if (route !== "freely" && proof === undefined && needsProof(typed.answer)) {
+    if (route === "resume" && flags.resume === true && hasControllingTerminal(terminal))
       return await answerAndResume({ request, answer: typed.answer }, given, projects, context);
-    return refused(unprovenText(way, request), { runId, requestId, outcome: "unproven" }, given, context);
+    return refused(unprovenText(route, request), { runId, requestId, outcome: "unproven" }, given, context);
   }
   if (proof !== undefined && sealWithCode(proof, code, {}) === undefined)
     return refused(wrongCodeText(request), { runId, requestId, outcome: "other_code" }, given, context);
@@ -105,20 +104,20 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
   if (outcome !== "accepted")
     return refused(refusalOf(outcome, requestId), { runId, requestId, outcome }, given, context);
 
-  const did = `${pastTense(typed.answer)} ${requestId}`;
-  const waits = run?.end === undefined && run?.owner === undefined;
-  if (waits && flags.resume === true) {
-    terminal.err(`sluice: ${visible(did)}\n`);
+  const done = `${pastTense(typed.answer)} ${requestId}`;
+  const isSuspended = run?.end === undefined && run?.owner === undefined;
+  if (isSuspended && flags.resume === true) {
+    terminal.err(`sluice: ${visible(done)}\n`);
     const { resume } = await import("../resume/action.ts");
     return await resume({ runId, flags }, context, projects);
   }
   const resumeLine = commandLine(["resume", runId], place, here, env);
-  const then =
+  const next =
     run?.end !== undefined
-      ? `the run is ${run.end.status} by now`
+      ? `the run is already ${run.end.status}`
       : run?.owner === undefined
-        ? `nobody works on the run now; go on with: ${resumeLine}`
-        : `${run.owner} goes on with it`;
+        ? `the run is suspended; resume it with: ${resumeLine}`
+        : `${run.owner} continues the run`;
   write(flags.outputFormat, terminal, {
     json: {
       runId,
@@ -126,52 +125,47 @@ export async function answer(given: AnswerRequest, context: CommandContext): Pro
       answer: redactJson(secrets.json({ ...typed.answer })),
       outcome,
       owner: run?.owner ?? null,
-      ...(waits ? { resume: resumeLine } : {}),
+      ...(isSuspended ? { resume: resumeLine } : {}),
     },
-    text: () => [visible(`${did}; ${then}`)],
+    text: () => [visible(`${done}; ${next}`)],
   });
   return EXIT.completed;
 }
 
-interface Given {
+interface AnsweredRequest {
   readonly request: OpenRequest;
   readonly answer: Answer;
 }
 
-/** Whether somebody may sit here, whatever the streams are. */
-function hasTerminal(terminal: Terminal): boolean {
-  const here = terminal.controlling();
-  here?.close();
-  return here !== undefined;
+/** Whether the process has a terminal, whatever its streams are. */
+function hasControllingTerminal(terminal: Terminal): boolean {
+  const opened = terminal.controlling();
+  opened?.close();
+  return opened !== undefined;
 }
 
-/** Resumes the run and answers the request when the run asks again: nothing of the answer is in the store before. */
+/** Resumes the run and answers the request when it is opened again, without storing the answer before. */
 async function answerAndResume(
-  { request, answer }: Given,
+  { request, answer }: AnsweredRequest,
   { runId, flags }: AnswerRequest,
   projects: Projects,
   context: CommandContext,
 ): Promise<number> {
-  const said = `sluice: ${visible(`${pastTense(answer)} ${request.requestId}`)}\n`;
-  const by = oneAnswer(userName(), { request, answer }, () => context.terminal.err(said));
+  const notice = `sluice: ${visible(`${pastTense(answer)} ${request.requestId}`)}\n`;
+  const by = oneAnswer(userName(), { request, answer }, () => context.terminal.err(notice));
   const { resume } = await import("../resume/action.ts");
   return await resume({ runId, flags }, context, projects, { answered: { request, by } });
 }
 
-/** An option that would do nothing is said to. */
-function refuseWithoutResume(flags: AnswerRequest["flags"]): void {
+/** Refuses options that have no effect without --resume. */
+function refuseIdleFlags(flags: AnswerRequest["flags"]): void {
   if (flags.resume === true) return;
-  const idle = RESUMING.filter(([name]) => flags[name] !== undefined).map(([, option]) => option);
+  const idle = RESUME_FLAGS.filter(([name]) => flags[name] !== undefined).map(([, option]) => option);
   if (idle.length === 0) return;
-  throw new SluiceError(
-    "Validation",
-    "usage",
-    `${idle.join(", ")} ${idle.length === 1 ? "is" : "are"} for going on with the run: give --resume, too`,
-  );
+  throw usageError(`${idle.join(", ")} ${idle.length === 1 ? "has" : "have"} no effect without --resume`);
 }
 
-/** What only a run that goes on here would heed. */
-const RESUMING = [
+const RESUME_FLAGS = [
   ["model", "--model"],
   ["record", "--record"],
   ["headless", "--headless"],
@@ -183,15 +177,15 @@ const RESUMING = [
   ["allowChanged", "--allow-changed"],
 ] as const satisfies readonly (readonly [keyof AnswerRequest["flags"], string])[];
 
-/** Whoever answers has seen the request, and the run goes by its record: both have to be one. */
-function refuseOther(request: OpenRequest, events: readonly SluiceEvent[]): void {
+/** The request in the store, which the user saw, must match the run's record of it. */
+function refuseTampered(request: OpenRequest, events: readonly SluiceEvent[]): void {
   const fault = requestFault(request, events);
   if (fault === undefined) return;
   const { requestId } = request;
   throw new SluiceError(
     "Host",
     "journal_damaged",
-    `request ${requestId} is not answered: ${fault}; somebody changed it in the store, so verify the run`,
+    `request ${requestId} is not answered: ${fault}; it was changed in the store, so verify the run with sluice audit --verify`,
     { detail: { requestId } },
   );
 }
@@ -204,36 +198,36 @@ function refused(why: string, json: JsonObject, { flags }: AnswerRequest, { term
 
 function oneRequest(open: readonly OpenRequest[], { runId, request }: AnswerRequest): OpenRequest {
   const exact = open.filter(({ requestId }) => requestId === request);
-  const fitting = exact.length > 0 ? exact : open.filter((one) => `${one.runId}/${one.requestId}`.endsWith(request));
-  const [only] = fitting;
-  if (only !== undefined && fitting.length === 1) return only;
+  const matches = exact.length > 0 ? exact : open.filter((one) => `${one.runId}/${one.requestId}`.endsWith(request));
+  const [only] = matches;
+  if (only !== undefined && matches.length === 1) return only;
   const ids = (requests: readonly OpenRequest[]): string =>
     requests.map((one) => (one.runId === runId ? one.requestId : `${one.runId}/${one.requestId}`)).join(", ");
-  if (fitting.length > 1) {
+  if (matches.length > 1) {
     throw new SluiceError(
       "Validation",
       "request_ambiguous",
-      `${request} fits several open requests: ${ids(fitting)}; write more of it`,
+      `${request} matches several open requests: ${ids(matches)}; use a longer part of the id`,
     );
   }
-  const there = open.length === 0 ? "it has none" : `open: ${ids(open)}`;
-  throw new SluiceError("Validation", "request_unknown", `run ${runId} has no open request ${request}; ${there}`);
+  const known = open.length === 0 ? "it has none" : `open: ${ids(open)}`;
+  throw new SluiceError("Validation", "request_unknown", `run ${runId} has no open request ${request}; ${known}`);
 }
 
 function checkedAnswer(request: OpenRequest, { answer: kind, flags }: AnswerRequest): TypedAnswer {
   const { reason, value } = flags;
   if (value !== undefined) {
-    if (kind !== undefined) return { ok: false, fault: `give either ${kind} or --value` };
+    if (kind !== undefined) return { ok: false, fault: `use either ${kind} or --value` };
     return typedValue(request, value);
   }
-  if (kind === undefined) return { ok: false, fault: "say approve, deny or defer, or give a --value" };
-  if (reason !== undefined && kind !== "deny") return { ok: false, fault: "--reason goes with deny" };
+  if (kind === undefined) return { ok: false, fault: "use approve, deny or defer, or a --value" };
+  if (reason !== undefined && kind !== "deny") return { ok: false, fault: "--reason needs deny" };
   return checkAnswer(request, { kind, ...(reason === undefined ? {} : { reason }) });
 }
 
 async function send(
   host: RunHost,
-  { request, answer, seal }: Given & { readonly seal: (payload: JsonObject) => JsonObject },
+  { request, answer, seal }: AnsweredRequest & { readonly seal: (payload: JsonObject) => JsonObject },
   env: Environment,
 ): Promise<{ outcome: SignalOutcome; run: RunSummary | undefined; secrets: SecretFilter }> {
   try {

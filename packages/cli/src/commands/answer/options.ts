@@ -1,34 +1,29 @@
 import { Argument, type Command } from "commander";
 import type { CommandRun } from "../../command-context.ts";
-import {
-  ALLOW_CHANGED,
-  ALLOW_CHANGED_HELP,
-  digestDigits,
-  EXIT_CODES,
-  examples,
-  withWorkOptions,
-} from "../../options.ts";
+import { ALLOW_CHANGED, digestDigits, EXIT_CODES, examples, withWorkOptions } from "../../options.ts";
 import type { AnswerRequest } from "./action.ts";
 
-export function addAnswer(program: Command, context: CommandRun): void {
-  withWorkOptions(program.command("answer"))
-    .summary("answer a request of a run")
+export function configure(command: Command, context: CommandRun): void {
+  withWorkOptions(command)
     .description(
-      "Answers an open request of a run (sluice show lists them), from any process. approve lets exactly the one call run that was asked about; deny refuses it, and the model reads the reason; defer refuses it for now and tells the model so. A question takes a --value instead. The first answer counts. With --digest, as the lines of sluice show have it, the answer is for what you saw or for nothing. Where the run has started processes without a wall, which could answer like this, an approval or a value needs the --code that the run's own terminal shows. With --resume this process goes on with the run if no other does; the options of sluice resume are for that.",
+      "Answers an open request of a run from any process; sluice show lists the requests. approve allows exactly the requested call; deny rejects it, and the model reads the reason; defer rejects it for now. A question takes a --value instead. The first answer counts. With --digest, as sluice show prints it, the answer applies only to the request that you saw. If the run has started processes without a sandbox, which could answer like this, an approval or a value needs the --code from the run's own terminal. With --resume, this process resumes the run if no other process executes it, and the options of sluice resume apply.",
     )
     .argument("<run>", "the run's id")
-    .argument("<request>", "the request's id, or an ending of it that fits no other open request")
-    .addArgument(new Argument("[answer]", "the answer to a request for leave").choices(["approve", "deny", "defer"]))
-    .option("--reason <text>", "why it is denied; the model reads it")
-    .option("--value <json|text>", "the answer to a question; JSON where that fits the question, else text")
+    .argument("<request>", "the request's id, or a unique end of it")
+    .addArgument(new Argument("[answer]", "the answer to an approval request").choices(["approve", "deny", "defer"]))
+    .option("--reason <text>", "the reason for a denial; the model reads it")
+    .option("--value <json|text>", "the answer to a question: JSON if it matches the question's schema, else text")
     .option(
       "--digest <hex>",
-      "the digest of what you looked at, or at least its first 6 digits; a request with another one is not answered",
+      "the digest of the request that you saw, or at least its first 6 digits; a request with another digest is not answered",
       digestDigits,
     )
-    .option("--code <code>", "the code of the request, as the terminal that runs it shows it; only where one is needed")
-    .option("--resume", "go on with the run here, if nobody else does")
-    .option(ALLOW_CHANGED, ALLOW_CHANGED_HELP)
+    .option(
+      "--code <code>",
+      "the request's one-time code, from the terminal of the process that executes the run; only if required",
+    )
+    .option("--resume", "resume the run here if no other process executes it")
+    .option(...ALLOW_CHANGED)
     .addHelpText(
       "after",
       examples(

@@ -4,7 +4,7 @@ import { chooseModel, type RunHandle, type Session } from "@sluice/stages";
 import type { Engine, EngineHooks, KnownRun, ResumeOptions } from "@sluice/tui";
 import type { CommandContext } from "../../command-context.ts";
 import { damagedText, exportName, writeExport, writtenText } from "../../output/export-file.ts";
-import { fileStem } from "../../project/load-config.ts";
+import { fileStem } from "../../project/code.ts";
 import {
   commandLine,
   type ProjectPaths,
@@ -13,7 +13,7 @@ import {
   workspaceOf,
 } from "../../project/project-paths.ts";
 import { createProjects, type Project, type Projects } from "../../project/projects.ts";
-import { forkText, readForkPast } from "../../runs/fork-plan.ts";
+import { forkText, readForkedPart } from "../../runs/fork-plan.ts";
 import { openSession, secretsToward } from "../../runs/open-session.ts";
 import {
   pathsOfRun,
@@ -28,7 +28,7 @@ import { planRun, type RunPlan } from "../../runs/run-plan.ts";
 import { demoFolder, demoPlan } from "../demo/demo-run.ts";
 
 interface OpenStore {
-  readonly place: ProjectPaths;
+  readonly paths: ProjectPaths;
   readonly host: RunHost;
 }
 
@@ -37,7 +37,7 @@ export interface EngineOptions extends EngineHooks {
   readonly context: CommandContext;
 }
 
-/** Starts runs for the app as the command does. What the command would write to stderr goes to `say`. */
+/** Executes runs for the app like the command does. Lines that the command writes to stderr go to `say`. */
 export function createEngine({ flags: given, context: outer, askTrust, say }: EngineOptions): Engine {
   const err = (text: string): void => say(text.replace(/^sluice: /, "").trimEnd());
   const context = { ...outer, terminal: { ...outer.terminal, err } };
@@ -47,13 +47,13 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
   let project: Promise<Project> | undefined;
   const hosts = new Map<string, RunHost>();
   const sessions = new Set<Session>();
-  let leaving = false;
+  let isClosing = false;
   const projectsNow = (): Projects => {
     projects ??= createProjects(flags, context, askTrust);
     return projects;
   };
 
-  /** What is said about a project is said once; one that could not be opened is tried again. */
+  /** Opens the project once, so that its notices appear once; retries after a failure. */
   const openProject = (): Promise<Project> => {
     project ??= projectsNow()
       .open(workspaceOf(flags, here))
@@ -64,50 +64,50 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
     return project;
   };
 
-  const hostOf = async (place: ProjectPaths): Promise<RunHost> => {
-    const known = hosts.get(place.store);
+  const hostOf = async (paths: ProjectPaths): Promise<RunHost> => {
+    const known = hosts.get(paths.store);
     if (known !== undefined) return known;
-    const opened = (await storeOpener(place, { adopt: flags.adoptStore === true }))();
-    hosts.set(place.store, opened);
+    const opened = (await storeOpener(paths, { adopt: flags.adoptStore === true }))();
+    hosts.set(paths.store, opened);
     return opened;
   };
-  /** The store of this workspace, unless there is none yet. */
+  /** The store of this workspace; undefined if there is none yet. */
   const openStore = async (): Promise<OpenStore | undefined> => {
-    const place = await projectsNow().place();
-    if (!hosts.has(place.store) && !existsSync(place.store)) return undefined;
-    return { place, host: await hostOf(place) };
+    const paths = await projectsNow().place();
+    if (!hosts.has(paths.store) && !existsSync(paths.store)) return undefined;
+    return { paths, host: await hostOf(paths) };
   };
 
-  const known = (runId: string, { host, place }: OpenStore): KnownRun => ({
+  const known = (runId: string, { host, paths }: OpenStore): KnownRun => ({
     runId,
     host,
-    resumeCommand: () => commandLine(["resume", runId], place, here, context.env),
+    resumeCommand: () => commandLine(["resume", runId], paths, here, context.env),
   });
 
-  const begin = async (plan: RunPlan, place: ProjectPaths): Promise<KnownRun> => {
+  const begin = async (plan: RunPlan, paths: ProjectPaths): Promise<KnownRun> => {
     if (plan.note !== undefined) say(plan.note);
     if (plan.model?.why !== undefined) say(`model ${plan.model.id} (${plan.model.why})`);
-    const host = await hostOf(place);
-    // What is begun now would be left at work, and nobody would be told how to take it up.
-    if (leaving) throw new SluiceError("Session", "session_closed", "the app is being left: nothing is begun any more");
+    const host = await hostOf(paths);
+    // A run that starts now would be suspended at once, without showing the user how to resume it.
+    if (isClosing) throw new SluiceError("Session", "session_closed", "the app is closing and starts no more runs");
     const people = {
-      // A request stays open until somebody answers it, here or in any other process.
+      // A request stays open until it is answered, here or in another process.
       wait: true,
       interactors: [],
       onFault: ({ by, message }: { readonly by: string; readonly message: string }) => say(`${by}: ${message}`),
     };
-    const { session, traffic } = openSession({ plan, place, flags, store: host, people }, context);
+    const { session, traffic } = openSession({ plan, place: paths, flags, store: host, people }, context);
     sessions.add(session);
     const handle = plan.begin(session);
-    const over = async (): Promise<void> => {
-      for (const line of traffic?.said() ?? []) say(line);
+    const release = async (): Promise<void> => {
+      for (const line of traffic?.notices() ?? []) say(line);
       sessions.delete(session);
       await session.close();
     };
-    const closed = handle.then(over, over);
+    const closed = handle.then(release, release);
     closed.then(undefined, (thrown: unknown) => say(`a session could not be closed: ${String(thrown)}`));
     await firstEvent(handle);
-    return { ...known(handle.runId, { host, place }), handle, answer: session.answer };
+    return { ...known(handle.runId, { host, paths }), handle, answer: session.answer };
   };
 
   const storeOf = async (runId: string): Promise<OpenStore> => {
@@ -115,18 +115,25 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
     if (store === undefined) throw unknownRun(runId);
     return store;
   };
-  /** Goes on with a run, or with a fork of it: where it worked, as it was started. */
-  const goOn = async (
+  /** Continues a run, or a fork of it, as it was started. */
+  const continueRun = async (
     { runId, from, allowChanged = false }: ResumeOptions & Pick<ResumePlanRequest, "runId" | "from">,
-    soFar: RunSnapshot,
-    at: ProjectPaths,
+    snapshot: RunSnapshot,
+    storePaths: ProjectPaths,
   ): Promise<KnownRun> => {
-    refuseAdoptedFile(soFar, flags);
-    const place = pathsOfRun(soFar, flags, at, here);
-    // What was chosen for later runs is not for this one: it goes on as it was started.
+    refuseAdoptedFile(snapshot, flags);
+    const paths = pathsOfRun(snapshot, flags, storePaths, here);
+    // The model and mode for later runs do not apply: the run continues as it was started.
     const { model: _model, mode: _mode, ...own } = flags;
-    const wish: ResumePlanRequest = { runId, flags: { ...own, allowChanged }, ...(from === undefined ? {} : { from }) };
-    return await begin(await planResume(wish, soFar, { projects: projectsNow(), cwd: place.cwd }, context), place);
+    const request: ResumePlanRequest = {
+      runId,
+      flags: { ...own, allowChanged },
+      ...(from === undefined ? {} : { from }),
+    };
+    return await begin(
+      await planResume(request, snapshot, { projects: projectsNow(), cwd: paths.cwd }, context),
+      paths,
+    );
   };
 
   return {
@@ -156,7 +163,7 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
       return chosen === undefined;
     },
     reload: () => {
-      // --trust was said of the code as it was then.
+      // --trust applied to the code at that time.
       const { trust: _, ...rest } = flags;
       flags = rest;
       projects = undefined;
@@ -165,29 +172,29 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
     start: async (pipeline, task) => {
       const opened = await openProject();
       const words = task === "" ? [] : [task];
-      const input = async (said: readonly string[]): Promise<JsonObject> =>
-        said.length === 0 ? {} : { task: said.join(" ") };
-      const wish = pipeline === undefined ? { pipeline: task, task: [] } : { pipeline, task: words };
-      const plan = await planRun({ ...wish, flags }, opened, context, input);
+      const input = async (taskWords: readonly string[]): Promise<JsonObject> =>
+        taskWords.length === 0 ? {} : { task: taskWords.join(" ") };
+      const request = pipeline === undefined ? { pipeline: task, task: [] } : { pipeline, task: words };
+      const plan = await planRun({ ...request, flags }, opened, context, input);
       return await begin(plan, await projectsNow().place());
     },
     startDemo: () => begin(demoPlan(), projectPathsOf({ cwd: demoFolder(false) }, here)),
     resume: async (runId, options = {}) => {
-      const { place: at, host } = await storeOf(runId);
-      return await goOn({ runId, ...options }, await readRun(host, at, runId), at);
+      const { paths, host } = await storeOf(runId);
+      return await continueRun({ runId, ...options }, await readRun(host, paths, runId), paths);
     },
     fork: async (runId, from, options = {}) => {
-      const { place: at, host } = await storeOf(runId);
-      const past = await readForkPast(host, at, { runId, from, naming: "/fork <execution>" });
-      const run = await goOn({ runId, from: past.execution, ...options }, past.soFar, at);
-      say(forkText(runId, past).join("\n"));
+      const { paths, host } = await storeOf(runId);
+      const forked = await readForkedPart(host, paths, { runId, from, naming: "/fork <execution>" });
+      const run = await continueRun({ runId, from: forked.execution, ...options }, forked.snapshot, paths);
+      say(forkText(runId, forked).join("\n"));
       return run;
     },
     find: async (runId) => {
       const store = await openStore();
-      // A store may hold very many: they are gone through only for an id that is not whole.
-      const whole = runId.includes("/") ? undefined : await store?.host.get(runId);
-      if (store !== undefined && whole !== undefined) return known(whole.runId, store);
+      // List all runs only for an abbreviated id: a store may hold very many.
+      const exact = runId.includes("/") ? undefined : await store?.host.get(runId);
+      if (store !== undefined && exact !== undefined) return known(exact.runId, store);
       const all = (await store?.host.list()) ?? [];
       const fitting = all.filter((run) => run.runId.startsWith(runId));
       const [found, ...more] = fitting.filter((run) => run.runId === runId || fitting.length === 1);
@@ -197,7 +204,7 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
     secretsToward: (runId, host) => secretsToward(host, runId, context.env),
     store: async () => {
       const store = await openStore();
-      return store === undefined ? undefined : { folder: store.place.store, host: store.host };
+      return store === undefined ? undefined : { folder: store.paths.store, host: store.host };
     },
     exportName,
     export: async ({ runId, host }, file, force) => {
@@ -207,14 +214,14 @@ export function createEngine({ flags: given, context: outer, askTrust, say }: En
     },
     list: async (most) => (await (await openStore())?.host.list(most === undefined ? {} : { limit: most })) ?? [],
     close: async () => {
-      leaving = true;
+      isClosing = true;
       await Promise.allSettled([...sessions].map((session) => session.close()));
       await Promise.allSettled([...hosts.values()].map((host) => host.close()));
     },
   };
 }
 
-/** Resolves once the run stands in the store; rejects with what kept it from beginning. */
+/** Resolves once the run is in the store; rejects if it could not start. */
 async function firstEvent(handle: RunHandle<unknown>): Promise<void> {
   for await (const _event of handle.events) return;
   await handle;
@@ -222,5 +229,5 @@ async function firstEvent(handle: RunHandle<unknown>): Promise<void> {
 
 function unknownRun(runId: string, several = false): SluiceError {
   const why = several ? `several runs begin with ${runId}` : `there is no run ${runId} here`;
-  return new SluiceError("Session", "run_unknown", `${why}; /runs lists what is there`);
+  return new SluiceError("Session", "run_unknown", `${why}; /runs lists the runs`);
 }

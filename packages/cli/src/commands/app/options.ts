@@ -1,38 +1,24 @@
 import type { AppFlags } from "@sluice/tui";
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import type { CommandRun } from "../../command-context.ts";
-import { positiveInteger } from "../../options.ts";
+import { ADOPT_STORE, modeOption, ownVersion, sandboxOption, wholeNumber } from "../../options.ts";
+import { EXIT } from "../../output/exit-codes.ts";
 import type { RunFlags } from "../../runs/run-flags.ts";
 
-const USAGE_EXIT = 2;
-
-/** `sluice` without a subcommand: the app, where somebody sits at a terminal. */
-export function withApp(program: Command, context: CommandRun): Command {
-  return program
-    .enablePositionalOptions()
-    .option("--fullscreen", "the app on a screen of its own; without it the terminal's scrollback keeps everything")
-    .option("--screen-reader", "the app in plain lines: nothing is drawn twice, nothing moves")
-    .option("--model <provider/model>", "in the app: the model of later runs")
-    .addOption(
-      new Option("--mode <mode>", "in the app: what decides in stages that have no envelope").choices([
-        "ask",
-        "allowlist",
-        "yolo",
-      ]),
-    )
-    .addOption(
-      new Option("--sandbox <mode>", "in the app: what commands run behind (default: try)").choices([
-        "require",
-        "try",
-        "off",
-      ]),
-    )
-    .option("--max-parallel <n>", "in the app: stages of a run at work at once (default: 4)", positiveInteger)
-    .option("--store <dir>", "in the app: the folder that holds the journals")
-    .option("--cwd <dir>", "in the app: the workspace")
-    .option("--adopt-store", "in the app: take over a store that was moved here from another machine")
-    .option("--trust", "in the app: trust the config and the pipelines of this folder as they are now")
-    .option("--no-config", "in the app: leave sluice.config.* of this folder alone")
+/** `sluice` without a subcommand opens the app. */
+export function configure(program: Command, context: CommandRun): void {
+  program
+    .option("--fullscreen", "app: use a separate screen; by default the terminal's scrollback keeps everything")
+    .option("--screen-reader", "app: print plain lines; nothing is redrawn or animated")
+    .option("--model <provider/model>", "app: the model for later runs")
+    .addOption(modeOption("app: what is allowed in stages without an envelope"))
+    .addOption(sandboxOption("app: sandbox for commands (default: try)"))
+    .option("--max-parallel <n>", "app: maximum number of stages that run in parallel (default: 4)", wholeNumber(1))
+    .option("--store <dir>", "app: the folder that holds the journals")
+    .option("--cwd <dir>", "app: the workspace")
+    .option(ADOPT_STORE[0], `app: ${ADOPT_STORE[1]}`)
+    .option("--trust", "app: trust the current config and pipelines of this folder")
+    .option("--no-config", "app: ignore sluice.config.* of this folder")
     .allowExcessArguments(true)
     .action(async (flags: AppFlags & RunFlags, command: Command) => {
       const [unknown] = command.args;
@@ -45,13 +31,9 @@ async function open(flags: AppFlags & RunFlags, program: Command, context: Comma
   const { terminal } = context;
   if (!terminal.interactive) {
     terminal.err(`${program.helpInformation()}\nsluice: name a command; the app needs a terminal\n`);
-    return USAGE_EXIT;
+    return EXIT.usage;
   }
-  const [{ openApp }, { createEngine }, { ownVersion }] = await Promise.all([
-    import("@sluice/tui"),
-    import("./engine.ts"),
-    import("../../output/version.ts"),
-  ]);
+  const [{ openApp }, { createEngine }] = await Promise.all([import("@sluice/tui"), import("./engine.ts")]);
   return await openApp(flags, { ...context, version: ownVersion() }, (hooks) =>
     createEngine({ flags, context, ...hooks }),
   );
@@ -64,5 +46,5 @@ async function unknownCommand(word: string, program: Command): Promise<Error> {
     program.commands.map((command) => command.name()),
   );
   const hint = close === undefined ? "" : `; Did you mean ${close}?`;
-  return new SluiceError("Validation", "usage", `unknown command '${word}'${hint}\nsluice --help says what there is`);
+  return new SluiceError("Validation", "usage", `unknown command '${word}'${hint}\nSee sluice --help.`);
 }

@@ -9,15 +9,15 @@ import { secretsToward } from "../../runs/open-session.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
 
-/** How long a live owner is given to end the run before only the request is reported. */
-const PATIENCE_MS = 5_000;
+/** How long to wait for a live owner to end the run. */
+const OWNER_TIMEOUT_MS = 5_000;
 
 export interface CancelRequest {
   readonly runId: string;
   readonly flags: CommonFlags & { readonly reason?: string; readonly adoptStore?: boolean };
 }
 
-/** `sluice cancel`: ends a run as cancelled, by asking its owner or in its place. */
+/** `sluice cancel`: ends a run as cancelled, through its owner if it has one. */
 export async function cancel({ runId, flags }: CancelRequest, context: CommandContext): Promise<number> {
   const { terminal, env } = context;
   refuseInsideRun(readSettings(env), "cancel");
@@ -28,32 +28,32 @@ export async function cancel({ runId, flags }: CancelRequest, context: CommandCo
     const by = userName();
     const secrets = await secretsToward(host, runId, env);
     const reason = secrets.text(flags.reason ?? `cancelled by ${by}`);
-    const asked = await host.cancel(runId, reason, secrets.text(by));
-    // A live owner ends its own; what a killed one left at work nobody else would end.
-    if (asked === "cancelled") {
+    const outcome = await host.cancel(runId, reason, secrets.text(by));
+    // The processes of a killed owner may still be running.
+    if (outcome === "cancelled") {
       const { endProcessesOf } = await import("@sluice/stages");
       await endProcessesOf(runId);
     }
     const status =
-      asked === "requested"
+      outcome === "requested"
         ? await endWithin(host, runId)
-        : asked === "finished"
+        : outcome === "finished"
           ? (known.end?.status ?? "finished")
-          : asked;
-    const done = asked !== "finished" && (status === "cancelled" || status === "requested");
-    const said =
+          : outcome;
+    const done = outcome !== "finished" && (status === "cancelled" || status === "requested");
+    const message =
       status === "requested"
-        ? `asked ${known.owner ?? "its owner"} to cancel run ${runId}; it has not ended yet`
-        : asked === "finished"
-          ? `run ${runId} is ${status} already; there is nothing to cancel`
+        ? `asked ${known.owner ?? "its owner"} to cancel run ${runId}, which has not ended yet`
+        : outcome === "finished"
+          ? `run ${runId} is already ${status}; there is nothing to cancel`
           : `run ${runId} is ${status}`;
     if (done || flags.outputFormat !== "text") {
       write(flags.outputFormat, terminal, {
         json: { runId, status, cancelled: status === "cancelled" && done },
-        text: () => [visible(said)],
+        text: () => [visible(message)],
       });
     }
-    if (!done) terminal.err(`sluice: ${visible(said)}\n`);
+    if (!done) terminal.err(`sluice: ${visible(message)}\n`);
     return done ? EXIT.completed : EXIT.failed;
   } finally {
     await host.close();
@@ -62,7 +62,7 @@ export async function cancel({ runId, flags }: CancelRequest, context: CommandCo
 
 async function endWithin(host: RunHost, runId: string): Promise<string> {
   try {
-    const { status } = await host.result(runId, { signal: AbortSignal.timeout(PATIENCE_MS) });
+    const { status } = await host.result(runId, { signal: AbortSignal.timeout(OWNER_TIMEOUT_MS) });
     return status;
   } catch (thrown) {
     if (isSluiceError(thrown, "wait_cancelled")) return "requested";

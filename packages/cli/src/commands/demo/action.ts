@@ -1,16 +1,20 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join, relative } from "node:path";
 import { visible } from "@sluice/core";
+import type { Tone } from "@sluice/view/words";
+import { createTwoFilesPatch } from "diff";
 import type { CommandContext } from "../../command-context.ts";
-import type { OutputFormat } from "../../output/output.ts";
+import type { OutputFormat } from "../../output/formats.ts";
+import type { Terminal } from "../../output/terminal.ts";
 import { commandLine, projectPathsOf } from "../../project/project-paths.ts";
 import { executeRun } from "../../runs/execute-run.ts";
 import { DEMO_TASK, demoFolder, demoPlan, SAMPLE } from "./demo-run.ts";
-import { folderDiff, paintedDiff } from "./diff.ts";
 
 export interface DemoRequest {
   readonly flags: { readonly outputFormat: OutputFormat; readonly keep?: boolean };
 }
 
-/** `sluice demo`: codeReview on a copy of the sample repository, with a model that is a script. */
+/** `sluice demo`: runs codeReview on a copy of the sample repository with a scripted model. */
 export async function demo({ flags }: DemoRequest, context: CommandContext): Promise<number> {
   const { terminal, env, here } = context;
   const { outputFormat, keep = false } = flags;
@@ -20,9 +24,9 @@ export async function demo({ flags }: DemoRequest, context: CommandContext): Pro
   say(
     [
       "This demo is offline: no key, no network. The model is a script that plays the same turns every time; the pipeline,",
-      "its gate, the tools, the files and the journal are the real ones.",
+      "the permission gate, the tools, the files and the journal are real.",
       "",
-      `  pipeline    codeReview: plan, then execute, then review`,
+      "  pipeline    codeReview: plan, then execute, then review",
       `  workspace   ${folder} (a copy of the sample repository)`,
       `  task        ${DEMO_TASK}`,
       "",
@@ -43,19 +47,65 @@ export async function demo({ flags }: DemoRequest, context: CommandContext): Pro
   say(
     [
       "",
-      "What changed in the workspace:",
+      "Changes in the workspace:",
       "",
       paintedDiff(folderDiff(SAMPLE, folder), terminal),
       `The journal of the run is in ${place.store}`,
-      `${keep ? "The folder stays." : "The folder is temporary: a demo tomorrow or later removes it; --keep makes one that stays."}`,
+      keep
+        ? "The folder is kept."
+        : "The folder is temporary: a later demo deletes it after a day. Use --keep to keep it.",
       "",
-      "What to try next:",
+      "Try next:",
       `  ${line("audit", runId, "--verify")}`,
       `  ${line("show", runId)}`,
-      `  ${visible(commandLine(["run", "codeReview", "<what to do>", "--model", "anthropic/<model>", "--cwd", "<a repository of yours>"], projectPathsOf({}, here), here, env))}`,
-      `  ${visible(commandLine([], projectPathsOf({}, here), here, env))}  (without a command: the app in the terminal)`,
+      `  ${visible(commandLine(["run", "codeReview", "<task>", "--model", "anthropic/<model>", "--cwd", "<your repository>"], projectPathsOf({}, here), here, env))}`,
+      `  ${visible(commandLine([], projectPathsOf({}, here), here, env))}  (without a command: the app)`,
       "",
     ].join("\n"),
   );
   return exitCode;
+}
+
+/** The unified diff between two folders of text files, without folders whose names begin with a dot. */
+function folderDiff(before: string, after: string): string {
+  const paths = [...new Set([...filesOf(before), ...filesOf(after)])].sort();
+  return paths
+    .filter((path) => contentOf(before, path) !== contentOf(after, path))
+    .map((path) => patchOf(path, contentOf(before, path), contentOf(after, path)))
+    .join("");
+}
+
+function patchOf(path: string, before: string | undefined, after: string | undefined): string {
+  const from = before === undefined ? "/dev/null" : `a/${path}`;
+  const to = after === undefined ? "/dev/null" : `b/${path}`;
+  return createTwoFilesPatch(from, to, before ?? "", after ?? "", undefined, undefined, { context: 3 }).replace(
+    /^=+\n/,
+    "",
+  );
+}
+
+function filesOf(folder: string): readonly string[] {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)))
+    .filter((path) => !path.split(/[\\/]/).some((part) => part.startsWith(".")));
+}
+
+function contentOf(folder: string, path: string): string | undefined {
+  const file = join(folder, path);
+  return existsSync(file) ? readFileSync(file, "utf8") : undefined;
+}
+
+function paintedDiff(diff: string, terminal: Terminal): string {
+  return diff
+    .split("\n")
+    .map((line) => terminal.paint("out", toneOf(line), visible(line)))
+    .join("\n");
+}
+
+function toneOf(line: string): Tone {
+  if (line.startsWith("+++") || line.startsWith("---")) return "strong";
+  if (line.startsWith("@@")) return "name";
+  if (line.startsWith("+")) return "good";
+  return line.startsWith("-") ? "bad" : "plain";
 }

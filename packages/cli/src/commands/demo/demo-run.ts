@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { codeReview } from "@sluice/stages/pipelines";
 import type { RunPlan } from "../../runs/run-plan.ts";
 
-/** The sample repository as it was before any demo. */
+/** The unchanged sample repository. */
 export const SAMPLE = fileURLToPath(new URL("../../../sample/repository/", import.meta.url));
 const SCRIPT = fileURLToPath(new URL("../../../sample/demo-script.json", import.meta.url));
 export const DEMO_TASK =
@@ -15,7 +15,7 @@ const TEMPORARY = "sluice-demo-";
 const KEPT = "sluice-kept-demo-";
 const ONE_DAY_MS = 86_400_000;
 
-/** A copy of the sample repository in a temporary folder; a later demo removes it after a day unless it is to be kept. */
+/** A copy of the sample repository in a temporary folder, which a later demo deletes after a day unless `keep` is set. */
 export function demoFolder(keep: boolean): string {
   removeOldDemos();
   const folder = realpathSync(mkdtempSync(join(tmpdir(), keep ? KEPT : TEMPORARY)));
@@ -23,7 +23,7 @@ export function demoFolder(keep: boolean): string {
   return folder;
 }
 
-/** codeReview with a model that is a script: no key, no network. */
+/** codeReview with a scripted model. */
 export function demoPlan(): RunPlan {
   const source = { kind: "bundled", name: "codeReview" } as const;
   return {
@@ -38,7 +38,7 @@ export function demoPlan(): RunPlan {
   };
 }
 
-/** Temporary demos of this user that are older than a day. */
+/** Deletes temporary demo folders of this user that are older than a day. */
 function removeOldDemos(): void {
   const own = process.getuid?.();
   for (const name of readdirSync(tmpdir())) {

@@ -1,20 +1,15 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import type { CommandRun } from "../../command-context.ts";
-import { examples } from "../../options.ts";
-import { OUTPUT_FORMATS } from "../../output/output.ts";
+import { examples, outputFormatOption } from "../../options.ts";
 import type { DemoRequest } from "./action.ts";
 
-export function addDemo(program: Command, context: CommandRun): void {
-  program
-    .command("demo")
-    .summary("codeReview on a sample repository, offline")
+export function configure(command: Command, context: CommandRun): void {
+  command
     .description(
-      "Runs codeReview on a copy of a small sample repository in a temporary folder. No key and no network are needed: the model is a script that always says the same. Gate, tools, files and journal are the real ones.",
+      "Runs codeReview on a copy of a small sample repository in a temporary folder. It needs no key and no network: the model is a script that always gives the same answers. The permission gate, tools, files and journal are real.",
     )
-    .addOption(
-      new Option("--output-format <format>", "how the result is written").choices(OUTPUT_FORMATS).default("text"),
-    )
-    .option("--keep", "use a folder that later demos do not remove")
+    .addOption(outputFormatOption())
+    .option("--keep", "keep the folder; later demos do not delete it")
     .addHelpText("after", examples("sluice demo", "sluice demo --keep", "sluice demo --output-format stream-json"))
     .action((flags: DemoRequest["flags"]) =>
       context.exitWith(import("./action.ts").then(({ demo }) => demo({ flags }, context))),

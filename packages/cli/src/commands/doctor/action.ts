@@ -22,9 +22,9 @@ export interface DoctorRequest {
   readonly flags: CommonFlags;
 }
 
-/** `sluice doctor`: what a run would find here. Changes nothing; asks the local Ollama and starts trusted MCP servers, nobody else. */
+/** `sluice doctor`: checks what a run would find here. Connects only to the local Ollama and to trusted MCP servers. */
 export async function doctor({ flags }: DoctorRequest, context: CommandContext): Promise<number> {
-  // What a server started is ended with this process, also when somebody ends that early.
+  // Exiting through process.exit also ends the processes of MCP servers.
   const ignoreSignals = onStopSignal((signal) => process.exit(STOPPED[signal]));
   try {
     return await examine(flags, context);
@@ -47,12 +47,12 @@ async function examine(flags: CommonFlags, { terminal, env, here }: CommandConte
     ...(await checkMcpServers({ settings, workspace, env })),
     ...checkTerminal(terminal.facts(), env),
   ];
-  // No key leaves, however it came into a message.
+  // A message may contain a key.
   const clean = secretMask(env).text;
   const checks = found.map((check) => ({
     ...check,
     message: clean(check.message),
-    ...(check.mend === undefined ? {} : { mend: clean(check.mend) }),
+    ...(check.fix === undefined ? {} : { fix: clean(check.fix) }),
   }));
   const blocked = checks.filter(({ blocks }) => blocks === true).map(({ name }) => name);
   write(flags.outputFormat, terminal, {
@@ -69,16 +69,16 @@ const TONES: Readonly<Record<Check["status"], Tone>> = { ok: "good", warning: "n
 function linesOf(checks: readonly Check[], terminal: Terminal): readonly string[] {
   const width = Math.max(...checks.map(({ name }) => visible(name).length));
   const indent = " ".repeat(width + STATUS + 4);
-  return checks.flatMap(({ name, status, message, mend, blocks }) => {
+  return checks.flatMap(({ name, status, message, fix, blocks }) => {
     const [first = "", ...rest] = visible(message).split("\n");
     const about = terminal.paint("out", "name", visible(name).padEnd(width));
     const found = terminal.paint("out", blocks === true ? "bad" : TONES[status], status.padEnd(STATUS));
-    const further = [...rest, ...(mend === undefined ? [] : [`-> ${visible(mend)}`])];
+    const further = [...rest, ...(fix === undefined ? [] : [`-> ${visible(fix)}`])];
     return [`${about}  ${found}  ${first}`, ...further.map((line) => `${indent}${line}`)];
   });
 }
 
 function verdict(blocked: readonly string[], terminal: Terminal): string {
   if (blocked.length === 0) return terminal.paint("out", "good", "A run can start here.");
-  return terminal.paint("out", "bad", `No run can start here yet: mend ${[...new Set(blocked)].join(", ")}.`);
+  return terminal.paint("out", "bad", `No run can start here. Fix ${[...new Set(blocked)].join(", ")}.`);
 }

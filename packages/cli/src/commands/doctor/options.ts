@@ -3,11 +3,10 @@ import type { CommandRun } from "../../command-context.ts";
 import { examples, withCommonOptions } from "../../options.ts";
 import type { DoctorRequest } from "./action.ts";
 
-export function addDoctor(program: Command, context: CommandRun): void {
-  withCommonOptions(program.command("doctor"))
-    .summary("say what is missing here, and how to mend it")
+export function configure(command: Command, context: CommandRun): void {
+  withCommonOptions(command)
     .description(
-      "Looks at what a run would find in this folder: Node, programs, providers with their keys (never a key's value), the model it would get and why, the store, the project's config and pipelines and whether you trusted them, MCP servers, the terminal. Nothing is changed. The local Ollama is asked, and the MCP servers of a trusted config are started; nothing else is called. Exit 0 when a run can start, 4 when not.",
+      "Checks what a run would find in this folder: Node, programs, providers and their keys (never printing a key's value), the model it would use and why, the store, the project's config and pipelines and whether you trust them, MCP servers, and the terminal. It changes nothing. It connects only to the local Ollama and to the MCP servers of a trusted config, which it starts. Exit code 0 if a run can start, 4 if not.",
     )
     .addHelpText(
       "after",

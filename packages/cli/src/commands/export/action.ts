@@ -1,12 +1,12 @@
 import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
-import { exportLines, messageOf, SluiceError } from "@sluice/core";
+import { exportLines, messageOf } from "@sluice/core";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
 import { count, oneLine } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { chainOf, damagedText, exportName, writeExport, writtenText } from "../../output/export-file.ts";
-import { isThere, write } from "../../output/output.ts";
+import { isThere, usageError, write } from "../../output/output.ts";
 import { type ProjectPaths, realPath } from "../../project/project-paths.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
@@ -22,16 +22,16 @@ export interface ExportRequest {
   };
 }
 
-/** `sluice export`: a run's record as a file that verifies by itself, or a copy of the whole store. */
+/** `sluice export`: writes a run's journals to a self-verifying file, or copies the whole store. */
 export async function exportRun({ runId, flags }: ExportRequest, context: CommandContext): Promise<number> {
-  // A copy of the store would show a run what the gate keeps it from.
+  // A copy of the store would give a run access to what the gate denies.
   refuseInsideRun(readSettings(context.env), "export");
   const place = await projectsHere(flags, context).place();
   const { all = false, values = false, output } = flags;
-  if (all === (runId !== undefined)) throw usage("name a run, or give --all for the whole store");
+  if (all === (runId !== undefined)) throw usageError("name a run, or use --all for the whole store");
   if (runId !== undefined) return await exportOne(runId, place, flags, context);
-  if (values) throw usage("--all copies everything, values too; --values goes with a run");
-  if (output === undefined || output === "-") throw usage("--all wants a folder for the copy: -o <folder>");
+  if (values) throw usageError("--all always includes values; --values needs a run");
+  if (output === undefined || output === "-") throw usageError("--all needs an output folder: -o <folder>");
   return await exportAll(place, output, flags, context);
 }
 
@@ -43,7 +43,8 @@ async function exportOne(
 ): Promise<number> {
   const { output = exportName(runId), values = false, force = false, outputFormat } = flags;
   const toStdout = output === "-";
-  if (toStdout && outputFormat !== "text") throw usage("-o - writes the export to stdout, where no other has a place");
+  if (toStdout && outputFormat !== "text")
+    throw usageError("-o - writes the export to stdout, so --output-format must be text");
   const verified = await withStore(place, async (host) => {
     await requireRun(host, place, runId);
     if (toStdout) {
@@ -58,7 +59,7 @@ async function exportOne(
     return written.verified;
   });
   if (verified) return EXIT.completed;
-  // What is left of a damaged record may be all there is to show.
+  // A damaged journal is exported too: it may be the only evidence left.
   terminal.err(`sluice: ${damagedText(runId)}\n`);
   return EXIT.failed;
 }
@@ -70,7 +71,7 @@ async function exportAll(
   { terminal, here }: CommandContext,
 ): Promise<number> {
   const folder = resolve(here, output);
-  refusePlace(folder, place.store, force);
+  refuseTarget(folder, place.store, force);
   const { openJournalStore } = await import("@sluice/sqlite");
   const store = openJournalStore(place.store, { readOnly: true });
   const draft = join(dirname(folder), `.${basename(folder)}.${process.pid}.tmp`);
@@ -78,7 +79,7 @@ async function exportAll(
   let runs = 0;
   try {
     store.backupTo(draft);
-    // The copy says how many it holds: the store goes on.
+    // Count the runs of the copy: the store may change meanwhile.
     const copy = openJournalStore(draft, { readOnly: true });
     runs = (await copy.runs()).length;
     await copy.close();
@@ -93,27 +94,29 @@ async function exportAll(
   write(outputFormat, terminal, {
     json: { store: place.store, folder, runs },
     text: () => [
-      `${count(runs, "run")} of ${oneLine(place.store, 1_000)} are copied to ${oneLine(folder, 1_000)}`,
-      "the copy holds what tools really returned: keep it as you keep the store",
+      `copied ${count(runs, "run")} of ${oneLine(place.store, 1_000)} to ${oneLine(folder, 1_000)}`,
+      "the copy holds the values of all runs: it is as private as the store",
     ],
   });
   return EXIT.completed;
 }
 
-/** Only a backup gives way to a backup, and none lies in the store it is of, or around it. */
-function refusePlace(folder: string, store: string, force: boolean): void {
+/** A backup replaces only an earlier backup, and must not overlap with its store. */
+function refuseTarget(folder: string, store: string, force: boolean): void {
   const [target, from] = [realPath(folder), realPath(store)];
-  if (isWithin(target, from) || isWithin(from, target)) throw usage(`${folder} and the store ${store} overlap`);
-  if (!existsSync(dirname(folder))) throw usage(`there is no folder ${dirname(folder)}`);
+  if (isWithin(target, from) || isWithin(from, target)) throw usageError(`${folder} and the store ${store} overlap`);
+  if (!existsSync(dirname(folder))) throw usageError(`there is no folder ${dirname(folder)}`);
   if (!existsSync(folder)) return;
-  if (!force) throw usage(`${folder} is there already; --force replaces an earlier backup`);
+  if (!force) throw usageError(`${folder} exists; use --force to replace an earlier backup`);
   const held = namesIn(folder);
   const stranger = held.find((name) => !BACKUP.has(name));
   if (stranger === undefined && held.includes("journal.db")) return;
-  throw usage(`${folder} is no backup of a store (${stranger ?? "there is no journal.db"}); it is left alone`);
+  throw usageError(
+    `${folder} is not a backup of a store (${stranger === undefined ? "it has no journal.db" : `it contains ${stranger}`})`,
+  );
 }
 
-/** What a backup holds, also one that was opened as a store. */
+/** The entries of a backup, also of one that was opened as a store. */
 const BACKUP: ReadonlySet<string> = new Set([
   ".gitignore",
   "journal.db",
@@ -127,15 +130,11 @@ function namesIn(folder: string): readonly string[] {
   try {
     return readdirSync(folder);
   } catch (cause) {
-    throw new SluiceError("Validation", "usage", `${folder} is no folder: ${messageOf(cause)}`, { cause });
+    throw usageError(`${folder} is not a folder: ${messageOf(cause)}`, { cause });
   }
 }
 
-function isWithin(path: string, folder: string): boolean {
-  const way = relative(folder, path);
-  return way === "" || !(way === ".." || way.startsWith(`..${sep}`));
-}
-
-function usage(message: string): SluiceError {
-  return new SluiceError("Validation", "usage", message);
+function isWithin(target: string, folder: string): boolean {
+  const path = relative(folder, target);
+  return path === "" || !(path === ".." || path.startsWith(`..${sep}`));
 }

@@ -3,20 +3,22 @@ import type { CommandRun } from "../../command-context.ts";
 import { examples, withCommonOptions } from "../../options.ts";
 import type { ExportRequest } from "./action.ts";
 
-export function addExport(program: Command, context: CommandRun): void {
-  withCommonOptions(program.command("export"))
-    .summary("write a run's record to a file, or back up the store")
+export function configure(command: Command, context: CommandRun): void {
+  withCommonOptions(command)
     .description(
-      "Writes the journal of a run and its children as JSON lines: every event, and of every value its SHA-256 alone. sluice audit reads and verifies the file on a machine that has nothing else. With --values it holds real output too, and sluice replay reads it. With --all the whole store is copied into a new folder, also while runs are at work: a backup, which opens with --store and holds real output of tools. It is for you, not for others.",
+      "Writes the journal of a run and its child runs as JSON lines: every event, and the SHA-256 of every value. sluice audit reads and verifies the file without the store. With --values it also holds model output and tool results, and sluice replay can read it. With --all it copies the whole store into a new folder, also while runs are active. This backup opens with --store and holds the values of all runs: do not share it.",
     )
     .argument("[run]", "the run's id")
-    .option("-o, --output <path>", "the file, - for stdout (default: <run>.jsonl); with --all the folder")
+    .option(
+      "-o, --output <path>",
+      "the output file, - for stdout (default: <run>.jsonl); with --all, the output folder",
+    )
     .option(
       "--values",
-      "with the values: what models said and tools returned, for sluice replay; as private as the store",
+      "include values: model output and tool results, for sluice replay; the file is as private as the store",
     )
     .option("--all", "back up the whole store")
-    .option("--force", "replace what is there: a file, or with --all an earlier backup")
+    .option("--force", "replace an existing file; with --all, an earlier backup")
     .addHelpText(
       "after",
       examples(

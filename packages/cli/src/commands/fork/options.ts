@@ -1,17 +1,16 @@
 import type { Command } from "commander";
 import type { CommandRun } from "../../command-context.ts";
-import { ALLOW_CHANGED, ALLOW_CHANGED_HELP, EXIT_CODES, examples, withWorkOptions } from "../../options.ts";
+import { ALLOW_CHANGED, EXIT_CODES, examples, withWorkOptions } from "../../options.ts";
 import type { ForkCommand } from "./action.ts";
 
-export function addFork(program: Command, context: CommandRun): void {
-  withWorkOptions(program.command("fork"))
-    .summary("go on in a new run from an earlier point of a run")
+export function configure(command: Command, context: CommandRun): void {
+  withWorkOptions(command)
     .description(
-      "Makes a new run whose record begins with the past of another, up to just before an execution, and really goes on from there, with models and tools. The other run may be finished, cancelled, suspended or at work, and stays as it is. Files are not taken back: the new run finds them as they are now, and what the other one changed since is listed. What was granted there is asked again here; what was spent before that point counts.",
+      "Creates a new run with the record of another run up to just before an execution, and continues from there with models and tools. The original run can be finished, cancelled, suspended or running, and does not change. File changes are not rolled back: the new run finds the files as they are now, and the changes that the original made since are listed. Grants of the original do not apply; its cost up to that point counts.",
     )
     .argument("<run>", "the run's id")
-    .option("--from <execution>", "the execution to go on before, such as review#1, as sluice show lists them")
-    .option(ALLOW_CHANGED, ALLOW_CHANGED_HELP)
+    .option("--from <execution>", "fork just before this execution, such as review#1 (sluice show lists them)")
+    .option(...ALLOW_CHANGED)
     .addHelpText(
       "after",
       examples(

@@ -1,9 +1,9 @@
-import { type PrunedRun, type PruneQuery, SluiceError, systemClock } from "@sluice/core";
+import { type PrunedRun, type PruneQuery, systemClock } from "@sluice/core";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
 import { count, moment, oneLine, table } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
-import { write } from "../../output/output.ts";
+import { usageError, write } from "../../output/output.ts";
 import { storeOpener } from "../../project/project-paths.ts";
 import { withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
@@ -18,16 +18,15 @@ export async function prune({ flags }: PruneRequest, context: CommandContext): P
   const { terminal, env } = context;
   refuseInsideRun(readSettings(env), "prune");
   const { olderThan, keep, dryRun = false } = flags;
-  if (olderThan === undefined && keep === undefined) {
-    throw new SluiceError("Validation", "usage", "say which runs may go: --older-than <age>, --keep <n>, or both");
-  }
+  if (olderThan === undefined && keep === undefined)
+    throw usageError("choose the runs to remove with --older-than <age>, --keep <n>, or both");
   const query: PruneQuery = {
     dryRun,
     ...(olderThan === undefined ? {} : { endedBefore: systemClock.now() - olderThan }),
     ...(keep === undefined ? {} : { keep }),
   };
   const place = await projectsHere(flags, context).place();
-  // A look comes first, since opening to write would make a store where there is none.
+  // Read first: opening for writing would create a missing store.
   let pruned = await withStore(place, (host) => host.prune({ ...query, dryRun: true }));
   if (!dryRun && pruned.length > 0) {
     const host = (await storeOpener(place, { adopt: false }))();
@@ -46,12 +45,12 @@ export async function prune({ flags }: PruneRequest, context: CommandContext): P
 }
 
 function textOf(pruned: readonly PrunedRun[], dryRun: boolean, store: string): readonly string[] {
-  if (pruned.length === 0) return [`no finished run of ${oneLine(store, 1_000)} is to go`];
+  if (pruned.length === 0) return [`${oneLine(store, 1_000)} has no finished runs to remove`];
   const rows = pruned.map(({ runId, status, endedAt }) => [oneLine(runId), status, moment(endedAt)]);
   const records = pruned.reduce((sum, run) => sum + run.records, 0);
-  const said = `${count(pruned.length, "run")} with ${count(records, "record")}`;
+  const total = `${count(pruned.length, "run")} with ${count(records, "record")}`;
   return [
     ...table([["RUN", "STATUS", "ENDED"], ...rows]),
-    dryRun ? `${said} would be removed; nothing was` : `${said} removed`,
+    dryRun ? `${total} would be removed (dry run)` : `removed ${total}`,
   ];
 }

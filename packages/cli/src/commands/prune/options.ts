@@ -3,15 +3,14 @@ import type { CommandRun } from "../../command-context.ts";
 import { duration, examples, wholeNumber, withCommonOptions } from "../../options.ts";
 import type { PruneRequest } from "./action.ts";
 
-export function addPrune(program: Command, context: CommandRun): void {
-  withCommonOptions(program.command("prune"))
-    .summary("remove finished runs")
+export function configure(command: Command, context: CommandRun): void {
+  withCommonOptions(command)
     .description(
-      "Removes finished runs with their children, for good: records, answers and stored texts that no other run holds. A run that is at work or suspended stays, however old. With both options a run goes only when it is old enough and not among those to be kept. sluice export writes down what is to outlive it.",
+      "Removes finished runs and their child runs permanently: records, answers and stored texts that no other run refers to. Active and suspended runs are kept, whatever their age. With both options, a run is kept if either option keeps it. Use sluice export for records that you want to keep.",
     )
-    .option("--older-than <age>", "those that ended longer ago, such as 30d or 12h", duration)
-    .option("--keep <n>", "all but the newest n finished runs", wholeNumber)
-    .option("--dry-run", "remove nothing, and say what would go")
+    .option("--older-than <age>", "remove runs that ended longer ago, such as 30d or 12h", duration)
+    .option("--keep <n>", "keep the newest n finished runs", wholeNumber(0))
+    .option("--dry-run", "remove nothing; list what would be removed")
     .addHelpText(
       "after",
       examples("sluice prune --older-than 30d --dry-run", "sluice prune --older-than 30d", "sluice prune --keep 100"),

@@ -1,49 +1,142 @@
-import { type RunJournal, SluiceError, verifyExport, visible } from "@sluice/core";
-import { type RunReplay, replayRun } from "@sluice/stages";
+import { existsSync } from "node:fs";
+import { type JsonObject, type RunJournal, readEvents, SluiceError, verifyExport, visible } from "@sluice/core";
+import { type PipelineSource, type ReplayRunOptions, type RunReplay, replayRun } from "@sluice/stages";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
-import { count, oneLine } from "@sluice/view/words";
+import { count, oneLine, textAt } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { faultLine, isExportPath, readExportFile } from "../../output/export-file.ts";
-import { write } from "../../output/output.ts";
-import { commandLine, type ProjectPaths } from "../../project/project-paths.ts";
+import { usageError, write } from "../../output/output.ts";
+import { findCode } from "../../project/code.ts";
+import type { LoadedPipeline } from "../../project/load.ts";
+import { type FoundPipeline, findAgain, findPipeline } from "../../project/pipelines.ts";
+import { commandLine, type ProjectPaths, shellWord, workspaceOf } from "../../project/project-paths.ts";
+import type { Project, Projects } from "../../project/projects.ts";
 import { requireRun, withStore } from "../../runs/lookup.ts";
 import { projectsHere } from "../../runs/projects-here.ts";
+import { sourceOf } from "../../runs/resume-plan.ts";
 import type { CommonFlags } from "../../runs/run-flags.ts";
-import { planReplay } from "./replay-plan.ts";
 
 export interface ReplayCommand {
   /** A run's id, or the path of an export with values. */
   readonly of: string;
-  readonly flags: CommonFlags & {
-    /** The pipeline to replay it with, by name or file; the run's own when omitted. */
-    readonly pipeline?: string;
-    readonly trust?: boolean;
-    readonly config?: boolean;
-    /** Where a fork would begin, which is another command. */
-    readonly from?: string;
-  };
+  readonly flags: ReplayFlags;
 }
 
-/** `sluice replay`: today's pipeline over a recorded run; nothing is called, and nothing written. */
+type ReplayFlags = CommonFlags & {
+  /** The name or file of a pipeline; default: the run's own. */
+  readonly pipeline?: string;
+  readonly trust?: boolean;
+  readonly config?: boolean;
+  /** Not supported: an option of `sluice fork`. */
+  readonly from?: string;
+};
+
+/** `sluice replay`: runs the current pipeline over a recorded run, without calling or writing anything. */
 export async function replay({ of, flags }: ReplayCommand, context: CommandContext): Promise<number> {
   const { env, here, terminal } = context;
-  // It shows what tools returned, which the gate keeps from a run.
+  // A replay shows tool results that the gate may deny a run.
   refuseInsideRun(readSettings(env), "replay");
   const projects = projectsHere(flags, context);
   const place = await projects.place();
   if (flags.from !== undefined) {
     const forkLine = commandLine(["fork", of, "--from", flags.from], place, here, env);
-    throw new SluiceError("Validation", "usage", `a replay begins no run; one that goes on from there: ${forkLine}`);
+    throw usageError(`a replay starts no run; to continue from there in a new run: ${forkLine}`);
   }
-  const handedOver = isExportPath(of);
-  const journals = handedOver ? await journalsIn(of, here) : await journalsOf(of, place);
-  const { pipeline, options } = await planReplay(journals, { flags, handedOver }, { projects, place }, context);
+  const isExport = isExportPath(of);
+  const journals = isExport ? await journalsIn(of, here) : await journalsOf(of, place);
+  const { pipeline, options } = await planReplay(journals, { flags, isExport }, { projects, place }, context);
   const report = await replayRun(pipeline, journals, options);
   const { divergence, ...rest } = report;
   const json = { ...rest, divergence: divergence === undefined ? null : { ...divergence } };
   write(flags.outputFormat, terminal, { json: JSON.parse(JSON.stringify(json)), text: () => linesOf(report) });
   return report.identical ? EXIT.completed : EXIT.failed;
+}
+
+/**
+ * Finds the current pipeline of a recorded run, under the same trust as for a resume, and the settings of the project's config.
+ * MCP servers are not started: their results are in the record.
+ */
+async function planReplay(
+  journals: readonly RunJournal[],
+  { flags, isExport }: { readonly flags: ReplayFlags; readonly isExport: boolean },
+  { projects, place }: { readonly projects: Projects; readonly place: ProjectPaths },
+  { env, here }: CommandContext,
+): Promise<{ readonly pipeline: LoadedPipeline; readonly options: ReplayRunOptions }> {
+  const { runId, data } = startIn(journals);
+  const source = sourceOf(data);
+  const config = "config" in source ? source.config : undefined;
+  const project = await projects.reopen(folderOf(data, flags, place, here), { runId, config, allowChanged: true });
+  const { pipeline, source: found } =
+    flags.pipeline === undefined
+      ? await findRecorded(source, runId, project, isExport)
+      : await findPipeline(flags.pipeline, project);
+  const settings = project.config?.settings;
+  if (settings === undefined) return { pipeline, options: { env, source: found } };
+  const { tools, executors, onCall, secrets, passEnv, prices } = settings;
+  return {
+    pipeline,
+    options: {
+      env,
+      source: found,
+      tools,
+      executors,
+      secrets,
+      passEnv,
+      ...(prices === undefined ? {} : { prices }),
+      ...(onCall === undefined ? {} : { onCall }),
+    },
+  };
+}
+
+async function findRecorded(
+  source: PipelineSource,
+  runId: string,
+  project: Project,
+  isExport: boolean,
+): Promise<FoundPipeline> {
+  if (source.kind === "programmatic")
+    throw new SluiceError(
+      "Validation",
+      "run_programmatic",
+      `run ${runId} was started by a program, which has its pipeline; name the pipeline's file with --pipeline <file>`,
+    );
+  // --trust applies to a folder: files that only an export from elsewhere names are not loaded.
+  const search = isExport ? { ...project, trusted: false, orElse: "use --pipeline" } : project;
+  return await findAgain(source, runId, search);
+}
+
+/** The run's workspace, if it exists on this machine. Throws Validation `folder_untrusted`. */
+function folderOf(data: JsonObject, { cwd, trust }: ReplayFlags, place: ProjectPaths, here: string): string {
+  const recorded = textAt(data, "cwd");
+  if (cwd !== undefined || !existsSync(recorded)) return place.cwd;
+  const folder = workspaceOf({ cwd: recorded }, here);
+  // A record can come from elsewhere and name any folder: --trust applies only to folders that the user names.
+  if (trust === true && folder !== place.cwd && holdsCode(folder))
+    throw new SluiceError(
+      "Validation",
+      "folder_untrusted",
+      `the run was recorded in ${folder}, but --trust applies only to the current folder or that of --cwd; review the code of ${folder}, then use --cwd ${shellWord(folder)} --trust`,
+    );
+  return folder;
+}
+
+function holdsCode(folder: string): boolean {
+  const { configs, pipelines } = findCode(folder);
+  return configs.length > 0 || pipelines.length > 0;
+}
+
+function startIn(journals: readonly RunJournal[]): { readonly runId: string; readonly data: JsonObject } {
+  const [root] = journals;
+  const [first] = root?.records ?? [];
+  const events = root === undefined || first === undefined ? [] : readEvents(root.runId, first);
+  const start = events.find(({ type }) => type === "run.started");
+  if (start !== undefined) return start;
+  throw new SluiceError(
+    "Host",
+    "journal_damaged",
+    "the record has no run.started event; verify it with sluice audit --verify",
+  );
 }
 
 async function journalsOf(runId: string, place: ProjectPaths): Promise<readonly RunJournal[]> {
@@ -56,26 +149,25 @@ async function journalsOf(runId: string, place: ProjectPaths): Promise<readonly 
 async function journalsIn(path: string, here: string): Promise<readonly RunJournal[]> {
   const read = await readExportFile(path, here);
   const [fault] = verifyExport(read).faults;
-  if (fault !== undefined)
-    throw new SluiceError("Host", "journal_damaged", `${path} is not as it was written: ${faultLine(fault)}`);
+  if (fault !== undefined) throw new SluiceError("Host", "journal_damaged", `${path} was changed: ${faultLine(fault)}`);
   if (read.recorded !== undefined) return read.recorded;
   throw new SluiceError(
     "Validation",
     "export_without_values",
-    `${path} holds no values, and a replay needs them; write it with sluice export --values`,
+    `${path} has no values, which a replay needs; write it with sluice export --values`,
   );
 }
 
 function linesOf(report: RunReplay): readonly string[] {
   const { runId, pipeline, identical, status, records, decided, taken, changes, divergence } = report;
-  const steps = `${count(decided, "step")} decided anew, ${taken} taken from the record`;
+  const steps = `${count(decided, "step")} evaluated again, ${taken} read from the record`;
   const run = `run ${oneLine(runId)} of ${oneLine(pipeline)}`;
   const head = identical
-    ? `${run} is replayed as it was recorded: ${count(records, "record")}, ${steps}`
-    : `${run} is NOT replayed as it was recorded; the first difference:`;
+    ? `${run}: the replay matches the record: ${count(records, "record")}, ${steps}`
+    : `${run}: the replay differs from the record. First difference:`;
   return [
     head,
-    ...(status === "unfinished" ? ["the run has no end yet: it was replayed as far as its record goes"] : []),
+    ...(status === "unfinished" ? ["the run is unfinished: it was replayed to the end of its record"] : []),
     ...(divergence === undefined ? [] : ["", ...visible(divergence.message).split("\n")]),
     ...(changes.length === 0 ? [] : ["", changesHead(identical), ...changes.map((one) => `  ${oneLine(one, 1_000)}`)]),
   ];
@@ -83,6 +175,6 @@ function linesOf(report: RunReplay): readonly string[] {
 
 function changesHead(identical: boolean): string {
   return identical
-    ? "the pipeline was changed since, which makes no difference to this run:"
-    : "what was changed in the pipeline since:";
+    ? "the pipeline has changed since, without effect on this run:"
+    : "changes of the pipeline since the run was started:";
 }

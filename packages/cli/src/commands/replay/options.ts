@@ -1,13 +1,12 @@
 import { type Command, Option } from "commander";
 import type { CommandRun } from "../../command-context.ts";
-import { examples, withCommonOptions } from "../../options.ts";
+import { examples, withCodeOptions, withCommonOptions } from "../../options.ts";
 import type { ReplayCommand } from "./action.ts";
 
-export function addReplay(program: Command, context: CommandRun): void {
-  withCommonOptions(program.command("replay"))
-    .summary("run a pipeline again over what a run recorded")
+export function configure(command: Command, context: CommandRun): void {
+  withCommonOptions(command)
     .description(
-      "Runs today's pipeline over a recorded run: prompts, gate, hooks, schemas, asserts and routes decide anew, over the recorded answers of models, tools and people and the recorded clock. No model is asked, no tool runs, and nothing is written. Says the first place where what comes out is not what was recorded, and what that usually means.",
+      "Runs the current pipeline over a recorded run. Prompts, gate, hooks, schemas, asserts and routes are evaluated again, with the recorded answers of models, tools and people and the recorded clock. No model is called, no tool runs, and nothing is written. Reports the first divergence from the record and its usual cause.",
     )
     .argument(
       "<run|file>",
@@ -15,11 +14,10 @@ export function addReplay(program: Command, context: CommandRun): void {
     )
     .option(
       "--pipeline <name|file>",
-      "replay it with this pipeline instead of looking for the run's own: a name, or a file's path with #export where it has several",
-    )
-    .option("--trust", "trust the config and the pipelines of this folder as they are now, and load a changed file")
-    .option("--no-config", "leave sluice.config.* of this folder alone")
-    // Where one looks for it first; a replay begins no run, and says what does.
+      "use this pipeline instead of the run's own: a name, or a file's path with #export if it has several",
+    );
+  withCodeOptions(command)
+    // Users look for it here first; the action refuses it with the `sluice fork` line to use.
     .addOption(new Option("--from <execution>").hideHelp())
     .addHelpText(
       "after",
@@ -30,9 +28,9 @@ export function addReplay(program: Command, context: CommandRun): void {
         "sluice replay from-ci.jsonl --pipeline ./release.ts",
       )}
 Exit codes:
-  0  as it was recorded   2  usage, a file that cannot be read or has no values,
-                             or a pipeline that is not found or not trusted
-  1  something is other   4  no such run, or a record or store that is damaged
+  0  no divergence         2  usage, a file that cannot be read or has no values,
+                              or a pipeline that is not found or not trusted
+  1  the replay diverged   4  no such run, or a record or store that is damaged
 `,
     )
     .action((of: string, flags: ReplayCommand["flags"]) =>

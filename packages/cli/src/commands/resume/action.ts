@@ -20,41 +20,41 @@ export interface ResumeRequest {
   readonly flags: ExecuteFlags & { readonly allowChanged?: boolean };
 }
 
-/** `sluice resume`: the run goes on as it was started; what is given here wins. */
+/** `sluice resume`: continues a run as it was started, except for the flags. */
 export async function resume(
   { runId, flags }: ResumeRequest,
   context: CommandContext,
   projects: Projects = projectsHere(flags, context),
-  said: Pick<RunExecution, "answered"> = {},
+  extras: Pick<RunExecution, "answered"> = {},
 ): Promise<number> {
   refuseInsideRun(readSettings(context.env), "resume");
   const at = await projects.place();
-  const soFar = await withStore(at, (host) => readRun(host, at, runId));
-  return await resumeRun({ runId, flags }, soFar, { at, projects }, context, said);
+  const snapshot = await withStore(at, (host) => readRun(host, at, runId));
+  return await resumeRun({ runId, flags }, snapshot, { at, projects }, context, extras);
 }
 
-/** Goes on with a recorded run, or with a fork of it: where it worked, as it was started, under the trust it needs. */
+/** Continues a recorded run or a fork of it. */
 export async function resumeRun(
   { runId, flags, from }: ResumeRequest & Pick<ResumePlanRequest, "from">,
-  soFar: RunSnapshot,
+  snapshot: RunSnapshot,
   { at, projects }: { readonly at: ProjectPaths; readonly projects: Projects },
   context: CommandContext,
-  said: Pick<RunExecution, "notices" | "extraJson" | "answered"> = {},
+  extras: Pick<RunExecution, "notices" | "extraJson" | "answered"> = {},
 ): Promise<number> {
-  const place = pathsOfRun(soFar, flags, at, context.here);
-  // Before the store is adopted: afterwards it is as good as any.
-  refuseAdoptedFile(soFar, flags);
-  // The store says which file to load, so it has to be this machine's own before anything is loaded.
+  const place = pathsOfRun(snapshot, flags, at, context.here);
+  // Before the store is adopted, since afterwards it counts as this machine's own.
+  refuseAdoptedFile(snapshot, flags);
+  // Before code is loaded: the store names it, so it must belong to this machine.
   const host = (await storeOpener(at, { adopt: flags.adoptStore === true }))();
   try {
     const plan = await planResume(
       { runId, flags, ...(from === undefined ? {} : { from }) },
-      soFar,
+      snapshot,
       { projects, cwd: place.cwd },
       context,
     );
-    const { past, open } = soFar;
-    const { exitCode } = await executeRun({ place, flags, plan, host, past, open, ...said }, context);
+    const { past, open } = snapshot;
+    const { exitCode } = await executeRun({ place, flags, plan, host, past, open, ...extras }, context);
     return exitCode;
   } finally {
     await host.close();

@@ -1,16 +1,15 @@
 import type { Command } from "commander";
 import type { CommandRun } from "../../command-context.ts";
-import { ALLOW_CHANGED, ALLOW_CHANGED_HELP, EXIT_CODES, examples, withWorkOptions } from "../../options.ts";
+import { ALLOW_CHANGED, EXIT_CODES, examples, withWorkOptions } from "../../options.ts";
 import type { ResumeRequest } from "./action.ts";
 
-export function addResume(program: Command, context: CommandRun): void {
-  withWorkOptions(program.command("resume"))
-    .summary("go on with a run that was stopped")
+export function configure(command: Command, context: CommandRun): void {
+  withWorkOptions(command)
     .description(
-      "Goes on with a run that no process works on any more, where it was: model calls and tool calls that are finished are read from the journal, never repeated. Workspace and mode are those the run was started with, and so is the model, unless one is given here. The pipeline is found again by its name or file; a file that changed since is loaded only with --trust. A pipeline that changed (states, routes, envelopes, schemas, prompts, hooks) is refused with a list of what is other, unless --allow-changed: then what is recorded stays as it is, and the run goes on with the new one. A run that a program started is resumed by that program.",
+      "Resumes a run that no process executes. Finished model calls and tool calls are read from the journal and never repeated. The run keeps its workspace and mode, and its model unless --model sets another. If the pipeline's file has changed, it is loaded only with --trust. A changed pipeline (states, routes, envelopes, schemas, prompts, hooks) is refused with a list of the differences, unless --allow-changed is given: then the record stays as it is, and the run continues with the new pipeline. A run that a program started must be resumed by that program.",
     )
     .argument("<run>", "the run's id")
-    .option(ALLOW_CHANGED, ALLOW_CHANGED_HELP)
+    .option(...ALLOW_CHANGED)
     .addHelpText(
       "after",
       examples(

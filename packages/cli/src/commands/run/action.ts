@@ -11,7 +11,7 @@ export interface RunRequest extends RunPlanRequest {
   readonly flags: ExecuteFlags & { readonly input?: readonly string[] };
 }
 
-/** `sluice run`: everything that can be wrong is found out before the store is made. */
+/** `sluice run`: checks everything before the store is created. */
 export async function run(request: RunRequest, context: CommandContext): Promise<number> {
   const { flags } = request;
   const { terminal, env, here } = context;

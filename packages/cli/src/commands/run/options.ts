@@ -3,23 +3,22 @@ import type { CommandRun } from "../../command-context.ts";
 import { collect, EXIT_CODES, examples, withWorkOptions } from "../../options.ts";
 import type { RunRequest } from "./action.ts";
 
-export function addRun(program: Command, context: CommandRun): void {
-  withWorkOptions(program.command("run"))
-    .summary("run a pipeline")
+export function configure(command: Command, context: CommandRun): void {
+  withWorkOptions(command)
     .description(
-      "Runs a pipeline in this folder and shows what happens at each boundary. The pipeline is named by what it is called (in sluice.config.ts or .sluice/pipelines/ of this folder, else bundled: codeReview, fixTests), or by the path of its file, with #export where the file exports several. Without a terminal, or with --headless, nobody is asked: a call outside its stage's envelope is denied, and the run goes on.",
+      "Runs a pipeline in this folder and prints a line for every step. The pipeline is a name from sluice.config.ts or .sluice/pipelines/ of this folder, a bundled pipeline (codeReview, fixTests), or the path of a file, with #export if the file exports several. Without a terminal, or with --headless, calls outside a stage's envelope are denied, and the run continues.",
     )
-    .argument("[pipeline]", "a pipeline's name, or its file; the project's default when omitted")
-    .argument("[task...]", "what is to be done; words are joined by spaces")
+    .argument("[pipeline]", "the name or the file of a pipeline; default: the project's default pipeline")
+    .argument("[task...]", "the task; words are joined by spaces")
     .option(
       "--input <key=value>",
-      "input of the pipeline: key=text, key:=json, or - for a JSON object on stdin; may be repeated",
+      "input of the pipeline: key=text, key:=json, or - for a JSON object on stdin; can be repeated",
       collect,
     )
     .addOption(
       new Option(
         "--answers <which>",
-        "let answers of any process count, without a code: for places with neither a wall nor a terminal",
+        "accept answers from any process without a code, for machines with neither a sandbox nor a terminal",
       ).choices(["any"]),
     )
     .addHelpText(

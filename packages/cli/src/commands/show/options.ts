@@ -3,11 +3,10 @@ import type { CommandRun } from "../../command-context.ts";
 import { examples, withCommonOptions } from "../../options.ts";
 import type { ShowRequest } from "./action.ts";
 
-export function addShow(program: Command, context: CommandRun): void {
-  withCommonOptions(program.command("show"))
-    .summary("show one run")
+export function configure(command: Command, context: CommandRun): void {
+  withCommonOptions(command)
     .description(
-      "Shows one run: its status, its stages with attempts, turns and usage, calls that were denied, requests that wait for an answer (with the line that answers each), its result, and the head of its journal.",
+      "Shows one run: its status, its stages with attempts, turns and usage, denied calls, open requests with the line that answers each, its result, and the head of its journal.",
     )
     .argument("<run>", "the run's id")
     .addHelpText("after", examples("sluice show r7k2m9x4ab", "sluice show r7k2m9x4ab --output-format json"))

@@ -1,13 +1,12 @@
-/** One thing `sluice doctor` looked at. */
+/** One line of `sluice doctor`. */
 export interface Check {
-  /** What it is about, in a word. */
+  /** The subject, in a word. */
   readonly name: string;
-  /** `warning` works but deserves a look, `missing` is not there or cannot be used. */
+  /** `warning`: works but needs attention. `missing`: absent or unusable. */
   readonly status: "ok" | "warning" | "missing";
   readonly message: string;
-  /** What mends it. */
-  readonly mend?: string;
-  /** Whether no run can start here as long as it is so. */
+  readonly fix?: string;
+  /** Whether it prevents every run. */
   readonly blocks?: true;
 }
 
@@ -15,15 +14,15 @@ export function ok(name: string, message: string): Check {
   return { name, status: "ok", message };
 }
 
-export function warning(name: string, message: string, mend?: string): Check {
-  return { name, status: "warning", message, ...(mend === undefined ? {} : { mend }) };
+export function warning(name: string, message: string, fix?: string): Check {
+  return { name, status: "warning", message, ...(fix === undefined ? {} : { fix }) };
 }
 
-export function missing(name: string, message: string, mend?: string): Check {
-  return { name, status: "missing", message, ...(mend === undefined ? {} : { mend }) };
+export function missing(name: string, message: string, fix?: string): Check {
+  return { name, status: "missing", message, ...(fix === undefined ? {} : { fix }) };
 }
 
-/** Nothing runs before this is mended. */
-export function blocking(name: string, message: string, mend?: string): Check {
-  return { ...missing(name, message, mend), blocks: true };
+/** Prevents every run until it is fixed. */
+export function blocking(name: string, message: string, fix?: string): Check {
+  return { ...missing(name, message, fix), blocks: true };
 }

@@ -8,7 +8,7 @@ import type { ProjectPaths } from "../../../project/project-paths.ts";
 import { blocking, type Check, ok, warning } from "./check.ts";
 
 const NEEDED_NODE = [22, 18, 0] as const;
-const PATIENCE_MS = 5_000;
+const TIMEOUT_MS = 5_000;
 
 /** Node, the system, and the programs that tools call. */
 export async function checkMachine(workspace: string, env: Environment): Promise<readonly Check[]> {
@@ -34,7 +34,7 @@ function checkPlatform(): Check {
   if (process.platform === "linux") return ok("platform", system);
   return warning(
     "platform",
-    `${system}: Sluice is tested on Linux; elsewhere processes that outlive a run are not all ended, and network file systems not all refused`,
+    `${system}: Sluice is tested on Linux; elsewhere it may not end all processes that outlive a run, or detect all network file systems`,
   );
 }
 
@@ -44,47 +44,48 @@ async function checkRipgrep(env: Environment): Promise<Check> {
   if (version !== undefined) return ok("ripgrep", version);
   return warning(
     "ripgrep",
-    "the ripgrep that comes with Sluice is not there or does not run; Grep uses its own search, which is slower",
-    "install Sluice again without omitting optional dependencies",
+    "the bundled ripgrep is missing or does not run; Grep uses its own, slower search",
+    "reinstall Sluice with optional dependencies",
   );
 }
 
 async function checkGit(env: Environment): Promise<Check> {
   const version = await firstLine("git", ["--version"], env);
   if (version !== undefined) return ok("git", version);
-  return warning("git", "git is not found; stages that call it fail", "install git");
+  return warning("git", "git is not installed; stages that call it fail", "install git");
 }
 
-/** Looked up by name: git itself would read settings of a folder that nobody trusted yet. */
+/** Searched by name: git itself would read the settings of an untrusted folder. */
 function checkRepository(workspace: string): Check {
   for (let folder = workspace; ; folder = dirname(folder)) {
     if (existsSync(join(folder, ".git")))
-      return ok("repository", folder === workspace ? workspace : `${workspace} is inside of ${folder}`);
+      return ok("repository", folder === workspace ? workspace : `${workspace} is inside ${folder}`);
     if (folder === parse(folder).root) break;
   }
   return warning(
     "repository",
-    `${workspace} is no git repository: what a run changes cannot be compared or taken back`,
+    `${workspace} is not a git repository: changes of runs cannot be compared or rolled back`,
     "git init",
   );
 }
 
-/** Builds the sandbox that commands would run in, and lets a canary try to get out of it. */
+/** Builds the sandbox for commands, and runs a canary that tries to escape it. */
 export async function checkSandbox(workspace: string, { store }: Pick<ProjectPaths, "store">): Promise<Check> {
   const { wall, missing } = await probeSandbox(realpathSync(workspace), [store]);
-  if (wall !== undefined) return ok("sandbox", `${wall} holds: a program in it changed nothing and reached nothing`);
-  const why = missing?.reason ?? "it was not looked for";
+  if (wall !== undefined)
+    return ok("sandbox", `${wall} works: a test program in it could not change or reach anything`);
+  const why = missing?.reason ?? "no sandbox was found";
   return warning(
     "sandbox",
-    `${why}; commands run without one, and those that are not plain are asked about`,
+    `${why}; commands run without one, and commands that are not plain need approval`,
     missing?.fix,
   );
 }
 
-/** What a program says first; undefined when it cannot be run. Run from the root, so that a PATH with `.` finds nothing of the workspace. */
+/** The first line of a program's output; undefined if it fails. Runs in the root, so that `.` in PATH does not mean the workspace. */
 async function firstLine(program: string, args: readonly string[], env: Environment): Promise<string | undefined> {
   try {
-    const options = { cwd: parse(process.execPath).root, env: { PATH: env.PATH ?? "" }, timeout: PATIENCE_MS };
+    const options = { cwd: parse(process.execPath).root, env: { PATH: env.PATH ?? "" }, timeout: TIMEOUT_MS };
     const { stdout } = await promisify(execFile)(program, [...args], options);
     return stdout.split("\n", 1)[0]?.trim();
   } catch (thrown) {

@@ -10,25 +10,25 @@ import {
   resolveModel,
 } from "@sluice/stages";
 import type { Environment } from "@sluice/tui/user";
-import type { ProjectSettings } from "../../../project/read-config.ts";
+import type { ProjectSettings } from "../../../project/load-config.ts";
 import { blocking, type Check, missing, ok, warning } from "./check.ts";
 
-export interface ModelSurroundings {
+interface ModelContext {
   readonly env: Environment;
-  /** The config's part; undefined where none was loaded. */
+  /** Undefined if no config was loaded. */
   readonly settings: ProjectSettings | undefined;
   readonly workspace: string;
   readonly clock: Clock;
 }
 
-/** Each provider as it stands here, the local Ollama, and the model a run would get. Calls nothing but Ollama. */
-export async function checkModels(around: ModelSurroundings): Promise<readonly Check[]> {
+/** Checks each provider, the local Ollama, and the model that a run would use. Connects only to Ollama. */
+export async function checkModels(context: ModelContext): Promise<readonly Check[]> {
   const providers = MODEL_PROVIDERS.filter((one) => one.package !== undefined && one.name !== "ollama");
-  const ollama = await checkOllama(around);
-  return [...grouped(providers).map((one) => checkProvider(one, around)), ollama, await checkModel(around)];
+  const ollama = await checkOllama(context);
+  return [...grouped(providers).map((one) => checkProvider(one, context)), ollama, await checkModel(context)];
 }
 
-/** Providers that share their package and variables are one line. */
+/** Combines providers with the same package and variables. */
 function grouped(providers: readonly ProviderInfo[]): readonly ProviderInfo[] {
   const byNeeds = new Map<string, ProviderInfo>();
   for (const one of providers) {
@@ -39,14 +39,14 @@ function grouped(providers: readonly ProviderInfo[]): readonly ProviderInfo[] {
   return [...byNeeds.values()];
 }
 
-function checkProvider(info: ProviderInfo, { env, settings }: ModelSurroundings): Check {
+function checkProvider(info: ProviderInfo, { env, settings }: ModelContext): Check {
   const { name, variables } = info;
   const version = info.package === undefined ? "" : installedVersion(info.package);
   if (version === undefined)
     return missing(name, `the package ${info.package} is not installed`, `npm install ${info.package}`);
   const address = addressOf(info, env, settings?.baseUrls ?? {});
   if (address?.url === undefined && address !== undefined)
-    return warning(name, `${address.from} is no usable http(s) address`, "write one such as https://host/v1");
+    return warning(name, `${address.from} is not a usable http(s) address`, "use an address such as https://host/v1");
   const unset = variables.filter((one) => one.required && !isSet(env, one.name) && !isConfigured(one.name, address));
   if (unset.length > 0) {
     const names = unset.map((one) => one.name);
@@ -66,7 +66,7 @@ function checkProvider(info: ProviderInfo, { env, settings }: ModelSurroundings)
 
 interface Address {
   readonly from: string;
-  /** Without a query, which may hold a key; undefined when it cannot be used. */
+  /** Without the query, which may contain a key; undefined if unusable. */
   readonly url: string | undefined;
 }
 
@@ -86,7 +86,7 @@ function shown(value: string): string | undefined {
   return address.ok ? `${address.url.origin}${address.url.pathname}` : undefined;
 }
 
-/** A base URL that a provider needs may come from the config. */
+/** Whether the config sets a required base URL. */
 function isConfigured(variable: string, address: Address | undefined): boolean {
   return variable.endsWith("URL") && address !== undefined;
 }
@@ -95,7 +95,7 @@ function isSet(env: Environment, name: string): boolean {
   return (env[name]?.trim() ?? "") !== "";
 }
 
-/** The version that a session would load; undefined when there is none. */
+/** The version that a session would load; undefined if it is not installed. */
 function installedVersion(name: string): string | undefined {
   try {
     const manifest = findPackageJSON(name, import.meta.resolve("@sluice/stages"));
@@ -108,19 +108,19 @@ function installedVersion(name: string): string | undefined {
   }
 }
 
-async function checkOllama({ env, settings, clock }: ModelSurroundings): Promise<Check> {
+async function checkOllama({ env, settings, clock }: ModelContext): Promise<Check> {
   const { OLLAMA_HOST, OLLAMA_API_KEY } = env;
   try {
     const alone = { env: { OLLAMA_HOST, OLLAMA_API_KEY }, baseUrls: settings?.baseUrls ?? {}, clock };
     const found = await chooseModel(alone);
     if (found !== undefined) return ok("ollama", `${found.why} is ${found.id}`);
-    return missing("ollama", "no Ollama with a model answers here", "start it, and ollama pull <model>");
+    return missing("ollama", "no local Ollama with a model answers", "start it and run ollama pull <model>");
   } catch (thrown) {
     return warning("ollama", messageOf(thrown));
   }
 }
 
-async function checkModel({ env, settings, workspace, clock }: ModelSurroundings): Promise<Check> {
+async function checkModel({ env, settings, workspace, clock }: ModelContext): Promise<Check> {
   const baseUrls = settings?.baseUrls ?? {};
   const { model: configured, defaultModels = {} } = settings ?? {};
   let chosen: ChosenModel | undefined;
@@ -129,7 +129,7 @@ async function checkModel({ env, settings, workspace, clock }: ModelSurroundings
     if (chosen === undefined)
       return blocking(
         "model",
-        "no model: none is named, no key is set, no Ollama answers",
+        "no model is set, no provider's key is set, and no Ollama answers",
         "export SLUICE_MODEL=provider/model, or set the key of a provider above",
       );
     await resolveModel(chosen.id, { env, cwd: workspace, baseUrls, clock });
@@ -139,7 +139,7 @@ async function checkModel({ env, settings, workspace, clock }: ModelSurroundings
     return blocking(
       "model",
       `${chosen === undefined ? "" : `${chosen.id} (${chosen.why}): `}${thrown.message}`,
-      "name another with --model or SLUICE_MODEL",
+      "set another with --model or SLUICE_MODEL",
     );
   }
 }

@@ -2,27 +2,34 @@ import { readdirSync, realpathSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { isSluiceError, messageOf } from "@sluice/core";
 import { bundledPipelines } from "@sluice/stages";
-import { type CodeDigests, digestCode, isConfigName, type ProjectCode } from "../../../project/code.ts";
+import {
+  asTrusted,
+  type CodeDigests,
+  digestCode,
+  fileStem,
+  isConfigName,
+  type ProjectCode,
+} from "../../../project/code.ts";
 import { loadFile } from "../../../project/load.ts";
-import { asTrusted, fileStem, type LoadedConfig, loadConfig } from "../../../project/load-config.ts";
+import { type LoadedConfig, loadConfig } from "../../../project/load-config.ts";
 import { shellWord } from "../../../project/project-paths.ts";
 import type { Trust, TrustState } from "../../../project/trust.ts";
 import { blocking, type Check, missing, ok, warning } from "./check.ts";
 
 export interface ProjectReport {
   readonly checks: readonly Check[];
-  /** Undefined where there is none, where nobody trusted it, and where it has mistakes. */
+  /** Undefined if the config is missing, not trusted or invalid. */
   readonly config: LoadedConfig | undefined;
 }
 
-const MEND_TRUST = "look at these files, then say --trust to sluice run (on a terminal you are asked)";
+const TRUST_FIX = "review these files, then use sluice run --trust (on a terminal it asks you)";
 
-/** The project's code: whether it is trusted, and only then whether it can be loaded. */
+/** Checks whether the project's code is trusted, and only then whether it loads. */
 export async function checkProject(code: ProjectCode, trust: Trust): Promise<ProjectReport> {
-  const around = [...unreadConfigs(code), ...configsAbove(code.root)];
+  const notices = [...unreadConfigs(code), ...configsAbove(code.root)];
   if (code.configs.length === 0 && code.pipelines.length === 0) {
-    const none = ok("project", `no sluice.config.ts and no .sluice/pipelines/ in ${code.root}`);
-    return { checks: [none, ...around, bundledOnly()], config: undefined };
+    const empty = ok("project", `no sluice.config.ts and no .sluice/pipelines/ in ${code.root}`);
+    return { checks: [empty, ...notices, bundledOnly()], config: undefined };
   }
   let digests: CodeDigests;
   let state: TrustState;
@@ -31,17 +38,17 @@ export async function checkProject(code: ProjectCode, trust: Trust): Promise<Pro
     state = trust.stateOf(code.root, digests);
   } catch (thrown) {
     if (!isSluiceError(thrown)) throw thrown;
-    // A link keeps a folder from being trusted at all; a run without its code may start where it never was.
+    // A folder with a link cannot be trusted; runs can start without its code only if it never was.
     const refuse = thrown.code === "folder_untrusted" && !trust.knows(code.root) ? warning : blocking;
-    return { checks: [refuse("trust", thrown.message), ...around, bundledOnly()], config: undefined };
+    return { checks: [refuse("trust", thrown.message), ...notices, bundledOnly()], config: undefined };
   }
   const files = listed([...digests.keys()].map((file) => relative(code.root, file)));
   switch (state.kind) {
     case "unknown":
       return {
         checks: [
-          warning("trust", `nobody trusted the code of this folder; nothing of it is loaded: ${files}`, MEND_TRUST),
-          ...around,
+          warning("trust", `the code of this folder is not trusted, so it is not loaded: ${files}`, TRUST_FIX),
+          ...notices,
           bundledOnly(),
         ],
         config: undefined,
@@ -50,8 +57,8 @@ export async function checkProject(code: ProjectCode, trust: Trust): Promise<Pro
       const changed = listed(state.files.map((file) => relative(code.root, file)));
       return {
         checks: [
-          blocking("trust", `the code of this folder is not what was trusted: ${changed}`, MEND_TRUST),
-          ...around,
+          blocking("trust", `the code of this folder changed since it was trusted: ${changed}`, TRUST_FIX),
+          ...notices,
           bundledOnly(),
         ],
         config: undefined,
@@ -59,7 +66,7 @@ export async function checkProject(code: ProjectCode, trust: Trust): Promise<Pro
     }
     case "trusted": {
       const { check, config } = await checkConfig(code, digests);
-      const checks = [ok("trust", `trusted as it is now: ${files}`), ...check, ...around];
+      const checks = [ok("trust", `the current code is trusted: ${files}`), ...check, ...notices];
       return { checks: [...checks, ...(await checkPipelines(code, digests, config))], config };
     }
   }
@@ -72,36 +79,36 @@ async function checkConfig(
   try {
     const config = await loadConfig(code, digests);
     if (config === undefined) return { check: [ok("config", "none")], config };
-    return { check: [ok("config", `${basename(config.file)} has no mistakes`)], config };
+    return { check: [ok("config", `${basename(config.file)} is valid`)], config };
   } catch (thrown) {
     return {
-      check: [blocking("config", messageOf(thrown), "mend it, or say --no-config to sluice run")],
+      check: [blocking("config", messageOf(thrown), "fix it, or use sluice run --no-config")],
       config: undefined,
     };
   }
 }
 
-/** Each pipeline file is loaded by itself: one that is broken must not hide the others. */
+/** Loads each pipeline file separately, so that a broken one does not hide the others. */
 async function checkPipelines(
   code: ProjectCode,
   digests: CodeDigests,
   config: LoadedConfig | undefined,
 ): Promise<readonly Check[]> {
   const broken: Check[] = [];
-  const sound = [...(config?.settings.pipelines.keys() ?? [])];
+  const names = [...(config?.settings.pipelines.keys() ?? [])];
   for (const file of code.pipelines) {
     const name = fileStem(file);
     try {
       const { pipelines } = await loadFile(realpathSync(file), asTrusted(digests, code.root));
-      if (sound.includes(name)) broken.push(missing("pipeline", `${name} stands for two pipelines`, "rename one"));
+      if (names.includes(name)) broken.push(missing("pipeline", `${name} is defined twice`, "rename one"));
       else if (pipelines.size === 0)
-        broken.push(missing("pipeline", `${file} exports no pipeline`, "export what pipeline({ … }) returns"));
-      else sound.push(name);
+        broken.push(missing("pipeline", `${file} exports no pipeline`, "export the result of pipeline({ … })"));
+      else names.push(name);
     } catch (thrown) {
       broken.push(missing("pipeline", messageOf(thrown)));
     }
   }
-  return [ok("pipelines", `${listed(sound)}${sound.length === 0 ? "" : "; "}bundled: ${bundledNames()}`), ...broken];
+  return [ok("pipelines", `${listed(names)}${names.length === 0 ? "" : "; "}bundled: ${bundledNames()}`), ...broken];
 }
 
 function bundledOnly(): Check {
@@ -114,11 +121,11 @@ function bundledNames(): string {
 
 function unreadConfigs({ unread }: ProjectCode): readonly Check[] {
   return unread.map((file) =>
-    warning("config", `${basename(file)} is not read`, "a config is sluice.config.ts, .mts, .js or .mjs"),
+    warning("config", `${basename(file)} is ignored`, "a config is sluice.config.ts, .mts, .js or .mjs"),
   );
 }
 
-/** What somebody may think is read from here. */
+/** Configs in parent folders, which a user may expect to apply here. */
 function configsAbove(root: string): readonly Check[] {
   const found: Check[] = [];
   for (let folder = dirname(root); ; folder = dirname(folder)) {
@@ -126,8 +133,8 @@ function configsAbove(root: string): readonly Check[] {
       found.push(
         warning(
           "config",
-          `${join(folder, name)} is not read here: a config holds in its own folder only`,
-          `--cwd ${shellWord(folder)}`,
+          `${join(folder, name)} is ignored: a config applies only in its own folder`,
+          `use --cwd ${shellWord(folder)}`,
         ),
       );
     if (folder === dirname(folder)) return found;
@@ -138,12 +145,15 @@ function namesIn(folder: string): readonly string[] {
   try {
     return readdirSync(folder);
   } catch (thrown) {
-    if (thrown instanceof Error) return []; // a folder above may not be ours to read
+    if (thrown instanceof Error) return []; // a parent folder may be unreadable
     throw thrown;
   }
 }
 
-const MOST = 12;
+const MAX_LISTED = 12;
+
 function listed(names: readonly string[]): string {
-  return names.length <= MOST ? names.join(", ") : `${names.slice(0, MOST).join(", ")} and ${names.length - MOST} more`;
+  return names.length <= MAX_LISTED
+    ? names.join(", ")
+    : `${names.slice(0, MAX_LISTED).join(", ")} and ${names.length - MAX_LISTED} more`;
 }

@@ -4,33 +4,33 @@ import { type Check, ok, warning } from "./check.ts";
 
 const NARROW = 60;
 
-/** Whether somebody sits here, and what they can be shown. */
+/** Checks whether there is a terminal, and what it can show. */
 export function checkTerminal(facts: TerminalFacts, env: Environment): readonly Check[] {
   const { stdin, stdout, stderr } = facts;
   if (!(stdin && stdout && stderr)) {
     const piped = Object.entries({ stdin, stdout, stderr }).filter(([, isTerminal]) => !isTerminal);
     const names = piped.map(([name]) => name).join(", ");
-    return [ok("terminal", `not a terminal (${names}): runs ask nobody here`)];
+    return [ok("terminal", `not a terminal (${names}): runs ask no questions here`)];
   }
   return [sizeOf(facts, env), coloursOf(facts, env), unicodeOf(env)];
 }
 
 function sizeOf({ columns, rows }: TerminalFacts, { TERM = "" }: Environment): Check {
-  const measured = columns === undefined || columns === 0 ? "size not known" : `${columns} × ${rows}`;
+  const measured = columns === undefined || columns === 0 ? "unknown size" : `${columns} × ${rows}`;
   const size = `${measured}, TERM=${TERM === "" ? "(not set)" : TERM}`;
   if (TERM === "" || TERM === "dumb")
     return warning(
       "terminal",
       `${size}: it may show neither colours nor boxes`,
-      "export TERM=xterm-256color, if yours can do that",
+      "if your terminal supports it: export TERM=xterm-256color",
     );
   if ((columns ?? 0) < NARROW && columns !== 0)
-    return warning("terminal", `${size}: narrow, lines will wrap`, `make it ${NARROW} columns or wider`);
+    return warning("terminal", `${size}: narrow, so lines wrap`, `widen it to at least ${NARROW} columns`);
   return ok("terminal", size);
 }
 
 function coloursOf({ colourBits }: TerminalFacts, { NO_COLOR }: Environment): Check {
-  if ((NO_COLOR ?? "") !== "") return ok("colours", "none, as NO_COLOR asks");
+  if ((NO_COLOR ?? "") !== "") return ok("colours", "none, as set by NO_COLOR");
   return ok("colours", colourBits <= 1 ? "none" : colourBits >= 24 ? "16 million" : `${2 ** colourBits}`);
 }
 
@@ -39,7 +39,7 @@ function unicodeOf({ LC_ALL, LC_CTYPE, LANG }: Environment): Check {
   if (/utf-?8/i.test(locale ?? "") || process.platform === "win32") return ok("unicode", locale ?? "yes");
   return warning(
     "unicode",
-    `the locale is ${locale ?? "not set"}: characters beyond ASCII may not be shown`,
+    `the locale is ${locale ?? "not set"}: characters beyond ASCII may not display`,
     "export LANG=C.UTF-8",
   );
 }

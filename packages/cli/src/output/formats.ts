@@ -1,0 +1,14 @@
+export const OUTPUT_FORMATS = ["text", "json", "stream-json"] as const;
+export type OutputFormat = (typeof OUTPUT_FORMATS)[number];
+
+/** The requested format, from raw arguments: errors of invalid arguments are written in it, too. */
+export function formatIn(args: readonly string[]): OutputFormat {
+  let format: OutputFormat = "text";
+  for (const [index, word] of args.entries()) {
+    if (word === "--") break;
+    const value = word === "--output-format" ? args[index + 1] : /^--output-format=(.*)$/s.exec(word)?.[1];
+    format = OUTPUT_FORMATS.find((known) => known === value) ?? format;
+    if (word === "--json" && args[0] === "audit") format = "json";
+  }
+  return format;
+}
