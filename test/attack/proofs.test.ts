@@ -22,7 +22,7 @@ describe("an approval from another process, once the run has started a process w
       { answer: "deny", by: "elsewhere", proof: "missing" },
       { answer: "deny", by: "elsewhere", proof: "missing" },
     ]);
-    expect(said[0]?.reason).toContain("nothing shows that a person gave it");
+    expect(said[0]?.reason).toContain("without proof that a person gave it");
   });
 
   test("counts with the request's code, for that request and that answer alone", async () => {

@@ -156,7 +156,7 @@ test("the first row that matches wins, and the rows before it say why they did n
     row: 3,
     rejectedRows: [
       { row: 1, why: "it is for failure, this was success" },
-      { row: 2, why: "its condition said no" },
+      { row: 2, why: "its condition returned false" },
     ],
     choice: { kind: "to", state: "test", input: null },
   });
@@ -240,7 +240,7 @@ test("no row at all fails the run with why each row did not fire", async () => {
   expect(decision.choice).toEqual({
     kind: "fail",
     reason:
-      "plan completed, and no row says what comes next (row 0: it is for failure, this was success; row 1: its condition said no)",
+      "plan completed, and no row says what comes next (row 0: it is for failure, this was success; row 1: its condition returned false)",
   });
   expect(await decide({ transitions }, completed(1), "test")).toEqual({
     by: "default",

@@ -138,11 +138,11 @@ test("a definition error says what would be right, where there is something to s
   }
   expect(detail).toStrictEqual({
     problems: [
-      { path: "effect", message: '"delete" is no effect', suggestion: "read, write or ask" },
+      { path: "effect", message: '"delete" is not an effect', suggestion: "read, write or ask" },
       {
         path: "subjects",
         message: "has to be a function",
-        suggestion: "() => [] when the call touches nothing the gate could compare",
+        suggestion: "() => [] when the gate has nothing to compare",
       },
       { path: "execute", message: "has to be a function" },
     ],

@@ -4,21 +4,21 @@ import type { Proposal } from "./grants.ts";
 import { type HardLimits, hardLimitOn } from "./hard-limits.ts";
 import type { Subject, ToolEffect } from "./subjects.ts";
 
-/** What decides where a stage has no envelope: a person, the session's list, or nobody. */
+/** How calls of a stage without an envelope are decided: by a person, by the session's list, or always approved. */
 export type SecurityMode = "ask" | "allowlist" | "yolo";
 
-/** The live tool a proposal names, and what became of the input when it was bound. */
+/** The live tool that a proposal names, with its subjects or the issues of its input. */
 export interface LiveTool {
   readonly effect: ToolEffect;
-  /** One of the tools that come with Sluice; of these, the ones that do not write pass in mode `ask`. */
+  /** Mode `ask` approves built-in tools that do not write. */
   readonly builtin: boolean;
-  /** Absent when the arguments could not even be read. */
+  /** Absent when the arguments could not be parsed. */
   readonly bound?:
     | { readonly ok: true; readonly subjects: readonly Subject[] }
     | { readonly ok: false; readonly issues: readonly Issue[] };
 }
 
-/** What the gate compares a proposal with, besides the envelope. */
+/** What the gate checks a proposal against, besides the envelope. */
 export interface GateState extends HardLimits {
   /** Absent when no live tool has the name. */
   readonly tool?: LiveTool;
@@ -29,7 +29,7 @@ export interface GateState extends HardLimits {
 
 export type Verdict =
   | { readonly kind: "approved"; readonly by: "envelope" | "mode" }
-  /** Outside the envelope: a person has to grant it. `why` is for that person. */
+  /** Outside the envelope: a person has to grant it, and is shown `why`. */
   | { readonly kind: "ask"; readonly why: string }
   | Refused;
 export type Refused =
@@ -42,9 +42,9 @@ export type Refused =
     };
 
 /**
- * Whether a proposal may run. The machine's word comes first: what is not there, what cannot run and what no grant lifts is
- * refused, what the envelope holds is approved, what it does not hold is for a person. The security mode speaks only where
- * there is no envelope (`undefined`). Guard hooks are asked after this, see `runGuardHooks`.
+ * Whether a proposal may run. Unknown tools, invalid input and hard limits are refused; calls inside the envelope are approved, and
+ * all others need a grant. The security mode applies only to stages without an envelope (`undefined`). Guard hooks run afterwards,
+ * see `runGuardHooks`.
  */
 export function decide(proposal: Proposal, envelope: Envelope | undefined, state: GateState): Verdict {
   const { tool: name, inputFault } = proposal;
@@ -55,11 +55,11 @@ export function decide(proposal: Proposal, envelope: Envelope | undefined, state
   if (tool.bound === undefined) return invalid([{ path: "$", message: "the input was not checked" }]);
   if (!tool.bound.ok) return invalid(tool.bound.issues);
 
-  const subjects = tool.bound.subjects.filter((subject) => !isNowhere(subject));
-  const held = heldByWall(name, envelope, subjects, state);
+  const subjects = tool.bound.subjects.filter((subject) => !isDevNull(subject));
+  // If any command line may run in a sandbox, the sandbox alone decides what its paths reach.
+  const sandboxed = isWalled(subjects) && mayBeAnyLine(name, envelope, subjects, state);
   for (const subject of subjects) {
-    // Behind the wall a path leads to what the wall shows, whatever its name.
-    if (held && subject.kind !== "command") continue;
+    if (sandboxed && subject.kind !== "command") continue;
     const reason = hardLimitOn(subject, state);
     if (reason !== undefined) return { kind: "refused", cause: "limit", reason };
   }
@@ -69,18 +69,7 @@ export function decide(proposal: Proposal, envelope: Envelope | undefined, state
   return why === undefined ? { kind: "approved", by: "envelope" } : { kind: "ask", why };
 }
 
-/** Whether a wall decides what this call can touch: it may be any line, and runs behind the wall only. */
-function heldByWall(
-  name: string,
-  envelope: Envelope | undefined,
-  subjects: readonly Subject[],
-  { mode, allow }: GateState,
-): boolean {
-  if (!isWalled(subjects)) return false;
-  return mayBeAnyLine(name, envelope, subjects, { mode, allow });
-}
-
-/** Whether the call, once it is approved by envelope or mode, may be any command line. */
+/** Whether a call that envelope or mode approves may be any command line. */
 export function mayBeAnyLine(
   name: string,
   envelope: Envelope | undefined,
@@ -110,7 +99,7 @@ function invalid(issues: readonly Issue[]): Verdict {
   return { kind: "refused", cause: "invalid_tool_input", reason: "the input does not fit the tool's schema", issues };
 }
 
-/** The one file that is nowhere: every shell user sends output there, and nothing can be kept in it. */
-function isNowhere(subject: Subject): boolean {
+/** A redirect to /dev/null touches nothing. */
+function isDevNull(subject: Subject): boolean {
   return subject.kind === "path" && subject.from === "redirect" && subject.real === "/dev/null";
 }

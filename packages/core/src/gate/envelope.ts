@@ -6,22 +6,23 @@ import {
   type ToolPattern,
 } from "../definition/patterns/tool-pattern.ts";
 import type { AllowedTool } from "../definition/state-rules.ts";
-import { insideRoot, type Reach, type Subject, type Workspace } from "./subjects.ts";
+import { insideRoot } from "./hard-limits.ts";
+import type { Reach, Subject, Workspace } from "./subjects.ts";
 
 type PathSubject = Extract<Subject, { readonly kind: "path" }>;
 type CommandSubject = Extract<Subject, { readonly kind: "command" }>;
 
-/** What a stage may do, compiled once per definition. */
+/** The tools that a stage may use without approval, compiled once per definition. */
 export interface Envelope {
-  /** The patterns as their author wrote them, for denials and people. */
+  /** The patterns as written, for denials and people. */
   readonly allowedTools: readonly string[];
-  /** Whether files may be written anywhere in the workspace: Edit or Write is listed, with no scope. Plain Bash is then open. */
+  /** Whether files may be written anywhere in the workspace: Edit or Write is listed without a scope. */
   readonly mayWrite: boolean;
-  /** The rules whose name covers a tool; looked up once per tool. */
+  /** The rules whose name matches a tool. */
   rulesFor(tool: string): readonly ToolPattern[];
 }
 
-/** The envelope of a state's allowedTools. Undefined, no envelope, is not the same as [], an empty one. */
+/** The envelope of a state's allowedTools. Undefined means no envelope; `[]` is an empty one. */
 export function compileEnvelope(allowedTools: readonly AllowedTool[]): Envelope;
 export function compileEnvelope(allowedTools: readonly AllowedTool[] | undefined): Envelope | undefined;
 export function compileEnvelope(allowedTools: readonly AllowedTool[] | undefined): Envelope | undefined {
@@ -42,8 +43,8 @@ export function envelopeOf(patterns: readonly ToolPattern[]): Envelope {
 }
 
 /**
- * Whether a call of this tool may be any command line: it needs no reading then. Behind a wall, where the stage's files can be given
- * to the wall; without one, where the stage may read and write every file anyway.
+ * Whether a call of this tool may be any command line, without parsing it: in a sandbox, if the stage's readable files can be given
+ * to the sandbox; without one, if the stage may read and write all files anyway.
  */
 export function allowsAnyLine(envelope: Envelope, tool: string, subjects: readonly Subject[]): boolean {
   if (!envelope.rulesFor(tool).some(isPlain)) return false;
@@ -52,43 +53,43 @@ export function allowsAnyLine(envelope: Envelope, tool: string, subjects: readon
   return envelope.mayWrite && readable?.includes("") === true;
 }
 
-/** Whether the call runs behind an OS sandbox, or not at all. */
+/** Whether the call runs inside an OS sandbox or not at all. */
 export function isWalled(subjects: readonly Subject[]): boolean {
   return subjects.some(({ kind }) => kind === "sandboxed");
 }
 
-/** Which OS sandbox holds the processes of a call, `none` without one; undefined where it starts none that the gate knows of. */
+/** The OS sandbox of a call's processes, or `none`. Undefined if the gate knows of no process. */
 export function sandboxOf(subjects: readonly Subject[]): string | undefined {
   const walled = subjects.find((subject) => subject.kind === "sandboxed");
   return walled?.by ?? (isLine(subjects) ? "none" : undefined);
 }
 
-/** What a process that this tool starts may touch. Without an envelope, the whole workspace. */
+/** The files a process of this tool may touch; without an envelope, the whole workspace. */
 export function fileReach(envelope: Envelope | undefined, tool: string): Pick<Reach, "reads" | "writes"> {
   if (envelope === undefined) return { reads: [""], writes: [""] };
-  // A command that a rule names runs as its author meant it, on the files it needs.
+  // A command that is listed by a scope may read all files.
   const readable = envelope.rulesFor(tool).some(isPlain) ? readableIn(envelope) : undefined;
   const writers = WRITERS.flatMap((writer) => envelope.rulesFor(writer));
-  return { reads: readable ?? [""], writes: [...new Set(writers.flatMap((rule) => placeOf(rule) ?? []))] };
+  return { reads: readable ?? [""], writes: [...new Set(writers.flatMap((rule) => scopePath(rule) ?? []))] };
 }
 
-/** The folders and files that Read opens; undefined where they are not whole folders and single files. */
+/** The folders and files that Read covers; undefined if a scope is neither. */
 function readableIn(envelope: Envelope): readonly string[] | undefined {
   const readers = envelope.rulesFor("Read");
-  // Where nothing is said of reading, Bash without a scope opens the workspace.
+  // Without a rule for Read, Bash without a scope may read the workspace.
   if (readers.length === 0 || readers.some(isPlain)) return [""];
-  const places = readers.map(placeOf);
-  return places.includes(undefined) ? undefined : places.filter((place) => place !== undefined);
+  const paths = readers.map(scopePath);
+  return paths.includes(undefined) ? undefined : paths.filter((path) => path !== undefined);
 }
 
-/** The folder or file that a rule covers, `""` for all; undefined when it is neither. */
-function placeOf({ scope }: ToolPattern): string | undefined {
+/** The folder or file that a rule covers, `""` for all; undefined for another glob. */
+function scopePath({ scope }: ToolPattern): string | undefined {
   if (scope === undefined || scope === "**") return "";
-  const place = scope.endsWith("/**") ? scope.slice(0, -3) : scope;
-  return /[*?{}]/.test(place) ? undefined : place;
+  const path = scope.endsWith("/**") ? scope.slice(0, -3) : scope;
+  return /[*?{}]/.test(path) ? undefined : path;
 }
 
-/** Why a call is outside the envelope, for the person who may grant it; undefined when it is inside. */
+/** Why a call is outside the envelope, for the person who may grant it; undefined if it is inside. */
 export function whyOutside(
   envelope: Envelope,
   tool: string,
@@ -116,10 +117,10 @@ export function whyOutside(
   const compared =
     commands.length > 0 || subjects.some((subject) => subject.kind === "path" && subject.from === undefined);
   if (scene.plain || compared) return undefined;
-  return `${texts(rules)} limits ${tool} to a scope, and this call names nothing to compare with it`;
+  return `${texts(rules)} limits ${tool} to a scope, and this call has no path or command to compare with it`;
 }
 
-/** What the subjects of one call are compared with. */
+/** What the subjects of one call are checked against. */
 interface Scene {
   readonly envelope: Envelope;
   /** The rules for the called tool. */
@@ -139,7 +140,7 @@ function faultOf(subject: Subject, scene: Scene): string | undefined {
     case "command":
       return commandFault(subject, scene);
     case "host":
-      return scene.plain ? undefined : `${texts(scene.rules)} says nothing about the host ${subject.host}`;
+      return scene.plain ? undefined : `${texts(scene.rules)} does not cover the host ${subject.host}`;
     case "opaque":
     case "refused":
       return subject.reason;
@@ -153,7 +154,7 @@ function isLine(subjects: readonly Subject[]): boolean {
   return subjects.some(({ kind }) => kind === "line");
 }
 
-/** The tools that write files: what DESIGN calls a state that may write is decided by their names. */
+/** The tools that write files. */
 const WRITERS = ["Edit", "Write"];
 
 function isPlain(rule: ToolPattern): boolean {
@@ -164,19 +165,19 @@ function texts(rules: readonly ToolPattern[]): string {
   return rules.map((rule) => rule.text).join(", ");
 }
 
-/** A path the tool itself names. */
+/** For a path that the tool takes as input. */
 function ownPathFault({ real }: PathSubject, { rules, root }: Scene): string | undefined {
   const path = insideRoot(root, real);
   if (path !== undefined && rules.some((rule) => matchesPath(rule, path))) return undefined;
   return `${path ?? real} is outside ${texts(rules)}`;
 }
 
-/** A path found in a command: as free as Read, Edit and Write are there, since it must not be a way around them. */
+/** For a path in a command: it needs what Read, Edit and Write need, so that Bash does not bypass them. */
 function foundPathFault({ real, access, from }: PathSubject, scene: Scene): string | undefined {
   const { envelope, plain, listed, root } = scene;
   const path = insideRoot(root, real);
   if (path === undefined) return `the command leaves the workspace for ${real}`;
-  // A listed command runs as listed, with the operands its author let it have.
+  // The scope of a listed command covers its operands.
   if (from === "cd" || (from === "operand" && listed === "all")) return undefined;
   if (access === "write") {
     const open = WRITERS.some((tool) => envelope.rulesFor(tool).some((rule) => matchesPath(rule, path)));
@@ -196,11 +197,11 @@ function commandFault(command: CommandSubject, scene: Scene): string | undefined
   const { argv, dynamic, assignments, readOnly, why } = command;
   const shown = excerpt(argv.join(" "));
   if (assignments.length > 0) return `${shown} runs with ${assignments.join(", ")} changed, which no rule covers`;
-  if (dynamic[0] !== false) return `which command ${shown} is, is only known when it runs`;
+  if (dynamic[0] !== false) return `the program of ${shown} is known only when it runs`;
   const rule = ruleFor(command, rules);
   if (rule !== undefined)
     return envelope.mayWrite ? undefined : (overstepOf(command, rule) ?? optionFault(command, rule, walled));
-  // Beside a listed command, what reads nothing but its input is no more than a view of it.
+  // Next to a listed command, a read-only command such as `head` only shows its output.
   if (readOnly && (plain || listed !== "none")) return undefined;
   if (!plain) return `${shown} does not match ${texts(rules)}`;
   if (envelope.mayWrite) return undefined;
@@ -209,19 +210,19 @@ function commandFault(command: CommandSubject, scene: Scene): string | undefined
     : `${shown}: ${why}, and the stage may not write files`;
 }
 
-/** A rule for words that only read covers reading and no more: `git log *` is no way to write a file or to run a program. */
+/** A rule for a read-only prefix covers only reading: `git log *` must not allow writing a file or running a program. */
 function overstepOf({ argv, why, readsWith }: CommandSubject, { text, command }: ToolPattern): string | undefined {
   if (why === undefined || command === undefined || readsWith?.includes(command.words) !== true) return undefined;
   return `${excerpt(argv.join(" "))}: ${why}, which ${text} does not cover in a stage that may not write files`;
 }
 
-/** Options of test runners and their like that name neither a program to run nor a file to write. */
+/** Options, mostly of test runners, that name neither a program to run nor a file to write. */
 const PLAIN_OPTION =
   /^(?:--?|-[qsvx]+|-[0-9]+|--(?:run|ci|verbose|silent|quiet|bail|exitfirst|if-present|workspaces|passWithNoTests|(?:no-)?colors?|no-watch|no-coverage|(?:watch|watchAll|coverage)=false)|(?:-[tgk]|--(?:grep|maxfail|testNamePattern|test-name-pattern))(?:=.*)?|--reporter=(?:dot|spec|tap|basic|verbose|default))$/;
 
 /**
- * An option may name a program to run or a file to write, and so may a setting such as `SHELL=./x`. Behind a wall that comes to
- * nothing; without one, the `*` of a rule covers only those that are known to be plain where the stage may not write.
+ * An option or a setting such as `SHELL=./x` may name a program to run or a file to write. A sandbox makes that harmless; without one,
+ * the `*` of a rule covers only options known to be harmless if the stage may not write.
  */
 function optionFault(
   { argv, dynamic, readOnly }: CommandSubject,
@@ -230,10 +231,10 @@ function optionFault(
 ): string | undefined {
   if (walled || readOnly || command?.open !== true) return undefined;
   if (dynamic.includes(true))
-    return `${excerpt(argv.join(" "))} gets words that are only known when it runs: without a sandbox, ${text} covers none in a stage that may not write files`;
+    return `${excerpt(argv.join(" "))} has words that are known only when it runs: without a sandbox, ${text} does not cover them in a stage that may not write files`;
   const odd = argv.slice(command.words).find((word) => /^(?:-|\w+=)/.test(word) && !PLAIN_OPTION.test(word));
   if (odd === undefined) return undefined;
-  return `${excerpt(odd)} may name a program to run or a file to write: without a sandbox, ${text} covers no such word in a stage that may not write files`;
+  return `${excerpt(odd)} may name a program to run or a file to write: without a sandbox, ${text} does not cover it in a stage that may not write files`;
 }
 
 const LONGEST_EXCERPT = 120;

@@ -4,7 +4,7 @@ import { deepFreeze, type Json } from "../base/json.ts";
 import type { ToolCall, ToolResult } from "./subjects.ts";
 import { type BoundCall, executeOf, type PreparedCall } from "./tool.ts";
 
-/** Which attempt of which execution of which run: a token is good for nothing else. */
+/** One attempt of one execution of one run. A grant's token is valid only there. */
 export interface AttemptId {
   readonly runId: string;
   readonly executionId: string;
@@ -12,63 +12,58 @@ export interface AttemptId {
   readonly attempt: number;
 }
 
-/** One tool call a model asks for. Made by `propose`, frozen to the bottom. */
-export interface Proposal extends AttemptId {
+/** A call as read from a model's turn. */
+export interface ProposedCall {
   /** `t<turn>.c<index>`. */
   readonly id: string;
   readonly tool: string;
-  /** Absent when the arguments could not be read; then `inputFault` says why. */
+  /** Absent when the arguments could not be parsed; `inputFault` then gives the reason. */
   readonly input?: Json;
   readonly inputFault?: string;
+}
+/** A call of one attempt. Made by `propose` and deeply frozen. */
+export interface Proposal extends AttemptId, ProposedCall {
   /** SHA-256 of the canonical JSON of the raw input. */
   readonly argsDigest: string;
 }
-/** A call as it was read from a model's turn. */
-export interface ProposedCall {
-  readonly id: string;
-  readonly tool: string;
-  readonly input?: Json;
-  readonly inputFault?: string;
-}
 
-/** What let a call through. */
 export type ApprovedBy = "envelope" | "grant" | "mode";
 
-/** Leave to run one call, once. Only the registry that made it can tell a real one from a copy. */
+/** Permission to run one call once. Compared by identity, so a copy is worthless. */
 export interface Permit {
   readonly proposal: Proposal;
   readonly by: ApprovedBy;
 }
 
-/** Where a grant stands. It only ever moves to the right, and `denied` ends it too. */
+/** `requested` becomes `minted` or `denied`; `minted` becomes `consumed`; both expire with the attempt. */
 export type GrantState = "requested" | "minted" | "denied" | "consumed" | "expired";
 
 export interface GrantAnswer {
   readonly approve: boolean;
-  /** The digest the person was shown. */
+  /** The digest shown to the person. */
   readonly digest: string;
 }
 
 /**
- * The tokens of one attempt and the only way to run a call: propose, (request, answer,) admit, redeem.
- * Nothing here is stored: on resume the loop walks the same way again with what the journal recorded.
+ * The tokens of one attempt and the only way to run a call: propose, request and answer if a grant is needed, admit, redeem.
+ * Kept in memory; on resume the same calls are made again with the recorded answers.
  */
 export interface Grants {
-  /** Turns a call into a proposal. An id stands for one call: the same again gives the same proposal, another call throws `proposal_conflict`. */
+  /** Returns the same proposal for the same call, and throws `proposal_conflict` for another call with its id. */
   propose(call: ProposedCall): Proposal;
-  /** Opens the request for a grant and returns its id, the same every time. Throws `grants_closed` after the attempt. */
+  /** Opens the request for a grant, if it is not open, and returns its id. Throws `grants_closed` after the attempt. */
   request(proposal: Proposal): string;
-  /** Takes the answer, once. True when it minted the token: it approved, in time, exactly what was asked. */
+  /** Accepts the first answer. Returns whether it minted the token: it is an approval of the requested digest. */
   answer(requestId: string, answer: GrantAnswer): boolean;
-  /** Binds a call to the approval of its proposal; by `grant` it consumes the token. Undefined when there is nothing to admit by, or this was done before. */
+  /** Makes the permit of an approved call, once; by `grant` it consumes the token. Undefined if the call is not approved that way. */
   admit(proposal: Proposal, call: BoundCall, by: ApprovedBy): Permit | undefined;
-  /** Hands out what runs the call, once per permit. Undefined for a permit that is not ours, was used, has expired, or is about another proposal. */
+  /** Returns the work of a call, once per permit. Undefined if the permit is unknown, used, expired or for another proposal. */
   redeem(permit: Permit, proposal: Proposal): PreparedCall | undefined;
-  /** Says that a granted call is over: also one that an earlier process ran consumed its token. */
+  /** Consumes the token of a granted call that has ended, in case an earlier process ran it. */
   spend(proposal: Proposal): void;
-  /** Undefined for a request that was never made. */
+  /** Undefined for an unknown request. */
   stateOf(requestId: string): GrantState | undefined;
-  /** Ends the attempt: whatever was not consumed is void. Returns the requests that expired. */
+  /** Ends the attempt and voids everything that was not consumed. Returns the requests that expired. */
   expireAll(): readonly string[];
 }
 
@@ -79,7 +74,7 @@ interface Entry {
   admitted: boolean;
 }
 
-export function createGrants(at: AttemptId): Grants {
+export function createGrants(attemptId: AttemptId): Grants {
   const byId = new Map<string, Entry>();
   const byProposal = new WeakMap<Proposal, Entry>();
   const byRequest = new Map<string, Entry>();
@@ -95,20 +90,17 @@ export function createGrants(at: AttemptId): Grants {
 
   return {
     propose: (call) => {
-      const made = proposalOf(at, call);
+      const proposal = proposalOf(attemptId, call);
       const known = byId.get(call.id);
       if (known !== undefined) {
-        if (keyOf(known.proposal) === keyOf(made)) return known.proposal;
-        throw misuse("proposal_conflict", `the id ${call.id} already stands for another call`);
+        if (keyOf(known.proposal) === keyOf(proposal)) return known.proposal;
+        throw misuse("proposal_conflict", `the id ${call.id} already belongs to another call`);
       }
-      const entry: Entry = {
-        proposal: made,
-        requestId: `${at.executionId}/a${at.attempt}/${call.id}`,
-        admitted: false,
-      };
+      const requestId = `${attemptId.executionId}/a${attemptId.attempt}/${call.id}`;
+      const entry: Entry = { proposal, requestId, admitted: false };
       byId.set(call.id, entry);
-      byProposal.set(made, entry);
-      return made;
+      byProposal.set(proposal, entry);
+      return proposal;
     },
     request: (proposal) => {
       const entry = entryOf(proposal);
@@ -126,7 +118,7 @@ export function createGrants(at: AttemptId): Grants {
     admit: (proposal, call, by) => {
       const entry = entryOf(proposal);
       if (closed || entry.admitted || !isCallOf(call, proposal)) return undefined;
-      // A grant that was asked for is answered by a person or not at all.
+      // A call with a request is approved only by its answer.
       if (by === "grant" ? entry.grant !== "minted" : entry.grant !== undefined) return undefined;
       if (by === "grant") entry.grant = "consumed";
       entry.admitted = true;
@@ -154,52 +146,44 @@ export function createGrants(at: AttemptId): Grants {
   };
 }
 
-/** The digest is taken here and nowhere else; what runs is read back from the very text that was digested. */
-function proposalOf(at: AttemptId, call: ProposedCall): Proposal {
-  const { runId, executionId, attempt } = at;
+/** Takes the digest, and parses the input from the digested text, so that what runs is what the digest is of. */
+function proposalOf({ runId, executionId, attempt }: AttemptId, call: ProposedCall): Proposal {
   const { id, tool } = call;
+  const identity = { runId, executionId, attempt, id, tool };
   const unreadable = (inputFault: string): Proposal =>
-    Object.freeze({
-      runId,
-      executionId,
-      attempt,
-      id,
-      tool,
-      inputFault,
-      argsDigest: digestOf(inputFault.toWellFormed()),
-    });
+    Object.freeze({ ...identity, inputFault, argsDigest: digestOf(inputFault.toWellFormed()) });
   if (call.input === undefined) return unreadable(call.inputFault ?? "there are no arguments");
   try {
     const text = canonicalJson(call.input);
     const input: Json = JSON.parse(text);
-    return Object.freeze({ runId, executionId, attempt, id, tool, input: deepFreeze(input), argsDigest: sha256(text) });
+    return Object.freeze({ ...identity, input: deepFreeze(input), argsDigest: sha256(text) });
   } catch (thrown) {
     if (isSluiceError(thrown, "not_json")) return unreadable(thrown.message);
     throw thrown;
   }
 }
 
-/** A JSON array, because tool names come from a model and joined strings can be made to collide. */
+/** A JSON array, because tool names come from a model and concatenated strings could collide. */
 function keyOf({ tool, argsDigest, inputFault }: Proposal): string {
   return JSON.stringify([tool, argsDigest, inputFault === undefined]);
 }
 
-/** A call was bound from the value that was digested, not from an equal one: equal values can change apart. */
+/** The call has to be bound from the digested value itself; an equal one could be changed later. */
 function isCallOf(call: BoundCall, proposal: Proposal): boolean {
   return proposal.input !== undefined && call.tool === proposal.tool && Object.is(call.given, proposal.input);
 }
 
 function once(work: PreparedCall, proposal: Proposal): PreparedCall {
-  let spent = false;
+  let started = false;
   const execute = async (call: ToolCall): Promise<ToolResult> => {
-    if (spent) throw misuse("permit_spent", `the call ${proposal.id} has been run already`);
-    spent = true;
+    if (started) throw misuse("permit_spent", `the call ${proposal.id} was already run`);
+    started = true;
     return work.execute(call);
   };
   return Object.freeze(work.prepare === undefined ? { execute } : { prepare: work.prepare, execute });
 }
 
-/** Not a model's fault or a person's, but that of the code around the gate: it stops the run, which stays resumable. */
+/** A bug in the code around the gate. It stops the run, which can be resumed. */
 function misuse(code: string, message: string): SluiceError {
   return new SluiceError("Host", code, message);
 }

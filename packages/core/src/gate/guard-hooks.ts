@@ -3,7 +3,7 @@ import { messageOf } from "../base/errors.ts";
 import type { StageContext } from "../definition/result.ts";
 import type { GuardedCall, GuardHook } from "../definition/state-rules.ts";
 
-/** A guard hook and whose it is, for the event and the denial: `session`, `pipeline`, `state`. */
+/** A guard hook and its owner for the event and the denial: `session`, `pipeline`, `state`. */
 export interface NamedGuard {
   readonly name: string;
   readonly hook: GuardHook;
@@ -11,9 +11,9 @@ export interface NamedGuard {
 
 export interface GuardOptions {
   readonly clock: Clock;
-  /** For each hook; 5 000 when omitted. */
+  /** Per hook; 5 000 when omitted. */
   readonly timeoutMs?: number;
-  /** Aborts on cancel: nothing is let through any more, whatever a hook still says. */
+  /** An abort counts as a veto. */
   readonly signal?: AbortSignal;
 }
 export interface GuardVerdict {
@@ -22,10 +22,7 @@ export interface GuardVerdict {
 
 const HOOK_MS = 5_000;
 
-/**
- * Asks the hooks in the order given, each once, until one vetoes. A hook lets a call through by returning undefined and in
- * no other way: a throw, too long a wait, or an answer that is neither counts as a veto.
- */
+/** Calls the hooks in order until one vetoes. Only a return value of undefined allows the call; a throw or a timeout is a veto. */
 export async function runGuardHooks(
   guards: readonly NamedGuard[],
   call: GuardedCall,
@@ -52,15 +49,15 @@ function vetoOf(
       signal?.removeEventListener("abort", onAbort);
       resolve(veto);
     };
-    const onAbort = (): void => settle("cancelled while the hook was at work");
+    const onAbort = (): void => settle("the run was cancelled while the hook was running");
     const cancelTimer = clock.after(timeoutMs, () => settle(`the hook took longer than ${timeoutMs} ms`));
     if (signal?.aborted === true) {
       onAbort();
       return;
     }
     signal?.addEventListener("abort", onAbort);
-    const ask = async (): Promise<unknown> => hook(call, ctx);
-    ask().then(
+    const answering = async (): Promise<unknown> => hook(call, ctx);
+    answering().then(
       (answer) => settle(vetoIn(answer)),
       (thrown: unknown) => settle(`the hook failed: ${messageOf(thrown)}`),
     );

@@ -1,17 +1,17 @@
-import { isAbsolute } from "node:path";
-import { foldCase, insideRoot, isInside, type Subject, type Workspace } from "./subjects.ts";
+// What no grant can allow: paths outside the workspace, protected files, and commands that control Sluice itself.
+import { isAbsolute, relative, sep } from "node:path";
+import type { Subject, Workspace } from "./subjects.ts";
 
 type PathSubject = Extract<Subject, { readonly kind: "path" }>;
 type CommandSubject = Extract<Subject, { readonly kind: "command" }>;
 
-/** Where no grant reaches. */
 export interface HardLimits {
   readonly workspace: Workspace;
-  /** Absolute real paths of files and folders that are not to be written besides the ones every workspace protects. */
+  /** Absolute real paths of files and folders that may not be written, besides those protected in every workspace. */
   readonly protectedPaths?: readonly string[];
 }
 
-/** Which hard limit a subject is beyond, as a reason, or undefined. */
+/** Why a subject violates a hard limit; undefined if it does not. */
 export function hardLimitOn(subject: Subject, limits: HardLimits): string | undefined {
   switch (subject.kind) {
     case "path":
@@ -27,7 +27,7 @@ export function hardLimitOn(subject: Subject, limits: HardLimits): string | unde
     case "sandboxed":
       return undefined;
     default:
-      return "the tool named something that the gate does not know";
+      return "the tool returned a subject of a kind that the gate does not know";
   }
 }
 
@@ -36,10 +36,10 @@ function pathLimit(
   { workspace, protectedPaths = [] }: HardLimits,
 ): string | undefined {
   const { root, store } = workspace;
-  if (!isAbsolute(real) || real.includes("\0")) return `${JSON.stringify(real)} is not a path that can be judged`;
+  if (!isAbsolute(real) || real.includes("\0")) return `${JSON.stringify(real)} is not an absolute path`;
   if (store !== undefined && isInside(real, store)) return `${real} is in the run store, which no tool may touch`;
   const path = insideRoot(root, real);
-  // Where a command goes is not yet what it touches; going out needs a grant.
+  // Changing to a folder outside touches nothing there; it needs a grant, but is not a hard limit.
   if (path === undefined) return from === "cd" ? undefined : `${real} is outside the workspace`;
   if (access === "read") return undefined;
   const name = path.split("/").find(isProtectedName);
@@ -49,47 +49,27 @@ function pathLimit(
   return overlaps === undefined ? undefined : `${path} may not be written: ${overlaps} is protected`;
 }
 
-/** Characters that some filesystems drop from names. */
+/** Characters that some filesystems ignore in names. */
 const DROPPED = /\p{Default_Ignorable_Code_Point}/gu;
-/** `.git`, `.sluice` and `sluice.config.*`, and what other filesystems take for them: trailing dots, streams, short names. */
+/** `.git`, `.sluice` and `sluice.config.*`, and their aliases on other filesystems: trailing dots, streams, short names. */
 const PROTECTED = /^(?:\.git|\.sluice|sluice\.config)(?:[ .:].*)?$|^(?:git|sluice)~\d+$/;
 
 function isProtectedName(name: string): boolean {
   return PROTECTED.test(foldCase(name.replaceAll(DROPPED, "")));
 }
 
-/** How the command is called: by name, by file, by package with or without a version. */
+/** The command's name, its file, or its package with or without a version. */
 const OURSELVES = /(?:^|[/\\])sluice(?:\.[a-z0-9]+)?(?:@[^/\\]*)?$|^@sluice\/cli(?:@.*)?$/;
-const VERBS: ReadonlySet<string> = new Set([
-  "answer",
-  "cancel",
-  "resume",
-  "prune",
-  "export",
-  "replay",
-  "fork",
-  "--trust",
-  "--adopt-store",
-  "--answers",
-]);
-/** Options whose value is a program, as `npx -c` and `node -e` have them. */
-const PROGRAM_OPTIONS: ReadonlySet<string> = new Set([
-  "-c",
-  "-e",
-  "-p",
-  "-S",
-  "--call",
-  "--eval",
-  "--print",
-  "--split-string",
-]);
+const VERB = /^(?:answer|cancel|resume|prune|export|replay|fork|--trust|--adopt-store|--answers)$/;
+/** Options whose value is a program, as in `npx -c` and `node -e`. */
+const PROGRAM_OPTION = /^(?:-[cepS]|--(?:call|eval|print|split-string))$/;
 const OUR_NAME = /\bsluice\b/;
 const VERB_BEHIND = /\b(?:answer|cancel|resume|prune|replay|fork)\b|--(?:trust|adopt-store)\b/;
 
 const STEERING =
-  "sluice answer, cancel, resume, prune, export, replay, fork, --trust and --adopt-store are for people: no run may answer, steer or trust itself";
+  "only people may run sluice answer, cancel, resume, prune, export, replay and fork, or pass --trust and --adopt-store: a run cannot approve or control runs";
 
-/** Whether a program in a word may call us so. `export` only in the same command: shells and modules have one of their own. */
+/** Whether program text may call such a command. `export` counts only in the same command, since shells and modules have their own. */
 function callsUs(program: string): boolean {
   const behind = behindName(program);
   if (behind === undefined) return false;
@@ -100,15 +80,15 @@ function isExport(command: string): boolean {
   return /\bexport\b/.test(behindName(command) ?? "");
 }
 
-/** One look from the left: a pattern that begins anew at each name would take as long as a model likes. */
+/** Searches only once from the left: a pattern that restarts at each name takes quadratic time on hostile text. */
 function behindName(text: string): string | undefined {
   const at = text.search(OUR_NAME);
   return at === -1 ? undefined : text.slice(at);
 }
 
 /**
- * Nobody approves himself. A command that only reads cannot start another, so its words are just words; any other may hand
- * them on to a program, by whatever launcher.
+ * Runs cannot approve their own requests. A read-only command cannot start another program, so its operands are harmless; any
+ * other command may pass them to one.
  */
 function commandLimit({ argv, dynamic, readOnly }: CommandSubject): string | undefined {
   const words = argv.map(foldCase);
@@ -117,11 +97,28 @@ function commandLimit({ argv, dynamic, readOnly }: CommandSubject): string | und
     at === 0 || (at > 0 && !readOnly)
       ? words.findIndex((word, index) => index > at && isVerb(word, dynamic[index]))
       : -1;
-  const inProgram = words.some((word, index) => PROGRAM_OPTIONS.has(argv[index - 1] ?? "") && callsUs(word));
+  const inProgram = words.some((word, index) => PROGRAM_OPTION.test(argv[index - 1] ?? "") && callsUs(word));
   if (verb === -1 && !inProgram) return undefined;
   return STEERING;
 }
 
 function isVerb(word: string, dynamic: boolean | undefined): boolean {
-  return VERBS.has(word) || dynamic !== false;
+  return VERB.test(word) || dynamic !== false;
+}
+
+/** A path relative to the root, with `/` between folders and "" for the root itself. Undefined if it is outside. */
+export function insideRoot(root: string, real: string): string | undefined {
+  const path = relative(root, real);
+  if (path === ".." || path.startsWith(`..${sep}`) || isAbsolute(path)) return undefined;
+  return sep === "/" ? path : path.replaceAll(sep, "/");
+}
+
+/** Whether a path is a folder or inside it, on a filesystem that may ignore case. */
+function isInside(path: string, folder: string): boolean {
+  return insideRoot(foldCase(folder), foldCase(path)) !== undefined;
+}
+
+/** Upper case first, because it folds letters such as the long s, which some filesystems treat as an s. */
+function foldCase(text: string): string {
+  return text.toUpperCase().toLowerCase();
 }

@@ -1,10 +1,9 @@
-import { isAbsolute, relative, sep } from "node:path";
 import type { Json, JsonObject } from "../base/json.ts";
 import type { Schema } from "../schema/schema.ts";
 
 /**
- * One thing a call would touch, as a fact the gate compares. Paths are resolved by the tool: `real` is the path after
- * links, absolute; for something that does not exist yet, its nearest existing parent resolved and the rest appended.
+ * One thing a call would touch, as compared by the gate. The tool resolves paths: `real` is absolute and free of links; of a path
+ * that does not exist, the nearest existing parent is resolved.
  */
 export type Subject =
   | {
@@ -17,40 +16,40 @@ export type Subject =
       readonly kind: "command";
       /** Words after quote removal. */
       readonly argv: readonly string[];
-      /** Which words are only known when the command runs; they never match a literal word of a rule. */
+      /** Which words are known only when the command runs; they never match a literal word of a rule. */
       readonly dynamic: readonly boolean[];
       /** Whether it is known to only read, with exactly these words. */
       readonly readOnly: boolean;
-      /** Why it is not, where its program is one of those known to read. */
+      /** Why it is not read-only although its program usually is. */
       readonly why?: string;
-      /** How many of its first words, alone, would only read: a rule of those words and a `*` lets no more through than that. */
+      /** Lengths of its prefixes that only read: a rule of such a prefix and a `*` allows nothing but reading. */
       readonly readsWith?: readonly number[];
-      /** Names assigned in front of it (`NODE_OPTIONS=… npm test`): such a command falls under no rule. */
+      /** Variables assigned in front of it (`NODE_OPTIONS=… npm test`); no rule matches such a command. */
       readonly assignments: readonly string[];
-      /** What it was found inside: ["xargs"], ["sh -c"], ["$()"]. */
+      /** Where it was found: ["xargs"], ["sh -c"], ["$()"]. */
       readonly via: readonly string[];
     }
   | { readonly kind: "host"; readonly host: string }
-  /** A hard limit the tool found while looking: no grant lifts it. */
+  /** A hard limit that the tool found; no grant overrides it. */
   | { readonly kind: "refused"; readonly reason: string }
-  /** Something that cannot be known before it runs, so it is outside every envelope but can be granted. */
+  /** Unknown before the call runs, so it is outside every envelope, but can be granted. */
   | { readonly kind: "opaque"; readonly reason: string }
-  /** The call is a command line: `text` is it written from what was judged, or `unread` is it as it was given and could not be read. */
+  /** A command line: `text` is rebuilt from the parsed commands, `unread` is the original of one that could not be parsed. */
   | { readonly kind: "line"; readonly text?: string; readonly unread?: string }
-  /** It runs behind this OS sandbox, or not at all. */
+  /** The call runs inside this OS sandbox or not at all. */
   | { readonly kind: "sandboxed"; readonly by: string };
 
 export type ToolEffect = "read" | "write" | "ask";
 
-/** The place a session works in, as tools and the gate see it. */
+/** The project folder of a session. */
 export interface Workspace {
   /** Absolute, links resolved. */
   readonly root: string;
-  /** Absolute real path of the run store's folder, when it is on this disk: tools neither read nor write it. */
+  /** Absolute real path of the run store's folder, if it is on this disk; tools may neither read nor write it. */
   readonly store?: string;
 }
 
-/** What a tool needs to know of a stage to say what a call would touch. */
+/** The properties of a stage that affect what its calls touch. */
 export interface CallScene {
   /** The environment of child processes, as in `ToolCall`. */
   readonly env: Readonly<Record<string, string>>;
@@ -59,20 +58,20 @@ export interface CallScene {
 }
 
 /**
- * The files that a call may touch, for tools that can hold a process to it. Paths are relative to the workspace, `""` is all of
- * it; a folder stands for all below it.
+ * The files that a call may touch, for tools that sandbox a process. Paths are relative to the workspace, `""` is all of it, and a
+ * folder includes everything below it.
  */
 export interface Reach {
   readonly reads: readonly string[];
   readonly writes: readonly string[];
-  /** Folders that commands may fill although the stage may not write: what is in them is gone afterwards. */
+  /** Folders that commands may write although the stage may not write files; their content is discarded afterwards. */
   readonly scratch: readonly string[];
   readonly network: boolean;
   /** Absolute paths that are never written, whatever `writes` says. */
   readonly readOnly: readonly string[];
 }
 
-/** What a tool is given besides its input. */
+/** The context of a tool's execution. */
 export interface ToolCall {
   readonly runId: string;
   readonly executionId: string;
@@ -82,77 +81,60 @@ export interface ToolCall {
   readonly idempotencyKey: string;
   readonly workspace: Workspace;
   readonly signal: AbortSignal;
-  /** Environment for child processes: the session's keys and named secrets are already taken out. */
+  /** Environment for child processes, without the session's keys and named secrets. */
   readonly env: Readonly<Record<string, string>>;
-  /** Notes of this execution that outlive a call (which files were read, at which hash). Rebuilt on resume from `notes` of results. */
+  /** Notes of earlier calls of this attempt, such as hashes of files that were read. Rebuilt on resume from `notes` of results. */
   readonly notes: Readonly<Record<string, Json>>;
-  /** Whether the stage's envelope holds a tool that writes files. */
+  /** Whether the stage's envelope has a tool that writes files. */
   readonly mayWrite: boolean;
-  /** What a process that the call starts may touch. A call that a person granted may write the workspace. */
+  /** The files a process of this call may touch. A granted call may write the workspace. */
   readonly reach: Reach;
-  /** Whether any command line may run: in full, as it was given. Otherwise what runs is the `line` among `judged`. */
+  /** Whether the command line may run as it was given. Otherwise run the `line` in `judged`. */
   readonly anyLine: boolean;
-  /** Whether another call of this session was at work at the same time. */
+  /** Whether another call of this session was running at the same time. */
   readonly othersAtWork: () => boolean;
   /**
-   * To be said before this call starts a process without a wall, which could write answers into the run's store: from then on
-   * answers of other processes to this run need a proof.
+   * Call this before starting a process without a sandbox. Such a process could write answers into the run store, so answers from
+   * other processes to this run then need a proof.
    */
   readonly startsUnwalled: () => void;
-  /** What the gate judged this call to touch: it opens these paths and no others; one that resolves otherwise by now is `path_changed`. */
+  /** The subjects that the gate approved. Open only these paths; one that now resolves differently is `path_changed`. */
   readonly judged: readonly Subject[];
-  /** What `prepare` returned for this call. */
+  /** The return value of `prepare` for this call. */
   readonly intent?: Json;
 }
 
-/** How a call ended, for the transcript and the record. Failures of the domain are values. */
+/** The result of a call, for the transcript and the record. Expected failures are values. */
 export interface ToolResult {
   readonly ok: boolean;
   /** What the model reads: text, or an object for typed errors. */
   readonly output: Json;
-  /** The whole of it when `output` was cut; kept in the journal. */
+  /** The complete output if `output` was cut; kept in the journal. */
   readonly full?: Json;
-  /** Merged into the execution's notes. */
+  /** Merged into the attempt's notes. */
   readonly notes?: JsonObject;
-  /** Facts for the event: exit code, bytes, changed files. */
+  /** Data of the event: exit code, bytes, changed files. */
   readonly facts?: JsonObject;
 }
 
-/** A tool: what it is called, what it takes, what it touches, and how to run it. It never decides about itself. */
+/** The definition of a tool. Whether a call may run is decided by the gate alone. */
 export interface ToolSpec<I = Json> {
   readonly name: string;
   readonly description: string;
   readonly input: Schema<I>;
   /** `read` may run beside other reads and again after a crash; `write` runs alone behind an open record; `ask` waits for a person. */
   readonly effect: ToolEffect;
-  /** What this call would touch. Throwing is a hard limit. */
+  /** What this call would touch. A throw counts as a hard limit. */
   readonly subjects: (input: I, workspace: Workspace, scene: CallScene) => readonly Subject[];
-  /** Awaited before a call is judged, for what `subjects` needs and cannot wait for. */
+  /** Awaited before `subjects` is called, for asynchronous preparation. */
   readonly ready?: () => Promise<void>;
   /** The intent recorded before a writing call runs, for recovery (hashes before and after). */
   readonly prepare?: (input: I, call: ToolCall) => Json | Promise<Json>;
   readonly execute: (input: I, call: ToolCall) => Promise<ToolResult>;
-  /** After a crash: what happened to a call whose intent was recorded. Omitted means `unknown`. */
+  /** After a crash: what happened to a call whose intent was recorded. `unknown` when omitted. */
   readonly recover?: (intent: Json, call: ToolCall) => RecoverAnswer | Promise<RecoverAnswer>;
   /** For `ask`: the question and the schema of its answer. */
   readonly question?: (input: I) => { readonly question: string; readonly answer: JsonObject };
 }
-/** What took effect may hand over the notes that its result would have left for later calls. */
+/** A call that took effect may return the notes of its lost result. */
 export type RecoverAnswer = "done" | "not_started" | "unknown" | { readonly done: { readonly notes: JsonObject } };
-
-/** A path as rules see it: relative to the root, with `/` between folders, "" for the root. Undefined outside of it. */
-export function insideRoot(root: string, real: string): string | undefined {
-  const path = relative(root, real);
-  if (path === ".." || path.startsWith(`..${sep}`) || isAbsolute(path)) return undefined;
-  return sep === "/" ? path : path.replaceAll(sep, "/");
-}
-
-/** Whether a path is a folder or lies in it, on a filesystem that may not tell upper from lower case. */
-export function isInside(path: string, folder: string): boolean {
-  return insideRoot(foldCase(folder), foldCase(path)) !== undefined;
-}
-
-/** Upper case first: it folds letters such as the long s, which some filesystems take for an s. */
-export function foldCase(text: string): string {
-  return text.toUpperCase().toLowerCase();
-}

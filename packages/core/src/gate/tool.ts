@@ -13,30 +13,27 @@ import type {
   Workspace,
 } from "./subjects.ts";
 
-/** A tool whose input type is gone: its schema stands at the only way in. */
+/** A tool without its input type: `bind` checks every input against the schema. */
 export interface Tool {
   readonly name: string;
   readonly description: string;
   readonly effect: ToolEffect;
-  /** What a model is shown. */
+  /** The schema shown to models. */
   readonly inputSchema: JsonObject;
   readonly schemaDigest: string;
-  /** Checks an input. An accepted one becomes a call that can be looked at, but that only a permit can run. */
+  /** Checks an input. An accepted one becomes a call that can be inspected, but that only a permit can run. */
   bind(input: Json): Promise<Bound>;
-  /** Absent when the tool cannot tell: then the outcome of an interrupted call is unknown. */
+  /** Without it, the outcome of an interrupted call is unknown. */
   readonly recover?: (intent: Json, call: ToolCall) => Promise<RecoverAnswer>;
 }
 export type Bound =
   | { readonly ok: true; readonly call: BoundCall }
   | { readonly ok: false; readonly issues: readonly Issue[] };
 
-/** What a tool asks a person, and the JSON Schema of the answer. */
-export interface Question {
-  readonly question: string;
-  readonly answer: JsonObject;
-}
+/** A tool's question to a person, with the JSON Schema of the answer. */
+type Question = ReturnType<NonNullable<ToolSpec["question"]>>;
 
-/** The part of a call that acts. Only grants.ts takes it out of a call, and only for a permit. */
+/** The part of a call that acts. Only grants.ts obtains it, and only for a permit. */
 export interface PreparedCall {
   /** Absent when the tool records no intent. */
   readonly prepare?: (call: ToolCall) => Promise<Json>;
@@ -52,17 +49,16 @@ interface CallParts {
   readonly work: PreparedCall;
 }
 
-/** A stage of which nothing is known. */
 const NO_SCENE: CallScene = { env: {}, mayWrite: false };
 
-let takeWork: (call: BoundCall) => PreparedCall;
+let workOf: (call: BoundCall) => PreparedCall;
 
-/** A call whose input its tool accepted. A class because its work has to be out of reach of whoever holds the call. */
+/** A call whose input its tool accepted. A class, because a private field hides its work from the holder of the call. */
 export class BoundCall {
   readonly tool: string;
-  /** The input as it was proposed: the very value that was bound. */
+  /** The proposed input, identical to the value passed to `bind`. */
   readonly given: Json;
-  /** The input as the schema accepted it, which is what will run. */
+  /** The input as returned by the schema, which the tool gets. */
   readonly input: Json;
   /** For tools of effect `ask`. */
   readonly question: Question | undefined;
@@ -70,7 +66,7 @@ export class BoundCall {
   readonly #work: PreparedCall;
 
   static {
-    takeWork = (call) => call.#work;
+    workOf = (call) => call.#work;
   }
 
   constructor(parts: CallParts) {
@@ -83,25 +79,26 @@ export class BoundCall {
     Object.freeze(this);
   }
 
-  /** What this call would touch. A tool that cannot tell has hit a limit: what is not known is not run. */
+  /** What this call would touch. If the tool throws, the call is refused. */
   subjects(workspace: Workspace, scene: CallScene = NO_SCENE): readonly Subject[] {
     try {
       return deepFreeze([...this.#subjects(workspace, scene)]);
     } catch (thrown) {
-      return [{ kind: "refused", reason: `${this.tool} cannot tell what this call would touch: ${messageOf(thrown)}` }];
+      const reason = `${this.tool} failed to determine what this call would touch: ${messageOf(thrown)}`;
+      return [{ kind: "refused", reason }];
     }
   }
 }
 
-/** The acting part of a call. Not exported by the package: grants.ts is its one caller. */
+/** The acting part of a call. Only grants.ts calls it; the package does not export it. */
 export function executeOf(call: BoundCall): PreparedCall {
-  return takeWork(call);
+  return workOf(call);
 }
 
 const NAME_GRAMMAR = /^[A-Za-z][A-Za-z0-9_-]{0,127}$/;
 const EFFECTS: readonly ToolEffect[] = ["read", "write", "ask"];
 
-/** Makes a tool from its spec. Throws SluiceError `invalid_tool` (or the schema's own) when it could never be called. */
+/** Makes a tool from its spec. Throws `invalid_tool`, or the schema's error, if the spec is invalid. */
 export function defineTool<I>(spec: ToolSpec<I>): Tool {
   const problems = problemsOf(spec);
   if (problems.length > 0) throw problemsError("invalid_tool", "This tool cannot be used:", problems);
@@ -117,7 +114,7 @@ export function defineTool<I>(spec: ToolSpec<I>): Tool {
     try {
       question = deepFreeze(spec.question?.(value));
     } catch (thrown) {
-      return { ok: false, issues: [{ path: "$", message: `no question can be made of it: ${messageOf(thrown)}` }] };
+      return { ok: false, issues: [{ path: "$", message: `the question could not be made: ${messageOf(thrown)}` }] };
     }
     const work: PreparedCall = { execute: async (call) => spec.execute(value, call) };
     const prepare = spec.prepare;
@@ -145,32 +142,18 @@ export function defineTool<I>(spec: ToolSpec<I>): Tool {
 
 function problemsOf<I>(spec: ToolSpec<I>): readonly Problem[] {
   const problems: Problem[] = [];
-  const must = (ok: boolean, path: string, message: string, suggestion?: string): void => {
-    if (!ok) problems.push({ path, message, ...(suggestion === undefined ? {} : { suggestion }) });
+  const problem = (path: string, message: string, suggestion?: string): void => {
+    problems.push({ path, message, ...(suggestion === undefined ? {} : { suggestion }) });
   };
-  const named = typeof spec.name === "string" && NAME_GRAMMAR.test(spec.name);
-  must(
-    named,
-    "name",
-    `${JSON.stringify(spec.name)} is not a tool's name: a letter, then up to 127 letters, digits, _ or -`,
-  );
-  must(
-    typeof spec.description === "string" && spec.description.trim() !== "",
-    "description",
-    "a model needs to read what the tool is for",
-  );
-  must(EFFECTS.includes(spec.effect), "effect", `${JSON.stringify(spec.effect)} is no effect`, "read, write or ask");
-  must(
-    typeof spec.subjects === "function",
-    "subjects",
-    "has to be a function",
-    "() => [] when the call touches nothing the gate could compare",
-  );
-  must(typeof spec.execute === "function", "execute", "has to be a function");
-  must(
-    spec.effect !== "ask" || typeof spec.question === "function",
-    "question",
-    "a tool of effect ask has to say what it asks",
-  );
+  const { name, description, effect, subjects, execute, question } = spec;
+  if (typeof name !== "string" || !NAME_GRAMMAR.test(name))
+    problem("name", `${JSON.stringify(name)} is not a tool name: a letter, then up to 127 letters, digits, _ or -`);
+  if (typeof description !== "string" || description.trim() === "")
+    problem("description", "is required: a model has to read what the tool is for");
+  if (!EFFECTS.includes(effect)) problem("effect", `${JSON.stringify(effect)} is not an effect`, "read, write or ask");
+  if (typeof subjects !== "function")
+    problem("subjects", "has to be a function", "() => [] when the gate has nothing to compare");
+  if (typeof execute !== "function") problem("execute", "has to be a function");
+  if (effect === "ask" && typeof question !== "function") problem("question", "is required for a tool of effect ask");
   return problems;
 }

@@ -5,15 +5,15 @@ import type { StageContext, StageResult } from "../definition/result.ts";
 import type { PipelineSpec, RowSpec, StateRoutes } from "../definition/spec.ts";
 import type { Issue } from "../schema/schema.ts";
 
-/** What comes next and who said so. JSON: it is journaled, and replay reads it instead of asking again. */
+/** What comes next and what decided it. JSON, because it is recorded. */
 export type NextDecision = {
-  /** `default`: nothing was declared for how the state ended. */
+  /** `default`: no route is declared for this result. */
   readonly by: "function" | "table" | "default";
   /** The table row that fired, from 0. */
   readonly row?: number;
-  /** Rows for this state that were looked at before and did not fire. */
+  /** Earlier rows for this state that did not fire. */
   readonly rejectedRows?: readonly RejectedRow[];
-  /** Why what the route returned cannot be followed; the choice is then to fail. */
+  /** Why the route's return value is invalid; the choice is then to fail. */
   readonly rejected?: string;
   readonly choice: ResolvedChoice;
 };
@@ -22,8 +22,8 @@ export type RejectedRow = { readonly row: number; readonly why: string };
 const EVENTS = { completed: "success", failed: "failure", skipped: "skipped" } as const;
 
 /**
- * Decides what follows a state, from its result and the context alone. Calls user code (routes, `when`) and nothing else;
- * whatever that code does, the answer is a choice that can be followed.
+ * Decides what follows a state from its result and the context. The only side effects are those of user code (routes, `when`);
+ * whatever that code does, the result is a valid choice.
  */
 export async function decideNext(
   spec: PipelineSpec,
@@ -35,33 +35,29 @@ export async function decideNext(
   if (result.status === "paused") return byDefault(failure(`${state} paused, and a pause has no route`));
   const { routes } = spec;
   if (routes.kind === "table") return await byTable(routes.rows, spec, state, result, ctx);
-  const asked = askFunction(routes.next.get(state), result, ctx);
-  if (asked === undefined) return byDefault(unhandled(state, result));
-  return await followed(spec, state, result, { by: "function" }, asked);
+  const route = routeFor(routes.next.get(state), result, ctx);
+  if (route === undefined) return byDefault(unhandled(state, result));
+  return await decisionOf(spec, state, result, { by: "function" }, route);
 }
 
 type Routable = Extract<StageResult<unknown>, { readonly status: "completed" | "failed" | "skipped" }>;
-/** A route, not yet asked. */
-interface Asked {
-  readonly who: string;
-  /** Where it declared it would go. */
+interface Route {
+  readonly name: string;
+  /** The targets it declared. */
   readonly targets: readonly string[] | undefined;
   ask(): unknown;
 }
 
-function askFunction(routes: StateRoutes | undefined, result: Routable, ctx: StageContext): Asked | undefined {
-  const asked = (route: object, ask: () => unknown): Asked => ({
-    who: `the ${result.status} route`,
-    targets: declaredTargets(route),
-    ask,
-  });
+function routeFor(routes: StateRoutes | undefined, result: Routable, ctx: StageContext): Route | undefined {
+  const name = `the ${result.status} route`;
+  const made = (route: object, ask: () => unknown): Route => ({ name, targets: declaredTargets(route), ask });
   switch (result.status) {
     case "completed":
-      return routes === undefined ? undefined : asked(routes.completed, () => routes.completed(result, ctx));
+      return routes && made(routes.completed, () => routes.completed(result, ctx));
     case "failed":
-      return routes?.failed === undefined ? undefined : asked(routes.failed, () => routes.failed?.(result, ctx));
+      return routes?.failed && made(routes.failed, () => routes.failed?.(result, ctx));
     case "skipped":
-      return routes?.skipped === undefined ? undefined : asked(routes.skipped, () => routes.skipped?.(result, ctx));
+      return routes?.skipped && made(routes.skipped, () => routes.skipped?.(result, ctx));
   }
 }
 
@@ -78,7 +74,7 @@ async function byTable(
     const why = await whyNot(rule, result, ctx);
     if (why === undefined) {
       const by = { by: "table", row, ...(rejectedRows.length === 0 ? {} : { rejectedRows }) } as const;
-      return await followed(spec, state, result, by, { who: `row ${row}`, targets: undefined, ask: () => rule.to });
+      return await decisionOf(spec, state, result, by, { name: `row ${row}`, targets: undefined, ask: () => rule.to });
     }
     rejectedRows.push({ row, why });
   }
@@ -90,43 +86,47 @@ async function byTable(
   return { ...byDefault(choice), ...(rejectedRows.length === 0 ? {} : { rejectedRows }) };
 }
 
-/** Why a row does not fire; undefined when it does. A condition that throws, or answers anything but true, has not said yes. */
+/** Why a row does not fire; undefined if it does. Its condition has to return true. */
 async function whyNot(rule: RowSpec, result: Routable, ctx: StageContext): Promise<string | undefined> {
   const event = EVENTS[result.status];
   if (rule.on !== event) return `it is for ${rule.on}, this was ${event}`;
   if (rule.when === undefined) return undefined;
   try {
-    // Typed as synchronous, awaited all the same: a promise left alone could reject with nobody to hear it.
-    const asked: unknown = rule.when(result, ctx);
-    const answer = await asked;
+    // Typed as synchronous, but awaited, since the rejection of an unexpected promise would be unhandled.
+    const returned: unknown = rule.when(result, ctx);
+    const answer = await returned;
     if (answer === true) return undefined;
-    return answer === false ? "its condition said no" : `its condition returned ${typeOf(answer)}, not true or false`;
+    return answer === false
+      ? "its condition returned false"
+      : `its condition returned ${typeOf(answer)}, not true or false`;
   } catch (thrown) {
     return `its condition failed: ${messageOf(thrown)}`;
   }
 }
 
-/** Asks a route and checks what it says. */
-async function followed(
+/** Asks a route and validates its choice. */
+async function decisionOf(
   spec: PipelineSpec,
   state: string,
   result: Routable,
   by: Pick<NextDecision, "by" | "row" | "rejectedRows">,
-  { who, targets, ask }: Asked,
+  { name, targets, ask }: Route,
 ): Promise<NextDecision> {
   const rejected = (reason: string): NextDecision => ({ ...by, rejected: reason, choice: failure(reason) });
   let value: unknown;
   try {
     value = await ask();
   } catch (thrown) {
-    return rejected(`${who} of ${state} threw: ${messageOf(thrown)}`);
+    return rejected(`${name} of ${state} threw: ${messageOf(thrown)}`);
   }
   const output: unknown = result.status === "completed" ? result.output : null;
   const reading = await resolveChoice(value, spec, isJson(output) ? output : null);
-  if (!reading.ok) return rejected(`${who} of ${state} cannot be followed: ${reading.reason}`);
-  const stray = targets === undefined ? undefined : statesOf(reading.choice).find((name) => !targets.includes(name));
-  if (stray === undefined) return { ...by, choice: reading.choice };
-  return rejected(`${who} of ${state} went to ${stray}, but was declared for ${targets?.join(", ") || "no state"}`);
+  if (!reading.ok) return rejected(`${name} of ${state} cannot be followed: ${reading.reason}`);
+  const undeclared = targets && statesOf(reading.choice).find((target) => !targets.includes(target));
+  if (undeclared === undefined) return { ...by, choice: reading.choice };
+  return rejected(
+    `${name} of ${state} went to ${undeclared}, but was declared for ${targets?.join(", ") || "no state"}`,
+  );
 }
 
 function statesOf(choice: ResolvedChoice): readonly string[] {
@@ -158,7 +158,7 @@ function typeOf(value: unknown): string {
   return value === null ? "null" : `a ${typeof value}`;
 }
 
-/** A choice that can be followed: its states exist, its inputs fit them, and all of it is JSON, since it is journaled. */
+/** A valid choice: its states exist, its inputs fit their schemas, and it is JSON, because it is recorded. */
 export type ResolvedChoice =
   | { readonly kind: "to"; readonly state: string; readonly input: Json; readonly context?: JsonObject }
   | {
@@ -177,10 +177,7 @@ export type ResolvedChoiceResult =
   | { readonly ok: true; readonly choice: ResolvedChoice }
   | { readonly ok: false; readonly reason: string };
 
-/**
- * Turns whatever a route returned into a choice that can be followed, or says why it is none. `output` is what an empty
- * `stages` list ends the run with.
- */
+/** Validates a route's return value. `output` is the run's output if the value is an empty `stages` list. */
 export async function resolveChoice(value: unknown, spec: PipelineSpec, output: Json): Promise<ResolvedChoiceResult> {
   const reading = parseChoice(value, spec.states, output);
   if (!reading.ok) return { ok: false, reason: reading.reason };
@@ -212,7 +209,7 @@ export async function resolveChoice(value: unknown, spec: PipelineSpec, output: 
   }
 }
 
-/** Why a payload does not fit; never leaves this file. */
+/** Why a payload is invalid; caught in this file. */
 class Refusal extends Error {}
 
 async function inputFor(spec: PipelineSpec, { state, input }: SiblingShape): Promise<Json> {

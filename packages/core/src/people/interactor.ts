@@ -2,15 +2,15 @@ import { messageOf } from "../base/errors.ts";
 import { field, isJson, isJsonObject, type Json, type JsonObject, toJsonValue } from "../base/json.ts";
 import { compileJsonSchema } from "../schema/json-schema.ts";
 
-/** Something a run asks of people. */
+/** A run's request to a person. */
 export interface PersonRequest {
   /** Unique in its run. */
   readonly requestId: string;
   readonly runId: string;
   readonly kind: "grantStageTool" | "approveTransition" | "askUser" | "humanState";
-  /** Digest of what the request is about. */
+  /** Digest of the subject of the request, which an answer has to name. */
   readonly digest: string;
-  /** What is asked. `askUser` and `humanState` hold the JSON Schema of the answer in `answer`. */
+  /** `askUser` and `humanState` have the JSON Schema of the answer in `answer`. */
   readonly body: JsonObject;
   /** Epoch milliseconds. */
   readonly openedAt: number;
@@ -19,25 +19,25 @@ export interface PersonRequest {
 export type Answer =
   | { readonly kind: "approve" }
   | { readonly kind: "deny"; readonly reason?: string }
-  /** Not now: denied for the moment, or left open where the run waits. */
+  /** Denied for now, or left open if the run waits. */
   | { readonly kind: "defer" }
   | { readonly kind: "value"; readonly value: Json };
 
-/** What closes a request: an answer, or that none came. */
+/** What closes a request. */
 export type Resolution = Answer | { readonly kind: "none"; readonly cause: "no_interactor" | "timeout" };
 
-/** Somebody who can answer: a screen, a rule, a person elsewhere. */
+/** Answers requests: a screen, a rule, a bridge to another service. */
 export interface Interactor {
-  /** Recorded as who answered. */
+  /** Recorded with the answer. */
   readonly name: string;
   /**
-   * Undefined means no opinion: others may answer. The signal aborts when the request is settled by anybody else, has expired
-   * or the queue is closed; an answer given later is dropped.
+   * Undefined means no opinion: others may answer. The signal aborts when another answer settles the request, it expires or the
+   * queue is closed; a later answer is ignored.
    */
   answer(request: PersonRequest, signal: AbortSignal): Promise<Answer | undefined>;
 }
 
-/** An interactor that is one function: a rule, a test, a bridge to somewhere else. */
+/** An interactor from one function. */
 export function callbackInteractor(
   name: string,
   answer: (request: PersonRequest, signal: AbortSignal) => Answer | undefined | Promise<Answer | undefined>,
@@ -50,8 +50,8 @@ export type CheckedAnswer =
   | { readonly ok: false; readonly fault: string };
 
 /**
- * Whether this answers that request. Requests for leave take approve, deny and defer; questions take a value that fits their
- * schema, deny and defer. The answer returned is a copy with nothing else in it.
+ * Validates an answer to a request. Approvals take approve, deny and defer; questions take a value that fits their schema, deny and
+ * defer. Returns a copy without other fields.
  */
 export function checkAnswer(request: PersonRequest, given: unknown): CheckedAnswer {
   const own = toJsonValue(given);
@@ -66,14 +66,14 @@ export function checkAnswer(request: PersonRequest, given: unknown): CheckedAnsw
       return denied(field(answer, "reason"));
     case "approve":
       return isQuestion(request)
-        ? refused(`${request.kind} asks for a value, not for leave`)
+        ? refused(`${request.kind} takes a value, deny or defer`)
         : { ok: true, answer: { kind } };
     case "value":
       return isQuestion(request)
         ? valued(request, field(answer, "value"))
         : refused(`${request.kind} takes approve, deny or defer`);
     default:
-      return refused(`${JSON.stringify(kind) ?? "nothing"} is no kind of answer: approve, deny, defer or value`);
+      return refused(`${JSON.stringify(kind) ?? "nothing"} is not a kind of answer: approve, deny, defer or value`);
   }
 }
 
@@ -85,13 +85,13 @@ function denied(reason: Json | undefined): CheckedAnswer {
   if (reason === undefined) return { ok: true, answer: { kind: "deny" } };
   return typeof reason === "string"
     ? { ok: true, answer: { kind: "deny", reason } }
-    : refused("the reason of a denial is text");
+    : refused("the reason of a denial must be text");
 }
 
 function valued(request: PersonRequest, value: Json | undefined): CheckedAnswer {
-  if (value === undefined) return refused("the answer holds no value");
+  if (value === undefined) return refused("the answer has no value");
   const schema = field(request.body, "answer");
-  // A question without a schema takes anything; one whose schema cannot be read takes nothing.
+  // A question without a schema takes any value; one with an invalid schema takes none.
   if (schema === undefined) return { ok: true, answer: { kind: "value", value } };
   if (!isJsonObject(schema)) return refused("the request's schema is not JSON Schema");
   try {
@@ -99,7 +99,7 @@ function valued(request: PersonRequest, value: Json | undefined): CheckedAnswer 
     if (verdict.ok) return { ok: true, answer: { kind: "value", value } };
     return refused(verdict.issues.map(({ path, message }) => `${path}: ${message}`).join("; "));
   } catch (thrown) {
-    return refused(`the request's schema cannot be used: ${messageOf(thrown)}`);
+    return refused(`the request's schema is invalid: ${messageOf(thrown)}`);
   }
 }
 

@@ -3,21 +3,24 @@ import { messageOf, SluiceError } from "../base/errors.ts";
 import { deepFreeze } from "../base/json.ts";
 import { checkAnswer, type Interactor, type PersonRequest, type Resolution } from "./interactor.ts";
 
-/** What the host said to a resolution: the first commit wins, in whatever process it was made. */
+/** The host's response to a resolution. The first commit wins, from any process. */
 export type SubmitOutcome = "accepted" | "already_answered" | "unknown" | "digest_mismatch";
 
 export interface RequestQueueOptions {
   readonly interactors?: readonly Interactor[];
-  /** Hands a resolution to the host. A rejection leaves the request open. */
+  /** Commits a resolution. A rejection leaves the request open. */
   readonly submit: (request: PersonRequest, resolution: Resolution, by: string) => Promise<SubmitOutcome>;
   readonly clock: Clock;
-  /** From when the request came into this queue until it is resolved with cause `timeout`. Never when omitted. */
+  /** Time in this queue after which a request is resolved with cause `timeout`. Never when omitted. */
   readonly timeoutMs?: number;
-  /** What becomes of a request that nobody here answers: resolved with cause `no_interactor`, or left open for later and others. Left open, it also outlives `defer`. */
+  /**
+   * For a request that no interactor answers: `answer` resolves it with cause `no_interactor`, `wait` leaves it open, also after
+   * `defer`.
+   */
   readonly whenNobody: (request: PersonRequest) => "answer" | "wait";
-  /** A request was left open: nobody attached now has an answer to it. */
+  /** Called when no attached interactor answered a request and it stays open. */
   readonly onLeftOpen?: (request: PersonRequest) => void;
-  /** Somebody's failure that the request survived. */
+  /** Called with non-fatal errors. */
   readonly onFault: (fault: InteractionFault) => void;
 }
 
@@ -26,43 +29,43 @@ export interface InteractionFault {
   /** The interactor, or the queue itself. */
   readonly by: string;
   readonly message: string;
-  /** What was thrown, when something was. */
+  /** The thrown value, if any. */
   readonly cause?: unknown;
 }
 
-/** The one queue of a host. The request at its head is before everybody at once; the next is shown when that one is settled or left open. */
+/** A host's queue of requests. All interactors see its head; the next one follows when that is settled or left open. */
 export interface RequestQueue {
-  /** Puts a request at the end. One that is here already is not added again. */
+  /** Appends a request, unless it is in the queue. */
   add(request: PersonRequest): void;
-  /** The request was settled elsewhere, or its run is gone: takes it back from everybody. */
+  /** Removes a request that was settled elsewhere or whose run has ended. */
   withdraw(runId: string, requestId: string): void;
-  /** Lets somebody join, who sees the request at the head and those left open. Returns how to leave. */
+  /** Adds an interactor, which sees the head and all requests left open. Returns a function that detaches it. */
   attach(interactor: Interactor): () => void;
-  /** Everything that is not settled, oldest first. */
+  /** All unsettled requests, oldest first. */
   pending(): readonly PersonRequest[];
-  /** Takes back what is shown and stops every timer. Resolves nothing. */
+  /** Withdraws all requests and stops every timer, without resolving anything. */
   close(): void;
 }
 
-/** Who resolves what no interactor did. */
+/** Recorded as the author of resolutions without an interactor. */
 const QUEUE = "queue";
 
-interface Ask {
+interface PendingAnswer {
   readonly controller: AbortController;
-  /** Gave its answer: it is not told that somebody else was faster. */
+  /** Once the interactor has answered, its signal does not abort. */
   answered: boolean;
 }
 interface Entry {
   readonly request: PersonRequest;
-  /** Who has it before them. */
-  readonly asks: Map<Interactor, Ask>;
-  /** Who has had it before them. */
-  readonly heard: Set<Interactor>;
-  /** Resolutions are submitted one after another, so that a second counts only where the first did not. */
+  /** Interactors that were asked and have not finished. */
+  readonly asking: Map<Interactor, PendingAnswer>;
+  /** All interactors that were asked. */
+  readonly asked: Set<Interactor>;
+  /** Resolutions are submitted in sequence, and a second one only if the first was not accepted. */
   submitting: Promise<void>;
   cancelTimer: () => void;
   leftOpen: boolean;
-  over: boolean;
+  settled: boolean;
 }
 
 export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
@@ -72,81 +75,78 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
   let shown: Entry | undefined;
   let closed = false;
 
-  /** Shows the oldest request that somebody has not heard; what nobody is left to hear is on its own. */
+  /** Shows the oldest request that an interactor has not seen; requests that all have seen are left open. */
   const next = (): void => {
     for (const entry of entries.values()) {
       if (closed || shown !== undefined) return;
-      const unheard = [...interactors].filter((interactor) => !entry.heard.has(interactor));
-      if (unheard.length === 0) {
-        leave(entry);
+      const unasked = [...interactors].filter((interactor) => !entry.asked.has(interactor));
+      if (unasked.length === 0) {
+        leaveOpen(entry);
         continue;
       }
       shown = entry;
       entry.leftOpen = false;
-      show(entry, unheard);
+      show(entry, unasked);
     }
   };
 
-  const leave = (entry: Entry): void => {
+  const leaveOpen = (entry: Entry): void => {
     if (entry.leftOpen) return;
     entry.leftOpen = true;
     if (whenNobody(entry.request) === "wait") onLeftOpen?.(entry.request);
     else void resolve(entry, { kind: "none", cause: "no_interactor" }, QUEUE);
   };
 
-  /** All are entered before the first is asked: what one does at once must not look as if nobody else were there. */
-  const show = (entry: Entry, people: readonly Interactor[]): void => {
-    const asks = people.map((interactor): readonly [Interactor, Ask] => [
-      interactor,
-      { controller: new AbortController(), answered: false },
-    ]);
-    for (const [interactor, mine] of asks) {
-      entry.heard.add(interactor);
-      entry.asks.set(interactor, mine);
-    }
-    for (const [interactor, mine] of asks) void ask(entry, interactor, mine);
+  /** Adds all interactors before calling the first, whose synchronous answer must not find itself alone. */
+  const show = (entry: Entry, unasked: readonly Interactor[]): void => {
+    const added = unasked.map((interactor) => {
+      const pending: PendingAnswer = { controller: new AbortController(), answered: false };
+      entry.asked.add(interactor);
+      entry.asking.set(interactor, pending);
+      return { interactor, pending };
+    });
+    for (const { interactor, pending } of added) void ask(entry, interactor, pending);
   };
 
-  const ask = async (entry: Entry, interactor: Interactor, mine: Ask): Promise<void> => {
+  const ask = async (entry: Entry, interactor: Interactor, pending: PendingAnswer): Promise<void> => {
     const { request } = entry;
-    if (mine.controller.signal.aborted) return;
+    const { signal } = pending.controller;
+    if (signal.aborted) return;
     try {
-      const given = await interactor.answer(request, mine.controller.signal);
-      if (given !== undefined && !mine.controller.signal.aborted) {
-        mine.answered = true;
-        await take(entry, interactor, given);
+      const answer = await interactor.answer(request, signal);
+      if (answer !== undefined && !signal.aborted) {
+        pending.answered = true;
+        await accept(entry, interactor, answer);
       }
     } catch (cause) {
-      // Giving up when told to is no fault.
-      if (!mine.controller.signal.aborted) onFault({ request, by: interactor.name, message: messageOf(cause), cause });
+      // A rejection after the abort is expected.
+      if (!signal.aborted) onFault({ request, by: interactor.name, message: messageOf(cause), cause });
     }
-    if (entry.asks.get(interactor) === mine) drop(entry, interactor);
+    if (entry.asking.get(interactor) === pending) stopAsking(entry, interactor);
   };
 
-  const take = async (entry: Entry, interactor: Interactor, given: unknown): Promise<void> => {
+  const accept = async (entry: Entry, interactor: Interactor, answer: unknown): Promise<void> => {
     const { request } = entry;
-    const checked = checkAnswer(request, given);
+    const checked = checkAnswer(request, answer);
     if (!checked.ok) onFault({ request, by: interactor.name, message: checked.fault });
     else if (checked.answer.kind !== "defer" || whenNobody(request) === "answer")
       await resolve(entry, checked.answer, interactor.name);
   };
 
-  /** One person less who could answer. */
-  const drop = (entry: Entry, interactor: Interactor): void => {
-    entry.asks.delete(interactor);
-    if (entry.asks.size > 0 || entry !== shown) return;
+  const stopAsking = (entry: Entry, interactor: Interactor): void => {
+    entry.asking.delete(interactor);
+    if (entry.asking.size > 0 || entry !== shown) return;
     shown = undefined;
     next();
   };
 
   const resolve = (entry: Entry, resolution: Resolution, by: string): Promise<void> => {
     const attempt = async (): Promise<void> => {
-      if (entry.over) return;
+      if (entry.settled) return;
       const { request } = entry;
       try {
         const outcome = await submit(request, resolution, by);
-        if (outcome === "digest_mismatch")
-          onFault({ request, by, message: "the request is about something else by now" });
+        if (outcome === "digest_mismatch") onFault({ request, by, message: "the request has changed" });
         finish(entry, "the request is settled");
       } catch (cause) {
         onFault({ request, by, message: messageOf(cause), cause });
@@ -157,11 +157,11 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
   };
 
   const finish = (entry: Entry, why: string): void => {
-    if (entry.over) return;
-    entry.over = true;
+    if (entry.settled) return;
+    entry.settled = true;
     entry.cancelTimer();
     entries.delete(keyOf(entry.request.runId, entry.request.requestId));
-    for (const { controller, answered } of entry.asks.values()) if (!answered) controller.abort(settled(why));
+    for (const { controller, answered } of entry.asking.values()) if (!answered) controller.abort(abortReason(why));
     if (entry !== shown) return;
     shown = undefined;
     next();
@@ -171,16 +171,15 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
     add: (given) => {
       const key = keyOf(given.runId, given.requestId);
       if (closed || entries.has(key)) return;
-      // Everybody is shown the same: nobody may change what the next one reads and approves.
-      const request = deepFreeze(given);
       const entry: Entry = {
-        request,
-        asks: new Map(),
-        heard: new Set(),
+        // Frozen, so that no interactor changes what the next one shows and approves.
+        request: deepFreeze(given),
+        asking: new Map(),
+        asked: new Set(),
         submitting: Promise.resolve(),
         cancelTimer: () => undefined,
         leftOpen: false,
-        over: false,
+        settled: false,
       };
       entries.set(key, entry);
       if (timeoutMs !== undefined) {
@@ -193,7 +192,7 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
     },
     withdraw: (runId, requestId) => {
       const entry = entries.get(keyOf(runId, requestId));
-      if (entry !== undefined) finish(entry, "the request was taken back");
+      if (entry !== undefined) finish(entry, "the request was withdrawn");
     },
     attach: (interactor) => {
       if (!closed && !interactors.has(interactor)) {
@@ -204,9 +203,9 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
       return () => {
         interactors.delete(interactor);
         for (const entry of entries.values()) {
-          entry.heard.delete(interactor);
-          entry.asks.get(interactor)?.controller.abort(settled("the interactor was detached"));
-          if (entry.asks.has(interactor)) drop(entry, interactor);
+          entry.asked.delete(interactor);
+          entry.asking.get(interactor)?.controller.abort(abortReason("the interactor was detached"));
+          if (entry.asking.has(interactor)) stopAsking(entry, interactor);
         }
       };
     },
@@ -223,6 +222,6 @@ function keyOf(runId: string, requestId: string): string {
   return JSON.stringify([runId, requestId]);
 }
 
-function settled(why: string): SluiceError {
+function abortReason(why: string): SluiceError {
   return new SluiceError("Cancellation", "request_settled", why);
 }

@@ -2,23 +2,23 @@ import { childrenBefore } from "../../journal/admin/copy-run.ts";
 import type { JournalRecord, RunJournal } from "../../journal/seam.ts";
 import { childKeys, childRunId, parseStepId } from "../../journal/step-id.ts";
 
-/** A place in a run's record just before a state is entered: what a forked run may begin with. */
+/** A position in a run's record just before an execution, at which a forked run may begin. */
 export interface ForkPoint {
   /** The execution that begins there, such as `plan#1`. */
   readonly executionId: string;
-  /** The run that it is of: the root, or a sibling of one of its forks. */
+  /** The execution's run: the root, or a sibling of one of its fan-outs. */
   readonly runId: string;
-  /** The seq of the root's first record that lies behind it. */
+  /** The seq of the root's first record after it. */
   readonly before: number;
   /** Hash of the root's last record before it. */
   readonly head: string;
-  /** Siblings that begin anew there, beside those that did not complete: the one whose execution it is. */
+  /** Completed siblings that run again: the one whose execution this is. */
   readonly again: readonly string[];
 }
 
 /**
- * Every boundary of a run, in order. That of a sibling lies where its fork began: siblings know nothing of each other, so those
- * that completed belong to its past whenever that was.
+ * All fork points of a run, in order. Those of siblings are at the start of their fan-out: siblings are independent, so the completed
+ * ones are kept whenever they completed.
  */
 export function forkPointsOf(journals: readonly RunJournal[]): readonly ForkPoint[] {
   const [root] = journals;
@@ -41,22 +41,22 @@ export function forkPointsOf(journals: readonly RunJournal[]): readonly ForkPoin
   });
 }
 
-/** What of a run lies before a boundary: records of the root, and the journals of siblings that belong to that past. */
+/** The records of the root before a fork point, and the journals of the child runs that are kept. */
 export function recordsBefore(journals: readonly RunJournal[], { before, again }: ForkPoint): readonly RunJournal[] {
   const [root, ...others] = journals;
   if (root === undefined) return [];
   const records = root.records.slice(0, before);
-  const past = new Set(childrenBefore(root.runId, records, journals, again).map(({ runId }) => runId));
-  const come = others.filter(({ runId, parentId }) => {
-    // What is below one that comes along stands after it.
-    const isPast = past.has(runId) || (parentId !== undefined && past.has(parentId));
-    if (isPast) past.add(runId);
-    return isPast;
+  const kept = new Set(childrenBefore(root.runId, records, journals, again).map(({ runId }) => runId));
+  const children = others.filter(({ runId, parentId }) => {
+    // Journals of descendants come after that of their parent.
+    const isKept = kept.has(runId) || (parentId !== undefined && kept.has(parentId));
+    if (isKept) kept.add(runId);
+    return isKept;
   });
-  return [{ ...root, records }, ...come];
+  return [{ ...root, records }, ...children];
 }
 
-/** The execution that a record enters: the first thing a state leaves. */
+/** The execution whose first record this is. */
 function executionEntered({ phase, stepId }: JournalRecord): string | undefined {
   const step = phase === "done" ? parseStepId(stepId) : undefined;
   return step?.kind === "enter" && step.attempt === 1 ? step.executionId : undefined;

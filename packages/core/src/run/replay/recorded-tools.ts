@@ -9,15 +9,14 @@ import { parseStepId } from "../../journal/step-id.ts";
 import type { Issue } from "../../schema/schema.ts";
 import { type RecordedVerdict, readVerdicts } from "../tool-calls/verdict.ts";
 
-/** What a replay has in the place of what acts: nothing ever comes to it. */
-const NOTHING_RUNS: PreparedCall = {
+const NO_WORK: PreparedCall = {
   execute: () =>
-    Promise.reject(new SluiceError("Host", "replay_acted", "a replay runs no tool; this is a fault of Sluice")),
+    Promise.reject(new SluiceError("Host", "replay_acted", "a replay runs no tool; this is a bug in Sluice")),
 };
 
 /**
- * The tools of a replay: those of the record in its order, then what is live beside them. A live one checks arguments by its schema
- * and puts its questions; one that is not here takes what the record says was taken. None of them can look at the world or act.
+ * The tools of a replay: those of the record in its order, then other live ones. A live tool validates arguments and makes its
+ * questions; a missing one accepts what the record says it accepted. None of them reads files or acts.
  */
 export function replayTools(
   live: ReadonlyMap<string, Tool>,
@@ -36,18 +35,18 @@ export function replayTools(
 }
 
 function withoutWork({ name, description, effect, inputSchema, schemaDigest, bind }: Tool): Tool {
-  const harmless = async (given: Json): Promise<Bound> => {
+  const bindWithoutWork = async (given: Json): Promise<Bound> => {
     const bound = await bind(given);
     return bound.ok ? { ok: true, call: boundCall(name, given, bound.call.input, bound.call.question) } : bound;
   };
-  return Object.freeze({ name, description, effect, inputSchema, schemaDigest, bind: harmless });
+  return Object.freeze({ name, description, effect, inputSchema, schemaDigest, bind: bindWithoutWork });
 }
 
 function boundCall(tool: string, given: Json, input: Json, question: BoundCall["question"]): BoundCall {
-  return new BoundCall({ tool, given, input, question, subjects: () => [], work: NOTHING_RUNS });
+  return new BoundCall({ tool, given, input, question, subjects: () => [], work: NO_WORK });
 }
 
-/** A tool of which nothing is known but its name and what was recorded of its calls. */
+/** Replaces a missing tool by its recorded calls. */
 function standIn(name: string, { effects, misfits }: RecordedCalls): Tool {
   return Object.freeze({
     name,
@@ -65,9 +64,9 @@ function standIn(name: string, { effects, misfits }: RecordedCalls): Tool {
 }
 
 interface RecordedCalls {
-  /** Of the tools that were called; reads alone are judged in one group, and run without a record before them. */
+  /** Effects of the tools that were called, as far as the record shows them. */
   readonly effects: ReadonlyMap<string, ToolEffect>;
-  /** Arguments that did not fit, by tool and digest. */
+  /** Issues of arguments that did not fit, by tool and digest. */
   readonly misfits: ReadonlyMap<string, readonly Issue[]>;
 }
 const NO_CALLS: RecordedCalls = { effects: new Map(), misfits: new Map() };
@@ -76,36 +75,37 @@ function keyOf(tool: string, digest: string): string {
   return JSON.stringify([tool, digest]);
 }
 
-/** What the records say of tools that are not here. */
 function recordedCalls(journals: readonly RunJournal[]): RecordedCalls {
   const effects = new Map<string, ToolEffect>();
   const misfits = new Map<string, readonly Issue[]>();
   for (const { runId, records } of journals) {
-    const announced = new Set<string>();
-    let judged: readonly RecordedVerdict[] = [];
+    const opened = new Set<string>();
+    let verdicts: readonly RecordedVerdict[] = [];
     for (const record of records) {
       const { phase, stepId } = record;
-      if (phase === "open") announced.add(stepId);
+      if (phase === "open") opened.add(stepId);
       const step = parseStepId(stepId);
       if (phase !== "done" || step.kind !== "calls") continue;
       if (step.part === "verdicts") {
-        // An executor may name a step of its own like one of these.
-        judged = readVerdicts(record.value) ?? [];
-        if (judged.length > 1) for (const { tool } of judged) effects.set(tool, "read");
-        for (const [key, issues] of misfitsIn(runId, record, judged)) misfits.set(key, issues);
+        // A custom executor may give a step such a name.
+        verdicts = readVerdicts(record.value) ?? [];
+        // Only reads are in groups of several calls.
+        if (verdicts.length > 1) for (const { tool } of verdicts) effects.set(tool, "read");
+        for (const [key, issues] of misfitsIn(runId, record, verdicts)) misfits.set(key, issues);
       }
-      const [only] = judged;
+      const [only] = verdicts;
       if (only === undefined) continue;
       if (step.part === "question") effects.set(only.tool, "ask");
-      else if (step.part === "call" && !announced.has(stepId)) effects.set(only.tool, "read");
+      // Only reads run without an open record.
+      else if (step.part === "call" && !opened.has(stepId)) effects.set(only.tool, "read");
     }
   }
   return { effects, misfits };
 }
 
-function misfitsIn(runId: string, record: JournalRecord, judged: readonly RecordedVerdict[]) {
+function misfitsIn(runId: string, record: JournalRecord, verdicts: readonly RecordedVerdict[]) {
   const digests = new Map(readEvents(runId, record).map(({ data }) => [data.callId, data.argsDigest]));
-  return judged.flatMap(({ id, tool, verdict }) => {
+  return verdicts.flatMap(({ id, tool, verdict }) => {
     const digest = digests.get(id);
     const refused = verdict.kind === "refused" && field(verdict.output, "code") === "invalid_tool_input";
     return refused && typeof digest === "string" ? [[keyOf(tool, digest), issuesIn(verdict.output)] as const] : [];

@@ -10,26 +10,26 @@ import { pipelineProgram } from "../pipeline-run.ts";
 import { leftIn } from "../stage/recorded-phases.ts";
 
 /**
- * The clock of a replay. Its time stands still, since what time decided is in the record; its timers are real, so that code of the
- * pipeline's own which is asked again and hangs comes to the limits that it has.
+ * The clock of a replay. Its time is fixed, since decisions that depend on time are read from the record. Its timers are real, so
+ * that a hook that hangs still hits its time limit.
  */
 export function replayClock(timers: Pick<Clock, "after">, at: number): Clock {
   return { now: () => at, after: (ms, fn) => timers.after(ms, fn) };
 }
 
-/** Runs a pipeline again over the journals of a run and its siblings, with the tools of `replayTools` and the time of `replayClock`. Throws Host `journal_damaged`. */
+/** Replays a pipeline on the journals of a run and its children, with `replayTools` and `replayClock`. Throws Host `journal_damaged`. */
 export async function replayPipeline(
   spec: PipelineSpec,
   deps: RunDeps,
   journals: readonly RunJournal[],
 ): Promise<ReplayResult> {
-  // What was spent is in the records, and so is what became of caps.
+  // Spending and reached caps are read from the records.
   const meter = createRunMeter(spec.limits, deps.clock, { tokens: 0, workedMs: 0 });
   const program = pipelineProgram(spec, deps, meter);
   return await replayJournals({ journals, program, showsCancel });
 }
 
-/** A stage that is left as cancelled, or a run that ends so, shows that the run was told to end before. */
+/** Whether a cancelled stage or run end shows that the run was cancelled before. */
 function showsCancel(next: NextRecord): boolean {
   if ("status" in next) return next.status === "cancelled";
   if (parseStepId(next.stepId).kind !== "leave") return false;

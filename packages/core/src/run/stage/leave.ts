@@ -43,7 +43,7 @@ interface Leaving {
 /** Time limit of an exit hook, so that it cannot keep a cancelled run alive. */
 const EXIT_MS = 5_000;
 
-/** Assert, and unless there is another attempt Exit and Next, in one record. */
+/** Assert and, after the last attempt, Exit and Next, in one record. */
 export function leave(
   attempt: Attempt,
   ctx: StageContext,
