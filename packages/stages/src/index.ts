@@ -79,4 +79,4 @@ export {
 export { type McpProbe, type McpProbeOptions, probeMcpServers } from "./tools/mcp/probe.ts";
 export type { McpFault } from "./tools/mcp/servers.ts";
 export { carriedRipgrep } from "./tools/search/grep-ripgrep.ts";
-export { type WorkspaceFiles, workspaceFiles } from "./tools/search/workspace-files.ts";
+export { type WorkspaceFiles, workspaceFiles } from "./tools/search/walk.ts";

@@ -14,7 +14,7 @@ export interface ObeyedBefore {
   /** State by path: absent (""), a link with its target, or anything else, which the wall protects. */
   readonly paths: ReadonlyMap<string, string>;
 }
-/** Paths that a call must not create, beside those that are obeyed for their name. */
+/** Paths that a call must not create, in addition to those that are obeyed for their name. */
 export interface WatchedPaths {
   /** The repository's folders, if it is writable. */
   readonly repository: readonly string[];

@@ -12,9 +12,9 @@ export interface SandboxSettings {
   readonly network?: boolean;
   /** Folders of the workspace that commands of read-only stages may fill; emptied after each command. */
   readonly scratch?: readonly string[];
-  /** Absolute paths that commands cannot see, beside the run store. */
+  /** Absolute paths that commands cannot see, in addition to the run store. */
   readonly hidden?: readonly string[];
-  /** Variables that a command line may set, beside `CI`, `NO_COLOR`, `FORCE_COLOR`, `LC_*`, `LANG`, `TZ` and `NODE_ENV`. */
+  /** Variables that a command line may set, in addition to `CI`, `NO_COLOR`, `FORCE_COLOR`, `LC_*`, `LANG`, `TZ` and `NODE_ENV`. */
   readonly variables?: readonly string[];
 }
 

@@ -51,9 +51,9 @@ export interface BashOptions {
   readonly clock?: Clock;
   /** The session's OS sandbox; none when omitted. */
   readonly sandbox?: Sandbox;
-  /** What every stage may do in the sandbox, beside its own permissions. */
+  /** What every stage may do in the sandbox, in addition to its own permissions. */
   readonly always?: Pick<SandboxPlan, "scratch" | "network" | "absent">;
-  /** Variables that a line may set, beside the harmless ones. */
+  /** Variables that a line may set, in addition to the harmless ones. */
   readonly variables?: readonly string[];
 }
 

@@ -80,7 +80,7 @@ function readEntries(bytes: Buffer, oidBytes: number, visit: (name: Buffer, mode
   return true;
 }
 
-/** Git's variable-length numbers: each further byte adds one beside its bits. */
+/** Git's variable-length numbers: each further byte adds one to its bits. */
 function readVarint(bytes: Buffer, from: number): { readonly value: number; readonly next: number } {
   let at = from;
   let byte = bytes[at] ?? 0;

@@ -7,11 +7,9 @@ import { displayPath, fileSubjects, judgedPath, namesBetween } from "../files/pa
 import { asResult, failure } from "../files/results.ts";
 import { takeTurns } from "../turns.ts";
 import { compileGlob } from "./glob-match.ts";
-import { walk } from "./walk.ts";
+import { MAX_ENTRIES, walk } from "./walk.ts";
 
 const MAX_RESULTS = 1_000;
-/** Bounds the work in a huge tree. */
-const MAX_ENTRIES = 300_000;
 
 const input = z.strictObject({
   pattern: z.string().min(1).describe("For example **/*.ts, src/**/*.{ts,tsx} or docs/[a-m]*.md. Relative to path."),

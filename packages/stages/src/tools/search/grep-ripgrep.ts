@@ -19,6 +19,11 @@ const MAX_FILE_BYTES = 100 * 1024 * 1024;
 const GAP = /^--\r?\n/;
 const REMARK = /: (?:WARNING: stopped searching binary file|binary file matches)[^\n]*$/;
 
+const OPTIONS = (
+  "--no-config --no-follow --hidden --no-ignore-global --no-ignore-dot --no-require-git " +
+  "--no-messages --sort=path --color=never --no-heading --with-filename --null --crlf"
+).split(" ");
+
 /** The ripgrep that the package includes for this platform, never one from PATH; undefined if there is none. */
 export async function carriedRipgrep(): Promise<string | undefined> {
   try {
@@ -50,19 +55,7 @@ export function searchWithRipgrep(ripgrep: string, search: GrepSearch): Promise<
 
 function optionsOf(query: GrepQuery): readonly string[] {
   return [
-    "--no-config",
-    "--no-follow",
-    "--hidden",
-    "--no-ignore-global",
-    "--no-ignore-dot",
-    "--no-require-git",
-    "--no-messages",
-    "--sort=path",
-    "--color=never",
-    "--no-heading",
-    "--with-filename",
-    "--null",
-    "--crlf",
+    ...OPTIONS,
     `--max-filesize=${MAX_FILE_BYTES}`,
     `--max-columns=${LINE_CHARACTERS}`,
     "--max-columns-preview",

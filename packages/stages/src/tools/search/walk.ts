@@ -2,12 +2,14 @@ import type { Dirent } from "node:fs";
 import { join } from "node:path";
 import { isSluiceError, type Workspace } from "@sluice/core";
 import { listFolder } from "../files/open.ts";
-import { contains, namesBetween } from "../files/paths.ts";
+import { contains, displayPath, namesBetween } from "../files/paths.ts";
 import { asFault, checkAborted, systemCode } from "../files/results.ts";
 import { type Turns, takeTurns } from "../turns.ts";
 import { type Ignores, ignoresAt, ignoresIn, isIgnored } from "./gitignore.ts";
 
-/** Steps counted for an entry, beside those of its rules. */
+/** Entries of a listing; bounds the work in a huge tree. */
+export const MAX_ENTRIES = 300_000;
+/** Steps counted for an entry, in addition to those of its rules. */
 const ENTRY_STEPS = 1_000;
 
 export interface WalkOptions {
@@ -90,4 +92,29 @@ function kindOf(entry: Dirent): WalkEntry["kind"] {
   if (entry.isSymbolicLink()) return "link";
   if (entry.isDirectory()) return "folder";
   return entry.isFile() ? "file" : "other";
+}
+
+/** The files of a workspace, for a person to choose from. */
+export interface WorkspaceFiles {
+  /** Relative to the workspace, with `/`, in path order. */
+  readonly files: readonly string[];
+  /** Whether the listing is incomplete. */
+  readonly cut: boolean;
+}
+/**
+ * At most `most` files and links of a workspace, without what git ignores, `.git`, `node_modules` and the run store. Links are
+ * listed, never followed. Rejects with `aborted` once the signal aborts.
+ */
+export async function workspaceFiles(
+  workspace: Workspace,
+  options: { readonly most: number; readonly signal: AbortSignal },
+): Promise<WorkspaceFiles> {
+  const files: string[] = [];
+  let seen = 0;
+  for await (const entry of walk({ workspace, start: workspace.root, nodeModules: false, signal: options.signal })) {
+    seen += 1;
+    if (seen > MAX_ENTRIES || files.length > options.most) break;
+    if (entry.kind === "file" || entry.kind === "link") files.push(displayPath(entry.path, workspace));
+  }
+  return { files: files.slice(0, options.most), cut: seen > MAX_ENTRIES || files.length > options.most };
 }

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { isFolder, resolveReal } from "../../files/paths.ts";
-import type { NamedPath } from "../readers/reading.ts";
+import { type NamedPath, words } from "../readers/reading.ts";
 import { EXIT_CODE } from "./expand.ts";
 import { outside } from "./line.ts";
 
@@ -12,12 +12,10 @@ export interface BuiltinScene {
 }
 
 /** Builtins that evaluate their words, run other commands, or change how the rest of the line is read. */
-const NEVER = new Set(
-  (
-    ". alias bg bind break builtin caller compgen complete compopt continue coproc declare dirs disown enable eval exec fc fg " +
+const NEVER = words(
+  ". alias bg bind break builtin caller compgen complete compopt continue coproc declare dirs disown enable eval exec fc fg " +
     "getopts hash help history jobs let local logout mapfile popd pushd readarray readonly read return shift shopt source " +
-    "suspend times trap typeset ulimit umask unalias unset wait kill"
-  ).split(" "),
+    "suspend times trap typeset ulimit umask unalias unset wait kill",
 );
 
 /** The paths that a builtin in a harmless form reads; undefined for other commands. Throws OutsideLanguage. */

@@ -25,16 +25,11 @@ const READING_GIT = {
 const READ_ALIKE = /^(?:C|POSIX|[A-Za-z_]+\.utf-?8(?:@[A-Za-z]+)?)$/i;
 
 const WORD = /^[A-Za-z0-9_.-]*$/;
+const PLAIN_VARIABLES = "CI NO_COLOR FORCE_COLOR NODE_ENV PYTHONDONTWRITEBYTECODE PYTHONUNBUFFERED RUST_BACKTRACE";
 
 /** Variables that a line may set, and their harmless values. */
 const HARMLESS = new Map<string, RegExp>([
-  ["CI", WORD],
-  ["NO_COLOR", WORD],
-  ["FORCE_COLOR", WORD],
-  ["NODE_ENV", WORD],
-  ["PYTHONDONTWRITEBYTECODE", WORD],
-  ["PYTHONUNBUFFERED", WORD],
-  ["RUST_BACKTRACE", WORD],
+  ...PLAIN_VARIABLES.split(" ").map((name) => [name, WORD] as const),
   ["TZ", /^[A-Za-z][A-Za-z0-9_+-]*(?:\/[A-Za-z0-9_+-]+)*$/],
   ["LANG", READ_ALIKE],
   ["PAGER", /^cat$/],

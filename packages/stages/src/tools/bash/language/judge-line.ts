@@ -24,7 +24,7 @@ export interface LineScene {
   readonly workspace: Workspace;
   /** The exact environment of the child. */
   readonly env: Readonly<Record<string, string>>;
-  /** Variables that a line may set, beside the harmless ones. */
+  /** Variables that a line may set, in addition to the harmless ones. */
   readonly variables: readonly string[];
 }
 

@@ -4,27 +4,17 @@ import { linkedFolders, workTree } from "../../search/git-settings.ts";
 import { GIT_COMMANDS, type GitCommand } from "./git-commands.ts";
 import { type GitOperands, isExclusion, parseRevision, pathOf, pathspecOf, splitOperands } from "./git-words.ts";
 import { type Options, parseOptions } from "./options.ts";
-import { type CommandPlace, type NamedPath, type Reading, readPath, unknown } from "./reading.ts";
+import { type CommandPlace, type NamedPath, type Reading, readPath, unknown, words } from "./reading.ts";
 
 /** Settings that override those with which git runs programs or writes; git-settings.ts checks for others. */
 const NEUTRAL = [
-  "core.fsmonitor=false",
-  "core.hooksPath=/dev/null",
-  "core.pager=cat",
-  "diff.external=",
-  "diff.submodule=short",
-  "diff.autoRefreshIndex=false",
-  "log.showSignature=false",
-  "log.diffMerges=separate",
-  "stash.showPatch=false",
-  "stash.showIncludeUntracked=false",
-  "status.submoduleSummary=false",
-  "submodule.recurse=false",
-  "grep.fallbackToNoIndex=false",
-  "gpg.program=false",
-  "gpg.ssh.program=false",
-  "gpg.x509.program=false",
-  "safe.bareRepository=explicit",
+  ...words(
+    "core.fsmonitor=false core.hooksPath=/dev/null core.pager=cat diff.external= diff.submodule=short " +
+      "diff.autoRefreshIndex=false log.showSignature=false log.diffMerges=separate stash.showPatch=false " +
+      "stash.showIncludeUntracked=false status.submoduleSummary=false submodule.recurse=false " +
+      "grep.fallbackToNoIndex=false gpg.program=false gpg.ssh.program=false gpg.x509.program=false " +
+      "safe.bareRepository=explicit",
+  ),
 ];
 /** Settings that are only data and may be given with -c. */
 const DATA_SETTING =

@@ -4,7 +4,7 @@ import { type Clock, messageOf } from "@sluice/core";
 import type { McpSettings } from "../config.ts";
 import type { ListedTool } from "../definition.ts";
 import { HttpTransport } from "./http.ts";
-import type { End } from "./inbox.ts";
+import type { End, TransportOptions } from "./inbox.ts";
 import type { McpSdk } from "./sdk.ts";
 import { type ServerWall, wallServer } from "./server-wall.ts";
 import { StdioTransport } from "./stdio.ts";
@@ -122,14 +122,9 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
   };
 }
 
-type Common = Pick<
-  ConstructorParameters<typeof StdioTransport>[0],
-  "maxMessageBytes" | "validate" | "notice" | "changed" | "ended"
->;
-
 async function transportTo(
   { settings: { config }, sdk, workspace, env, runId, wall }: ConnectionOptions,
-  common: Common,
+  common: TransportOptions,
 ): Promise<StdioTransport | HttpTransport> {
   if ("url" in config) return new HttpTransport({ ...common, sdk, url: config.url, headers: config.headers ?? {} });
   const { command, args = [], cwd = ".", env: added = {} } = config;

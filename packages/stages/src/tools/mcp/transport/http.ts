@@ -2,7 +2,7 @@ import type { JSONRPCMessage, MCPTransport, MCPTransportSendOptions } from "@ai-
 import { isJsonObject, messageOf, parseJson, systemClock } from "@sluice/core";
 import { systemCode } from "../../files/results.ts";
 import { bodyText, eventData } from "./bytes.ts";
-import { createInbox, type End, type Inbox, type InboxOptions, NO_ANSWER } from "./inbox.ts";
+import { createInbox, type End, type Inbox, NO_ANSWER, type TransportOptions } from "./inbox.ts";
 import type { McpSdk } from "./sdk.ts";
 
 /** For the last messages to a server. */
@@ -11,15 +11,10 @@ const LONGEST_ERROR = 64 * 1024;
 /** The first protocol version without sessions, notification streams and cancel messages. */
 const WITHOUT_SESSIONS = "2026-07-28";
 
-export interface HttpOptions {
+export interface HttpOptions extends TransportOptions {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly maxMessageBytes: number;
   readonly sdk: Pick<McpSdk, "MCPClientError">;
-  readonly validate: InboxOptions["validate"];
-  readonly changed: () => void;
-  readonly notice: (message: string) => void;
-  readonly ended: (end: End) => void;
 }
 
 /**

@@ -38,6 +38,12 @@ export interface InboxOptions {
   readonly end: (end: End) => void;
 }
 
+/** What every transport is given. */
+export interface TransportOptions extends Pick<InboxOptions, "validate" | "changed" | "notice"> {
+  readonly maxMessageBytes: number;
+  readonly ended: (end: End) => void;
+}
+
 /** Filters messages of a server: the client gets each awaited answer once, and nothing else. */
 export interface Inbox {
   /** Registers a request until its answer comes or its signal aborts. */

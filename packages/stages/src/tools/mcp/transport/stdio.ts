@@ -15,7 +15,7 @@ import {
 import { coveredDescriptors } from "../../files/descriptors.ts";
 import { systemCode } from "../../files/results.ts";
 import { createLines } from "./bytes.ts";
-import { createInbox, type End, type Inbox, type InboxOptions } from "./inbox.ts";
+import { createInbox, type End, type Inbox, type TransportOptions } from "./inbox.ts";
 
 /** For a server to end after its input was closed. */
 const GOODBYE_MS = 300;
@@ -25,7 +25,7 @@ const LAST_OUTPUT_MS = 500;
 const MOST_BACKLOG = 32 * 1024 * 1024;
 const KEPT_STDERR = 2_000;
 
-export interface StdioOptions {
+export interface StdioOptions extends TransportOptions {
   readonly command: string;
   readonly args: readonly string[];
   readonly cwd: string;
@@ -33,11 +33,6 @@ export interface StdioOptions {
   readonly env: Readonly<Record<string, string>>;
   /** The run that needed the server first; in its processes the command refuses to answer, cancel and resume. */
   readonly runId: string;
-  readonly maxMessageBytes: number;
-  readonly validate: InboxOptions["validate"];
-  readonly changed: () => void;
-  readonly notice: (message: string) => void;
-  readonly ended: (end: End) => void;
 }
 
 /**
