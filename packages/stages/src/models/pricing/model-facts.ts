@@ -1,21 +1,20 @@
-/** US dollars for a million tokens. */
+/** US dollars per million tokens. */
 export interface TokenPrices {
   readonly input: number;
   readonly output: number;
-  /** Input that was read from the provider's cache; as `input` when omitted. */
+  /** Input read from the provider's cache; default `input`. */
   readonly cacheRead?: number;
-  /** Input that was written to it; as `input` when omitted. */
+  /** Input written to the provider's cache; default `input`. */
   readonly cacheWrite?: number;
 }
 export interface ModelPrice extends TokenPrices {
-  /** What a call costs, all of it, whose prompt has more than `over` tokens. */
+  /** The prices of a whole call whose prompt has more than `over` tokens. */
   readonly longPrompt?: TokenPrices & { readonly over: number };
 }
-/** What is known about a model besides how to call it. */
 export interface ModelFacts {
   readonly price?: ModelPrice;
-  /** Tokens of a prompt and its answer together. */
+  /** Maximum tokens of a prompt and its reply together. */
   readonly contextWindow?: number;
-  /** Tokens of one answer at most. */
+  /** Maximum tokens of one reply. */
   readonly maxOutputTokens?: number;
 }
