@@ -1,5 +1,5 @@
 import type { Spending, Usage } from "@sluice/core";
-import type { ModelFacts } from "../models/pricing/model-facts.ts";
+import type { ModelFacts } from "../models/pricing/price-table.ts";
 import { costOf, mostOf } from "../models/pricing/prices.ts";
 import type { ModelFailure, ModelUsage } from "../models/reply/reply.ts";
 

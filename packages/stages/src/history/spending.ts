@@ -8,7 +8,7 @@ import {
   type Spending,
   type StateLimits,
 } from "@sluice/core";
-import type { ModelFacts } from "../models/pricing/model-facts.ts";
+import type { ModelFacts } from "../models/pricing/price-table.ts";
 
 /** What a run and its children have used, from their journals. */
 export type RecordedUsage = Required<Spending> & {

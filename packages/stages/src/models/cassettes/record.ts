@@ -260,7 +260,8 @@ function beginTake({ call, kind, position, model, cassette, scope, options, know
       parts.push([sinceStart(), encoded(part, secrets)]);
     },
     failed: (thrown) => {
-      if (thrown !== cassette.fault) write(signal?.aborted === true ? "aborted" : "failed", encodeThrown(thrown, secrets));
+      if (thrown !== cassette.fault)
+        write(signal?.aborted === true ? "aborted" : "failed", encodeThrown(thrown, secrets));
     },
     end: (how) => write(signal?.aborted === true ? "aborted" : how),
   };

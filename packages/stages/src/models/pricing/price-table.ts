@@ -1,8 +1,27 @@
-import type { ModelFacts, TokenPrices } from "./model-facts.ts";
-
 // List prices of the providers' own APIs at their standard tier, in US dollars per million tokens, as of 2026-11-21; `prices` of
 // a session replaces them. If two sources disagree or a lower price is temporary, the higher price is used, so that caps hold.
 // Prices for batches, faster tiers and regions are not included.
+
+/** US dollars per million tokens. */
+export interface TokenPrices {
+  readonly input: number;
+  readonly output: number;
+  /** Input read from the provider's cache; default `input`. */
+  readonly cacheRead?: number;
+  /** Input written to the provider's cache; default `input`. */
+  readonly cacheWrite?: number;
+}
+export interface ModelPrice extends TokenPrices {
+  /** The prices of a whole call whose prompt has more than `over` tokens. */
+  readonly longPrompt?: TokenPrices & { readonly over: number };
+}
+export interface ModelFacts {
+  readonly price?: ModelPrice;
+  /** Maximum tokens of a prompt and its reply together. */
+  readonly contextWindow?: number;
+  /** Maximum tokens of one reply. */
+  readonly maxOutputTokens?: number;
+}
 
 /** Models of one provider by name, without dates. */
 interface PriceTable {

@@ -1,7 +1,6 @@
 import { type Problem, problemsError, type Spending } from "@sluice/core";
 import type { ModelUsage } from "../reply/reply.ts";
-import type { ModelFacts, ModelPrice, TokenPrices } from "./model-facts.ts";
-import { PRICE_TABLES } from "./price-table.ts";
+import { type ModelFacts, type ModelPrice, PRICE_TABLES, type TokenPrices } from "./price-table.ts";
 
 /** A session's facts of a model. Prices replace the built-in ones as a whole. */
 export type PriceOption = Partial<ModelPrice> & Pick<ModelFacts, "contextWindow" | "maxOutputTokens">;
