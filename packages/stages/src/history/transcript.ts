@@ -26,7 +26,7 @@ type TranscriptPart =
  */
 export function transcriptEntries(runId: string, records: readonly JournalRecord[]): readonly TranscriptEntry[] {
   return records.flatMap((record) => {
-    const place = placeOf(record);
+    const place = transcriptPosition(record);
     if (place === undefined) return [];
     const { executionId, attempt, turn } = place;
     return partsOf(record, place).map((part) => ({ runId, executionId, attempt, turn, ...redacted(part) }));
@@ -45,7 +45,7 @@ const STEP =
   /^([A-Za-z][A-Za-z0-9_-]*#\d+)\/a(\d+)\/turn\/(\d+)\/(?:(model)(?:\/\d+)?|(completion)|\d+\/(judge|settle|call|question|answer))$/;
 
 /** Where in a transcript a record belongs; undefined if it has no entries. */
-function placeOf({ phase, stepId }: JournalRecord): Place | undefined {
+function transcriptPosition({ phase, stepId }: JournalRecord): Place | undefined {
   const found = phase === "done" ? STEP.exec(stepId) : null;
   if (found === null) return undefined;
   const [, executionId = "", attempt, turn, model, completion, call] = found;
