@@ -28,7 +28,7 @@ test("docs/budgets.md counts the models of each table of prices, with their sour
 test("docs/budgets.md lists the fields of a price and of a usage", () => {
   const fields = (heading: string): readonly string[] =>
     tableOf(sectionOf(page, heading)).flatMap(([field = ""]) => codesIn(field).map((code) => code.replace("?", "")));
-  const prices = sourceOf("packages/stages/src/models/pricing/model-facts.ts");
+  const prices = sourceOf("packages/stages/src/models/pricing/price-table.ts");
   const members = (name: string): readonly string[] => {
     const [, body = ""] = new RegExp(`export interface ${name}[^{]*\\{\\n([\\s\\S]*?)\\n\\}`).exec(prices) ?? [];
     return [...body.matchAll(/readonly (\w+)\??:/g)]

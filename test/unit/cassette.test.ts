@@ -342,7 +342,7 @@ describe("the file", () => {
     const cut = {
       class: "Validation",
       code: "cassette_damaged",
-      message: expect.stringMatching(/line 3 .* is cut off/),
+      message: expect.stringMatching(/line 3 .* is incomplete/),
     };
     await expect(replaying(file)).rejects.toMatchObject(cut);
     await expect(recording(modelOf([]), file, { existing: "append" })).rejects.toMatchObject(cut);
@@ -466,9 +466,9 @@ describe("strict replay", () => {
       { prompt: [...base.prompt.slice(0, 1), { role: "system" as const, content: "hello" }] },
       "message 2 (system) was a message of role user",
     ],
-    ["a tool more", { tools: [read, { ...read, name: "Grep" }] }, "the tools differ: Grep was not offered"],
-    ["a tool less", { tools: [] }, "the tools differ: Read is not offered any more"],
-    ["a description", { tools: [{ ...read, description: "Reads it." }] }, "Read has another description or schema"],
+    ["a tool more", { tools: [read, { ...read, name: "Grep" }] }, "the tools differ: Grep was added"],
+    ["a tool less", { tools: [] }, "the tools differ: Read was removed"],
+    ["a description", { tools: [{ ...read, description: "Reads it." }] }, "Read has a different description or schema"],
     ["a setting", { temperature: 0.5 }, "the settings differ: temperature was 0.2, now 0.5"],
     ["a setting more", { maxOutputTokens: 9 }, "maxOutputTokens was not set, now 9"],
   ])("tells %s", async (_what, change, told) => {
@@ -516,7 +516,7 @@ describe("strict replay", () => {
     }
     expect(replay.unused()).toEqual([]);
     await expect(partsOf(replay.at({ stage: "a", turn: 2, attempt: 1 }))).rejects.toThrow(
-      "2 turns of stage a, and turn 3 was asked for",
+      "2 turns of stage a, and the run requests turn 3",
     );
     await expect(partsOf(replay.at({ stage: "c", turn: 0, attempt: 1 }))).rejects.toThrow(
       "no turns of stage c (it has: a, b)",
@@ -574,7 +574,7 @@ describe("what is kept of a request", () => {
     await partsOf((await recording(modelOf(said("ab")), file, { texts: false })).at(at), ask("PRIVATE"));
     expect(readFileSync(file, "utf8")).not.toContain("PRIVATE");
     await expect(partsOf((await replaying(file)).at(at), ask("other"))).rejects.toThrow(
-      "message 2 (user) differs; its text was not kept. Now: other",
+      "message 2 (user) differs; its text was not recorded. Now: other",
     );
   });
 

@@ -73,7 +73,7 @@ describe("the scripted model", () => {
   test.each([
     [
       { stage: "plan", turn: 3 },
-      'the script has 3 turns for the stage "plan", and turn 4 was asked for; add the missing turn',
+      'the script has 3 turns for the stage "plan", and the run requests turn 4; add the missing turn',
     ],
     [
       { stage: "review", turn: 0 },

@@ -37,7 +37,7 @@ export {
   type ModelChoice,
 } from "./models/default-model.ts";
 export type { ResolvedModel, TurnPosition } from "./models/model.ts";
-export type { ModelFacts, ModelPrice, TokenPrices } from "./models/pricing/model-facts.ts";
+export type { ModelFacts, ModelPrice, TokenPrices } from "./models/pricing/price-table.ts";
 export { modelFacts, type PriceOption } from "./models/pricing/prices.ts";
 export { type HttpAddress, readHttpAddress } from "./models/providers/http-url.ts";
 export { MODEL_PROVIDERS, type ModelObject, type ProviderInfo, resolveModel } from "./models/registry.ts";

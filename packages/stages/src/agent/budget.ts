@@ -1,16 +1,16 @@
 import { field, type Json, type Spending, type Usage } from "@sluice/core";
-import type { ModelFacts } from "../models/pricing/model-facts.ts";
+import type { ModelFacts } from "../models/pricing/price-table.ts";
 import { costOf, mostOf } from "../models/pricing/prices.ts";
 import type { ModelFailure, ModelUsage } from "../models/reply/reply.ts";
 
-/** Asked of the provider where a cap needs a maximum to set aside and the stage names none. */
+/** Used if a cap needs a reservation and the stage sets no maximum. */
 const DEFAULT_MAX_OUTPUT_TOKENS = 8_192;
-/** Few for English, about right for code, Chinese and Japanese: what is set aside should not be too little. */
+/** Low for English, about right for code, Chinese and Japanese: a reservation should not be too small. */
 const BYTES_PER_TOKEN = 3;
-/** Where the transcript is said to fill the model's context window. */
+/** The share of the context window from which `limit.near` is reported. */
 const NEAR = 0.8;
 
-/** The most a call can use, as it is set aside. Plain JSON: it is the intent of the model's step. */
+/** The most that a call can use. Plain JSON, because it is the intent of the model's step. */
 export type Reservation = {
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -28,20 +28,19 @@ export function readReservation(intent: Json | undefined): Reservation | undefin
   return { inputTokens, outputTokens, ...(typeof costUsd === "number" ? { costUsd } : {}) };
 }
 
-/** What a call counts for, as its step records it. */
+/** What a call is charged with, as its step records it. */
 export type CallUsage = {
-  /** US dollars; absent when the model has no known price, or when there is nothing to count. */
+  /** US dollars; absent without a known price or usage. */
   readonly costUsd?: number;
-  /** The tokens it counts for where it did not say what it used. */
+  /** The tokens charged if the provider reported no usage. */
   readonly counted?: { readonly inputTokens: number; readonly outputTokens: number };
 };
 
 export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0 };
 
-/** Nothing was asked of the model, or it refused. */
 const NOTHING_SPENT: CallUsage = {};
 
-/** The output tokens to ask for; undefined leaves them to the provider. */
+/** The maximum of output tokens to request; undefined leaves it to the provider. */
 export function maxOutput(own: number | undefined, capped: boolean, facts: ModelFacts): number | undefined {
   if (own !== undefined || !capped) return own;
   return Math.min(DEFAULT_MAX_OUTPUT_TOKENS, facts.maxOutputTokens ?? DEFAULT_MAX_OUTPUT_TOKENS);
@@ -52,13 +51,13 @@ export function reservationFor(facts: ModelFacts, promptTokens: number, outputTo
   return { inputTokens: promptTokens, outputTokens, ...(costUsd === undefined ? {} : { costUsd }) };
 }
 
-/** What a reply counts for. One that did not say what it used counts with all that was set aside, if anything was. */
+/** The usage of a reply; without reported usage, its whole reservation. */
 export function spentOn(usage: ModelUsage, facts: ModelFacts, reserve: Reservation | undefined): CallUsage {
   if (!isMetered(usage)) return spentUnmetered(reserve ?? usage, facts, reserve);
   return facts.price === undefined ? NOTHING_SPENT : { costUsd: costOf(facts.price, usage) };
 }
 
-/** What a call without a reply counts for: nothing when it was refused, else what was set aside for it. */
+/** The usage of a call without a reply: nothing if the provider rejected it, else its whole reservation. */
 export function spentOnFailure(
   error: ModelFailure,
   begun: boolean,
@@ -77,21 +76,21 @@ function spentUnmetered(
   return { counted: { inputTokens, outputTokens }, ...(costUsd === undefined ? {} : { costUsd }) };
 }
 
-/** A prompt is never empty: a provider that counts none of it did not count. */
+/** A prompt is never empty, so zero input tokens mean that the provider did not count. */
 function isMetered({ known, inputTokens }: ModelUsage): boolean {
   return known && inputTokens > 0;
 }
 
-/** A gateway that gave up waiting does not know what the model behind it did. */
-const GAVE_UP: ReadonlySet<number> = new Set([408, 499, 502, 504, 524]);
+/** Statuses of gateways that stopped waiting: the model behind them may have replied. */
+const GATEWAY_TIMEOUTS: ReadonlySet<number> = new Set([408, 499, 502, 504, 524]);
 
-/** Whether the provider said no, or was never asked: nothing of that is billed. */
+/** Whether the provider rejected the request or was never called, so that nothing is billed. */
 function isRefusal({ kind, status }: ModelFailure): boolean {
-  if (status !== undefined) return !GAVE_UP.has(status);
+  if (status !== undefined) return !GATEWAY_TIMEOUTS.has(status);
   return kind === "permanent" || kind === "context_overflow";
 }
 
-/** What a recorded call adds to the usage of its stage; `reply` is undefined where there was none. */
+/** The usage of a recorded call; `reply` is the usage that its reply reports. */
 export function usageOfCall({ costUsd, counted }: CallUsage, reply: Usage | undefined): Usage {
   const tokens = counted ?? reply;
   if (tokens === undefined) return NO_USAGE;
@@ -103,27 +102,26 @@ export function usageOfCall({ costUsd, counted }: CallUsage, reply: Usage | unde
   };
 }
 
-/** As the meter takes it. */
 export function spendingOf({ inputTokens, outputTokens, costUsd }: Usage): Spending {
   return { tokens: inputTokens + outputTokens, ...(costUsd === undefined ? {} : { costUsd }) };
 }
 
-/** How long the prompt of an attempt is, in tokens: what the provider counted, and an estimate of what came after. */
+/** Estimates the tokens of the next prompt: the provider's last count and an estimate of what was appended since. */
 export class PromptMeter {
   #tokens = 0;
   #size: number;
 
-  /** `fixed` is the size of what goes with every prompt of the attempt. */
+  /** `fixed` is the size of the parts that every prompt of the attempt includes. */
   constructor(fixed: number) {
     this.#size = -fixed;
   }
 
-  /** Tokens the next prompt may have. `size` is in the unit of all others. */
+  /** The estimated tokens of the next prompt; `size` is that of the transcript. */
   next(size: number): number {
     return this.#tokens + Math.ceil((size - this.#size) / BYTES_PER_TOKEN);
   }
 
-  /** A reply was appended, after which the transcript has this size. */
+  /** Records the usage of a reply; `size` is that of the transcript including it. */
   replied(usage: ModelUsage, size: number): void {
     if (!isMetered(usage)) return;
     this.#tokens = usage.inputTokens + usage.outputTokens;
@@ -131,7 +129,7 @@ export class PromptMeter {
   }
 }
 
-/** What is said when the transcript nears the model's context window; undefined while it does not. */
+/** The data of `limit.near`; undefined while the transcript is smaller. */
 export function nearWindow(tokens: number, window: number | undefined) {
   if (window === undefined || tokens < NEAR * window) return undefined;
   const message = `the transcript fills ${Math.floor((100 * tokens) / window)} % of the model's context window of ${window} tokens`;

@@ -15,7 +15,7 @@ import {
   type Usage,
 } from "@sluice/core";
 import type { ResolvedModel } from "../models/model.ts";
-import type { ModelFacts } from "../models/pricing/model-facts.ts";
+import type { ModelFacts } from "../models/pricing/price-table.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { FILTERED } from "../models/reply/failure.ts";
 import { NO_USAGE, nearWindow } from "./budget.ts";

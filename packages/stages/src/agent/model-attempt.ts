@@ -1,7 +1,7 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import type { ActScope, AgentSpec, LimitHit, Limits, ReceivedSignal, StepCall } from "@sluice/core";
 import type { ResolvedModel } from "../models/model.ts";
-import type { ModelFacts } from "../models/pricing/model-facts.ts";
+import type { ModelFacts } from "../models/pricing/price-table.ts";
 import type { ModelFailure } from "../models/reply/reply.ts";
 import {
   type CallUsage,
@@ -26,7 +26,7 @@ export const MAX_ATTEMPTS = 4;
 const FIRST_BACKOFF_MS = 1_000;
 const LONGEST_RETRY_AFTER_MS = 60_000;
 
-/** What a turn needs to ask its model. */
+/** What a turn needs to call its model. */
 export interface TurnRequest {
   readonly turn: number;
   readonly agent: AgentSpec;
@@ -34,11 +34,11 @@ export interface TurnRequest {
   readonly facts: ModelFacts;
   readonly transcript: Transcript;
   readonly tools: readonly LanguageModelV4FunctionTool[];
-  /** Who makes the call, where somebody follows it. */
+  /** Replaces `callModel`, for telemetry. */
   readonly caller: ModelCaller | undefined;
 }
 
-/** The most this turn can use, where a cap holds. */
+/** The most that this turn can use; undefined without a cap. */
 export function reservationOf(
   { limits }: ActScope,
   { agent, facts, transcript }: TurnRequest,
@@ -48,15 +48,14 @@ export function reservationOf(
   return reservationFor(facts, transcript.promptTokens(more), maxOutput(agent.maxOutputTokens, true, facts) ?? 0);
 }
 
-/** One try of a turn. */
 export interface ModelAttempt {
   readonly request: TurnRequest;
   readonly reserve: Reservation | undefined;
-  /** Counted over all steps of the turn. */
+  /** From 1, over all model steps of the turn. */
   readonly step: number;
-  /** Counted without those that were lost with their process. */
+  /** From 1, without steps that were lost with their process. */
   readonly number: number;
-  /** What people said since the call before. */
+  /** Messages received since the previous call. */
   readonly messages: readonly Message[];
 }
 
@@ -71,14 +70,14 @@ export function modelStep(scope: ActScope, stepId: string, trial: ModelAttempt):
   return steps.run(stepId, ask, { open, takes: takesMessages, decides: decidesCompletion });
 }
 
-/** The try with what people said since the call before: it needs a larger prompt. */
+/** Adds the messages received since the previous call, which need a larger reservation. */
 function withMessages(scope: ActScope, trial: ModelAttempt, signals: readonly ReceivedSignal[]): ModelAttempt {
   if (signals.length === 0) return trial;
   const messages = readMessages(signals, scope.secrets);
   return { ...trial, messages, reserve: reservationOf(scope, trial.request, messagesAsPrompt(messages)) };
 }
 
-/** What a call records of the messages it took. */
+/** Records the messages that a call consumed. */
 function received({ executionId, ctx }: ActScope, { request, messages }: ModelAttempt, call: StepCall): void {
   for (const { by, text, at } of messages) {
     const data = { turn: request.turn, by, text, sentAt: at };
@@ -94,7 +93,7 @@ async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): P
   if (hit !== undefined) return limitRecord(scope, call, hit);
   const trial = withMessages(scope, begun, await call.signals());
   const reserved = trial.reserve === undefined ? undefined : limits.reserve(spendingOf(trial.reserve));
-  // Without a call nothing was taken: what people said waits for the next.
+  // Without a call no messages are consumed.
   if (reserved?.ok === false) return limitRecord(scope, call, reserved);
   received(scope, trial, call);
   let live: LiveReply | undefined;
@@ -128,7 +127,7 @@ function asked(
 
 type Reserved = Extract<ReturnType<Limits["reserve"]>, { readonly ok: true }>;
 
-/** Gives back what a call did not use of what was set aside; one of which nothing is known used it all. */
+/** Releases the unused part of a reservation; a call with an unknown outcome has used all of it. */
 function settle(reserved: Reserved, trial: ModelAttempt, outcome: ModelOutcome | undefined): void {
   if (outcome === undefined) reserved.settle();
   else reserved.settle(spendingOf(usageOfCall(spentBy(outcome, trial), outcome.ok ? outcome.usage : undefined)));
@@ -136,7 +135,7 @@ function settle(reserved: Reserved, trial: ModelAttempt, outcome: ModelOutcome |
 
 type LiveReply = Readonly<Record<"text" | "reasoning", LiveText>>;
 
-/** The texts of one answer as they stream. Made when the first piece comes: until then a call holds nothing for them. */
+/** The streamed texts of one reply; created when the first piece arrives. */
 function liveReply({ executionId, ctx, secrets, steps }: ActScope, { request, step }: ModelAttempt): LiveReply {
   const shown = (kind: string): LiveText => {
     const place = { executionId, attempt: ctx.attempt, turn: request.turn, try: step };
@@ -188,7 +187,7 @@ async function replyRecord(
 ): Promise<ModelStepRecord> {
   const { agent } = trial.request;
   const cleaned = maskReply(outcome, secrets);
-  // Beside other calls a completion is judged when those have run.
+  // Beside other calls, completions are checked after those have run.
   const alone = cleaned.calls.every((call) => call.tool === agent.completionTool);
   const completions = alone ? await checkCompletions(cleaned, agent) : [];
   return {
@@ -219,7 +218,7 @@ function failureRecord(
   return { kind: "failed", error, elapsed: limits.elapsed(), ...spent };
 }
 
-/** What was set aside for a call that an earlier process made: nobody knows what came of it, so all of it counts. */
+/** The usage of a call whose process ended before its result was recorded: its whole reservation. */
 function lostCall({ steps }: ActScope, { opened }: StepCall): CallUsage | undefined {
   const reserved = opened?.incarnation === steps.incarnation ? undefined : readReservation(opened?.intent);
   if (reserved === undefined) return undefined;
@@ -239,12 +238,11 @@ function limitRecord(scope: ActScope, call: StepCall, hit: LimitHit): ModelStepR
   return { kind: "limit", hit: kept, elapsed: scope.limits.elapsed() };
 }
 
-/** Whether the model may be asked again. */
 export function mayRetry(error: ModelFailure): boolean {
   return error.kind === "transient" || error.kind === "cut_stream";
 }
 
-/** How long that has to wait; `attempt` is counted from 1. */
+/** The delay before the next attempt, in milliseconds; `attempt` is counted from 1. */
 export function backoffMs(error: ModelFailure, attempt: number): number {
   const doubling = FIRST_BACKOFF_MS * 2 ** (attempt - 1);
   return error.retryAfterMs === undefined ? doubling : Math.min(error.retryAfterMs, LONGEST_RETRY_AFTER_MS);

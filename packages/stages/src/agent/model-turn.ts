@@ -1,7 +1,7 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import { type ActScope, type AgentSpec, addUsage, type LimitHit, type Usage } from "@sluice/core";
 import type { ResolvedModel } from "../models/model.ts";
-import type { ModelFacts } from "../models/pricing/model-facts.ts";
+import type { ModelFacts } from "../models/pricing/price-table.ts";
 import type { ModelFailure } from "../models/reply/reply.ts";
 import { NO_USAGE, spendingOf, usageOfCall } from "./budget.ts";
 import { messagesAsPrompt, NO_MESSAGES } from "./messages.ts";

@@ -2,40 +2,37 @@ import { field, type Issue, isJsonObject, type Json, type JsonObject, type Secre
 import { cleanWord, providerData, usageOf } from "../models/reply/provider-values.ts";
 import type { AssistantPart, ModelReply, ModelToolCall } from "../models/reply/reply.ts";
 
-// What a model step records is most of a journal. So it says everything once: the content holds the texts and the arguments
-// of calls, and what stands there is read from there.
+// Replies are most of a journal, so nothing is recorded twice: texts and arguments of calls are read from the content.
 
-type Whole = Extract<ModelReply, { readonly ok: true }>;
+type SuccessfulReply = Extract<ModelReply, { readonly ok: true }>;
 
 /** A reply as the turn loop uses it. */
-export type Reply = Omit<Whole, "ok" | "text" | "calls"> & {
+export type Reply = Omit<SuccessfulReply, "ok" | "text" | "calls"> & {
   readonly calls: readonly TurnCall[];
-  /** Characters of texts and arguments, as they count towards the next prompt. */
+  /** Characters of texts and arguments, for the size of the next prompt. */
   readonly chars: number;
 };
-/** A call with its arguments; what was sent is known only where it could not be read. */
+/** A call with its arguments, or with its raw text if they are invalid. */
 export type TurnCall = Omit<ModelToolCall, "rawInput"> & { readonly rawInput?: string };
-/** How a completion call reads, by position. */
+/** The validation of a completion call, by its position. */
 export type CompletionCheck = { readonly index: number } & (
   | { readonly ok: true; readonly output: Json }
   | { readonly ok: false; readonly issues: readonly Issue[] }
 );
 
-export type ReplyRecord = Omit<Reply, "calls"> & { readonly calls: readonly KeptCall[] };
-/** Without arguments and without a fault: they stand in the content. */
-type KeptCall = TurnCall;
-/** Accepted without an output: it is the call's arguments as they stand. */
+/** A call that has neither `input` nor `inputError` has its arguments in the content. */
+export type ReplyRecord = Reply;
+/** A valid completion without an output has it in the arguments of its call. */
 export type CompletionCheckRecord = { readonly index: number } & (
   | { readonly ok: true; readonly output?: Json }
   | { readonly ok: false; readonly issues: readonly Issue[] }
 );
 
-/** A reply as it is recorded. */
-export function encodeReply(reply: Whole): ReplyRecord {
+export function encodeReply(reply: SuccessfulReply): ReplyRecord {
   const { content, calls, text, finishReason, usage, warnings, rawFinishReason, response, providerMetadata } = reply;
   return {
     content,
-    calls: calls.map(keepCall),
+    calls: calls.map(encodeCall),
     chars: calls.reduce((sum, call) => sum + call.rawInput.length, text.length),
     finishReason,
     usage,
@@ -46,7 +43,7 @@ export function encodeReply(reply: Whole): ReplyRecord {
   };
 }
 
-function keepCall({ index, id, tool, wireName, input, rawInput, inputError }: ModelToolCall): KeptCall {
+function encodeCall({ index, id, tool, wireName, input, rawInput, inputError }: ModelToolCall): TurnCall {
   return {
     index,
     id,
@@ -57,13 +54,13 @@ function keepCall({ index, id, tool, wireName, input, rawInput, inputError }: Mo
   };
 }
 
-export function decodeReply(kept: ReplyRecord): Reply {
-  // One part for each call, in the same order, whatever ids a provider gave them.
-  const parts = kept.content.filter(isOurCall);
-  return { ...kept, calls: kept.calls.map((call, at) => readCall(call, parts[at])) };
+export function decodeReply(record: ReplyRecord): Reply {
+  // Each call has one part, in the same order; ids are not unique.
+  const parts = record.content.filter(isOurCall);
+  return { ...record, calls: record.calls.map((call, at) => decodeCall(call, parts[at])) };
 }
 
-function readCall(call: KeptCall, part: CallPart | undefined): TurnCall {
+function decodeCall(call: TurnCall, part: CallPart | undefined): TurnCall {
   if (call.input !== undefined || call.inputError !== undefined || part === undefined) return call;
   return { ...call, input: part.input };
 }
@@ -74,7 +71,6 @@ function isOurCall(part: AssistantPart): part is CallPart {
   return part.type === "tool-call" && part.providerExecuted !== true;
 }
 
-/** The checks of a reply as they are recorded beside it. */
 export function encodeChecks(
   checks: readonly CompletionCheck[],
   { calls }: Pick<Reply, "calls">,
@@ -93,7 +89,7 @@ export function decodeChecks(checks: readonly CompletionCheckRecord[], { calls }
   });
 }
 
-/** Whether two values are the same JSON, whatever the order of their members. */
+/** Compares JSON values, ignoring the order of members. */
 function sameJson(a: Json, b: Json): boolean {
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return a === b;
   if (isJsonObject(a)) return isJsonObject(b) && sameMembers(a, b);
@@ -110,23 +106,23 @@ function sameMembers(a: JsonObject, b: JsonObject): boolean {
   });
 }
 
-/** Takes known secret values out of a reply, before it is digested, judged, recorded or sent again. */
-export function maskReply(reply: Whole, secrets: SecretFilter): Whole {
+/** Masks known secrets in a reply before it is checked, recorded or sent again. */
+export function maskReply(reply: SuccessfulReply, secrets: SecretFilter): SuccessfulReply {
   const escaped = reply.calls.some(({ input, rawInput }) => input === undefined && rawInput.includes("\\u"));
   if (!escaped && secrets.json(reply) === reply) return reply;
   const content = reply.content.flatMap((part) => cleanPart(part, secrets));
   const { text, calls, warnings, finishReason, usage, rawFinishReason: raw, response, providerMetadata: sent } = reply;
   const metadata = providerData(secrets.json(sent ?? {}));
-  // Every member by its name: what comes into a reply later is not recorded before it is cleaned here.
+  // Members are listed one by one, so that a new one is not recorded before it is masked here.
   return {
     ok: true,
     text: secrets.text(text),
-    // Notes of the provider without anything said would be an empty message to it.
+    // Providers reject a message of custom parts only.
     content: content.some((part) => part.type !== "custom") ? content : [],
     calls: calls.map((call) => cleanCall(call, secrets)),
     finishReason,
     ...(raw === undefined ? {} : { rawFinishReason: secrets.text(raw) }),
-    // A secret of digits alone can be said as a count.
+    // A count could equal a secret of digits.
     usage: secrets.json(usage) === usage ? usage : NOT_COUNTED,
     warnings: warnings.map((warning) => secrets.text(warning)),
     ...(response === undefined ? {} : { response: cleanResponse(response, secrets) }),
@@ -145,9 +141,9 @@ function cleanResponse({ id, model }: Named, secrets: SecretFilter): Named {
 }
 
 function cleanPart(part: AssistantPart, secrets: SecretFilter): readonly AssistantPart[] {
-  // Its signature covers the text: a changed one would be refused, so it is left out.
+  // The signature covers the text, so providers would reject masked reasoning.
   if (part.type === "reasoning") return secrets.json(part) === part ? [part] : [];
-  // Providers repeat there what a part says: OpenAI the arguments of calls that came as one.
+  // Provider data may repeat the part: OpenAI's contains the arguments of merged calls.
   const options = providerData(secrets.json(part.providerOptions ?? {}));
   const data = options === undefined ? {} : { providerOptions: options };
   switch (part.type) {
@@ -167,13 +163,13 @@ function cleanPart(part: AssistantPart, secrets: SecretFilter): readonly Assista
     case "file":
     case "reasoning-file": {
       const clean = { ...part, ...data };
-      // Its kind, its media type and its bytes mean something as they are, or nothing.
+      // Kind, media type and bytes would be useless after masking.
       return secrets.json(clean) === clean ? [clean] : [];
     }
   }
 }
 
-/** Ids and names have to stay such that providers accept them in a transcript. */
+/** Masked ids and names must remain acceptable to providers. */
 function cleanNames(part: { readonly toolCallId: string; readonly toolName: string }, secrets: SecretFilter) {
   return { toolCallId: cleanWord(part.toolCallId, secrets), toolName: cleanWord(part.toolName, secrets) };
 }
@@ -190,14 +186,14 @@ function cleanCall(call: ModelToolCall, secrets: SecretFilter): ModelToolCall {
     ...(cleanWire === cleanTool ? {} : { wireName: cleanWire }),
     ...(input === undefined ? {} : { input: secrets.json(input) }),
     rawInput: raw,
-    // What a parser says of a text quotes from it.
+    // The parser's message quotes the arguments.
     ...(inputError === undefined || raw === rawInput
       ? {}
       : { inputError: { ...inputError, message: "the arguments could not be read" } }),
   };
 }
 
-/** Arguments that cannot be read may hold a secret in escapes, where only their plain text shows it. */
+/** In invalid arguments, an escaped secret is visible only after unescaping. */
 function cleanRaw(raw: string, secrets: SecretFilter): string {
   const plain = raw.replaceAll(/\\u([0-9a-fA-F]{4})/g, (_all, hex: string) =>
     String.fromCharCode(Number.parseInt(hex, 16)),

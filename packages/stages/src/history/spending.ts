@@ -12,7 +12,7 @@ import {
 import { type CallUsage, readReservation } from "../agent/budget.ts";
 import { readModelStep } from "../agent/model-step-record.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
-import type { ModelFacts } from "../models/pricing/model-facts.ts";
+import type { ModelFacts } from "../models/pricing/price-table.ts";
 
 /** What a run and its children have used, from their journals. */
 export type RecordedUsage = Required<Spending> & {

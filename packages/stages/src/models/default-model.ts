@@ -2,26 +2,26 @@ import { type Clock, field, type Json, parseJson } from "@sluice/core";
 import { ollamaAddress } from "./providers/ollama.ts";
 import { type ModelOptions, setting } from "./providers/settings.ts";
 
-/** A model nobody named on the command line, and why it is that one: for people, in a few words. */
+/** A model that was chosen because none was given, and a short reason. */
 export interface ChosenModel {
   readonly id: string;
   readonly why: string;
 }
 
 export interface ModelChoice {
-  /** Where SLUICE_MODEL, keys and OLLAMA_HOST are read. */
+  /** For SLUICE_MODEL, keys and OLLAMA_HOST. */
   readonly env: ModelOptions["env"];
-  /** The model that the project's configuration names. */
+  /** The model of the project's config. */
   readonly configured?: string | undefined;
   /** Model ids to use instead of `DEFAULT_MODELS`, by provider. */
   readonly defaultModels?: Readonly<Record<string, string>>;
   readonly baseUrls?: Readonly<Record<string, string>>;
   readonly clock: Clock;
-  /** Asks the local Ollama; the platform's when omitted. */
+  /** For the local Ollama; default the platform's. */
   readonly fetch?: typeof fetch;
 }
 
-/** What a provider is used with when only its key is known. */
+/** A provider's model if only its key is set. */
 export interface DefaultModel {
   readonly provider: string;
   /** The variable that holds its key. */
@@ -29,10 +29,10 @@ export interface DefaultModel {
   readonly id: string;
 }
 
-/** The day on which `DEFAULT_MODELS` were the ids that the installed provider packages list as current and use in their own examples. */
+/** On this day the provider packages listed `DEFAULT_MODELS` as current and used them in their examples. */
 export const DEFAULT_MODELS_DATE = "2026-11-21";
 
-/** In the order in which their keys are looked for. */
+/** In the order in which the keys are checked. */
 export const DEFAULT_MODELS: readonly DefaultModel[] = [
   { provider: "anthropic", variable: "ANTHROPIC_API_KEY", id: "anthropic/claude-sonnet-5-5" },
   { provider: "openai", variable: "OPENAI_API_KEY", id: "openai/gpt-6-astra" },
@@ -40,14 +40,14 @@ export const DEFAULT_MODELS: readonly DefaultModel[] = [
   { provider: "gateway", variable: "AI_GATEWAY_API_KEY", id: "gateway/anthropic/claude-sonnet-5.5" },
 ];
 
-/** A server that takes longer is not there: it is on this machine as a rule, and somebody waits. */
+/** Short, because the server is usually local and the user waits. */
 const PROBE_MS = 290;
 const MAX_PROBE_BYTES = 1024 * 1024;
 
 /**
- * The model to use where none was named: SLUICE_MODEL, else the configuration's, else the default of the first provider whose
- * key is set, else the first model of an Ollama that answers within 290 ms. Undefined when there is none of these. Throws
- * Validation `invalid_base_url` for an OLLAMA_HOST that is none.
+ * The model to use if none is given: SLUICE_MODEL, else the config's, else the default of the first provider whose key is set,
+ * else the first model of an Ollama server that responds within 290 ms; undefined if there is none. Throws Validation
+ * `invalid_base_url` for an invalid OLLAMA_HOST.
  */
 export async function chooseModel(choice: ModelChoice): Promise<ChosenModel | undefined> {
   const { env, configured, defaultModels = {} } = choice;
@@ -60,26 +60,26 @@ export async function chooseModel(choice: ModelChoice): Promise<ChosenModel | un
   return { id: own ?? keyed.id, why: `${keyed.variable} is set` };
 }
 
-/** Any failure means that there is no Ollama to use: nobody asked for one. */
+/** Ollama is optional, so any failure means that there is none. */
 async function localModel(choice: ModelChoice): Promise<ChosenModel | undefined> {
-  const { clock, fetch: ask = fetch } = choice;
+  const { clock, fetch: send = fetch } = choice;
   const address = ollamaAddress(choice);
   const stop = new AbortController();
   const key = setting(choice.env, "OLLAMA_API_KEY");
   const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
-  const asked = ask(`${address}/api/tags`, { signal: stop.signal, redirect: "error", headers })
+  const body = send(`${address}/api/tags`, { signal: stop.signal, redirect: "error", headers })
     .then((response) => (response.ok ? readSome(response) : undefined))
     .catch(() => undefined);
   let cancelTimer = (): void => undefined;
-  // Armed when the question is on its way: loading the platform's client takes its time too.
-  const late = new Promise<undefined>((resolve) => {
+  // Armed after the request was sent, because loading the platform's client takes time too.
+  const timeout = new Promise<undefined>((resolve) => {
     cancelTimer = clock.after(PROBE_MS, () => {
       stop.abort();
       resolve(undefined);
     });
   });
   try {
-    const name = firstModel(await Promise.race([asked, late]));
+    const name = firstModel(await Promise.race([body, timeout]));
     return name === undefined ? undefined : { id: `ollama/${name}`, why: `the first model of Ollama at ${address}` };
   } finally {
     cancelTimer();
@@ -87,7 +87,7 @@ async function localModel(choice: ModelChoice): Promise<ChosenModel | undefined>
   }
 }
 
-/** The body, or undefined when it is longer than such a list can be. */
+/** The body, or undefined if it is too long. */
 async function readSome(response: Response): Promise<string | undefined> {
   const decoder = new TextDecoder();
   let text = "";
@@ -100,7 +100,7 @@ async function readSome(response: Response): Promise<string | undefined> {
   return text + decoder.decode();
 }
 
-/** The first that can hold a conversation. What stands there goes to the terminal and into ids, so it has to look like a name. */
+/** The first model that is not for embeddings. Names are shown and used in ids, so unusual ones are skipped. */
 function firstModel(body: string | undefined): string | undefined {
   const list = body === undefined ? undefined : parseJson(body);
   const models = list?.ok === true ? field(list.value, "models") : undefined;

@@ -1,25 +1,25 @@
 import type { LanguageModelV4 } from "@ai-sdk/provider";
 
-/** Which model call this is, as the record of the run counts it. */
+/** The position of a model call, from the run's journal. */
 export interface TurnPosition {
   /** The state's id. */
   readonly stage: string;
-  /** Turns of this stage before this one, over all its attempts and visits in the run: the first is 0. */
+  /** From 0, over all attempts and visits of the stage in the run. */
   readonly turn: number;
-  /** Tries of this turn, this one included: the first is 1. */
+  /** From 1, over all attempts of this turn. */
   readonly attempt: number;
-  /** The run's id, where there is one: a recording leaves it out of what it compares. */
+  /** Masked in cassettes. */
   readonly runId?: string;
 }
 
 /** A model that is ready to be called. */
 export interface ResolvedModel {
-  /** What records and people call it: `anthropic/claude-…`. */
+  /** `anthropic/claude-…` */
   readonly id: string;
-  /** The id whose prices and windows hold for it, where that is another: a replay counts as the model that was recorded. */
+  /** The id that determines prices and limits, if it differs: for a cassette, that of the recorded model. */
   readonly pricedAs?: string;
-  /** Values this instance sends that must never be shown, recorded or told to a model. */
+  /** Values that must never be shown, recorded or sent to a model. */
   readonly secrets: readonly string[];
-  /** The provider's model for one attempt of one turn: the same object every time, except where a script is played. */
+  /** The provider's model for one attempt of one turn: always the same object, except for scripts and cassettes. */
   at(position: TurnPosition): LanguageModelV4;
 }

@@ -10,15 +10,15 @@ import { resolveOpenAI } from "./providers/openai.ts";
 import { resolveOpenAICompatible } from "./providers/openai-compatible.ts";
 import { immutable, invalidModel, type ModelOptions } from "./providers/settings.ts";
 
-/** A model object of the AI SDK's provider interface, of any version it has had. */
+/** A model object of any version of the AI SDK's provider interface. */
 export type ModelObject = LanguageModelV4 | LanguageModelV3 | LanguageModelV2;
 
 /** What a provider needs, for help texts and `doctor`. */
 export interface ProviderInfo {
   readonly name: string;
-  /** How its ids are written. */
+  /** The form of its ids. */
   readonly form: string;
-  /** The npm package it is loaded from, when it is not built in. */
+  /** The npm package that implements it; absent if it is built in. */
   readonly package?: string;
   /** Environment variables it reads. */
   readonly variables: readonly { readonly name: string; readonly required: boolean }[];
@@ -94,16 +94,16 @@ export const MODEL_PROVIDERS: readonly ProviderInfo[] = [
 ];
 
 /**
- * A model id, or a model object, as a model that is ready to be called. Only the package of the provider that is asked
- * for is loaded. Errors: Validation `unknown_provider`, `invalid_model`, `invalid_base_url`, `script_not_found`,
- * `invalid_script` or those of `playbackModel`; Session `missing_key`, `missing_base_url` or `provider_not_installed`.
+ * Resolves a model id or a model object. Loads only the package of its provider. Throws Validation `unknown_provider`,
+ * `invalid_model`, `invalid_base_url`, `script_not_found`, `invalid_script` and the errors of `playbackModel`; Session
+ * `missing_key`, `missing_base_url` and `provider_not_installed`.
  */
 export async function resolveModel(model: string | ModelObject, options: ModelOptions): Promise<ResolvedModel> {
   if (typeof model !== "string") return resolveObject(model, options);
   const scripted = /^scripted:(.*)$/su.exec(model);
   if (scripted !== null) return resolveScript(model, scripted[1] ?? "", options);
-  const replayed = /^cassette:(.*)$/su.exec(model);
-  if (replayed !== null) return resolveReplay(model, replayed[1] ?? "", options);
+  const cassette = /^cassette:(.*)$/su.exec(model);
+  if (cassette !== null) return resolveCassette(model, cassette[1] ?? "", options);
   const slash = model.indexOf("/");
   const provider = slash < 0 ? model : model.slice(0, slash);
   const name = slash < 0 ? "" : model.slice(slash + 1);
@@ -133,7 +133,7 @@ async function resolveScript(id: string, file: string, options: ModelOptions): P
   return scriptedModel(await loadScript(resolve(options.cwd, file)), { id, clock: options.clock });
 }
 
-async function resolveReplay(id: string, file: string, { cwd, env, clock }: ModelOptions): Promise<ResolvedModel> {
+async function resolveCassette(id: string, file: string, { cwd, env, clock }: ModelOptions): Promise<ResolvedModel> {
   if (file === "") throw invalidModel(`${JSON.stringify(id)} names no file; write cassette:<file>`);
   const { playbackModel } = await import("./cassettes/playback.ts");
   return await playbackModel(resolve(cwd, file), { cwd, env, clock });
@@ -145,7 +145,7 @@ async function resolveObject(model: ModelObject, options: ModelOptions): Promise
       return immutable(`${model.provider}/${model.modelId}`, model, [], options);
     case "v3":
     case "v2": {
-      // `ai` adapts older versions whenever it wraps a model, so an empty middleware is the adapter. For v2 it warns once on stderr.
+      // `wrapLanguageModel` adapts older versions, even with no middleware. For v2 it warns once on stderr.
       const { wrapLanguageModel } = await import("ai");
       return immutable(`${model.provider}/${model.modelId}`, wrapLanguageModel({ model, middleware: [] }), [], options);
     }
@@ -162,7 +162,7 @@ function modelName(id: string, name: string): string {
   return name;
 }
 
-/** How models are called without their provider. */
+/** Names of models without their provider. */
 const FAMILIES: readonly (readonly [RegExp, string])[] = [
   [/^claude-[\w.-]+$/, "anthropic"],
   [/^gpt-[\w.-]+$/, "openai"],
@@ -172,7 +172,7 @@ const FAMILIES: readonly (readonly [RegExp, string])[] = [
 function unknownProvider(id: string): SluiceError {
   const names = MODEL_PROVIDERS.map((info) => info.name);
   const prefix = id.replace(/[/:].*$/su, "").toLowerCase();
-  // The beginning of a long name is near to nothing by letters.
+  // A prefix of a long name has too large an edit distance for `didYouMean`.
   const meant =
     didYouMean(prefix, names) ??
     names.find((name) => name === prefix || (prefix.length > 3 && name.startsWith(prefix)));
@@ -182,6 +182,6 @@ function unknownProvider(id: string): SluiceError {
       ? MODEL_PROVIDERS.filter((info) => info.name === meant).map((info) => ` Did you mean ${info.form}?`)
       : [` Did you mean ${family}/${id}?`];
   const known = MODEL_PROVIDERS.map((info) => info.form).join(", ");
-  const message = `no provider for the model ${JSON.stringify(id)}.${hint.join("")} Known: ${known}. Any server that speaks OpenAI's chat API is openai-compatible.`;
+  const message = `no provider for the model ${JSON.stringify(id)}.${hint.join("")} Known: ${known}. Use openai-compatible for any server with OpenAI's chat API.`;
   return new SluiceError("Validation", "unknown_provider", message, { detail: { model: id, known: names } });
 }

@@ -2,33 +2,33 @@ import { readFile } from "node:fs/promises";
 import { isJson, type Json, messageOf, parseJson, problemsError, SluiceError } from "@sluice/core";
 import { z } from "zod";
 
-/** A provider's failure to play: an HTTP status, or an answer that ends in the middle. */
+/** A scripted failure: an HTTP status, or a response that ends in the middle. */
 export type ScriptedError =
   | { readonly status: number; readonly message?: string; readonly retryAfterMs?: number }
   | { readonly cut: true };
 
 interface ScriptedCall {
   readonly tool: string;
-  /** `{}` when neither `input` nor `rawInput` is given. */
+  /** Default `{}`. */
   readonly input?: Json;
-  /** Arguments as a string, to send ones that are not JSON. */
+  /** The arguments as text, for invalid JSON. */
   readonly rawInput?: string;
 }
 
-/** What the model says in one turn. */
+/** The model's reply in one turn. */
 export interface ScriptedTurn {
   readonly reasoning?: string;
   readonly text?: string;
   readonly calls?: readonly ScriptedCall[];
-  /** `tool-calls` where there are calls, else `stop`, when omitted. */
+  /** Default `tool-calls` with calls, else `stop`. */
   readonly finish?: "stop" | "length" | "content-filter" | "tool-calls" | "other";
-  /** Waits this long before it answers, by the session's clock. */
+  /** The delay before the reply, by the session's clock. */
   readonly delayMs?: number;
-  /** The first attempts of this turn fail so, one each; the next one answers. */
+  /** One failure per attempt; the attempt after the last one replies. */
   readonly errors?: readonly ScriptedError[];
 }
 
-/** What a scripted model says, by stage, one entry a turn, counted over the attempts and visits of the stage. */
+/** The replies of a scripted model by stage, one entry per turn over all attempts and visits of the stage. */
 export interface Script {
   readonly stages: Readonly<Record<string, readonly ScriptedTurn[]>>;
 }
@@ -45,7 +45,7 @@ const errorSchema = z.union([
 const callSchema = z
   .strictObject({
     tool: z.string(),
-    // Kept as it is: a schema that copies would drop keys such as `__proto__`, which a test may want to send.
+    // A copying schema would drop keys such as `__proto__`, which a test may want to send.
     input: z.custom<Json>(isJson, "is not JSON").exactOptional(),
     rawInput: z.string().exactOptional(),
   })
@@ -62,9 +62,7 @@ const turnSchema = z.strictObject({
 
 const scriptSchema = z.strictObject({ stages: z.record(z.string(), z.array(turnSchema)) });
 
-/**
- * A value as a script. `source` names it in the error. Throws Validation `invalid_script` with every problem and where it is.
- */
+/** Validates a script. `source` names it in errors. Throws Validation `invalid_script`, which lists all problems. */
 export function parseScript(value: unknown, source: string): Script {
   const parsed = scriptSchema.safeParse(value);
   if (parsed.success) return parsed.data;

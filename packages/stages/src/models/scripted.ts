@@ -13,26 +13,25 @@ import type { ResolvedModel, TurnPosition } from "./model.ts";
 import type { Script, ScriptedError, ScriptedTurn } from "./script.ts";
 
 const CHARS_PER_TOKEN = 4;
-/** Text comes in at most this many deltas, so that streaming is exercised. */
+/** The maximum number of deltas per text: more than one, to exercise streaming. */
 const CHUNKS = 4;
 
 export interface ScriptedOptions {
-  /** `scripted:<file>`, for the record of the run. */
+  /** Recorded by runs, such as `scripted:<file>`. */
   readonly id?: string;
-  /** Times its delays; the system's when omitted. */
+  /** For delays; default the system's. */
   readonly clock?: Clock;
 }
 
 /**
- * A model that says what its script says. Which entry is chosen by the position the caller knows from its record, so that
- * a resumed run goes on where it was; nothing is counted here. Past the last entry a call fails with ProviderCapability
- * `script_exhausted`.
+ * A model that replies from a script. It is stateless: the caller's recorded position selects the entry, so a resumed run continues
+ * at the right one. Calls after the last entry fail with ProviderCapability `script_exhausted`.
  */
 export function scriptedModel(script: Script, options: ScriptedOptions = {}): ResolvedModel {
   const { id = "scripted", clock = systemClock } = options;
   const measured = new WeakMap<LanguageModelV4Message, number>();
   const at = ({ stage, turn, attempt }: TurnPosition): LanguageModelV4 => {
-    const say = async (call: LanguageModelV4CallOptions): Promise<Answer> => {
+    const reply = async (call: LanguageModelV4CallOptions): Promise<Answer> => {
       const entry = entryOf(script, stage, turn);
       if (entry.delayMs !== undefined) await delay(clock, entry.delayMs, call.abortSignal);
       const error = entry.errors?.[attempt - 1];
@@ -51,12 +50,12 @@ export function scriptedModel(script: Script, options: ScriptedOptions = {}): Re
       modelId: id,
       supportedUrls: {},
       async doGenerate(call) {
-        const { content, cut, finishReason, usage } = await say(call);
+        const { content, cut, finishReason, usage } = await reply(call);
         if (cut) throw providerError({ status: 500, message: "the scripted answer is cut" });
         return { content, finishReason, usage, warnings: [] };
       },
       async doStream(call) {
-        return { stream: streamOf(await say(call)) };
+        return { stream: streamOf(await reply(call)) };
       },
     };
   };
@@ -77,7 +76,7 @@ function entryOf(script: Script, stage: string, turn: number): ScriptedTurn {
   const has =
     entries === undefined
       ? `has no turns for the stage "${stage}" (it has: ${Object.keys(script.stages).join(", ") || "none"})`
-      : `has ${entries.length} turns for the stage "${stage}", and turn ${turn + 1} was asked for`;
+      : `has ${entries.length} turns for the stage "${stage}", and the run requests turn ${turn + 1}`;
   throw new SluiceError("ProviderCapability", "script_exhausted", `the script ${has}; add the missing turn`);
 }
 
@@ -133,7 +132,7 @@ function chunks(text: string): string[] {
 function inputChars(call: LanguageModelV4CallOptions, measured: WeakMap<LanguageModelV4Message, number>): number {
   let chars = 0;
   for (const message of call.prompt) {
-    // A transcript only grows, so each of its messages is measured once.
+    // Messages do not change, so each is measured once.
     let size = measured.get(message);
     if (size === undefined) {
       size = JSON.stringify(message.content).length;
@@ -161,10 +160,10 @@ function usageOf(promptChars: number, content: readonly LanguageModelV4Content[]
   };
 }
 
-/** The same error a provider package throws, so that nothing between here and the turn loop needs to know the script. */
+/** The error that a provider package would throw. */
 function providerError(error: Extract<ScriptedError, { status: number }>): APICallError {
   return new APICallError({
-    message: error.message ?? `the script answers with status ${error.status}`,
+    message: error.message ?? `the script replies with status ${error.status}`,
     url: "scripted:",
     requestBodyValues: {},
     statusCode: error.status,

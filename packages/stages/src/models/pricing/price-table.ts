@@ -1,8 +1,27 @@
-import type { ModelFacts, TokenPrices } from "./model-facts.ts";
+// List prices of the providers' own APIs at their standard tier, in US dollars per million tokens, as of 2026-11-21; `prices` of
+// a session replaces them. If two sources disagree or a lower price is temporary, the higher price is used, so that caps hold.
+// Prices for batches, faster tiers and regions are not included.
 
-// List prices of the providers' own APIs at their standard tier, in US dollars per million tokens, read on 2026-11-21. Prices
-// change: `prices` of a session wins. Where two sources disagreed, and where a lower price ends on a day, the dearer stands
-// here, since a cap must not be passed for want of news. No prices for batches, faster tiers or regions.
+/** US dollars per million tokens. */
+export interface TokenPrices {
+  readonly input: number;
+  readonly output: number;
+  /** Input read from the provider's cache; default `input`. */
+  readonly cacheRead?: number;
+  /** Input written to the provider's cache; default `input`. */
+  readonly cacheWrite?: number;
+}
+export interface ModelPrice extends TokenPrices {
+  /** The prices of a whole call whose prompt has more than `over` tokens. */
+  readonly longPrompt?: TokenPrices & { readonly over: number };
+}
+export interface ModelFacts {
+  readonly price?: ModelPrice;
+  /** Maximum tokens of a prompt and its reply together. */
+  readonly contextWindow?: number;
+  /** Maximum tokens of one reply. */
+  readonly maxOutputTokens?: number;
+}
 
 /** Models of one provider by name, without dates. */
 interface PriceTable {
@@ -14,13 +33,12 @@ interface PriceTable {
 const K = 1_000;
 const MILLION = 1_000_000;
 
-/** What a prompt beyond a length makes of the prices of its whole call. */
+/** Factors for the prices of a call whose prompt is longer than `over` tokens. */
 interface Longer {
   readonly over: number;
   readonly input: number;
   readonly output: number;
 }
-/** From 272,000 tokens on, OpenAI doubles what goes in and takes half as much again for what comes out. */
 const OPENAI_LONG: Longer = { over: 272 * K, input: 2, output: 1.5 };
 const GOOGLE_LONG: Longer = { over: 200 * K, input: 2, output: 1.5 };
 
@@ -54,7 +72,7 @@ function times({ input, output, cacheRead, cacheWrite }: TokenPrices, by: Longer
   };
 }
 
-/** Cache writes at the price of five minutes, which is what is asked for. */
+/** Cache writes are priced for five minutes, the requested lifetime. */
 const ANTHROPIC: PriceTable = {
   asOf: "2026-11-21",
   sources: [
@@ -116,7 +134,7 @@ const GOOGLE: PriceTable = {
   asOf: "2026-11-21",
   sources: ["https://ai.google.dev/gemini-api/docs/pricing"],
   models: {
-    // Half of it until 2026-12-31.
+    // Half price until 2026-12-31.
     "gemini-3.8-flash": model([1.5, 7.5, 0.15], GOOGLE_WINDOW, 65_536),
     "gemini-3.7-flash": model([1.5, 7.5, 0.15], MILLION),
     "gemini-3.6-flash": model([1.5, 7.5, 0.15], MILLION),
@@ -131,7 +149,7 @@ const GOOGLE: PriceTable = {
   },
 };
 
-/** By the provider's name in our ids. */
+/** By the provider's name in model ids. */
 export const PRICE_TABLES: Readonly<Record<string, PriceTable>> = {
   anthropic: ANTHROPIC,
   openai: OPENAI,

@@ -1,12 +1,11 @@
 import { type Problem, problemsError, type Spending } from "@sluice/core";
 import type { ModelUsage } from "../reply/reply.ts";
-import type { ModelFacts, ModelPrice, TokenPrices } from "./model-facts.ts";
-import { PRICE_TABLES } from "./price-table.ts";
+import { type ModelFacts, type ModelPrice, PRICE_TABLES, type TokenPrices } from "./price-table.ts";
 
-/** What a session says about a model, in place of what is built in: prices whole, or none of them. */
+/** A session's facts of a model. Prices replace the built-in ones as a whole. */
 export type PriceOption = Partial<ModelPrice> & Pick<ModelFacts, "contextWindow" | "maxOutputTokens">;
 
-/** A dollar a token: beyond it, what a call costs would not be a number that can be added up. */
+/** One dollar per token; larger prices would make sums inexact. */
 const DEAREST = 1_000_000;
 const FREE: ModelPrice = { input: 0, output: 0 };
 const PRICE_KEYS = ["input", "output", "cacheRead", "cacheWrite"] as const;
@@ -14,23 +13,23 @@ const TOKEN_KEYS = ["contextWindow", "maxOutputTokens"] as const;
 const KEYS: readonly string[] = [...PRICE_KEYS, ...TOKEN_KEYS, "longPrompt"];
 
 /**
- * Facts by model id: what the session says, by the id or by the longest beginning it gave with a `*`; else what is built in.
- * Scripted and Ollama models cost nothing. Throws Validation `invalid_prices`.
+ * Facts by model id: the session's for the id or its longest prefix with a `*`, else the built-in ones. Scripted and Ollama models
+ * are free. Throws Validation `invalid_prices`.
  */
 export function modelFacts(options: Readonly<Record<string, PriceOption>> = {}): (modelId: string) => ModelFacts {
   checkPrices(options);
-  const beginnings = Object.keys(options)
+  const prefixes = Object.keys(options)
     .filter((key) => key.endsWith("*"))
     .toSorted((a, b) => b.length - a.length);
   return (modelId) => {
     const key = Object.hasOwn(options, modelId)
       ? modelId
-      : beginnings.find((beginning) => modelId.startsWith(beginning.slice(0, -1)));
+      : prefixes.find((prefix) => modelId.startsWith(prefix.slice(0, -1)));
     const known = builtInFacts(modelId);
-    const said = key === undefined ? undefined : options[key];
-    if (said === undefined) return known;
-    const { input, output, contextWindow = known.contextWindow, maxOutputTokens = known.maxOutputTokens } = said;
-    const price = input === undefined || output === undefined ? known.price : { ...said, input, output };
+    const option = key === undefined ? undefined : options[key];
+    if (option === undefined) return known;
+    const { input, output, contextWindow = known.contextWindow, maxOutputTokens = known.maxOutputTokens } = option;
+    const price = input === undefined || output === undefined ? known.price : { ...option, input, output };
     return {
       ...(price === undefined ? {} : { price }),
       ...(contextWindow === undefined ? {} : { contextWindow }),
@@ -39,12 +38,12 @@ export function modelFacts(options: Readonly<Record<string, PriceOption>> = {}):
   };
 }
 
-/** A date at the end of a model's name says which of its versions: the price is the model's. Nothing else may be left out. */
+/** The version suffix of a model's name, which does not affect its price. */
 const VERSION = /-(?:20\d{6}|20\d\d-\d\d-\d\d|001)$/;
 
 function builtInFacts(modelId: string): ModelFacts {
   const [, whole = "", name = ""] = /^([^/:]*)[/:]?(.*)$/su.exec(modelId) ?? [];
-  // Model objects of the AI SDK name their interface too: `openai.responses`.
+  // Model objects of the AI SDK include the interface: `openai.responses`.
   const [provider = ""] = whole.split(".", 1);
   if (provider === "scripted" || provider === "ollama") return { price: FREE };
   const models = PRICE_TABLES[provider === "openai-chat" ? "openai" : provider]?.models ?? {};
@@ -52,7 +51,7 @@ function builtInFacts(modelId: string): ModelFacts {
   return (known === undefined ? undefined : models[known]) ?? {};
 }
 
-/** What a call cost, in US dollars, rounded up to a billionth. */
+/** The cost of a call in US dollars, rounded up to a billionth. */
 export function costOf(price: ModelPrice, usage: ModelUsage): number {
   const { inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens } = usage;
   const { input, output, cacheRead = input, cacheWrite = input } = pricesFor(price, inputTokens);
@@ -60,7 +59,7 @@ export function costOf(price: ModelPrice, usage: ModelUsage): number {
   return dollars(fresh * input + cacheReadTokens * cacheRead + cacheWriteTokens * cacheWrite + outputTokens * output);
 }
 
-/** What a call uses at most: nobody knows beforehand what of a prompt is read from a cache or written to it. */
+/** The most that a call can use: how much of the prompt is cached is unknown beforehand. */
 export function mostOf(price: ModelPrice | undefined, promptTokens: number, outputTokens: number): Spending {
   const tokens = promptTokens + outputTokens;
   if (price === undefined) return { tokens };
@@ -74,7 +73,7 @@ function pricesFor(price: ModelPrice, promptTokens: number): TokenPrices {
   return longPrompt !== undefined && promptTokens > longPrompt.over ? longPrompt : price;
 }
 
-/** Tokens times dollars a million. The small part taken off is what multiplying adds to whole billionths. */
+/** Converts millionths of a dollar. The subtrahend removes floating-point noise above whole billionths. */
 function dollars(millionths: number): number {
   return Math.max(0, Math.ceil(millionths * 1_000 - 1e-6)) / 1e9;
 }
@@ -84,7 +83,7 @@ function checkPrices(options: Readonly<Record<string, PriceOption>>): void {
   for (const [id, option] of Object.entries(options)) {
     const path = `prices[${JSON.stringify(id)}]`;
     if (typeof option !== "object" || option === null) {
-      problems.push({ path, message: "is an object of prices" });
+      problems.push({ path, message: "must be an object of prices" });
       continue;
     }
     for (const key of Object.keys(option)) {
@@ -96,27 +95,27 @@ function checkPrices(options: Readonly<Record<string, PriceOption>>): void {
       checkTokenPrices(problems, `${path}.longPrompt`, longPrompt);
       checkTokens(problems, `${path}.longPrompt.over`, longPrompt.over);
       if (longPrompt.input === undefined)
-        problems.push({ path: `${path}.longPrompt`, message: "has prices of its own, input and output" });
+        problems.push({ path: `${path}.longPrompt`, message: "needs input and output" });
     }
     for (const key of TOKEN_KEYS) if (own[key] !== undefined) checkTokens(problems, `${path}.${key}`, own[key]);
     const more = longPrompt !== undefined || own.cacheRead !== undefined || own.cacheWrite !== undefined;
     if (more && own.input === undefined)
-      problems.push({ path, message: "has prices for some tokens only", suggestion: "give input and output too" });
+      problems.push({ path, message: "has no prices for input and output", suggestion: "add input and output" });
   }
-  if (problems.length > 0) throw problemsError("invalid_prices", "The session's prices cannot be used:", problems);
+  if (problems.length > 0) throw problemsError("invalid_prices", "The session's prices are invalid:", problems);
 }
 
 function checkTokenPrices(problems: Problem[], path: string, prices: Partial<TokenPrices>): void {
   for (const key of PRICE_KEYS) {
     const price: unknown = prices[key];
     if (price === undefined || (typeof price === "number" && price >= 0 && price <= DEAREST)) continue;
-    problems.push({ path: `${path}.${key}`, message: `is US dollars for a million tokens: from 0 to ${DEAREST}` });
+    problems.push({ path: `${path}.${key}`, message: `must be US dollars per million tokens, from 0 to ${DEAREST}` });
   }
   if ((prices.input === undefined) !== (prices.output === undefined))
-    problems.push({ path, message: "has a price for input and one for output, or neither" });
+    problems.push({ path, message: "needs prices for both input and output, or for neither" });
 }
 
 function checkTokens(problems: Problem[], path: string, tokens: unknown): void {
   if (typeof tokens === "number" && Number.isSafeInteger(tokens) && tokens >= 1) return;
-  problems.push({ path, message: "is a number of tokens: a whole number from 1" });
+  problems.push({ path, message: "must be a number of tokens: an integer from 1" });
 }

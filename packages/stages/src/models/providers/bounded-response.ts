@@ -1,27 +1,27 @@
 import { SluiceError } from "@sluice/core";
 
 const MIB = 1024 * 1024;
-/** One event of a stream: the arguments of a call, which may have 10 MiB, come in one from some providers. */
+/** One event of a stream: some providers send all arguments of a call, up to 10 MiB, in one event. */
 const MAX_EVENT_BYTES = 16 * MIB;
-/** All of an answer: each of its few characters comes in an event of some hundred bytes. */
-const MAX_ANSWER_BYTES = 256 * MIB;
-/** What of a refusal is read; its status says what matters. */
-const MAX_REFUSAL_BYTES = MIB;
+/** A whole response: an event of some hundred bytes may carry a few characters. */
+const MAX_RESPONSE_BYTES = 256 * MIB;
+/** The body of an error response. */
+const MAX_ERROR_BYTES = MIB;
 
 const LF = 0x0a;
 const CR = 0x0d;
 
-/** The same response with a body that ends where no honest one would: the provider packages read bodies of any length. */
+/** Limits the size of a response's body, because the provider packages read bodies of any size. */
 export function boundedResponse(response: Response): Response {
   const { body, ok, status, statusText, headers } = response;
   if (body === null) return response;
-  const bounded = body.pipeThrough(ok ? wholeLines() : beginning(MAX_REFUSAL_BYTES));
+  const bounded = body.pipeThrough(ok ? wholeLines() : beginning(MAX_ERROR_BYTES));
   return new Response(bounded, { status, statusText, headers });
 }
 
 /**
- * Hands on whole lines of a body, since whoever parses events reads the beginning of a line anew with each of its pieces.
- * Fails the body with ProviderCapability `reply_too_large` when an event, or all of them, are too long.
+ * Forwards whole lines only, because event parsers scan an incomplete line again with every chunk. Fails with ProviderCapability
+ * `reply_too_large` if an event or the response is too large.
  */
 function wholeLines(): TransformStream<Uint8Array, Uint8Array> {
   const bounds = new EventBounds();
@@ -39,13 +39,13 @@ function wholeLines(): TransformStream<Uint8Array, Uint8Array> {
   const release = (controller: TransformStreamDefaultController<Uint8Array>): void => {
     if (length === 0) return;
     controller.enqueue(held.subarray(0, length));
-    // What was handed on belongs to its reader.
+    // The reader owns the enqueued buffer.
     held = Buffer.alloc(0);
     length = 0;
   };
   return new TransformStream<Uint8Array, Uint8Array>({
     transform: (chunk, controller) => {
-      bounds.take(chunk);
+      bounds.count(chunk);
       const end = lastLineEnd(chunk);
       if (end === 0) {
         hold(chunk);
@@ -60,31 +60,31 @@ function wholeLines(): TransformStream<Uint8Array, Uint8Array> {
   });
 }
 
-/** Counts the bytes of an answer and of the event that has begun, which ends with an empty line. */
+/** Counts the bytes of a response and of its current event, which ends with an empty line. */
 class EventBounds {
-  #answer = 0;
+  #total = 0;
   #event = 0;
   #line = 0;
   #last = 0;
 
-  take(chunk: Uint8Array): void {
-    this.#answer += chunk.length;
-    if (this.#answer > MAX_ANSWER_BYTES)
-      throw tooLarge(`the provider's answer has more than ${MAX_ANSWER_BYTES} bytes`);
+  count(chunk: Uint8Array): void {
+    this.#total += chunk.length;
+    if (this.#total > MAX_RESPONSE_BYTES)
+      throw tooLarge(`the provider's response has more than ${MAX_RESPONSE_BYTES} bytes`);
     let event = this.#event;
     let line = this.#line;
     let last = this.#last;
-    // By index and with locals only, which is seven times as fast: it is done for every byte of every answer.
+    // An index loop over locals is seven times as fast, and this runs for every byte of every response.
     for (let at = 0; at < chunk.length; at += 1) {
       const byte = chunk[at];
       event += 1;
       if (byte !== LF && byte !== CR) line += 1;
-      // A carriage return and a line feed are one end together.
+      // CR LF is one line end.
       else if (line > 0) line = 0;
       else if (byte !== LF || last !== CR) event = 0;
       last = byte ?? 0;
       if (event > MAX_EVENT_BYTES)
-        throw tooLarge(`the provider's answer holds an event of more than ${MAX_EVENT_BYTES} bytes`);
+        throw tooLarge(`the provider's response contains an event of more than ${MAX_EVENT_BYTES} bytes`);
     }
     this.#event = event;
     this.#line = line;
@@ -92,7 +92,7 @@ class EventBounds {
   }
 }
 
-/** Behind the last end of a line in a chunk; 0 when there is none. A carriage return at its end may be half of one. */
+/** The index after the last line end in a chunk, or 0. A final CR does not count, because LF may follow. */
 function lastLineEnd(chunk: Uint8Array): number {
   return Math.max(chunk.lastIndexOf(LF), chunk.lastIndexOf(CR, chunk.length - 2)) + 1;
 }

@@ -28,7 +28,7 @@ export async function resolveGateway(id: string, name: string, options: ModelOpt
   return immutable(id, withDefaults(model, defaultsFor(name, options.promptCache !== false)), [apiKey], options);
 }
 
-/** The gateway hands options on to the provider behind it, so that a model behaves as it does when it is asked directly. */
+/** The gateway forwards these options, so that a model behaves as when it is called directly. */
 function defaultsFor(name: string, cache: boolean): SharedV4ProviderOptions {
   const gateway: SharedV4ProviderOptions = cache ? { gateway: { caching: "auto" } } : {};
   if (name.startsWith("openai/")) return { ...gateway, openai: OPENAI_STATELESS };
@@ -36,7 +36,7 @@ function defaultsFor(name: string, cache: boolean): SharedV4ProviderOptions {
   return gateway;
 }
 
-/** The package tells the gateway about the deployment it finds in the variables of the process; that is nobody's business. */
+/** Removes the headers in which the package sends deployment details from the process's environment. */
 const fetchWithoutDeployment: typeof fetch = (input, init) => {
   const headers = new Headers(init?.headers);
   for (const name of [...headers.keys()]) if (name.startsWith("ai-o11y-")) headers.delete(name);

@@ -14,7 +14,7 @@ import {
 
 const PORT = "11434";
 
-/** `ollama/<name>`: the OpenAI-compatible side of an Ollama server. Reads OLLAMA_HOST and, for one that asks for it, OLLAMA_API_KEY. */
+/** `ollama/<name>`: the OpenAI-compatible API of an Ollama server. Reads OLLAMA_HOST and OLLAMA_API_KEY. */
 export async function resolveOllama(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {
   const address = ollamaAddress(options);
   const apiKey = setting(options.env, "OLLAMA_API_KEY");
@@ -31,7 +31,7 @@ export async function resolveOllama(id: string, name: string, options: ModelOpti
   return immutable(id, model, apiKey === undefined ? [] : [apiKey], options);
 }
 
-/** Ollama sends what a model thought as `reasoning` and takes it back under that name only. */
+/** Ollama sends reasoning as `reasoning` and accepts it only under that name. */
 function withReasoning(messages: unknown): unknown {
   if (!Array.isArray(messages)) return messages;
   return messages.map((message: unknown) => {
@@ -42,23 +42,23 @@ function withReasoning(messages: unknown): unknown {
 }
 
 /**
- * Where Ollama is, without a closing slash and without `/v1`: the configured base URL, else OLLAMA_HOST as Ollama's own
- * tools read it, else this machine. Throws Validation `invalid_base_url`.
+ * Ollama's address without a trailing slash or `/v1`: the configured base URL, else OLLAMA_HOST as Ollama's own tools read it,
+ * else this machine. Throws Validation `invalid_base_url`.
  */
 export function ollamaAddress(options: Pick<ModelOptions, "env" | "baseUrls">): string {
   const url = configuredUrl(options, "ollama") ?? hostUrl(setting(options.env, "OLLAMA_HOST") ?? "");
   return trimmedUrl(url).replace(/\/v1$/, "");
 }
 
-/** Without a scheme it is http and port 11434; with one, that scheme's own port; without a host, this machine. */
+/** Without a scheme: http and port 11434. With one: the scheme's port. Without a host: this machine. */
 function hostUrl(variable: string): URL {
   const value = variable.replaceAll(/^["'\s]+|["'\s]+$/g, "");
-  // Ollama's hosted service is the one host that means https by itself.
+  // Ollama's hosted service uses https.
   if (value === "ollama.com") return new URL("https://ollama.com");
   if (value.includes("://")) return parseUrl(value, "OLLAMA_HOST");
   const [host = "", ...path] = value.split("/");
   const url = parseUrl(`http://${withPort(host)}/${path.join("/")}`, "OLLAMA_HOST");
-  // What a server listens on when it listens everywhere; it is asked here.
+  // Wildcard addresses are for listening only.
   if (url.hostname === "0.0.0.0") url.hostname = "127.0.0.1";
   if (url.hostname === "[::]") url.hostname = "[::1]";
   return url;
@@ -68,7 +68,7 @@ function withPort(host: string): string {
   if (host === "") return `127.0.0.1:${PORT}`;
   if (isIP(host) === 6) return `[${host}]:${PORT}`;
   const [, name = "", port = ""] = /^(.*?)(?::([^:\]]*))?$/s.exec(host) ?? [];
-  // The URL class would take an empty port for the scheme's own.
-  if (port === "" && host.endsWith(":")) throw invalidUrl("OLLAMA_HOST names no port after its colon");
+  // The URL class would treat an empty port as the scheme's default.
+  if (port === "" && host.endsWith(":")) throw invalidUrl("OLLAMA_HOST has no port after its colon");
   return `${name === "" ? "127.0.0.1" : name}:${port === "" ? PORT : port}`;
 }

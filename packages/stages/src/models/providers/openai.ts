@@ -13,7 +13,7 @@ import {
 
 const HOME = "https://api.openai.com/v1";
 
-/** What keeps a transcript whole without the provider's memory: nothing is stored there, so that reasoning comes encrypted. */
+/** Without storage at the provider, replies contain encrypted reasoning, which keeps the transcript complete. */
 export const OPENAI_STATELESS = { store: false } as const;
 
 /** `openai/<name>` over the Responses API, `openai-chat/<name>` over chat completions. */
@@ -24,7 +24,7 @@ export async function resolveOpenAI(
   options: ModelOptions,
 ): Promise<ResolvedModel> {
   const apiKey = requireKey(id, options, "OPENAI_API_KEY");
-  // Always given, since the package would read the variable of the process otherwise.
+  // Always set, because the package would otherwise read the process's environment.
   const baseURL = versioned(baseUrl(options, "openai", "OPENAI_BASE_URL") ?? new URL(HOME), "/v1");
   const { createOpenAI } = await loadProvider("@ai-sdk/openai", () => import("@ai-sdk/openai"));
   const organization = setting(options.env, "OPENAI_ORG_ID");

@@ -5,19 +5,18 @@ import { readHttpAddress } from "./http-url.ts";
 import { withSilenceLimit } from "./silence-limit.ts";
 
 export interface ModelOptions {
-  /** Where keys and base URLs come from; `process.env` is never read here. */
+  /** For keys and base URLs; `process.env` is never read here. */
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Base URLs from the configuration, by provider. They win over the environment. */
+  /** Base URLs from the configuration, by provider; they take precedence over the environment. */
   readonly baseUrls?: Readonly<Record<string, string>>;
-  /** Lets providers that charge less for a prompt they have seen keep it for a few minutes. True when omitted. */
+  /** Lets providers cache prompts for a few minutes at a lower price; default true. */
   readonly promptCache?: boolean;
-  /** Where a relative script path starts. */
+  /** The base of relative script and cassette paths. */
   readonly cwd: string;
-  /** Times the delays of a scripted model and the silence of others. */
   readonly clock: Clock;
 }
 
-/** A model that is the same at every turn, and not silent for ever. */
+/** A model that is the same for every turn, with a silence limit. */
 export function immutable(
   id: string,
   model: LanguageModelV4,
@@ -28,13 +27,13 @@ export function immutable(
   return { id, secrets, at: () => limited };
 }
 
-/** A variable of the environment; one that is blank is not set. */
+/** A variable of the environment; a blank one counts as unset. */
 export function setting(env: ModelOptions["env"], name: string): string | undefined {
   const value = env[name]?.trim();
   return value === "" ? undefined : value;
 }
 
-/** The key in a variable. Throws Session `missing_key` when it is not set. */
+/** The key in a variable. Throws Session `missing_key`. */
 export function requireKey(id: string, options: ModelOptions, variable: string): string {
   const key = setting(options.env, variable);
   if (key !== undefined) return key;
@@ -48,20 +47,20 @@ export function baseUrl(options: ModelOptions, provider: string, variable: strin
   return configuredUrl(options, provider) ?? (value === undefined ? undefined : parseUrl(value, variable));
 }
 
-/** The address the configuration gives a provider. Throws Validation `invalid_base_url`. */
+/** The configured address of a provider. Throws Validation `invalid_base_url`. */
 export function configuredUrl(options: Pick<ModelOptions, "baseUrls">, provider: string): URL | undefined {
   const value = options.baseUrls?.[provider];
   return value === undefined ? undefined : parseUrl(value, `the base URL configured for ${provider}`);
 }
 
-/** An http(s) address; `from` says where it stands. Throws Validation `invalid_base_url`, never with the value. */
+/** Parses an http(s) address. Throws Validation `invalid_base_url`, which names `from` but never the value. */
 export function parseUrl(value: string, from: string): URL {
   const address = readHttpAddress(value);
   if (address.ok) return address.url;
   throw invalidUrl(
     address.fault === "not_http"
-      ? `${from} is not an http(s) URL; write one such as https://host/v1`
-      : `${from} holds a user name or a password, which cannot be sent this way; use the provider's key`,
+      ? `${from} is not an http(s) URL; use one such as https://host/v1`
+      : `${from} contains a user name or a password, which cannot be sent this way; use the provider's key`,
   );
 }
 
@@ -73,17 +72,17 @@ export function invalidModel(message: string): SluiceError {
   return new SluiceError("Validation", "invalid_model", message);
 }
 
-/** The address as the packages take it; one without a path gets the usual one. */
+/** The address as the packages expect it; `path` is added to an address without a path. */
 export function versioned(url: URL, path: string): string {
   return url.pathname === "/" ? `${url.origin}${path}` : trimmedUrl(url);
 }
 
-/** Without query, fragment and closing slashes, which the packages would glue their paths to. */
+/** Without query, fragment and trailing slashes, because the packages append their paths. */
 export function trimmedUrl(url: URL): string {
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
-/** The same model with defaults for its providers' options; what a call says itself wins, member by member. */
+/** Adds default provider options to a model; options of a call take precedence, member by member. */
 export function withDefaults(
   model: LanguageModelV4,
   providers: SharedV4ProviderOptions,
@@ -106,13 +105,13 @@ export function withDefaults(
   };
 }
 
-/** Loads a provider package; one that is not there is a Session error `provider_not_installed` that says what to install. */
+/** Loads a provider package. Throws Session `provider_not_installed`, which names the package to install. */
 export async function loadProvider<T>(name: string, load: () => Promise<T>): Promise<T> {
   try {
     return await load();
   } catch (cause) {
     const code: unknown = cause instanceof Error && "code" in cause ? cause.code : undefined;
-    // A package that is there but lacks one of its own dependencies is another matter: that error names the other package.
+    // If an installed package lacks one of its dependencies, the error names that dependency.
     if (code !== "ERR_MODULE_NOT_FOUND" || !(cause instanceof Error) || !cause.message.includes(`'${name}'`))
       throw cause;
     const message = `the package ${name} is not installed; run: npm install ${name}`;

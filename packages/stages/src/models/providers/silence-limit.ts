@@ -1,12 +1,12 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { type Clock, SluiceError } from "@sluice/core";
 
-/** How long a model may say nothing: longer than the longest thoughts and arguments that providers keep to themselves until they are whole. */
+/** Longer than providers take for reasoning and arguments that they send only when complete. */
 export const LONGEST_SILENCE_MS = 10 * 60_000;
 
 /**
- * The same model, whose stream ends as ProviderTransient `timeout` when nothing of an answer came for too long, from the
- * request on. Signs of life are nothing of an answer: a server that only sends those would hold a call for ever.
+ * Ends a model's stream with ProviderTransient `timeout` if it makes no progress for too long after the request or the last
+ * progress. Keep-alive parts are not progress, because they could hold a call forever.
  */
 export function withSilenceLimit(model: LanguageModelV4, clock: Clock): LanguageModelV4 {
   return {
@@ -27,32 +27,32 @@ async function openStream(model: LanguageModelV4, call: LanguageModelV4CallOptio
   const onAbort = (): void => stop.abort(abortSignal?.reason);
   abortSignal?.addEventListener("abort", onAbort, { once: true });
   if (abortSignal?.aborted === true) onAbort();
-  const silence = new Silence(clock, () => stop.abort());
-  const over = (): void => {
-    silence.over();
+  const silence = new SilenceTimer(clock, () => stop.abort());
+  const end = (): void => {
+    silence.disarm();
     abortSignal?.removeEventListener("abort", onAbort);
   };
   try {
     const opening = Promise.resolve(model.doStream({ ...call, abortSignal: stop.signal }));
     const opened = await new Promise<Opened>((resolve, reject) => {
       silence.onLate = () => {
-        reject(silent());
-        // One that does not obey its signal may still answer, and nobody reads that.
+        reject(timedOut());
+        // A provider that ignores the signal may still respond.
         opening.then(({ stream }) => stream.cancel()).catch(() => undefined);
       };
       opening.then(resolve, reject);
     });
-    return { ...opened, stream: heardStream(opened.stream.getReader(), silence, over) };
+    return { ...opened, stream: limitedStream(opened.stream.getReader(), silence, end) };
   } catch (thrown) {
-    over();
+    end();
     throw thrown;
   }
 }
 
-function heardStream(
+function limitedStream(
   reader: ReadableStreamDefaultReader<LanguageModelV4StreamPart>,
-  silence: Silence,
-  over: () => void,
+  silence: SilenceTimer,
+  end: () => void,
 ): ReadableStream<LanguageModelV4StreamPart> {
   let late = false;
   return new ReadableStream<LanguageModelV4StreamPart>(
@@ -60,9 +60,9 @@ function heardStream(
       start: (controller) => {
         silence.onLate = () => {
           late = true;
-          over();
-          controller.error(silent());
-          reader.cancel().catch(() => undefined); // it is given up, however it ends
+          end();
+          controller.error(timedOut());
+          reader.cancel().catch(() => undefined); // the stream's end does not matter
         };
       },
       async pull(controller) {
@@ -70,20 +70,20 @@ function heardStream(
           const next = await reader.read();
           if (late) return;
           if (!next.done) {
-            if (saysSomething(next.value)) silence.broken();
+            if (isProgress(next.value)) silence.restart();
             controller.enqueue(next.value);
             return;
           }
         } catch (thrown) {
           if (late) return;
-          over();
+          end();
           throw thrown;
         }
-        over();
+        end();
         controller.close();
       },
       async cancel(reason) {
-        over();
+        end();
         await reader.cancel(reason);
       },
     },
@@ -92,8 +92,8 @@ function heardStream(
   );
 }
 
-/** Whether a part brings an answer forward. */
-function saysSomething(part: LanguageModelV4StreamPart): boolean {
+/** Whether a part advances the reply. */
+function isProgress(part: LanguageModelV4StreamPart): boolean {
   switch (part?.type) {
     case "text-delta":
     case "reasoning-delta":
@@ -109,8 +109,8 @@ function saysSomething(part: LanguageModelV4StreamPart): boolean {
   }
 }
 
-/** The time since something was said. One timer for a whole stream: it is set again when it rings too early. */
-class Silence {
+/** Measures the time since the last progress with one timer per stream, which is set again if it fires too early. */
+class SilenceTimer {
   onLate: () => void = () => undefined;
   readonly #clock: Clock;
   readonly #stop: () => void;
@@ -121,30 +121,30 @@ class Silence {
     this.#clock = clock;
     this.#stop = stop;
     this.#since = clock.now();
-    this.#disarm = clock.after(LONGEST_SILENCE_MS, this.#ring);
+    this.#disarm = clock.after(LONGEST_SILENCE_MS, this.#fired);
   }
 
-  broken(): void {
+  restart(): void {
     this.#since = this.#clock.now();
   }
 
-  over(): void {
+  disarm(): void {
     this.#disarm();
   }
 
-  readonly #ring = (): void => {
+  readonly #fired = (): void => {
     const left = this.#since + LONGEST_SILENCE_MS - this.#clock.now();
     if (left > 0) {
-      this.#disarm = this.#clock.after(left, this.#ring);
+      this.#disarm = this.#clock.after(left, this.#fired);
       return;
     }
-    // First, so that what the provider makes of its signal is not taken for the reason.
+    // First, so that the provider's abort error does not become the reason.
     this.onLate();
     this.#stop();
   };
 }
 
-function silent(): SluiceError {
-  const message = `the provider sent nothing of an answer for ${LONGEST_SILENCE_MS / 60_000} minutes`;
+function timedOut(): SluiceError {
+  const message = `the provider's response made no progress for ${LONGEST_SILENCE_MS / 60_000} minutes`;
   return new SluiceError("ProviderTransient", "timeout", message);
 }

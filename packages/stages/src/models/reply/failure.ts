@@ -5,16 +5,16 @@ import type { FailureKind, ModelFailure } from "./reply.ts";
 const LONGEST_MESSAGE = 500;
 const MASK = "[redacted]";
 
-/** Keys that providers echo in their refusals, when nobody told us the value. */
+/** Unknown keys that providers echo in error messages. */
 const KEY_PATTERNS = [
   /\b(?:sk|pk|rk|xai|gsk)[-_][A-Za-z0-9_*-]{8,}/g,
   /\bAIza[A-Za-z0-9_-]{10,}/g,
   /\b(?:bearer|basic)\s+[A-Za-z0-9._~+/=-]{16,}/gi,
-  // A value without a digit is a word of the sentence.
+  // A value without a digit is an ordinary word.
   /\b(?:x-api-key|api[-_ ]?key|authorization)["']?\s*[:=]\s*["']?(?=[^\s"',;]*\d)[^\s"',;]{6,}/gi,
 ];
 
-/** How providers say that a prompt does not fit: by code, or in words where the status allows it. */
+/** How providers report that a prompt is too long: by code, or in words with certain statuses. */
 const OVERFLOW_CODES = new Set(["context_length_exceeded", "exceed_context_size_error", "request_too_large"]);
 const OVERFLOW_WORDS = [
   /prompt is too long/i,
@@ -41,7 +41,7 @@ const NETWORK_MESSAGES = new Set(["fetch failed", "failed to fetch", "terminated
 
 type Verdict = { readonly kind: FailureKind; readonly code: string };
 
-/** Error types and codes that arrive without a status: in the middle of a stream, or from servers that send 200 first. */
+/** Error types and codes that arrive without a status, in the middle of a stream. */
 const BY_NAME: Readonly<Record<string, Verdict>> = {
   overloaded_error: { kind: "transient", code: "overloaded" },
   rate_limit_error: { kind: "transient", code: "rate_limited" },
@@ -61,7 +61,7 @@ const BY_NAME: Readonly<Record<string, Verdict>> = {
   invalid_request_error: { kind: "permanent", code: "bad_request" },
 };
 
-/** SDK errors that say the request itself cannot be made. */
+/** SDK errors for requests that cannot be made. */
 const PERMANENT_SDK_ERRORS: Readonly<Record<string, string>> = {
   AI_UnsupportedFunctionalityError: "unsupported",
   AI_InvalidPromptError: "bad_request",
@@ -70,7 +70,7 @@ const PERMANENT_SDK_ERRORS: Readonly<Record<string, string>> = {
   AI_LoadSettingError: "missing_setting",
   AI_NoSuchModelError: "not_found",
 };
-/** SDK errors that say the answer was garbled: the next one may not be. */
+/** SDK errors for invalid responses, which a repeated call may avoid. */
 const GARBLED_SDK_ERRORS = new Set([
   "AI_InvalidResponseDataError",
   "AI_JSONParseError",
@@ -79,7 +79,7 @@ const GARBLED_SDK_ERRORS = new Set([
   "AI_NoContentGeneratedError",
 ]);
 
-/** Somebody below us stopped waiting; our own signal is looked at before we get here. */
+/** Timeouts below this code; the caller's own signal is checked before. */
 const GIVEN_UP = new Set(["AbortError", "TimeoutError", "ResponseAborted"]);
 
 export const ABORTED: ModelFailure = { kind: "aborted", code: "aborted", message: "the model call was stopped" };
@@ -87,17 +87,17 @@ export const ABORTED: ModelFailure = { kind: "aborted", code: "aborted", message
 export const FILTERED: ModelFailure = {
   kind: "permanent",
   code: "content_filter",
-  message: "the provider's content filter stopped the model's answer",
+  message: "the provider's content filter stopped the model's reply",
 };
 export const CUT: ModelFailure = {
   kind: "cut_stream",
   code: "stream_cut",
-  message: "the model's answer ended in the middle; the turn has to be repeated",
+  message: "the model's reply ended in the middle; the turn must be repeated",
 };
 
 /**
- * Anything a provider threw or streamed as an error -> what to do about it. Reads by shape, never by class: the error may
- * come from another copy of the SDK. `opened` says whether the answer had begun, `secrets` are taken out of the message.
+ * Classifies an error that a provider threw or streamed, by shape instead of class, because it may come from another copy of the
+ * SDK. `opened` says whether the response had begun; `secrets` are masked in the message.
  */
 export function failureOf(thrown: unknown, opened: boolean, secrets: SecretFilter = NO_SECRETS): ModelFailure {
   try {
@@ -112,7 +112,7 @@ function readFailure(error: unknown, opened: boolean, secrets: SecretFilter): Mo
   const facts = factsOf(thrown);
   const { kind, code } = verdict(facts, thrown, opened);
   const message = cleanMessage(facts.message, secrets);
-  // A secret of digits alone may come back as a time to wait.
+  // The delay could equal a secret of digits.
   const retryAfterMs = secrets.json(facts.retryAfterMs ?? null) === facts.retryAfterMs ? facts.retryAfterMs : undefined;
   return {
     kind,
@@ -155,7 +155,7 @@ function verdict(facts: Facts, thrown: unknown, opened: boolean): Verdict {
   const { status, retryable, names } = facts;
   const named = names.map((name) => own(BY_NAME, name)).find((found) => found !== undefined);
   if (overflows(facts)) return { kind: "context_overflow", code: "context_overflow" };
-  // Names that say more than the status they come with: Google calls a wrong key a bad request.
+  // These names are more specific than the status: Google reports a wrong key as a bad request.
   if (named?.code === "quota_exhausted" || named?.code === "unauthorized") return named;
   if (status !== undefined) return byStatus(status, retryable);
   if (named !== undefined) return named;
@@ -171,7 +171,7 @@ function verdict(facts: Facts, thrown: unknown, opened: boolean): Verdict {
     return retryable
       ? { kind: "transient", code: opened ? "provider_error" : "network" }
       : { kind: "permanent", code: "provider_error" };
-  // Once the answer has begun the request was acceptable, so that trying again is worth it; before that it is not.
+  // If the response had begun, the request was acceptable and worth repeating.
   return { kind: opened ? "transient" : "permanent", code: "provider_error" };
 }
 
@@ -208,14 +208,14 @@ function byStatus(status: number, retryable: boolean | undefined): Verdict {
 
 function overflows({ status, names, message }: Facts): boolean {
   if (names.some((name) => OVERFLOW_CODES.has(name))) return true;
-  // A rate limit speaks of tokens too, so the words count only where the request itself is blamed.
+  // Rate limits mention tokens too, so the words count only with a status that blames the request.
   return (status === undefined || OVERFLOW_STATUS.has(status)) && OVERFLOW_WORDS.some((words) => words.test(message));
 }
 
 function factsOf(thrown: unknown): Facts {
   const outer = record(thrown);
   const data = record(outer?.data);
-  // {error: {…}} is how both providers wrap it; the SDK keeps the parsed body as `data`, mid-stream errors come bare.
+  // Providers wrap errors as {error: {…}}; the SDK keeps the parsed body as `data`; errors in a stream are not wrapped.
   const inner = record(outer?.error) ?? record(data?.error) ?? data;
   const layers = [inner, outer];
   const first = <T>(read: (layer: Readonly<Record<string, unknown>>) => T | undefined): T | undefined => {
@@ -226,7 +226,7 @@ function factsOf(thrown: unknown): Facts {
     return undefined;
   };
   const message = first((layer) => text(layer.message));
-  // Google's errors carry what went wrong and when to come back in a list of details.
+  // Google's errors list the reason and the retry delay as details.
   const details = first((layer) => (Array.isArray(layer.details) ? layer.details.map(record) : undefined)) ?? [];
   return {
     message:
@@ -245,14 +245,14 @@ function namesOf(layer: Readonly<Record<string, unknown>> | undefined): readonly
   return [text(layer?.code), text(layer?.type)];
 }
 
-/** A duration as Google's RPCs write it: `3s`, `0.5s`. */
+/** A duration of Google's RPCs: `3s`, `0.5s`. */
 function retryDelay(details: readonly (Readonly<Record<string, unknown>> | undefined)[]): number | undefined {
   const delay = details.map((detail) => text(detail?.retryDelay)).find((found) => found !== undefined);
   const seconds = /^(\d+(?:\.\d+)?)s$/.exec(delay ?? "")?.[1];
   return seconds === undefined ? undefined : Math.ceil(Number(seconds) * 1000);
 }
 
-/** `retry-after-ms`, or `retry-after` in seconds or as a date, which is read against the response's own date. */
+/** `retry-after-ms`, or `retry-after` in seconds or as a date, relative to the response's date. */
 function retryAfter(headers: Readonly<Record<string, unknown>> | undefined): number | undefined {
   const milliseconds = Number.parseFloat(text(headers?.["retry-after-ms"]) ?? "");
   if (milliseconds >= 0) return Math.ceil(milliseconds);
@@ -274,7 +274,7 @@ function isNetworkError(thrown: unknown): boolean {
   return false;
 }
 
-/** A provider's message as it may be shown and kept: on one line, without keys, at most 500 characters. */
+/** A provider's message on one line, without keys, with at most 500 characters. */
 export function cleanMessage(message: string, secrets: SecretFilter): string {
   let clean = cutText(message, 8 * LONGEST_MESSAGE, secrets);
   for (const pattern of KEY_PATTERNS) clean = clean.replaceAll(pattern, MASK);
@@ -289,7 +289,7 @@ function record(value: unknown): Readonly<Record<string, unknown>> | undefined {
   return isObject(value) ? value : undefined;
 }
 
-/** A member of a table, never of Object.prototype: the names come from outside. */
+/** Ignores Object.prototype, because the names are untrusted. */
 function own<T>(table: Readonly<Record<string, T>>, name: string | undefined): T | undefined {
   return name !== undefined && Object.hasOwn(table, name) ? table[name] : undefined;
 }

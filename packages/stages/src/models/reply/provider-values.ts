@@ -2,13 +2,13 @@ import type { LanguageModelV4Usage, SharedV4Warning } from "@ai-sdk/provider";
 import { createSecretFilter, isJsonObject, type Json, jsonFault, parseJson, type SecretFilter } from "@sluice/core";
 import type { ModelToolCall, ModelUsage, ProviderData } from "./reply.ts";
 
-/** Deeper values are refused: the journal's own limit is 256, and a reply wraps what it holds in a few levels. */
+/** Below the journal's limit of 256, because a reply adds a few levels. */
 export const MAX_DEPTH = 128;
 
-/** How deep `jsonFault` believes it starts, so that it stops after MAX_DEPTH levels. */
+/** Makes `jsonFault` stop after MAX_DEPTH levels. */
 const START_DEPTH = 256 - MAX_DEPTH;
 
-/** Why a parsed value cannot be journaled (too deep, a number beyond all bounds), or undefined. */
+/** Why a parsed value cannot be journaled (too deep, not a finite number), or undefined. */
 export function depthFault(value: unknown): string | undefined {
   return jsonFault(value, "$", START_DEPTH);
 }
@@ -20,7 +20,7 @@ export function toJson(value: unknown): Json | undefined {
   try {
     text = JSON.stringify(value, plain);
   } catch {
-    return undefined; // a cycle or bottomless nesting: the caller says that the value was left out
+    return undefined; // a cycle, or nested too deep
   }
   if (text === undefined) return undefined;
   const json: Json = JSON.parse(text);
@@ -36,35 +36,34 @@ export function toBase64(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
 }
 
-/** Provider metadata as data to send back, or undefined when there is none that could be. */
+/** Provider metadata that can be sent back, or undefined. */
 export function providerData(metadata: unknown): ProviderData | undefined {
   if (metadata === undefined || metadata === null) return undefined;
   const json = toJson(metadata);
   if (!isJsonObject(json)) return undefined;
-  // fromEntries defines members, so that a provider called `__proto__` stays data.
+  // fromEntries defines members, so a provider named `__proto__` stays data.
   const entries = Object.entries(json).flatMap(([provider, data]) =>
     isJsonObject(data) ? [[provider, data] as const] : [],
   );
   return entries.length === 0 ? undefined : Object.fromEntries(entries);
 }
 
-/** Finds nothing: for whoever has no secrets. */
 export const NO_SECRETS: SecretFilter = createSecretFilter(new Map());
 
-/** At most so many characters of a text, without secrets and without the beginning of one that the cut would leave. */
+/** The first `longest` characters of a text, without secrets or the beginning of a secret at the cut. */
 export function cutText(text: string, longest: number, secrets: SecretFilter): string {
   if (text.length <= longest) return secrets.text(text);
   const cut = text.slice(0, longest);
   return secrets.text(cut.slice(0, cut.length - secrets.begun(cut)));
 }
 
-/** An id or a name as it may stand in a transcript: of one that held a secret, only characters that providers accept there. */
+/** Masks an id or a name; a masked one keeps only characters that providers accept in a transcript. */
 export function cleanWord(word: string, secrets: SecretFilter): string {
   const clean = secrets.text(word);
   return clean === word ? word : clean.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 64);
 }
 
-/** Token counts as a provider gave them. Providers leave out what they like, and some send nonsense. */
+/** A provider's token counts, which may be missing or invalid. */
 export function usageOf(usage: LanguageModelV4Usage | undefined): ModelUsage {
   const input = tokens(usage?.inputTokens?.total);
   const output = tokens(usage?.outputTokens?.total);
@@ -78,7 +77,7 @@ export function usageOf(usage: LanguageModelV4Usage | undefined): ModelUsage {
   };
 }
 
-/** Capped, so that sums over a run stay numbers that a journal can hold. */
+/** Limited, so that sums over a run remain valid in a journal. */
 function tokens(count: unknown): number | undefined {
   return typeof count === "number" && Number.isFinite(count) && count >= 0
     ? Math.min(count, Number.MAX_SAFE_INTEGER)
@@ -101,12 +100,11 @@ export function warningText(warning: SharedV4Warning): string {
   }
 }
 
-/** What should be a string, as one. */
+/** An untrusted value that should be a string. */
 export function word(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Arguments longer than this are an input error: 10 MiB of characters. */
 const MAX_INPUT_CHARS = 10 * 1024 * 1024;
 const KEPT_OF_TOO_LARGE = 1024;
 const LONGEST_ID = 256;
@@ -116,10 +114,10 @@ const WIRE_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 
 export type ParsedInput = Pick<ModelToolCall, "input" | "rawInput" | "inputError">;
 
-/** Arguments as the model wrote them -> a value, or why there is none. No arguments at all mean `{}`. */
+/** Parses the arguments of a call; empty arguments mean `{}`. */
 export function parseToolInput(raw: string, secrets: SecretFilter): ParsedInput {
   if (raw.length > MAX_INPUT_CHARS) {
-    const message = `the arguments have ${raw.length} characters; at most ${MAX_INPUT_CHARS} are taken`;
+    const message = `the arguments have ${raw.length} characters; the limit is ${MAX_INPUT_CHARS}`;
     return { rawInput: cutText(raw, KEPT_OF_TOO_LARGE, secrets), inputError: { code: "too_large", message } };
   }
   if (raw.trim() === "") return { rawInput: raw, input: {} };
@@ -140,12 +138,12 @@ export function parseToolInput(raw: string, secrets: SecretFilter): ParsedInput 
     : { rawInput: raw, inputError: { code: "not_json", message: `the arguments are not JSON: ${clip(fault)}` } };
 }
 
-/** What the transcript holds as arguments: only objects survive being sent again to every provider. */
+/** Arguments for the transcript: not all providers accept values other than objects. */
 export function wireInput(input: Json | undefined): Json {
   return isJsonObject(input) ? input : {};
 }
 
-/** A tool name that may stand in a transcript: one bad name would make every later request of the stage invalid. */
+/** A tool name for the transcript: one invalid name would make every later request of the stage fail. */
 export function wireNameOf(name: string, offered: readonly { readonly name: string }[]): string {
   if (WIRE_NAME.test(name) || offered.some((tool) => tool.name === name)) return name;
   const safe = name.replaceAll(/[^A-Za-z0-9_-]/g, "_");
@@ -153,7 +151,7 @@ export function wireNameOf(name: string, offered: readonly { readonly name: stri
   return (/^[A-Za-z_]/.test(safe) ? safe : `_${safe}`).slice(0, 64);
 }
 
-/** The provider's call id where it is usable and new, else one made from it and the position: the same on every replay. */
+/** The provider's call id if it is valid and new, else a deterministic one with the position. */
 export function uniqueCallId(sent: unknown, position: number, taken: (id: string) => boolean): string {
   const base = typeof sent === "string" && sent.trim() !== "" && sent.length <= LONGEST_ID ? sent : "call";
   if (base === sent && !taken(base)) return base;

@@ -26,27 +26,26 @@ import type {
   ProviderData,
 } from "./reply.ts";
 
-/** A reply longer than this is refused, since nothing else bounds what a broken or hostile server streams: 32 MiB of characters. */
+/** Nothing else limits what a broken or hostile server streams. */
 const MAX_REPLY_CHARS = 32 * 1024 * 1024;
 const MAX_WARNINGS = 20;
-/** What a part counts for beside its text: one that says nothing takes room too. */
+/** The size of a part besides its text: empty parts need memory too. */
 const PART_CHARS = 64;
 const LONGEST_TOOL_NAME = 256;
-/** Words of the provider that are kept as they are: ids, kinds, media types, reasons. */
+/** The provider's ids, kinds, media types and reasons. */
 const LONGEST_WORD = 1024;
 
-/** What of a model call matters to reading its answer. */
 export interface ReplyOptions {
   readonly tools: readonly LanguageModelV4FunctionTool[];
-  /** Ids of calls that stand in the transcript already. */
+  /** Ids of the calls already in the transcript. */
   readonly callIds?: ReadonlySet<string>;
-  /** Texts that are cut or rewritten are cleaned before, since what that leaves of a secret could not be found any more. */
+  /** Applied before a text is cut or rewritten: the remainder of a secret could not be recognized afterwards. */
   readonly secrets: SecretFilter;
   readonly onText?: (delta: string, kind: "text" | "reasoning") => void;
 }
 
 type FinishPart = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
-/** What an end said, read once. */
+/** The content of the `finish` part. */
 type Finish = {
   readonly unified: unknown;
   readonly raw: unknown;
@@ -56,17 +55,17 @@ type Finish = {
 type CallPart = Extract<LanguageModelV4StreamPart, { type: "tool-call" }>;
 
 /**
- * Gathers the parts of one stream into a reply; the only place that reads them. A part in the wrong order, for an unknown
- * id or of an unknown type never throws: it is used as far as it makes sense, or counted among the warnings.
+ * Builds a reply from the parts of one stream. Parts in the wrong order, with an unknown id or of an unknown type never throw: they
+ * are used as far as possible, or counted in a warning.
  */
 export class ReplyBuilder {
   finished = false;
   readonly #options: ReplyOptions;
   readonly #parts: Draft[] = [];
-  /** Open blocks by kind and id: providers number text and reasoning apart. */
+  /** Open blocks by kind and id: providers number text and reasoning separately. */
   readonly #open = { text: new Map<string, Block>(), reasoning: new Map<string, Block>() };
   readonly #calls: ModelToolCall[] = [];
-  /** Ids in this turn's transcript, and which of them an id of the provider stands for now. */
+  /** Call ids of this reply, and the current one for each id of the provider. */
   readonly #ids = new Set<string>();
   readonly #renamed = new Map<string, string>();
   readonly #warnings: string[] = [];
@@ -74,7 +73,7 @@ export class ReplyBuilder {
   #finish: Finish | undefined;
   #response: { id?: string; model?: string } = {};
   #size = 0;
-  /** Text that came with the part being taken, to be shown when that is read. */
+  /** The text of the current part, for `onText`. */
   #delta = "";
   #deltaKind: BlockKind = "text";
 
@@ -82,13 +81,13 @@ export class ReplyBuilder {
     this.#options = options;
   }
 
-  /** Takes one part; a failure ends the call. Throws only what `onText` throws. */
+  /** Adds a part; a failure ends the call. Throws only what `onText` throws. */
   take(part: LanguageModelV4StreamPart): ModelFailure | undefined {
     try {
       const failure = this.#read(part);
       if (failure !== undefined) return failure;
     } catch {
-      // A part may be an object with code of its own; one that cannot be read is counted, not heard.
+      // Reading a part may run foreign code, such as getters.
       this.#ignore("unreadable");
     }
     const delta = this.#delta;
@@ -97,7 +96,7 @@ export class ReplyBuilder {
       this.#options.onText?.(delta, this.#deltaKind);
     }
     if (this.#size <= MAX_REPLY_CHARS) return undefined;
-    const message = `the model's answer is longer than ${MAX_REPLY_CHARS} characters`;
+    const message = `the model's reply is longer than ${MAX_REPLY_CHARS} characters`;
     return { kind: "permanent", code: "reply_too_large", message };
   }
 
@@ -151,9 +150,9 @@ export class ReplyBuilder {
       case "tool-input-end":
       case "ping":
       case "raw":
-      case "source": // answers only: no provider takes sources back
+      case "source": // no provider accepts sources in a transcript
         break;
-      case "tool-approval-request": // only the gate approves, and it knows no tool of a provider
+      case "tool-approval-request": // only the gate approves calls, and not those of providers
         this.#ignore(part.type);
         break;
       default:
@@ -167,12 +166,12 @@ export class ReplyBuilder {
     if (finish === undefined || finish.unified === "interrupted") return { ok: false, error: CUT };
     const { unified, raw, usage, metadata } = finish;
     if (unified === "error") {
-      const message = "the provider ended the answer with an error and did not say which";
+      const message = "the provider ended the reply with an unspecified error";
       return { ok: false, error: { kind: "transient", code: "provider_error", message } };
     }
     const finishReason = FINISH_REASONS.find((reason) => reason === unified) ?? "other";
     if (finishReason === "length") this.#truncateLastCall("the output limit was reached");
-    if (finishReason === "content-filter") this.#truncateLastCall("a content filter stopped the answer");
+    if (finishReason === "content-filter") this.#truncateLastCall("a content filter stopped the reply");
     for (const [type, count] of this.#ignored) this.#warn(`ignored in the stream: ${type} (${count})`);
 
     const text = this.#parts.reduce((all, part) => (part.type === "text" ? all + part.text : all), "");
@@ -204,7 +203,7 @@ export class ReplyBuilder {
     this.#parts.push(part);
   }
 
-  /** Metadata to send back with its part. */
+  /** Provider metadata to send back with its part. */
   #data(metadata: unknown): ProviderData | undefined {
     const data = providerData(metadata);
     if (data !== undefined) this.#size += sizeOf(data);
@@ -238,7 +237,7 @@ export class ReplyBuilder {
 
   #seal(kind: BlockKind, part: { id: string; providerMetadata?: unknown }): void {
     const open = this.#open[kind].get(part.id);
-    // An end for a block that never began has nothing to keep.
+    // The end of a block that never began matters only for its metadata.
     if (open === undefined && part.providerMetadata === undefined) return;
     this.#note(open ?? this.#begin(kind, part.id), part);
     this.#open[kind].delete(part.id);
@@ -246,7 +245,7 @@ export class ReplyBuilder {
 
   #call(part: CallPart): void {
     const sentInput: unknown = part.input;
-    // The specification says a JSON string; a model object that hands over the value itself is understood too.
+    // The specification requires a JSON string; some model objects send the value itself.
     const parsed = parseToolInput(
       typeof sentInput === "string" ? sentInput : (JSON.stringify(toJson(sentInput)) ?? ""),
       this.#options.secrets,
@@ -270,7 +269,7 @@ export class ReplyBuilder {
     this.#calls.push({ index, id, tool, ...(wireName === tool ? {} : { wireName }), ...parsed });
   }
 
-  /** The last block of an answer that was stopped is the one it was cut in; a cut `{}` would look complete. */
+  /** A stopped reply was cut in its last block; cut arguments could look complete. */
   #truncateLastCall(why: string): void {
     const lastPart = this.#parts.at(-1);
     const call = this.#calls.at(-1);
@@ -308,7 +307,7 @@ export class ReplyBuilder {
 
   #file(part: Extract<LanguageModelV4StreamPart, { type: "file" | "reasoning-file" }>): void {
     const bytes = part.data?.type === "data" ? part.data.data : undefined;
-    // A file behind a URL is not plain JSON and may be gone when it is sent again.
+    // The file behind a URL may no longer exist when it is sent again.
     if ((typeof bytes !== "string" && !(bytes instanceof Uint8Array)) || !isMediaType(part.mediaType)) {
       this.#ignore(part.type);
       return;
@@ -366,20 +365,17 @@ export interface Block {
   metadata: ProviderData | undefined;
 }
 
-/** A part of an answer as it grows. */
+/** A part of an unfinished reply. */
 export type Draft = Block | Exclude<AssistantPart, { type: "text" | "reasoning" }>;
 
-/**
- * The message that goes into the transcript. Reasoning leads to something and notes belong to something: services refuse a
- * message that is nothing else, or that ends with reasoning.
- */
+/** The message for the transcript. Providers reject messages of only reasoning or custom parts, and those that end with reasoning. */
 export function messageOf(drafts: readonly Draft[]): AssistantPart[] {
   const parts = drafts.map(sealed).filter((part) => part !== undefined);
   const end = parts.findLastIndex(({ type }) => type !== "reasoning" && type !== "reasoning-file" && type !== "custom");
   return end < 0 ? [] : parts.filter(({ type }, at) => at <= end || type === "custom");
 }
 
-/** Blank text says nothing and some providers refuse it; with metadata it may carry a signature. */
+/** Some providers reject blank text; with metadata it may carry a signature. */
 function sealed(part: Draft): AssistantPart | undefined {
   if (part.type !== "text" && part.type !== "reasoning") return part;
   const { type, text, metadata } = part;

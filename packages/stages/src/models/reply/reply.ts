@@ -1,9 +1,9 @@
 import type { Json, JsonObject } from "@sluice/core";
 
-// What one model call leaves. Every type here is plain JSON, since a reply is journaled and sent again after a restart,
-// and every content part fits the provider's prompt format as it stands, so that it is sent again without conversion.
+// The result of a model call. All types are plain JSON, because replies are journaled, and content parts have the provider's
+// prompt format, so that they can be sent again without conversion.
 
-/** Data a provider wants back with a part (signatures, cache marks), by provider name. */
+/** Data to send back with a part (signatures, cache marks), by provider. */
 export type ProviderData = { readonly [provider: string]: JsonObject };
 
 type TextPart = { readonly type: "text"; readonly text: string; readonly providerOptions?: ProviderData };
@@ -16,12 +16,12 @@ type ToolCallPart = {
   readonly type: "tool-call";
   readonly toolCallId: string;
   readonly toolName: string;
-  /** `{}` where the model sent something that is not a JSON object: providers accept only objects here. */
+  /** `{}` if the model did not send a JSON object: providers accept only objects here. */
   readonly input: Json;
   readonly providerExecuted?: true;
   readonly providerOptions?: ProviderData;
 };
-/** The result of a call the provider ran itself. Results of our own calls are messages of their own. */
+/** The result of a provider-executed call. */
 type ProviderResultPart = {
   readonly type: "tool-result";
   readonly toolCallId: string;
@@ -48,35 +48,35 @@ export type AssistantPart = TextPart | ReasoningPart | ToolCallPart | ProviderRe
 type InputFault =
   | "not_json" // the arguments do not parse
   | "too_large" // more than 10 MiB of arguments
-  | "too_deep" // nested so deep that a journal could not hold them
-  | "truncated"; // the output limit, or a content filter, ended the answer inside this call
+  | "too_deep" // nested too deep for a journal
+  | "truncated"; // the output limit or a content filter ended the reply inside this call
 
-/** One tool call the model asks for, in the order it was made. */
+/** A tool call that the model requests. */
 export type ModelToolCall = {
-  /** Position among the calls of this turn, from 0. Results are keyed by it. */
+  /** The position among the calls of this turn, from 0, by which results are assigned. */
   readonly index: number;
-  /** The id in the transcript; unique in it, whatever the provider sent. */
+  /** Unique in the transcript. */
   readonly id: string;
-  /** The name as the model wrote it: any string. */
+  /** The name that the model wrote: any string. */
   readonly tool: string;
-  /** The name in the transcript where `tool` is not one that providers accept there. */
+  /** The name in the transcript, if providers would reject `tool` there. */
   readonly wireName?: string;
-  /** The arguments. Absent when there is an `inputError`. */
+  /** The arguments; absent with an `inputError`. */
   readonly input?: Json;
-  /** The arguments as sent; the first 1024 characters when they are `too_large`. */
+  /** The arguments as sent; the first 1024 characters if they are `too_large`. */
   readonly rawInput: string;
   readonly inputError?: { readonly code: InputFault; readonly message: string };
 };
 
 export type ModelUsage = {
-  /** All input tokens, cached ones included. */
+  /** All input tokens, including cached ones. */
   readonly inputTokens: number;
-  /** All output tokens, reasoning included. */
+  /** All output tokens, including reasoning. */
   readonly outputTokens: number;
   readonly cacheReadTokens: number;
   readonly cacheWriteTokens: number;
   readonly reasoningTokens: number;
-  /** False when the provider did not say how many tokens went in or came out; the numbers are then 0. */
+  /** False if the provider did not report the input or output tokens, which are then 0. */
   readonly known: boolean;
 };
 
@@ -86,38 +86,38 @@ export type FailureKind =
   | "transient" // the same call may work in a moment
   | "permanent" // the same call fails again
   | "context_overflow" // the transcript does not fit the model
-  | "cut_stream" // the answer ended in the middle: repeat the whole turn
-  | "aborted"; // our own signal
+  | "cut_stream" // the reply ended in the middle: repeat the whole turn
+  | "aborted"; // by the caller's signal
 
-/** Why a model call gave no reply. A value: it is recorded and decides what comes next. */
+/** Why a model call failed. A value, because it is recorded and determines what follows. */
 export type ModelFailure = {
   readonly kind: FailureKind;
   /** Stable, snake_case: `rate_limited`, `overloaded`, `unauthorized`, … */
   readonly code: string;
-  /** For people: no key, no header, no stack, at most 500 characters. */
+  /** For users: at most 500 characters without keys, headers or stacks. */
   readonly message: string;
-  /** HTTP status, where there was one. */
+  /** The HTTP status. */
   readonly status?: number;
-  /** How long the provider asks to wait, in milliseconds, as it said it. */
+  /** The delay that the provider requests, in milliseconds. */
   readonly retryAfterMs?: number;
 };
 
 export type ModelReply =
   | {
       readonly ok: true;
-      /** The assistant message to append. Empty when the model said nothing, or only thought: then append none, providers refuse it. */
+      /** The assistant message. Do not append an empty one, which providers reject. */
       readonly content: AssistantPart[];
-      /** Calls for us to judge, in order; never those the provider ran itself. */
+      /** The requested calls in order, without provider-executed ones. */
       readonly calls: readonly ModelToolCall[];
       /** All text parts, joined. */
       readonly text: string;
       readonly finishReason: FinishReason;
-      /** The provider's own word for it. */
+      /** The provider's finish reason. */
       readonly rawFinishReason?: string;
       readonly usage: ModelUsage;
-      /** What the provider warned of, and what of its stream was ignored. At most 20. */
+      /** At most 20 warnings of the provider and about ignored parts. */
       readonly warnings: readonly string[];
-      /** Which response and which model, as the provider names them. */
+      /** The provider's ids of the response and the model. */
       readonly response?: { readonly id?: string; readonly model?: string };
       readonly providerMetadata?: ProviderData;
     }
