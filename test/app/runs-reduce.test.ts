@@ -49,6 +49,20 @@ test.each([
   expect(seen.executions.map(({ live: streams }) => streams)).toEqual(seen.executions.map(() => undefined));
 });
 
+test("each event has one line, and none when it comes again", async () => {
+  const { live, runId } = await play(TROUBLED);
+  const all = await events(live.host, runId);
+  const reducer = reduceRun(runId);
+  const lines = all.map((event) => reducer.event(event));
+  expect(lines.filter((line) => line === undefined)).toEqual([]);
+  const logged = lines.flatMap((line) => (line === undefined || line.isDetail ? [] : [`${line.who} ${line.what}`]));
+  expect(logged).toEqual(expect.arrayContaining(["run started", "plan#1 entered", "plan#1 next", "run joined"]));
+  expect(lines.some((line) => line?.isInherited)).toBe(false);
+  const before = plain(reducer.view());
+  expect(all.map((event) => reducer.event(event))).toEqual(all.map(() => undefined));
+  expect(plain(reducer.view())).toEqual(before);
+});
+
 test("all states of the pipeline are there from the first record on, as they were declared", async () => {
   const { live, runId } = await play(SMOOTH);
   const [first, ...others] = await readRecords(live.host, runId);

@@ -137,10 +137,10 @@ describe("text", () => {
     write("a.txt", "content");
     const model = script({ work: [writesOutside, turn(call("Read", { file_path: "a.txt" })), finishes("bye")] });
     const { stdout } = await sluice(["run", single, "x", "--model", model]);
-    const whats = stdout.split("\n").map((line) => /^\S+\s+(entered|asks|denied|ran|completed|ends)\b/.exec(line)?.[1]);
+    const whats = stdout.split("\n").map((line) => /^\S+\s+(entered|requests|denied|ran|completed|ends)\b/.exec(line)?.[1]);
     expect(whats.filter((what) => what !== undefined)).toEqual([
       "entered",
-      "asks",
+      "requests",
       "denied",
       "ran",
       "completed",

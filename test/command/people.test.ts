@@ -59,7 +59,7 @@ describe("a run that waits, seen from another process", () => {
     // Whole, since somebody decides by it: a summary leaves out the middle.
     expect(show.stdout).toContain("    file_path: one.txt\n");
     expect(show.stdout).toContain(`  writes: ${join(realpathSync(here.folder), "one.txt")}\n`);
-    expect(show.stdout).toContain("owner     process");
+    expect(show.stdout).toContain("owner      process");
     expect(at(printed(shown), "requests", 0)).toMatchObject({ kind: "grantStageTool", answer: line });
 
     // As if something else had come to wait under the same id.

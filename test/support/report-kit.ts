@@ -1,6 +1,7 @@
 import { type RunHost, type SluiceEvent, verifyJournal } from "@sluice/core";
 import { expect } from "vitest";
-import { type ReportFacts, reportPage } from "../../packages/view/src/html/page.ts";
+import type { ReportFacts } from "../../packages/view/src/html/head.ts";
+import { reportPage } from "../../packages/view/src/html/page.ts";
 import { reduceRun } from "../../packages/view/src/projection/reduce-run.ts";
 import type { RunView } from "../../packages/view/src/projection/run-view.ts";
 import { type Element, elementsIn, parsePage } from "./page-parts.ts";

@@ -1,7 +1,7 @@
 import type { Json, RunHost } from "@sluice/core";
 import { type Script, type Session, scriptedModel } from "@sluice/stages";
 import { emptyList } from "../../packages/view/src/projection/append-only-list.ts";
-import { RecordReader } from "../../packages/view/src/projection/record-reader.ts";
+import { RecordReader } from "../../packages/view/src/projection/read-run.ts";
 import { type ReadRecord, reduceRun } from "../../packages/view/src/projection/reduce-run.ts";
 import type { RunView } from "../../packages/view/src/projection/run-view.ts";
 import type { Line } from "../../packages/view/src/text/line.ts";

@@ -1,1 +1,2 @@
-export { type ReportFacts, reportPage } from "./html/page.ts";
+export type { ReportFacts } from "./html/head.ts";
+export { reportPage } from "./html/page.ts";

@@ -1,6 +1,5 @@
 export { executionKey } from "./projection/execution-reducer.ts";
-export { eventsOf, readRunStarted, rootOf } from "./projection/read-run.ts";
-export { RecordReader } from "./projection/record-reader.ts";
+export { eventsOf, RecordReader, readRunStarted, rootOf } from "./projection/read-run.ts";
 export { type RunLine, type RunReducer, reduceRun } from "./projection/reduce-run.ts";
 export type {
   BoundaryItem,

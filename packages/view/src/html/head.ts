@@ -1,4 +1,4 @@
-import { argsSummary, field, redactJson } from "@sluice/core";
+import { type AuditFault, argsSummary, field, redactJson } from "@sluice/core";
 import type { RunView } from "../projection/run-view.ts";
 import { textAt } from "../words/fields.ts";
 import { moneyOf } from "../words/symbols.ts";
@@ -7,12 +7,34 @@ import { exact, html, type Markup, NOTHING } from "./markup/markup.ts";
 import { runMark } from "./markup/status.ts";
 import { shortText, textBlock } from "./markup/texts.ts";
 import { value } from "./markup/values.ts";
-import type { ChainFacts, ReportFacts } from "./page.ts";
 
 const LONGEST_TASK = 10_000;
 const LONGEST_VALUE = 40_000;
 const LONGEST_ERROR = 10_000;
 const LONGEST_LINE = 160;
+
+/** The only input of a report: the same facts make the same page. */
+export interface ReportFacts {
+  /** Secrets are redacted already. */
+  readonly view: RunView;
+  readonly chain: ChainFacts;
+  /** Epoch milliseconds. */
+  readonly madeAt: number;
+  /** The version of Sluice. */
+  readonly version: string;
+}
+
+/** The state of the run's journals. */
+interface ChainFacts {
+  /** Records of all journals. */
+  readonly records: number;
+  readonly journals: number;
+  /** Hash of the root's last record. */
+  readonly head: string;
+  readonly faults: readonly AuditFault[];
+  /** The command line that verifies the journals. */
+  readonly verify: string;
+}
 
 /** The run, its end, its times, the people who took part, and its totals. */
 export function headMarkup({ view, chain, madeAt }: ReportFacts): Markup {

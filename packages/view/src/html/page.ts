@@ -1,38 +1,13 @@
 import { createHash } from "node:crypto";
-import type { AuditFault } from "@sluice/core";
-import type { RunView } from "../projection/run-view.ts";
 import { moment } from "../words/words.ts";
 import { decisionsMarkup, routesMarkup } from "./decisions.ts";
 import { graphMarkup } from "./graph.ts";
-import { chainMarkup, headMarkup, inputMarkup, requestsMarkup, resultMarkup } from "./head.ts";
+import { chainMarkup, headMarkup, inputMarkup, type ReportFacts, requestsMarkup, resultMarkup } from "./head.ts";
 import { html, type Markup, textOf } from "./markup/markup.ts";
 import { STYLE } from "./markup/style.ts";
 import { capsMarkup, spendingMarkup } from "./spending-tables.ts";
 import { shownStages, stagesMarkup } from "./stages.ts";
 import { timelineMarkup } from "./timeline.ts";
-
-/** The only input of a report: the same facts make the same page. */
-export interface ReportFacts {
-  /** Secrets are redacted already. */
-  readonly view: RunView;
-  readonly chain: ChainFacts;
-  /** Epoch milliseconds. */
-  readonly madeAt: number;
-  /** The version of Sluice. */
-  readonly version: string;
-}
-
-/** The state of the run's journals. */
-export interface ChainFacts {
-  /** Records of all journals. */
-  readonly records: number;
-  readonly journals: number;
-  /** Hash of the root's last record. */
-  readonly head: string;
-  readonly faults: readonly AuditFault[];
-  /** The command line that verifies the journals. */
-  readonly verify: string;
-}
 
 /** A run as one HTML page without scripts, fetches or outgoing links. Untrusted text is escaped, bounded and made visible. */
 export function reportPage(facts: ReportFacts): string {

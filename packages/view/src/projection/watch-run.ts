@@ -1,6 +1,6 @@
 import { type Clock, isSluiceError, messageOf, type RunHost } from "@sluice/core";
 import type { RunHandle } from "@sluice/stages";
-import { RecordReader } from "./record-reader.ts";
+import { RecordReader } from "./read-run.ts";
 import { reduceRun } from "./reduce-run.ts";
 import type { RunView } from "./run-view.ts";
 
@@ -140,13 +140,13 @@ export function watchRun(host: RunHost, runId: string, { handle, clock, onError 
 }
 
 /** Runs work on request: at once after a pause, else after the interval; never twice at a time. */
-export interface Throttle {
+interface Throttle {
   request(): void;
   close(): void;
 }
 
 /** `work` must not reject. */
-export function createThrottle(clock: Clock, ms: number, work: () => Promise<void>): Throttle {
+function createThrottle(clock: Clock, ms: number, work: () => Promise<void>): Throttle {
   let state: "idle" | "busy" | "closed" = "idle";
   let requested = false;
   let disarm: (() => void) | undefined;
