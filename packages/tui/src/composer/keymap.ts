@@ -12,7 +12,7 @@ import {
   yank,
 } from "./editing/editor.ts";
 
-/** What a key does to a text, as far as the text alone tells; undefined for all other keys. */
+/** What a key does to the text; undefined if it does not edit or move. */
 export function editByKey(editor: Editor, key: Key): Inserted | undefined {
   if (key.name === "paste") return insertPasted(editor, key.text);
   if (isNewline(key)) return insertTyped(editor, "\n");
@@ -22,13 +22,12 @@ export function editByKey(editor: Editor, key: Key): Inserted | undefined {
   return edited === undefined ? undefined : { ok: true, editor: edited };
 }
 
-/** Keys that make a line break instead of submitting. */
 function isNewline(key: Key): boolean {
   if (key.name === "enter") return key.alt || key.shift || key.ctrl;
   return key.name === "text" && key.ctrl && !key.alt && key.text.toLowerCase() === "j";
 }
 
-/** Several lines at once were not typed: a terminal that does not mark pastes sends them so. Control characters are no text. */
+/** Several lines or a long text are a paste without bracketed paste. Drops control characters. */
 function typed(editor: Editor, text: string): Inserted | undefined {
   if (/[\r\n]/.test(text) || text.length > 1_000) return insertPasted(editor, text);
   const plain = text.replaceAll(/(?!\t)\p{Cc}/gu, "");
