@@ -192,7 +192,7 @@ function requestsChanged(stack: CardStack, open: readonly OpenRequest[]): CardUp
   };
 }
 
-/** Includes the digest: a request that reuses an id for other content is another card. */
+/** Includes the digest: a request that reuses an id for other content gets its own card. */
 function keyOf({ runId, requestId, digest }: OpenRequest): string {
   return JSON.stringify([runId, requestId, digest]);
 }
