@@ -1,4 +1,4 @@
-import type { Key } from "../app/keys.ts";
+import { isChord, type Key } from "../app/keys.ts";
 import {
   accepted,
   type CompletionSource,
@@ -87,8 +87,8 @@ export function update(state: Composer, key: Key, context: ComposerContext): Upd
   if (isPlain(key, "enter")) return entered(state, context);
   const direction = verticalOf(key);
   if (direction !== undefined) return moved(state, direction, context);
-  if (isCtrl(key, "r")) return { state: quiet({ ...without(state), search: beginSearch(state) }), handled: true };
-  if (isCtrl(key, "g"))
+  if (isChord(key, "r")) return { state: quiet({ ...without(state), search: beginSearch(state) }), handled: true };
+  if (isChord(key, "g"))
     return { state: quiet(without(state)), handled: true, effect: { kind: "edit-outside", text: state.editor.text } };
   const edited = editByKey(state.editor, key);
   return edited === undefined ? unhandled(state) : applied(state, edited, context);
@@ -212,16 +212,12 @@ function updateSearch(state: Composer, search: Search, key: Key, context: Compos
 }
 
 function verticalOf(key: Key): -1 | 1 | undefined {
-  if (isPlain(key, "up") || isCtrl(key, "p")) return -1;
-  return isPlain(key, "down") || isCtrl(key, "n") ? 1 : undefined;
+  if (isPlain(key, "up") || isChord(key, "p")) return -1;
+  return isPlain(key, "down") || isChord(key, "n") ? 1 : undefined;
 }
 
 function isPlain(key: Key, name: Key["name"]): boolean {
   return key.name === name && !key.ctrl && !key.alt && !key.shift;
-}
-
-function isCtrl(key: Key, letter: string): boolean {
-  return key.name === "text" && key.ctrl && !key.alt && key.text.toLowerCase() === letter;
 }
 
 function without(state: Composer): Composer {
