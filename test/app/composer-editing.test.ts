@@ -163,7 +163,7 @@ test("a paste beyond the cap is refused with a reason, and nothing is lost", () 
   const { state, handled } = press(before, [pasteOf("x".repeat(MAX_TEXT))]);
   expect(handled).toBe(true);
   expect(state.editor).toBe(before.editor);
-  expect(state.notice).toMatch(/1,000,000 is the most/);
+  expect(state.notice).toMatch(/the limit is 1,000,000/);
   expect(press(state, [{ type: "s" }]).state.notice).toBeUndefined();
 });
 

@@ -13,11 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import {
-  createFileFinder,
-  type FileListing,
-  workspaceListing,
-} from "../../packages/tui/src/composer/completion/file-finder.ts";
+import { createFileFinder, workspaceListing } from "../../packages/tui/src/composer/completion/file-finder.ts";
 import { editOutside } from "../../packages/tui/src/composer/external-editor.ts";
 
 let root: string;
@@ -49,7 +45,10 @@ test("a listing ends at what was asked for and says so", async () => {
   expect((await workspaceFiles({ root }, { most: 5, signal })).cut).toBe(false);
 });
 
-function counted(files: readonly string[]): { list: () => Promise<FileListing>; calls: () => number } {
+function counted(files: readonly string[]): {
+  list: () => Promise<{ readonly files: readonly string[] }>;
+  calls: () => number;
+} {
   let calls = 0;
   return { list: () => Promise.resolve({ files }).finally(() => (calls += 1)), calls: () => calls };
 }

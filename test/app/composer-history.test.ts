@@ -158,13 +158,13 @@ test("what cannot be read or kept is told and stops nobody", () => {
     entries: [],
     fault: expect.stringMatching(/earlier inputs cannot be read/),
   });
-  expect(appendHistory(env(), "x")).toMatch(/not kept for later sessions/);
+  expect(appendHistory(env(), "x")).toMatch(/not saved for later sessions/);
 });
 
 test("a link in the file's place is not written through", () => {
   mkdirSync(join(home, "sluice"));
   writeFileSync(join(home, "elsewhere"), "");
   symlinkSync(join(home, "elsewhere"), file());
-  expect(appendHistory(env(), "x")).toMatch(/not kept/);
+  expect(appendHistory(env(), "x")).toMatch(/not saved/);
   expect(readFileSync(join(home, "elsewhere"), "utf8")).toBe("");
 });

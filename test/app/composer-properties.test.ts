@@ -148,7 +148,7 @@ test("undoing to the beginning leads to the empty text", () => {
     fc.property(keys, (all) => {
       let state = createComposer();
       for (const { updated } of states(all, 40)) state = updated.state;
-      const { searching: _, ...rest } = state;
+      const { search: _, ...rest } = state;
       state = rest;
       for (let left = 2_000; left > 0 && state.editor.past.undo.length > 0; left -= 1)
         state = update(state, keyOf("ctrl+_"), context).state;
@@ -163,7 +163,7 @@ test("undo and redo take the same way back and forth", () => {
     fc.property(keys, (all) => {
       let state = createComposer();
       for (const { updated } of states(all, 40)) state = updated.state;
-      const { searching: _, ...rest } = state;
+      const { search: _, ...rest } = state;
       const { editor } = rest;
       if (editor.past.undo.length === 0) return;
       const back = update(rest, keyOf("ctrl+_"), context).state;

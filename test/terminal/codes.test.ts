@@ -135,7 +135,10 @@ describe("a process that left the run, without a wall: never approves what the r
   test("by sluice answer: it is refused before anything is sent, with another's code, a mistyped one, or none", async () => {
     const at = project("command");
     const terminal = at.onTerminal(at.run);
-    expect(await at.forged()).toMatchObject({ status: 1, stderr: expect.stringContaining("any of them could answer") });
+    expect(await at.forged()).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining("any of them could send this answer"),
+    });
     const first = await pasted(terminal, 1);
     const [runId = ""] = first.words.slice(1);
     expect(at.sluice(["show", runId]).stdout).toMatch(/sluice answer \S+ \S+ --digest \S+ --code '…' approve/);
@@ -150,7 +153,10 @@ describe("a process that left the run, without a wall: never approves what the r
     expect(at.sluice([...first.words, ...json])).toMatchObject({ status: 0 });
     const second = await pasted(terminal, 2);
     const others = second.words.map((word) => (word === second.code ? first.code : word));
-    expect(at.sluice(others)).toMatchObject({ status: 1, stderr: expect.stringContaining("another request's") });
+    expect(at.sluice(others)).toMatchObject({
+      status: 1,
+      stderr: expect.stringContaining("belongs to another request"),
+    });
     expect(at.sluice(second.words)).toMatchObject({ status: 0 });
     expect((await terminal.end()).code).toBe(0);
     expect(at.deployed()).toEqual([1, 2]);

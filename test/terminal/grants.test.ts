@@ -36,7 +36,7 @@ test("a run through deny, approve, which counts for one call only, and decide la
   expect(place.read("a.txt")).toBe("three\n");
 
   await choose(app, "Decide later", "down");
-  await app.waitFor("1 request waits");
+  await app.waitFor("1 deferred request waits");
   await pause(450);
   app.key("tab");
   await choose(app, "Deny with a reason", "down");

@@ -143,6 +143,10 @@ export function showNext(stack: CardStack, key?: string): CardStack {
 
 /** The stack after an event that is not a key. `now` is epoch milliseconds. */
 export function updateCards(stack: CardStack, action: CardAction, now: number): CardUpdate {
+  const withCard = (key: string, update: (card: Card) => CardUpdate): CardUpdate => {
+    const card = stack.cards.find((one) => one.key === key);
+    return card === undefined ? { stack } : update(card);
+  };
   switch (action.kind) {
     case "requests":
       return requestsChanged(stack, action.open);
@@ -152,16 +156,12 @@ export function updateCards(stack: CardStack, action: CardAction, now: number): 
       return { stack: hidden(stack) };
     case "idle":
       return { stack: stack.focusLost ? { ...stack, focusLost: false } : stack };
-  }
-  const card = stack.cards.find(({ key }) => key === action.key);
-  if (card === undefined) return { stack };
-  switch (action.kind) {
     case "answer":
-      return sendAnswer(stack, card, action.answer);
+      return withCard(action.key, (card) => sendAnswer(stack, card, action.answer));
     case "sent":
-      return sent(stack, card, action.answer, action.outcome);
+      return withCard(action.key, (card) => sent(stack, card, action.answer, action.outcome));
     case "failed":
-      return failed(stack, card, action.message);
+      return withCard(action.key, (card) => failed(stack, card, action.message));
   }
 }
 
@@ -192,7 +192,7 @@ function requestsChanged(stack: CardStack, open: readonly OpenRequest[]): CardUp
   };
 }
 
-/** Includes the digest: a request that reuses an id for other content is another card. */
+/** Includes the digest: a request that reuses an id for other content gets its own card. */
 function keyOf({ runId, requestId, digest }: OpenRequest): string {
   return JSON.stringify([runId, requestId, digest]);
 }

@@ -182,7 +182,7 @@ function optionLines(
     const label =
       option.kind === "value"
         ? valueLabel(option.value, style)
-        : [{ text: labelOf(option, card, columns < ROOMY), style }];
+        : [{ text: labelOf(option.kind, card, columns < ROOMY), style }];
     return cut([{ text: chosen ? "❯ " : "  ", style }, ...label, ...note], columns);
   });
 }
@@ -193,23 +193,20 @@ function approvalNote({ fault }: Card, unseen: number, short: boolean): string {
   return unseen > 0 ? ` · ${unseen} ${unseen === 1 ? "line" : "lines"} not shown` : "";
 }
 
-function labelOf(option: Exclude<Option, { readonly kind: "value" }>, { request }: Card, short: boolean): string {
-  const question = request.kind === "askUser" || request.kind === "humanState";
-  switch (option.kind) {
-    case "approve":
-      if (short) return "Approve once";
-      return request.kind === "grantStageTool" ? "Approve this call once" : "Approve this step once";
-    case "deny":
-      return question ? "Decline to answer" : "Deny";
-    case "reason":
-      return "Deny with a reason";
-    case "defer":
-      return "Decide later";
-    case "all":
-      return "Show all, or less";
-    case "write":
-      return "Write an answer";
-  }
+function labelOf(kind: Exclude<Option["kind"], "value">, { request }: Card, short: boolean): string {
+  const subject = request.kind === "grantStageTool" ? "this call " : "this step ";
+  return {
+    approve: `Approve ${short ? "" : subject}once`,
+    deny: isQuestion(request) ? "Decline to answer" : "Deny",
+    reason: "Deny with a reason",
+    defer: "Decide later",
+    all: "Show all, or less",
+    write: "Write an answer",
+  }[kind];
+}
+
+function isQuestion({ kind }: Card["request"]): boolean {
+  return kind === "askUser" || kind === "humanState";
 }
 
 /** Invisible characters are escaped: different answers must not look the same. */
@@ -220,8 +217,7 @@ function valueLabel(value: Json, style: Style): Line {
 
 function footLine(card: Card, open: OpenCard, columns: number): Line {
   if (open.hint !== "") return cut([{ text: cleanInline(open.hint.slice(0, 400)), style: "bad" }], columns);
-  const question = card.request.kind === "askUser" || card.request.kind === "humanState";
-  const esc = question ? "declines" : "denies";
+  const esc = isQuestion(card.request) ? "declines" : "denies";
   const keys = open.writing
     ? "Enter sends · Alt+Enter new line · Esc goes back"
     : open.focused

@@ -1,8 +1,16 @@
-import type { Key } from "../app/keys.ts";
-import { type CompletionSource, standsAlone, wordFor } from "./completion/completion.ts";
+import { isChord, type Key } from "../app/keys.ts";
+import {
+  accepted,
+  type CompletionSource,
+  choose,
+  isTyped,
+  type Palette,
+  paletteAt,
+  standsAlone,
+  wordFor,
+} from "./completion/completion.ts";
 import type { FoundFiles } from "./completion/file-finder.ts";
 import { filesIn } from "./completion/mentions.ts";
-import { accepted, choose, isTyped, type Palette, paletteAt } from "./completion/palette.ts";
 import { type Piece, plainPiece } from "./editing/buffer.ts";
 import {
   breakAtBackslash,
@@ -15,48 +23,47 @@ import {
   replaceAll,
 } from "./editing/editor.ts";
 import { layOut, offsetAt } from "./editing/layout.ts";
-import { type History, historyOf, step, submitted } from "./history/history.ts";
-import { beginSearch, type Searching, searchByKey } from "./history/searching.ts";
+import { beginSearch, type History, historyOf, type Search, searchByKey, step, submitted } from "./history/history.ts";
 import { editByKey } from "./keymap.ts";
 
-/** What a person types, and what is open around it. */
+/** The input line and its palette, search and history. */
 export interface Composer {
   readonly editor: Editor;
   readonly history: History;
-  /** Set while earlier inputs are searched. */
-  readonly searching?: Searching;
+  /** Set during a history search. */
+  readonly search?: Search;
   readonly palette?: Palette;
-  /** Where the word begins whose palette was closed by hand: it stays closed for that word. */
+  /** Start of the word whose palette the user closed. */
   readonly closedAt?: number;
   readonly files?: FoundFiles;
-  /** The last query that files were asked for. */
-  readonly asked?: string;
-  /** Why the last key did nothing, or what could not be done. */
+  /** The last query for files. */
+  readonly fileQuery?: string;
+  /** Why the last key had no effect. */
   readonly notice?: string;
 }
 
 export interface ComposerContext extends CompletionSource {
-  /** Columns of the screen: up and down go by the rows that are shown. */
+  /** Columns of the screen; Up and Down move by rows. */
   readonly width: number;
 }
 
-/** What has to happen outside. */
+/** What the caller has to do. */
 export type ComposerEffect =
-  /** `text` is whole, pastes included; `files` are the true names behind `@`, whether they exist or not. */
+  /** `text` includes folded pastes; `files` are the names after `@`, which need not exist. */
   | { readonly kind: "submit"; readonly text: string; readonly files: readonly string[] }
-  /** To be edited in an editor of one's own; the result goes back through `replaceText`. */
+  /** Edit in an external editor; the result goes to `replaceText`. */
   | { readonly kind: "edit-outside"; readonly text: string }
-  /** To be given to a FileFinder; what it finds goes back through `filesFound`. */
+  /** Find files; the result goes to `filesFound`. */
   | { readonly kind: "find-files"; readonly query: string };
 
 export interface Updated {
   readonly state: Composer;
-  /** False when the key means nothing here: then the state is as it was. */
+  /** False if the key has no effect here; the state is unchanged. */
   readonly handled: boolean;
   readonly effect?: ComposerEffect;
 }
 
-/** Columns at the left for the prompt, and one at the right that the cursor needs behind a full row. */
+/** Columns of the prompt, and one for the cursor after a full row. */
 const MARGIN = 3;
 
 export function createComposer(entries: readonly string[] = []): Composer {
@@ -68,45 +75,43 @@ export function textColumns(width: number): number {
   return Math.max(1, width - (hasMargin(width) ? MARGIN : 1));
 }
 
-/** Whether the screen is wide enough for a prompt. */
 export function hasMargin(width: number): boolean {
   return width >= 8;
 }
 
-/** What a key makes of the composer. */
 export function update(state: Composer, key: Key, context: ComposerContext): Updated {
-  if (state.searching !== undefined) return updateSearch(state, state.searching, key, context);
+  if (state.search !== undefined) return updateSearch(state, state.search, key, context);
   const inPalette = state.palette === undefined ? undefined : updatePalette(state, state.palette, key, context);
   if (inPalette !== undefined) return inPalette;
   if (isPlain(key, "tab")) return reopened(state, context);
   if (isPlain(key, "enter")) return entered(state, context);
   const direction = verticalOf(key);
   if (direction !== undefined) return moved(state, direction, context);
-  if (isCtrl(key, "r")) return { state: quiet({ ...without(state), searching: beginSearch(state) }), handled: true };
-  if (isCtrl(key, "g"))
+  if (isChord(key, "r")) return { state: quiet({ ...without(state), search: beginSearch(state) }), handled: true };
+  if (isChord(key, "g"))
     return { state: quiet(without(state)), handled: true, effect: { kind: "edit-outside", text: state.editor.text } };
   const edited = editByKey(state.editor, key);
   return edited === undefined ? unhandled(state) : applied(state, edited, context);
 }
 
-/** Takes what was found for an earlier `find-files`; late answers change nothing. */
+/** Takes the result of `find-files`; late results are ignored. */
 export function filesFound(state: Composer, files: FoundFiles, context: ComposerContext): Composer {
-  if (files.query !== state.asked) return state;
-  const told =
+  if (files.query !== state.fileQuery) return state;
+  const notified =
     files.fault === undefined || files.fault === state.files?.fault ? state : { ...state, notice: files.fault };
-  const known = { ...told, files };
-  return state.searching === undefined ? withPalette(known, context).state : known;
+  const next = { ...notified, files };
+  return state.search === undefined ? withPalette(next, context).state : next;
 }
 
-/** The text as it came back from an editor of one's own. Can be undone. */
+/** Replaces the text. Can be undone. */
 export function replaceText(state: Composer, text: string): Composer {
   const replaced = replaceAll(state.editor, text);
   return replaced.ok ? quiet({ ...without(state), editor: replaced.editor }) : { ...state, notice: replaced.why };
 }
 
-/** The composer without text, as after Ctrl+C. Can be undone. */
+/** Clears the text. Can be undone. */
 export function clearText(state: Composer): Composer {
-  const { searching: _, ...rest } = state;
+  const { search: _, ...rest } = state;
   const editor = change(state.editor, 0, state.editor.text.length, plainPiece(""));
   return quiet({ ...without(rest), editor, history: historyOf(state.history.entries) });
 }
@@ -119,22 +124,22 @@ function applied(state: Composer, edited: Inserted, context: ComposerContext): U
   if (!edited.ok) return { state: { ...state, notice: edited.why }, handled: true };
   const { editor } = edited;
   if (editor === state.editor || (editor.text === "" && state.editor.text === "")) return unhandled(state);
-  // A palette opens for what is typed, not for where somebody only walks by.
+  // Moving the cursor opens no palette.
   const opens = editor.text !== state.editor.text || state.palette !== undefined;
   const next = quiet({ ...state, editor });
   return opens ? withPalette(next, context) : { state: next, handled: true };
 }
 
-/** The state with the palette that belongs to its text and cursor, and a question for files where they are not known yet. */
+/** The state with the palette for its text and cursor, and a query for files if needed. */
 function withPalette(state: Composer, context: ComposerContext): Updated {
   const { completion, palette } = paletteAt(state.editor, context, state.files, state.palette);
   const { closedAt, ...open } = without(state);
   if (completion === undefined) return { state: open, handled: true };
   if (closedAt === completion.start) return { state: { ...open, closedAt }, handled: true };
   const next = palette === undefined ? open : { ...open, palette };
-  if (completion.kind !== "file" || completion.query === state.asked) return { state: next, handled: true };
+  if (completion.kind !== "file" || completion.query === state.fileQuery) return { state: next, handled: true };
   const effect = { kind: "find-files", query: completion.query } as const;
-  return { state: { ...next, asked: completion.query }, handled: true, effect };
+  return { state: { ...next, fileQuery: completion.query }, handled: true, effect };
 }
 
 function updatePalette(state: Composer, palette: Palette, key: Key, context: ComposerContext): Updated | undefined {
@@ -145,7 +150,7 @@ function updatePalette(state: Composer, palette: Palette, key: Key, context: Com
   return isPlain(key, "enter") ? enteredPalette(state, palette, context) : undefined;
 }
 
-/** Completes what is not there yet; submits what is, and a command that needs no more. */
+/** Completes the word, or submits if it is complete and needs no argument. */
 function enteredPalette(state: Composer, palette: Palette, context: ComposerContext): Updated {
   const { editor } = state;
   const command = palette.kind === "command" ? palette.choices[palette.chosen] : undefined;
@@ -161,9 +166,9 @@ function completed(state: Composer, palette: Palette, context: ComposerContext):
   return withPalette(quiet({ ...without(state), editor: accepted(state.editor, palette) }), context);
 }
 
-/** Opens the palette of the word at the cursor again; there is none where nothing can be completed. */
+/** Opens the palette of the word at the cursor again. */
 function reopened(state: Composer, context: ComposerContext): Updated {
-  const { closedAt: _, asked: __, ...open } = without(state);
+  const { closedAt: _, fileQuery: __, ...open } = without(state);
   const next = withPalette(open, context);
   return next.state.palette === undefined && next.effect === undefined ? unhandled(state) : next;
 }
@@ -182,7 +187,7 @@ function submit(state: Composer, piece: Piece): Updated {
   return { state: next, handled: true, effect: { kind: "submit", text, files: filesIn(piece) } };
 }
 
-/** Up or down by one row, beyond the first and the last through earlier inputs. */
+/** One row up or down; beyond the first and last row, through earlier inputs. */
 function moved(state: Composer, direction: -1 | 1, context: ComposerContext): Updated {
   const { editor } = state;
   const layout = layOut(editor, editor.cursor, textColumns(context.width));
@@ -195,28 +200,24 @@ function moved(state: Composer, direction: -1 | 1, context: ComposerContext): Up
   return stepped === undefined ? unhandled(state) : { state: quiet({ ...without(state), ...stepped }), handled: true };
 }
 
-function updateSearch(state: Composer, searching: Searching, key: Key, context: ComposerContext): Updated {
-  const next = searchByKey(state, searching, key);
-  const { searching: _, ...rest } = state;
-  if (next.kind === "on") return { state: { ...state, searching: next.searching }, handled: true };
-  if (next.kind === "given-up") return { state: rest, handled: true };
+function updateSearch(state: Composer, search: Search, key: Key, context: ComposerContext): Updated {
+  const next = searchByKey(state, search, key);
+  const { search: _, ...rest } = state;
+  if (next.kind === "searching") return { state: { ...state, search: next.search }, handled: true };
+  if (next.kind === "cancelled") return { state: rest, handled: true };
   const found = quiet({ ...rest, editor: next.editor, history: next.history });
-  if (next.kind === "taken") return { state: found, handled: true };
+  if (next.kind === "accepted") return { state: found, handled: true };
   const after = update(found, key, context);
   return after.handled ? after : { ...after, state };
 }
 
 function verticalOf(key: Key): -1 | 1 | undefined {
-  if (isPlain(key, "up") || isCtrl(key, "p")) return -1;
-  return isPlain(key, "down") || isCtrl(key, "n") ? 1 : undefined;
+  if (isPlain(key, "up") || isChord(key, "p")) return -1;
+  return isPlain(key, "down") || isChord(key, "n") ? 1 : undefined;
 }
 
 function isPlain(key: Key, name: Key["name"]): boolean {
   return key.name === name && !key.ctrl && !key.alt && !key.shift;
-}
-
-function isCtrl(key: Key, letter: string): boolean {
-  return key.name === "text" && key.ctrl && !key.alt && key.text.toLowerCase() === letter;
 }
 
 function without(state: Composer): Composer {

@@ -8,16 +8,12 @@ import { MAX_TEXT } from "./editing/editor.ts";
 
 export type EditedOutside =
   | { readonly ok: true; readonly text: string }
-  /** What went wrong; the text is as it was. */
   | { readonly ok: false; readonly fault: string };
 
-/** Bytes of a file that can hold no more than the most characters. */
-const MOST_BYTES = 4 * MAX_TEXT;
+/** Largest possible size of a valid text, in bytes. */
+const MAX_BYTES = 4 * MAX_TEXT;
 
-/**
- * Lets somebody edit a text in the editor of the environment: VISUAL, EDITOR, or the first that is found. The editor gets
- * the terminal, so nothing else may read or write it meanwhile. Nothing is left behind.
- */
+/** Edits a text in VISUAL, EDITOR or the first editor found, which uses the terminal meanwhile. Removes its temporary file. */
 export async function editOutside(text: string, env: Environment): Promise<EditedOutside> {
   const command = editorCommand(env);
   if (!command.ok) return command;
@@ -28,8 +24,7 @@ export async function editOutside(text: string, env: Environment): Promise<Edite
     writeFileSync(file, text, { mode: 0o600, flag: "wx" });
     const fault = await run(command.file, [...command.args, file], env);
     if (fault !== undefined) return { ok: false, fault };
-    if (statSync(file).size > MOST_BYTES)
-      return { ok: false, fault: "the edited text is too long; it was not taken over" };
+    if (statSync(file).size > MAX_BYTES) return { ok: false, fault: "the edited text is too long and was not used" };
     return { ok: true, text: edited(readFileSync(file, "utf8"), text) };
   } catch (thrown) {
     return { ok: false, fault: `the text could not be edited: ${messageOf(thrown)}` };
@@ -50,13 +45,13 @@ function editorCommand(env: Environment): EditorCommand {
     if (file === undefined || file === "") return { ok: false, fault: `${name} names no program` };
     return { ok: true, file, args };
   }
-  const usual = process.platform === "win32" ? ["notepad"] : ["vi", "nano"];
-  const found = usual.find((program) => process.platform === "win32" || isInstalled(program, env));
+  const defaults = process.platform === "win32" ? ["notepad"] : ["vi", "nano"];
+  const found = defaults.find((program) => process.platform === "win32" || isInstalled(program, env));
   if (found !== undefined) return { ok: true, file: found, args: [] };
-  return { ok: false, fault: `no editor was found (${usual.join(", ")}); set VISUAL or EDITOR` };
+  return { ok: false, fault: `no editor was found (${defaults.join(", ")}); set VISUAL or EDITOR` };
 }
 
-/** Words apart by blanks; quotes of either kind keep a word together, backslashes are themselves. */
+/** Splits at blanks outside of quotes; backslashes are literal. */
 function words(command: string): readonly string[] {
   const found = command.match(/(?:[^\s"']|"[^"]*"|'[^']*')+|["']\S*/g) ?? [];
   return found.map((word) =>
@@ -77,19 +72,19 @@ function isInstalled(program: string, env: Environment): boolean {
   });
 }
 
-/** Runs a program on the terminal until it ends. Returns what went wrong. */
+/** Runs a program on the terminal. Returns the fault, if any. */
 function run(file: string, args: readonly string[], env: Environment): Promise<string | undefined> {
   return new Promise((resolve) => {
     const child = spawn(file, [...args], { stdio: "inherit", env: { ...env } });
     child.once("error", (error) => resolve(`${file} could not be started: ${error.message}`));
     child.once("exit", (code, signal) => {
       if (code === 0) resolve(undefined);
-      else resolve(`${file} ended with ${signal ?? `exit code ${code ?? "unknown"}`}; the text is as it was`);
+      else resolve(`${file} ended with ${signal ?? `exit code ${code ?? "unknown"}`}; the text is unchanged`);
     });
   });
 }
 
-/** Editors end the last line; where the text had no such end it is taken off again. */
+/** Removes the line break that editors add at the end. */
 function edited(read: string, before: string): string {
   const text = read.replace(/^\uFEFF/, "").replaceAll(/\r\n?/g, "\n");
   return text.endsWith("\n") && !before.endsWith("\n") ? text.slice(0, -1) : text;

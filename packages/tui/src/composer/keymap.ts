@@ -12,7 +12,7 @@ import {
   yank,
 } from "./editing/editor.ts";
 
-/** What a key does to a text, as far as the text alone tells; undefined for all other keys. */
+/** What a key does to the text; undefined if it does not edit or move. */
 export function editByKey(editor: Editor, key: Key): Inserted | undefined {
   if (key.name === "paste") return insertPasted(editor, key.text);
   if (isNewline(key)) return insertTyped(editor, "\n");
@@ -22,13 +22,12 @@ export function editByKey(editor: Editor, key: Key): Inserted | undefined {
   return edited === undefined ? undefined : { ok: true, editor: edited };
 }
 
-/** Keys that make a line break instead of submitting. */
 function isNewline(key: Key): boolean {
   if (key.name === "enter") return key.alt || key.shift || key.ctrl;
   return key.name === "text" && key.ctrl && !key.alt && key.text.toLowerCase() === "j";
 }
 
-/** Several lines at once were not typed: a terminal that does not mark pastes sends them so. Control characters are no text. */
+/** Several lines or a long text are a paste without bracketed paste. Drops control characters. */
 function typed(editor: Editor, text: string): Inserted | undefined {
   if (/[\r\n]/.test(text) || text.length > 1_000) return insertPasted(editor, text);
   const plain = text.replaceAll(/(?!\t)\p{Cc}/gu, "");
@@ -36,8 +35,7 @@ function typed(editor: Editor, text: string): Inserted | undefined {
 }
 
 function editOf(editor: Editor, key: Key): Editor | undefined {
-  if (key.name === "text")
-    return key.ctrl === key.alt ? undefined : key.ctrl ? byCtrl(editor, key) : byAlt(editor, key);
+  if (key.name === "text") return editByLetter(editor, key);
   const words = key.ctrl || key.alt;
   switch (key.name) {
     case "left":
@@ -57,52 +55,37 @@ function editOf(editor: Editor, key: Key): Editor | undefined {
   }
 }
 
-function byCtrl(editor: Editor, key: Key): Editor | undefined {
-  switch (key.text.toLowerCase()) {
-    case "a":
-      return move(editor, "lineStart");
-    case "e":
-      return move(editor, "lineEnd");
-    case "b":
-      return move(editor, "left");
-    case "f":
-      return move(editor, "right");
-    case "h":
-      return erase(editor, "left");
-    case "d":
-      return erase(editor, "right");
-    case "w":
-      return kill(editor, "wordLeft", "blank");
-    case "u":
-      return kill(editor, "lineStart");
-    case "k":
-      return kill(editor, "lineEnd");
-    // Terminals send the same for all of these.
-    case "_":
-    case "-":
-    case "/":
-    case "7":
-    case "\u001f":
-      return undo(editor);
-    default:
-      return undefined;
-  }
-}
+type Edit = (editor: Editor) => Editor;
 
-function byAlt(editor: Editor, key: Key): Editor | undefined {
-  switch (key.text) {
-    case "b":
-      return move(editor, "wordLeft");
-    case "f":
-      return move(editor, "wordRight");
-    case "d":
-      return kill(editor, "wordRight");
-    case "z":
-      return undo(editor);
-    case "Z":
-    case "_":
-      return redo(editor);
-    default:
-      return undefined;
-  }
+const CTRL: Readonly<Record<string, Edit>> = {
+  a: (editor) => move(editor, "lineStart"),
+  e: (editor) => move(editor, "lineEnd"),
+  b: (editor) => move(editor, "left"),
+  f: (editor) => move(editor, "right"),
+  h: (editor) => erase(editor, "left"),
+  d: (editor) => erase(editor, "right"),
+  w: (editor) => kill(editor, "wordLeft", "blank"),
+  u: (editor) => kill(editor, "lineStart"),
+  k: (editor) => kill(editor, "lineEnd"),
+  // Terminals send the same for all of these.
+  _: undo,
+  "-": undo,
+  "/": undo,
+  "7": undo,
+  "\u001f": undo,
+};
+
+const ALT: Readonly<Record<string, Edit>> = {
+  b: (editor) => move(editor, "wordLeft"),
+  f: (editor) => move(editor, "wordRight"),
+  d: (editor) => kill(editor, "wordRight"),
+  z: undo,
+  Z: redo,
+  _: redo,
+};
+
+function editByLetter(editor: Editor, { text, ctrl, alt }: Key): Editor | undefined {
+  if (ctrl === alt) return undefined;
+  const [edits, letter] = ctrl ? [CTRL, text.toLowerCase()] : [ALT, text];
+  return Object.hasOwn(edits, letter) ? edits[letter]?.(editor) : undefined;
 }

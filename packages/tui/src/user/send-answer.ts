@@ -75,16 +75,7 @@ export function maskAnswer(answer: Answer, secrets: SecretFilter): Answer {
 }
 
 export function pastTense({ kind }: Answer): string {
-  switch (kind) {
-    case "approve":
-      return "approved";
-    case "deny":
-      return "denied";
-    case "defer":
-      return "deferred";
-    case "value":
-      return "answered";
-  }
+  return { approve: "approved", deny: "denied", defer: "deferred", value: "answered" }[kind];
 }
 
 /** Why an answer was not accepted. */

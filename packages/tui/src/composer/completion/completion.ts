@@ -1,52 +1,53 @@
-import { foldStartingAt, type Piece } from "../editing/buffer.ts";
+import { foldStartingAt, type Piece, plainPiece } from "../editing/buffer.ts";
+import { change, type Editor } from "../editing/editor.ts";
+import type { FoundFiles } from "./file-finder.ts";
 import { mentionAt, quotedName } from "./mentions.ts";
-import { ranked } from "./rank.ts";
+import { holdsInOrder, ranked } from "./rank.ts";
 
-/** A command as the palette offers it: `/run`, what it does, and what its words are. */
+/** A command, as the palette completes it. */
 export interface CommandSpec {
   /** Without the slash. */
   readonly name: string;
   readonly description: string;
-  /** What its first words are, in order. Free text may follow. */
+  /** Its first arguments; free text may follow. */
   readonly takes?: readonly ArgumentSpec[];
 }
 
-export interface ArgumentSpec {
-  /** Names the list of choices that fit here, such as `pipeline` or `run`. */
+interface ArgumentSpec {
+  /** The list of choices, such as `pipeline` or `run`. */
   readonly kind: string;
-  /** The command says something without it. */
   readonly optional?: boolean;
 }
 
-/** One thing that can be chosen. Both texts may be hostile: they are cleaned where they are shown. */
+/** A choice. Its texts may be hostile: they are cleaned when they are shown. */
 export interface Choice {
   readonly value: string;
   readonly description?: string;
 }
 
-/** What there is to complete, besides files. */
+/** What can be completed besides files. */
 export interface CompletionSource {
   readonly commands: readonly CommandSpec[];
   /** The choices for a kind of argument; none for free text. */
   choices(kind: string): readonly Choice[];
 }
 
-/** A word in front of the cursor that can be completed, and with what. */
+/** A word before the cursor, and its completions. */
 export interface Completion {
   readonly kind: "command" | "argument" | "file";
-  /** What a choice replaces. */
+  /** The range that a choice replaces. */
   readonly start: number;
   readonly end: number;
   readonly query: string;
-  /** The best first. Files come from elsewhere. */
+  /** Best first; empty for files, which a FileFinder finds. */
   readonly choices: readonly Choice[];
 }
 
-const MOST_CHOICES = 50;
+const MAX_CHOICES = 50;
 const WORD = /"(?:[^"\\]|\\.)*"?|\S+/g;
 
-/** What can be completed at a cursor: a file behind `@`, a command at the beginning, a word of a command. */
-export function completionAt(piece: Piece, cursor: number, source: CompletionSource): Completion | undefined {
+/** What can be completed at a cursor: a file after `@`, a command, or an argument. */
+function completionAt(piece: Piece, cursor: number, source: CompletionSource): Completion | undefined {
   const mention = mentionAt(piece, cursor);
   if (mention !== undefined) return { kind: "file", ...mention, choices: [] };
   const line = commandLine(piece, cursor);
@@ -55,18 +56,18 @@ export function completionAt(piece: Piece, cursor: number, source: CompletionSou
   const [name = "", ...words] = line.before.slice(1).match(WORD) ?? [];
   const isBlank = line.before === "/" || /\s$/.test(line.before);
   if (words.length === 0 && !(isBlank && name !== "")) {
-    const choices = ranked(source.commands, (command) => command.name, name, MOST_CHOICES);
+    const choices = ranked(source.commands, (command) => command.name, name, MAX_CHOICES);
     return { kind: "command", start: 0, end, query: name, choices: choices.map(choiceOf) };
   }
   const takes = source.commands.find((command) => command.name === name)?.takes ?? [];
   const argument = takes[isBlank ? words.length : words.length - 1];
   if (argument === undefined) return undefined;
   const query = isBlank ? "" : (words.at(-1) ?? "");
-  const choices = ranked(source.choices(argument.kind), (choice) => choice.value, query, MOST_CHOICES);
+  const choices = ranked(source.choices(argument.kind), (choice) => choice.value, query, MAX_CHOICES);
   return { kind: "argument", start: cursor - query.length, end, query, choices };
 }
 
-/** The line of a command around the cursor, where the text is one and nothing folded or broken is in front of it. */
+/** The command line around the cursor, unless a fold or a line break precedes the cursor. */
 function commandLine(piece: Piece, cursor: number): { readonly before: string; readonly after: string } | undefined {
   if (cursor === 0 || piece.text[0] !== "/" || foldStartingAt(piece.folds, 0) !== undefined) return undefined;
   const fold = piece.folds.find((one) => one.start >= cursor);
@@ -80,15 +81,67 @@ function choiceOf(command: CommandSpec): Choice {
   return { value: command.name, description: command.description };
 }
 
-/** What stands in the text for a choice. */
+/** The text of a choice. */
 export function wordFor(completion: Completion, choice: Choice): string {
   if (completion.kind === "command") return `/${choice.value}`;
   const name = quotedName(choice.value);
   return completion.kind === "file" ? `@${name}` : name;
 }
 
-/** Whether a command goes on when nothing follows its name. */
+/** Whether a command works without arguments. */
 export function standsAlone(name: string, commands: readonly CommandSpec[]): boolean {
   const first = commands.find((command) => command.name === name)?.takes?.[0];
   return first === undefined || first.optional === true;
+}
+
+/** The choices for the word at the cursor; never empty. */
+export interface Palette extends Completion {
+  readonly chosen: number;
+}
+
+/** The completion at the cursor and its palette; the chosen value stays chosen while the word is the same. */
+export function paletteAt(
+  editor: Editor,
+  source: CompletionSource,
+  files: FoundFiles | undefined,
+  before: Palette | undefined,
+): { readonly completion: Completion | undefined; readonly palette: Palette | undefined } {
+  const found = completionAt(editor, editor.cursor, source);
+  if (found === undefined) return { completion: undefined, palette: undefined };
+  const completion = found.kind === "file" ? { ...found, choices: fileChoices(found.query, files) } : found;
+  if (completion.choices.length === 0) return { completion, palette: undefined };
+  const isSameWord = before?.start === completion.start && before.query === completion.query;
+  const chosen = isSameWord
+    ? completion.choices.findIndex((choice) => choice.value === before.choices[before.chosen]?.value)
+    : 0;
+  return { completion, palette: { ...completion, chosen: Math.max(0, chosen) } };
+}
+
+/** Until the files for this query are found, those of the previous query that match. */
+function fileChoices(query: string, files: FoundFiles | undefined): readonly Choice[] {
+  const found = files?.files ?? [];
+  const typed = query.toLowerCase();
+  const matching = files?.query === query ? found : found.filter((file) => holdsInOrder(file.toLowerCase(), typed));
+  return matching.map((value) => ({ value }));
+}
+
+/** The next or previous choice; wraps around. */
+export function choose(palette: Palette, by: -1 | 1): Palette {
+  const { length } = palette.choices;
+  return { ...palette, chosen: (palette.chosen + by + length) % length };
+}
+
+/** Replaces the word by the choice and a blank. */
+export function accepted(editor: Editor, palette: Palette): Editor {
+  const choice = palette.choices[palette.chosen];
+  if (choice === undefined) return editor;
+  // Reuses a blank after the word.
+  const end = editor.text[palette.end] === " " ? palette.end + 1 : palette.end;
+  return change(editor, palette.start, end, plainPiece(`${wordFor(palette, choice)} `));
+}
+
+/** Whether the word is already the choice. */
+export function isTyped(editor: Editor, palette: Palette): boolean {
+  const choice = palette.choices[palette.chosen];
+  return choice !== undefined && editor.text.slice(palette.start, palette.end) === wordFor(palette, choice);
 }

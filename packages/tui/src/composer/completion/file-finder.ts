@@ -1,12 +1,7 @@
 import { messageOf } from "@sluice/core";
 import { holdsInOrder } from "./rank.ts";
 
-/** The files that `@` offers, as they are named: relative to the workspace, with `/`. */
-export interface FileListing {
-  readonly files: readonly string[];
-}
-
-/** What fits a query, the best first; `fault` says why there may be less than there should. */
+/** The files that match a query, best first; `fault` says why some may be missing. */
 export interface FoundFiles {
   readonly query: string;
   readonly files: readonly string[];
@@ -14,25 +9,26 @@ export interface FoundFiles {
 }
 
 export interface FileFinder {
-  /** The files that fit. `now` (epoch ms) tells whether the listing is old: then it is made anew meanwhile. Never rejects. */
+  /** Finds files. `now` (epoch milliseconds) decides whether the listing is renewed meanwhile. Never rejects. */
   find(query: string, now: number): Promise<FoundFiles>;
-  /** Gives up a listing that is being made. */
+  /** Aborts a listing in progress. */
   close(): void;
 }
 
-export interface FileFinderOptions {
-  readonly list: (signal: AbortSignal) => Promise<FileListing>;
-  /** Milliseconds after which a listing is old. */
+interface FileFinderOptions {
+  /** Lists the files relative to the workspace, with `/`. */
+  readonly list: (signal: AbortSignal) => Promise<{ readonly files: readonly string[] }>;
+  /** Age at which a listing is renewed, in milliseconds. */
   readonly staleMs?: number;
 }
 
-/** Files of a workspace that are offered. */
-const MOST_FILES = 20_000;
+/** Files of a workspace that can be completed. */
+const MAX_FILES = 20_000;
 
 const STALE_MS = 15_000;
-const MOST_FOUND = 50;
-/** Paths that are scored letter by letter, which costs a hundred times as much as finding them. */
-const MOST_SCORED = 400;
+const MAX_FOUND = 50;
+/** Paths that are scored letter by letter, which is expensive. */
+const MAX_SCORED = 400;
 
 interface Listed {
   readonly files: readonly string[];
@@ -41,7 +37,7 @@ interface Listed {
   readonly fault?: string;
 }
 
-/** Finds files by some of their letters. They are listed when first asked for, at most once at a time. */
+/** Finds files by some of their letters. The first query lists them; listings never overlap. */
 export function createFileFinder({ list, staleMs = STALE_MS }: FileFinderOptions): FileFinder {
   const stop = new AbortController();
   let listed: Listed | undefined;
@@ -57,21 +53,21 @@ export function createFileFinder({ list, staleMs = STALE_MS }: FileFinderOptions
   return {
     async find(query, now) {
       const isOld = listed === undefined || now - listed.at >= staleMs;
-      const coming = isOld ? refresh(now) : undefined;
-      const { files, lower, fault } = listed ?? (await (coming ?? refresh(now)));
+      const renewed = isOld ? refresh(now) : undefined;
+      const { files, lower, fault } = listed ?? (await (renewed ?? refresh(now)));
       return { query, files: await bestOf(files, lower, query), ...(fault === undefined ? {} : { fault }) };
     },
     close: () => stop.abort(),
   };
 }
 
-/** The listing of the workspace at `root` (absolute, links resolved), without what git ignores and the run store. */
+/** Lists the workspace at `root` (absolute, links resolved) without ignored files and the run store. */
 export function workspaceListing(root: string, storeNow: () => Promise<string | undefined>): FileFinderOptions["list"] {
   return async (signal) => {
-    // Slow to load, and not needed to show the prompt.
+    // Slow to load, and not needed for the prompt.
     const { workspaceFiles } = await import("@sluice/stages");
     const store = await storeNow();
-    return await workspaceFiles({ root, ...(store === undefined ? {} : { store }) }, { most: MOST_FILES, signal });
+    return await workspaceFiles({ root, ...(store === undefined ? {} : { store }) }, { most: MAX_FILES, signal });
   };
 }
 
@@ -83,8 +79,8 @@ async function listNow(
 ): Promise<Listed> {
   try {
     const { files } = await list(signal);
-    const kept = files.slice(0, MOST_FILES);
-    return { files: kept, lower: kept.map((file) => file.toLowerCase()), at: now };
+    const first = files.slice(0, MAX_FILES);
+    return { files: first, lower: first.map((file) => file.toLowerCase()), at: now };
   } catch (thrown) {
     const fault = `files cannot be listed: ${messageOf(thrown)}`;
     return { files: before?.files ?? [], lower: before?.lower ?? [], at: now, fault };
@@ -92,15 +88,15 @@ async function listNow(
 }
 
 async function bestOf(files: readonly string[], lower: readonly string[], query: string): Promise<readonly string[]> {
-  if (query === "") return nearRoot(files).slice(0, MOST_FOUND);
-  const near = fitting(files, lower, query.toLowerCase());
+  if (query === "") return nearRoot(files).slice(0, MAX_FOUND);
+  const near = matching(files, lower, query.toLowerCase());
   const { Fzf } = await import("fzf");
   const fzf = new Fzf(near, {
-    limit: MOST_FOUND,
+    limit: MAX_FOUND,
     selector: (near: Near) => near.file,
     casing: "case-insensitive",
     normalize: false,
-    // The last letters of a path tell the most.
+    // The end of a path is the most specific.
     forward: false,
     tiebreakers: [nearerFirst],
   });
@@ -109,7 +105,7 @@ async function bestOf(files: readonly string[], lower: readonly string[], query:
   return found.map(({ item }) => item.file);
 }
 
-/** A path that holds the letters of a query in order, and how closely: the lower the closer. */
+/** A path that contains the letters of a query in order; a lower tier is a closer match. */
 interface Near {
   readonly file: string;
   readonly tier: number;
@@ -131,14 +127,14 @@ function nearRoot(files: readonly string[]): readonly string[] {
     .map(({ file }) => file);
 }
 
-/** What is worth scoring: names that begin with the query, names and paths that hold it, then the shortest of the rest. */
-function fitting(files: readonly string[], lower: readonly string[], typed: string): readonly Near[] {
+/** The paths to score: names with the query as prefix, names and paths that contain it, then the shortest others. */
+function matching(files: readonly string[], lower: readonly string[], query: string): readonly Near[] {
   const found: Near[] = [];
   for (const [index, path] of lower.entries()) {
-    if (!holdsInOrder(path, typed)) continue;
+    if (!holdsInOrder(path, query)) continue;
     const name = path.slice(path.lastIndexOf("/") + 1);
-    const tier = name.startsWith(typed) ? 0 : name.includes(typed) ? 1 : path.includes(typed) ? 2 : 3;
+    const tier = name.startsWith(query) ? 0 : name.includes(query) ? 1 : path.includes(query) ? 2 : 3;
     found.push({ file: files[index] ?? "", tier });
   }
-  return found.length <= MOST_SCORED ? found : found.sort(byTier).slice(0, MOST_SCORED);
+  return found.length <= MAX_SCORED ? found : found.sort(byTier).slice(0, MAX_SCORED);
 }

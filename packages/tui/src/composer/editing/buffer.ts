@@ -1,18 +1,18 @@
-/** A pasted part of a text that is shown as one unit. Offsets are UTF-16 units of the whole text. */
+/** A paste that is shown as one unit. Offsets are UTF-16 units of the whole text. */
 export interface Fold {
   readonly start: number;
   readonly end: number;
-  /** Told in its placeholder; unique in its text. */
+  /** Shown in its label; unique in the text. */
   readonly number: number;
 }
 
-/** A text and which parts of it are shown folded, in order and apart from each other. */
+/** A text and its folds, sorted and disjoint. */
 export interface Piece {
   readonly text: string;
   readonly folds: readonly Fold[];
 }
 
-/** A paste beyond either is folded. */
+/** A paste that exceeds either is folded. */
 const UNFOLDED_LINES = 5;
 const UNFOLDED_CHARACTERS = 1_000;
 
@@ -27,26 +27,26 @@ export function foldedPiece(text: string, number: number): Piece {
   return { text, folds: [{ start: 0, end: text.length, number }] };
 }
 
-/** Whether a pasted text is too long to be shown whole while somebody types. */
+/** Whether a paste is folded. */
 export function isLong(text: string): boolean {
   return text.length > UNFOLDED_CHARACTERS || countLines(text, UNFOLDED_LINES + 1) > UNFOLDED_LINES;
 }
 
-/** Lines of a text, or `most` where there are more. */
+/** The number of lines, at most `most`. */
 function countLines(text: string, most: number): number {
   let lines = 1;
   for (let at = text.indexOf("\n"); at !== -1 && lines < most; at = text.indexOf("\n", at + 1)) lines += 1;
   return lines;
 }
 
-/** What stands for a folded part: `[paste 1: 214 lines]`. */
+/** The label of a fold: `[paste 1: 214 lines]`. */
 export function foldLabel(text: string, fold: Fold): string {
   const lines = countLines(text.slice(fold.start, fold.end), Number.POSITIVE_INFINITY);
   const size = lines > 1 ? `${lines} lines` : `${fold.end - fold.start} characters`;
   return `[paste ${fold.number}: ${size}]`;
 }
 
-/** A part between two unit boundaries, with the folds in it. */
+/** The part between two unit boundaries. */
 export function slicePiece(piece: Piece, start: number, end: number): Piece {
   const folds = piece.folds.filter((fold) => fold.start >= start && fold.end <= end);
   return {
@@ -55,9 +55,9 @@ export function slicePiece(piece: Piece, start: number, end: number): Piece {
   };
 }
 
-/** The piece with what is between two unit boundaries replaced. */
+/** Replaces the part between two unit boundaries. */
 export function splicePiece(piece: Piece, start: number, end: number, inserted: Piece): Piece {
-  const after = start + inserted.text.length - end;
+  const shift = start + inserted.text.length - end;
   return {
     text: piece.text.slice(0, start) + inserted.text + piece.text.slice(end),
     folds: [
@@ -65,7 +65,7 @@ export function splicePiece(piece: Piece, start: number, end: number, inserted: 
       ...inserted.folds.map((fold) => ({ ...fold, start: fold.start + start, end: fold.end + start })),
       ...piece.folds
         .filter((fold) => fold.start >= end)
-        .map((fold) => ({ ...fold, start: fold.start + after, end: fold.end + after })),
+        .map((fold) => ({ ...fold, start: fold.start + shift, end: fold.end + shift })),
     ],
   };
 }
@@ -74,7 +74,7 @@ export function joinPieces(first: Piece, second: Piece): Piece {
   return splicePiece(first, first.text.length, first.text.length, second);
 }
 
-/** Folds of a piece that comes back, such as from the kill buffer, get numbers that its new place has not. */
+/** Renumbers the folds of an inserted piece so that they are unique. */
 export function renumbered(piece: Piece, used: readonly Fold[]): Piece {
   if (piece.folds.length === 0) return piece;
   const numbers = new Set(used.map((fold) => fold.number));
@@ -99,7 +99,7 @@ export function foldEndingAt(folds: readonly Fold[], offset: number): Fold | und
   return folds.find((fold) => fold.end === offset);
 }
 
-/** The stretch around an offset that holds no fold and no line break but at its edges. */
+/** The range around an offset without folds and line breaks. */
 export function stretchAround(piece: Piece, offset: number): { readonly start: number; readonly end: number } {
   const breakBefore = offset === 0 ? -1 : piece.text.lastIndexOf("\n", offset - 1);
   const breakAfter = piece.text.indexOf("\n", offset);
@@ -122,7 +122,7 @@ export function boundaryAt(piece: Piece, offset: number): number {
   return unit === undefined || start + unit.index === at ? at : start + unit.index + unit.length;
 }
 
-/** The next boundary; the offset itself at the end. */
+/** The next boundary; the end of the text at its end. */
 export function boundaryAfter(piece: Piece, offset: number): number {
   if (offset >= piece.text.length) return piece.text.length;
   const fold = foldStartingAt(piece.folds, offset);
@@ -133,7 +133,7 @@ export function boundaryAfter(piece: Piece, offset: number): number {
   return unit === undefined ? end : start + unit.index + unit.length;
 }
 
-/** The boundary before; 0 at the beginning. */
+/** The previous boundary; 0 at the beginning. */
 export function boundaryBefore(piece: Piece, offset: number): number {
   if (offset <= 0) return 0;
   const fold = foldEndingAt(piece.folds, offset);
@@ -149,7 +149,6 @@ function unitIn(text: string, index: number): { readonly index: number; readonly
   return found === undefined ? undefined : { index: found.index, length: found.segment.length };
 }
 
-/** The graphemes of a text. */
 export function* graphemesOf(text: string): Generator<string> {
   for (const { segment } of graphemes.segment(text)) yield segment;
 }

@@ -11,7 +11,7 @@ import {
 } from "@sluice/view/text";
 import { graphemesOf } from "./buffer.ts";
 
-/** One unit of a text as it stands on the screen. */
+/** One unit of a text on the screen. */
 export interface Cell {
   readonly spans: Line;
   /** Columns. */
@@ -19,25 +19,25 @@ export interface Cell {
 }
 
 const ASCII = /^[\x20-\x7e]$/;
-/** What emoji are made of: joiners and variants among them say nothing that has to be seen. */
+/** Emoji, whose joiners and variation selectors need no escape. */
 const EMOJI = /^(?=.*\p{Emoji})[\p{Emoji}\p{Emoji_Component}]+$/u;
 const MARK_FIRST = /^\p{M}/u;
 const TAB = "    ";
-/** UTF-16 units of one grapheme that are shown: a letter may carry thousands of marks. */
-const MOST_OF_ONE = 32;
+/** UTF-16 units shown of one grapheme, which may have thousands of marks. */
+const MAX_GRAPHEME = 32;
 
-/** How a grapheme that somebody typed or pasted is shown in at most `room` columns. What is not seen is named. */
+/** A grapheme of the input in at most `room` columns; invisible characters are escaped. */
 export function cellOf(grapheme: string, room: number): Cell {
   if (ASCII.test(grapheme)) return { spans: [{ text: grapheme }], width: 1 };
   if (grapheme === "\t") return fitted([{ text: TAB }], room);
-  const head = headOf(grapheme, MOST_OF_ONE);
+  const head = headOf(grapheme, MAX_GRAPHEME);
   const short = MARK_FIRST.test(head) ? `◌${head}` : head;
   const shown = cleanInline(short);
   const isPlain = widthOf(shown) > 0 && (shown === short || EMOJI.test(short));
   return fitted(isPlain ? [{ text: shown }] : revealed(short), room);
 }
 
-/** A word of ours in place of many characters. */
+/** The label of a fold. */
 export function labelCell(text: string, room: number): Cell {
   return fitted([{ text, style: "accent" }], room);
 }
@@ -47,26 +47,26 @@ function fitted(line: Line, room: number): Cell {
   return { spans, width: widthOf(spans) };
 }
 
-/** A text on one line and clean, in at most `room` columns; of a longer one the end is shown. */
+/** The end of a text, cleaned, in at most `room` columns. */
 export function endOf(text: string, room: number): string {
   const shown = cleanInline(tailOf(text, room * 8));
   if (widthOf(shown) <= room && text.length <= room * 8) return shown;
   if (room < 1) return "";
-  let kept = "";
+  let end = "";
   for (const grapheme of [...graphemesOf(shown)].reverse()) {
-    if (widthOf(grapheme + kept) > room - 1) break;
-    kept = grapheme + kept;
+    if (widthOf(grapheme + end) > room - 1) break;
+    end = grapheme + end;
   }
-  return `…${kept}`;
+  return `…${end}`;
 }
 
-/** Cells side by side, with neighbouring spans of one style joined. `style` goes over all that is plain. */
+/** Cells side by side, with spans of one style joined; `styleOf` overrides the style of a cell. */
 export function lineOf(cells: readonly Cell[], styleOf?: (index: number) => Style | undefined): Line {
   const spans: Span[] = [];
   for (const [index, cell] of cells.entries()) {
-    const over = styleOf?.(index);
+    const override = styleOf?.(index);
     for (const span of cell.spans) {
-      const style = over ?? span.style ?? "plain";
+      const style = override ?? span.style ?? "plain";
       const last = spans.at(-1);
       if (last !== undefined && last.style === style) spans[spans.length - 1] = { text: last.text + span.text, style };
       else spans.push({ text: span.text, style });

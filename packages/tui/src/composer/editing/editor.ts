@@ -1,4 +1,3 @@
-import { type Edit, NO_HISTORY, redone, rememberEdit, type UndoHistory, undone } from "../history/past.ts";
 import {
   boundaryAfter,
   boundaryAt,
@@ -16,24 +15,24 @@ import {
   slicePiece,
   splicePiece,
 } from "./buffer.ts";
-import { type WordKind, wordEnd, wordStart } from "./words.ts";
+import { type Edit, NO_HISTORY, redone, rememberEdit, type UndoHistory, undone } from "./undo.ts";
 
-/** A text while it is edited. `cursor` is a UTF-16 offset, always between two graphemes and never inside a fold. */
+/** An edited text. `cursor` is a UTF-16 offset between two graphemes and outside of folds. */
 export interface Editor {
-  /** The whole text, pastes included. */
+  /** Includes folded pastes. */
   readonly text: string;
   readonly folds: readonly Fold[];
   readonly cursor: number;
-  /** Column that moves up and down keep, in cells; set by such a move only. */
+  /** The column that vertical moves keep. */
   readonly goal?: number;
   readonly past: UndoHistory;
-  /** What was cut last, for yank. */
+  /** The last cut, for yank. */
   readonly killed: Piece;
-  /** Set right after a cut: the next one is added to it. */
+  /** Set right after a cut: the next cut is added to it. */
   readonly killing: boolean;
 }
 
-/** Characters (UTF-16 units) that a text may have. */
+/** Longest text, in UTF-16 units. */
 export const MAX_TEXT = 1_000_000;
 
 export type Inserted = { readonly ok: true; readonly editor: Editor } | { readonly ok: false; readonly why: string };
@@ -47,22 +46,22 @@ export const EMPTY_EDITOR: Editor = {
   killing: false,
 };
 
-/** An editor that holds a text, the cursor at its end; undoing leads back to no text. Too long ones are refused. */
+/** An editor with a text and the cursor at its end. */
 export function editorOf(text: string): Inserted {
   return replaceAll(EMPTY_EDITOR, text);
 }
 
-/** What was typed. Line breaks become `\n`. */
+/** Line breaks become `\n`. */
 export function insertTyped(editor: Editor, text: string): Inserted {
   return insert(editor, plainPiece(normal(text)), true);
 }
 
-/** What was pasted: folded when it is long. */
+/** A long paste is folded. */
 export function insertPasted(editor: Editor, text: string): Inserted {
   return insert(editor, pasted(normal(text), editor.folds), false);
 }
 
-/** Everything at once, as after an editor of one's own: long texts are folded only where they would be slow to show. */
+/** Replaces the whole text; folds it only if it would be slow to show. */
 export function replaceAll(editor: Editor, text: string): Inserted {
   const whole = normal(text);
   if (whole === editor.text) return { ok: true, editor };
@@ -80,7 +79,7 @@ function insert(editor: Editor, piece: Piece, typed: boolean): Inserted {
 
 function tooLong(length: number): Inserted {
   const most = MAX_TEXT.toLocaleString("en");
-  const why = `not inserted: the text would have ${length.toLocaleString("en")} characters, and ${most} is the most`;
+  const why = `not inserted: the text would have ${length.toLocaleString("en")} characters; the limit is ${most}`;
   return { ok: false, why };
 }
 
@@ -92,35 +91,34 @@ function normal(text: string): string {
   return text.replaceAll(/\r\n?/g, "\n").toWellFormed();
 }
 
-/** Replaces what is between two boundaries; the cursor comes to stand behind what was inserted. */
+/** Replaces the text between two boundaries; the cursor moves after the insertion. */
 export function change(editor: Editor, start: number, end: number, inserted: Piece, typed = false): Editor {
   if (start === end && inserted.text === "") return editor;
   const removed = slicePiece(editor, start, end);
   const piece = splicePiece(editor, start, end, inserted);
   const cursor = boundaryAt(piece, start + inserted.text.length);
   const edit: Edit = { at: start, removed, inserted, cursorBefore: editor.cursor, cursorAfter: cursor, typed };
-  return at({ ...editor, ...piece, past: rememberEdit(editor.past, edit) }, cursor);
+  return withCursor({ ...editor, ...piece, past: rememberEdit(editor.past, edit) }, cursor);
 }
 
-/** The same text with the cursor elsewhere. */
-function at(editor: Editor, cursor: number, goal?: number): Editor {
+function withCursor(editor: Editor, cursor: number, goal?: number): Editor {
   const { goal: _, ...rest } = editor;
   return { ...rest, cursor, killing: false, ...(goal === undefined ? {} : { goal }) };
 }
 
-/** Where a move or a deletion may lead. */
+/** The target of a move or a deletion. */
 export type CursorTarget = "left" | "right" | "wordLeft" | "wordRight" | "lineStart" | "lineEnd" | "start" | "end";
 
 export function move(editor: Editor, to: CursorTarget): Editor {
-  return at(editor, placeOf(editor, to));
+  return withCursor(editor, targetOffset(editor, to));
 }
 
-/** To an offset that was read off a layout, with the column to keep. */
+/** Moves to an offset; `goal` is the column to keep. */
 export function moveTo(editor: Editor, offset: number, goal?: number): Editor {
-  return at(editor, boundaryAt(editor, offset), goal);
+  return withCursor(editor, boundaryAt(editor, offset), goal);
 }
 
-function placeOf(editor: Editor, to: CursorTarget, words: WordKind = "name"): number {
+function targetOffset(editor: Editor, to: CursorTarget, words: WordKind = "name"): number {
   const { cursor, text } = editor;
   if (to === "left") return boundaryBefore(editor, cursor);
   if (to === "right") return boundaryAfter(editor, cursor);
@@ -131,7 +129,7 @@ function placeOf(editor: Editor, to: CursorTarget, words: WordKind = "name"): nu
   return to === "start" ? 0 : text.length;
 }
 
-/** Line breaks in folds are not seen, so they end no line. */
+/** Line breaks in folds end no line. */
 function lineStart(editor: Editor): number {
   let offset = editor.cursor;
   for (;;) {
@@ -152,22 +150,22 @@ function lineEnd(editor: Editor): number {
   }
 }
 
-/** Deletes from the cursor to a place. */
+/** Deletes from the cursor to a target. */
 export function erase(editor: Editor, to: CursorTarget): Editor {
-  const place = placeOf(editor, to);
-  return change(editor, Math.min(place, editor.cursor), Math.max(place, editor.cursor), plainPiece(""));
+  const target = targetOffset(editor, to);
+  return change(editor, Math.min(target, editor.cursor), Math.max(target, editor.cursor), plainPiece(""));
 }
 
-/** Cuts from the cursor to a place; cuts in a row are yanked together. At the line's edge its break is cut. */
+/** Cuts from the cursor to a target; consecutive cuts are yanked together. At the edge of a line, cuts its line break. */
 export function kill(editor: Editor, to: CursorTarget, words: WordKind = "name"): Editor {
-  let place = placeOf(editor, to, words);
-  if (place === editor.cursor && to === "lineStart") place = boundaryBefore(editor, place);
-  if (place === editor.cursor && to === "lineEnd") place = boundaryAfter(editor, place);
-  if (place === editor.cursor) return editor;
-  const start = Math.min(place, editor.cursor);
-  const cut = slicePiece(editor, start, Math.max(place, editor.cursor));
-  const kept = editor.killing ? renumbered(editor.killed, cut.folds) : plainPiece("");
-  const killed = place < editor.cursor ? joinPieces(cut, kept) : joinPieces(kept, cut);
+  let target = targetOffset(editor, to, words);
+  if (target === editor.cursor && to === "lineStart") target = boundaryBefore(editor, target);
+  if (target === editor.cursor && to === "lineEnd") target = boundaryAfter(editor, target);
+  if (target === editor.cursor) return editor;
+  const start = Math.min(target, editor.cursor);
+  const cut = slicePiece(editor, start, Math.max(target, editor.cursor));
+  const earlier = editor.killing ? renumbered(editor.killed, cut.folds) : plainPiece("");
+  const killed = target < editor.cursor ? joinPieces(cut, earlier) : joinPieces(earlier, cut);
   return { ...change(editor, start, start + cut.text.length, plainPiece("")), killed, killing: true };
 }
 
@@ -179,24 +177,70 @@ export function undo(editor: Editor): Editor {
   const edit = editor.past.undo.at(-1);
   if (edit === undefined) return editor;
   const past = { undo: editor.past.undo.slice(0, -1), redo: [...editor.past.redo, edit] };
-  return at({ ...editor, ...undone(editor, edit), past }, edit.cursorBefore);
+  return withCursor({ ...editor, ...undone(editor, edit), past }, edit.cursorBefore);
 }
 
 export function redo(editor: Editor): Editor {
   const edit = editor.past.redo.at(-1);
   if (edit === undefined) return editor;
   const past = { undo: [...editor.past.undo, edit], redo: editor.past.redo.slice(0, -1) };
-  return at({ ...editor, ...redone(editor, edit), past }, edit.cursorAfter);
+  return withCursor({ ...editor, ...redone(editor, edit), past }, edit.cursorAfter);
 }
 
-/** Whether Enter means a line break here: a backslash in front of it, at the end of its line. */
+/** Whether Enter inserts a line break: after a backslash at the end of a line. */
 export function endsInBackslash(editor: Editor): boolean {
   const { text, cursor, folds } = editor;
   if (text[cursor - 1] !== "\\" || foldEndingAt(folds, cursor) !== undefined) return false;
   return cursor === text.length || (text[cursor] === "\n" && foldStartingAt(folds, cursor) === undefined);
 }
 
-/** A line break in the backslash's place. */
 export function breakAtBackslash(editor: Editor): Editor {
   return change(editor, editor.cursor - 1, editor.cursor, plainPiece("\n"));
+}
+
+const IN_WORD = /[\p{L}\p{N}\p{M}_]/u;
+const BLANK = /\s/;
+
+/** Words are letters and digits (`name`) or everything but blanks (`blank`). */
+type WordKind = "name" | "blank";
+
+/** The start of the word before an offset. A fold is a word. */
+function wordStart(piece: Piece, offset: number, kind: WordKind): number {
+  let at = offset;
+  while (at > 0 && foldEndingAt(piece.folds, at) === undefined && !isInWord(charBefore(piece, at), kind))
+    at -= charBefore(piece, at).length;
+  const fold = foldEndingAt(piece.folds, at);
+  if (fold !== undefined) return fold.start;
+  while (at > 0 && foldEndingAt(piece.folds, at) === undefined && isInWord(charBefore(piece, at), kind))
+    at -= charBefore(piece, at).length;
+  // Never inside a grapheme.
+  return boundaryAt(piece, at) === at ? at : boundaryBefore(piece, at);
+}
+
+/** The end of the word after an offset. A fold is a word. */
+function wordEnd(piece: Piece, offset: number, kind: WordKind): number {
+  const end = piece.text.length;
+  let at = offset;
+  while (at < end && foldStartingAt(piece.folds, at) === undefined && !isInWord(charAfter(piece, at), kind))
+    at += charAfter(piece, at).length;
+  const fold = foldStartingAt(piece.folds, at);
+  if (fold !== undefined) return fold.end;
+  while (at < end && foldStartingAt(piece.folds, at) === undefined && isInWord(charAfter(piece, at), kind))
+    at += charAfter(piece, at).length;
+  return boundaryAt(piece, at);
+}
+
+function isInWord(character: string, kind: WordKind): boolean {
+  return kind === "name" ? IN_WORD.test(character) : !BLANK.test(character);
+}
+
+function charAfter(piece: Piece, offset: number): string {
+  return String.fromCodePoint(piece.text.codePointAt(offset) ?? 0);
+}
+
+function charBefore(piece: Piece, offset: number): string {
+  const low = piece.text.charCodeAt(offset - 1);
+  const high = offset > 1 ? piece.text.charCodeAt(offset - 2) : 0;
+  const pair = low >= 0xdc00 && low <= 0xdfff && high >= 0xd800 && high <= 0xdbff;
+  return piece.text.slice(offset - (pair ? 2 : 1), offset);
 }

@@ -1,7 +1,7 @@
 import { boundaryAt, foldLabel, foldStartingAt, graphemesOf, type Piece, stretchAround } from "./buffer.ts";
 import { type Cell, cellOf, labelCell } from "./cells.ts";
 
-/** A cell with the stretch of text that it stands for. */
+/** A cell with its range of the text. */
 export interface PlacedCell extends Cell {
   readonly start: number;
   readonly end: number;
@@ -10,7 +10,7 @@ export interface PlacedCell extends Cell {
 /** One row of a wrapped text. */
 export interface Row {
   readonly start: number;
-  /** Behind the last unit; a line break is not part of its row. */
+  /** Exclusive; a line break is not part of its row. */
   readonly end: number;
   readonly cells: readonly PlacedCell[];
 }
@@ -20,12 +20,12 @@ export interface Layout {
   readonly cursor: { readonly row: number; readonly column: number };
 }
 
-/** Unfolded characters that are laid out at once; of longer texts a window around the cursor. */
-const WHOLE = 8_192;
+/** Unfolded characters that are laid out; of longer texts, a window around the cursor. */
+const MAX_WHOLE = 8_192;
 const STEP = 2_048;
 const ASCII = /^[\x20-\x7e]*$/;
 
-/** A text in rows of at most `columns`, broken behind blanks where it can be. The cursor has a column of its own behind the last. */
+/** A text in rows of at most `columns`, broken after blanks if possible. The cursor can be one column after the last. */
 export function layOut(piece: Piece, cursor: number, columns: number): Layout {
   const room = Math.max(1, columns);
   const { start, end } = windowOf(piece, cursor);
@@ -40,7 +40,7 @@ export function layOut(piece: Piece, cursor: number, columns: number): Layout {
   return { rows, cursor: positionOf(rows, cursor) };
 }
 
-/** Where a layout shows an offset: at a wrap on the row that begins there. */
+/** The position of an offset; at a wrap, on the row that begins there. */
 function positionOf(rows: readonly Row[], offset: number): Layout["cursor"] {
   const row = Math.max(
     0,
@@ -51,7 +51,7 @@ function positionOf(rows: readonly Row[], offset: number): Layout["cursor"] {
   return { row, column };
 }
 
-/** The offset at a column of a row, or the last one of the row before that column. */
+/** The offset at a column of a row, or the last one before it. */
 export function offsetAt(layout: Layout, row: number, column: number): number {
   const found = layout.rows[row];
   if (found === undefined) return 0;
@@ -62,7 +62,7 @@ export function offsetAt(layout: Layout, row: number, column: number): number {
   }
   const wrapped = layout.rows[row + 1]?.start === found.end;
   const last = found.cells.at(-1);
-  // Behind the last unit of a wrapped row is the beginning of the next one.
+  // The end of a wrapped row is the beginning of the next one.
   return wrapped && last !== undefined ? last.start : found.end;
 }
 
@@ -104,7 +104,7 @@ function wrap(piece: Piece, cells: readonly PlacedCell[], start: number, end: nu
       rows.push(rowOf(cells.slice(from, until)));
       from = until;
       width = cells.slice(from, index).reduce((sum, one) => sum + one.width, 0);
-      // What was carried over may be too wide together with this one.
+      // The carried cells and this one may be too wide together.
       if (width + cell.width > room && index > from) {
         rows.push(rowOf(cells.slice(from, index)));
         from = index;
@@ -114,8 +114,8 @@ function wrap(piece: Piece, cells: readonly PlacedCell[], start: number, end: nu
     width += cell.width;
     if (piece.text[cell.start] === " ") breakAt = index + 1;
   }
-  const rest = cells.slice(from);
-  rows.push({ start: rest[0]?.start ?? start, end, cells: rest });
+  const last = cells.slice(from);
+  rows.push({ start: last[0]?.start ?? start, end, cells: last });
   return rows;
 }
 
@@ -123,11 +123,11 @@ function rowOf(cells: readonly PlacedCell[]): Row {
   return { start: cells[0]?.start ?? 0, end: cells.at(-1)?.end ?? 0, cells };
 }
 
-/** What is laid out of a long text: from a line's beginning, or from a place that stays while the cursor moves nearby. */
+/** The part of a long text that is laid out: from the start of a line, or from an offset that is stable near the cursor. */
 function windowOf(piece: Piece, cursor: number): { readonly start: number; readonly end: number } {
   const folded = piece.folds.reduce((sum, fold) => sum + fold.end - fold.start, 0);
   const { length } = piece.text;
-  if (length - folded <= WHOLE) return { start: 0, end: length };
+  if (length - folded <= MAX_WHOLE) return { start: 0, end: length };
   return { start: windowStart(piece, cursor), end: boundaryAt(piece, Math.min(length, cursor + 2 * STEP)) };
 }
 
@@ -137,8 +137,8 @@ function windowStart(piece: Piece, cursor: number): number {
   const fold = piece.folds.find((one) => one.start <= before && before < one.end);
   if (fold !== undefined) return fold.start;
   const line = piece.text.lastIndexOf("\n", before) + 1;
-  const far = before - 2 * STEP;
-  if (line > far) {
+  const earliest = before - 2 * STEP;
+  if (line > earliest) {
     const broken = piece.folds.find((one) => one.start < line && line <= one.end);
     return broken?.end ?? line;
   }

@@ -1,16 +1,14 @@
 import { cut, type Line, type Span, type Style, spanOf, widthOf } from "@sluice/view/text";
-import type { Palette } from "../completion/palette.ts";
+import type { Palette } from "../completion/completion.ts";
 import { type Composer, hasMargin, textColumns } from "../composer.ts";
-import { matchIn } from "../history/history.ts";
-import type { Searching } from "../history/searching.ts";
+import { matchIn, type Search } from "../history/history.ts";
 import { endOf, lineOf } from "./cells.ts";
 import { editorOf } from "./editor.ts";
 import { layOut } from "./layout.ts";
 
 export interface RenderOptions {
-  /** Columns; no line is longer. */
   readonly width: number;
-  /** Rows for everything together; at least 1. */
+  /** At least 1. */
   readonly maxRows: number;
   /** Shown while there is no text. */
   readonly placeholder: string;
@@ -18,26 +16,25 @@ export interface RenderOptions {
 
 export interface Rendered {
   readonly lines: readonly Line[];
-  /** Where the cursor stands, in rows and columns from 0. */
   readonly cursor: { readonly row: number; readonly column: number };
 }
 
-const MOST_CHOICES = 8;
+const MAX_CHOICES = 8;
 const PROMPT = "❯ ";
 
-/** The composer as it stands on the screen: the text, what is searched or told, the palette. */
+/** The composer on the screen: text, search or notice, and palette. */
 export function render(state: Composer, { width, maxRows, placeholder }: RenderOptions): Rendered {
   const room = Math.max(1, maxRows);
-  const { searching, notice, palette } = state;
-  if (searching !== undefined) return renderSearch(state, searching, width, room);
-  const told = notice === undefined || room < 2 ? [] : [cut([spanOf(`! ${notice}`, "notice")], width)];
+  const { search, notice, palette } = state;
+  if (search !== undefined) return renderSearch(state, search, width, room);
+  const notices = notice === undefined || room < 2 ? [] : [cut([spanOf(`! ${notice}`, "notice")], width)];
   const text = textRows(state, width, placeholder);
-  const left = room - told.length;
-  const wanted = Math.min(palette?.choices.length ?? 0, MOST_CHOICES);
-  const rows = Math.min(text.rows.length, Math.max(1, left - wanted, Math.floor(left / 3)));
+  const free = room - notices.length;
+  const wanted = Math.min(palette?.choices.length ?? 0, MAX_CHOICES);
+  const rows = Math.min(text.rows.length, Math.max(1, free - wanted, Math.floor(free / 3)));
   const shown = visibleRows(text, rows, width);
-  const choices = palette === undefined ? [] : paletteLines(palette, width, Math.min(wanted, left - rows));
-  return { lines: [...shown.lines, ...told, ...choices], cursor: shown.cursor };
+  const choices = palette === undefined ? [] : paletteLines(palette, width, Math.min(wanted, free - rows));
+  return { lines: [...shown.lines, ...notices, ...choices], cursor: shown.cursor };
 }
 
 interface TextRows {
@@ -55,24 +52,24 @@ function textRows({ editor }: Composer, width: number, placeholder: string): Tex
   return { rows: rows.map((row) => lineOf(row.cells)), cursor };
 }
 
-/** As many rows as there is room for, the cursor's among them, each behind the prompt or a mark that there are more. */
+/** The rows around the cursor that fit, after the prompt or a mark for more rows. */
 function visibleRows({ rows, cursor }: TextRows, room: number, width: number): Rendered {
   const first = Math.max(0, Math.min(cursor.row - Math.floor(room / 2), rows.length - room));
   const last = Math.min(rows.length, first + room) - 1;
   const margin = hasMargin(width);
   const lines = rows.slice(first, last + 1).map((row, index): Line => {
-    const at = first + index;
-    const mark = at === first && first > 0 ? "↑ " : at === last && last < rows.length - 1 ? "↓ " : "  ";
-    const lead: Span = at === 0 ? { text: PROMPT, style: "accent" } : { text: mark, style: "dim" };
+    const number = first + index;
+    const mark = index === 0 && first > 0 ? "↑ " : number === last && last < rows.length - 1 ? "↓ " : "  ";
+    const lead: Span = number === 0 ? { text: PROMPT, style: "accent" } : { text: mark, style: "dim" };
     return margin ? [lead, ...row] : row;
   });
   return { lines, cursor: { row: cursor.row - first, column: cursor.column + (margin ? PROMPT.length : 0) } };
 }
 
-/** What was found, with what was searched for marked in it, above the line that the search is typed in. */
-function renderSearch(state: Composer, { query, found }: Searching, width: number, room: number): Rendered {
+/** The entry with the match marked, above the search line. */
+function renderSearch(state: Composer, { query, found }: Search, width: number, room: number): Rendered {
   const entry = found === undefined ? undefined : state.history.entries[found];
-  const label = query === "" || found !== undefined ? "search earlier inputs: " : "no earlier input has: ";
+  const label = query === "" || found !== undefined ? "search earlier inputs: " : "no earlier input contains: ";
   const start = cut(
     [{ text: label, style: query === "" || found !== undefined ? "accent" : "notice" }],
     Math.max(0, width - 12),
@@ -108,7 +105,7 @@ function foundRows(
   return visibleRows({ rows: lines, cursor }, Math.min(room, rows.length), width).lines;
 }
 
-/** A window of the choices, the chosen one in it and marked. */
+/** The choices around the chosen one. */
 function paletteLines(palette: Palette, width: number, room: number): readonly Line[] {
   if (room < 1) return [];
   const { choices, chosen, kind } = palette;

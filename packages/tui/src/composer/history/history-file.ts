@@ -17,20 +17,20 @@ import { dirname, join } from "node:path";
 import { messageOf, parseJson } from "@sluice/core";
 import { type Environment, stateFolder } from "../../user/environment.ts";
 import { secretMask } from "../../user/secrets.ts";
-import { MOST_ENTRIES } from "./history.ts";
+import { MAX_ENTRIES } from "./history.ts";
 
-/** Characters of an entry that is worth a line of the file; longer ones are for this session only. */
-const LONGEST_ENTRY = 32_000;
-/** Bytes of the file that are read, from its end. */
-const MOST_BYTES = 8_000_000;
+/** Longest entry that is saved, in UTF-16 units. */
+const MAX_ENTRY = 32_000;
+/** Bytes that are read from the end of the file. */
+const MAX_BYTES = 8_000_000;
 
-/** What was entered earlier, in any session of this user, oldest first. What cannot be read is told in `fault`. */
-export interface ReadHistory {
+/** Earlier inputs of this user, oldest first; `fault` says why they cannot be read. */
+interface ReadHistory {
   readonly entries: readonly string[];
   readonly fault?: string;
 }
 
-/** Reads the user's history; damaged lines are passed over. A file that has grown long is cut to what is kept. */
+/** Reads the user's history without damaged lines, and shortens a long file. */
 export function readHistory(env: Environment): ReadHistory {
   try {
     const file = historyFile(env);
@@ -39,21 +39,18 @@ export function readHistory(env: Environment): ReadHistory {
       const value = parseJson(line);
       return value.ok && typeof value.value === "string" && value.value !== "" ? [value.value] : [];
     });
-    const kept = entries.slice(-MOST_ENTRIES);
-    if (lines.length > 2 * MOST_ENTRIES || size > MOST_BYTES) rewrite(file, kept, size);
-    return { entries: kept };
+    const newest = entries.slice(-MAX_ENTRIES);
+    if (lines.length > 2 * MAX_ENTRIES || size > MAX_BYTES) rewrite(file, newest, size);
+    return { entries: newest };
   } catch (thrown) {
     if (codeOf(thrown) === "ENOENT") return { entries: [] };
     return { entries: [], fault: `earlier inputs cannot be read: ${messageOf(thrown)}` };
   }
 }
 
-/**
- * Adds an entry, unless it is very long or holds a secret, known or by its looks: such a one is not written. Sessions at the
- * same time add to the same file. Returns why it could not be kept, if so.
- */
+/** Saves an entry, unless it is very long or seems to contain a secret. Returns why that failed, if it did. */
 export function appendHistory(env: Environment, text: string): string | undefined {
-  if (text.trim() === "" || text.length > LONGEST_ENTRY || secretMask(env).text(text) !== text) return undefined;
+  if (text.trim() === "" || text.length > MAX_ENTRY || secretMask(env).text(text) !== text) return undefined;
   try {
     const file = historyFile(env);
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
@@ -61,14 +58,14 @@ export function appendHistory(env: Environment, text: string): string | undefine
     const fd = openSync(file, O_APPEND | O_CREAT | O_RDWR | (O_NOFOLLOW ?? 0), 0o600);
     try {
       fchmodSync(fd, 0o600);
-      // A line that was cut off by a crash must not swallow this one.
+      // After a line that a crash cut off, starts a new one.
       writeSync(fd, `${endsInLine(fd) ? "" : "\n"}${JSON.stringify(text)}\n`);
     } finally {
       closeSync(fd);
     }
     return undefined;
   } catch (thrown) {
-    return `this input is not kept for later sessions: ${messageOf(thrown)}`;
+    return `this input is not saved for later sessions: ${messageOf(thrown)}`;
   }
 }
 
@@ -80,12 +77,12 @@ function readLines(file: string): { readonly lines: readonly string[]; readonly 
   const fd = openSync(file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
   try {
     const stats = fstatSync(fd);
-    if (!stats.isFile()) throw new Error(`${file} is no file`);
+    if (!stats.isFile()) throw new Error(`${file} is not a regular file`);
     const { size } = stats;
-    if (size <= MOST_BYTES) return { lines: linesOf(readFileSync(fd, "utf8")), size };
-    const bytes = Buffer.alloc(MOST_BYTES);
-    const read = readSync(fd, bytes, 0, MOST_BYTES, size - MOST_BYTES);
-    // The first line begins somewhere before.
+    if (size <= MAX_BYTES) return { lines: linesOf(readFileSync(fd, "utf8")), size };
+    const bytes = Buffer.alloc(MAX_BYTES);
+    const read = readSync(fd, bytes, 0, MAX_BYTES, size - MAX_BYTES);
+    // The first line is incomplete.
     return { lines: linesOf(bytes.toString("utf8", 0, read)).slice(1), size };
   } finally {
     closeSync(fd);
@@ -96,7 +93,7 @@ function linesOf(text: string): readonly string[] {
   return text.split("\n").filter((line) => line !== "");
 }
 
-/** Put in its place at once; left as it is where another session has added to it meanwhile. */
+/** Replaces the file atomically, unless another session added to it meanwhile. */
 function rewrite(file: string, entries: readonly string[], size: number): void {
   const draft = `${file}.${process.pid}`;
   try {

@@ -1,17 +1,17 @@
-import { type Piece, splicePiece } from "../editing/buffer.ts";
+import { type Piece, splicePiece } from "./buffer.ts";
 
-/** One change of a text, with what it takes to go back. */
+/** One change of a text, which can be undone. */
 export interface Edit {
   readonly at: number;
   readonly removed: Piece;
   readonly inserted: Piece;
   readonly cursorBefore: number;
   readonly cursorAfter: number;
-  /** Typed characters are undone by the word, everything else one by one. */
+  /** Typed characters are undone word by word, other edits one by one. */
   readonly typed: boolean;
 }
 
-/** What can be undone and redone, the newest last. */
+/** Edits to undo and redo, the newest last. */
 export interface UndoHistory {
   readonly undo: readonly Edit[];
   readonly redo: readonly Edit[];
@@ -19,11 +19,11 @@ export interface UndoHistory {
 
 export const NO_HISTORY: UndoHistory = { undo: [], redo: [] };
 
-const MOST_EDITS = 1_000;
-/** Characters that undoing may hold: some texts of the largest size. */
-const MOST_CHARACTERS = 4_000_000;
+const MAX_EDITS = 1_000;
+/** UTF-16 units that the undo history may hold. */
+const MAX_CHARACTERS = 4_000_000;
 
-/** The past with one more edit: one with the edit before where both were typed in the same word. */
+/** Adds an edit; typing in one word is joined into one edit. */
 export function rememberEdit(past: UndoHistory, edit: Edit): UndoHistory {
   const before = past.undo.at(-1);
   const joined = before === undefined ? undefined : joinTyped(before, edit);
@@ -40,13 +40,13 @@ function joinTyped(before: Edit, edit: Edit): Edit | undefined {
 }
 
 function capped(edits: readonly Edit[]): readonly Edit[] {
-  let left = MOST_CHARACTERS;
+  let free = MAX_CHARACTERS;
   let from = edits.length;
-  while (from > 0 && edits.length - from < MOST_EDITS) {
+  while (from > 0 && edits.length - from < MAX_EDITS) {
     const edit = edits[from - 1];
-    left -= (edit?.removed.text.length ?? 0) + (edit?.inserted.text.length ?? 0);
-    // The newest stays whatever it weighs.
-    if (left < 0 && from < edits.length) break;
+    free -= (edit?.removed.text.length ?? 0) + (edit?.inserted.text.length ?? 0);
+    // The newest edit always stays.
+    if (free < 0 && from < edits.length) break;
     from -= 1;
   }
   return from === 0 ? edits : edits.slice(from);
