@@ -177,7 +177,7 @@ describe("a config that cannot be used stops the run before anything else, and s
 
     const json = desk();
     json.write("sluice.config.json", "{}");
-    expect((await run(json, "codeReview", "x", "--model", model)).stderr).toContain("sluice.config.json is not read");
+    expect((await run(json, "codeReview", "x", "--model", model)).stderr).toContain("sluice.config.json is ignored");
   });
 
   test("all of its mistakes at once, with what was meant", async () => {

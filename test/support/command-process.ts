@@ -7,7 +7,7 @@ import { isJsonObject, type JsonObject, parseJson, type RunHost } from "@sluice/
 import { onTestFinished } from "vitest";
 import { lookAt } from "./look-at.ts";
 
-const COMMAND = join(import.meta.dirname, "..", "..", "packages", "tui", "bin", "sluice.js");
+const COMMAND = join(import.meta.dirname, "..", "..", "packages", "cli", "bin", "sluice.js");
 const FIXTURES = join(import.meta.dirname, "..", "fixtures", "crash");
 const COMPILED = join(import.meta.dirname, "..", "..", "node_modules", ".cache", "compiled");
 /** A process that says nothing for so long hangs. */

@@ -5,7 +5,7 @@ import { onTestFinished } from "vitest";
 import { startTerminal, type TerminalProcess } from "./terminal.ts";
 
 const ROOT = join(import.meta.dirname, "..", "..");
-export const COMMAND = join(ROOT, "packages", "tui", "bin", "sluice.js");
+export const COMMAND = join(ROOT, "packages", "cli", "bin", "sluice.js");
 const COMPILED = join(ROOT, "node_modules", ".cache", "compiled");
 
 export interface OpenOptions {
