@@ -275,7 +275,7 @@ describe("what a config decides", () => {
     here.write("sluice.config.ts", configOf(here, `pipelines: { codeReview: ${pipelineOf("ours")} }`));
     const ours = await run(here, "codeReview", "x", "--model", script(here), "--trust");
     expect(printed(ours).output).toBe("ours");
-    expect(ours.stderr).toContain("codeReview is this project's");
+    expect(ours.stderr).toContain("codeReview is the project's pipeline");
     here.write(".sluice/pipelines/codeReview.ts", `${WORK}export const codeReview = ${pipelineOf("other")};`);
     const twice = await run(here, "codeReview", "x", "--model", script(here), "--trust");
     expect(refusal(twice)).toEqual([2, "pipeline_ambiguous"]);
