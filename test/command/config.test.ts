@@ -177,7 +177,7 @@ describe("a config that cannot be used stops the run before anything else, and s
 
     const json = desk();
     json.write("sluice.config.json", "{}");
-    expect((await run(json, "codeReview", "x", "--model", model)).stderr).toContain("sluice.config.json is not read");
+    expect((await run(json, "codeReview", "x", "--model", model)).stderr).toContain("sluice.config.json is ignored");
   });
 
   test("all of its mistakes at once, with what was meant", async () => {
@@ -275,7 +275,7 @@ describe("what a config decides", () => {
     here.write("sluice.config.ts", configOf(here, `pipelines: { codeReview: ${pipelineOf("ours")} }`));
     const ours = await run(here, "codeReview", "x", "--model", script(here), "--trust");
     expect(printed(ours).output).toBe("ours");
-    expect(ours.stderr).toContain("codeReview is this project's");
+    expect(ours.stderr).toContain("codeReview is the project's pipeline");
     here.write(".sluice/pipelines/codeReview.ts", `${WORK}export const codeReview = ${pipelineOf("other")};`);
     const twice = await run(here, "codeReview", "x", "--model", script(here), "--trust");
     expect(refusal(twice)).toEqual([2, "pipeline_ambiguous"]);

@@ -182,8 +182,8 @@ test("a project's code is loaded only when it is trusted; until then its files a
     },
   ]);
   expect(before.of("config").map(({ message }) => message)).toEqual([
-    "sluice.config.yaml is not read",
-    `${join(here.folder, "../sluice.config.ts")} is not read here: a config holds in its own folder only`,
+    "sluice.config.yaml is ignored",
+    `${join(here.folder, "../sluice.config.ts")} is ignored: a config applies only in its own folder`,
   ]);
   expect(existsSync(join(here.folder, "loaded"))).toBe(false);
 
@@ -264,7 +264,7 @@ test.each([
     { ...SEEN, colourBits: 1 },
     { TERM: "xterm", NO_COLOR: "1", LC_ALL: "de_DE.utf8" },
     ["ok", "ok", "ok"],
-    "NO_COLOR asks",
+    "set by NO_COLOR",
   ],
   ["no locale", SEEN, { TERM: "xterm", LC_ALL: "C", LANG: "en_US.UTF-8" }, ["ok", "ok", "warning"], "the locale is C"],
 ])("a terminal: %s", (_what, facts, env, statuses, said) => {

@@ -199,7 +199,7 @@ describe("input", () => {
     [["--input", "mood"], "key=text"],
     [["--input", "times:=three"], "not JSON"],
     [["--input", "-"], "stdin is not JSON"],
-    [["--input", "task=other"], "given twice"],
+    [["--input", "task=other"], "set twice"],
     [["--input", 'times:="three"'], "$.times"],
   ])("%j is refused and leaves nothing behind", async (flags, why) => {
     const { sluice, script, store } = deskHere();

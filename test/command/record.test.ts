@@ -37,7 +37,7 @@ test("--record writes what a run's model was asked and answered, and --model cas
 test("a recording in the workspace, where tools find it, is told; one beside it is not", async () => {
   const at = desk();
   const { ended } = await recorded(at);
-  expect(ended.stderr).toContain("that is in the workspace: move it elsewhere before it is played");
+  expect(ended.stderr).toContain("this file is in the workspace: move it elsewhere before playback");
   const beside = await recorded(at, "../calls.jsonl");
   expect(beside.ended.stderr).toContain(`recorded in ${beside.file}\n`);
   expect(beside.ended.stderr).not.toContain("in the workspace");

@@ -36,7 +36,7 @@ test("a config that never becomes ready is given up after ten seconds", async ()
   expect(clock.waiting()).toBe(1);
   clock.turn(1);
   const thrown = await loading;
-  expect(isSluiceError(thrown, "config_load_failed") && thrown.message).toContain("not ready after 10 s");
+  expect(isSluiceError(thrown, "config_load_failed") && thrown.message).toContain("did not load within 10 s");
 });
 
 /** The projects of a command on a terminal, and what was asked and said. */
