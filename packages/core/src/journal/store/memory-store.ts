@@ -118,7 +118,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
         ownerId,
         create(seed: NewRunRow, commit) {
           guard();
-          if (runs.has(seed.runId)) throw new SluiceError("Host", "run_exists", `a run ${seed.runId} exists already`);
+          if (runs.has(seed.runId)) throw new SluiceError("Host", "run_exists", `a run ${seed.runId} already exists`);
           const { runId, rootId } = seed;
           if (runId === rootId) trees.set(rootId, { owner: ownerId, epoch: 1, runIds: [runId] });
           else {
@@ -135,7 +135,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
           guard();
           const taken = whole.find(({ row }) => runs.has(row.runId));
           if (taken !== undefined)
-            throw new SluiceError("Host", "run_exists", `a run ${taken.row.runId} exists already`);
+            throw new SluiceError("Host", "run_exists", `a run ${taken.row.runId} already exists`);
           for (const { row, records, end } of whole) {
             const { runId, rootId } = row;
             if (runId === rootId) trees.set(rootId, { owner: undefined, epoch: 1, runIds: [runId] });
