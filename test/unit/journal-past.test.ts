@@ -107,7 +107,7 @@ describe("a run that is taken up", () => {
 describe("the past of a run", () => {
   const pastOf = async (all: readonly RecordDraft[]) => {
     const { store, row } = kept(all);
-    return (await loadForResume(store, row)).past;
+    return (await loadForResume(store, row)).recorded;
   };
 
   test("is read back step by step, each with its open and its done record, until none is left", async () => {

@@ -8,8 +8,13 @@ import {
 } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { cancelLeaf, cancelOrphan, cancelWithChildren } from "../../packages/core/src/journal/host/cancel-orphans.ts";
-import { startRecord } from "../../packages/core/src/journal/host/run-tree.ts";
-import { draftCommit, genesisPosition, type RunPosition } from "../../packages/core/src/journal/record/append.ts";
+import {
+  draftCommit,
+  genesisPosition,
+  lifecycleRecord,
+  type RunPosition,
+} from "../../packages/core/src/journal/record/append.ts";
+import { LIFECYCLE_STEP } from "../../packages/core/src/journal/step-id.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { changed, endOf, eventsOf, start, turns, waiting } from "../support/journal.ts";
 
@@ -22,7 +27,7 @@ const asked = (requestId: string, kind: "grantStageTool" | "askUser"): EventDraf
 /** A run that was started in this store, where its journal stands. */
 async function begun(store: JournalStore, runId: string, parentId?: string, events: readonly EventDraft[] = []) {
   const at = genesisPosition(runId, "i1");
-  const commit = draftCommit(at, startRecord("null", events), clock);
+  const commit = draftCommit(at, lifecycleRecord(LIFECYCLE_STEP.start, events, "null"), clock);
   const ids = { runId, rootId: "r1", createdAt: 0, input: null };
   const epoch = await store.create(parentId === undefined ? ids : { ...ids, parentId }, { ...commit, epoch: 1 });
   const position: RunPosition = { ...at, epoch, seq: 1, head: commit.record.hash };

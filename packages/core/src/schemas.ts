@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { EventType } from "./journal/events.ts";
 
-// What every event holds, for readers of exports and of `--output-format stream-json`. An entry of its own, because
-// loading zod takes longer than starting a run. Fields are only ever added: ignore the ones you do not know.
+// The data of every event, for readers of exports and of `--output-format stream-json`. A separate entry, since loading zod takes
+// longer than starting a run. New versions may add fields, so readers ignore unknown ones.
 
 const usage = z.object({
   inputTokens: z.number(),
@@ -15,7 +15,7 @@ const phase = z.looseObject({ phase: z.enum(["entered", "left"]) });
 const call = { callId: z.string(), tool: z.string() };
 const digest = z.string().regex(/^[0-9a-f]{64}$/);
 const files = z.array(z.looseObject({ file: z.string(), digest }));
-/** What a pipeline is made of: a state's id (empty for the pipeline), and names with a short value or a digest. */
+/** The parts of a pipeline: a state's id (empty for the pipeline), and names with a short value or a digest. */
 const parts = z.array(z.looseObject({ state: z.string(), facts: z.array(z.tuple([z.string(), z.string()])) }));
 const tools = z.array(z.looseObject({ name: z.string(), digest }));
 const source = z.looseObject({
@@ -23,13 +23,13 @@ const source = z.looseObject({
   files: files.optional(),
   config: z.looseObject({ file: z.string(), files }).optional(),
 });
-/** What commands run behind: the mode that people chose, the wall that was proven, and the MCP servers that have none. */
-const heldBy = z.looseObject({
+/** The sandbox of commands: the chosen mode, the verified mechanism, and the MCP servers without one. */
+const sandbox = z.looseObject({
   mode: z.string(),
   wall: z.string().optional(),
   unsandboxedServers: z.array(z.string()).optional(),
 });
-/** The run goes on with another pipeline: what is other, who allowed it where that had to be, and what the pipeline is now. */
+/** The run continues with a changed pipeline: the changes, who allowed them if that was needed, and the pipeline's new facts. */
 const changedPipeline = z.looseObject({
   by: z.string().optional(),
   changes: z.array(z.string()),
@@ -50,7 +50,7 @@ const refusalCause = z.enum(["denied", "deferred", "timeout", "no_interactor", "
 const data = {
   "run.started": z.looseObject({
     pipeline: z.string(),
-    /** The root of a tree of runs holds what resuming needs; a sibling's run holds its state and parent. */
+    /** Only in a sibling's run. */
     state: z.string().optional(),
     parent: z.string().optional(),
     source: source.optional(),
@@ -59,16 +59,16 @@ const data = {
     models: z.array(z.string()).optional(),
     mode: z.enum(["ask", "allowlist", "yolo"]).optional(),
     cwd: z.string().optional(),
-    sandbox: heldBy.optional(),
-    /** Answers of any process count, without a proof that a person gave them. */
+    sandbox: sandbox.optional(),
+    /** Answers of any process count without proof. */
     answers: z.literal("any").optional(),
-    /** Of a fork: the run that it was forked from had started processes without a wall. */
+    /** In a fork: the original run had started processes without a sandbox. */
     unsandboxed: z.literal(true).optional(),
-    /** Names of variables that the session was told are secret. */
+    /** Names of the session's secret variables. */
     secrets: z.array(z.string()).optional(),
     tools: tools.optional(),
     journalVersion: z.int().optional(),
-    /** The states in declared order, and where they may lead as far as the pipeline says. */
+    /** The states in declared order, with their declared targets. */
     shape: z
       .looseObject({
         initial: z.string(),
@@ -83,9 +83,9 @@ const data = {
       })
       .optional(),
     input: z.unknown().optional(),
-    /** The run begins with the past of another, up to where that entered an execution; `head` is of the last record it has of it. */
+    /** The run starts with records of another, up to an execution; `head` is the hash of the last of them. */
     forkedFrom: z.looseObject({ runId: z.string(), execution: z.string(), head: digest }).optional(),
-    /** What that past was begun with, where it is not the run's own pipeline. */
+    /** The pipeline of those records, if it differs from the run's. */
     originalPipeline: z
       .looseObject({
         source: source.optional(),
@@ -95,7 +95,7 @@ const data = {
       })
       .optional(),
   }),
-  /** Ends the past that is another run's, so many records of that; siblings that belong to it come along whole. */
+  /** Ends the copied records of another run, of which there are `records`; completed siblings are copied whole. */
   "run.forked": z.looseObject({
     from: z.string(),
     execution: z.string(),
@@ -106,7 +106,7 @@ const data = {
   "run.suspended": z.looseObject({ reason: z.enum(["waiting", "interrupted"]) }),
   "run.resumed": z.looseObject({
     incarnation: z.string(),
-    sandbox: heldBy.optional(),
+    sandbox: sandbox.optional(),
     changed: changedPipeline.optional(),
   }),
   "run.finished": z.looseObject({
@@ -122,7 +122,7 @@ const data = {
   "stage.precondition": phase,
   "stage.act": phase,
   "stage.assert": phase,
-  /** With the usage where its turns do not add up to it: calls that did not say what they used. */
+  /** With the usage if calls ended without reporting theirs. */
   "stage.exit": z.looseObject({ phase: z.enum(["entered", "left"]), usage: usage.optional() }),
   "stage.next": phase,
   "attempt.started": z.looseObject({ attempt: z.int(), visit: z.int(), feedback: z.string().optional() }),
@@ -140,17 +140,17 @@ const data = {
     message: z.string(),
     waitMs: z.number(),
   }),
-  /** What a person said to the stage at work: `by` as the sender called itself. */
+  /** A message to a running stage; `by` is the sender's own name for itself. */
   "message.received": z.looseObject({ turn: z.int(), by: z.string(), text: z.string(), sentAt: z.int() }),
   "call.decided": z.looseObject({
     ...call,
     argsDigest: digest,
-    /** The arguments in one line, for people; cut when long. */
+    /** The arguments in one line, cut if long. */
     args: z.string(),
     verdict: z.enum(["approved", "refused"]),
     by: z.enum(["envelope", "grant", "mode"]).optional(),
     cause: refusalCause.optional(),
-    /** What the model was told instead of a result. */
+    /** What the model received instead of a result. */
     result: z.unknown().optional(),
   }),
   "call.started": z.looseObject({ ...call, argsDigest: digest, wall: z.string().optional() }),
@@ -209,7 +209,7 @@ const data = {
     ),
   }),
   "limit.near": z.looseObject({ limit: z.string(), message: z.string(), used: z.number(), max: z.number() }),
-  /** With the numbers, in the cap's unit, where it is one on tokens or money. */
+  /** With amounts in the cap's unit, for caps on tokens or money. */
   "limit.reached": z.looseObject({
     limit: z.string(),
     message: z.string(),

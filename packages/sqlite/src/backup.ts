@@ -5,18 +5,18 @@ import type { Blobs } from "./blobs.ts";
 import { storeFault } from "./faults.ts";
 import { syncFolder } from "./folder.ts";
 
-/** Writes a copy of a store that opens as one, while the store is in use; the folder must not be there yet. */
+/** Copies a store, which may be in use, to a new folder. */
 export function backUp(db: DatabaseSync, blobs: Blobs, folder: string, readOnly: boolean): void {
   const target = resolve(folder);
   const journal = join(target, "journal.db");
   try {
     mkdirSync(target, { mode: 0o700 });
     mkdirSync(join(target, "blobs"), { mode: 0o700 });
-    // Before the rows as well as after them: runs may begin and runs may be pruned meanwhile.
+    // Before and after the rows, since runs may start or be pruned meanwhile.
     blobs.copyTo(join(target, "blobs"));
-    // Made first and empty, so that it is private from its first byte.
+    // Created empty first, so that it is private from its first byte.
     closeSync(openSync(journal, "wx", 0o600));
-    // A connection that only looks may not write, not even elsewhere.
+    // A read-only connection may not write elsewhere either.
     if (readOnly) db.exec("PRAGMA query_only = OFF");
     try {
       db.prepare("VACUUM INTO ?").run(journal);

@@ -17,30 +17,30 @@ import { join } from "node:path";
 import { storeError, storeFault, systemCode } from "./faults.ts";
 import { syncFolder } from "./folder.ts";
 
-/** Texts up to this many bytes stay in the database. */
+/** Longer texts are stored outside the database. */
 const INLINE_BYTES = 256 * 1024;
 
-/** A text as a row keeps it: itself, or the name of the blob that holds it. */
+/** A text as its row stores it: itself, or the name of its blob. */
 export interface StoredBlob {
   readonly text: string | null;
   readonly blob: string | null;
-  /** Called in the transaction that names the blob, where nobody else can remove it: puts it back if somebody did. */
+  /** Called in the transaction that names the blob; writes it again if another process removed it meanwhile. */
   readonly confirm?: () => void;
 }
 
-/** Long texts, each in a file named by its own SHA-256: a change shows, and equal texts are kept once. */
+/** Long texts in files that are named by their SHA-256, so that changes are detected and equal texts are stored once. */
 export interface Blobs {
-  /** Writes a long text, durably, before the row that will name it. */
+  /** Durably writes a long text before the row that names it. */
   keep(text: string): StoredBlob;
-  /** The text of a blob. `blob_missing` or `blob_damaged`, both naming the file and what it belongs to. */
+  /** Reads a blob. Throws `blob_missing` or `blob_damaged`, which name the file and `of`, its owner. */
   read(digest: string, of: string): string;
   /** The names of all blobs. */
   names(): readonly string[];
-  /** Removes blobs. Only in a transaction that holds the store's write lock and has seen that nothing names them. */
+  /** Removes blobs. Call it only in a write transaction that found no row that names them. */
   remove(digests: readonly string[]): void;
-  /** Removes what writers left half-written that are gone. */
+  /** Removes unfinished files of dead writers. */
   sweep(isLive: (ownerId: string) => boolean): void;
-  /** Copies all blobs that are not there yet. */
+  /** Copies all blobs that `folder` does not have. */
   copyTo(folder: string): void;
 }
 
@@ -50,7 +50,7 @@ const DRAFT = /^[0-9a-f]{64}\.([0-9a-z-]+)\.tmp$/;
 export function createBlobs(folder: string, ownerId: string): Blobs {
   const write = (digest: string, bytes: Buffer): void => {
     const file = join(folder, digest);
-    // A blob that is there was synced before it got its name; one that was changed since is written anew.
+    // An existing blob was synced before it was renamed; a changed one is written again.
     if (!(existsSync(file) && isText(readPlain(file), digest))) {
       const draft = join(folder, `${digest}.${ownerId}.tmp`);
       const handle = openSync(draft, "w", 0o600);
@@ -67,7 +67,7 @@ export function createBlobs(folder: string, ownerId: string): Blobs {
 
   const blobs: Blobs = {
     keep(text) {
-      // A UTF-16 unit is at most three bytes of UTF-8: most texts need no counting.
+      // A UTF-16 unit is at most three bytes of UTF-8, which spares most texts the count.
       if (text.length * 3 <= INLINE_BYTES || Buffer.byteLength(text) <= INLINE_BYTES) return { text, blob: null };
       const bytes = Buffer.from(text);
       const digest = hash("sha256", bytes);
@@ -88,7 +88,7 @@ export function createBlobs(folder: string, ownerId: string): Blobs {
     read(digest, of) {
       const file = join(folder, digest);
       const detail = { path: file, of };
-      if (!DIGEST.test(digest)) throw storeError("blob_damaged", `${of} names a blob by what is no digest`, { of });
+      if (!DIGEST.test(digest)) throw storeError("blob_damaged", `${of} names a blob that is not a digest`, { of });
       let bytes: Buffer | undefined;
       try {
         bytes = readPlain(file);
@@ -96,7 +96,7 @@ export function createBlobs(folder: string, ownerId: string): Blobs {
         if (systemCode(thrown) !== "ENOENT") throw storeFault(thrown, file);
         throw storeError(
           "blob_missing",
-          `${of} is kept in ${file}, which is not there; put it back from a backup`,
+          `${of} is kept in ${file}, which is missing; restore it from a backup`,
           detail,
           thrown,
         );
@@ -104,7 +104,7 @@ export function createBlobs(folder: string, ownerId: string): Blobs {
       if (!isText(bytes, digest)) {
         throw storeError(
           "blob_damaged",
-          `${of} is kept in ${file}, which was changed; put it back from a backup`,
+          `${of} is kept in ${file}, which was changed; restore it from a backup`,
           detail,
         );
       }
@@ -133,11 +133,11 @@ export function createBlobs(folder: string, ownerId: string): Blobs {
         try {
           bytes = readPlain(join(folder, name));
         } catch (thrown) {
-          // Removed since its name was read, with the run that named it.
+          // Pruned after its name was read.
           if (systemCode(thrown) !== "ENOENT") throw thrown;
           continue;
         }
-        // An audit of the copy says that it is not there.
+        // An audit of the copy reports it as missing.
         if (bytes === undefined) continue;
         const handle = openSync(copy, "wx", 0o600);
         try {
@@ -156,7 +156,7 @@ function isText(bytes: Buffer | undefined, digest: string): bytes is Buffer {
   return bytes !== undefined && hash("sha256", bytes) === digest;
 }
 
-/** A store may come from anybody: what is no plain file, such as a device or a link out of it, is not read, and undefined. */
+/** Undefined for anything but a plain file, since a hostile store may hold devices or links. */
 function readPlain(file: string): Buffer | undefined {
   const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = constants;
   if (!lstatSync(file).isFile()) return undefined;

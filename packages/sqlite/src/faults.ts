@@ -1,6 +1,6 @@
 import { type JsonObject, SluiceError } from "@sluice/core";
 
-/** SQLite's primary result codes that mean something to a caller of the store. */
+/** SQLite's primary result codes that the store handles. */
 const ERROR = 1;
 const BUSY = 5;
 const LOCKED = 6;
@@ -15,7 +15,7 @@ export function storeError(code: string, message: string, detail: JsonObject = {
   return new SluiceError("Host", code, message, cause === undefined ? { detail } : { detail, cause });
 }
 
-/** The primary SQLite code of anything that was thrown, without the extended bits. */
+/** The primary SQLite code of a thrown value. */
 function sqliteCode(thrown: unknown): number | undefined {
   if (!(thrown instanceof Error) || !("errcode" in thrown) || typeof thrown.errcode !== "number") return undefined;
   return thrown.errcode & 0xff;
@@ -26,39 +26,39 @@ export function systemCode(thrown: unknown): string | undefined {
   return thrown.code;
 }
 
-/** Somebody else holds the lock; the same call may work a moment later. */
+/** Whether another process holds the lock; a retry may work. */
 export function isBusy(thrown: unknown): boolean {
   const code = sqliteCode(thrown);
   return code === BUSY || code === LOCKED;
 }
 
-/** The database could not be opened the way it was asked for: no right to write beside it, or no such file. */
+/** Whether the database could not be opened: no write permission beside it, or no such file. */
 export function isUnopenable(thrown: unknown): boolean {
   const code = sqliteCode(thrown);
   return code === READONLY || code === CANTOPEN;
 }
 
-/** Whether SQLite or the file system failed, as they say it or as the store does. */
+/** Whether a thrown value is a failure of SQLite, the file system or the store. */
 export function isStoreFault(thrown: unknown): boolean {
-  const told = storeFault(thrown, "");
-  return told instanceof SluiceError && told.class === "Host";
+  const fault = storeFault(thrown, "");
+  return fault instanceof SluiceError && fault.class === "Host";
 }
 
-/** An error of SQLite or the file system as a Host error that says what to do; anything else as it is. */
+/** Converts an error of SQLite or the file system to a Host error; returns anything else unchanged. */
 export function storeFault(thrown: unknown, path: string): unknown {
   if (thrown instanceof SluiceError || !(thrown instanceof Error)) return thrown;
-  const said = thrown.message;
+  const reason = thrown.message;
   const detail = { path };
   switch (sqliteCode(thrown) ?? systemCode(thrown)) {
     case BUSY:
     case LOCKED:
-      return storeError("store_busy", `another process kept the run store ${path} locked; try again`, detail, thrown);
+      return storeError("store_busy", `another process keeps the run store ${path} locked; try again`, detail, thrown);
     case FULL:
     case "ENOSPC":
     case "EDQUOT":
       return storeError(
         "store_full",
-        `there is no room left for the run store ${path} (${said}); free some space, then resume the run, or start it again where none was recorded`,
+        `no disk space is left for the run store ${path} (${reason}); free some space, then resume the run, or start it again if it was not recorded`,
         detail,
         thrown,
       );
@@ -67,33 +67,33 @@ export function storeFault(thrown: unknown, path: string): unknown {
     case "EACCES":
     case "EPERM":
     case "EROFS":
-      return notWritable(path, said, thrown);
-    // Our statements are fixed: one that SQLite does not understand means that the tables are not ours.
+      return notWritable(path, reason, thrown);
+    // The statements are fixed, so one that SQLite does not understand means foreign tables.
     case ERROR:
     case CORRUPT:
     case NOTADB:
-      return damaged(path, said, thrown);
+      return damaged(path, reason, thrown);
     case IOERR:
     case "EIO":
       return storeError(
         "store_io",
-        `the disk failed under the run store ${path} (${said}); check the disk`,
+        `the disk failed under the run store ${path} (${reason}); check the disk`,
         detail,
         thrown,
       );
     default:
       return sqliteCode(thrown) === undefined && systemCode(thrown)?.startsWith("E") !== true
         ? thrown
-        : storeError("store_io", `the run store ${path} failed: ${said}`, detail, thrown);
+        : storeError("store_io", `the run store ${path} failed: ${reason}`, detail, thrown);
   }
 }
 
 export function notWritable(path: string, why: string, cause?: unknown): SluiceError {
-  const mend = "give this user the right to read and write there, or name another folder with --store";
-  return storeError("store_not_writable", `the run store cannot use ${path} (${why}); ${mend}`, { path }, cause);
+  const fix = "give this user read and write permission, or name another folder with --store";
+  return storeError("store_not_writable", `the run store cannot use ${path} (${why}); ${fix}`, { path }, cause);
 }
 
 export function damaged(path: string, why: string, cause?: unknown): SluiceError {
-  const mend = "move it aside, or put a backup in its place";
-  return storeError("store_damaged", `${path} is damaged or no Sluice store (${why}); ${mend}`, { path }, cause);
+  const fix = "move it away, or restore a backup";
+  return storeError("store_damaged", `${path} is damaged or not a Sluice store (${why}); ${fix}`, { path }, cause);
 }

@@ -17,7 +17,7 @@ import { basename, dirname, join, resolve } from "node:path";
 import { damaged, notWritable, storeError, storeFault, systemCode } from "./faults.ts";
 import { sharedFilesystem } from "./machine.ts";
 
-/** The parts of a store's folder. */
+/** The paths of a store. */
 export interface StoreFolder {
   /** Absolute, links resolved. */
   readonly root: string;
@@ -40,7 +40,7 @@ function partsOf(root: string): StoreFolder {
   return { root, journal: join(root, JOURNAL), owners: join(root, "owners"), blobs: join(root, "blobs") };
 }
 
-/** Refuses a folder that cannot hold a store. Writes nothing. Returns where the store is, when there is one. */
+/** Refuses a folder that cannot hold a store. Writes nothing. Returns the store's paths if there is one. */
 export function checkFolder(folder: string): StoreFolder | undefined {
   const wanted = resolve(folder);
   const there = nearestExisting(wanted);
@@ -59,11 +59,11 @@ export function checkFolder(folder: string): StoreFolder | undefined {
   }
   const stranger = readdirSync(there).find((name) => !OWN_NAMES.has(name));
   if (stranger === undefined) return undefined;
-  const why = `${there} holds no run store but other things (${stranger})`;
-  throw storeError("store_folder_in_use", `${why}; name a folder of its own with --store`, { path: there });
+  const why = `${there} holds other files (${stranger}) and no run store`;
+  throw storeError("store_folder_in_use", `${why}; name an empty or new folder with --store`, { path: there });
 }
 
-/** Makes what is missing, readable for its owner only. */
+/** Creates missing parts, readable only by their owner. */
 export function makeFolder(folder: string): StoreFolder {
   const wanted = resolve(folder);
   try {
@@ -73,7 +73,7 @@ export function makeFolder(folder: string): StoreFolder {
     makeOwnFolder(parts.owners);
     makeOwnFolder(parts.blobs);
     const ignore = join(parts.root, ".gitignore");
-    // Also one that a kill left empty, which would let everything through.
+    // Also an empty one, which a killed process may have left.
     if ((statSync(ignore, { throwIfNoEntry: false })?.size ?? 0) === 0) writeFileSync(ignore, "*\n", { mode: 0o600 });
     if (fresh) syncFolder(dirname(parts.root));
     return parts;
@@ -82,12 +82,12 @@ export function makeFolder(folder: string): StoreFolder {
   }
 }
 
-/** The folder of a store that is only read. */
+/** The paths of a store for reading. */
 export function findFolder(folder: string): StoreFolder {
   const wanted = resolve(folder);
   try {
-    // Another kind of file may keep whoever opens it for ever.
-    if (!statSync(join(wanted, JOURNAL)).isFile()) throw damaged(join(wanted, JOURNAL), "it is no plain file");
+    // Opening another kind of file may block forever.
+    if (!statSync(join(wanted, JOURNAL)).isFile()) throw damaged(join(wanted, JOURNAL), "it is not a plain file");
   } catch (thrown) {
     if (!["ENOENT", "ENOTDIR"].includes(systemCode(thrown) ?? "")) throw storeFault(thrown, wanted);
     throw storeError("store_missing", `there is no run store in ${wanted}; name another folder with --store`, {
@@ -98,13 +98,13 @@ export function findFolder(folder: string): StoreFolder {
   return partsOf(realpathSync(wanted));
 }
 
-/** Takes other users' rights away, where this user may. */
+/** Removes other users' permissions, if this user owns the path. */
 export function makePrivate(path: string, mode: number): void {
   const { mode: found, uid } = statSync(path);
   if ((found & 0o077) !== 0 && (process.getuid === undefined || uid === process.getuid())) chmodSync(path, mode);
 }
 
-/** Makes new names in a folder survive a power loss. Windows has no such call and needs none. */
+/** Makes new names in a folder survive a power loss; not needed on Windows. */
 export function syncFolder(folder: string): void {
   if (process.platform === "win32") return;
   const handle = openSync(folder, "r");
@@ -125,14 +125,14 @@ export function isWritable(path: string): boolean {
   }
 }
 
-/** One folder at a time: `mkdir` with `recursive` never returns where the system answers ENOENT for a name it will not make (/proc). */
+/** One folder at a time, since a recursive `mkdir` never returns below /proc. */
 function makeParents(path: string): void {
   if (existsSync(path)) return;
   makeParents(dirname(path));
   makeOne(path);
 }
 
-/** Another process may be making the same store. */
+/** Another process may create the same folder. */
 function makeOne(path: string, mode?: number): void {
   try {
     mkdirSync(path, mode);
@@ -156,10 +156,10 @@ function requireWritable(path: string): void {
   }
 }
 
-/** A folder that came with somebody's files must not send what a run writes to another place. */
+/** A link in a hostile folder must not redirect what a run writes. */
 function refuseLink(path: string): void {
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return;
-  throw storeError("store_folder_in_use", `${path} is a link, which no run store holds; remove it`, { path });
+  throw storeError("store_folder_in_use", `${path} is a link, which a run store never contains; remove it`, { path });
 }
 
 function nearestExisting(path: string): string {
@@ -173,7 +173,7 @@ function refuseShared(there: string, wanted: string): void {
   if (shared === undefined) return;
   throw storeError(
     "store_network_filesystem",
-    `${wanted} lies on ${shared}, a file system that several machines write to, where locks do not hold; name a local folder with --store`,
+    `${wanted} is on ${shared}, a network file system, where locks do not work; name a local folder with --store`,
     { path: wanted, filesystem: shared, name: basename(wanted) },
   );
 }

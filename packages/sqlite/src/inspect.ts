@@ -8,43 +8,43 @@ import { openForReading } from "./opening.ts";
 import { createOwners } from "./owners.ts";
 import { STORE_VERSION, text } from "./schema.ts";
 
-/** What can be known of a store, or of the place where one would be made, without writing to it. */
+/** Facts about a store, or about a folder for a new one. */
 export interface StoreInspection {
-  /** Absolute, as it was named. */
+  /** Absolute path. */
   readonly folder: string;
-  /** Whether a store is there. */
+  /** Whether it contains a store. */
   readonly exists: boolean;
-  /** Why runs cannot be kept there: one of the errors of `openJournalStore`. */
+  /** Why it cannot store runs: one of the errors of `openJournalStore`. */
   readonly fault?: SluiceError;
-  /** The format's version; only of a store that could be read. */
+  /** The format version of a readable store. */
   readonly version?: number;
-  /** Whether it belongs to this machine; only of a store that could be read. */
+  /** Whether a readable store belongs to this machine. */
   readonly ownMachine?: boolean;
-  /** Processes that work on runs of it right now. */
+  /** The number of processes that own runs of it now. */
   readonly liveOwners: number;
-  /** The file system it lies on, where the system tells. */
+  /** Its file system, if known. */
   readonly filesystem?: string;
   readonly freeBytes: number;
 }
 
-/** Looks at the store in `folder`. Makes and changes nothing. */
+/** Inspects the store in `folder` without changing anything. */
 export function inspectSqliteStore(folder: string): StoreInspection {
   const wanted = resolve(folder);
-  const there = nearestFolder(wanted);
-  const { bavail, bsize } = statfsSync(there);
+  const existing = nearestFolder(wanted);
+  const { bavail, bsize } = statfsSync(existing);
   const mounts = readMounts();
-  const filesystem = mounts === undefined ? undefined : mountType(there, mounts);
-  const place = {
+  const filesystem = mounts === undefined ? undefined : mountType(existing, mounts);
+  const facts = {
     folder: wanted,
     freeBytes: bavail * bsize,
     ...(filesystem === undefined ? {} : { filesystem }),
   };
   try {
-    if (checkFolder(wanted) === undefined) return { ...place, exists: false, liveOwners: 0 };
-    return { ...place, exists: true, ...insideOf(wanted) };
+    if (checkFolder(wanted) === undefined) return { ...facts, exists: false, liveOwners: 0 };
+    return { ...facts, exists: true, ...insideOf(wanted) };
   } catch (thrown) {
     const fault = asFault(thrown, wanted);
-    return { ...place, exists: existsSync(join(wanted, "journal.db")), liveOwners: 0, fault };
+    return { ...facts, exists: existsSync(join(wanted, "journal.db")), liveOwners: 0, fault };
   }
 }
 
@@ -67,7 +67,7 @@ function insideOf(wanted: string): Pick<StoreInspection, "version" | "ownMachine
 function asFault(thrown: unknown, folder: string): SluiceError {
   const fault = storeFault(thrown, folder);
   if (fault instanceof SluiceError) return fault;
-  return new SluiceError("Host", "store_io", `the run store ${folder} cannot be looked at: ${messageOf(fault)}`, {
+  return new SluiceError("Host", "store_io", `the run store ${folder} cannot be inspected: ${messageOf(fault)}`, {
     cause: fault,
   });
 }

@@ -4,7 +4,7 @@ import { homedir, hostname } from "node:os";
 import { join, sep } from "node:path";
 import { systemCode } from "./faults.ts";
 
-/** What statfs(2) calls file systems that several machines write to. */
+/** statfs(2) types of file systems that several machines share. */
 const SHARED_MAGIC: ReadonlyMap<number, string> = new Map([
   [0x6969, "nfs"],
   [0x517b, "smb"],
@@ -22,7 +22,7 @@ const SHARED_MAGIC: ReadonlyMap<number, string> = new Map([
   [0xaad7aaea, "panfs"],
 ]);
 const FUSE_MAGIC = 0x65735546;
-/** FUSE says only what stands behind it in the mount table; most of what is behind it is local. */
+/** Shared file systems behind FUSE, by their type in the mount table; most others are local. */
 const SHARED_FUSE: ReadonlySet<string> = new Set([
   "sshfs",
   "s3fs",
@@ -49,31 +49,30 @@ const SHARED_FUSE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The name of the shared file system a folder lies on, or undefined for one that belongs to this machine. Locks do not
- * hold there. Container and virtual machine mounts (overlay, 9p, virtiofs) are let through: one kernel uses them at a
- * time, and the machine's id catches the other side.
+ * The name of a folder's shared file system, on which locks do not work; undefined for a local one. Container and virtual machine
+ * mounts (overlay, 9p, virtiofs) count as local: one kernel uses them at a time, and the machine id detects another.
  */
 export function sharedFilesystem(folder: string): string | undefined {
   if (process.platform === "win32") return folder.startsWith("\\\\") ? "a network share" : undefined;
   if (process.platform !== "linux") return undefined;
-  // statfs types are unsigned 32-bit numbers, which some systems hand out with the sign extended.
+  // statfs types are unsigned 32-bit numbers, which some systems sign-extend.
   const magic = Number(statfsSync(folder).type) >>> 0;
   if (magic !== FUSE_MAGIC) return SHARED_MAGIC.get(magic);
   return sharedFuse(mountType(folder, readMounts() ?? ""));
 }
 
-/** The text of the mount table; undefined where the system has none. */
+/** The text of the mount table, on Linux. */
 export function readMounts(): string | undefined {
   return process.platform === "linux" ? readFileSync("/proc/self/mountinfo", "utf8") : undefined;
 }
 
-/** `fuse.sshfs` -> `sshfs` when that is shared between machines. */
+/** `fuse.sshfs` -> `sshfs`, for a shared file system. */
 export function sharedFuse(type: string | undefined): string | undefined {
   const name = type?.replace(/^fuse(blk)?\./, "");
   return name !== undefined && SHARED_FUSE.has(name) ? name : undefined;
 }
 
-/** The type of the mount that holds a path, by the text of /proc/self/mountinfo; the last of the longest wins. */
+/** The type of a path's mount, by the text of /proc/self/mountinfo; the last of the longest matches wins. */
 export function mountType(path: string, mountinfo: string): string | undefined {
   let longest = -1;
   let type: string | undefined;
@@ -92,7 +91,7 @@ export function mountType(path: string, mountinfo: string): string | undefined {
   return type;
 }
 
-/** What a store keeps to know its machine again: a digest, since the id itself is nobody's business. */
+/** A digest that identifies this machine without revealing its id. */
 export function machineDigest(machineId: string | undefined, { make = true } = {}): string {
   return hash("sha256", `sluice-store ${machineId ?? readMachineId(make)}`);
 }
@@ -102,12 +101,12 @@ function readMachineId(make: boolean): string {
     const id = readIfThere(path);
     if (id !== undefined && /^[0-9a-f]{32}$/.test(id)) return id;
   }
-  // A home folder may be shared by several machines, a host name may be common: together they tell machines apart.
+  // Machines may share a home folder or a host name, but rarely both.
   const [name = ""] = hostname().toLowerCase().split(".");
   return `${name} ${ownId(make) ?? ""}`;
 }
 
-/** An id of our own in the user's state folder, made when it is not there; undefined where there is no such place. */
+/** An id in the user's state folder, created if missing; undefined if it cannot be written. */
 function ownId(make: boolean): string | undefined {
   const state = process.env.XDG_STATE_HOME ?? join(homedir(), ".local", "state");
   const path = join(state, "sluice", "machine-id");
@@ -118,10 +117,10 @@ function ownId(make: boolean): string | undefined {
   try {
     mkdirSync(join(state, "sluice"), { recursive: true, mode: 0o700 });
     writeFileSync(draft, `${id}\n`, { flag: "wx", mode: 0o600 });
-    // A link appears whole and never replaces the id another process made just now.
+    // A link appears atomically and never replaces another process's id.
     linkSync(draft, path);
   } catch (thrown) {
-    // No place to write (a read-only home), or somebody was faster: what can be read decides.
+    // A read-only home, or another process was faster: the id is read below.
     if (systemCode(thrown) === undefined) throw thrown;
   } finally {
     rmSync(draft, { force: true });

@@ -8,19 +8,19 @@ import { machineDigest } from "./machine.ts";
 import { APPLICATION_ID, integer, SCHEMA, STORE_VERSION, text } from "./schema.ts";
 
 export interface OpeningOptions {
-  /** Makes a store from another machine this machine's. */
+  /** Adopts a store from another machine. */
   readonly adopt?: boolean;
-  /** What stands for this machine; read from the system when omitted. */
+  /** This machine's id. Default: the system's. */
   readonly machineId?: string;
 }
 
-/** An open journal and where it lies. */
+/** An open journal and its paths. */
 export interface OpenJournal {
   readonly db: DatabaseSync;
   readonly folder: StoreFolder;
 }
 
-/** Opens a store to write to it, and makes what is missing. A store that is refused is left as it was. */
+/** Opens a store for writing and creates missing parts. Does not change a store that it refuses. */
 export function openForWriting(wanted: string, options: OpeningOptions): OpenJournal {
   const found = checkFolder(wanted);
   const folder = found ?? makeFolder(wanted);
@@ -33,7 +33,7 @@ function connectForWriting(folder: StoreFolder, options: OpeningOptions): Databa
   const fresh = !existsSync(folder.journal);
   const db = new DatabaseSync(folder.journal, { timeout: BUSY_TIMEOUT_MS });
   try {
-    // SQLite gives the log and its index the mode of the database, so this comes before the first write.
+    // Before the first write, since SQLite gives the log and its index the database's mode.
     if (fresh) chmodSync(folder.journal, 0o600);
     db.exec("PRAGMA trusted_schema = OFF; PRAGMA foreign_keys = ON; PRAGMA synchronous = FULL");
     const machine = machineDigest(options.machineId);
@@ -49,7 +49,7 @@ function connectForWriting(folder: StoreFolder, options: OpeningOptions): Databa
   }
 }
 
-/** Opens a store to look at it: also one that may not be written, or that came from another machine. */
+/** Opens a store for reading, also a read-only one or another machine's. */
 export function openForReading(wanted: string): OpenJournal {
   const folder = findFolder(wanted);
   return whenFreeBlocking(folder.journal, () => {
@@ -65,7 +65,7 @@ export function openForReading(wanted: string): OpenJournal {
 }
 
 function connectForReading(folder: StoreFolder): DatabaseSync {
-  // A connection that may write leaves no files behind when it closes; one that may not does.
+  // A read-only connection would leave files behind when it closes.
   if (isWritable(folder.root) && isWritable(folder.journal)) {
     const db = new DatabaseSync(folder.journal, { timeout: BUSY_TIMEOUT_MS });
     db.exec("PRAGMA trusted_schema = OFF; PRAGMA query_only = ON");
@@ -84,10 +84,10 @@ function connectForReading(folder: StoreFolder): DatabaseSync {
   if (existsSync(log) && statSync(log).size > 0) {
     throw notWritable(
       folder.root,
-      "its last commits are still in the log, and reading them needs a writable place; copy the folder to one",
+      "its last commits are still in the log, which can be read only in a writable folder; copy it to one",
     );
   }
-  // Nobody has it open and this process cannot write to it: read the file as it stands.
+  // No process has it open and this one cannot write to it, so the file is immutable.
   const url = pathToFileURL(folder.journal);
   url.search = "immutable=1";
   return new DatabaseSync(url, { readOnly: true });
@@ -102,10 +102,10 @@ function isEmpty(db: DatabaseSync): boolean {
   return tables === 0 && pragma(db, "application_id") === 0 && pragma(db, "user_version") === 0;
 }
 
-/** A write-ahead log, so that readers and the one writer do not wait for each other. A backup comes without it. */
+/** Uses a write-ahead log, so that readers and the writer do not wait for each other. A backup comes without one. */
 function useLog(db: DatabaseSync, folder: StoreFolder): void {
   if (text(db.prepare("PRAGMA journal_mode = WAL").get() ?? {}, "journal_mode") === "wal") return;
-  const why = `${folder.root} lies on a disk that cannot hold a run store`;
+  const why = `${folder.root} is on a disk that cannot hold a run store`;
   throw storeError("store_io", `${why}; name another folder with --store`, { path: folder.root });
 }
 
@@ -113,7 +113,7 @@ function create(db: DatabaseSync, folder: StoreFolder, machine: string): void {
   useLog(db, folder);
   db.exec("BEGIN IMMEDIATE");
   try {
-    // Another process may have been faster between the look and the lock.
+    // Another process may have created it before the lock.
     if (isEmpty(db)) {
       db.exec(SCHEMA);
       db.prepare("INSERT INTO store (id, machine) VALUES (1, ?)").run(machine);
@@ -132,27 +132,27 @@ function checkFormat(db: DatabaseSync, folder: StoreFolder): void {
   if (version !== STORE_VERSION)
     throw storeError(
       "store_newer_version",
-      `${folder.journal} was written by another Sluice (store version ${version}, this one knows ${STORE_VERSION}); update Sluice, or name another folder with --store`,
+      `${folder.journal} was written by another version of Sluice (store version ${version}; this one reads ${STORE_VERSION}); update Sluice, or name another folder with --store`,
       { path: folder.journal, version, known: STORE_VERSION },
     );
-  refuseStrangers(db, folder);
+  refuseForeignObjects(db, folder);
 }
 
-/** What would run by itself when rows are read or written: a store that somebody handed over may hold anything. */
-const STRANGERS = `
+/** Triggers, views, virtual tables and computed columns, which run code when a hostile store is used. */
+const FOREIGN_OBJECTS = `
 SELECT s.type || ' ' || s.name AS stranger FROM sqlite_schema s
 WHERE s.type NOT IN ('table', 'index') OR s.sql LIKE 'CREATE VIRTUAL%'
   OR EXISTS (SELECT 1 FROM pragma_table_xinfo(s.name) x WHERE x.hidden <> 0)
 LIMIT 1`;
 
-function refuseStrangers(db: DatabaseSync, folder: StoreFolder): void {
-  const row = db.prepare(STRANGERS).get();
-  if (row !== undefined) throw damaged(folder.journal, `it holds what no Sluice makes: ${text(row, "stranger")}`);
+function refuseForeignObjects(db: DatabaseSync, folder: StoreFolder): void {
+  const row = db.prepare(FOREIGN_OBJECTS).get();
+  if (row !== undefined) throw damaged(folder.journal, `it contains a ${text(row, "stranger")}, which Sluice never creates`);
 }
 
 function checkMachine(db: DatabaseSync, folder: StoreFolder, digest: string, adopt: boolean): void {
   const row = db.prepare("SELECT machine FROM store").get();
-  if (row === undefined) throw damaged(folder.journal, "it does not say which machine it belongs to");
+  if (row === undefined) throw damaged(folder.journal, "it does not name its machine");
   if (text(row, "machine") === digest) return;
   if (adopt) {
     db.prepare("UPDATE store SET machine = ?").run(digest);
@@ -160,18 +160,18 @@ function checkMachine(db: DatabaseSync, folder: StoreFolder, digest: string, ado
   }
   throw storeError(
     "store_foreign_machine",
-    `${folder.root} belongs to another machine, where its runs may still be at work; if it was moved here for good, open it once with --adopt-store`,
+    `${folder.root} belongs to another machine, where its runs may still be running; if it was moved here permanently, open it once with --adopt-store`,
     { path: folder.root },
   );
 }
 
-/** How long one call may block this thread for a lock: node:sqlite waits synchronously. */
+/** How long one call may block this thread for a lock, in milliseconds; node:sqlite waits synchronously. */
 export const BUSY_TIMEOUT_MS = 10;
 const PAUSE_MS = 40;
-/** With the pauses in between this is about five seconds. */
+/** About five seconds with the pauses. */
 const TRIES = 100;
 
-/** Does `attempt` at once; while another process holds the lock, again after a pause that leaves the thread free. */
+/** Calls `attempt` now, and again after asynchronous pauses while another process holds the lock. */
 export function whenFree<T>(clock: Clock, path: string, attempt: () => T): T | Promise<T> {
   try {
     return attempt();
@@ -194,7 +194,7 @@ async function retry<T>(clock: Clock, path: string, attempt: () => T): Promise<T
   }
 }
 
-/** The same for opening, which is synchronous: nothing of this process can be under way in a store it has not opened. */
+/** The same with blocking pauses, for opening, which is synchronous. */
 export function whenFreeBlocking<T>(path: string, attempt: () => T): T {
   const sleeper = new Int32Array(new SharedArrayBuffer(4));
   for (let tries = 1; ; tries += 1) {

@@ -6,30 +6,30 @@ import { pathToFileURL } from "node:url";
 import { isBusy, isUnopenable, systemCode } from "./faults.ts";
 
 /**
- * Who owns runs: a kernel lock each, on a file of its own, that goes with its process and stays while it is stopped.
- * SQLite keeps the locks of one process in one book, so several handles here do not drop each other's. Anything else
- * that opens and closes such a file in this process drops the lock: only node:sqlite may touch them.
+ * Run owners. Each holds a kernel lock on its own file, which lasts as long as its process, even while that is stopped. SQLite
+ * coordinates the locks of one process; any other code that closes such a file in it drops the lock, so only node:sqlite may
+ * open them.
  */
 export interface Owners {
   readonly id: string;
-  /** What people are shown. */
+  /** For display. */
   readonly label: string;
-  /** Takes this owner's lock, the first time it is needed. */
+  /** Takes this owner's lock on first use. */
   hold(): void;
-  /** Whether an owner's process is there. */
+  /** Whether an owner's process lives. */
   readonly isLive: (ownerId: string) => boolean;
-  /** Whether anybody's process is there, this one's included. */
+  /** Whether any owner's process lives, including this one. */
   anyLive(): boolean;
-  /** Removes what a dead owner left. */
+  /** Removes a dead owner's file. */
   bury(ownerId: string): void;
-  /** Removes what all dead owners left. */
+  /** Removes the files of all dead owners. */
   sweep(): void;
-  /** Lets the lock go. */
+  /** Releases the lock. */
   close(): void;
 }
 
-/** A look at another owner's lock takes microseconds but is a lock itself: before somebody counts as alive, look twice. */
-const SECOND_LOOK_MS = 10;
+/** Checking a lock takes a lock for microseconds, so a busy one is checked again after this time. */
+const RECHECK_MS = 10;
 const OWNER_ID = /^[0-9]+-[0-9a-f]{24}$/;
 
 export function createOwners(folder: string): Owners {
@@ -47,7 +47,7 @@ export function createOwners(folder: string): Owners {
       if (ownerId === id) return held !== undefined;
       if (!OWNER_ID.test(ownerId)) return false;
       const file = fileOf(ownerId);
-      return isLocked(file, 0) && isLocked(file, SECOND_LOOK_MS);
+      return isLocked(file, 0) && isLocked(file, RECHECK_MS);
     },
     anyLive: () => readdirSync(folder).some((name) => owners.isLive(name.replace(/\.db$/, ""))),
     bury(ownerId) {
@@ -67,13 +67,13 @@ export function createOwners(folder: string): Owners {
   return owners;
 }
 
-/** Locks a new owner file; undefined when a sweeper removed it before the lock was there. */
+/** Locks a new owner file; undefined if another process removed it before the lock. */
 function lock(file: string): DatabaseSync | undefined {
-  const db = new DatabaseSync(file, { timeout: SECOND_LOOK_MS });
+  const db = new DatabaseSync(file, { timeout: RECHECK_MS });
   try {
-    // Without a rollback file there is nothing beside the lock that a kill could leave behind.
+    // Without a rollback file, a killed process leaves only the lock file.
     db.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
-    if (isThere(file)) {
+    if (mayExist(file)) {
       chmodSync(file, 0o600);
       return db;
     }
@@ -85,8 +85,8 @@ function lock(file: string): DatabaseSync | undefined {
   return undefined;
 }
 
-/** False only for a file that is certainly not there: what this user may not see counts as there. */
-function isThere(file: string): boolean {
+/** False only for a file that certainly does not exist. */
+function mayExist(file: string): boolean {
   try {
     accessSync(file);
     return true;
@@ -95,9 +95,9 @@ function isThere(file: string): boolean {
   }
 }
 
-/** Reading needs a shared lock, which the owner's refuses; two onlookers do not disturb each other. */
+/** Tries to read, which needs a shared lock that only the owner's lock blocks. */
 function isLocked(file: string, patienceMs: number): boolean {
-  if (!isThere(file)) return false;
+  if (!mayExist(file)) return false;
   let db: DatabaseSync | undefined;
   try {
     db = new DatabaseSync(file, { readOnly: true, timeout: patienceMs });
@@ -105,15 +105,15 @@ function isLocked(file: string, patienceMs: number): boolean {
     return false;
   } catch (thrown) {
     if (isBusy(thrown)) return true;
-    // Removed in between: gone. There but not readable, as another user's: nobody may take its runs.
-    if (isUnopenable(thrown)) return isThere(file);
+    // An unreadable file, such as another user's, counts as locked; a removed one does not.
+    if (isUnopenable(thrown)) return mayExist(file);
     throw thrown;
   } finally {
     db?.close();
   }
 }
 
-/** Removes an owner file under its own lock, so that an owner just taking it sees that it is gone. */
+/** Removes an owner file under its lock, so that an owner that is taking it notices. */
 function removeIfFree(file: string): void {
   const url = pathToFileURL(file);
   url.search = "mode=rw";
@@ -123,7 +123,7 @@ function removeIfFree(file: string): void {
     db.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
     rmSync(file, { force: true });
   } catch (thrown) {
-    // Alive, or another sweeper's, or not ours to remove (on Windows nothing open can be): all of them stay.
+    // It is in use or not removable, as any open file is on Windows.
     if (!isBusy(thrown) && !isUnopenable(thrown) && !["EPERM", "EACCES", "EBUSY"].includes(systemCode(thrown) ?? ""))
       throw thrown;
   } finally {

@@ -15,10 +15,10 @@ import {
 import type { Blobs } from "./blobs.ts";
 import { integer, type Row, SEQ_SPACE, text, textOrNone, word } from "./schema.ts";
 
-/** Everything that is read from the journal and nothing that changes it. */
+/** All reads from the journal. */
 export interface Reader {
   run(runId: string): RunRow | undefined;
-  /** Roots, newest first, at most `limit`; or one tree in order of creation. */
+  /** At most `limit` roots, newest first; or one tree in order of creation. */
   runs(rootId: string | undefined, limit: number | undefined): readonly RunRow[];
   records(runId: string, from: number, limit: number | undefined): readonly JournalRecord[];
   signals(runId: string, name: string): readonly ReceivedSignal[];
@@ -31,7 +31,6 @@ const RUN = `
 SELECT ${COLUMNS}
 FROM runs r JOIN runs root ON root.no = r.root_no JOIN trees t ON t.root_no = r.root_no JOIN chains c ON c.run_no = r.no`;
 
-/** What LIMIT takes for all. */
 const NO_LIMIT = -1;
 
 const REQUEST = `
@@ -40,7 +39,7 @@ FROM requests q JOIN runs r ON r.no = q.run_no`;
 
 export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: string) => boolean): Reader {
   const oneRun = db.prepare(`${RUN} WHERE r.run_id = ?`);
-  // Trees first: there is one for each root, so that the newest few are found without a look at the others.
+  // Trees first: there is one per root, so the newest few are found without reading others.
   const roots = db.prepare(
     `SELECT ${COLUMNS} FROM trees t CROSS JOIN runs r ON r.no = t.root_no JOIN runs root ON root.no = t.root_no JOIN chains c ON c.run_no = r.no ORDER BY t.root_no DESC LIMIT ?`,
   );
@@ -51,7 +50,7 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
   const records = db.prepare(
     "SELECT place - :base AS seq, ordinal, step_id, phase, incarnation, hash, value_blob, events_blob, value, events FROM records WHERE place >= :base + :from AND place < :base + :space ORDER BY place LIMIT :limit",
   );
-  // One statement, since every model call looks: a run without any is one row of nothing.
+  // One statement, since every model call reads signals; a run without any yields one row of NULL.
   const signals = db.prepare(
     "SELECT s.received FROM runs r LEFT JOIN signals s ON s.run_no = r.no AND s.name = ? WHERE r.run_id = ? ORDER BY s.no",
   );
@@ -65,7 +64,7 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
     if (row === undefined) throw unknownRun(runId);
     return integer(row, "no");
   };
-  /** A text of a row, from wherever it is kept. */
+  /** A text of a row, from the row or its blob. */
   const whole = (row: Row, column: string, blobColumn: string, of: () => string): string => {
     const digest = textOrNone(row, blobColumn);
     return digest === undefined ? text(row, column) : blobs.read(digest, of());
@@ -81,7 +80,7 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
       createdAt: integer(row, "created_at"),
       records: integer(row, "records"),
       head: text(row, "head"),
-      // Read when asked for: a look at a run, and at all its children, happens at every change, and these may be long.
+      // Read on access, since rows are read at every change and these may be long.
       get input() {
         const of = `the input of run ${runId}`;
         return jsonIn(
@@ -151,7 +150,6 @@ export function createReader(db: DatabaseSync, blobs: Blobs, isLive: (ownerId: s
   };
 }
 
-/** Sluice writes JSON only: what is none was written by somebody else. */
 function jsonIn(what: string, written: string): Json {
   const read = parseStoredJson(written);
   if (read.ok) return read.value;
@@ -159,26 +157,26 @@ function jsonIn(what: string, written: string): Json {
 }
 
 function notWritten(what: string, fault: string): SluiceError {
-  const message = `${what} is not what was written (${fault}); put a backup of the store in its place`;
+  const message = `${what} was changed after it was written (${fault}); restore a backup of the store`;
   return new SluiceError("Host", "journal_damaged", message);
 }
 
 function toCancel(what: string, written: string): NonNullable<RunRow["cancel"]> {
   const { reason, by, at } = membersOf(what, written);
   if (typeof reason === "string" && typeof by === "string" && typeof at === "number") return { reason, by, at };
-  throw notWritten(what, "it does not say who cancelled, why and when");
+  throw notWritten(what, "it does not name a reason, a sender and a time");
 }
 
 function toSignal(what: string, written: string): ReceivedSignal {
   const { payload, by, at } = membersOf(what, written);
   if (payload !== undefined && typeof by === "string" && typeof at === "number") return { payload, by, at };
-  throw notWritten(what, "it does not say what was sent, by whom and when");
+  throw notWritten(what, "it does not name a payload, a sender and a time");
 }
 
 function membersOf(what: string, written: string): JsonObject {
   const value = jsonIn(what, written);
   if (isJsonObject(value)) return value;
-  throw notWritten(what, "it is no object");
+  throw notWritten(what, "it is not an object");
 }
 
 function toRequest(row: Row): OpenRequest {

@@ -4,17 +4,17 @@ import { isBusy } from "./faults.ts";
 import type { Owners } from "./owners.ts";
 import { integer, SEQ_SPACE, textOrNone } from "./schema.ts";
 
-/** Everything that takes runs out of the store. Nothing is left of a call that fails, but what it did in an earlier transaction. */
+/** Removes runs from the store. A failed call leaves only what earlier transactions did. */
 export interface Remover {
-  /** Removes finished trees that nobody alive owns, in one transaction. Returns their ids. */
+  /** Removes finished trees without a live owner in one transaction. Returns their ids. */
   remove(rootIds: readonly string[]): readonly string[];
-  /** Removes those of the blobs that no row names any more. */
+  /** Removes those blobs that no row names. */
   removeUnnamed(digests: readonly string[]): void;
-  /** Gives space back to the disk where much is free and nobody is at work. */
+  /** Returns free space to the disk if there is much of it and no owner lives. */
   shrink(): void;
 }
 
-/** Made when something is removed first: where nothing ever is, no commit has to keep them up. */
+/** Created on the first removal, so that commits before it need not maintain them. */
 const INDEXES = `
 CREATE INDEX IF NOT EXISTS records_by_value_blob ON records (value_blob) WHERE value_blob IS NOT NULL;
 CREATE INDEX IF NOT EXISTS records_by_events_blob ON records (events_blob) WHERE events_blob IS NOT NULL;
@@ -26,7 +26,7 @@ const NAMED = `
 SELECT EXISTS (SELECT 1 FROM records WHERE value_blob = :digest) OR EXISTS (SELECT 1 FROM records WHERE events_blob = :digest)
   OR EXISTS (SELECT 1 FROM runs WHERE end_blob = :digest) OR EXISTS (SELECT 1 FROM runs WHERE input_blob = :digest) AS named`;
 
-/** Free pages that are worth copying all others. */
+/** The number and share of free pages that justify a VACUUM. */
 const MANY_PAGES = 256;
 const MANY_OF_ALL = 0.25;
 
@@ -42,7 +42,7 @@ export function createRemover(db: DatabaseSync, blobs: Blobs, owners: Owners): R
       throw thrown;
     }
   };
-  /** What is removed is overwritten: a file that is copied later holds nothing of it. */
+  /** Overwrites what is removed, so that a later copy of the file does not contain it. */
   const wiping = <T>(work: () => T): T => {
     db.exec("PRAGMA secure_delete = ON");
     try {
@@ -58,7 +58,7 @@ export function createRemover(db: DatabaseSync, blobs: Blobs, owners: Owners): R
       const rootOf = db.prepare(
         "SELECT r.no, t.owner FROM runs r JOIN trees t ON t.root_no = r.no WHERE r.run_id = ? AND NOT EXISTS (SELECT 1 FROM runs WHERE root_no = r.no AND end_status IS NULL)",
       );
-      // Children first, which name their root.
+      // Children first, since they reference their root.
       const runsOf = db.prepare("SELECT no FROM runs WHERE root_no = ? ORDER BY no DESC");
       const dropRecords = db.prepare("DELETE FROM records WHERE place >= ? AND place < ?");
       const dropTree = db.prepare("DELETE FROM trees WHERE root_no = ?");
@@ -83,7 +83,7 @@ export function createRemover(db: DatabaseSync, blobs: Blobs, owners: Owners): R
     },
 
     removeUnnamed(digests) {
-      // The rows that named them are gone for good by now: a blob never goes before its row.
+      // A blob is removed only after the transaction that removed its rows.
       transact(() => {
         db.exec(INDEXES);
         const named = db.prepare(NAMED);
@@ -93,10 +93,10 @@ export function createRemover(db: DatabaseSync, blobs: Blobs, owners: Owners): R
 
     shrink() {
       const free = pragma("freelist_count");
-      const much = free >= MANY_PAGES && free >= pragma("page_count") * MANY_OF_ALL;
+      const isWorthwhile = free >= MANY_PAGES && free >= pragma("page_count") * MANY_OF_ALL;
       try {
-        // Writers wait for as long as it takes; what is free is used by later runs all the same.
-        if (much && !owners.anyLive()) db.exec("VACUUM");
+        // Skipped while owners live, since a VACUUM blocks writers and later runs reuse free pages anyway.
+        if (isWorthwhile && !owners.anyLive()) db.exec("VACUUM");
         db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
       } catch (thrown) {
         if (!isBusy(thrown)) throw thrown;

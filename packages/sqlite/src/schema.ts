@@ -1,17 +1,17 @@
 import type { SQLOutputValue } from "node:sqlite";
 import { damaged } from "./faults.ts";
 
-/** "SLUI" in the database's header, so that somebody else's database is never taken for a store. */
+/** "SLUI" in the database's header, which tells a store from other databases. */
 export const APPLICATION_ID = 0x534c5549;
 export const STORE_VERSION = 1;
 
 /**
- * A record's key is its run's number and its seq in one integer: the records of a run lie together in the table itself,
- * and a commit touches no index.
+ * A record's key is its run's number and its seq in one integer, so that a run's records are adjacent in the table and a commit
+ * updates no index.
  */
 export const SEQ_SPACE = 2 ** 24;
 
-/** Big columns stand last: SQLite reads a row only as far as it has to. `*_blob` names a file when the text is too long. */
+/** Big columns come last, since SQLite reads a row only as far as needed. `*_blob` names the file of a long text. */
 export const SCHEMA = `
 CREATE TABLE store (
   id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -104,7 +104,7 @@ export function textOrNone(row: Row, column: string): string | undefined {
   return row[column] === null ? undefined : text(row, column);
 }
 
-/** One of the words a column may hold. */
+/** One of the words that a column may hold. */
 export function word<W extends string>(row: Row, column: string, words: readonly W[]): W {
   const found = words.find((each) => each === row[column]);
   if (found !== undefined) return found;
@@ -112,5 +112,5 @@ export function word<W extends string>(row: Row, column: string, words: readonly
 }
 
 function wrongCell(column: string): Error {
-  return damaged("journal.db", `column ${column} holds what Sluice never wrote`);
+  return damaged("journal.db", `column ${column} has a value that Sluice never writes`);
 }

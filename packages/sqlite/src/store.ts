@@ -10,22 +10,22 @@ import { createWatch } from "./watch.ts";
 import { createWriter } from "./writer.ts";
 
 export interface SqliteStoreOptions extends OpeningOptions {
-  /** Waits for locks and looks for other processes' changes by this clock. */
+  /** The clock for retries and polls. */
   readonly clock?: Clock;
-  /** Only looks: nothing is written, and a store on a read-only disk or from another machine opens too. */
+  /** Opens for reading only, which also works on a read-only disk and for another machine's store. */
   readonly readOnly?: boolean;
 }
 
 /** A journal store in a folder of this machine. */
 export interface SqliteStore extends JournalStore {
-  /** Absolute, links resolved: what tools must keep away from. */
+  /** Absolute path with links resolved, which tools must not access. */
   readonly folder: string;
-  /** Writes a copy that opens as a store of its own into a folder that is not there yet. */
+  /** Copies the store to a new folder. */
   backupTo(folder: string): void;
 }
 
 /**
- * Opens the store in `folder` and makes it when it is not there. Throws SluiceError of class Host: `store_not_writable`,
+ * Opens the store in `folder`, creating it if missing. Throws SluiceErrors of class Host: `store_not_writable`,
  * `store_folder_in_use`, `store_network_filesystem`, `store_foreign_machine`, `store_newer_version`, `store_damaged`,
  * `store_busy`, `store_missing` (reading only).
  */
@@ -41,7 +41,7 @@ export function openJournalStore(folder: string, options: SqliteStoreOptions = {
   }
 }
 
-/** Other processes wait while runs or blobs are removed: for no more than so many of them. */
+/** Bounds how long a removal blocks other processes. */
 const REMOVED_AT_ONCE = 50;
 
 function chunked<T>(all: readonly T[], size: number): readonly (readonly T[])[] {
@@ -66,9 +66,9 @@ function assemble({ db, folder }: OpenJournal, clock: Clock, readOnly: boolean):
 
   const guard = (): void => {
     if (closed)
-      throw storeError("store_closed", "the run store was closed; open it again to go on", { path: folder.root });
+      throw storeError("store_closed", "the run store is closed; open it again", { path: folder.root });
   };
-  /** The store may be closed while a call waits for a lock, so every try looks. */
+  /** Checks on every try, since the store may be closed while a call waits for a lock. */
   const attempt = <T>(work: () => T): T | Promise<T> =>
     whenFree(clock, folder.journal, () => {
       guard();
@@ -92,7 +92,7 @@ function assemble({ db, folder }: OpenJournal, clock: Clock, readOnly: boolean):
     create: (run, commit) => writing(() => writer.create(run, commit)),
     createWhole: (runs) => writing(() => writer.createWhole(runs)),
     claim: (rootId) => writing(() => () => writer.claim(rootId)),
-    // After close nothing is this owner's any more.
+    // A closed store owns nothing.
     release: (rootId) => (closed ? undefined : writing(() => () => writer.release(rootId))),
     append: (commit) => writing(() => writer.append(commit)),
     run: (runId) => attempt(() => reader.run(runId)),
@@ -103,13 +103,13 @@ function assemble({ db, folder }: OpenJournal, clock: Clock, readOnly: boolean):
     requestCancel: (runId, reason, by, at) => writing(() => () => writer.requestCancel(runId, reason, by, at)),
     requests: (rootId) => attempt(() => reader.requests(rootId)),
     async remove(rootIds) {
-      const gone: string[] = [];
+      const removed: string[] = [];
       for (const some of chunked(rootIds, REMOVED_AT_ONCE))
-        gone.push(...(await writing(() => () => remover.remove(some))));
+        removed.push(...(await writing(() => () => remover.remove(some))));
       for (const some of chunked(blobs.names(), REMOVED_AT_ONCE))
         await writing(() => () => remover.removeUnnamed(some));
-      if (gone.length > 0) await writing(() => () => remover.shrink());
-      return gone;
+      if (removed.length > 0) await writing(() => () => remover.shrink());
+      return removed;
     },
     onChange(listener) {
       guard();
@@ -127,7 +127,7 @@ function assemble({ db, folder }: OpenJournal, clock: Clock, readOnly: boolean):
         if (owners.isLive(owners.id)) await whenFree(clock, folder.journal, () => writer.releaseAll());
         if (!readOnly) db.exec("PRAGMA wal_checkpoint(PASSIVE)");
       } catch (thrown) {
-        // A disk that fails now takes nothing away: whose lock is gone owns nothing, and the log is read as it is.
+        // Harmless: ownership ends with the lock, and the log can be read without a checkpoint.
         if (!isStoreFault(thrown)) throw thrown;
       } finally {
         db.close();
@@ -137,7 +137,7 @@ function assemble({ db, folder }: OpenJournal, clock: Clock, readOnly: boolean):
   };
 }
 
-/** A host whose runs are kept in `folder`: they survive this process and can be watched, answered and resumed from others. */
+/** A host with its store in `folder`. Its runs survive the process and can be watched, answered and resumed from others. */
 export function sqliteHost(folder: string, options: SqliteStoreOptions = {}): RunHost {
   const store = openJournalStore(folder, options);
   return createHost(store, options.clock === undefined ? {} : { clock: options.clock });

@@ -2,14 +2,14 @@ import type { DatabaseSync } from "node:sqlite";
 import type { Clock } from "@sluice/core";
 import { integer } from "./schema.ts";
 
-/** How often other processes' commits are looked for. */
+/** How often to check for other processes' commits. */
 const POLL_MS = 25;
 
-/** Tells listeners about commits: this handle's at once, everybody else's by a poll that runs only while somebody listens. */
+/** Notifies listeners of commits: this handle's at once, other handles' by a poll that runs while there are listeners. */
 export interface Watch {
-  /** Returns the unsubscriber. The poll keeps the process alive: whoever listens is waiting for something. */
+  /** Returns the unsubscriber. The poll keeps the process alive. */
   listen(listener: () => void): () => void;
-  /** This handle committed; SQLite's counter does not show it. */
+  /** Call it after this handle's commits, which SQLite's counter does not show. */
   readonly changed: () => void;
   close(): void;
 }
@@ -30,7 +30,7 @@ export function createWatch(db: DatabaseSync, clock: Clock): Watch {
     try {
       now = read();
     } catch {
-      // A store that cannot be read has changed, too: the listeners' own calls meet the error and can report it.
+      // Counts as a change: the listeners' own reads then report the error.
       now = undefined;
     }
     if (now === seen) return;

@@ -17,24 +17,24 @@ import { integer, SEQ_SPACE, text, textOrNone } from "./schema.ts";
 
 type FirstCommit = Omit<Commit, "epoch" | "runId"> & { readonly epoch?: number };
 
-/** A record whose long texts are on the disk already. */
-interface KeptRecord {
+/** A record whose long texts are on disk. */
+interface StoredRecord {
   readonly record: JournalRecord;
   readonly value: StoredBlob;
   readonly events: StoredBlob;
 }
-interface Staged<C> extends KeptRecord {
+interface Staged<C> extends StoredRecord {
   readonly commit: C;
   readonly end: StoredBlob | undefined;
 }
 interface StagedRun {
   readonly run: WholeRun;
   readonly input: StoredBlob;
-  readonly records: readonly KeptRecord[];
+  readonly records: readonly StoredRecord[];
   readonly end: StoredBlob | undefined;
 }
 
-/** Everything that changes the journal, each in one transaction. Rejected calls leave nothing behind. */
+/** All changes of the journal, each in one transaction. The returned functions commit what was staged. */
 export interface Writer {
   create(run: NewRunRow, commit: FirstCommit): () => number;
   createWhole(runs: readonly WholeRun[]): () => void;
@@ -60,8 +60,8 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
   const addTree = db.prepare("INSERT INTO trees (root_no, epoch, owner, label) VALUES (?, 1, ?, ?)");
   const addChain = db.prepare("INSERT INTO chains (run_no, records, head) VALUES (?, ?, ?)");
   const numberOf = db.prepare("SELECT no FROM runs WHERE run_id = ?");
-  // The fence: a commit moves the chain on only while its owner holds the tree at its epoch and nobody else wrote before.
-  // RETURNING would tell the number as well, at a tenth of the whole commit's cost.
+  // The fence: a commit advances the chain only if its owner holds the tree at its epoch and the record is the next one. No
+  // RETURNING, which would add a tenth to the cost of a commit.
   const advance = db.prepare(
     "UPDATE chains SET records = records + 1, head = ? WHERE run_no = ? AND records = ? AND EXISTS (SELECT 1 FROM runs r JOIN trees t ON t.root_no = r.root_no WHERE r.no = run_no AND r.end_status IS NULL AND t.epoch = ? AND t.owner = ?)",
   );
@@ -93,33 +93,33 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
       commitNow.run();
       return result;
     } catch (thrown) {
-      // A full disk makes SQLite roll back by itself.
+      // SQLite rolls back by itself when the disk is full.
       if (db.isTransaction) rollback.run();
       throw thrown;
     }
   };
 
-  const keepRecord = (record: JournalRecord): KeptRecord => {
+  const storeRecord = (record: JournalRecord): StoredRecord => {
     if (record.seq >= SEQ_SPACE) {
-      throw storeError("run_too_long", `a run holds at most ${SEQ_SPACE} records; go on in a new run`, {
+      throw storeError("run_too_long", `a run holds at most ${SEQ_SPACE} records; continue in a new run`, {
         records: record.seq,
       });
     }
     return { record, value: blobs.keep(record.value), events: blobs.keep(record.events) };
   };
-  const keepEnd = (end: RunEnd | undefined): StoredBlob | undefined =>
+  const storeEnd = (end: RunEnd | undefined): StoredBlob | undefined =>
     end === undefined ? undefined : blobs.keep(JSON.stringify(end.value));
   const stage = <C extends FirstCommit | Commit>(commit: C): Staged<C> => {
     const { record, end } = commit;
-    return { commit, ...keepRecord(record), end: keepEnd(end) };
+    return { commit, ...storeRecord(record), end: storeEnd(end) };
   };
   const stageRun = (run: WholeRun): StagedRun => {
     const { row, records, end } = run;
     const input = blobs.keep(JSON.stringify(row.input));
-    return { run, input, records: records.map(keepRecord), end: keepEnd(end) };
+    return { run, input, records: records.map(storeRecord), end: storeEnd(end) };
   };
 
-  const addKept = (runNo: number, { record, value, events }: KeptRecord): void => {
+  const addStored = (runNo: number, { record, value, events }: StoredRecord): void => {
     for (const kept of [value, events]) kept.confirm?.();
     addRecord.run(
       runNo * SEQ_SPACE + record.seq,
@@ -134,11 +134,11 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
       events.text,
     );
   };
-  /** What a record brings along, once the chain counts it. */
+  /** Adds a record with its requests and end, after the chain advanced. */
   const add = (runNo: number, staged: Staged<FirstCommit | Commit>): void => {
     const { commit, end } = staged;
     end?.confirm?.();
-    addKept(runNo, staged);
+    addStored(runNo, staged);
     for (const { requestId, kind, digest, openedAt, body } of commit.opened) {
       openRequest.run(runNo, requestId, kind, digest, openedAt, JSON.stringify(body));
     }
@@ -156,16 +156,16 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
       return storeError("run_finished", `run ${runId} is ${status}; nothing can be added to it`, { runId });
     const why =
       textOrNone(row, "owner") === owners.id ? `its record ${record.seq} is not the next one` : "it was taken over";
-    return storeError("ownership_lost", `run ${runId} does not belong to this process any more: ${why}`, { runId });
+    return storeError("ownership_lost", `run ${runId} no longer belongs to this process: ${why}`, { runId });
   };
 
-  /** The tree a child is added to, when it is ours at this epoch. */
+  /** A child's tree. Throws `ownership_lost` unless this owner holds it at this epoch. */
   const ownTree = (rootId: string, epoch: number | undefined): { rootNo: number; epoch: number } => {
     const row = find.get(rootId);
     if (row === undefined) throw unknownRun(rootId);
     const current = integer(row, "epoch");
     if (textOrNone(row, "owner") !== owners.id || (epoch !== undefined && epoch !== current)) {
-      throw storeError("ownership_lost", `run ${rootId} does not belong to this process any more: it was taken over`, {
+      throw storeError("ownership_lost", `run ${rootId} no longer belongs to this process: it was taken over`, {
         runId: rootId,
       });
     }
@@ -180,7 +180,7 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
         owners.hold();
         return transact(() => {
           if (find.get(run.runId) !== undefined)
-            throw storeError("run_exists", `a run ${run.runId} exists already`, { runId: run.runId });
+            throw storeError("run_exists", `a run ${run.runId} already exists`, { runId: run.runId });
           const no = integer(nextNo.get() ?? {}, "no");
           const isRoot = run.runId === run.rootId;
           const { rootNo, epoch } = isRoot ? { rootNo: no, epoch: 1 } : ownTree(run.rootId, commit.epoch);
@@ -203,14 +203,14 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
             const { row, head } = run;
             const { runId, rootId, parentId = null } = row;
             if (find.get(runId) !== undefined)
-              throw storeError("run_exists", `a run ${runId} exists already`, { runId });
+              throw storeError("run_exists", `a run ${runId} already exists`, { runId });
             const no = integer(nextNo.get() ?? {}, "no");
             numbers.set(runId, no);
             for (const kept of [input, end]) kept?.confirm?.();
             addRun.run(no, runId, numbers.get(rootId) ?? no, parentId, row.createdAt, input.blob, input.text);
             if (runId === rootId) addTree.run(no, null, null);
             addChain.run(no, records.length, head);
-            for (const one of records) addKept(no, one);
+            for (const one of records) addStored(no, one);
             if (run.end !== undefined && end !== undefined) endRun.run(run.end.status, end.blob, end.text, no);
           }
         });
@@ -238,7 +238,7 @@ export function createWriter(db: DatabaseSync, blobs: Blobs, owners: Owners): Wr
         const owner = textOrNone(row, "owner");
         if (owner !== undefined && owner !== owners.id) {
           if (owners.isLive(owner))
-            throw storeError("run_owned", `run ${rootId} is at work in another process`, { runId: rootId, owner });
+            throw storeError("run_owned", `run ${rootId} is running in another process`, { runId: rootId, owner });
           dead = owner;
         }
         const taken = takeTree.get(owners.id, owners.label, integer(row, "no"), integer(row, "epoch"));

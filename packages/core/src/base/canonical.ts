@@ -6,7 +6,7 @@ const MAX_DEPTH = 256;
 
 /**
  * The RFC 8785 text of a JSON value: members ordered by UTF-16 code unit, numbers and strings as ECMAScript writes them.
- * Throws SluiceError `not_json` for anything else, lone surrogates included: two different values must never share a text.
+ * Throws Validation `not_json` for anything else, including lone surrogates, so that different values never share a text.
  */
 export function canonicalJson(value: Json): string {
   return write(value, "$", 0);
@@ -17,7 +17,7 @@ export function sha256(text: string): string {
   return hash("sha256", text, "hex");
 }
 
-/** SHA-256 of the canonical JSON of `value`: equal for equal values, however their members were ordered. */
+/** SHA-256 of the canonical JSON of `value`, regardless of the order of its members. */
 export function digestOf(value: Json): string {
   return sha256(canonicalJson(value));
 }
@@ -54,7 +54,7 @@ function writeContainer(value: object, path: string, depth: number): string {
   const prototype: unknown = Object.getPrototypeOf(value);
   if (prototype !== Object.prototype && prototype !== null) throw notJson(path, "only plain objects are JSON");
   const members = new Map<string, unknown>(Object.entries(value));
-  // The default order of sort() is by code unit, which is the one RFC 8785 asks for.
+  // sort() orders by code unit by default, as RFC 8785 requires.
   const texts = [...members.keys()].sort().map((key) => {
     const inside = `${path}.${key}`;
     return `${writeString(key, inside)}:${write(members.get(key), inside, depth + 1)}`;

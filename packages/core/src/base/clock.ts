@@ -1,4 +1,4 @@
-/** Time as a dependency: tests turn it by hand, runs record what it said. */
+/** Time as a dependency. */
 export interface Clock {
   /** Epoch milliseconds. */
   now(): number;
@@ -6,7 +6,7 @@ export interface Clock {
   after(ms: number, fn: () => void): () => void;
 }
 
-/** setTimeout overflows above 2^31-1 ms and then fires at once: longer waits are re-armed. */
+/** Above 2^31-1 ms setTimeout overflows and fires at once, so longer waits are split. */
 const LONGEST_TIMER_MS = 2_147_483_647;
 
 export const systemClock: Clock = {

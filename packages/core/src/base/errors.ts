@@ -1,29 +1,29 @@
 import type { Json, JsonObject } from "./json.ts";
 
-/** Who has to act on an error. Closed: match on it together with `code`, never on the message. */
+/** Who can act on an error. Match on it together with `code`, never on the message. */
 export type ErrorClass =
-  | "Validation" // a definition, an option or an input is wrong: the caller mends it
-  | "ProviderTransient" // the model's service failed in a way that may pass
-  | "ProviderCapability" // the model or its service can not do what was asked
+  | "Validation" // a definition, an option or an input is wrong; the caller can fix it
+  | "ProviderTransient" // the model's service failed in a way that may be temporary
+  | "ProviderCapability" // the model or its service does not support the request
   | "ToolTransient"
   | "ToolTerminal"
-  | "Session" // the environment lacks something: a key, a store, a run that is not there
-  | "Cancellation" // somebody stopped it
+  | "Session" // the environment lacks something, such as a key, a store or a run
+  | "Cancellation" // it was cancelled
   | "Host"; // the journal, the disk or the ownership of a run
 
-/** What a model is told about an error: no stack, no path of ours, no secret. */
+/** An error as a model sees it: without stack, internal paths or secrets. */
 export interface ErrorForModel {
   readonly code: string;
   readonly message: string;
 }
 
 export interface SluiceErrorOptions {
-  /** Machine-readable facts about the error, shown to callers and kept in events. */
+  /** Machine-readable facts about the error, shown to callers and recorded in events. */
   readonly detail?: JsonObject;
   readonly cause?: unknown;
 }
 
-/** The one error type of Sluice. `message` says what is wrong, where, and how to mend it. */
+/** The error type of Sluice. `message` says what is wrong, where, and how to fix it. */
 export class SluiceError extends Error {
   override readonly name = "SluiceError";
   readonly class: ErrorClass;
@@ -43,7 +43,7 @@ export function isSluiceError(value: unknown, code?: string): value is SluiceErr
   return value instanceof SluiceError && (code === undefined || value.code === code);
 }
 
-/** The message of anything that was thrown, which in JavaScript need not be an Error. */
+/** The message of any thrown value. */
 export function messageOf(thrown: unknown): string {
   if (thrown instanceof Error) return thrown.message;
   try {
@@ -62,11 +62,11 @@ export interface Problem {
   /** Where: `stages.plan.turnCap`. */
   readonly path: string;
   readonly message: string;
-  /** How to mend it, when that is known. */
+  /** How to fix it, if known. */
   readonly suggestion?: string;
 }
 
-/** All problems at once, as one error: nobody should have to mend a definition one message at a time. */
+/** One error that lists all problems. */
 export function problemsError(code: string, headline: string, problems: readonly Problem[]): SluiceError {
   const lines = problems.map(
     (problem) =>

@@ -1,4 +1,4 @@
-/** What a journal can hold and a model can send. */
+/** A JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 export type JsonObject = { readonly [key: string]: Json };
 
@@ -6,19 +6,19 @@ export function isJsonObject(value: Json | undefined): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Whether a value of any origin has members to look at: an object or a list. What they are is not known yet. */
+/** Whether an unknown value is an object or an array. */
 export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null;
 }
 
-/** A member of a JSON object; undefined when it is not an object or has no such key of its own. */
+/** An own member of a JSON object; undefined if the value is not an object or has no such member. */
 export function field(value: Json | undefined, key: string): Json | undefined {
   return isJsonObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
 }
 
-/** Where and why a value is not JSON, or undefined when it is. Deep values are refused at depth 256 instead of overflowing. */
+/** Where and why a value is not JSON, or undefined if it is. Refuses values deeper than 256 levels. */
 export function jsonFault(value: unknown, path = "$", depth = 0): string | undefined {
-  // Nearly every value is JSON: where it is not is looked for only then.
+  // The path is computed only for a value that is not JSON.
   return isPlain(value, depth) ? undefined : faultOf(value, path, depth, false);
 }
 
@@ -44,7 +44,7 @@ function isPlain(value: unknown, depth: number): boolean {
 
 function isPlainInside(value: object, depth: number): boolean {
   if (Array.isArray(value)) {
-    // By index: a hole is undefined, and every() would pass over it.
+    // By index, since every() skips holes, which are not JSON.
     for (let index = 0; index < value.length; index += 1) if (!isPlain(value[index], depth)) return false;
     return true;
   }
@@ -53,13 +53,13 @@ function isPlainInside(value: object, depth: number): boolean {
   return true;
 }
 
-/** An object literal, or one without a prototype; arrays are to be told apart before. */
+/** An object literal or an object without a prototype. Callers handle arrays first. */
 export function isPlainObject(value: object): value is Readonly<Record<string, unknown>> {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
 }
 
-/** `optional`: an undefined member counts as absent, and so does an undefined value. */
+/** `optional`: undefined members and an undefined value count as absent. */
 function faultOf(value: unknown, path: string, depth: number, optional: boolean): string | undefined {
   switch (typeof value) {
     case "undefined":
@@ -79,7 +79,7 @@ function faultOf(value: unknown, path: string, depth: number, optional: boolean)
 function faultInside(value: object, path: string, depth: number, optional: boolean): string | undefined {
   if (depth >= MAX_DEPTH) return `${path.slice(0, 200)}: nested deeper than ${MAX_DEPTH} levels, or a cycle`;
   if (!Array.isArray(value) && !isPlainObject(value)) return `${path}: only plain objects are JSON`;
-  // Of a list by its values: a hole is undefined, and no iteration may pass over it.
+  // Array.from, since other iterations skip holes.
   const members = Array.isArray(value)
     ? Array.from(value, (item, index) => [`[${index}]`, item] as const)
     : Object.entries(value).map(([key, member]) => [`.${key}`, member] as const);
@@ -91,7 +91,7 @@ function faultInside(value: object, path: string, depth: number, optional: boole
   return undefined;
 }
 
-/** Freezes a JSON value all the way down and returns it, so that contexts handed to user code cannot be changed. */
+/** Freezes a JSON value deeply and returns it. */
 export function deepFreeze<T>(value: T): T {
   if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
     Object.freeze(value);
@@ -100,10 +100,10 @@ export function deepFreeze<T>(value: T): T {
   return value;
 }
 
-/** A JSON text as a value, or why it is none. */
+/** A parsed JSON text, or why it is not JSON. */
 export type ParsedJson = { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly fault: string };
 
-/** `JSON.parse` that returns the fault instead of throwing it. */
+/** `JSON.parse` that returns the fault instead of throwing. */
 export function parseJson(text: string): ParsedJson {
   try {
     const value: Json = JSON.parse(text);
@@ -113,15 +113,15 @@ export function parseJson(text: string): ParsedJson {
   }
 }
 
-/** Twice as deep as what is written may be: whoever walks through more of it runs out of stack. */
-const DEEPEST_KEPT = 2 * MAX_DEPTH;
+/** Twice the depth that is ever written; deeper values could overflow the stack. */
+const MAX_STORED_DEPTH = 2 * MAX_DEPTH;
 
-/** The same for what a store keeps, which may come from anybody. Deep values are refused at depth 512. */
+/** The same for stored text, which may be hostile. Refuses values deeper than 512 levels. */
 export function parseStoredJson(text: string): ParsedJson {
   const read = parseJson(text);
-  // A short text has no room for that many brackets.
-  if (!read.ok || text.length <= 2 * DEEPEST_KEPT || !isDeeper(read.value, DEEPEST_KEPT)) return read;
-  return { ok: false, fault: `nested deeper than ${DEEPEST_KEPT} levels` };
+  // A shorter text cannot be that deep.
+  if (!read.ok || text.length <= 2 * MAX_STORED_DEPTH || !isDeeper(read.value, MAX_STORED_DEPTH)) return read;
+  return { ok: false, fault: `nested deeper than ${MAX_STORED_DEPTH} levels` };
 }
 
 function isDeeper(value: Json, levels: number): boolean {
@@ -134,17 +134,17 @@ function isDeeper(value: Json, levels: number): boolean {
 export type ClonedJson<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly fault: string };
 
 /**
- * A copy that shares nothing with `value`, or why it is not JSON. Members that are undefined count as absent, since that is
- * what an optional member often is in TypeScript; `undefined` itself becomes null. Nothing else is converted.
+ * A deep copy of `value`, or why it is not JSON. Undefined members count as absent, and `undefined` itself becomes null.
+ * Converts nothing else.
  */
 export function toJsonValue(value: unknown): ClonedJson<Json> {
   const copy = value === undefined ? null : copyOf(value, 0);
   if (copy !== undefined) return { ok: true, value: copy };
-  // Nearly every value is JSON: where it is not is looked for only then.
+  // The path is computed only for a value that is not JSON.
   return { ok: false, fault: faultOf(value, "$", 0, true) ?? "$: it changed while it was read" };
 }
 
-/** The same for a value whose type somebody vouches for: a schema that just accepted it. */
+/** The same for a value of a known type, such as one that a schema accepted. */
 export function cloneJson<T>(value: T): ClonedJson<T> {
   const own = toJsonValue(value);
   if (!own.ok) return own;
@@ -152,19 +152,19 @@ export function cloneJson<T>(value: T): ClonedJson<T> {
   return isLike(copy, value) ? { ok: true, value: copy } : { ok: false, fault: "$: it is not what it was" };
 }
 
-/** A copy is of the type of what it was copied from. */
+/** A copy has the type of its original. */
 function isLike<T>(copy: Json, of: T): copy is Json & T {
   return typeof copy === typeof (of ?? null);
 }
 
-/** Undefined for what is not JSON. */
+/** Undefined if the value is not JSON. */
 function copyOf(value: unknown, depth: number): Json | undefined {
   switch (typeof value) {
     case "string":
     case "boolean":
       return value;
     case "number":
-      // JSON knows no minus zero.
+      // Turns -0, which JSON does not have, into 0.
       return Number.isFinite(value) ? value + 0 : undefined;
     case "object":
       if (value === null) return null;
@@ -194,7 +194,7 @@ function copyOfObject(value: object, depth: number): Json | undefined {
     if (member === undefined) continue;
     const own = copyOf(member, depth);
     if (own === undefined) return undefined;
-    // Assigned, this one name would set the prototype.
+    // An assignment would set the prototype.
     if (key === "__proto__")
       Object.defineProperty(copy, key, { value: own, enumerable: true, writable: true, configurable: true });
     else copy[key] = own;

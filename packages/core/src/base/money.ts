@@ -1,4 +1,4 @@
-/** Money is added up in billionths of a dollar: whole numbers, so that a sum is exact and a cap means what it says. */
+/** Money is summed in billionths of a dollar, as whole numbers, so that sums and caps are exact. */
 const NANO = 1_000_000_000;
 
 export function nanoUsd(usd: number): number {
@@ -9,7 +9,7 @@ export function usdOf(nano: number): number {
   return nano / NANO;
 }
 
-/** US dollars for people: cents from a dollar on, below it what tells amounts apart. */
+/** US dollars as text: with cents from a dollar on, with more digits below. */
 export function usdText(usd: number): string {
   if (usd >= 1) return `$${usd.toFixed(2)}`;
   return `$${usd.toFixed(usd >= 0.01 ? 4 : 9).replace(/\.?0+$/, "")}`;

@@ -1,12 +1,12 @@
 import type { Problem } from "./errors.ts";
 
-/** Gathers problems while something is read, so that all can be told at once. */
+/** Collects problems, so that all are reported at once. */
 export interface Report {
   readonly problems: readonly Problem[];
   add(path: string, message: string, suggestion?: string): void;
-  /** Everything another reader found, under a path. */
+  /** Adds another report's problems, under a path. */
   include(path: string, problems: readonly Problem[]): void;
-  /** Keys that are not known, each with the closest one that is. */
+  /** Reports unknown keys, each with the closest known one. */
   unknownKeys(path: string, value: object, known: readonly string[]): void;
 }
 
@@ -35,7 +35,7 @@ function inside(path: string, rest: string): string {
 
 const MAX_WORD = 64;
 
-/** The candidate closest to a misspelt word, or undefined when none is close enough to be meant. Case counts little. */
+/** The candidate closest to a misspelled word, ignoring case; undefined if none is close. */
 export function didYouMean(word: string, candidates: Iterable<string>): string | undefined {
   if (word.length > MAX_WORD) return undefined;
   const limit = Math.max(1, Math.floor(word.length / 3));
@@ -52,7 +52,7 @@ export function didYouMean(word: string, candidates: Iterable<string>): string |
   return best;
 }
 
-/** A suggestion for a message: the closest candidate, else the list of what there is. */
+/** A suggestion for a message: the closest candidate, else a list of them. */
 export function suggestOneOf(word: string, candidates: Iterable<string>): string | undefined {
   const all = [...candidates];
   const close = didYouMean(word, all);
@@ -61,7 +61,7 @@ export function suggestOneOf(word: string, candidates: Iterable<string>): string
   return `there is ${all.slice(0, 12).join(", ")}${all.length > 12 ? ", …" : ""}`;
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours that turn one word into the other. */
+/** How many insertions, deletions, replacements and swaps of neighbours turn one word into the other. */
 function editDistance(from: string, to: string): number {
   let before: readonly number[] = [];
   let last: readonly number[] = Array.from({ length: to.length + 1 }, (_, column) => column);
@@ -84,14 +84,14 @@ function editDistance(from: string, to: string): number {
   return last[to.length] ?? 0;
 }
 
-/** Ids written by people: of pipelines and states, and names of completion tools. */
+/** Ids of pipelines and states, and names of completion tools. */
 const ID_GRAMMAR = /^[A-Za-z][A-Za-z0-9_-]{0,63}$/;
-/** Words with a meaning of their own in routes; none of them can be a state. */
+/** Words with a meaning in routes, which cannot be ids. */
 const RESERVED_IDS: ReadonlySet<string> = new Set(["$return", "$end", "*", "interrupted"]);
-/** Names that ordinary objects already answer to, so that a lookup by id could find something nobody defined. */
+/** Names of inherited members, which a lookup by id would find. */
 const INHERITED: ReadonlySet<string> = new Set(Object.getOwnPropertyNames(Object.prototype));
 
-/** What is wrong with an id, or undefined. */
+/** What is wrong with an id; undefined if nothing is. */
 export function idFault(id: unknown): string | undefined {
   if (typeof id !== "string") return `an id is a string, not ${id === null ? "null" : typeof id}`;
   if (RESERVED_IDS.has(id)) return `"${id}" is reserved`;

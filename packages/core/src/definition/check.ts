@@ -8,29 +8,29 @@ import { type PipelineDefinition, readDefinition } from "./read.ts";
 import type { PipelineSpec, RowSpec, StateSpec } from "./spec.ts";
 import { pathText } from "./template.ts";
 
-/** Everything that is wrong with a definition, as far as it can be known without running it. Empty when it can run. */
+/** All problems of a definition that are certain without running it; empty if it can run. */
 export function checkPipeline(definition: PipelineDefinition | PipelineSpec): readonly Problem[] {
   if ("states" in definition) return checkSpec(definition);
   const { spec, problems } = readDefinition(definition);
   return [...problems, ...checkSpec(spec)];
 }
 
-/** What a session offers a pipeline. */
+/** The parts of a session that a pipeline depends on. */
 export interface LiveSession {
-  /** Names of the tools that exist now. */
+  /** Names of the session's tools. */
   readonly tools: readonly string[];
   /** Kinds of state that have an executor. */
   readonly kinds: readonly string[];
 }
 
-/** What keeps a pipeline from running in this session. */
+/** The problems that prevent a pipeline from running in this session. */
 export function checkSession(spec: PipelineSpec, live: LiveSession): readonly Problem[] {
   const report = createReport();
   for (const [id, state] of spec.states) {
     if (!live.kinds.includes(state.kind)) {
       report.add(
         `stages.${id}`,
-        `nothing here runs states of kind ${state.kind}`,
+        `this session has no executor for states of kind ${state.kind}`,
         suggestOneOf(state.kind, live.kinds),
       );
     }
@@ -50,7 +50,7 @@ export function checkSession(spec: PipelineSpec, live: LiveSession): readonly Pr
       report.add(
         `stages.${id}.completionTool`,
         `${completionTool} is also a tool of this session`,
-        "give it a name of its own",
+        "choose another name",
       );
     }
   }
@@ -75,28 +75,28 @@ function checkSpec(spec: PipelineSpec): readonly Problem[] {
   return report.problems;
 }
 
-/** The first state is always entered with the run's input, so what it needs and the run never has is certain to fail. */
+/** The initial state is entered with the run's input, which must be able to satisfy its schema. */
 function checkInitialInput(report: Report, spec: PipelineSpec): void {
   const wanted = spec.states.get(spec.initial)?.inputSchema;
   const given = spec.input.accepted?.();
   if (wanted === undefined || given === undefined) return;
   const missing = unknownRequired(wanted.jsonSchema, given);
   if (missing.length === 0) return;
-  const message = `nobody can satisfy it: the run starts here, and its input has no ${missing.join(", ")}`;
-  report.add(`stages.${spec.initial}.inputSchema`, message, "take it from the pipeline's input, or start elsewhere");
+  const message = `it cannot be satisfied: the run starts here, and its input has no ${missing.join(", ")}`;
+  report.add(`stages.${spec.initial}.inputSchema`, message, "add it to the pipeline's input, or start in another state");
 }
 
 function checkRoutes(report: Report, spec: PipelineSpec): void {
   if (spec.routes.kind !== "functions") return;
   for (const [id, routes] of spec.routes.next) {
     if (!spec.states.has(id))
-      report.add(`next.${id}`, "is no state of this pipeline", suggestOneOf(id, spec.states.keys()));
+      report.add(`next.${id}`, "is not a state of this pipeline", suggestOneOf(id, spec.states.keys()));
     for (const status of ["completed", "failed", "skipped"] as const) {
       for (const target of declaredTargets(routes[status]) ?? []) {
         if (spec.states.has(target)) continue;
         report.add(
           `next.${id}`,
-          `route() declares ${target}, which is no state`,
+          `route() declares ${target}, which is not a state`,
           suggestOneOf(target, spec.states.keys()),
         );
       }
@@ -136,16 +136,16 @@ function checkReach(
   { certain, entered, siblings, mayComplete }: Reachability,
 ): void {
   for (const id of entered) {
-    const ways = edgesOf(spec, id);
-    if (!ways.handlesSuccess && (spec.routes.kind === "table" || id === spec.initial)) {
+    const edges = edgesOf(spec, id);
+    if (!edges.handlesSuccess && (spec.routes.kind === "table" || id === spec.initial)) {
       report.add(
         routePath(spec, id),
-        `is a dead end: nothing says what comes after ${id} succeeds`,
-        "route it on, or to done(…)",
+        `is a dead end: no route handles the success of ${id}`,
+        "add a route to a state or to done(…)",
       );
     }
-    // Some declared targets may be meant as siblings, which need no route, but never all of them.
-    const targets = ways.next.filter((target) => spec.states.has(target));
+    // Declared targets may be siblings, which need no route, but not all of them can be.
+    const targets = edges.next.filter((target) => spec.states.has(target));
     if (
       spec.routes.kind === "functions" &&
       targets.length > 0 &&
@@ -153,18 +153,18 @@ function checkReach(
     ) {
       report.add(
         `next.${targets[0]}`,
-        `is a dead end: ${id} leads to ${targets.join(", ")}, and nothing says what comes after`,
-        "route it on",
+        `is a dead end: ${id} leads to ${targets.join(", ")}, which no route leaves`,
+        "add a route",
       );
     }
   }
   if (!certain || !spec.states.has(spec.initial)) return;
   for (const id of spec.states.keys()) {
     if (!entered.has(id) && !siblings.has(id))
-      report.add(`stages.${id}`, `cannot be reached from ${spec.initial}`, "route to it, or take it out");
+      report.add(`stages.${id}`, `cannot be reached from ${spec.initial}`, "route to it, or remove it");
   }
   if (!mayComplete) {
-    report.add(spec.routes.kind === "table" ? "transitions" : "next", "no way leads to a completed end", "add done(…)");
+    report.add(spec.routes.kind === "table" ? "transitions" : "next", "no route leads to a completed end", "add done(…)");
   }
 }
 
@@ -172,7 +172,7 @@ function routePath(spec: PipelineSpec, id: string): string {
   return spec.routes.kind === "table" ? `stages.${id}` : `next.${id}`;
 }
 
-/** Paths of a prompt that lead nowhere in any run; the others are looked up when the prompt is rendered. */
+/** Reports prompt paths that cannot exist in any run. */
 function checkTemplates(report: Report, spec: PipelineSpec, id: string, state: StateSpec): void {
   for (const path of state.agent?.promptPaths ?? []) {
     const fault = pathFault(spec, state, path);

@@ -1,21 +1,21 @@
 import { isJsonObject, isObject, type JsonObject, toJsonValue } from "../base/json.ts";
 import { suggestOneOf } from "../base/problems.ts";
 
-// Choices: the target is a literal, the payload rides along, the pipeline checks both.
+/** Continues in a state. */
 export interface To<T extends string, I = undefined> {
   readonly kind: "to";
   readonly state: T;
   readonly input: I;
-  /** Merged shallowly into `ctx.context` in the same commit as the decision. */
+  /** Merged shallowly into `ctx.context`. */
   readonly context?: JsonObject;
 }
 export interface FanOut<T extends string, J extends string> {
   readonly kind: "fanOut";
   readonly siblings: readonly (T | To<T, unknown>)[];
   readonly join: J;
-  /** The join's own input. */
+  /** The join's input. */
   readonly input?: unknown;
-  /** `cancel` (default): one failure cancels the rest and fails the fork; `settle`: all end, the join sees how in `ctx.fork`. */
+  /** `cancel` (default): one failure cancels the rest and fails the fan-out. `settle`: all run to their ends, which the join sees in `ctx.fork`. */
   readonly onFailure?: "cancel" | "settle";
 }
 export interface Done<O> {
@@ -30,13 +30,13 @@ export interface Cancel {
   readonly kind: "cancel";
   readonly reason: string;
 }
-/** A choice as a literal: [] = done with the state's own output, one sequential = to, two or more parallel = fanOut. */
+/** A choice as data: [] is done with the state's output, one sequential stage is `to`, two or more parallel ones are `fanOut`. */
 export interface StageList<T extends string> {
   readonly stages: readonly T[];
   readonly execution: "sequential" | "parallel";
   readonly join?: T;
 }
-/** A choice whose names are not checked by the compiler: what is left at run time. */
+/** A choice with unchecked state names. */
 export type AnyChoice =
   | To<string, unknown>
   | FanOut<string, string>
@@ -45,7 +45,7 @@ export type AnyChoice =
   | Cancel
   | StageList<string>;
 
-/** Goes on in a state. Its input is checked against the state's `inputSchema`; `context` is merged into the run's. */
+/** Continues in a state. `input` is checked against its `inputSchema`; `context` is merged into the run's. */
 export function to<const T extends string>(state: T): To<T>;
 export function to<const T extends string, I>(
   state: T,
@@ -60,7 +60,7 @@ export function to(
   return { kind: "to", state, input, ...options };
 }
 
-/** Goes on in several states at once, each in a run of its own, and then in `join`, which sees their outputs upstream. */
+/** Runs several states concurrently, each in its own child run, then continues in `join`, which sees their outputs upstream. */
 export function fanOut<const T extends string, const J extends string>(
   siblings: readonly (T | To<T, unknown>)[],
   options: { readonly join: J; readonly input?: unknown; readonly onFailure?: "cancel" | "settle" },
@@ -83,7 +83,7 @@ export function cancel(reason: string): Cancel {
   return { kind: "cancel", reason };
 }
 
-/** What a route may return that was declared for some targets. Ends are always open to it. */
+/** What a route with declared targets may return: a choice among them, or an end. */
 export type ChoiceAmong<T extends string> =
   | To<T, unknown>
   | FanOut<T, T>
@@ -91,14 +91,14 @@ export type ChoiceAmong<T extends string> =
   | Fail
   | Cancel
   | StageList<T>;
-/** A route that says beforehand where it may go. */
+/** A route with declared targets. */
 export interface DeclaredRoute<Result, Ctx, C> {
   (result: Result, ctx: Ctx): C;
   readonly targets: readonly string[];
 }
 
 /**
- * Declares where a route may go, so that checks and graphs know; a bare function may go anywhere. Going elsewhere is refused.
+ * Declares the targets of a route for checks and graphs. Any other target is refused; a bare function may choose any.
  */
 export function route<const T extends string, Result, Ctx, C extends ChoiceAmong<T>>(
   targets: readonly T[],
@@ -107,14 +107,14 @@ export function route<const T extends string, Result, Ctx, C extends ChoiceAmong
   return Object.assign((result: Result, ctx: Ctx): C => fn(result, ctx), { targets });
 }
 
-/** The targets a route was declared for; undefined for a bare function. */
+/** A route's declared targets; undefined for a bare function. */
 export function declaredTargets(candidate: unknown): readonly string[] | undefined {
   if (typeof candidate !== "function" || !("targets" in candidate) || !Array.isArray(candidate.targets))
     return undefined;
   return candidate.targets.filter((target) => typeof target === "string");
 }
 
-/** A choice whose names are known states and whose form is right; payloads are still unchecked. */
+/** A well-formed choice of known states, with unchecked payloads. */
 export type ChoiceShape =
   | { readonly kind: "to"; readonly state: string; readonly input: unknown; readonly context?: JsonObject }
   | {
@@ -137,7 +137,7 @@ export type ParsedChoice =
 type Fields = Readonly<Record<string, unknown>>;
 type States = { has(id: string): boolean; keys(): Iterable<string> };
 
-/** Reads anything a route, a table or a model gave as a choice. `output` is what an empty list of stages ends with. */
+/** Reads a choice from a route, a table or a model. `output` ends the run for an empty list of stages. */
 export function parseChoice(value: unknown, states: States, output: unknown): ParsedChoice {
   if (typeof value === "string")
     return refuse(`"${value.slice(0, 80)}" is a name, not a choice; write to("${value.slice(0, 80)}")`);

@@ -1,36 +1,36 @@
 import { parseChoice } from "./choice.ts";
 import type { PipelineSpec, RowSpec, StateRoutes } from "./spec.ts";
 
-/** What of a pipeline can be drawn by somebody who does not have it; `run.started` of a root holds it. */
+/** A pipeline's graph as data, which a root's `run.started` records. */
 export type PipelineShape = {
   readonly initial: string;
-  /** In declared order. A list: as keys, ids that are called like secrets would be redacted with what they name. */
+  /** In declared order. A list, since redaction would replace values under keys that look like names of secrets. */
   readonly states: readonly StateShape[];
 };
 export type StateShape = {
   readonly id: string;
   readonly kind: string;
-  /** The most turns of an attempt; absent where the kind has none. */
+  /** The turn cap of an attempt, for kinds that have one. */
   readonly turnCap?: number;
-  /** States it may lead to, siblings and joins included; absent where nothing says so. */
+  /** States it may lead to, including siblings and joins; absent if unknown. */
   readonly targets?: readonly string[];
 };
 
-/** Where a state may lead, as far as its definition says. */
+/** Where a state may lead, as far as its definition declares. */
 export interface Edges {
-  /** A bare function, or a kind that chooses for itself: any state, any end. Then the rest is not complete. */
+  /** Whether it may lead to any state or end, as a bare function may; the other fields are then incomplete. */
   readonly anywhere: boolean;
-  /** States that may be entered next, joins included. */
+  /** States that may be entered next, including joins. */
   readonly next: readonly string[];
-  /** States that may run as siblings; their own ways are not followed. */
+  /** States that may run as siblings, whose own routes are not used. */
   readonly siblings: readonly string[];
   /** Whether it may end the run as completed. */
   readonly mayComplete: boolean;
-  /** Whether anything says what comes after its success. */
+  /** Whether a route handles its success. */
   readonly handlesSuccess: boolean;
 }
 
-/** What a run may come to. Certain only when no bare function is on the way. */
+/** What a run may reach; certain only without bare functions. */
 export interface Reachability {
   readonly certain: boolean;
   /** States a run may be routed into, the initial one first. */
@@ -39,7 +39,7 @@ export interface Reachability {
   readonly mayComplete: boolean;
 }
 
-/** Kinds that make their own choice and need no route. */
+/** Kinds that choose by themselves and need no route. */
 const CHOOSING_KINDS: ReadonlySet<string> = new Set(["router", "terminal"]);
 
 export function edgesOf(spec: PipelineSpec, state: string): Edges {
@@ -47,17 +47,16 @@ export function edgesOf(spec: PipelineSpec, state: string): Edges {
     return { anywhere: true, next: [], siblings: [], mayComplete: true, handlesSuccess: true };
   }
   return spec.routes.kind === "table"
-    ? waysOfRows(
+    ? edgesOfRows(
         spec,
         spec.routes.rows.filter((row) => row.from === state || row.from === "*"),
       )
-    : waysOfRoutes(spec.routes.next.get(state));
+    : edgesOfRoutes(spec.routes.next.get(state));
 }
 
-/** The states of a pipeline and the ways between them, as far as its definition says. */
 export function pipelineShape(spec: PipelineSpec): PipelineShape {
   const states = [...spec.states].map(([id, { kind, agent }]): StateShape => {
-    const targets = declaredWays(spec, id);
+    const targets = declaredTargetsOf(spec, id);
     return {
       id,
       kind,
@@ -68,14 +67,14 @@ export function pipelineShape(spec: PipelineSpec): PipelineShape {
   return { initial: spec.initial, states };
 }
 
-function declaredWays(spec: PipelineSpec, state: string): readonly string[] | undefined {
+function declaredTargetsOf(spec: PipelineSpec, state: string): readonly string[] | undefined {
   const { anywhere, handlesSuccess, next, siblings } = edgesOf(spec, state);
   const targets = [...new Set([...siblings, ...next])];
-  // A state whose success nobody routes, such as a sibling, may still be routed when it failed.
+  // A state without a success route, such as a sibling, may still have a failure route.
   return anywhere || (!handlesSuccess && targets.length === 0) ? undefined : targets;
 }
 
-/** Follows all ways from the initial state. */
+/** Follows all routes from the initial state. */
 export function reach(spec: PipelineSpec): Reachability {
   const entered = new Set<string>();
   const siblings = new Set<string>();
@@ -85,19 +84,19 @@ export function reach(spec: PipelineSpec): Reachability {
   for (let state = waiting.pop(); state !== undefined; state = waiting.pop()) {
     if (entered.has(state) || !spec.states.has(state)) continue;
     entered.add(state);
-    const ways = edgesOf(spec, state);
-    if (ways.anywhere) certain = false;
-    if (ways.mayComplete) mayComplete = true;
-    for (const sibling of ways.siblings) siblings.add(sibling);
-    waiting.push(...ways.next);
+    const edges = edgesOf(spec, state);
+    if (edges.anywhere) certain = false;
+    if (edges.mayComplete) mayComplete = true;
+    for (const sibling of edges.siblings) siblings.add(sibling);
+    waiting.push(...edges.next);
   }
   return { certain, entered, siblings, mayComplete };
 }
 
-function waysOfRoutes(routes: StateRoutes | undefined): Edges {
+function edgesOfRoutes(routes: StateRoutes | undefined): Edges {
   if (routes === undefined)
     return { anywhere: false, next: [], siblings: [], mayComplete: false, handlesSuccess: false };
-  // A declared route names states, not in which part they take part, and may always end the run.
+  // A declared target may be a state, a sibling or a join, and every route may end the run.
   return {
     anywhere: routes.targets === undefined,
     next: routes.targets ?? [],
@@ -107,7 +106,7 @@ function waysOfRoutes(routes: StateRoutes | undefined): Edges {
   };
 }
 
-function waysOfRows(spec: PipelineSpec, rows: readonly RowSpec[]): Edges {
+function edgesOfRows(spec: PipelineSpec, rows: readonly RowSpec[]): Edges {
   const next: string[] = [];
   const siblings: string[] = [];
   let mayComplete = false;

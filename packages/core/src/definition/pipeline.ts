@@ -5,9 +5,9 @@ import { type PipelineDefinition, readDefinition } from "./read.ts";
 import type { AnyState, Exact, NextMap, OutputOf, Pipeline, PipelineCommon, Row } from "./types.ts";
 
 /**
- * States and how they follow each other, by functions (`next`) or by a table (`transitions`). A function in `next` is the
- * success route; `{ completed, failed, skipped }` routes the others; an unhandled failure or skip fails the run.
- * Throws SluiceError `definition_invalid` with everything that is wrong.
+ * Defines a pipeline: states, an initial state, and transitions by functions (`next`) or by a table (`transitions`). A function
+ * in `next` is the success route; `{ completed, failed, skipped }` also routes other results. An unhandled failure or skip fails
+ * the run. Throws Validation `definition_invalid` with all problems.
  */
 export function pipeline<R, const S extends Record<string, AnyState>, const N extends NextMap<S, R>>(
   definition: PipelineCommon<R, S> &
@@ -17,8 +17,8 @@ export function pipeline<R, const S extends Record<string, AnyState>, const N ex
     ),
 ): Pipeline<R, NextMap<S, R> extends N ? Json : OutputOf<N>>;
 export function pipeline(definition: PipelineDefinition): Pipeline<unknown, unknown> {
-  const { spec, problems: ofForm } = readDefinition(definition);
-  const problems = [...ofForm, ...checkPipeline(spec)];
+  const { spec, problems: formProblems } = readDefinition(definition);
+  const problems = [...formProblems, ...checkPipeline(spec)];
   if (problems.length > 0)
     throw problemsError("definition_invalid", `Pipeline ${String(definition.id)} cannot run:`, problems);
   return { id: spec.id, spec };

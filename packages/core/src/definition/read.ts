@@ -10,7 +10,7 @@ import { schemaAt } from "./state.ts";
 import { checkLimits, type GuardHook, type RunLimits } from "./state-rules.ts";
 import type { AnyState } from "./types.ts";
 
-/** A route whose result and context are no longer visible to the compiler. Declared as a method so that narrower ones fit. */
+/** A route with erased types. A method type, so that routes with narrower parameters fit. */
 type RouteFunction = { route(result: StageResult<unknown>, ctx: StageContext): unknown }["route"];
 interface RoutesByStatus {
   readonly completed: RouteFunction;
@@ -23,7 +23,7 @@ interface RowOptions {
   when?(result: StageResult<unknown>, ctx: StageContext): boolean;
   readonly to: string | AnyChoice;
 }
-/** What `pipeline()` takes, once its types are gone: for checks, and for readers of other formats. */
+/** The argument of `pipeline()` with erased types. */
 export interface PipelineDefinition {
   readonly id: string;
   readonly input: Schema<unknown>;
@@ -41,7 +41,7 @@ const STATUSES = ["completed", "failed", "skipped"] as const;
 const ROW_KEYS = ["from", "on", "when", "to"];
 const ROW_EVENTS = ["success", "failure", "skipped"];
 
-/** Turns a definition into what runs, and gathers what is wrong with its form. What it means is for checkSpec. */
+/** Converts a definition to a spec and reports problems of its form; `checkSpec` reports the others. */
 export function readDefinition(definition: PipelineDefinition): {
   readonly spec: PipelineSpec;
   readonly problems: readonly Problem[];
@@ -64,12 +64,11 @@ export function readDefinition(definition: PipelineDefinition): {
   };
   checkLimits(report, "limits", definition.limits, "run");
   if (onCall !== undefined && typeof onCall !== "function") report.add("onCall", "is a function");
-  const sound = report.problems.length === 0 && [...states.values()].every((state) => state.problems === undefined);
-  const digest = sound ? fingerprintOf(report, facts) : "";
+  const isValid = report.problems.length === 0 && [...states.values()].every((state) => state.problems === undefined);
+  const digest = isValid ? fingerprintOf(report, facts) : "";
   return { spec: { ...facts, fingerprint: digest }, problems: report.problems };
 }
 
-/** Empty for a definition with problems, of which nothing may be relied on. */
 function fingerprintOf(report: Report, facts: Omit<PipelineSpec, "fingerprint">): string {
   try {
     return fingerprint(facts);
@@ -111,9 +110,9 @@ function readContext(report: Report, context: unknown): JsonObject {
 
 function readRoutes(report: Report, { next, transitions }: PipelineDefinition): RoutesSpec {
   if (next !== undefined && transitions !== undefined)
-    report.add("transitions", "cannot stand beside next", "use one of the two");
+    report.add("transitions", "cannot be used with next", "use one of the two");
   if (next === undefined && transitions === undefined) {
-    report.add("next", "says what comes after each state, and is missing", "write next: { … } or transitions: [ … ]");
+    report.add("next", "is missing: it routes each state", "write next: { … } or transitions: [ … ]");
   }
   if (transitions !== undefined) return { kind: "table", rows: readRows(report, transitions) };
   const routes = new Map<string, StateRoutes>();
@@ -128,7 +127,7 @@ function readRoutes(report: Report, { next, transitions }: PipelineDefinition): 
 function readRoute(report: Report, path: string, entry: RouteFunction | RoutesByStatus): StateRoutes | undefined {
   if (typeof entry === "function") return withTargets({ completed: entry });
   if (typeof entry !== "object" || entry === null) {
-    report.add(path, "is a function, or an object with completed and, if wanted, failed and skipped");
+    report.add(path, "is a function, or an object with completed and optionally failed and skipped");
     return undefined;
   }
   report.unknownKeys(path, entry, STATUSES);
@@ -138,7 +137,7 @@ function readRoute(report: Report, path: string, entry: RouteFunction | RoutesBy
       report.add(`${path}.${status}`, "is a function");
   }
   if (completed === undefined) {
-    report.add(path, "does not say what comes after success", "add completed");
+    report.add(path, "has no route for success", "add completed");
     return undefined;
   }
   return withTargets({
@@ -148,7 +147,7 @@ function readRoute(report: Report, path: string, entry: RouteFunction | RoutesBy
   });
 }
 
-/** Where all routes of a state may go is known only when each of them was declared. */
+/** The targets of a state are known only if all its routes declare theirs. */
 function withTargets(routes: RoutesByStatus): StateRoutes {
   const declared = Object.values(routes).map((route: unknown) => declaredTargets(route));
   if (declared.includes(undefined)) return routes;

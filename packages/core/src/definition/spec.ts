@@ -16,15 +16,15 @@ import type {
   StateSandbox,
 } from "./state-rules.ts";
 
-// The specs below are what stage() and pipeline() leave for the run loop and for executors. Their members are methods, so
-// that functions over narrower contexts fit: the loop only ever calls them with the context of their own state.
+// What stage() and pipeline() produce for the run loop and executors. Hooks are methods, so that functions of narrower contexts
+// fit: the loop calls them only with their own state's context.
 
-/** What every kind of state leaves; the run loop reads nothing else. */
+/** A state of any kind. */
 export interface StateSpec {
   readonly kind: string;
   readonly inputSchema?: CompiledSchema<unknown>;
   readonly allowedTools?: readonly AllowedTool[];
-  /** `allowedTools`, compiled; present with it. */
+  /** `allowedTools`, compiled. */
   readonly patterns?: readonly ToolPattern[];
   readonly retryPolicy?: RetryPolicy;
   readonly limits?: StateLimits;
@@ -33,9 +33,9 @@ export interface StateSpec {
   /** The fields of an agent state; other kinds keep theirs in `options`. */
   readonly agent?: AgentSpec;
   readonly options?: unknown;
-  /** What the output of a kind of somebody's own is held against; an agent state has its completion's. */
+  /** The output schema of a custom kind; an agent state has its completion's. */
   readonly output?: CompiledSchema<unknown>;
-  /** What is wrong with the options it was made from, paths relative to the state. A pipeline with any is refused. */
+  /** Problems of its options, with paths relative to the state. A pipeline with any is refused. */
   readonly problems?: readonly Problem[];
   setup?(ctx: StageContext): Json | Promise<Json>;
   precondition?(ctx: StageContext): PreconditionAnswer | Promise<PreconditionAnswer>;
@@ -44,11 +44,11 @@ export interface StateSpec {
 }
 
 export interface AgentSpec {
-  /** The template's text, for the fingerprint; empty for a function, whose body is no part of it. */
+  /** The template's text for the fingerprint; empty for a function. */
   readonly promptText: string;
   /** The paths the template names; absent for a function. */
   readonly promptPaths?: readonly TemplatePath[];
-  /** The rendered system prompt. Throws SluiceError `prompt_unresolved` when a template names nothing. */
+  /** The rendered system prompt. Throws Validation `prompt_unresolved` for a template path that does not exist. */
   prompt(ctx: StageContext): string;
   readonly visibility: "allowed" | "session";
   readonly model?: string;
@@ -65,7 +65,7 @@ export interface PipelineSpec {
   readonly states: ReadonlyMap<string, StateSpec>;
   readonly initial: string;
   readonly routes: RoutesSpec;
-  /** What `ctx.context` is at the start. */
+  /** The initial `ctx.context`. */
   readonly context: JsonObject;
   readonly limits: RunLimits;
   readonly onCall?: GuardHook;
@@ -76,9 +76,9 @@ export type RoutesSpec =
   | { readonly kind: "functions"; readonly next: ReadonlyMap<string, StateRoutes> }
   | { readonly kind: "table"; readonly rows: readonly RowSpec[] };
 
-/** The routes of one state, by how it ended. */
+/** The routes of one state, by its result's status. */
 export interface StateRoutes {
-  /** Where they may go; known when the author declared each of them with `route()`. */
+  /** Their targets; known if each of them was declared with `route()`. */
   readonly targets?: readonly string[];
   completed(result: Completed<unknown>, ctx: StageContext): unknown;
   failed?(result: Failed, ctx: StageContext): unknown;

@@ -8,7 +8,7 @@ import { isCount } from "./state-rules.ts";
 import { readTemplate } from "./template.ts";
 import type { AnyState, Stage, StageOptions, State } from "./types.ts";
 
-/** StageOptions once the types of context and output are gone. */
+/** StageOptions with erased types. */
 interface AgentOptions extends CommonOptions {
   readonly reads?: Readonly<Record<string, AnyState>>;
   readonly prompt: string | ((ctx: StageContext) => string);
@@ -34,8 +34,8 @@ const AGENT_KEYS = [
 ];
 
 /**
- * A state in which an LLM works: a fresh transcript, its own tools, one typed way out. Schemas, patterns and templates are
- * compiled here; what is wrong with them is told by the pipeline, with everything else that is wrong.
+ * Defines an agent state: a fresh transcript, its own tools and a typed completion. Never throws: `pipeline()` reports its
+ * problems with all others.
  */
 export function stage<const A extends Record<string, AnyState> = Record<never, never>, O = unknown, I = undefined>(
   options: StageOptions<A, O, I>,
@@ -86,12 +86,12 @@ function readPrompt(report: Report, prompt: AgentOptions["prompt"], hasSetup: bo
   }
   const { references, render } = reading.value;
   if (!hasSetup && references.some((path) => path[0] === "setup")) {
-    report.add("prompt", "{{ctx.setup}} is what the setup hook returns, and there is none");
+    report.add("prompt", "{{ctx.setup}} is the result of the setup hook, and there is none");
   }
   return { promptText: prompt, promptPaths: references, prompt: render };
 }
 
-/** Models send an object of named arguments, whatever the provider. */
+/** A completion schema describes an object, since models send named arguments. */
 function readCompletionSchema(report: Report, schema: Schema<unknown>): CompiledSchema<unknown> {
   const compiled = schemaAt(report, "completionSchema", schema);
   const { type } = compiled.jsonSchema;
@@ -112,13 +112,13 @@ function checkCompletionTool(report: Report, name: string, common: CommonOptions
     report.add("completionTool", fault);
     return;
   }
-  // Faults of the patterns are reported where the envelope is read.
+  // `stateSpec` reports faults of the patterns.
   const patterns = readEnvelope(createReport(), common.allowedTools);
   if (patterns.some((pattern) => pattern.literal && matchesName(pattern, name))) {
     report.add(
       "completionTool",
       `${name} is listed in allowedTools`,
-      "take it out: the completion tool is always offered",
+      "remove it: the completion tool is always available",
     );
   }
 }

@@ -2,11 +2,11 @@ import type { Json } from "../base/json.ts";
 import type { Report } from "../base/problems.ts";
 import type { StageContext } from "./result.ts";
 
-/** An entry of allowedTools: a pattern, or a pattern that may match no live tool. */
+/** An entry of allowedTools: a pattern; with `optional`, it may match no tool of the session. */
 export type AllowedTool = string | { readonly tool: string; readonly optional: true };
 
 export interface RetryPolicy {
-  /** Attempts in all, from 1. 3 when omitted. */
+  /** Total attempts, from 1. Default: 3. */
   readonly maxAttempts: number;
 }
 
@@ -14,19 +14,19 @@ export interface RetryPolicy {
 export interface StateLimits {
   /** Input plus output tokens. Failure code `budget`. */
   readonly maxTokens?: number;
-  /** US dollars, by the prices the session knows; every model it covers needs one. Failure code `budget`. */
+  /** US dollars by the session's prices; every model in its scope needs a price. Failure code `budget`. */
   readonly maxCostUsd?: number;
-  /** Working time in milliseconds; waiting for people does not count. Failure code `timeout`. */
+  /** Working time in milliseconds, without waits for answers. Failure code `timeout`. */
   readonly timeoutMs?: number;
 }
 export interface RunLimits extends StateLimits {
-  /** Routed entries into one state. 10 when omitted. */
+  /** Visits of one state. Default: 10. */
   readonly maxVisits?: number;
-  /** Routes taken in one run. 10 times the number of states when omitted. */
+  /** Routes taken in one run. Default: 10 times the number of states. */
   readonly maxHops?: number;
 }
 
-/** What a state's owner may add to a call's verdict. A throw counts as a veto. */
+/** May veto a call that is approved. A throw counts as a veto. */
 export type GuardHook = (call: GuardedCall, ctx: StageContext) => undefined | Veto | Promise<undefined | Veto>;
 export interface GuardedCall {
   readonly tool: string;
@@ -35,7 +35,7 @@ export interface GuardedCall {
   readonly attempt: number;
   readonly proposalId: string;
   readonly argsDigest: string;
-  /** What approved the call before the hooks were asked. */
+  /** What approved the call. */
   readonly approvedBy: "envelope" | "grant" | "mode";
 }
 export interface Veto {
@@ -45,18 +45,18 @@ export interface Veto {
 export type PreconditionAnswer = "proceed" | "skip" | { readonly retryAfterMs: number };
 export type AssertAnswer = "ok" | { readonly retry: string } | { readonly fail: string };
 
-/** What the commands of a state may do behind the wall, besides what its `allowedTools` say. */
+/** What the sandbox lets the commands of a state do, in addition to its `allowedTools`. */
 export type StateSandbox = {
-  /** Whether they reach the network. Default: no. */
+  /** Whether they may use the network. Default: false. */
   readonly network?: boolean;
-  /** Folders of the workspace that they may fill although the state may not write files; they are empty at first and gone afterwards. */
+  /** Folders of the workspace that they may write to although the state may not; empty at the start and removed afterwards. */
   readonly scratch?: readonly string[];
 };
 
 const STATE_LIMITS = ["maxTokens", "maxCostUsd", "timeoutMs"];
 const RUN_LIMITS = [...STATE_LIMITS, "maxVisits", "maxHops"];
 
-/** Caps are counts, milliseconds or dollars: zero would end what has not begun, and a fraction of a count is a mistake. */
+/** Caps are positive: whole numbers, or an amount of dollars. */
 export function checkLimits(report: Report, path: string, limits: unknown, of: "state" | "run"): void {
   if (limits === undefined) return;
   if (typeof limits !== "object" || limits === null) {
@@ -68,7 +68,7 @@ export function checkLimits(report: Report, path: string, limits: unknown, of: "
     if (value === undefined) continue;
     const wanted = name === "maxCostUsd" ? "is a number above 0, in US dollars" : "is a whole number from 1";
     const fits = name === "maxCostUsd" ? isAmount(value) : isCount(value);
-    if (!fits) report.add(`${path}.${name}`, wanted, "leave it out for no such limit");
+    if (!fits) report.add(`${path}.${name}`, wanted, "omit it for no limit");
   }
 }
 

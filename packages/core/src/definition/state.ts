@@ -10,13 +10,13 @@ import type { AnyState, State, StateOptions } from "./types.ts";
 
 type Hooks = Pick<StateSpec, "onCall" | "setup" | "precondition" | "assert" | "exit">;
 
-/** What any kind of state may be given (`StateCommon`), once the types of its context are gone. */
+/** StateCommon with erased types. */
 export interface CommonOptions extends Hooks, Pick<StateSpec, "allowedTools" | "retryPolicy" | "limits" | "sandbox"> {
   readonly inputSchema?: Schema<unknown>;
 }
-/** What a kind adds: its own fields, already read, and what was wrong with them. */
+/** The fields of a kind, and their problems. */
 export interface KindFields extends Pick<StateSpec, "agent" | "options" | "output"> {
-  /** The names of its own options, for "did you mean". */
+  /** The names of its options, for suggestions. */
   readonly keys: readonly string[];
   readonly problems: readonly Problem[];
 }
@@ -24,7 +24,7 @@ export interface KindFields extends Pick<StateSpec, "agent" | "options" | "outpu
 const HOOKS = ["setup", "precondition", "assert", "exit", "onCall"] as const;
 const COMMON_KEYS = ["inputSchema", "allowedTools", "retryPolicy", "limits", "sandbox", ...HOOKS];
 
-/** Reads what states of every kind share. Nothing throws: what is wrong is kept for the pipeline, which tells all of it. */
+/** Reads the options that all kinds share. Never throws: the pipeline reports the problems. */
 export function stateSpec(kind: string, common: CommonOptions, own: KindFields): StateSpec {
   const report = createReport();
   report.include("", own.problems);
@@ -115,14 +115,14 @@ function checkSandbox(report: Report, sandbox: unknown): void {
     report.add("sandbox.scratch", "is a list of folders of the workspace", '["coverage", "node_modules/.cache"]');
 }
 
-/** A folder below the workspace's root, and none that is protected there. */
+/** Whether a path names an unprotected folder inside the workspace. */
 export function isScratchFolder(path: unknown): boolean {
   if (typeof path !== "string" || path === "" || path.startsWith("/") || /[\0\\*?]/.test(path)) return false;
   const names = path.split("/");
   return names.every((name) => !["", ".", "..", ".git", ".sluice"].includes(name.toLowerCase()));
 }
 
-/** StateOptions once the types of context and output are gone. */
+/** StateOptions with erased types. */
 interface CustomOptions extends CommonOptions {
   readonly kind: string;
   readonly reads?: Readonly<Record<string, AnyState>>;
@@ -133,8 +133,8 @@ interface CustomOptions extends CommonOptions {
 const KEYS = ["kind", "reads", "options", "output"];
 
 /**
- * A state of a kind of one's own: the session's executor of that kind does its work, everything around it (setup, gate, limits,
- * assert, routes, journal) is as for a stage. What is wrong with it is told by the pipeline, with everything else that is wrong.
+ * Defines a state of a custom kind. The session's executor of that kind does its work; setup, precondition, gate, limits, assert,
+ * routes and journal are as for a stage. Never throws: `pipeline()` reports its problems with all others.
  */
 export function state<const A extends Record<string, AnyState> = Record<never, never>, O = unknown, I = undefined>(
   options: StateOptions<A, O, I>,
@@ -144,9 +144,9 @@ export function state(given: CustomOptions): State {
   const report = createReport();
   checkKind(report, kind);
   const fault = options === undefined ? undefined : jsonFault(options, "options");
-  if (fault !== undefined) report.add("options", `is not JSON: ${fault}`, "functions belong into the executor");
+  if (fault !== undefined) report.add("options", `is not JSON: ${fault}`, "put functions into the executor");
   const own = { output: schemaAt(report, "output", output), keys: KEYS, problems: report.problems };
-  // A copy: what was checked must not change under the executor.
+  // A copy, so that the checked options cannot change.
   const data = options === undefined || fault !== undefined ? {} : { options: structuredClone(options) };
   return { kind, spec: stateSpec(kind, common, { ...own, ...data }) };
 }

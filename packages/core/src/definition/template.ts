@@ -2,13 +2,13 @@ import { SluiceError } from "../base/errors.ts";
 import type { TemplatePath } from "../schema/schema-path.ts";
 import type { StageContext } from "./result.ts";
 
-/** A prompt's text, read once. */
+/** A compiled template. */
 export interface CompiledTemplate {
-  /** The paths it names, each once, as `ctx.upstream.plan.steps[0]`. */
+  /** Its distinct paths, such as `ctx.upstream.plan.steps[0]`. */
   readonly paths: readonly string[];
-  /** The same, piece by piece and without `ctx`, for checks against what is known of the context. */
+  /** The same as pieces, without `ctx`. */
   readonly references: readonly TemplatePath[];
-  /** The text with every path replaced. Throws SluiceError `prompt_unresolved` naming a path that leads nowhere. */
+  /** The text with every path replaced. Throws Validation `prompt_unresolved` for a path that does not exist. */
   render(ctx: object): string;
 }
 export interface TemplateFault {
@@ -19,7 +19,7 @@ export type ParsedTemplate =
   | { readonly ok: true; readonly value: CompiledTemplate }
   | { readonly ok: false; readonly faults: readonly TemplateFault[] };
 
-/** What a template may start from; the rest of a context is not for prompts. */
+/** The fields of a context that a template may use. */
 const ROOTS: ReadonlySet<string> = new Set<keyof StageContext>([
   "runId",
   "workspace",
@@ -36,8 +36,8 @@ const ROOTS: ReadonlySet<string> = new Set<keyof StageContext>([
 const PIECE = /\.([A-Za-z_$][A-Za-z0-9_$-]*)|\[(\d{1,9})\]|\["((?:[^"\\]|\\.)*)"\]/y;
 
 /**
- * Compiles a text with templates: `{{ctx.path.to[0].value}}` (or `["a key"]`) is replaced by what stands there, a string as it
- * is, everything else as JSON. What was put in is never read as a template. `\{{` is two braces. Throws `template_invalid`.
+ * Compiles a text with templates: `{{ctx.path.to[0].value}}` (or `["a key"]`) is replaced by that value, a string as it is and
+ * anything else as JSON. Inserted text is never read as a template. `\{{` is two braces. Throws Validation `template_invalid`.
  */
 export function compileTemplate(text: string): CompiledTemplate {
   const reading = readTemplate(text);
@@ -48,7 +48,7 @@ export function compileTemplate(text: string): CompiledTemplate {
   throw new SluiceError("Validation", "template_invalid", lines.join("\n"));
 }
 
-/** Like `compileTemplate`, with all faults as values, for checks that gather them. */
+/** Like `compileTemplate`, but returns all faults as values. */
 export function readTemplate(text: string): ParsedTemplate {
   const parts: (string | TemplatePath)[] = [];
   const faults: TemplateFault[] = [];
@@ -130,7 +130,7 @@ function rootFault(path: TemplatePath, shown: string): TemplateFault | undefined
   if (root === "feedback") {
     return {
       message: `${shown} is not there on the first attempt`,
-      suggestion: "leave it out: feedback is put into the first message by itself",
+      suggestion: "remove it: feedback is added to the first message automatically",
     };
   }
   if (typeof root === "string" && ROOTS.has(root)) return undefined;
@@ -157,7 +157,7 @@ function textAt(ctx: object, path: TemplatePath): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** Own members only: what an object inherits was written by nobody. */
+/** Own members only. */
 function memberOf(value: unknown, key: string | number): unknown {
   if (Array.isArray(value)) return typeof key === "number" ? value[key] : undefined;
   if (typeof value !== "object" || value === null) return undefined;

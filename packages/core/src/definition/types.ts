@@ -14,13 +14,13 @@ import type {
   StateSandbox,
 } from "./state-rules.ts";
 
-// A state carries only what it gives and what it takes: two phantom members, nothing deeper, so that 60 stages still check fast.
+// A state's type carries only its output and input, in two phantom members, so that 60 stages type-check fast.
 declare const OUT: unique symbol;
 declare const IN: unique symbol;
-/** One node of a pipeline, of a kind that an executor knows how to run. */
+/** One node of a pipeline, of a kind that has an executor. */
 export interface State<O = unknown, I = unknown> {
   readonly kind: string;
-  /** What the run loop and executors read; not meant to be written by hand. */
+  /** For the run loop and executors; not written by hand. */
   readonly spec: StateSpec;
   readonly [OUT]?: O;
   readonly [IN]?: (input: I) => void;
@@ -29,16 +29,16 @@ export type AnyState = State<unknown, never>;
 export type Out<S> = S extends { readonly [OUT]?: infer O } ? Exclude<O, undefined> : never;
 export type In<S> = S extends { readonly [IN]?: (input: infer I) => void } ? I : never;
 
-/** What every kind of state may carry; core reads these, executors read their own fields beside them. */
+/** The options of every kind of state. */
 export interface StateCommon<Up, I, O> {
   readonly inputSchema?: Schema<I>;
-  /** Patterns of tools inside the envelope. [] = none; omitted = no envelope, the session's mode decides. */
+  /** Patterns of tools in the envelope. [] allows none; if omitted, there is no envelope and the session's mode decides. */
   readonly allowedTools?: readonly AllowedTool[];
-  /** Runs once per attempt before anything else; what it returns is `ctx.setup`. */
+  /** Runs first in each attempt; its result is `ctx.setup`. */
   readonly setup?: (ctx: StageContext<Up, I>) => Json | Promise<Json>;
   readonly precondition?: (ctx: StageContext<Up, I>) => PreconditionAnswer | Promise<PreconditionAnswer>;
   readonly assert?: (result: Completed<O> | Failed, ctx: StageContext<Up, I>) => AssertAnswer | Promise<AssertAnswer>;
-  /** Teardown. Recorded once, runs at least once: a crash in between runs it again. */
+  /** Teardown. Runs at least once, and again after a crash before its record. */
   readonly exit?: (result: StageResult<O>, ctx: StageContext<Up, I>) => void | Promise<void>;
   readonly onCall?: GuardHook;
   readonly retryPolicy?: RetryPolicy;
@@ -47,13 +47,13 @@ export interface StateCommon<Up, I, O> {
 }
 type Reads<A> = { readonly [K in keyof A]?: Out<A[K]> };
 
-/** A stage as its author writes it. */
+/** The options of a stage. */
 export interface StageOptions<A extends Record<string, AnyState>, O, I> extends StateCommon<Reads<A>, I, O> {
-  /** States whose outputs the prompt and the hooks read, for their types only. */
+  /** States whose outputs the prompt and the hooks read. Only their types are used. */
   readonly reads?: A;
-  /** The system prompt of a fresh transcript: text with `{{ctx.path}}` templates, or a function. */
+  /** The system prompt: text with `{{ctx.path}}` templates, or a function. */
   readonly prompt: string | ((ctx: StageContext<Reads<A>, I>) => string);
-  /** `allowed` (default) offers the model only the envelope's tools; `session` offers all, so that it can propose what needs a grant. The gate is the same. */
+  /** `allowed` (default): the model sees only the envelope's tools. `session`: it sees all, and calls outside the envelope need a grant. */
   readonly visibility?: "allowed" | "session";
   /** Overrides the session's model for this stage. */
   readonly model?: string;
@@ -66,18 +66,18 @@ export interface StageOptions<A extends Record<string, AnyState>, O, I> extends 
   /** Model calls allowed in one attempt, from 1. */
   readonly turnCap: number;
 }
-/** A state of a kind of one's own, as its author writes it. */
+/** The options of a state of a custom kind. */
 export interface StateOptions<A extends Record<string, AnyState>, O, I> extends StateCommon<Reads<A>, I, O> {
-  /** Finds the executor: one of this kind has to be among the session's `executors`. */
+  /** The session's `executors` must have one of this kind. */
   readonly kind: string;
-  /** States whose outputs the hooks read, for their types only. */
+  /** States whose outputs the hooks read. Only their types are used. */
   readonly reads?: A;
-  /** What the executor reads, as data: it is part of the pipeline's fingerprint. */
+  /** Data for the executor; part of the pipeline's fingerprint. */
   readonly options?: JsonObject;
-  /** What leaves the state. An output that does not fit fails it with code `schema`. */
+  /** The schema of its output. An output that does not fit fails the state with code `schema`. */
   readonly output: Schema<O>;
 }
-/** An agent state: an LLM works in it. */
+/** An agent state. */
 export interface Stage<O, I> extends State<O, I> {
   readonly kind: "agent";
 }
@@ -97,7 +97,7 @@ interface ByStatus<O, S, R> {
   readonly failed?: Route<Failed, S, R>;
   readonly skipped?: Route<Skipped, S, R>;
 }
-/** What comes next, by state: a function is the success route; an unhandled failure or skip fails the run. */
+/** The routes by state. A function is the success route; an unhandled failure or skip fails the run. */
 export type NextMap<S, R> = {
   readonly [K in keyof S]?: Route<Completed<Out<S[K]>>, S, R> | ByStatus<Out<S[K]>, S, R>;
 };
@@ -105,26 +105,26 @@ export type NextMap<S, R> = {
 export interface Row<S, R> {
   readonly from: (keyof S & string) | "*";
   readonly on: "success" | "failure" | "skipped";
-  /** An error here counts as no match and is reported. */
+  /** An error counts as no match and is reported. */
   readonly when?: (result: StageResult<unknown>, ctx: StageContext<Up<S>, unknown, R>) => boolean;
   readonly to: (keyof S & string) | Choice<S>;
 }
-/** A pipeline as its author writes it, beside how its states follow each other. */
+/** The options of a pipeline besides its transitions. */
 export interface PipelineCommon<R, S> {
   readonly id: string;
-  /** What a run takes. Its `task`, when it has one, is `ctx.task`. */
+  /** The schema of a run's input. Its `task`, if any, is `ctx.task`. */
   readonly input: Schema<R>;
   readonly stages: S;
   readonly initial: NoInfer<keyof S & string>;
-  /** What `ctx.context` is at the start. {} when omitted. */
+  /** The initial `ctx.context`. Default: {}. */
   readonly context?: JsonObject;
   readonly limits?: RunLimits;
-  /** Asked after the session's and before the stage's own guard hook. */
+  /** Called after the session's guard hook and before the stage's. */
   readonly onCall?: GuardHook;
 }
-/** Keys of `next` that are no states are refused by the compiler, too. */
+/** Makes unknown keys of `next` a compile error. */
 export type Exact<N, S> = { readonly [K in Exclude<keyof N, keyof S>]: never };
-/** What a pipeline's routes put into done(). */
+/** The type that a pipeline's routes pass to done(). */
 export type OutputOf<N> = DoneOf<Returned<N[keyof N]>>;
 type Returned<F> = F extends (...args: never[]) => infer C
   ? C
@@ -143,7 +143,7 @@ type DoneOf<C> =
         : Json
       : never;
 
-/** States, where they start, and how to get from one to the next. Plain data and functions. */
+/** A pipeline defines states, an initial state and transitions. */
 export interface Pipeline<I, O> {
   readonly id: string;
   readonly spec: PipelineSpec;

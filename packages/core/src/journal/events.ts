@@ -1,6 +1,6 @@
 import type { JsonObject } from "../base/json.ts";
 
-/** Every boundary of a run that is written down. */
+/** Every type of event that a journal records. */
 export const EVENT_TYPES = [
   "run.started",
   "run.forked",
@@ -43,20 +43,20 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** An event on its way into a record. */
+/** An event that is not recorded yet. */
 export interface EventDraft {
   readonly type: EventType;
-  /** `plan#1`: which entry into which state. */
+  /** The state and its visit: `plan#1`. */
   readonly executionId?: string;
   readonly attempt?: number;
   readonly data: JsonObject;
 }
 
-/** An event as it stands in the journal; its id says where. */
+/** A recorded event. */
 export interface SluiceEvent extends EventDraft {
   /** `<runId>/<seq>/<index in its record>`. */
   readonly id: string;
   readonly runId: string;
-  /** Epoch milliseconds, the host's clock at the commit. */
+  /** Commit time by the host's clock, in epoch milliseconds. */
   readonly at: number;
 }

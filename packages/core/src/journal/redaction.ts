@@ -1,35 +1,35 @@
 import { deepFreeze, isJsonObject, type Json, type JsonObject } from "../base/json.ts";
 
-/** What stands where a secret stood. Tools refuse to write it back into files. */
+/** Replaces a secret. Tools refuse to write it into files. */
 export const REDACTION_MARKER = "[redacted:";
 
 const SYNTAX = /[\\^$.*+?()[\]{}|/-]/g;
-/** A pattern that nothing fits. */
+/** Matches nothing. */
 const NEVER = "(?!)";
-/** Shorter values are found in ordinary text. */
+/** Shorter values would match ordinary text. */
 const SHORTEST = 6;
 
 export interface SecretFilter {
   text(text: string): string;
-  /** The value itself when it holds none. */
+  /** Returns the value itself if it holds no secret. */
   json(value: Json): Json;
-  /** How many characters at the end of a text may be the beginning of a secret: so much of a stream is held back. */
+  /** How many characters at the end of a text may begin a secret; a stream holds them back. */
   begun(text: string): number;
 }
 
-/** Replaces known secret values, longest first, wherever they occur in a text; `secrets` has each value's name. */
+/** Replaces known secret values in texts, longest first; `secrets` maps each value to its name. */
 export function createSecretFilter(secrets: ReadonlyMap<string, string>): SecretFilter {
   const known = [...secrets].filter(([value]) => value.length >= SHORTEST).sort((a, b) => b[0].length - a[0].length);
-  // Nearly no text holds one, and one look for all of them is done soonest.
+  // One combined test, since almost no text holds a secret.
   const any = new RegExp(known.map(([value]) => value.replaceAll(SYNTAX, String.raw`\$&`)).join("|") || NEVER);
   const clean = (text: string): string => {
     if (!any.test(text)) return text;
     let result = text;
-    // By a function: in a text that replaces, `$&` in a name would put the value back.
+    // A function, since `$&` in a replacement text would insert the value.
     for (const [value, name] of known) result = result.replaceAll(value, () => `${REDACTION_MARKER}${name}]`);
     return result;
   };
-  // A secret of digits alone may be said as a number.
+  // A secret of digits may appear as a number.
   const numbers = known.some(([value]) => /^[-+.\deE]+$/.test(value));
   const cleaner: Cleaner = { text: clean, number: (value) => (numbers ? withoutDigits(value, clean) : value) };
   const byStart = Map.groupBy(
@@ -53,17 +53,17 @@ export function createSecretFilter(secrets: ReadonlyMap<string, string>): Secret
 
 interface Cleaner {
   text(text: string): string;
-  /** The number itself when it holds none. */
+  /** Returns the number itself if it holds no secret. */
   number(value: number): Json;
 }
 
 function withoutDigits(value: number, clean: (text: string) => string): Json {
   const text = String(value);
-  const maskSecrets = clean(text);
-  return maskSecrets === text ? value : maskSecrets;
+  const masked = clean(text);
+  return masked === text ? value : masked;
 }
 
-/** Nearly nothing holds a secret, and what holds none need not be copied. */
+/** Avoids copying values that hold no secret. */
 function holdsAny(value: Json, cleaner: Cleaner): boolean {
   if (typeof value === "string") return cleaner.text(value) !== value;
   if (typeof value === "number") return cleaner.number(value) !== value;
@@ -85,7 +85,7 @@ function cleanJson(value: Json, cleaner: Cleaner): Json {
   return Object.fromEntries(Object.entries(value).map(clean));
 }
 
-/** A value of ours with known secret values replaced in its texts: what user code returns or throws may hold them. */
+/** A copy of a value with known secrets replaced, for what user code returns or throws. */
 export function cleaned<T extends Json>(value: T, secrets: SecretFilter): T {
   const clean = secrets.json(value);
   if (clean === value) return value;
@@ -93,7 +93,7 @@ export function cleaned<T extends Json>(value: T, secrets: SecretFilter): T {
   return own;
 }
 
-/** What the name of a secret ends in; where a word has two parts, `-`, `_` or nothing lies between them. */
+/** Endings of names of secrets; the parts of a word may be joined by `-`, `_` or nothing. */
 export const SECRET_WORDS: readonly string[] = [
   ...["password", "passwd", "passphrase", "secret", "token", "api-key", "access-key", "private-key"],
   ...["authorization", "cookie", "credential", "credentials"],
@@ -104,15 +104,15 @@ const SECRET_NAME = new RegExp(
   "i",
 );
 
-/** Where camel case begins another word. */
+/** A word boundary in camel case. */
 const NEXT_WORD = /(?<=[a-z0-9])(?=[A-Z])/g;
 
-/** Whether a key, a variable, a header or a parameter holds a secret by what it is called. */
+/** Whether the name of a key, variable, header or parameter suggests a secret. */
 export function namesSecret(name: string): boolean {
   return SECRET_NAME.test(name) || SECRET_NAME.test(name.replaceAll(NEXT_WORD, "-"));
 }
 
-/** Well-known forms of secrets, which need no name beside them. */
+/** Well-known forms of secrets, which are recognized without a name. */
 export const SECRET_FORMS: readonly (readonly [name: string, pattern: RegExp])[] = [
   ["private-key", /-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)/g],
   ["api-key", /\bsk-[A-Za-z0-9_-]{16,}/g],
@@ -121,22 +121,22 @@ export const SECRET_FORMS: readonly (readonly [name: string, pattern: RegExp])[]
   ["aws-key", /\b(?:AKIA|ASIA)[A-Z0-9]{16}\b/g],
   ["slack-token", /\bxox[abeoprs]-[A-Za-z0-9-]{10,}/g],
   ["npm-token", /\bnpm_[A-Za-z0-9]{30,}/g],
-  // Only at the start of a run of such characters: elsewhere each of many starts would be tried to the end of the text.
+  // Anchored to the start of such a run, since trying every position would take quadratic time.
   ["jwt", /(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}/g],
   ["bearer", /\b[Bb]earer\s+[A-Za-z0-9._~+/-]{16,}=*/g],
   ["url-password", /(?<=:\/\/[^\s:/@]{0,64}:)[^\s/@]{3,}(?=@)/g],
 ];
 
-/** The end of a name that may be one of a secret; `namesSecret` decides. */
+/** The end of a name that may name a secret; `namesSecret` decides. */
 const END = "(?:password|passwd|passphrase|secret|token|key|authorization|cookie|credentials?)";
-/** Ways in which a text gives a value a name: what stands before the value, with the name in it, and the value. */
+/** Notations for a named value in a text. Each captures the text before the value, the name and the value. */
 const NAMED: readonly (readonly [way: string, source: string])[] = [
-  // "name": "value", also in JSON that was written into JSON.
+  // "name": "value", also in JSON inside a JSON string.
   [
     "json",
     String.raw`(?<before>(?<quote>\\{0,8}["'])(?<name>[\w.-]{0,48}${END})\k<quote>\s{0,8}:\s{0,8}\k<quote>)(?<value>(?:(?!\k<quote>)[^\r\n])+)`,
   ],
-  // Name: value, as headers are written. Names of one word stand so in code and prose, too, but for these two.
+  // Name: value, as in headers. Only these two one-word names, since code and prose use the same notation.
   [
     "header",
     String.raw`(?<before>(?<![\w-])(?<name>authorization|cookie|[a-z][a-z0-9-]{0,40}-${END}):[ \t]{0,8})(?<value>[^\s"'${"`"}\\][^\r\n"'${"`"}\\]{7,})`,
@@ -149,16 +149,16 @@ const NAMED: readonly (readonly [way: string, source: string])[] = [
     String.raw`(?<before>(?<![\w-])--(?<name>[a-z0-9-]{0,48}${END})(?:=|[ \t]{1,4})["']?)(?<value>[^\s"'${"`"}$<-][^\s"'${"`"}\\]{3,})`,
   ],
 ];
-/** NAME=value and NAME: value, as in files of variables; what is taken from elsewhere is no secret. */
+/** NAME=value and NAME: value, as in .env files. A reference to another variable is not a secret. */
 const VARIABLE =
   /(?<before>(?<![\w-])(?<name>[A-Z][A-Z0-9_]{0,63})\s?[=:]\s?["']?)(?<value>(?!process\.|import\.|os\.)[^\s"'`$<(\\](?:(?<=["'].)[^\r\n"'\\]{5,}|[^\s"'`\\]{5,}))/g;
-/** Every way, and what finds it. */
+/** Every notation with its pattern. */
 export const SECRET_PATTERNS: readonly (readonly [way: string, pattern: RegExp])[] = [
   ...NAMED.map(([way, source]) => [way, new RegExp(source, "gi")] as const),
   ["variable", VARIABLE],
 ];
 
-/** One test that is true whenever any pattern or name could match: most texts end here. */
+/** One test that is true if any pattern or name could match, since most texts hold no secret. */
 const HINT =
   /PRIVATE KEY|sk-|gh[pousr]_|github_pat_|AIza|AKIA|ASIA|xox|npm_|eyJ|[Bb]earer|:\/\/|passw|passphrase|secret|token(?![a-z])|api[-_]?key|access[-_]?key|private[-_]?key|authorization|cookie|credential/i;
 
@@ -166,7 +166,7 @@ export function mayHoldSecret(text: string): boolean {
   return HINT.test(text);
 }
 
-/** Replaces what looks like a secret in a text that is shown or kept outside step values. */
+/** Replaces what looks like a secret in a text that is shown or recorded outside step values. */
 export function redactText(text: string): string {
   if (!mayHoldSecret(text)) return text;
   let redacted = text;
@@ -175,7 +175,7 @@ export function redactText(text: string): string {
   return redacted;
 }
 
-/** Gets what `replace` hands over: the groups by name come last. */
+/** The arguments of a `replace` callback; named groups come last. */
 function withoutValue(found: string, ...rest: readonly unknown[]): string {
   const groups = rest.at(-1);
   if (!isGroups(groups)) return found;
@@ -190,14 +190,14 @@ function isGroups(value: unknown): value is Readonly<Record<string, string | und
 
 const TEXT: unique symbol = Symbol("the JSON text of an event's data");
 
-/** Data that many events share: its text is made once, redacted like any other. Spread into other data it is ordinary. */
+/** Data that many events share, whose redacted text is made once. A spread copy is ordinary data. */
 export function sharedData(data: JsonObject): JsonObject {
   const shared = { ...data };
   Object.defineProperty(shared, TEXT, { value: redactedJson(shared) });
   return deepFreeze(shared);
 }
 
-/** The JSON text of an event's data, with what looks like a secret replaced. */
+/** The JSON text of an event's data, redacted. */
 export function dataText(data: JsonObject): string {
   return hasText(data) ? data[TEXT] : redactedJson(data);
 }
@@ -206,10 +206,10 @@ function hasText(data: JsonObject): data is JsonObject & { readonly [TEXT]: stri
   return TEXT in data;
 }
 
-/** Characters of a key's name that stay where its value stood. */
+/** How many characters of a key's name the marker keeps. */
 const LONGEST_NAME = 40;
 
-/** Replaces what looks like a secret in a value: by the name of its key, or by its form. */
+/** Replaces what looks like a secret in a value, by its key's name or by its form. */
 export function redactJson(value: Json): Json {
   if (typeof value === "string") return redactText(value);
   if (typeof value !== "object" || value === null) return value;
@@ -226,7 +226,7 @@ function redactObject(value: JsonObject): JsonObject {
   return Object.fromEntries(entries);
 }
 
-/** The JSON text of an event's data with what looks like a secret replaced; most texts hold no hint of one and are done. */
+/** Redacts the JSON text of an event's data. */
 export function redactedJson(data: JsonObject): string {
   const text = JSON.stringify(data);
   return mayHoldSecret(text) ? JSON.stringify(redactObject(data)) : text;

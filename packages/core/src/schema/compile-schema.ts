@@ -5,11 +5,11 @@ import { issuePath, MAX_ISSUES, readableMessage } from "./issues.ts";
 import { compileJsonSchema, describeZod, isZod } from "./json-schema.ts";
 import type { CompiledSchema, Issue, Schema, SchemaVerdict, StandardSchema } from "./schema.ts";
 
-/** A hostile server may send a schema too; compiling and showing one has to stay cheap. */
+/** Limits the cost of compiling and showing a schema from a hostile server. */
 const MAX_SCHEMA_CHARS = 262_144;
 const DRAFT = { target: "draft-07" };
 
-/** The part of Standard Schema that is called; its version 1 with the JSON Schema extension. */
+/** The used part of Standard Schema version 1, with its JSON Schema extension. */
 interface Standard<T> extends StandardSchema<T> {
   readonly "~standard": {
     readonly types?: { readonly output: T } | undefined;
@@ -32,8 +32,8 @@ export type ParsedSchema<T> =
   | { readonly ok: false; readonly message: string };
 
 /**
- * Converts a schema to JSON Schema and to a check, once. `where` names it in errors (`stages.plan.completionSchema`).
- * Throws SluiceError `schema_invalid` for what is no schema, cannot describe itself, or holds what JSON Schema cannot say.
+ * Compiles a schema to JSON Schema and a check. `where` names it in errors (`stages.plan.completionSchema`). Throws Validation
+ * `schema_invalid` for a value that is not a schema or that has no JSON Schema.
  */
 export function compileSchema<T>(schema: Schema<T>, where: string): CompiledSchema<T> {
   const reading = readSchema(schema);
@@ -41,7 +41,7 @@ export function compileSchema<T>(schema: Schema<T>, where: string): CompiledSche
   throw new SluiceError("Validation", "schema_invalid", `${where}: ${reading.message}`);
 }
 
-/** Like `compileSchema`, with the fault as a value, for checks that gather all of them. */
+/** Like `compileSchema`, but returns the fault as a value. */
 export function readSchema<T>(schema: Schema<T>): ParsedSchema<T> {
   try {
     if (isStandard(schema)) return { ok: true, value: compileStandard(schema) };
@@ -54,8 +54,8 @@ export function readSchema<T>(schema: Schema<T>): ParsedSchema<T> {
 }
 
 /**
- * Gives a Standard Schema that cannot describe itself (its library is older than the standard's JSON Schema extension) a JSON
- * Schema to show to models. Values are still checked by the schema itself.
+ * Gives a JSON Schema to a Standard Schema whose library cannot describe it. Models see the JSON Schema; values are still checked
+ * by the schema itself.
  */
 export function withJsonSchema<T>(schema: StandardSchema<T>, jsonSchema: JsonObject): StandardSchema<T> {
   const described = { ...schema["~standard"], jsonSchema: { input: () => jsonSchema } };
@@ -116,7 +116,7 @@ function acceptedBy(schema: Standard<unknown>): JsonObject | undefined {
     const own = isZod(schema) ? describeZod(schema, "output") : schema["~standard"].jsonSchema?.output?.(DRAFT);
     return own === undefined ? undefined : describe(own).jsonSchema;
   } catch {
-    // Not every schema can say what it makes of a value; that is no fault of it.
+    // Not every schema can describe its output.
     return undefined;
   }
 }
@@ -144,10 +144,10 @@ function guarded<T>(
   }
 }
 
-/** A schema that throws has not said yes. */
+/** A schema that throws rejects the value. */
 function failed(thrown: unknown): { readonly ok: false; readonly issues: readonly Issue[] } {
   return refused([
-    { path: "$", message: readableMessage(`the schema could not judge this value: ${messageOf(thrown)}`) },
+    { path: "$", message: readableMessage(`the schema could not check this value: ${messageOf(thrown)}`) },
   ]);
 }
 
@@ -160,7 +160,7 @@ function faultIssue(fault: string): Issue {
   return { path, message: readableMessage(rest.join(": ")) };
 }
 
-/** What models are shown: plain JSON of our own, and its digest. Draft-07 is the default and need not be named. */
+/** A copy of the JSON Schema for models, and its digest. Omits `$schema` for draft-07, the default. */
 function describe(schema: unknown): { readonly jsonSchema: JsonObject; readonly digest: string } {
   const own = toJsonValue(schema);
   if (!own.ok) throw new Error(`the JSON Schema is not JSON: ${own.fault}`);

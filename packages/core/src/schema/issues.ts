@@ -1,4 +1,4 @@
-/** More would not help anybody mend a value, and a hostile one may have thousands. */
+/** Limits the issues of a hostile value. */
 export const MAX_ISSUES = 20;
 const MAX_MESSAGE = 300;
 const MAX_PATH = 200;

@@ -5,12 +5,12 @@ import { field, type Json, type JsonObject } from "../base/json.ts";
 import { issuePath, MAX_ISSUES, readableMessage } from "./issues.ts";
 import type { Issue, SchemaVerdict } from "./schema.ts";
 
-// ajv takes 40 ms to load, and only plain JSON Schema needs it.
+// Loaded on demand: ajv takes 40 ms, and only plain JSON Schema needs it.
 const require = createRequire(import.meta.url);
 
 const OPTIONS: Options = {
   allErrors: true,
-  // Schemas come from anywhere: unknown keywords and formats are no reason to refuse one.
+  // Accepts unknown keywords and formats, since schemas come from many sources.
   strict: false,
   validateFormats: false,
   logger: false,
@@ -18,10 +18,10 @@ const OPTIONS: Options = {
 };
 
 interface Dialect {
-  /** A compiler of its own for each schema, so that ids cannot clash and nothing is kept. */
+  /** Makes a compiler per schema, so that ids cannot clash and nothing is retained. */
   compiler(): AjvInstance;
-  /** Judges schemas themselves. Its compilation is the expensive part (20 ms), the same for all. */
-  readonly judge: () => AjvInstance;
+  /** Validates schemas themselves. Shared, since compiling the meta-schema takes 20 ms. */
+  readonly metaValidator: () => AjvInstance;
 }
 
 const DRAFT_07 = dialect(() => {
@@ -38,14 +38,14 @@ const DRAFT_2020 = dialect(() => {
 });
 
 /**
- * Compiles a JSON Schema (draft-07; 2019-09 and 2020-12 when it says so). Nothing is fetched: a reference to elsewhere is
- * refused. Throws Error with a message for the author of the schema.
+ * Compiles a JSON Schema: draft-07, or the 2019-09 or 2020-12 that `$schema` names. Fetches nothing: refuses external references.
+ * Throws Error with a message for the schema's author.
  */
 export function compileJsonSchema<T>(schema: JsonObject): (value: Json) => SchemaVerdict<T> {
-  // An extension of ajv's that turns the check into a promise.
+  // An extension of ajv that makes the check asynchronous.
   if (Object.hasOwn(schema, "$async")) throw new Error("$async is not JSON Schema");
-  const { compiler, judge } = dialectOf(schema);
-  const meta = judge();
+  const { compiler, metaValidator } = dialectOf(schema);
+  const meta = metaValidator();
   if (meta.validateSchema(schema) !== true) throw new Error(`not a valid JSON Schema: ${schemaFaults(meta.errors)}`);
   const validate = compiler().compile<T>(schema);
   return (value) => {
@@ -55,12 +55,12 @@ export function compileJsonSchema<T>(schema: JsonObject): (value: Json) => Schem
 }
 
 function dialect(load: () => new (options: Options) => AjvInstance): Dialect {
-  let judge: AjvInstance | undefined;
+  let validator: AjvInstance | undefined;
   return {
     compiler: () => new (load())({ ...OPTIONS, validateSchema: false }),
-    judge: () => {
-      judge ??= new (load())(OPTIONS);
-      return judge;
+    metaValidator: () => {
+      validator ??= new (load())(OPTIONS);
+      return validator;
     },
   };
 }
@@ -80,9 +80,9 @@ function schemaFaults(errors: readonly ErrorObject[] | null | undefined): string
 }
 
 function issuesOf(errors: readonly ErrorObject[], value: Json): readonly Issue[] {
-  // A union says "must match a schema in anyOf" after each branch's own errors, which say more.
-  const telling = errors.filter((error) => error.keyword !== "if");
-  return telling.slice(0, MAX_ISSUES).map((error) => issueOf(error, value));
+  // The branches of an `if` have their own errors.
+  const specific = errors.filter((error) => error.keyword !== "if");
+  return specific.slice(0, MAX_ISSUES).map((error) => issueOf(error, value));
 }
 
 function issueOf(error: ErrorObject, value: Json): Issue {
@@ -105,7 +105,7 @@ function issueOf(error: ErrorObject, value: Json): Issue {
   }
 }
 
-/** A JSON pointer says "0" for an element and for a member of that name; the value tells which. */
+/** A JSON pointer writes an index and a member name alike; the value shows which it is. */
 function piecesOf(pointer: string, value: Json): readonly (string | number)[] {
   let here: Json | undefined = value;
   return pointer
@@ -122,7 +122,7 @@ function piecesOf(pointer: string, value: Json): readonly (string | number)[] {
     });
 }
 
-// Zod takes 80 ms to load: who uses Zod 4 has loaded a copy whose schemas describe themselves, and others never need it.
+// Loaded on demand: Zod takes 80 ms, and current Zod 4 schemas describe themselves.
 
 type Side = "input" | "output";
 
@@ -130,7 +130,7 @@ export function isZod(schema: object): boolean {
   return "_zod" in schema || isZod3(schema);
 }
 
-/** The JSON Schema (draft-07) of what a Zod 3 or Zod 4 schema takes or gives. Throws Error for what JSON Schema cannot say. */
+/** The draft-07 JSON Schema of a Zod 3 or Zod 4 schema's input or output. Throws Error if there is none. */
 export function describeZod(schema: object, io: Side): unknown {
   if (isZod3(schema)) return describeZod3(schema, io);
   const options = { target: "draft-7", io } as const;
@@ -152,13 +152,13 @@ function describeZod3(schema: Zod3Schema, io: Side): unknown {
     effectStrategy: io === "input" ? "input" : "any",
   });
   const anything = ["ZodAny", "ZodUnknown"].includes(typeNameOf(schema) ?? "");
-  // The converter answers with an empty schema for what it does not know, which would let a model send anything.
+  // The converter returns an empty schema for unknown types, which would accept anything.
   if (Object.keys(described).length === 0 && !anything)
     throw new Error("it has no JSON Schema: the converter returned an empty one");
   return described;
 }
 
-/** Zod 3 names the class of a schema here; Zod 4 does not. */
+/** The class name of a Zod 3 schema; undefined for Zod 4. */
 function typeNameOf(schema: object): string | undefined {
   if (!("_def" in schema) || typeof schema._def !== "object" || schema._def === null) return undefined;
   const typeName: unknown = "typeName" in schema._def ? schema._def.typeName : undefined;

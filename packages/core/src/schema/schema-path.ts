@@ -3,14 +3,14 @@ import { field, isJsonObject, type Json, type JsonObject } from "../base/json.ts
 /** Keys and indexes from the root of a value. */
 export type TemplatePath = readonly (string | number)[];
 
-/** Where a path leaves what a schema knows: the piece that is not there, and what is. */
+/** The first piece of a path that a schema does not have, and what it has instead. */
 export interface MissingPiece {
   readonly index: number;
   readonly found: string;
 }
 
 const MAX_REFERENCES = 16;
-/** With one of these the members of a value depend on more than `properties`. */
+/** Keywords that allow members besides those in `properties`. */
 const OPEN_KEYWORDS = [
   "anyOf",
   "oneOf",
@@ -22,7 +22,7 @@ const OPEN_KEYWORDS = [
   "unevaluatedProperties",
 ];
 
-/** Whether a path can lead nowhere in any value of a schema. Undefined where it may exist: only certainty is reported. */
+/** The piece of a path that no value of a schema can have; undefined if the path may exist. */
 export function missingPiece(schema: JsonObject, path: TemplatePath): MissingPiece | undefined {
   let here: Json | undefined = schema;
   for (const [index, key] of path.entries()) {
@@ -47,14 +47,14 @@ export function missingPiece(schema: JsonObject, path: TemplatePath): MissingPie
   return undefined;
 }
 
-/** Names the properties that every value must have and a schema does not know. */
+/** The required properties of `wanted` that `given` cannot have. */
 export function unknownRequired(wanted: JsonObject, given: JsonObject): readonly string[] {
   const required = wanted.required;
   if (!Array.isArray(required)) return [];
   return required.filter((key) => typeof key === "string" && missingPiece(given, [key]) !== undefined);
 }
 
-/** A schema that lists properties and says nothing of others has told all that its author knows of. */
+/** Whether a schema lists all its properties; one that does not mention others counts as closed. */
 function closed(schema: JsonObject, properties: Json | undefined): properties is JsonObject {
   const rest = field(schema, "additionalProperties");
   return isJsonObject(properties) && Object.keys(properties).length > 0 && (rest === undefined || rest === false);

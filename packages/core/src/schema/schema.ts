@@ -1,28 +1,28 @@
 import type { JsonObject } from "../base/json.ts";
 
-/** A Standard Schema (Zod 3, Zod 4, Valibot, ArkType, …), seen from the type it produces. */
+/** A Standard Schema (Zod 3, Zod 4, Valibot, ArkType, …) by its output type. */
 export interface StandardSchema<T> {
   readonly "~standard": { readonly types?: { readonly output: T } | undefined };
 }
-/** Plain JSON Schema (draft-07), whose values are Json to the compiler. */
+/** Plain JSON Schema (draft-07). Its values have type Json. */
 export interface JsonSchema {
   readonly type: "object";
   readonly [keyword: string]: unknown;
   readonly "~standard"?: never;
 }
 declare const PLAIN: unique symbol;
-/** Anything that can check a value and describe itself to a model. */
+/** A schema that checks values and has a JSON Schema. */
 export type Schema<T> = StandardSchema<T> | (JsonSchema & { readonly [PLAIN]?: T });
 
-/** A schema after conversion: done once per definition, used at every check and every model call. */
+/** A compiled schema. */
 export interface CompiledSchema<T> {
-  /** Draft-07, input side; what a model is shown. */
+  /** The draft-07 schema of its input, which models see. */
   readonly jsonSchema: JsonObject;
   /** SHA-256 of the canonical JSON of `jsonSchema`. */
   readonly digest: string;
-  /** Accepted values are plain JSON of their own; at most 20 issues, none of them long. Never throws. */
+  /** Checks a value. An accepted value is a copy as plain JSON; issues are short and at most 20. Never throws. */
   check(value: unknown): SchemaVerdict<T> | Promise<SchemaVerdict<T>>;
-  /** The JSON Schema of accepted values; undefined where that is not known (a schema may transform what it takes). */
+  /** The JSON Schema of accepted values; undefined if unknown, since a schema may transform its input. */
   accepted?(): JsonObject | undefined;
 }
 export type SchemaVerdict<T> =

@@ -5,19 +5,19 @@ import { declaredTargets } from "../choice.ts";
 import type { AgentSpec, PipelineSpec, RoutesSpec, RowSpec, StateSpec } from "../spec.ts";
 
 /**
- * What the fingerprint covers, part by part, so that a later reader can say what changed: of the pipeline itself (`state` is empty)
- * and of each state. A list, since names under keys that read like a secret's would be redacted.
+ * What the fingerprint covers, for the pipeline itself (`state` is empty) and each state, so that changes can be named. Lists,
+ * since redaction would replace values under keys that look like names of secrets.
  */
 export type PipelineParts = readonly StateParts[];
 export type StateParts = {
   /** A state's id; empty for the pipeline. */
   readonly state: string;
-  /** Name and value; a value that is not short is a digest, which begins with `#`. */
+  /** Names and values; a long value is a digest that starts with `#`. */
   readonly facts: readonly Fact[];
 };
 export type Fact = readonly [name: string, value: string];
 
-/** A fact of the definition: all of its value, which the fingerprint covers, and how a record shows it. */
+/** A fact of the definition: its whole value for the fingerprint, and its recorded form. */
 interface FullFact {
   readonly name: string;
   readonly value: Json;
@@ -28,20 +28,20 @@ interface FullPart {
   readonly facts: readonly FullFact[];
 }
 
-/** Counts the forms this digest has had; a run started under another form cannot be compared. */
+/** The version of the digest's input. Fingerprints of different versions cannot be compared. */
 const FORM = 3;
-/** Values up to this length are kept as they are. */
+/** Longer values are recorded as digests. */
 const SHORT = 60;
-/** A schema with more places than this is one digest. */
+/** A schema with more places is recorded as one digest. */
 const MOST_PLACES = 40;
-/** A pipeline with more facts than this has one digest a state. */
+/** A pipeline with more facts is recorded as one digest per state. */
 const MOST_FACTS = 500;
 
 type Spec = Omit<PipelineSpec, "fingerprint">;
 
 /**
- * SHA-256 over what resuming a run relies on: ids, edges, envelopes, limits, schemas, prompt text and which hooks exist. Not
- * over function bodies: user code may change between two deploys of the same pipeline.
+ * SHA-256 over what a resume relies on: ids, edges, envelopes, limits, schemas, prompt text and which hooks exist. Function
+ * bodies are not included, so user code may change between deploys.
  */
 export function fingerprint(spec: Spec): string {
   const parts = fullParts(spec).map(
@@ -50,7 +50,7 @@ export function fingerprint(spec: Spec): string {
   return digestOf({ form: FORM, id: spec.id, parts: Object.fromEntries(parts) });
 }
 
-/** The parts of a pipeline as a run records them: a few hundred bytes a state, and at most some ten kilobytes in all. */
+/** The parts of a pipeline as a run records them: a few hundred bytes per state, at most about ten kilobytes in all. */
 export function pipelineParts(spec: Spec): PipelineParts {
   const parts = fullParts(spec).map(({ state, facts }) => ({ state, facts: facts.flatMap(({ shown }) => shown) }));
   const count = parts.reduce((sum, { facts }) => sum + facts.length, 0);
@@ -59,7 +59,6 @@ export function pipelineParts(spec: Spec): PipelineParts {
     : parts.map(({ state, facts }) => ({ state, facts: [["definition", digest(facts)]] }));
 }
 
-/** All that resuming relies on, listed once. */
 function fullParts(spec: Spec): readonly FullPart[] {
   const states = [...spec.states].map(([id, state]) => ({
     state: id,
@@ -106,7 +105,7 @@ function patternText(entry: string | { readonly tool: string }): string {
 function agentFacts(agent: AgentSpec): readonly FullFact[] {
   const { promptText, visibility, model, temperature, maxOutputTokens, completionTool, completionSchema } = agent;
   return [
-    // The text of a prompt function is empty: what it returns is not known beforehand.
+    // The text of a prompt function is empty.
     promptText === "" ? fact("prompt", "a function") : digestFact("prompt", promptText),
     fact("completionTool", completionTool),
     schemaFact("out", completionSchema),
@@ -116,7 +115,7 @@ function agentFacts(agent: AgentSpec): readonly FullFact[] {
   ];
 }
 
-/** Where a state's routes may lead; the rows of a table are facts of the pipeline. */
+/** A state's route targets; the rows of a table are facts of the pipeline. */
 function routeFacts(routes: RoutesSpec, id: string): readonly FullFact[] {
   const next = routes.kind === "functions" ? routes.next.get(id) : undefined;
   if (next === undefined) return [];
@@ -126,7 +125,7 @@ function routeFacts(routes: RoutesSpec, id: string): readonly FullFact[] {
   });
 }
 
-/** A row is named by its content, so that an added row does not change all that follow it. */
+/** Names rows by content, so that an added row does not change the names of later ones. */
 function rowFacts(rows: readonly RowSpec[]): readonly FullFact[] {
   const texts = rows.map(({ from, on, when, to }) => {
     const own = toJsonValue(to);
@@ -153,14 +152,14 @@ function digestFact(name: string, value: Json): FullFact {
   return { name, value, shown: [[name, digest(value)]] };
 }
 
-/** A schema; shown by each of its places and what it says about it. Names are short, since every run records them. */
+/** A schema, recorded as one short fact per place. */
 function schemaFact(name: string, { jsonSchema, digest: whole }: CompiledSchema<unknown>): FullFact {
   const places: Fact[] = [];
   const isSmall = addPlaces(places, name, "$", jsonSchema, true);
   return { name, value: whole, shown: isSmall ? places : [[name, `#${whole.slice(0, DIGITS)}`]] };
 }
 
-/** False when there are too many. */
+/** Returns false if there are too many places. */
 function addPlaces(places: Fact[], name: string, path: string, schema: JsonObject, required: boolean): boolean {
   if (places.length >= MOST_PLACES) return false;
   const { $schema: _dialect, properties, items, required: named, type, ...rest } = schema;

@@ -1,12 +1,11 @@
 import { field, type Json } from "../../base/json.ts";
 import type { Fact, PipelineParts, StateParts } from "./fingerprint.ts";
 
-/** Enough to see what happened; a pipeline that is another as a whole has more. */
 const MOST_CHANGES = 40;
 
 /**
- * What is other in a pipeline than in the one whose parts were recorded, in plain words. Undefined where nothing was recorded
- * that could be compared; empty where the parts are the same.
+ * The changes between recorded parts and a pipeline, as text. Undefined if nothing comparable was recorded; empty if the parts
+ * are equal.
  */
 export function partChanges(recorded: Json | undefined, now: PipelineParts): readonly string[] | undefined {
   const before = readParts(recorded);
@@ -25,8 +24,8 @@ function changesOf(
   after: StateParts["facts"] | undefined,
 ): readonly string[] {
   const where = state === "" ? "the pipeline" : `state ${state}`;
-  if (before === undefined) return [`${where} is new`];
-  if (after === undefined) return [`${where} is gone`];
+  if (before === undefined) return [`${where} was added`];
+  if (after === undefined) return [`${where} was removed`];
   const [was, is] = [new Map(before), new Map(after)];
   return [...new Set([...was.keys(), ...is.keys()])].flatMap((name) => {
     const words = wordsOf(was.get(name), is.get(name));
@@ -36,17 +35,17 @@ function changesOf(
 
 function wordsOf(was: string | undefined, is: string | undefined): string | undefined {
   if (was === is) return undefined;
-  if (was === undefined) return isPlain(is) ? `is new (${is})` : "is new";
-  if (is === undefined) return "is gone";
-  return isPlain(was) && isPlain(is) ? `was ${was || "empty"}, is ${is || "empty"}` : "was changed";
+  if (was === undefined) return isPlain(is) ? `was added (${is})` : "was added";
+  if (is === undefined) return "was removed";
+  return isPlain(was) && isPlain(is) ? `changed from ${was || "empty"} to ${is || "empty"}` : "changed";
 }
 
-/** Whether it says something to a person: no digest, and more than that it is there. */
+/** Whether a value is readable, rather than a digest or a mark. */
 function isPlain(value: string | undefined): boolean {
   return value !== undefined && value !== "there" && !/(?:^|[ ])#[0-9a-f]+$/.test(value);
 }
 
-/** A journal may come from anywhere: what was not written like this says nothing. */
+/** Undefined for parts that were never written like this. */
 function readParts(recorded: Json | undefined): ReadonlyMap<string, StateParts["facts"]> | undefined {
   if (!Array.isArray(recorded)) return undefined;
   const parts = new Map<string, StateParts["facts"]>();

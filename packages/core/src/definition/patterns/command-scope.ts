@@ -2,11 +2,11 @@ import type { ScopeReading } from "./path-scope.ts";
 
 /** The words of a command rule. */
 export interface CommandScope {
-  /** Whether a command's words are in scope; `dynamic` says which words are only known when the command runs. */
+  /** Whether a command's words are in scope; `dynamic` marks words that are known only at run time. */
   covers(argv: readonly string[], dynamic: readonly boolean[]): boolean;
-  /** How many words it names, a last `*` not counted. */
+  /** The number of its words, without a trailing `*`. */
   readonly words: number;
-  /** Whether a last `*` stands for any further words. */
+  /** Whether a trailing `*` matches any further words. */
   readonly open: boolean;
 }
 
@@ -14,8 +14,8 @@ type WordRule = { readonly literal: string } | "one";
 
 /**
  * Reads the scope of a command rule, such as `npm test *`. Words are separated by spaces and may be quoted ('a b', "a b").
- * A `*` as the last word stands for any further words, none included; elsewhere for exactly one word that is known before
- * the command runs; `'*'` in quotes is the character. A star inside a word is refused, as no reading of it would be safe.
+ * A trailing `*` matches any number of further words; elsewhere `*` matches exactly one static word; `'*'` in quotes is the
+ * character. A star inside a word is refused, since it would be ambiguous.
  */
 export function readCommandScope(scope: string): ScopeReading<CommandScope> {
   const words = readWords(scope.trim());
@@ -34,13 +34,13 @@ function commandInScope(
 ): boolean {
   if (argv.length === 0 || argv.length < rules.length) return false;
   if (!open && argv.length !== rules.length) return false;
-  // A word that is not known yet may become several words or none, so it fits only where any words fit.
+  // A dynamic word may expand to several words or none, so only a trailing `*` matches it.
   return rules.every((rule, index) => dynamic[index] === false && (rule === "one" || rule.literal === argv[index]));
 }
 
 function readWords(scope: string): ScopeReading<readonly WordRule[]> {
   const words: WordRule[] = [];
-  // One word: a run of quoted pieces and plain characters.
+  // A word is a run of quoted pieces and plain characters.
   const word = /(?:'[^']*'|"[^"]*"|[^\s'"])+/y;
   let at = 0;
   while (at < scope.length) {
@@ -63,7 +63,7 @@ function readWord(raw: string): ScopeReading<WordRule> {
     const before = raw.slice(0, raw.indexOf("*")).replace(/:$/, "");
     return {
       ok: false,
-      message: `a * must be a word of its own, not part of ${raw}`,
+      message: `a * must be a separate word, not part of ${raw}`,
       ...(before === "" ? {} : { suggestion: `write "${before} *" for any further words` }),
     };
   }

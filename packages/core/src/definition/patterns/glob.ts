@@ -1,21 +1,21 @@
 import picomatch from "picomatch/posix.js";
 
-/** More stars in one piece would let a long name keep the matcher busy for seconds. */
+/** Bounds the matcher's backtracking. */
 const MAX_STARS = 4;
-/** No file system has longer names, and no tool does. */
+/** The longest file name of common file systems. */
 const MAX_INPUT = 255;
 
 export type Glob = (text: string) => boolean;
 
 /**
- * Compiles one piece without slashes: `*` is any run of characters, `?` exactly one, `{a,b}` alternatives; every other
- * character is itself, brackets, parentheses and a leading dot included. Case counts. Throws Error for what cannot be meant.
+ * Compiles one piece without slashes: `*` matches any characters, `?` exactly one, `{a,b}` alternatives; every other character,
+ * including brackets, parentheses and a leading dot, matches itself. Case-sensitive. Throws Error for unsupported syntax.
  */
 export function compileGlob(piece: string): Glob {
   const fault = globFault(piece);
   if (fault !== undefined) throw new Error(fault);
   if (!/[*?{]/.test(piece)) return (text) => text === piece;
-  // picomatch reads these as groups, classes, quotes or negation even where its options turn the feature off.
+  // picomatch interprets these even with options that disable the features.
   const escaped = piece.replace(/[()[\]|^$+@!"]/g, "\\$&");
   const regex = picomatch.makeRe(escaped, { dot: true, strictSlashes: true, fastpaths: false, debug: true });
   return (text) => text.length <= MAX_INPUT && regex.test(text);

@@ -44,7 +44,7 @@ function refusal(scope: string): { readonly message: string; readonly suggestion
   return undefined;
 }
 
-/** Piece by piece, so that a long path costs at most its length times the rules, whatever was asked. */
+/** Matches piece by piece, in time proportional to pieces times rules for any input. */
 function inScope(rules: readonly (Glob | typeof TREE)[], relativePath: string): boolean {
   const pieces = relativePath === "" || relativePath === "." ? [] : relativePath.split("/");
   if (pieces.some((piece) => piece === "" || piece === "." || piece === "..")) return false;

@@ -4,26 +4,26 @@ import { type CommandScope, readCommandScope } from "./command-scope.ts";
 import { compileGlob, type Glob } from "./glob.ts";
 import { type PathScope, readPathScope, type ScopeReading } from "./path-scope.ts";
 
-/** One entry of allowedTools, compiled. Ask it through `matchesName`, `matchesPath` and `matchesArgv`. */
+/** A compiled entry of allowedTools, for `matchesName`, `matchesPath` and `matchesArgv`. */
 export interface ToolPattern {
-  /** As its author wrote it. */
+  /** The source text. */
   readonly text: string;
   readonly name: Glob;
-  /** Whether the name spells exactly one tool. */
+  /** Whether the name has no `*`. */
   readonly literal: boolean;
-  /** What stood in the parentheses. */
+  /** The text in parentheses. */
   readonly scope?: string;
   readonly path?: PathScope;
   readonly command?: CommandScope;
-  /** It may match no live tool. */
+  /** Whether it may match no tool of the session. */
   readonly optional?: true;
 }
 
 const MAX_PATTERN = 512;
-/** The one tool whose scope is never a path: a command that happens to look like one must not open a file. */
+/** The tool whose scope is never a path, even if a command looks like one. */
 const COMMAND_TOOL = "Bash";
 
-/** Compiles one entry of allowedTools, once per definition. Throws SluiceError `pattern_invalid`. */
+/** Compiles an entry of allowedTools. Throws Validation `pattern_invalid`. */
 export function parsePattern(entry: AllowedTool): ToolPattern {
   const reading = readPattern(entry);
   if (reading.ok) return reading.value;
@@ -31,7 +31,7 @@ export function parsePattern(entry: AllowedTool): ToolPattern {
   throw new SluiceError("Validation", "pattern_invalid", `${reading.message}${hint}`);
 }
 
-/** Like `parsePattern`, with the fault as a value, for checks that gather all of them. */
+/** Like `parsePattern`, but returns the fault as a value. */
 export function readPattern(entry: AllowedTool): ScopeReading<ToolPattern> {
   const text = textOf(entry);
   if (text === undefined) return { ok: false, message: "a tool pattern is a text, or { tool, optional: true }" };
@@ -56,7 +56,7 @@ export function readPattern(entry: AllowedTool): ScopeReading<ToolPattern> {
   return { ok: true, value: { text, name: name.value, literal, scope, ...scopes.value, ...optional } };
 }
 
-/** Undefined for what is neither a text nor exactly `{ tool, optional: true }`: a misspelt key must not drop a mark. */
+/** Undefined for anything but a text or exactly `{ tool, optional: true }`. */
 function textOf(entry: AllowedTool): string | undefined {
   if (typeof entry === "string") return entry;
   if (typeof entry !== "object" || entry === null) return undefined;
@@ -64,23 +64,23 @@ function textOf(entry: AllowedTool): string | undefined {
   return known && entry.optional === true && typeof entry.tool === "string" ? entry.tool : undefined;
 }
 
-/** Whether the pattern's name covers this tool. `*` does not cross a slash. */
+/** Whether the pattern's name matches this tool. `*` does not match a slash. */
 export function matchesName(pattern: ToolPattern, tool: string): boolean {
   return pattern.name(tool);
 }
 
 /**
  * Whether the pattern's scope covers a path relative to the workspace, with `/` between folders; the workspace itself is "".
- * `**` also stands for no folder at all, so `src/**` covers src. Files that start with a dot are like any other. True when
- * the pattern has no scope; false for the command scopes of Bash, and for paths that are absolute or climb.
+ * `**` also matches no folder, so `src/**` covers src. A leading dot is not special. True for a pattern without a scope; false
+ * for command scopes of Bash and for paths that are absolute or contain `..`.
  */
 export function matchesPath(pattern: ToolPattern, relativePath: string): boolean {
   return pattern.scope === undefined || pattern.path?.(relativePath) === true;
 }
 
 /**
- * Whether the pattern's scope covers a command's words. A word marked dynamic, or not marked at all, fits only a trailing
- * `*`. True when the pattern has no scope: what plain `Bash` opens is for the gate to say.
+ * Whether the pattern's scope covers a command's words. A word that is not marked static (`dynamic[i] === false`) matches only a
+ * trailing `*`. True for a pattern without a scope; the gate limits plain `Bash`.
  */
 export function matchesArgv(pattern: ToolPattern, argv: readonly string[], dynamic: readonly boolean[]): boolean {
   return pattern.scope === undefined || pattern.command?.covers(argv, dynamic) === true;
@@ -105,7 +105,7 @@ function refusal(text: string): Extract<ScopeReading<never>, { ok: false }> | un
   return parenthesesFault(text);
 }
 
-/** One pair at the end holds the scope; pairs inside it are characters of a path and must close. */
+/** Checks that parentheses match and that the outer pair ends the text. */
 function parenthesesFault(text: string): Extract<ScopeReading<never>, { ok: false }> | undefined {
   let depth = 0;
   for (const [index, character] of [...text].entries()) {
@@ -146,6 +146,6 @@ function readScope(
   if (scope.trim() !== scope) return { ok: false, message: "the scope begins or ends with a space" };
   const path = readPathScope(scope);
   if (!path.ok) return path;
-  // A command tool of somebody's own takes its scope as words; where they do not read as words it is a path only.
+  // A custom command tool uses the scope as words, if it can be read as words.
   return { ok: true, value: { path: path.value, ...(command.ok ? { command: command.value } : {}) } };
 }

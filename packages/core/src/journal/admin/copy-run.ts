@@ -9,7 +9,6 @@ import { childKeys, childRunId, isEnd, isLifecycle, LIFECYCLE_STEP, NO_ORDINAL }
 import type { JournalStore, WholeRun } from "../store/journal-store.ts";
 import { readJournal, unknownRun } from "../store/read-runs.ts";
 
-/** Where a copy is made. */
 export interface CopyRequest {
   readonly store: JournalStore;
   readonly clock: Clock;
@@ -17,9 +16,8 @@ export interface CopyRequest {
 }
 
 /**
- * Makes a new run that nobody owns of the beginning of another, whatever became of that: in one go, so that no half of it can be
- * taken up. Throws Host `journal_damaged` where the other is not as it was written, Validation `copy_point` where a step or a
- * request is open.
+ * Atomically creates a run without an owner from the first records of another. Throws Host `journal_damaged` if the other does
+ * not verify, and Validation `copy_point` if a step or a request is open there.
  */
 export async function copyRun({ store, clock, incarnation }: CopyRequest, copy: RunCopy): Promise<void> {
   const journals = await readJournal(store, copy.of);
@@ -27,7 +25,7 @@ export async function copyRun({ store, clock, incarnation }: CopyRequest, copy: 
   if (root === undefined) throw unknownRun(copy.of);
   const [fault] = verifyJournal(journals).faults;
   if (fault !== undefined) {
-    const message = `run ${fault.runId} is not as it was written (${fault.fault}); nothing is made of it`;
+    const message = `run ${fault.runId} was changed after it was written (${fault.fault}) and cannot be copied`;
     throw new SluiceError("Host", "journal_damaged", message, { detail: { runId: fault.runId } });
   }
   const now = clock.now();
@@ -35,22 +33,22 @@ export async function copyRun({ store, clock, incarnation }: CopyRequest, copy: 
 }
 
 /**
- * The children of a run that belong to its first records: those of forks that joined as they ended; of a fork that is open there
- * those that completed and are not to begin anew.
+ * The children of a run that belong to its first records: all children of a fan-out that joined, and the completed children of
+ * an open one, except those in `again`.
  */
 export function childrenBefore(
   runId: string,
-  past: readonly JournalRecord[],
+  records: readonly JournalRecord[],
   journals: readonly RunJournal[],
   again: readonly string[],
 ): readonly RunJournal[] {
-  const joined = new Set(past.filter(({ phase }) => phase === "done").map(({ ordinal }) => ordinal));
+  const joined = new Set(records.filter(({ phase }) => phase === "done").map(({ ordinal }) => ordinal));
   const all = new Map(journals.map((journal) => [journal.runId, journal]));
-  return past.flatMap((record) =>
+  return records.flatMap((record) =>
     (childKeys(record) ?? []).flatMap((key) => {
       const child = all.get(childRunId(runId, record.stepId, key));
-      const comes = joined.has(record.ordinal) || (child?.end?.status === "completed" && !again.includes(key));
-      return child !== undefined && comes ? [child] : [];
+      const isIncluded = joined.has(record.ordinal) || (child?.end?.status === "completed" && !again.includes(key));
+      return child !== undefined && isIncluded ? [child] : [];
     }),
   );
 }
@@ -60,15 +58,15 @@ interface Moment {
   readonly incarnation: string;
 }
 
-/** Writes the records of a tree anew under another root's id: hashes are bound to the id, so all of them are other ones. */
+/** Rewrites the records of a tree under another root id. Record hashes include the run id, so every hash changes. */
 class Copier {
   readonly #root: RunJournal;
   readonly #copy: RunCopy;
   readonly #moment: Moment;
   readonly #below: ReadonlyMap<string | undefined, readonly RunJournal[]>;
-  /** Ids and heads of the runs that come along, and what they are in the copy. */
+  /** Ids and heads of the copied runs, mapped to those in the copy. */
   readonly #names = new Map<string, string>();
-  /** By the head that each run has now, how it ended in the copy. */
+  /** How each child ended in the copy, by its original head. */
   readonly #ends = new Map<string, JsonObject>();
 
   constructor(journals: readonly RunJournal[], root: RunJournal, copy: RunCopy, moment: Moment) {
@@ -84,7 +82,7 @@ class Copier {
     const { incarnation, now } = this.#moment;
     const past = this.#past();
     const [first] = past;
-    if (first === undefined) throw this.#misplaced("there is nothing before it");
+    if (first === undefined) throw this.#misplaced("no record precedes it");
     this.#names.set(of, runId);
     const { again = [] } = this.#copy;
     const siblings = this.#below.get(of) ?? [];
@@ -98,7 +96,7 @@ class Copier {
     return [{ row, ...chained(runId, drafts) }, ...children];
   }
 
-  /** What comes along of the root. Its records are those of steps that are over, but for a fork at its end. */
+  /** The copied records of the root. Every step in them is done, except a fan-out at the end. */
   #past(): readonly JournalRecord[] {
     const { before } = this.#copy;
     const { runId, records } = this.#root;
@@ -109,18 +107,18 @@ class Copier {
       (record) => record.phase === "open" && !done.has(record.ordinal) && childKeys(record) === undefined,
     );
     if (open !== undefined) throw this.#misplaced(`step ${open.stepId} is open there`);
-    const asked = new Set<Json>();
+    const openRequests = new Set<Json>();
     for (const record of past)
       for (const { type, data } of readEvents(runId, record)) {
         const requestId = data.requestId ?? null;
-        if (OPEN_KINDS.has(type)) asked.add(requestId);
-        else if (CLOSE_KINDS.has(type)) asked.delete(requestId);
+        if (OPEN_KINDS.has(type)) openRequests.add(requestId);
+        else if (CLOSE_KINDS.has(type)) openRequests.delete(requestId);
       }
-    for (const requestId of asked) throw this.#misplaced(`request ${JSON.stringify(requestId)} is open there`);
+    for (const requestId of openRequests) throw this.#misplaced(`request ${JSON.stringify(requestId)} is open there`);
     return past;
   }
 
-  /** A run that comes along to its end, with everything below it. */
+  /** A child that is copied whole, with its descendants. */
   #whole({ runId, records, input, claimed }: RunJournal, parentId: string): readonly WholeRun[] {
     const own = this.#copy.runId + runId.slice(this.#copy.of.length);
     this.#names.set(runId, own);
@@ -135,7 +133,7 @@ class Copier {
     return [{ row, ...chain, ...(end === undefined ? {} : { end }) }, ...below];
   }
 
-  /** The records of a run with the ids and heads that name other runs of the tree; most records name none. */
+  /** The records of a run, with ids and heads of other runs of the tree replaced. */
   #linked(records: readonly JournalRecord[]): UnhashedRecord[] {
     const forks = new Set<number>();
     return records.map((record) => {
@@ -153,7 +151,7 @@ class Copier {
     });
   }
 
-  /** The value of a fork that joined: how each child ended, and its head. Nothing else in it is ours to change. */
+  /** The value of a join: each child's end and head. Anything else in it stays. */
   #joined(text: string): string {
     const linked = (end: Json): Json => {
       const head = field(end, "head");
@@ -167,7 +165,7 @@ class Copier {
     return rewritten(text, (value) => this.#rename(value));
   }
 
-  /** Only what stands where runs are named: elsewhere the same text means something else. */
+  /** Replaces ids and heads only in members that name runs. */
   #rename(value: Json, member?: string): Json {
     if (typeof value === "string") return isName(member) ? (this.#names.get(value) ?? value) : value;
     if (Array.isArray(value)) return value.map((each: Json) => this.#rename(each));
@@ -187,27 +185,26 @@ class Copier {
   }
 }
 
-/** Lifecycle records that name other runs: a child's parent, and the heads of what was closed below. */
+/** Lifecycle records that name other runs: a child's parent, and the heads of closed descendants. */
 const NAMING: ReadonlySet<string> = new Set([LIFECYCLE_STEP.start, LIFECYCLE_STEP.closed]);
 
 function isName(member: string | undefined): boolean {
   return member === "parent" || member === "run" || member === "head";
 }
 
-/** What cannot be read names nothing. */
 function rewritten(text: string, change: (value: Json) => Json): string {
   const read = parseJson(text);
   return read.ok ? JSON.stringify(change(read.value)) : text;
 }
 
-/** An object with other members; any other value as it is. */
+/** Maps the members of an object; returns any other value unchanged. */
 function withMembers(
   value: Json,
-  change: (of: Json, key: string) => Json,
+  change: (member: Json, key: string) => Json,
   rename = (key: string): string => key,
 ): Json {
   if (!isJsonObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, of]) => [rename(key), change(of, key)]));
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [rename(key), change(member, key)]));
 }
 
 function lifecycleRecord(seq: number, stepId: string, incarnation: string, events: string): UnhashedRecord {
@@ -226,7 +223,7 @@ function chained(
   return { records, head };
 }
 
-/** When a record was made; undefined where nothing says so. */
+/** When a record was written, by its first event; undefined for one without events. */
 function atOf(runId: string, record: JournalRecord | undefined): number | undefined {
   return record === undefined ? undefined : readEvents(runId, record)[0]?.at;
 }

@@ -3,14 +3,14 @@ import { readEvents } from "../record/hash-chain.ts";
 import type { PrunedRun, PruneQuery, RunEnd } from "../seam.ts";
 import type { JournalStore, RunRow } from "../store/journal-store.ts";
 
-/** Roots that are removed together: a store that is in use is held up for no longer than these take. */
+/** Roots per call of `remove`, to limit how long it blocks other users of the store. */
 const AT_ONCE = 100;
 
-/** Removes the finished runs a query lets go, the oldest first. */
+/** Removes the finished runs that a query selects, oldest first. */
 export async function pruneRuns(store: JournalStore, query: PruneQuery): Promise<readonly PrunedRun[]> {
   check(query);
   const { endedBefore, keep = 0, dryRun = false } = query;
-  const going: PrunedRun[] = [];
+  const selected: PrunedRun[] = [];
   let finished = 0;
   for (const row of await store.runs()) {
     const end = await endOf(store, row);
@@ -21,27 +21,27 @@ export async function pruneRuns(store: JournalStore, query: PruneQuery): Promise
     if (endedBefore !== undefined && endedAt >= endedBefore) continue;
     const tree = await store.runs(row.runId);
     const records = tree.reduce((sum, each) => sum + each.records, 0);
-    going.push({ runId: row.runId, status, createdAt: row.createdAt, endedAt, journals: tree.length, records });
+    selected.push({ runId: row.runId, status, createdAt: row.createdAt, endedAt, journals: tree.length, records });
   }
-  going.reverse();
-  if (dryRun) return going;
-  const gone = new Set<string>();
-  for (let at = 0; at < going.length; at += AT_ONCE) {
-    const ids = going.slice(at, at + AT_ONCE).map(({ runId }) => runId);
-    for (const runId of await store.remove(ids)) gone.add(runId);
+  selected.reverse();
+  if (dryRun) return selected;
+  const removed = new Set<string>();
+  for (let at = 0; at < selected.length; at += AT_ONCE) {
+    const ids = selected.slice(at, at + AT_ONCE).map(({ runId }) => runId);
+    for (const runId of await store.remove(ids)) removed.add(runId);
   }
-  return going.filter(({ runId }) => gone.has(runId));
+  return selected.filter(({ runId }) => removed.has(runId));
 }
 
 function check({ endedBefore, keep }: PruneQuery): void {
   const none = endedBefore === undefined && keep === undefined;
   const wrong = (keep !== undefined && !(Number.isSafeInteger(keep) && keep >= 0)) || Number.isNaN(endedBefore);
   if (!none && !wrong) return;
-  const mend = "give endedBefore in epoch milliseconds, or keep as a whole number from 0";
-  throw new SluiceError("Validation", "prune_query", `this says not which runs may go: ${mend}`);
+  const fix = "give endedBefore in epoch milliseconds, or keep as a whole number from 0";
+  throw new SluiceError("Validation", "prune_query", `the query selects no runs: ${fix}`);
 }
 
-/** How and when a run ended. One whose end cannot be read stays, to be looked at. */
+/** How and when a run ended. A run whose end cannot be read is kept for inspection. */
 async function endOf(
   store: JournalStore,
   row: RunRow,

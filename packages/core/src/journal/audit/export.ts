@@ -2,15 +2,15 @@ import { createHash } from "node:crypto";
 import { digestOf } from "../record/hash-chain.ts";
 import type { JournalRecord, RunJournal } from "../seam.ts";
 
-/** The version of the format; `readExport` reads this one. */
+/** Format version that is written and read. */
 export const EXPORT_VERSION = 1;
 
-/** A record as an export holds it: everything its hash covers, and of its value the digest alone. */
+/** A record of an export: everything that its hash covers, with the value's digest instead of the value. */
 export interface ExportedRecord extends Omit<JournalRecord, "value"> {
-  /** SHA-256, hex; empty where there is no value. */
+  /** SHA-256 in hex; empty if there is no value. */
   readonly valueDigest: string;
 }
-/** One run's records, with what its row claimed of them. */
+/** One run's records, with what its row claims about them. */
 export interface ExportedJournal {
   readonly runId: string;
   readonly parentId?: string;
@@ -19,14 +19,13 @@ export interface ExportedJournal {
 }
 
 export interface ExportOptions {
-  /** Writes the values too: what models said and tools returned. Such a file can be replayed, and is as private as the store. */
+  /** Includes values: what models and tools returned. Such a file can be replayed, and is as private as the store. */
   readonly values?: boolean;
 }
 
 /**
- * The lines of an export, each with its line break: a header, then each journal (the root's first) and its records, then the
- * digest of all lines before. Values stay at home unless they are asked for: the file can be verified and read as an audit, and
- * holds what events hold.
+ * The lines of an export, each with its line break: a header, each journal (the root's first) with its records, and the digest
+ * of all lines before. Without values the file can still be verified and audited; it holds what events hold.
  */
 export function* exportLines(
   journals: readonly RunJournal[],
@@ -71,17 +70,17 @@ export function headerLine(journals: readonly Counted[], values: boolean): strin
 }
 
 export function journalLine({ runId, parentId, claimed }: Omit<ExportedJournal, "records">): string {
-  // A root has no parent: what is undefined is not written.
+  // JSON.stringify omits the undefined parentId of a root.
   return line({ runId, parentId, records: claimed.records, head: claimed.head });
 }
 
-/** Field by field, since a reader compares the very bytes. */
+/** Lists the fields in order, since a reader compares the exact bytes. */
 export function recordLine(record: ExportedRecord): string {
   const { seq, ordinal, stepId, phase, incarnation, valueDigest, events, hash } = record;
   return line({ seq, ordinal, stepId, phase, incarnation, valueDigest, events, hash });
 }
 
-/** The same of a record with its value. */
+/** The same for a record with its value. */
 export function valuedLine(record: JournalRecord): string {
   const { seq, ordinal, stepId, phase, incarnation, value, events, hash } = record;
   return line({ seq, ordinal, stepId, phase, incarnation, value, events, hash });

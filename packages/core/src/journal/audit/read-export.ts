@@ -16,25 +16,25 @@ import {
 } from "./export.ts";
 import type { AuditFault } from "./verify-tree.ts";
 
-/** What an export holds. */
+/** The content of an export. */
 export interface RunExport {
   readonly runId: string;
   readonly journals: readonly ExportedJournal[];
-  /** Where the file is not what was written, its chains aside. */
+  /** Where the file was changed after it was written, apart from its chains. */
   readonly faults: readonly AuditFault[];
-  /** The journals with their values, where the file holds them and is whole: what `RunHost.journal` gives. */
+  /** The journals as `RunHost.journal` returns them, if the file holds values and is complete. */
   readonly recorded?: readonly RunJournal[];
 }
 
 interface Reading extends Omit<ExportedJournal, "records"> {
   readonly records: ExportedRecord[];
-  /** Of the records, in a file that holds them. */
+  /** The records' values, in a file that holds them. */
   readonly values: string[];
 }
 
 /**
- * Reads an export, whatever it is: each line has to be the very bytes that would be written for what it says. Stops at the
- * first line that is not, and says which record that is.
+ * Reads an export of any origin: each line must be byte for byte what `exportLines` writes for its content. Stops at the first
+ * other line and names its record.
  */
 export function readExport(file: Uint8Array): RunExport {
   const text = Buffer.from(file.buffer, file.byteOffset, file.byteLength).toString("utf8");
@@ -55,7 +55,7 @@ export function readExport(file: Uint8Array): RunExport {
 
   const version = field(known, "version");
   if (textIn(known, "sluice") !== "run" || typeof version !== "number") {
-    fault("the file is no export of a run: its first line does not say so");
+    fault("the file is not an export of a run: its first line is not an export header");
     return done();
   }
   if (version !== EXPORT_VERSION) {
@@ -88,13 +88,13 @@ export function readExport(file: Uint8Array): RunExport {
   if (at === lines.length) fault("the file was cut: its last line is missing");
   else if (headerLine(journals, valued) !== `${header}\n`)
     fault("the first line is not that of the journals in the file");
-  // Bytes that are no text read like the sign that stands for them.
+  // Bytes that are not UTF-8 decode to the replacement character.
   else if (!isUtf8(file) || !isWhole(lines, at))
     fault("the file is not as it was written: it has another digest than its last line says");
   return done();
 }
 
-/** Whether the line at `at` is the last one, and counts and digests those before it. */
+/** Whether the line at `at` is the last one and has the count and digest of those before it. */
 function isWhole(lines: readonly string[], at: number): boolean {
   const before = `${lines.slice(0, at).join("\n")}\n`;
   return lines.slice(at).join("\n") === endLine(at, hash("sha256", before));
@@ -114,7 +114,6 @@ function lineOf(record: ExportedRecord, value: string | undefined): string {
   return valuedLine({ ...rest, value });
 }
 
-/** A value that is no text was never written. */
 function digestIn(read: Json | undefined, value: string | undefined): string | undefined {
   if (value === undefined) return textIn(read, "valueDigest");
   return value.isWellFormed() ? digestOf(value) : undefined;

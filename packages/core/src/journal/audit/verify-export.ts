@@ -6,13 +6,13 @@ import { checkDigested } from "./verify.ts";
 import { type AuditReport, type CheckedJournal, type ChildLink, checkTree } from "./verify-tree.ts";
 
 export interface ExportReport extends AuditReport {
-  /** Children whose parent's events do not say with which head they ended: their own chains alone hold them. */
+  /** Children whose heads their parent's events do not name, so that only their own chains verify them. */
   readonly unnamed: readonly string[];
 }
 
 /**
- * Checks an export with nothing but the file: every record's hash, the counts and heads, the links to children, the file's own
- * digest. Whoever can rewrite the file can compute all of them anew: give the `expectedHead` that was kept elsewhere.
+ * Verifies an export from the file alone: every record's hash, the counts and heads, the links to children and the file's digest.
+ * Whoever can rewrite the file can recompute all of them, which only `expectedHead` detects.
  */
 export function verifyExport({ journals, faults }: RunExport, expectedHead?: string): ExportReport {
   const below = Map.groupBy(journals, ({ parentId }) => parentId);
@@ -22,7 +22,7 @@ export function verifyExport({ journals, faults }: RunExport, expectedHead?: str
   });
   const report = checkTree(checked, expectedHead);
   const unnamed = checked.flatMap(({ children }) => [...children].filter(([, link]) => link === "unnamed"));
-  // Of a file that was read to a part only, what is missing says nothing.
+  // In a file that was read only in part, missing journals are no faults.
   const whole = faults.length === 0;
   const chains = whole ? report.faults : report.faults.filter(({ fault }) => fault.startsWith("record "));
   return { ...report, faults: [...chains, ...faults], unnamed: unnamed.map(([runId]) => runId) };
@@ -36,7 +36,7 @@ function checkOne(journal: ExportedJournal, childIds: readonly string[]): Checke
   return { runId, parentId, records: records.length, head, ended: records.some(isEnd), faults, children };
 }
 
-/** What the journal's own line says, compared with its records. */
+/** Compares the journal's own line with its records. */
 function claimFaults({ records, claimed }: ExportedJournal, head: string): readonly string[] {
   if (records.length === 0) return ["the journal is empty"];
   if (claimed.records !== records.length)
@@ -45,7 +45,7 @@ function claimFaults({ records, claimed }: ExportedJournal, head: string): reado
   return records.slice(0, -1).some(isEnd) ? ["records follow the run's end"] : [];
 }
 
-/** What the events say about a run's children; the values, which say it too, are not here. */
+/** The children that a run's events name. */
 function childrenOf({ runId, records }: ExportedJournal, childIds: readonly string[]): ReadonlyMap<string, ChildLink> {
   const children = new Map<string, ChildLink>();
   const name = (child: string, by: Json): void => {
@@ -54,11 +54,11 @@ function childrenOf({ runId, records }: ExportedJournal, childIds: readonly stri
   };
   const joined = new Set<number>();
   for (const record of records) if (record.phase === "done") joined.add(record.ordinal);
-  // Each step's children are looked through once, however often a file that nobody here wrote says that it began.
+  // Each step's children are searched once, however often a hostile file opens the step.
   const byStep = Map.groupBy(childIds, (id) => id.slice(0, id.lastIndexOf("/")));
   for (const record of records) {
     const link = joined.has(record.ordinal) ? "unnamed" : "started";
-    // Events need not list the children; the ids of those that are there name the step that started them.
+    // Events need not list the children: their ids contain the step that started them.
     if (record.phase === "open") {
       const step = `${runId}/${record.stepId}`;
       for (const id of byStep.get(step) ?? []) children.set(id, link);
@@ -80,7 +80,7 @@ function childrenOf({ runId, records }: ExportedJournal, childIds: readonly stri
   return children;
 }
 
-/** What cannot be read was never written, and its chain tells. */
+/** The events of a record; empty if they are not JSON, which the chain check reports. */
 function eventsIn({ events }: ExportedRecord): readonly Json[] {
   const read = parseJson(events);
   return read.ok ? list(read.value) : [];

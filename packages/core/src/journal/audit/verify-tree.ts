@@ -1,4 +1,4 @@
-/** One thing that is not as it was written. */
+/** Something that differs from what was written. */
 export interface AuditFault {
   readonly runId: string;
   readonly fault: string;
@@ -6,27 +6,27 @@ export interface AuditFault {
 export interface AuditReport {
   readonly faults: readonly AuditFault[];
   readonly records: number;
-  /** Head of the root's chain; keep it elsewhere to notice a journal that was rewritten as a whole. */
+  /** Head of the root's chain. Keep it elsewhere to detect a journal that was rewritten as a whole. */
   readonly head: string;
 }
 
-/** One journal of a tree, its own chain looked at already. */
+/** One journal of a tree, with its own chain verified. */
 export interface CheckedJournal {
   readonly runId: string;
   readonly parentId?: string | undefined;
   readonly records: number;
-  /** As computed. */
+  /** The computed head. */
   readonly head: string;
   readonly ended: boolean;
-  /** What is wrong with the journal by itself. */
+  /** Faults of the journal alone. */
   readonly faults: readonly string[];
-  /** What its records say about its children. */
+  /** The children that its records name. */
   readonly children: ReadonlyMap<string, ChildLink>;
 }
-/** The head that a child ended with; or that it was only started; or that it ended, and nothing here says with which head. */
+/** A child's recorded head; `started` if it has no recorded end; `unnamed` if its end was recorded without a head. */
 export type ChildLink = { readonly head: string } | "started" | "unnamed";
 
-/** Puts a tree together: journals that are there twice, that belong elsewhere, or that are not what their parents recorded. */
+/** Reports journals that occur twice, that do not belong to the tree, or that differ from what their parents recorded. */
 export function checkTree(journals: readonly CheckedJournal[], expectedHead?: string): AuditReport {
   const faults: AuditFault[] = [];
   const byId = new Map<string, CheckedJournal>();
@@ -34,13 +34,13 @@ export function checkTree(journals: readonly CheckedJournal[], expectedHead?: st
   for (const journal of journals) {
     const { runId } = journal;
     records += journal.records;
-    if (byId.has(runId)) faults.push({ runId, fault: "this journal is there twice" });
+    if (byId.has(runId)) faults.push({ runId, fault: "this journal occurs twice" });
     byId.set(runId, journal);
     for (const fault of journal.faults) faults.push({ runId, fault });
   }
   const [top, ...others] = journals.filter(({ parentId }) => parentId === undefined || !byId.has(parentId));
   for (const { runId, parentId } of others) {
-    const fault = parentId === undefined ? "it is no part of this run" : `its parent ${parentId} is missing`;
+    const fault = parentId === undefined ? "it is not part of this run" : `its parent ${parentId} is missing`;
     faults.push({ runId, fault });
   }
   const below = Map.groupBy(journals, ({ parentId }) => parentId);
@@ -52,7 +52,7 @@ export function checkTree(journals: readonly CheckedJournal[], expectedHead?: st
   return { faults, records, head };
 }
 
-/** Children that are not there, are not what their parent recorded, or that no parent knows. */
+/** Children that are missing, that differ from what their parent recorded, or that no parent recorded. */
 function childFaults(
   parent: CheckedJournal,
   all: readonly CheckedJournal[],

@@ -4,7 +4,7 @@ import type { JournalRecord, RunJournal } from "../seam.ts";
 import { childKeys, childRunId, isEnd, LIFECYCLE_STEP } from "../step-id.ts";
 import { type AuditReport, type CheckedJournal, type ChildLink, checkTree } from "./verify-tree.ts";
 
-/** Recomputes a chain. `fault` says which record is not what was written. */
+/** Recomputes a chain. `fault` names the first record that was changed. */
 export function checkChain(runId: string, records: readonly JournalRecord[]): CheckedChain {
   return checkDigested(runId, records, ({ value }) => (value.isWellFormed() ? digestOf(value) : undefined));
 }
@@ -14,7 +14,7 @@ export interface CheckedChain {
   readonly fault?: string;
 }
 
-/** The same for records whose values are known by their digests alone; undefined for one that cannot have been written. */
+/** The same for records with the digests of their values; undefined for a value that cannot have been written. */
 export function checkDigested<R extends Omit<JournalRecord, "value">>(
   runId: string,
   records: readonly R[],
@@ -33,14 +33,14 @@ export function checkDigested<R extends Omit<JournalRecord, "value">>(
   return { head };
 }
 
-/** A lone surrogate hashes like the replacement character, and was never written. */
+/** A lone surrogate, which is never written, hashes like the replacement character. */
 function isText({ stepId, incarnation, events }: Omit<JournalRecord, "value">): boolean {
   return stepId.isWellFormed() && incarnation.isWellFormed() && events.isWellFormed();
 }
 
 /**
- * Checks the journals of a run and its children: every record's hash, the count, head, input and end the run's row claims, and each
- * child against what its parent recorded of it. Someone who can rewrite the whole store can rehash it: give `expectedHead`.
+ * Verifies the journals of a run and its children: every record's hash, the count, head, input and end in the run's row, and each
+ * child against its parent's record. Whoever can rewrite the whole store can rehash it, which only `expectedHead` detects.
  */
 export function verifyJournal(journals: readonly RunJournal[], expectedHead?: string): AuditReport {
   return checkTree(journals.map(checked), expectedHead);
@@ -60,13 +60,13 @@ function checked(journal: RunJournal): CheckedJournal {
   };
 }
 
-/** Checks one journal by itself, whatever is below it. */
+/** Verifies one journal without its children. */
 export function checkAlone(journal: RunJournal): { readonly head: string; readonly faults: readonly string[] } {
   const { head, fault } = checkChain(journal.runId, journal.records);
   return { head, faults: fault === undefined ? rowFaults(journal, head) : [fault] };
 }
 
-/** What a run's row says, compared with its journal. */
+/** Compares a run's row with its journal. */
 function rowFaults({ records, claimed, input, end }: RunJournal, head: string): readonly string[] {
   const faults: string[] = [];
   if (records.length === 0) faults.push("the journal is empty");
@@ -89,7 +89,7 @@ function rowFaults({ records, claimed, input, end }: RunJournal, head: string): 
   return faults;
 }
 
-/** What a run's records say about its children. */
+/** The children that a run's records name. */
 function childrenOf({ runId, records }: RunJournal): ReadonlyMap<string, ChildLink> {
   const children = new Map<string, ChildLink>();
   const done = new Map<number, JournalRecord>();
@@ -112,12 +112,12 @@ function childrenOf({ runId, records }: RunJournal): ReadonlyMap<string, ChildLi
   return children;
 }
 
-/** What should be a text; something that is none is like no head of anything. */
+/** A text, or one that matches no head. */
 function textOf(value: Json | undefined): string {
   return typeof value === "string" ? value : "";
 }
 
-/** A record's value; null for one that cannot be read, which its chain tells. */
+/** A record's value; null if it is not JSON, which the chain check reports. */
 function jsonOf({ value }: JournalRecord): Json {
   const read = parseJson(value);
   return read.ok ? read.value : null;

@@ -5,32 +5,32 @@ import type { ChildRun, LiveChunk, SiblingEnd } from "../seam.ts";
 import type { JournalStore } from "../store/journal-store.ts";
 import type { RecordedSteps } from "./recorded-steps.ts";
 
-/** What a host keeps of one run while it works here. */
+/** One run while it runs in this host. */
 export interface ActiveRun {
   readonly store: JournalStore;
   readonly clock: Clock;
   readonly at: RunPosition;
-  readonly past: RecordedSteps;
+  readonly recorded: RecordedSteps;
   readonly control: Cancellation;
   readonly tree: ActiveTree;
 }
 
-/** What a run shares with the whole tree it belongs to. */
+/** Shared by all runs of a tree. */
 export interface ActiveTree {
-  /** Stops every run of the tree here, resumable: one of them cannot go on. */
+  /** Stops every run of the tree here; they can be resumed. */
   stop(thrown: unknown): void;
-  /** Calls back when signals may have come. Returns the unsubscriber. */
+  /** Calls the listener when there may be new signals. Returns the unsubscriber. */
   onSignal(listener: () => void): () => void;
   emit(chunk: LiveChunk): void;
   heard(): boolean;
-  /** Work that goes on after its step; the tree stays owned until it settles. */
+  /** Keeps the tree owned until abandoned work settles. */
   hold(work: Promise<unknown>): void;
-  /** Starts a child that was never started, or takes up one that was; `fresh` says that none of this fork was. */
+  /** Starts or resumes a child; `fresh`: none of its siblings was started before. */
   openChild(parent: ActiveRun, stepId: string, child: ChildRun, fresh: boolean): Promise<ChildTask | ChildEnd>;
-  /** Ends a child that does not work here, and everything below it, as cancelled, without running their code. */
+  /** Ends a child that is not running here, and its descendants, as cancelled, without running their code. */
   closeChild(parent: ActiveRun, stepId: string, child: ChildRun, reason: string): Promise<SiblingEnd>;
 }
-/** One child at work, as its parent sees it. */
+/** A running child, as its parent sees it. */
 export interface ChildTask {
   readonly end: Promise<SiblingEnd>;
   cancel(reason: SluiceError): void;
@@ -39,7 +39,7 @@ export interface ChildEnd {
   readonly ended: SiblingEnd;
 }
 
-/** What a journal does not take stops the whole tree at once: no sibling may begin anything after it. */
+/** A failed write stops the whole tree at once, so that no sibling begins anything after it. */
 export function stopOnFailure<T>(tree: Pick<ActiveTree, "stop">, write: () => Promise<T> | T): Promise<T> | T {
   const stop = (thrown: unknown): never => {
     tree.stop(thrown);
@@ -53,29 +53,29 @@ export function stopOnFailure<T>(tree: Pick<ActiveTree, "stop">, write: () => Pr
   }
 }
 
-/** Hears that the run was cancelled or has to stop, and looks at the control for which of them. */
+/** Called when the run is cancelled or has to stop; the `Cancellation` says which. */
 export interface CancellationListener {
   controlChanged(): void;
 }
 
-/** Whether one run may go on here. */
+/** Whether one run may continue here. */
 export class Cancellation {
-  readonly #over = new AbortController();
+  readonly #controller = new AbortController();
   #listener: CancellationListener | undefined;
   #cancelled: SluiceError | undefined;
   #stopped: SluiceError | undefined;
 
-  /** For the program: aborts when the run is cancelled or has to stop here, whichever comes first. */
+  /** Aborts when the run is cancelled or has to stop here, whichever comes first. */
   get signal(): AbortSignal {
-    return this.#over.signal;
+    return this.#controller.signal;
   }
 
-  /** Why the run is to end; it ends through its own code. */
+  /** Why the run was cancelled; its own code ends it. */
   get cancelled(): SluiceError | undefined {
     return this.#cancelled;
   }
 
-  /** Why no further step may be taken here. */
+  /** Why every further step rejects here. */
   get stopped(): SluiceError | undefined {
     return this.#stopped;
   }
@@ -84,16 +84,16 @@ export class Cancellation {
   cancel(reason: SluiceError): void {
     if (this.#cancelled !== undefined) return;
     this.#cancelled = reason;
-    this.#tell(reason);
+    this.#notify(reason);
   }
 
   stop(reason: SluiceError): void {
     if (this.#stopped !== undefined) return;
     this.#stopped = reason;
-    this.#tell(reason);
+    this.#notify(reason);
   }
 
-  /** Tells this listener alone from now on: only the run's open step listens, and there is never more than one. */
+  /** Replaces the listener: only the run's open step listens. */
   listen(listener: CancellationListener): void {
     this.#listener = listener;
   }
@@ -102,8 +102,8 @@ export class Cancellation {
     if (this.#listener === listener) this.#listener = undefined;
   }
 
-  #tell(reason: SluiceError): void {
-    this.#over.abort(reason);
+  #notify(reason: SluiceError): void {
+    this.#controller.abort(reason);
     this.#listener?.controlChanged();
   }
 }

@@ -1,36 +1,35 @@
 import type { Clock } from "../../base/clock.ts";
 import { isSluiceError } from "../../base/errors.ts";
 import type { EventDraft } from "../events.ts";
-import { appendRecord, type RunPosition } from "../record/append.ts";
+import { appendRecord, lifecycleRecord, type RunPosition } from "../record/append.ts";
 import type { OpenRequest, RunEnd, SiblingEnd } from "../seam.ts";
-import { LIFECYCLE_STEP, NO_ORDINAL } from "../step-id.ts";
+import { LIFECYCLE_STEP } from "../step-id.ts";
 import type { JournalStore, RunRow } from "../store/journal-store.ts";
 import { loadForResume } from "./recorded-steps.ts";
 
-/** Who wants a run's end, when and why. */
+/** Who cancelled a run, when and why. */
 export type CancelRequest = NonNullable<RunRow["cancel"]>;
 
-/** Where a tree of runs is closed. */
 export interface OrphanCancellation {
   readonly store: JournalStore;
   readonly clock: Clock;
   readonly rootId: string;
 }
-/** The same for a tree that nobody owns: closing it is a stay of its own. */
+/** The same for a tree without an owner, which gets a new incarnation. */
 export interface OwnershipClaim extends OrphanCancellation {
   readonly incarnation: () => string;
 }
 
-/** Finishes a run that has nothing below it as cancelled. None of its code runs; its open requests expire in the same record. */
+/** Ends a run without children as cancelled. None of its code runs; its open requests expire in the same record. */
 export async function cancelLeaf(of: OrphanCancellation, at: RunPosition, reason: string): Promise<SiblingEnd> {
-  // A run of one record has asked for nothing.
+  // A run with one record has no requests.
   const requests = at.seq === 1 ? [] : await of.store.requests(of.rootId);
   return await closeOne(of, at, reason, requests, {});
 }
 
 /**
- * Finishes a run and everything below it as cancelled, children before their parents, so that a crash in between can be
- * taken up again. None of their code runs; open requests expire in the same record.
+ * Ends a run and its descendants as cancelled, children before parents, so that it can continue after a crash. None of their code
+ * runs; open requests expire in the same record.
  */
 export async function cancelWithChildren(
   of: OrphanCancellation,
@@ -60,8 +59,8 @@ export async function cancelWithChildren(
 }
 
 /**
- * Carries out a cancel that was asked for, with nobody at work on the run. Undefined when somebody else took it up in
- * between: they see the request. Throws `journal_damaged` instead of adding to a journal that is not the one written.
+ * Carries out a requested cancel of a run without an owner. Undefined if another process claimed it meanwhile, which then sees the
+ * request. Throws Host `journal_damaged` instead of adding to a changed journal.
  */
 export async function cancelOrphan(of: OwnershipClaim): Promise<RunEnd | undefined> {
   const { store, rootId, incarnation } = of;
@@ -73,7 +72,7 @@ export async function cancelOrphan(of: OwnershipClaim): Promise<RunEnd | undefin
     throw thrown;
   }
   try {
-    // As it stands now that nobody else can change it.
+    // Read after the claim, when no other owner can change it.
     const row = await store.run(rootId);
     if (row === undefined || row.cancel === undefined || row.end !== undefined) return row?.end;
     const { seq, head } = await loadForResume(store, row);
@@ -83,7 +82,7 @@ export async function cancelOrphan(of: OwnershipClaim): Promise<RunEnd | undefin
   }
 }
 
-/** Ends a whole tree that is owned here and at work nowhere, on somebody's request. */
+/** Ends a whole tree that this host owns and does not run. */
 export async function cancelTree(of: OrphanCancellation, root: RunPosition, request: CancelRequest): Promise<RunEnd> {
   await recordCancel(of, root, request);
   const { status, value } = await cancelWithChildren(of, root, request.reason);
@@ -103,23 +102,22 @@ async function closeOne(
     data: { requestId, cause: "cancelled" },
   }));
   const end: RunEnd = { status: "cancelled", value: { reason, children } };
-  // In the event too, so that an export, which leaves values out, is still bound to the journals below.
+  // Also in the event, so that an export without values is still bound to the children's journals.
   const below = Object.entries(children).map(([run, head]) => ({ run, head }));
   const data = { status: "cancelled", reason, ...(below.length === 0 ? {} : { children: below }) };
   const events: EventDraft[] = [...expired, { type: "run.finished", data }];
-  const record = { ordinal: NO_ORDINAL, stepId: LIFECYCLE_STEP.closed, phase: "lifecycle" as const, events };
-  await appendRecord(store, at, { ...record, value: JSON.stringify(end), end }, clock);
+  const record = lifecycleRecord(LIFECYCLE_STEP.closed, events, JSON.stringify(end));
+  await appendRecord(store, at, { ...record, end }, clock);
   return { ...end, records: at.seq, head: at.head };
 }
 
-/** Copies who asked for a run's end, when and why, into the run's own journal. */
+/** Records a cancel request in the run's own journal. */
 export async function recordCancel(
   of: Omit<OrphanCancellation, "rootId">,
   at: RunPosition,
   request: CancelRequest,
 ): Promise<void> {
-  const { reason, by, at: askedAt } = request;
-  const value = JSON.stringify({ reason, by, at: askedAt });
-  const record = { ordinal: NO_ORDINAL, stepId: LIFECYCLE_STEP.cancel, phase: "lifecycle" as const, value, events: [] };
-  await appendRecord(of.store, at, record, of.clock);
+  const { reason, by, at: requestedAt } = request;
+  const value = JSON.stringify({ reason, by, at: requestedAt });
+  await appendRecord(of.store, at, lifecycleRecord(LIFECYCLE_STEP.cancel, [], value), of.clock);
 }

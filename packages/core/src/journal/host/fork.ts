@@ -5,7 +5,7 @@ import type { RunRow } from "../store/journal-store.ts";
 import type { ActiveRun, ChildTask } from "./active-run.ts";
 import { loadChildEnd } from "./recorded-steps.ts";
 
-/** Refuses a fork that could not be replayed: before anything of it is written, or when it is not the recorded one. */
+/** Refuses children that a resume could not tell apart, or that are not the recorded ones. */
 export function checkChildren(
   runId: string,
   stepId: string,
@@ -16,8 +16,8 @@ export function checkChildren(
   const seen = new Set<string>();
   const wrong = keys.find((key) => key === "" || key.includes("/") || seen.size === seen.add(key).size);
   if (wrong !== undefined) {
-    const mend = "keys are unique, not empty and hold no slash";
-    throw new SluiceError("Validation", "fork_key", `run ${runId}: fork ${stepId} has a child "${wrong}"; ${mend}`);
+    const rule = "keys are unique, not empty and without slashes";
+    throw new SluiceError("Validation", "fork_key", `run ${runId}: step ${stepId} has a child "${wrong}"; ${rule}`);
   }
   if (known === undefined) return;
   const recorded = childKeys(known);
@@ -25,23 +25,23 @@ export function checkChildren(
   throw new SluiceError(
     "Host",
     "journal_mismatch",
-    `run ${runId}: fork ${stepId} is recorded with the children ${JSON.stringify(recorded)}, but the program asked for ${JSON.stringify(keys)}`,
+    `run ${runId}: step ${stepId} is recorded with the children ${JSON.stringify(recorded)}, but the program started ${JSON.stringify(keys)}`,
   );
 }
 
-/** The row of a child, if it was started. Ids may be put together in two ways: a run of another parent is not this one. */
+/** The row of a child, if it was started. Throws if the id belongs to another parent's run. */
 export async function childRow(parent: ActiveRun, childId: string): Promise<RunRow | undefined> {
   const row = await parent.store.run(childId);
   if (row === undefined || row.parentId === parent.at.runId) return row;
-  const mend = "step ids and keys must not add up to the same id";
+  const rule = "step ids and keys must not form the same id";
   throw new SluiceError(
     "Host",
     "run_exists",
-    `a run ${childId} exists already, and is not of ${parent.at.runId}; ${mend}`,
+    `a run ${childId} already exists and is not a child of ${parent.at.runId}; ${rule}`,
   );
 }
 
-/** Runs all children side by side and waits for every one, whatever happens: none is left at work when the fork is over. */
+/** Runs all children concurrently and always waits for every one. */
 export async function runChildren(
   parent: ActiveRun,
   stepId: string,
@@ -51,18 +51,18 @@ export async function runChildren(
 ): Promise<Readonly<Record<string, SiblingEnd>>> {
   const { control, tree } = parent;
   const settled = new Map<string, SiblingEnd>();
-  const working = new Map<string, ChildTask>();
+  const running = new Map<string, ChildTask>();
   let failedKey: string | undefined;
   let fault: { readonly thrown: unknown } | undefined;
 
-  /** Why the children still at work are to end, if they are. */
-  const ending = (): SluiceError | undefined =>
+  /** Why the running children have to end, if they do. */
+  const cancelReason = (): SluiceError | undefined =>
     control.cancelled ?? (failedKey === undefined ? undefined : siblingFailed(failedKey));
   const cancelRest = (): void => {
-    const reason = ending();
-    if (reason !== undefined) for (const task of working.values()) task.cancel(reason);
+    const reason = cancelReason();
+    if (reason !== undefined) for (const task of running.values()) task.cancel(reason);
   };
-  /** A fault in one journal stops the whole tree; every run of it stays resumable. */
+  /** A fault in one journal stops the whole tree, whose runs can be resumed. */
   const onFault = (thrown: unknown): void => {
     fault ??= { thrown };
     tree.stop(thrown);
@@ -74,15 +74,15 @@ export async function runChildren(
     cancelRest();
   };
   const work = async (key: string, task: ChildTask): Promise<void> => {
-    working.set(key, task);
-    // It may have been told while its journal was being opened.
+    running.set(key, task);
+    // The cancel may have come while its journal was opened.
     cancelRest();
     try {
       const end = await task.end;
-      working.delete(key);
+      running.delete(key);
       onEnd(key, end);
     } catch (thrown) {
-      working.delete(key);
+      running.delete(key);
       onFault(thrown);
     }
   };
@@ -90,7 +90,7 @@ export async function runChildren(
   const works: Promise<void>[] = [];
   const start = async (): Promise<void> => {
     const waiting: ChildRun[] = [];
-    // On resume, ends first: what an earlier process saw fail must cancel the rest before they are taken up again.
+    // On a resume, recorded ends first: a recorded failure must cancel the rest before they are resumed.
     for (const child of children) {
       const known = fresh ? undefined : await childRow(parent, childRunId(parent.at.runId, stepId, child.key));
       const end = known === undefined ? undefined : await loadChildEnd(parent.store, known);
@@ -99,7 +99,7 @@ export async function runChildren(
     }
     for (const child of waiting) {
       if (control.stopped !== undefined) throw control.stopped;
-      const reason = ending();
+      const reason = cancelReason();
       if (reason !== undefined) {
         onEnd(child.key, await tree.closeChild(parent, stepId, child, reason.message));
         continue;

@@ -9,10 +9,11 @@ import {
   draftCommit,
   genesisPosition,
   jsonText,
+  lifecycleRecord,
   type RunPosition,
 } from "../record/append.ts";
 import type { NewRun, ResumeRunOptions, RunEnd, RunHost, RunProgram, RunTask } from "../seam.ts";
-import { LIFECYCLE_STEP, NO_ORDINAL } from "../step-id.ts";
+import { LIFECYCLE_STEP } from "../step-id.ts";
 import type { JournalStore, RunRow } from "../store/journal-store.ts";
 import {
   followEvents,
@@ -25,34 +26,34 @@ import {
 } from "../store/read-runs.ts";
 import { cancelOrphan, cancelTree } from "./cancel-orphans.ts";
 import { loadForResume, NO_RECORDED_STEPS, type ResumeState } from "./recorded-steps.ts";
-import { HostTask, type RunTaskHost, RunTree, startRecord } from "./run-tree.ts";
+import { HostTask, type RunTaskHost, RunTree } from "./run-tree.ts";
 import { CoalescedWork, createChanges, type Report } from "./store-changes.ts";
 
 export interface HostOptions {
   readonly clock?: Clock;
-  /** Takes a fault that concerns no caller: a listener that threw, a lock that could not be given back. A process warning when omitted. */
+  /** Called with faults that no caller can handle, such as a listener that threw. Default: a process warning. */
   readonly onFault?: (fault: unknown) => void;
 }
 
-/** The host over any JournalStore: everything about runs that does not depend on where records are kept. */
+/** A host over any JournalStore. */
 export function createHost(store: JournalStore, options: HostOptions = {}): RunHost {
   const clock = options.clock ?? systemClock;
   const report: Report = options.onFault ?? warn;
   const changes = createChanges(store, report);
   const incarnation = createIncarnations();
-  /** Runs that belong to this host, until they are given up. */
+  /** Runs that this host owns. */
   const tasks = new Map<string, HostTask>();
-  /** Runs that a call here is about to take: the store lets its owner claim again, and would forget the first claim. */
-  const taking = new Set<string>();
+  /** Runs that a call here is about to claim, since the store lets an owner claim the same run twice. */
+  const claiming = new Set<string>();
   const calls = new Set<Promise<unknown>>();
   let closing: Promise<void> | undefined;
 
   const onReleased = (runId: string): void => void tasks.delete(runId);
   const services: RunTaskHost = { store, clock, report, changes, incarnation, onReleased };
 
-  /** A call that may take a run: `close` waits for it, and none is begun afterwards. */
+  /** Runs a call that may claim a run: `close` waits for it and refuses later ones. */
   const beforeClose = async <T>(call: () => Promise<T>): Promise<T> => {
-    if (closing !== undefined) throw new SluiceError("Host", "host_closed", "this host was closed; open another one");
+    if (closing !== undefined) throw new SluiceError("Host", "host_closed", "this host is closed; open another one");
     const done = call();
     const drop = (): void => {
       calls.delete(done);
@@ -61,80 +62,73 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     done.then(drop, drop);
     return await done;
   };
-  const isHere = (runId: string): boolean => tasks.has(runId) || taking.has(runId);
+  const isHere = (runId: string): boolean => tasks.has(runId) || claiming.has(runId);
   const take = async <T>(
     runId: string,
     refusal: (runId: string) => SluiceError,
     call: () => Promise<T>,
   ): Promise<T> => {
     if (isHere(runId)) throw refusal(runId);
-    taking.add(runId);
+    claiming.add(runId);
     try {
       return await call();
     } finally {
-      taking.delete(runId);
+      claiming.delete(runId);
     }
   };
 
-  /** Makes a run that is there and ours from its first record on. */
+  /** Creates a run with its first record, owned by this host, and starts it. */
   const create = async ({ runId, input, events, program }: NewRun): Promise<RunTask> => {
     refuseId(runId);
     const inputText = jsonText(input, "the run's input");
     const start = genesisPosition(runId, incarnation());
-    const commit = draftCommit(start, startRecord(inputText, events), clock);
-    // A copy that nobody can change, neither the caller nor the program: it is what was recorded.
+    const commit = draftCommit(start, lifecycleRecord(LIFECYCLE_STEP.start, events, inputText), clock);
+    // A frozen copy of what was recorded, which neither the caller nor the program can change.
     const own: Json = deepFreeze(JSON.parse(inputText));
     const seed = { runId, rootId: runId, createdAt: clock.now(), input: own };
     try {
       const epoch = await store.create(seed, commit);
       const at = { runId, epoch, incarnation: start.incarnation, seq: 1, head: commit.record.hash };
-      return begin(at, { past: NO_RECORDED_STEPS, input: own }, program);
+      return begin(at, { recorded: NO_RECORDED_STEPS, input: own }, program);
     } catch (thrown) {
-      // It may be there all the same: then it waits to be resumed.
-      await giveBack(runId);
+      // The run may exist nevertheless and can then be resumed.
+      await releaseAfterError(runId);
       throw thrown;
     }
   };
-  /** Makes this host the owner of a run that has none, and goes on where its journal ends. */
+  /** Claims a run without an owner and continues after its last record. */
   const takeOver = async (runId: string, program: RunProgram, { said, read }: ResumeRunOptions): Promise<RunTask> => {
     const epoch = await store.claim(runId);
     try {
-      // As it stands now that nobody else can change it.
+      // Read after the claim, when no other owner can change it.
       const row = refuseEnded(runId, await store.run(runId));
-      const taken = await loadForResume(store, row, read);
-      const at: RunPosition = { runId, epoch, incarnation: incarnation(), seq: taken.seq, head: taken.head };
+      const resumed = await loadForResume(store, row, read);
+      const at: RunPosition = { runId, epoch, incarnation: incarnation(), seq: resumed.seq, head: resumed.head };
       if (row.cancel !== undefined) {
         const end = await cancelTree({ store, clock, rootId: runId }, at, row.cancel);
         await store.release(runId);
         return endedTask(runId, end);
       }
       const events = [{ type: "run.resumed" as const, data: { ...said, incarnation: at.incarnation } }];
-      const record = {
-        ordinal: NO_ORDINAL,
-        stepId: LIFECYCLE_STEP.resume,
-        phase: "lifecycle" as const,
-        value: "",
-        events,
-      };
-      await appendRecord(store, at, record, clock);
-      return begin(at, taken, program);
+      await appendRecord(store, at, lifecycleRecord(LIFECYCLE_STEP.resume, events), clock);
+      return begin(at, resumed, program);
     } catch (thrown) {
-      await giveBack(runId);
+      await releaseAfterError(runId);
       throw thrown;
     }
   };
   const begin = (
     at: RunPosition,
-    { past, input }: Pick<ResumeState, "past" | "input">,
+    { recorded, input }: Pick<ResumeState, "recorded" | "input">,
     program: RunProgram,
   ): RunTask => {
-    const task = new HostTask(services, new RunTree(services, at.runId, program), at, past, input);
+    const task = new HostTask(services, new RunTree(services, at.runId, program), at, recorded, input);
     tasks.set(at.runId, task);
     return task;
   };
 
-  /** The first error is the one to tell; a lock that stays goes with the process. */
-  const giveBack = async (runId: string): Promise<void> => {
+  /** Releases a run after an error, which the caller throws; a lock that cannot be released ends with the process. */
+  const releaseAfterError = async (runId: string): Promise<void> => {
     try {
       await store.release(runId);
     } catch (thrown) {
@@ -182,13 +176,13 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
       const at = clock.now();
       const here = tasks.get(runId);
       try {
-        // Kept before anybody acts on it, also when the owner is here: what a cancelled run records is never replayed.
+        // Recorded before the cancel takes effect, also for a run of this host, so that a resume knows of it.
         await store.requestCancel(runId, reason, by, at);
       } finally {
         here?.cancel({ reason, by, at });
       }
       if (here !== undefined) return "requested";
-      // Looked at again now that the request is there: an owner that gave the run up before has not seen it.
+      // Read again after the request: an owner that released the run before has not seen it.
       const now = await store.run(runId);
       const elsewhere = now?.owner?.live === true && now.owner.id !== store.ownerId;
       if (elsewhere || isHere(runId)) return "requested";
@@ -200,7 +194,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
 
     async result(runId, { signal } = {}) {
       return await new Promise<RunEnd>((resolve, reject) => {
-        const look = async (): Promise<void> => {
+        const run = async (): Promise<void> => {
           try {
             const row = await store.run(runId);
             if (row === undefined) throw unknownRun(runId);
@@ -210,9 +204,9 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
             stop(() => reject(thrown));
           }
         };
-        const checking = new CoalescedWork({ look });
+        const checking = new CoalescedWork({ run });
         const onAbort = (): void => stop(() => reject(cancelledWait(runId)));
-        const unsubscribe = changes.await(() => checking.ask());
+        const unsubscribe = changes.await(() => checking.request());
         const stop = (settle: () => void): void => {
           unsubscribe();
           signal?.removeEventListener("abort", onAbort);
@@ -220,7 +214,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
         };
         signal?.addEventListener("abort", onAbort, { once: true });
         if (signal?.aborted === true) onAbort();
-        else checking.ask();
+        else checking.request();
       });
     },
 
@@ -241,7 +235,7 @@ function refuseId(runId: string): void {
   throw new SluiceError(
     "Validation",
     "run_id_invalid",
-    `"${runId}" is no id for a run: it is empty, or holds a slash, which stands before a child`,
+    `"${runId}" is not a valid run id: it is empty, or contains a slash, which separates child ids`,
   );
 }
 
@@ -258,18 +252,18 @@ function refuseEnded(runId: string, row: RunRow | undefined): RunRow {
 }
 
 function ownedHere(runId: string): SluiceError {
-  return new SluiceError("Host", "run_owned", `run ${runId} is at work in this process already`, { detail: { runId } });
+  return new SluiceError("Host", "run_owned", `run ${runId} is already running in this process`, { detail: { runId } });
 }
 
 function runExists(runId: string): SluiceError {
-  return new SluiceError("Host", "run_exists", `a run ${runId} exists already`, { detail: { runId } });
+  return new SluiceError("Host", "run_exists", `a run ${runId} already exists`, { detail: { runId } });
 }
 
 function cancelledWait(runId: string): SluiceError {
   return new SluiceError("Cancellation", "wait_cancelled", `the wait for the end of run ${runId} was cancelled`);
 }
 
-/** A run that was cancelled before it could be taken up: there is nothing to watch or to stop. */
+/** The task of a run that was cancelled before it could be resumed. */
 function endedTask(runId: string, end: RunEnd): RunTask {
   return { runId, settled: Promise.resolve({ end }), suspend: async () => undefined, onLive: () => () => undefined };
 }

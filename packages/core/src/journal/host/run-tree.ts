@@ -1,11 +1,17 @@
 import type { Clock } from "../../base/clock.ts";
 import { isSluiceError, messageOf, SluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
-import { appendRecord, draftCommit, genesisPosition, type RunPosition, toRecordedValue } from "../record/append.ts";
+import {
+  appendRecord,
+  draftCommit,
+  genesisPosition,
+  lifecycleRecord,
+  type RunPosition,
+  toRecordedValue,
+} from "../record/append.ts";
 import type {
   ChildRun,
   LiveChunk,
-  NewRun,
   ProgramEnd,
   RunEnd,
   RunProgram,
@@ -13,7 +19,7 @@ import type {
   SiblingEnd,
   SuspendReason,
 } from "../seam.ts";
-import { childRunId, LIFECYCLE_STEP, NO_ORDINAL } from "../step-id.ts";
+import { childRunId, LIFECYCLE_STEP } from "../step-id.ts";
 import type { JournalStore } from "../store/journal-store.ts";
 import {
   type ActiveRun,
@@ -36,37 +42,32 @@ import { SUSPENDED } from "./step-call.ts";
 import { ProgramRunner } from "./step-runner.ts";
 import { type ChangeListener, type Changes, CoalescedWork, type Coalescer, type Report } from "./store-changes.ts";
 
-/** What all runs at work in a host share. */
+/** Shared by all runs of a host. */
 export interface HostServices {
   readonly store: JournalStore;
   readonly clock: Clock;
   readonly report: Report;
 }
 
-/** A child that is to work here. */
-interface OpenedChild extends Pick<ResumeState, "past" | "input" | "forked"> {
+/** A child that is about to run here. */
+interface OpenedChild extends Pick<ResumeState, "recorded" | "input" | "forked"> {
   readonly at: RunPosition;
 }
 
 interface LiveListener {
-  readonly tell: (chunk: LiveChunk) => void;
-}
-
-/** The record every journal begins with. */
-export function startRecord(inputText: string, events: NewRun["events"]) {
-  return { ordinal: NO_ORDINAL, stepId: LIFECYCLE_STEP.start, phase: "lifecycle" as const, value: inputText, events };
+  readonly onChunk: (chunk: LiveChunk) => void;
 }
 
 /**
- * A run of this process with everything below it: owned, stopped and released as one. Its sets are made when first needed:
- * most runs have nobody to tell, nothing to wait for and nothing to hold.
+ * A root run of this process with its descendants, which are owned, stopped and released together. Its sets are created on first
+ * use, since most runs need none of them.
  */
 export class RunTree implements ActiveTree {
   readonly rootId: string;
   readonly #host: HostServices;
   readonly #program: RunProgram;
   readonly #root = new Cancellation();
-  /** Of the children at work. The root reaches them through their forks, too. */
+  /** The running children's. */
   #children: Set<Cancellation> | undefined;
   #signalListeners: Set<() => void> | undefined;
   #liveListeners: Set<LiveListener> | undefined;
@@ -80,12 +81,12 @@ export class RunTree implements ActiveTree {
     this.#program = program;
   }
 
-  /** Runs the root's program to its end and writes the end down. */
-  work(at: RunPosition, past: RecordedSteps, input: Json): Promise<SiblingEnd> {
-    return this.#work(this.#root, at, past, input);
+  /** Runs the root's program and records its end. */
+  work(at: RunPosition, recorded: RecordedSteps, input: Json): Promise<SiblingEnd> {
+    return this.#work(this.#root, at, recorded, input);
   }
 
-  /** Ends the root through its own code, and notes who wants that. */
+  /** Cancels the root, whose own code then ends it, and keeps the request for its journal. */
   cancel(request: CancelRequest): void {
     this.#cancelRequest ??= request;
     const { reason, by } = request;
@@ -105,7 +106,7 @@ export class RunTree implements ActiveTree {
     return () => this.#signalListeners?.delete(listener);
   }
 
-  /** Lets every wait for a signal look again. */
+  /** Lets every wait check again for its signal. */
   signalled(): void {
     for (const listener of [...(this.#signalListeners ?? [])]) listener();
   }
@@ -113,9 +114,9 @@ export class RunTree implements ActiveTree {
   emit(chunk: LiveChunk): void {
     for (const listener of this.#liveListeners ?? []) {
       try {
-        listener.tell(chunk);
+        listener.onChunk(chunk);
       } catch (thrown) {
-        // Whoever only watches must not be able to break the run.
+        // A listener must not break the run.
         this.#liveListeners?.delete(listener);
         this.#host.report(thrown);
       }
@@ -126,8 +127,8 @@ export class RunTree implements ActiveTree {
     return this.#liveListeners !== undefined && this.#liveListeners.size > 0;
   }
 
-  onLive(tell: LiveListener["tell"]): () => void {
-    const listener = { tell };
+  onLive(onChunk: LiveListener["onChunk"]): () => void {
+    const listener = { onChunk };
     this.#liveListeners ??= new Set();
     this.#liveListeners.add(listener);
     return () => this.#liveListeners?.delete(listener);
@@ -142,12 +143,12 @@ export class RunTree implements ActiveTree {
     work.then(drop, drop);
   }
 
-  /** Work that was given up and goes on; undefined when there is none. */
+  /** Settles when all abandoned work has ended; undefined if there is none. */
   held(): Promise<void> | undefined {
     const holds = this.#holds;
     if (holds === undefined || holds.size === 0) return undefined;
     const drain = async (): Promise<void> => {
-      // Work that ends may have handed over to other work.
+      // Work may add more work before it ends.
       while (holds.size > 0) await Promise.allSettled([...holds]);
     };
     return drain();
@@ -159,7 +160,7 @@ export class RunTree implements ActiveTree {
     const control = new Cancellation();
     this.#children ??= new Set();
     this.#children.add(control);
-    const end = this.#work(control, opened.at, opened.past, opened.input);
+    const end = this.#work(control, opened.at, opened.recorded, opened.input);
     const drop = (): void => void this.#children?.delete(control);
     end.then(drop, drop);
     return { end, cancel: (reason) => control.cancel(reason) };
@@ -173,11 +174,10 @@ export class RunTree implements ActiveTree {
     return await (opened.forked ? cancelWithChildren : cancelLeaf)(closing, opened.at, reason);
   }
 
-  /** Runs a program to its end. */
-  async #work(control: Cancellation, at: RunPosition, past: RecordedSteps, input: Json): Promise<SiblingEnd> {
+  async #work(control: Cancellation, at: RunPosition, recorded: RecordedSteps, input: Json): Promise<SiblingEnd> {
     if (this.#stopped !== undefined) control.stop(this.#stopped);
     const { store, clock } = this.#host;
-    const runner = new ProgramRunner({ store, clock, at, past, control, tree: this });
+    const runner = new ProgramRunner({ store, clock, at, recorded, control, tree: this });
     let ended: ProgramEnd;
     try {
       ended = runner.ended(await this.#program(runner, input));
@@ -187,19 +187,12 @@ export class RunTree implements ActiveTree {
     return await this.#end(at, ended);
   }
 
-  /** Writes the end of a run down. */
   async #end(at: RunPosition, { status, value, events }: ProgramEnd): Promise<SiblingEnd> {
     const { store, clock } = this.#host;
     const { text, value: end } = toRecordedValue<RunEnd>({ status, value }, `the end of ${at.runId}`);
-    await this.#noteCancel(at);
-    const record = {
-      ordinal: NO_ORDINAL,
-      stepId: LIFECYCLE_STEP.end,
-      phase: "lifecycle" as const,
-      value: text,
-      events,
-    };
-    await stopOnFailure(this, () => appendRecord(store, at, { ...record, end }, clock));
+    await this.#recordCancel(at);
+    const record = { ...lifecycleRecord(LIFECYCLE_STEP.end, events, text), end };
+    await stopOnFailure(this, () => appendRecord(store, at, record, clock));
     return { ...end, records: at.seq, head: at.head };
   }
 
@@ -210,36 +203,36 @@ export class RunTree implements ActiveTree {
     if (row === undefined) {
       const input = toRecordedValue(child.input, `the input of ${childId}`);
       const start = genesisPosition(childId, incarnation);
-      const commit = draftCommit(start, startRecord(input.text, child.events), clock);
+      const commit = draftCommit(start, lifecycleRecord(LIFECYCLE_STEP.start, child.events, input.text), clock);
       const ids = { runId: childId, rootId: this.rootId, parentId: parent.at.runId };
       const seed = { ...ids, createdAt: clock.now(), input: input.value };
       await stopOnFailure(this, () => store.create(seed, { ...commit, epoch }));
       const at: RunPosition = { ...start, epoch, seq: 1, head: commit.record.hash };
-      return { at, past: NO_RECORDED_STEPS, input: input.value, forked: false };
+      return { at, recorded: NO_RECORDED_STEPS, input: input.value, forked: false };
     }
     const ended = await loadChildEnd(store, row);
     if (ended !== undefined) return { ended };
-    const { seq, head, ...taken } = await loadForResume(store, row);
-    return { at: { runId: childId, epoch, incarnation, seq, head }, ...taken };
+    const { seq, head, ...resumed } = await loadForResume(store, row);
+    return { at: { runId: childId, epoch, incarnation, seq, head }, ...resumed };
   }
 
-  async #noteCancel(at: RunPosition): Promise<void> {
+  async #recordCancel(at: RunPosition): Promise<void> {
     if (at.runId === this.rootId && this.#cancelRequest !== undefined)
       await recordCancel(this.#host, at, this.#cancelRequest);
   }
 
-  /** Ends a run and everything below it as cancelled, without running their code. */
+  /** Ends a run and its descendants as cancelled, without running their code. */
   async #close(at: RunPosition, reason: string): Promise<SiblingEnd> {
     const { store, clock } = this.#host;
-    await this.#noteCancel(at);
+    await this.#recordCancel(at);
     return await cancelWithChildren({ store, clock, rootId: this.rootId }, at, reason);
   }
 }
 
-/** What every step of a tree rejects with once one of its runs cannot go on. */
+/** What every step of a tree rejects with once one of its runs has failed. */
 function stopReason(rootId: string, thrown: unknown): SluiceError {
   if (isSluiceError(thrown) && thrown.class === "Host") return thrown;
-  const message = `run ${rootId} cannot go on here, and can be resumed: ${messageOf(thrown)}`;
+  const message = `run ${rootId} stopped here and can be resumed: ${messageOf(thrown)}`;
   return new SluiceError("Host", "run_faulted", message, { cause: thrown });
 }
 
@@ -247,7 +240,7 @@ function stopReason(rootId: string, thrown: unknown): SluiceError {
 export interface RunTaskHost extends HostServices {
   readonly changes: Changes;
   readonly incarnation: () => string;
-  /** The run does not belong to this host any more. */
+  /** Called when this host no longer owns the run. */
   readonly onReleased: (runId: string) => void;
 }
 type TaskEnd = Awaited<RunTask["settled"]>;
@@ -256,26 +249,26 @@ interface Fault {
 }
 
 /**
- * How long the end of a task waits for code that was told to stop; whatever still works then keeps the lock alone. Short,
- * since a cancel has to return within 100 ms, and the run may have given a tool half of that already.
+ * How long a task's end waits for abandoned code; after that, only the run's lock waits for it. Short, since a cancel has to
+ * return within 100 ms, half of which a tool may have used.
  */
-const MOMENT_MS = 40;
+const RELEASE_GRACE_MS = 40;
 
-/** A root run at work in this host: works on it until it ends, is suspended or cannot go on here, and then gives it up. */
+/** A root run of this host: runs it until it ends, is suspended or fails here, and then releases it. */
 export class HostTask implements RunTask, ChangeListener, Coalescer {
   readonly settled: Promise<TaskEnd>;
   readonly #host: RunTaskHost;
   readonly #tree: RunTree;
   readonly #at: RunPosition;
-  readonly #looking = new CoalescedWork(this);
+  readonly #check = new CoalescedWork(this);
   #suspension: { readonly reason: SuspendReason; readonly error: SluiceError } | undefined;
-  #over = false;
+  #ended = false;
 
-  constructor(host: RunTaskHost, tree: RunTree, at: RunPosition, past: RecordedSteps, input: Json) {
+  constructor(host: RunTaskHost, tree: RunTree, at: RunPosition, recorded: RecordedSteps, input: Json) {
     this.#host = host;
     this.#tree = tree;
     this.#at = at;
-    this.settled = this.#work(past, input);
+    this.settled = this.#work(recorded, input);
   }
 
   get runId(): string {
@@ -303,81 +296,81 @@ export class HostTask implements RunTask, ChangeListener, Coalescer {
     return this.#tree.onLive(listener);
   }
 
-  /** The store changed: signals may have come, others may have asked for the run's end or taken it. */
+  /** The store may have new signals, a cancel request or another owner. */
   storeChanged(): void {
     this.#tree.signalled();
-    this.#looking.ask();
+    this.#check.request();
   }
 
-  #work(past: RecordedSteps, input: Json): Promise<TaskEnd> {
-    const failed = async (thrown: unknown): Promise<TaskEnd> => this.#finish(await this.#stopped(thrown));
+  #work(recorded: RecordedSteps, input: Json): Promise<TaskEnd> {
+    const failed = async (thrown: unknown): Promise<TaskEnd> => this.#finish(await this.#suspended(thrown));
     try {
       this.#host.changes.add(this);
-      // What was asked for before this was listening.
-      this.#looking.ask();
+      // Finds requests from before it listened.
+      this.#check.request();
     } catch (thrown) {
       return failed(thrown);
     }
-    const work = this.#tree.work(this.#at, past, input);
+    const work = this.#tree.work(this.#at, recorded, input);
     return work.then(({ status, value }) => this.#finish({ end: { status, value } }), failed);
   }
 
   async #finish(outcome: TaskEnd | Fault): Promise<TaskEnd> {
-    // Whoever never looks at a run that cannot go on must not bring the process down; whoever does still sees the rejection.
+    // An unawaited task must not crash the process; its callers still see the rejection.
     this.settled.catch(ignore);
     this.#host.changes.drop(this);
-    this.#over = true;
-    const closed = await this.#letGo(outcome);
+    this.#ended = true;
+    const closed = await this.#releaseAfterWork(outcome);
     if ("fault" in outcome) throw outcome.fault;
     return closed === undefined ? outcome : { end: closed };
   }
 
-  /** What a run that stopped here comes to: suspended, when it was told to be and that could be recorded. */
-  async #stopped(thrown: unknown): Promise<TaskEnd | Fault> {
+  /** The outcome of a stopped run: suspended, if that was requested and could be recorded. */
+  async #suspended(thrown: unknown): Promise<TaskEnd | Fault> {
     if (this.#suspension === undefined || thrown !== this.#suspension.error) return { fault: thrown };
     const { store, clock } = this.#host;
     const { reason } = this.#suspension;
-    const record = { ordinal: NO_ORDINAL, stepId: LIFECYCLE_STEP.suspend, phase: "lifecycle" as const, value: "" };
+    const events = [{ type: "run.suspended", data: { reason } }] as const;
     try {
-      await appendRecord(store, this.#at, { ...record, events: [{ type: "run.suspended", data: { reason } }] }, clock);
+      await appendRecord(store, this.#at, lifecycleRecord(LIFECYCLE_STEP.suspend, events), clock);
       return { suspended: reason };
     } catch (fault) {
       return { fault };
     }
   }
 
-  /** What others did to the run: asked for its end, or took it. */
-  async look(): Promise<void> {
+  /** Checks whether another process requested a cancel or took ownership. */
+  async run(): Promise<void> {
     const { store } = this.#host;
     try {
-      const row = this.#over ? undefined : await store.run(this.runId);
-      if (this.#over) return;
+      const row = this.#ended ? undefined : await store.run(this.runId);
+      if (this.#ended) return;
       if (row?.cancel !== undefined) this.#tree.cancel(row.cancel);
       if (row?.owner?.id !== store.ownerId) {
         const message = `run ${this.runId} was taken over by another process`;
         this.#tree.stop(new SluiceError("Host", "ownership_lost", message));
       }
     } catch (thrown) {
-      // A store that cannot be read any more cannot hold this run's next record either.
+      // A store that cannot be read cannot take this run's next record either.
       this.#tree.stop(thrown);
     }
   }
 
-  async #letGo(outcome: TaskEnd | Fault): Promise<RunEnd | undefined> {
+  async #releaseAfterWork(outcome: TaskEnd | Fault): Promise<RunEnd | undefined> {
     const held = this.#tree.held();
     if (held === undefined) return await this.#release(outcome);
     let disarm: (() => void) | undefined;
-    const moment = new Promise<undefined>((resolve) => {
-      disarm = this.#host.clock.after(MOMENT_MS, () => resolve(undefined));
+    const timeout = new Promise<undefined>((resolve) => {
+      disarm = this.#host.clock.after(RELEASE_GRACE_MS, () => resolve(undefined));
     });
     const released = held.then(() => {
       disarm?.();
       return this.#release(outcome);
     });
-    return await Promise.race([released, moment]);
+    return await Promise.race([released, timeout]);
   }
 
-  /** Gives the run up. Whoever asked for its end meanwhile was told that its owner would see to it. */
+  /** Releases the run, and carries out a cancel that was requested meanwhile. */
   async #release(outcome: TaskEnd | Fault): Promise<RunEnd | undefined> {
     const { store, clock, report, incarnation, onReleased } = this.#host;
     const rootId = this.runId;
@@ -386,8 +379,7 @@ export class HostTask implements RunTask, ChangeListener, Coalescer {
       if ("end" in outcome || (await store.run(rootId))?.cancel === undefined) return undefined;
       return await cancelOrphan({ store, clock, rootId, incarnation });
     } catch (thrown) {
-      // The run is what its journal says; the lock goes with the process, and is gone when the store was closed. Of a disk
-      // that fails the run's own fault tells.
+      // The journal is intact. The lock ends with the process or with a closed store, and a disk fault is in the outcome.
       if (!("fault" in outcome) && !isSluiceError(thrown, "store_closed")) report(thrown);
       return undefined;
     } finally {

@@ -5,35 +5,35 @@ import type { JournalRecord, ReceivedSignal, StepCall, StepOptions } from "../se
 import type { ActiveRun, CancellationListener } from "./active-run.ts";
 import { CoalescedWork } from "./store-changes.ts";
 
-/** The code of the one stop that leaves a step its grace; any other means that what it does cannot be recorded any more. */
+/** The code of a stop that leaves steps their grace period; after any other stop, nothing can be recorded. */
 export const SUSPENDED = "run_stopped";
 
 const NO_SIGNALS: readonly ReceivedSignal[] = [];
 const NO_EVENTS: readonly EventDraft[] = [];
 
-type Around = Pick<ActiveRun, "control" | "clock" | "tree">;
+type StepContext = Pick<ActiveRun, "control" | "clock" | "tree">;
 type StepFunction<T> = (call: StepCall) => Promise<T> | T;
 
-/** The signals of a run, as its steps take them. */
+/** The signals of a run. */
 export interface Inbox {
-  /** Those of a name that have come and were not taken yet. */
+  /** Received signals of this name that were not taken yet. */
   untaken(name: string): Promise<readonly ReceivedSignal[]> | readonly ReceivedSignal[];
   taken(name: string, count: number): void;
 }
 
-/** The step that runs a function and records what it returns. */
+/** A step that runs a function and records what it returns. */
 export class FunctionStep<T extends Json> implements Step<T, T> {
   readonly stepId: string;
   open: StepOptions["open"];
-  readonly around: Around;
+  readonly around: StepContext;
   readonly graceMs: number;
   readonly #inbox: Inbox;
   readonly #takes: StepOptions["takes"];
   readonly #fn: StepFunction<T>;
-  #call: CallAtWork | undefined;
+  #call: RunningCall | undefined;
 
   constructor(
-    around: Around,
+    around: StepContext,
     inbox: Inbox,
     stepId: string,
     fn: StepFunction<T>,
@@ -49,7 +49,7 @@ export class FunctionStep<T extends Json> implements Step<T, T> {
   }
 
   make(opened: StepCall["opened"]): Promise<T> | T {
-    const call = new CallAtWork(this, opened);
+    const call = new RunningCall(this, opened);
     this.#call = call;
     const fn = this.#fn;
     const work = fn(call);
@@ -74,11 +74,10 @@ export class FunctionStep<T extends Json> implements Step<T, T> {
   }
 }
 
-/** The step of a call, as the call sees it. */
 type StepOfCall = Pick<FunctionStep<Json>, "around" | "graceMs" | "signals">;
 
-/** What a step's function is given. When the run has to stop, its signal aborts after the grace, and it is given up. */
-class CallAtWork implements StepCall, CancellationListener {
+/** The argument of a running step's function. When the run has to stop, its signal aborts after the grace period and it is abandoned. */
+class RunningCall implements StepCall, CancellationListener {
   readonly opened?: NonNullable<StepCall["opened"]>;
   readonly #step: StepOfCall;
   #events: EventDraft[] | undefined;
@@ -94,7 +93,7 @@ class CallAtWork implements StepCall, CancellationListener {
     this.#aborted = step.around.control.cancelled;
   }
 
-  // Bound when asked for: a call that waits for a model holds no functions of its own.
+  // Getters, so that a call that waits for a model holds no closures.
   get event(): StepCall["event"] {
     return (draft) => {
       this.#events ??= [];
@@ -114,7 +113,7 @@ class CallAtWork implements StepCall, CancellationListener {
     return this.#step.signals();
   }
 
-  /** Made when somebody asks for it: most steps never do, and a controller costs more than all else here. */
+  /** Created on first access, since most steps never need the costly controller. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
@@ -123,7 +122,7 @@ class CallAtWork implements StepCall, CancellationListener {
     return this.#controller.signal;
   }
 
-  /** What the work comes to; rejects when the run has to stop before. */
+  /** The result of the work; rejects if the run has to stop first. */
   endOf<T>(work: Promise<T>): Promise<T> {
     const { control } = this.#step.around;
     const working = Promise.resolve(work);
@@ -132,7 +131,7 @@ class CallAtWork implements StepCall, CancellationListener {
       this.#reject = reject;
       working.then(resolve, reject);
       control.listen(this);
-      // It may have been stopped by the function itself, before it returned its promise.
+      // The function may have stopped the run before it returned its promise.
       if (control.stopped !== undefined || control.cancelled !== undefined) this.controlChanged();
     });
   }
@@ -141,8 +140,8 @@ class CallAtWork implements StepCall, CancellationListener {
     const { control, clock } = this.#step.around;
     if (control.stopped === undefined) this.#abort(control.cancelled);
     else if (control.stopped.code === SUSPENDED && this.#step.graceMs > 0)
-      this.#disarm ??= clock.after(this.#step.graceMs, () => this.#giveUp());
-    else this.#giveUp();
+      this.#disarm ??= clock.after(this.#step.graceMs, () => this.#abandon());
+    else this.#abandon();
   }
 
   close(): void {
@@ -150,10 +149,10 @@ class CallAtWork implements StepCall, CancellationListener {
     this.#disarm?.();
   }
 
-  #giveUp(): void {
+  #abandon(): void {
     const { control, tree } = this.#step.around;
     this.#abort(control.stopped);
-    // Code that goes on after this could still act: the run's lock is kept until it ends.
+    // The abandoned code could still act, so the run stays locked until it ends.
     if (this.#work !== undefined) tree.hold(this.#work);
     this.close();
     this.#reject?.(control.stopped);
@@ -169,31 +168,31 @@ function isPromiseLike<T>(work: Promise<T> | T): work is Promise<T> {
   return typeof work === "object" && work !== null && "then" in work && typeof work.then === "function";
 }
 
-/** One kind of step: how its value comes about, and what the program gets of it. */
+/** A kind of step. */
 export interface Step<V, T> {
   readonly stepId: string;
-  /** What an open record says before anything is done; without it there is none. Gone when it is written. */
+  /** The content of the open record, which is written before `make`; removed once it is written. Without it there is no open record. */
   open: StepOptions["open"];
-  /** Throws when this cannot be the recorded step; `known` is its open record, if there is one. */
+  /** Throws if this cannot be the recorded step; `known` is its open record, if any. */
   check?(known: JournalRecord | undefined): void;
-  /** The value to record; not asked for on replay. `fresh` says that no earlier process began this step. */
+  /** Makes the value to record; not called for a done step. `fresh`: no earlier process began this step. */
   make(opened: StepCall["opened"], fresh: boolean): Promise<V> | V;
-  /** Lets go of what `make` needed, however that ended. May be called again. */
+  /** Releases what `make` used. May be called more than once. */
   close?(): void;
-  /** Events of the record that holds the value. */
+  /** The events of the done record. */
   events(value: V): readonly EventDraft[];
-  /** What the program gets of a recorded value, now and on replay. */
+  /** Converts the recorded value to what the program gets, now and on resume. */
   hand(value: V): T;
 }
 
 export interface Wait {
-  /** Epoch milliseconds at which the wait is over anyway. */
+  /** The latest end of the wait, in epoch milliseconds. */
   readonly until?: number;
-  /** Whether what is waited for is there; asked again whenever the store may have changed. */
+  /** Whether the wait is over; called again whenever the store may have changed. */
   readonly arrived?: () => Promise<boolean>;
 }
 
-/** Waits until it arrived, the time has come, or the run is cancelled. Rejects when the run has to stop. */
+/** Waits until `arrived`, until the time, or until the run is cancelled. Rejects if the run has to stop. */
 export async function waitForSignal(
   run: Pick<ActiveRun, "control" | "clock" | "tree">,
   { until, arrived }: Wait,
@@ -202,10 +201,10 @@ export async function waitForSignal(
   if (arrived !== undefined && (await arrived())) return;
   await new Promise<void>((resolve, reject) => {
     const cleanups: (() => void)[] = [];
-    let over = false;
+    let ended = false;
     const end = (settle: () => void): void => {
-      if (over) return;
-      over = true;
+      if (ended) return;
+      ended = true;
       for (const cleanup of cleanups) cleanup();
       settle();
     };
@@ -213,20 +212,20 @@ export async function waitForSignal(
       if (control.stopped !== undefined) end(() => reject(control.stopped));
       else if (control.cancelled !== undefined) end(resolve);
     };
-    const look = async (): Promise<void> => {
+    const run = async (): Promise<void> => {
       try {
-        // What came in the last moment counts: its sender was told that it was accepted.
-        const late = until !== undefined && clock.now() >= until;
-        if (over) return;
-        if ((arrived !== undefined && (await arrived())) || late) end(resolve);
+        // The time first: a signal that was accepted before it counts.
+        const isDue = until !== undefined && clock.now() >= until;
+        if (ended) return;
+        if ((arrived !== undefined && (await arrived())) || isDue) end(resolve);
       } catch (thrown) {
         end(() => reject(thrown));
       }
     };
-    const looking = new CoalescedWork({ look });
+    const checking = new CoalescedWork({ run });
     const arm = (until: number): void => {
-      // A timer may fire a moment before the clock says so, and a clock may be set back.
-      const onTime = (): void => (clock.now() < until ? arm(until) : looking.ask());
+      // A timer may fire slightly early, and a clock may be set back.
+      const onTime = (): void => (clock.now() < until ? arm(until) : checking.request());
       disarm = clock.after(until - clock.now(), onTime);
     };
     let disarm: (() => void) | undefined;
@@ -237,9 +236,9 @@ export async function waitForSignal(
       () => control.unlisten(listener),
       () => disarm?.(),
     );
-    if (arrived !== undefined) cleanups.push(tree.onSignal(() => looking.ask()));
+    if (arrived !== undefined) cleanups.push(tree.onSignal(() => checking.request()));
     if (until !== undefined) arm(until);
     controlChanged();
-    if (!over) looking.ask();
+    if (!ended) checking.request();
   });
 }

@@ -22,20 +22,20 @@ import { FunctionStep, type Inbox, type Step, waitForSignal } from "./step-call.
 
 type AnyStep = Pick<Step<unknown, unknown>, "stepId" | "open">;
 
-/** Numbers the steps of one program, records what they come to, and hands back what is recorded. */
+/** Numbers the steps of one program, records their values, and returns recorded ones. */
 export class ProgramRunner implements StepRunner, Inbox {
   readonly #run: ActiveRun;
   /** Signals taken so far, by name. */
   #taken: Map<string, number> | undefined;
   #forks: Set<string> | undefined;
   #nextOrdinal = 0;
-  /** Whether a step of another run is handed back: what it took never stood in this one's inbox. */
+  /** Whether the current step was copied from another run, whose signals were never in this run's inbox. */
   #copied = false;
   #open: AnyStep | undefined;
-  /** What the program waits for while a step is open. */
+  /** The open step's promise. */
   #settling: Promise<unknown> | undefined;
   #fault: { readonly thrown: unknown } | undefined;
-  #over = false;
+  #ended = false;
 
   constructor(run: ActiveRun) {
     this.#run = run;
@@ -87,7 +87,7 @@ export class ProgramRunner implements StepRunner, Inbox {
           return found !== undefined;
         };
         await waitForSignal(this.#run, { arrived, ...(until === undefined ? {} : { until }) });
-        // Decided here: a look that is still under way must not change what is recorded.
+        // Decided here, since a check that is still running must not change what is recorded.
         if (found === undefined) return null;
         return clean === undefined ? found : { ...found, payload: clean(found.payload) };
       },
@@ -123,7 +123,7 @@ export class ProgramRunner implements StepRunner, Inbox {
       check: (known) => {
         this.#forks ??= new Set();
         if (this.#forks.has(stepId))
-          throw this.#misuse("fork_repeated", `fork ${stepId} was asked for twice; its children would be the same`);
+          throw this.#misuse("fork_repeated", `step ${stepId} ran children twice under the same ids`);
         this.#forks.add(stepId);
         checkChildren(this.runId, stepId, children, known);
       },
@@ -135,7 +135,7 @@ export class ProgramRunner implements StepRunner, Inbox {
 
   untaken(name: string): Promise<readonly ReceivedSignal[]> | readonly ReceivedSignal[] {
     const all = this.#run.store.signals(this.runId, name);
-    return all instanceof Promise ? all.then((come) => this.#after(name, come)) : this.#after(name, all);
+    return all instanceof Promise ? all.then((received) => this.#after(name, received)) : this.#after(name, all);
   }
 
   taken(name: string, count: number): void {
@@ -152,36 +152,35 @@ export class ProgramRunner implements StepRunner, Inbox {
     return this.#run.tree.heard();
   }
 
-  /** The end that the program came to. Throws when it is none: a step met a fault or is open, or the run has to stop. */
+  /** Checks the end that the program returned. Throws if a step failed or is open, or if the run has to stop. */
   ended(end: ProgramEnd): ProgramEnd {
-    const { control, past } = this.#run;
+    const { control, recorded } = this.#run;
     if (!END_STATUSES.has(end.status))
-      throw this.#misuse("end_invalid", `the program ended as ${String(end.status)}, which is no status`);
+      throw this.#misuse("end_invalid", `the program returned the status ${String(end.status)}, which does not exist`);
     if (this.#open !== undefined) {
       const message = `the program ended while step ${this.#open.stepId} was open; await every step`;
       throw this.#misuse("step_left_open", message);
     }
-    // What the program made of a signal to stop is not its end.
+    // An end that the program returned after a stop does not count.
     if (control.stopped !== undefined) throw control.stopped;
-    past.finish();
+    recorded.finish();
     if (this.#fault !== undefined) throw this.#fault.thrown;
-    this.#over = true;
+    this.#ended = true;
     return end;
   }
 
   /**
-   * What becomes of a run whose program threw, or came to no end: rejects with the first fault any step met, whatever the
-   * program made of it. A run that was cancelled before it had replayed its past has no end of its own, since what its code did
-   * then cannot follow what is recorded: then the reason of the cancel.
+   * Handles a program that threw or returned no valid end: rejects with the first fault of any step. For a run that was cancelled
+   * before all its recorded steps were read, returns the reason of the cancel, since its code cannot continue its records.
    */
   async failed(thrown: unknown): Promise<string> {
     const { control, tree } = this.#run;
     this.#fail(thrown);
     const fault = this.#fault?.thrown;
-    const tooEarly = this.#cancelledInPast;
-    if (tooEarly !== undefined && fault === tooEarly) {
+    const early = this.#cancelledEarly;
+    if (early !== undefined && fault === early) {
       if (control.stopped !== undefined) throw control.stopped;
-      return tooEarly.message;
+      return early.message;
     }
     if (this.#open !== undefined) {
       tree.stop(fault);
@@ -190,7 +189,7 @@ export class ProgramRunner implements StepRunner, Inbox {
     throw fault;
   }
 
-  /** The way of every step. What it rejects with is the run's end here: nothing after it could be replayed. */
+  /** Takes a step. A rejection stops the run here. */
   #step<V, T>(step: Step<V, T>): Promise<T> {
     const settling = this.#walk(step);
     if (this.#open === step) this.#settling = settling;
@@ -205,21 +204,21 @@ export class ProgramRunner implements StepRunner, Inbox {
       step.check?.(known?.open);
       if (known?.done !== undefined) {
         this.#copied = known.copied === true;
-        const replayed = step.hand(JSON.parse(known.done.value));
+        const recorded = step.hand(JSON.parse(known.done.value));
         this.#copied = false;
-        // A replayed step is open for a moment too: what overlaps on the first run must not pass on the second.
-        return await Promise.resolve(replayed);
+        // Awaited, so that overlapping steps fail on a resume as they do on the first run.
+        return await Promise.resolve(recorded);
       }
-      const earlier = known?.open;
+      const openRecord = known?.open;
       const opened =
-        earlier === undefined ? step.open && (await this.#announce(ordinal, step)) : readOpenRecord(earlier);
-      const made = await step.make(opened, earlier === undefined);
+        openRecord === undefined ? step.open && (await this.#commitOpen(ordinal, step)) : readOpenRecord(openRecord);
+      const made = await step.make(opened, openRecord === undefined);
       step.close?.();
       const { text, value } = toRecordedValue(made, `the value of step ${stepId}`);
       await this.#append({ ordinal, stepId, phase: "done", value: text, events: step.events(value) });
       return step.hand(value);
     } catch (thrown) {
-      // A program that does not look at its step must not bring the process down; `ended` and `failed` tell.
+      // An unawaited step must not crash the process; `ended` and `failed` report the rejection.
       if (this.#open === step) this.#settling?.catch(ignore);
       step.close?.();
       this.#fail(thrown);
@@ -229,35 +228,35 @@ export class ProgramRunner implements StepRunner, Inbox {
     }
   }
 
-  /** Numbers a step and finds what is known of it, before anything else can happen. */
+  /** Synchronously numbers a step and finds its records. */
   #enter(step: AnyStep): { readonly ordinal: number; readonly known: RecordedStep | undefined } {
-    const { control, past } = this.#run;
+    const { control, recorded } = this.#run;
     const { stepId } = step;
     if (this.#fault !== undefined) throw this.#fault.thrown;
-    const tooEarly = this.#cancelledInPast;
-    if (tooEarly !== undefined) throw tooEarly;
-    if (this.#over) throw this.#misuse("run_over", "a step was asked for after the program had ended");
+    const early = this.#cancelledEarly;
+    if (early !== undefined) throw early;
+    if (this.#ended) throw this.#misuse("run_over", "a step was started after the program had ended");
     if (control.stopped !== undefined) throw control.stopped;
     if (this.#open !== undefined) {
-      const message = `step ${stepId} was started while ${this.#open.stepId} is open; run side by side with fork()`;
+      const message = `step ${stepId} was started while ${this.#open.stepId} is open; use runChildren() for concurrency`;
       throw this.#misuse("step_overlap", message);
     }
     if (stepId === "" || !stepId.isWellFormed()) {
-      throw this.#misuse("step_id_invalid", `"${stepId}" is no id for a step`);
+      throw this.#misuse("step_id_invalid", `"${stepId}" is not a valid step id`);
     }
     this.#open = step;
     const ordinal = this.#nextOrdinal;
     this.#nextOrdinal += 1;
-    return { ordinal, known: past.take(ordinal, stepId) };
+    return { ordinal, known: recorded.take(ordinal, stepId) };
   }
 
-  /** Commits a step's open record. Rejects when the run was told to stop between the record and the effect. */
-  async #announce(ordinal: number, step: AnyStep): Promise<StepCall["opened"]> {
+  /** Commits a step's open record. Rejects if the run has to stop between the record and the effect. */
+  async #commitOpen(ordinal: number, step: AnyStep): Promise<StepCall["opened"]> {
     const { control, at } = this.#run;
     const { stepId, open } = step;
     if (open === undefined) return undefined;
     const { events, intent } = open;
-    // A step may take long; nobody needs what it announced any more.
+    // Frees the memory while the step runs.
     step.open = undefined;
     const value = intent === undefined ? "" : jsonText(intent, `the intent of step ${stepId}`);
     await this.#append({ ordinal, stepId, phase: "open", value, events });
@@ -271,20 +270,20 @@ export class ProgramRunner implements StepRunner, Inbox {
     return stopOnFailure(tree, () => appendRecord(store, at, record, clock));
   }
 
-  /** Why the run was cancelled, when that was before its past was replayed. */
-  get #cancelledInPast(): SluiceError | undefined {
-    const { control, past } = this.#run;
-    return past.left ? control.cancelled : undefined;
+  /** The cancellation, if it came before all recorded steps were read. */
+  get #cancelledEarly(): SluiceError | undefined {
+    const { control, recorded } = this.#run;
+    return recorded.left ? control.cancelled : undefined;
   }
 
   /** Only the first fault counts. */
   #fail(thrown: unknown): void {
-    this.#fault ??= { thrown: this.#cancelledInPast ?? thrown };
+    this.#fault ??= { thrown: this.#cancelledEarly ?? thrown };
   }
 
-  #after(name: string, come: readonly ReceivedSignal[]): readonly ReceivedSignal[] {
+  #after(name: string, received: readonly ReceivedSignal[]): readonly ReceivedSignal[] {
     const taken = this.#takenSoFar(name);
-    return taken === 0 ? come : come.slice(taken);
+    return taken === 0 ? received : received.slice(taken);
   }
 
   #takenSoFar(name: string): number {

@@ -1,36 +1,36 @@
 import type { JournalStore } from "../store/journal-store.ts";
 
-/** Takes a fault that concerns no caller: a listener that threw, a lock that could not be given back. */
+/** Reports a fault that no caller can handle. */
 export type Report = (fault: unknown) => void;
 
-/** Tells many listeners that the store changed: once in a turn of the event loop, however many commits it made. */
+/** Notifies listeners of store changes, at most once per turn of the event loop. */
 export interface Changes {
-  /** A listener that throws is reported and told no more. */
+  /** A listener that throws is reported and removed. */
   add(listener: ChangeListener): void;
   drop(listener: ChangeListener): void;
-  /** The same with a function. Returns the unsubscriber. */
+  /** Adds a function. Returns the unsubscriber. */
   watch(listener: () => void): () => void;
-  /** The same for whoever waits for something: it is told too when the store is closed, since nothing comes any more. */
+  /** Adds a function that is also called when the store is closed. Returns the unsubscriber. */
   await(listener: () => void): () => void;
-  /** Says that the store was closed; nobody is told of anything afterwards. */
+  /** Ends all notifications. */
   close(): void;
 }
 
 export interface ChangeListener {
   storeChanged(): void;
-  /** Whether it is told when the store is closed, too. */
+  /** Whether it is also called when the store is closed. */
   readonly waits: boolean;
 }
 
 export function createChanges(store: JournalStore, report: Report): Changes {
   const listeners = new Set<ChangeListener>();
   let unsubscribe: (() => void) | undefined;
-  let due = false;
+  let scheduled = false;
   let closed = false;
 
-  const tell = (told: readonly ChangeListener[]): void => {
-    for (const listener of told) {
-      // One that was unsubscribed by another a moment ago is not told.
+  const notify = (called: readonly ChangeListener[]): void => {
+    for (const listener of called) {
+      // An earlier listener may have removed it.
       if (!listeners.has(listener)) continue;
       try {
         listener.storeChanged();
@@ -41,11 +41,11 @@ export function createChanges(store: JournalStore, report: Report): Changes {
     }
   };
   const onStoreChange = (): void => {
-    if (due) return;
-    due = true;
+    if (scheduled) return;
+    scheduled = true;
     setImmediate(() => {
-      due = false;
-      if (!closed) tell([...listeners]);
+      scheduled = false;
+      if (!closed) notify([...listeners]);
     });
   };
   const drop = (listener: ChangeListener): void => {
@@ -70,7 +70,7 @@ export function createChanges(store: JournalStore, report: Report): Changes {
     await: (listener) => addFunction(listener, true),
     close() {
       closed = true;
-      tell([...listeners].filter((listener) => listener.waits));
+      notify([...listeners].filter((listener) => listener.waits));
       for (const listener of [...listeners]) drop(listener);
     },
   };
@@ -78,30 +78,30 @@ export function createChanges(store: JournalStore, report: Report): Changes {
 
 export interface Coalescer {
   /** Must not reject. */
-  look(): Promise<void>;
+  run(): Promise<void>;
 }
 
-/** Looks when asked; asked again while it looks, it looks once more afterwards. */
+/** Runs on request, one run at a time; requests during a run cause one more run. */
 export class CoalescedWork {
-  readonly #looker: Coalescer;
-  #looking = false;
+  readonly #work: Coalescer;
+  #running = false;
   #again = false;
 
-  constructor(looker: Coalescer) {
-    this.#looker = looker;
+  constructor(work: Coalescer) {
+    this.#work = work;
   }
 
-  ask(): void {
-    if (this.#looking) this.#again = true;
+  request(): void {
+    if (this.#running) this.#again = true;
     else void this.#run();
   }
 
   async #run(): Promise<void> {
-    this.#looking = true;
+    this.#running = true;
     do {
       this.#again = false;
-      await this.#looker.look();
+      await this.#work.run();
     } while (this.#again);
-    this.#looking = false;
+    this.#running = false;
   }
 }

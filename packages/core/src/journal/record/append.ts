@@ -4,6 +4,7 @@ import { messageOf, SluiceError } from "../../base/errors.ts";
 import { isJson, isJsonObject, type Json, parseStoredJson } from "../../base/json.ts";
 import type { EventDraft } from "../events.ts";
 import type { JournalRecord, OpenRequest, RecordPhase, RequestKind, RunEnd } from "../seam.ts";
+import { NO_ORDINAL } from "../step-id.ts";
 import type { Commit, JournalStore } from "../store/journal-store.ts";
 import { GENESIS, hashRecord, writeEvents } from "./hash-chain.ts";
 
@@ -16,7 +17,16 @@ export interface RecordDraft {
   readonly end?: RunEnd;
 }
 
-/** Where one run's journal stands: the next record and the hash before it. */
+/** A record of `LIFECYCLE_STEP`. */
+export function lifecycleRecord(
+  stepId: string,
+  events: readonly EventDraft[],
+  value = "",
+): Pick<RecordDraft, "ordinal" | "stepId" | "phase" | "value" | "events"> {
+  return { ordinal: NO_ORDINAL, stepId, phase: "lifecycle", value, events };
+}
+
+/** The end of one run's journal: the next seq, and the hash of the last record. */
 export interface RunPosition {
   readonly runId: string;
   readonly epoch: number;
@@ -27,7 +37,7 @@ export interface RunPosition {
 
 type Draft = Omit<Commit, "runId" | "epoch">;
 
-/** Hashes a record onto the chain and works out which requests it opens and closes. */
+/** Chains a record and derives the requests that it opens and closes. */
 export function draftCommit(at: Omit<RunPosition, "epoch">, draft: RecordDraft, clock: Clock): Draft {
   const now = clock.now();
   const { ordinal, stepId, phase, value } = draft;
@@ -35,18 +45,18 @@ export function draftCommit(at: Omit<RunPosition, "epoch">, draft: RecordDraft, 
   const unhashed = { seq, ordinal, stepId, phase, incarnation, value, events: writeEvents(draft.events, now) };
   const { events } = unhashed;
   const hash = hashRecord(at.head, at.runId, unhashed);
-  // Field by field: an object that is spread and added to takes half as much again, and journals are made of these.
+  // Field by field, since a spread object takes half as much memory again.
   const record: JournalRecord = { seq, ordinal, stepId, phase, incarnation, value, events, hash };
-  const asks = draft.events.some(aboutRequests);
+  const hasRequests = draft.events.some(aboutRequests);
   const commit: Draft = {
     record,
-    opened: asks ? openedBy(at.runId, draft.events, now) : NONE,
-    closed: asks ? closedBy(draft.events) : NONE,
+    opened: hasRequests ? openedBy(at.runId, draft.events, now) : NONE,
+    closed: hasRequests ? closedBy(draft.events) : NONE,
   };
   return draft.end === undefined ? commit : { ...commit, end: draft.end };
 }
 
-/** Commits the next record of a run. Fails with a Host error when it could not be written; then nothing of it is kept. */
+/** Commits the next record of a run. Throws a Host error if it cannot be written; then nothing of it is kept. */
 export function appendRecord(
   store: JournalStore,
   at: RunPosition,
@@ -59,23 +69,23 @@ export function appendRecord(
     at.seq += 1;
     at.head = commit.record.hash;
   };
-  // A store that writes at once need not be waited for.
+  // A synchronous store needs no await.
   if (written === undefined) onWritten();
   else return written.then(onWritten);
 }
 
-/** Names for the stays of runs in this process: each tells one stay from every other anywhere. */
+/** Makes globally unique names, one each time this process starts or resumes a run. */
 export function createIncarnations(): () => string {
   const process = randomBytes(6).toString("hex");
-  let stays = 0;
+  let count = 0;
   return () => {
-    stays += 1;
-    // Joined, not added: every record names it, and a sum of texts is kept as its parts.
-    return [process, stays.toString(36)].join("-");
+    count += 1;
+    // Array.join, since V8 would retain a template as a cons-string in every record.
+    return [process, count.toString(36)].join("-");
   };
 }
 
-/** Where a journal stands before its first record. */
+/** The position before a journal's first record. */
 export function genesisPosition(runId: string, incarnation: string): Omit<RunPosition, "epoch"> {
   return { runId, incarnation, seq: 0, head: GENESIS };
 }
@@ -94,8 +104,8 @@ function isRequestKind(kind: unknown): kind is RequestKind {
 const NONE: readonly never[] = [];
 
 /**
- * A request keeps its body as it is, where the event of it is redacted: whoever answers decides about exactly this, and text
- * made to look like a secret must not hide what would run.
+ * A request's body is not redacted, unlike its event's: an answer is about exactly this body, and text that looks like a secret
+ * must not hide what would run.
  */
 function openedBy(runId: string, events: readonly EventDraft[], openedAt: number): readonly OpenRequest[] {
   const opened: OpenRequest[] = [];
@@ -108,7 +118,7 @@ function openedBy(runId: string, events: readonly EventDraft[], openedAt: number
   return opened;
 }
 
-/** Events that open a request, and those that close one. */
+/** Event types that open and close requests. */
 export const OPEN_KINDS: ReadonlySet<string> = new Set(["grant.requested", "request.opened"]);
 export const CLOSE_KINDS: ReadonlySet<string> = new Set([
   "grant.answered",
@@ -128,20 +138,20 @@ function closedBy(events: readonly EventDraft[]): readonly string[] {
   return closed;
 }
 
-/** A value as the journal keeps it, and as the program sees it: now what it will be on replay. */
+/** A value as recorded, and as the program sees it now and on resume. */
 export interface RecordedValue<T> {
   readonly text: string;
   readonly value: T;
 }
 
-/** Whatever JSON does to a value (a date becomes a text, an undefined member goes) is done before the program sees it. */
+/** Applies what JSON does to a value (a date becomes a text, an undefined member disappears) before the program sees it. */
 export function toRecordedValue<T>(value: T, what: string): RecordedValue<T> {
   const text = jsonText(value, what);
-  // Most values are plain JSON, come back as they are, and need not be read back.
+  // Plain JSON needs no second parse.
   return { text, value: isJson(value) ? value : JSON.parse(text) };
 }
 
-/** A recorded value as what its step records. Throws Host `journal_damaged` for any other. */
+/** A recorded value, checked against its step's type. Throws Host `journal_damaged` for any other. */
 export function decodeValue<T extends Json>(text: string, isKind: (value: Json) => value is T, step: string): T {
   const read = parseStoredJson(text);
   if (read.ok && isKind(read.value)) return read.value;
@@ -152,7 +162,7 @@ export function decodeValue<T extends Json>(text: string, isKind: (value: Json) 
   );
 }
 
-/** The JSON text of a value. Throws SluiceError `not_json` for what has none. */
+/** The JSON text of a value. Throws Validation `not_json` for a value that has none. */
 export function jsonText(value: unknown, what: string): string {
   let text: string | undefined;
   try {
@@ -161,8 +171,8 @@ export function jsonText(value: unknown, what: string): string {
     throw new SluiceError("Validation", "not_json", `${what} is not JSON: ${messageOf(cause)}`, { cause });
   }
   if (text === undefined) {
-    const mend = "use null for nothing";
-    throw new SluiceError("Validation", "not_json", `${what} is ${typeof value}, which a journal cannot hold; ${mend}`);
+    const fix = "use null for nothing";
+    throw new SluiceError("Validation", "not_json", `${what} is ${typeof value}, which a journal cannot hold; ${fix}`);
   }
   return text;
 }

@@ -5,17 +5,17 @@ import { EVENT_TYPES, type EventDraft, type EventType, type SluiceEvent } from "
 import { dataText } from "../redaction.ts";
 import type { JournalRecord } from "../seam.ts";
 
-/** What the first record of every chain is chained to. */
+/** The previous hash of every chain's first record. */
 export const GENESIS = "sluice-journal-1";
 
 export type UnhashedRecord = Omit<JournalRecord, "hash">;
 
-/** The record's hash: SHA-256 over length-prefixed fields in fixed order, so that no two records read alike. */
+/** The record's hash: SHA-256 over length-prefixed fields in fixed order, so that different records never have the same input. */
 export function hashRecord(previous: string, runId: string, record: UnhashedRecord): string {
   return hashDigested(previous, runId, record, digestOf(record.value));
 }
 
-/** The same for a record whose value is not at hand, by the value's digest. */
+/** The same, by the digest of the record's value. */
 export function hashDigested(
   previous: string,
   runId: string,
@@ -27,7 +27,7 @@ export function hashDigested(
   return hash("sha256", place + field(stepId) + field(phase) + field(incarnation) + field(valueDigest) + field(events));
 }
 
-/** What stands for a value in its record's hash: SHA-256, hex; empty where there is none. */
+/** A value's part in its record's hash: SHA-256 in hex, or empty if there is no value. */
 export function digestOf(value: string): string {
   return value === "" ? "" : hash("sha256", value);
 }
@@ -37,17 +37,17 @@ function field(text: string): string {
 }
 
 /**
- * The events of a record as the JSON text that is hashed: secrets redacted, written in fixed order, never re-serialised. What an
- * event shares with the one before it (time, execution, attempt) is written once; null stands where there is none any more.
+ * The events of a record as the JSON text that is hashed: redacted, in fixed order, never serialized again. The time is written
+ * once; `executionId` and `attempt` only where they differ from the event before, null meaning absent.
  */
 export function writeEvents(drafts: readonly EventDraft[], at: number): string {
   if (drafts.length === 0) return "[]";
-  // Joined at the end: a text that grew piece by piece would be kept as its pieces.
+  // Array.join, since V8 would retain a cons-string.
   const parts: string[] = [];
   let lastExecution: string | undefined;
   let lastAttempt: number | undefined;
   for (const { type, executionId, attempt, data } of drafts) {
-    // Each part is JSON of its own, whatever a program put there: a record must stay readable.
+    // Each part is serialized by itself, so that no program can make a record unreadable.
     parts.push(parts.length === 0 ? `[{"at":${JSON.stringify(at)},"type":` : '},{"type":', typeText(type));
     if (executionId !== lastExecution) parts.push(',"executionId":', JSON.stringify(executionId ?? null));
     if (attempt !== lastAttempt) parts.push(',"attempt":', JSON.stringify(attempt ?? null));
@@ -61,15 +61,11 @@ export function writeEvents(drafts: readonly EventDraft[], at: number): string {
 
 const TYPE_TEXTS: ReadonlyMap<string, string> = new Map(EVENT_TYPES.map((type) => [type, JSON.stringify(type)]));
 
-/** Readers know these types and no others, so that no executor of somebody's can write what nobody can check. */
+/** Rejects unknown types, so that executors cannot write events that readers cannot check. */
 function typeText(type: string): string {
   const text = TYPE_TEXTS.get(type);
   if (text !== undefined) return text;
-  throw new SluiceError(
-    "Validation",
-    "event_unknown",
-    `${JSON.stringify(type)} is no type of event that a journal keeps`,
-  );
+  throw new SluiceError("Validation", "event_unknown", `${JSON.stringify(type)} is not an event type`);
 }
 
 interface StoredEvent {
@@ -80,7 +76,7 @@ interface StoredEvent {
   readonly data: JsonObject;
 }
 
-/** What a journal holds may come from anybody; data of another shape than its type says is for the schemas to tell. */
+/** A journal may hold anything. The shape of `data` is checked by the schemas, not here. */
 function isStoredEvent(value: unknown): value is StoredEvent {
   if (!isObject(value)) return false;
   const { at, type, executionId, attempt, data } = value;
@@ -94,7 +90,7 @@ function isStoredEvent(value: unknown): value is StoredEvent {
   );
 }
 
-/** The events of a record, with the ids their place gives them. Throws `journal_damaged` for what was never written. */
+/** The events of a record, with their ids. Throws Host `journal_damaged` for a text that was never written. */
 export function readEvents(runId: string, record: Pick<JournalRecord, "seq" | "events">): readonly SluiceEvent[] {
   if (record.events === "[]") return [];
   const read = parseStoredJson(record.events);

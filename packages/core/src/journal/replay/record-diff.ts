@@ -1,33 +1,40 @@
-import { type Json, type JsonObject, parseJson } from "../../base/json.ts";
+import { field, isJsonObject, type Json, type JsonObject, parseJson } from "../../base/json.ts";
 import type { EventDraft, SluiceEvent } from "../events.ts";
 import { readEvents, writeEvents } from "../record/hash-chain.ts";
 import type { JournalRecord } from "../seam.ts";
-import { type Difference, firstDifference } from "./json-diff.ts";
 
-/** What of a record is not what it was. */
+/** The first place where two values differ; undefined stands for a missing value. */
+export interface Difference {
+  /** `$` is the whole value, `$.a[0]` a part of it. */
+  readonly path: string;
+  readonly recorded: Json | undefined;
+  readonly now: Json | undefined;
+}
+
+/** The part of a record that differs. */
 export type DifferentPart =
-  /** The program went another way: another step, or none. */
+  /** The program took another step, or none. */
   | "step"
-  /** What a step announces before it begins. */
+  /** The step's open record. */
   | "announced"
   | "value"
   | "event"
-  /** What a sibling was given. */
+  /** A sibling's input. */
   | "input"
   | "end"
-  /** Code threw that had not thrown. */
+  /** Code threw that did not throw when the run was recorded. */
   | "fault";
 
-/** The first place of a journal that a replay does not come to again. */
+/** The first difference between a replay and the recorded run. */
 export interface RecordDifference extends Difference {
   readonly runId: string;
-  /** The record; the last one there is where the replay goes beyond it. */
+  /** The record that differs, or the last one if the replay continues beyond it. */
   readonly seq: number;
   readonly stepId: string;
   readonly part: DifferentPart;
-  /** The type of the event that is other. */
+  /** The type of the event that differs. */
   readonly event?: string;
-  /** When the record was written, epoch milliseconds: of several siblings that differ, the first counts. */
+  /** When the record was written, in epoch milliseconds. If several siblings differ, the earliest is reported. */
   readonly at: number;
 }
 
@@ -39,14 +46,14 @@ export function differentValue(part: DifferentPart, recorded: string, now: strin
   return found === undefined ? undefined : { part, ...found };
 }
 
-/** Of two lists of events the first that is other, times and what only the machine knew aside. */
+/** The first difference between two lists of events, ignoring times and facts about the machine. */
 export function differentEvents(
   part: "event" | "announced",
   { runId, record }: { readonly runId: string; readonly record: JournalRecord },
   drafts: readonly EventDraft[],
 ): Part | undefined {
   const recorded = readEvents(runId, record).map(comparable);
-  // Written and read like those of a record, so that what is redacted there is redacted here.
+  // Written and read back, so that the new events are redacted like the recorded ones.
   const now = readEvents(runId, { seq: record.seq, events: writeEvents(drafts, 0) }).map(comparable);
   for (let at = 0; at < Math.max(recorded.length, now.length); at += 1) {
     const [was, is] = [recorded[at], now[at]];
@@ -67,7 +74,7 @@ function comparable({ type, executionId, attempt, data }: SluiceEvent): JsonObje
   };
 }
 
-/** How long the run had worked is a time, and which model answers is the session's to say. */
+/** Without times, and without the model, which the session chooses. */
 function withoutWorld({ elapsedMs: _elapsed, model: _model, ...data }: JsonObject): JsonObject {
   return data;
 }
@@ -75,4 +82,24 @@ function withoutWorld({ elapsedMs: _elapsed, model: _model, ...data }: JsonObjec
 function read(text: string): Json | undefined {
   const parsed = parseJson(text);
   return parsed.ok ? parsed.value : undefined;
+}
+
+/** Compares values regardless of the order of members, in the recorded order. Undefined if they are equal. */
+export function firstDifference(recorded: Json | undefined, now: Json | undefined, path = "$"): Difference | undefined {
+  if (Object.is(recorded, now)) return undefined;
+  if (Array.isArray(recorded) && Array.isArray(now)) {
+    for (let at = 0; at < Math.max(recorded.length, now.length); at += 1) {
+      const found = firstDifference(recorded[at], now[at], `${path}[${at}]`);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+  if (isJsonObject(recorded) && isJsonObject(now)) {
+    for (const key of new Set([...Object.keys(recorded), ...Object.keys(now)])) {
+      const found = firstDifference(field(recorded, key), field(now, key), `${path}.${key}`);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+  return { path, recorded, now };
 }

@@ -5,31 +5,31 @@ import { readEvents } from "../record/hash-chain.ts";
 import type { JournalRecord, RunEnd, RunJournal } from "../seam.ts";
 import { isLifecycle, LIFECYCLE_STEP } from "../step-id.ts";
 
-/** One recorded run as a replay reads it: its steps in order, and how it began and ended. */
+/** One recorded run: its steps in order, its start and its end. */
 export interface RecordedRun {
   readonly runId: string;
   readonly start: JournalRecord;
   readonly steps: readonly RecordedStep[];
-  /** The seq of the first record that is the run's own; those before are another run's, whose past it began with. */
+  /** The seq of the run's first own record; those before it were copied from another run. */
   readonly own: number;
-  /** The end that its own program came to; undefined where it has none, or was closed from outside. */
+  /** The end that the program returned; undefined if the run has none or was closed from outside. */
   readonly end: JournalRecord | undefined;
-  /** The last record: where what is missing would stand. */
+  /** The last record. */
   readonly last: JournalRecord;
   readonly status: RunEnd["status"] | "unfinished";
-  /** Why somebody ended the run, where that is recorded. */
+  /** The recorded reason for cancelling the run. */
   readonly cancelled: string | undefined;
 }
 
-/** The tapes of a run and everything below it, by run id. Throws Host `journal_damaged` for records that no run leaves. */
+/** A run and its descendants by run id. Throws Host `journal_damaged` for records that no run writes. */
 export function readRecordedRuns(journals: readonly RunJournal[]): ReadonlyMap<string, RecordedRun> {
   const root = journals.find(({ parentId }) => parentId === undefined);
   const forkedAt = root?.records.findLastIndex(isForked) ?? -1;
-  const here = new Set(root?.records.slice(Math.max(0, forkedAt)).map(({ incarnation }) => incarnation));
+  const ownIncarnations = new Set(root?.records.slice(Math.max(0, forkedAt)).map(({ incarnation }) => incarnation));
   const ownOf = ({ parentId, records: [start, ...rest] }: RunJournal): number => {
     if (parentId === undefined) return forkedAt + 1;
-    // A sibling that came along did so whole: no process that worked on this run began it.
-    return start === undefined || here.has(start.incarnation) ? 0 : rest.length + 1;
+    // A copied sibling was started by no process of this run.
+    return start === undefined || ownIncarnations.has(start.incarnation) ? 0 : rest.length + 1;
   };
   return new Map(journals.map((journal) => [journal.runId, readRecordedRun(journal, ownOf(journal))]));
 }
@@ -38,7 +38,7 @@ function isForked(record: JournalRecord): boolean {
   return isLifecycle(record) && record.stepId === LIFECYCLE_STEP.forked;
 }
 
-/** Throws Host `journal_damaged` for records that no run leaves. */
+/** Throws Host `journal_damaged` for records that no run writes. */
 export function readRecordedRun({ runId, records, end }: RunJournal, own = 0): RecordedRun {
   const steps: RecordedStep[] = [];
   for (const record of records) {
@@ -46,7 +46,7 @@ export function readRecordedRun({ runId, records, end }: RunJournal, own = 0): R
     if ((value !== "" && !parseStoredJson(value).ok) || !parseStoredJson(events).ok) throw damaged(runId);
     if (isLifecycle(record)) continue;
     const last = steps.at(-1);
-    // Steps follow each other, each opened and done once at most: of two records one would not be looked at.
+    // Steps follow each other, each with at most one open and one done record; a second record would be ignored.
     const known = last?.done === undefined ? last : undefined;
     const at = known === undefined ? steps.length : steps.length - 1;
     if (ordinal !== at || (known !== undefined && (known.stepId !== stepId || phase === "open"))) throw damaged(runId);
@@ -74,7 +74,7 @@ function reasonIn({ value }: JournalRecord): string {
   return typeof reason === "string" ? reason : "cancelled";
 }
 
-/** When a record was written, by its first event; undefined for one without. */
+/** When a record was written, by its first event; undefined for one without events. */
 export function timeOf(runId: string, record: JournalRecord): number | undefined {
   return readEvents(runId, record)[0]?.at;
 }

@@ -5,44 +5,44 @@ import { readRecordedRuns } from "./recorded-run.ts";
 import { type NextRecord, ReplayRunner } from "./replay-runner.ts";
 
 export interface ReplayRequest {
-  /** Of a run and everything below it, as `RunHost.journal` gives them. */
+  /** The journals of a run and its descendants, as `RunHost.journal` returns them. */
   readonly journals: readonly RunJournal[];
   readonly program: RunProgram;
-  /** Whether what follows on a run's tape shows that the run had been told to end: then it is told now. */
+  /** Whether the next record shows that the run had been cancelled before it; the replay then cancels it too. */
   readonly showsCancel: (next: NextRecord) => boolean;
 }
 
-/** What a replay came to. */
+/** The outcome of a replay. */
 export interface ReplayResult {
   readonly runId: string;
-  /** How the recorded run ended; one without an end is replayed as far as its record goes. */
+  /** How the recorded run ended. An unfinished run is replayed to its last record. */
   readonly status: RunEnd["status"] | "unfinished";
   readonly difference?: RecordDifference;
-  /** Steps that were decided anew. */
+  /** How many steps were decided again. */
   readonly decided: number;
-  /** Steps that were handed back as they are recorded. */
+  /** How many steps returned their recorded values. */
   readonly taken: number;
 }
 
 /**
- * Runs a program again over what a run recorded: its decisions are made anew and compared, record by record, until the first that
- * is other; what read the world or acted on it is handed back. Nothing is written. Throws Host `journal_damaged`.
+ * Runs a program over a recorded run and compares its decisions, record by record, up to the first difference. Steps that read or
+ * changed the outside world return their recorded values. Writes nothing. Throws Host `journal_damaged`.
  */
 export async function replayJournals({ journals, program, showsCancel }: ReplayRequest): Promise<ReplayResult> {
-  const tapes = readRecordedRuns(journals);
+  const runs = readRecordedRuns(journals);
   const [top] = journals.filter(({ parentId }) => parentId === undefined);
-  const tape = top === undefined ? undefined : tapes.get(top.runId);
-  if (tape === undefined) throw new SluiceError("Host", "journal_damaged", "these journals hold no whole run");
+  const recorded = top === undefined ? undefined : runs.get(top.runId);
+  if (recorded === undefined) throw new SluiceError("Host", "journal_damaged", "these journals hold no root run");
   const counted = { decided: 0, taken: 0 };
-  const runner = new ReplayRunner(tape, {
+  const runner = new ReplayRunner(recorded, {
     program,
-    tapeOf: (runId) => tapes.get(runId),
+    recordedRun: (runId) => runs.get(runId),
     showsCancel,
     count: (how) => {
       counted[how] += 1;
     },
   });
   const difference = await runner.play();
-  const { runId, status } = tape;
+  const { runId, status } = recorded;
   return { runId, status, ...(difference === undefined ? {} : { difference }), ...counted };
 }

@@ -24,31 +24,31 @@ import { childRunId, childrenIntent, stepIds } from "../step-id.ts";
 import { differentEvents, differentValue, type Part, type RecordDifference } from "./record-diff.ts";
 import { type RecordedRun, timeOf } from "./recorded-run.ts";
 
-/** What all runs of one replay share. */
+/** Shared by all runs of one replay. */
 export interface ReplayTree {
   readonly program: RunProgram;
-  tapeOf(runId: string): RecordedRun | undefined;
-  /** Whether the run was told to end before what follows on its tape; see `ReplayRequest`. */
+  recordedRun(runId: string): RecordedRun | undefined;
+  /** See `ReplayRequest`. */
   readonly showsCancel: (next: NextRecord) => boolean;
-  /** Counts a step that was decided anew, or handed back. */
+  /** Counts a step. */
   readonly count: (how: "decided" | "taken") => void;
 }
 
-/** What follows on a tape: a step with the JSON text of its value, or the run's own end. */
+/** The next record: a step with the JSON text of its value, or the run's own end. */
 export type NextRecord = { readonly stepId: string; readonly value: string } | { readonly status: RunEnd["status"] };
 
-/** One kind of step, as it is replayed. */
+/** A kind of step in a replay. */
 interface ReplayedStep<T> {
   readonly stepId: string;
   readonly open: Pick<NonNullable<StepOptions["open"]>, "events"> | undefined;
-  /** Before anything is handed back, also where the record ends with the step at work. */
+  /** Called before `hand`, also for a step whose done record is missing. */
   before?(known: RecordedStep): Promise<void>;
   hand(done: JournalRecord): Promise<T> | T;
 }
 
-/** Runs a program over a tape: decisions are made anew and compared, all else is handed back. Nothing is written anywhere. */
+/** Runs a program over a recorded run: compares decisions and returns recorded values for all other steps. Writes nothing. */
 export class ReplayRunner implements StepRunner {
-  readonly #tape: RecordedRun;
+  readonly #recorded: RecordedRun;
   readonly #tree: ReplayTree;
   readonly #control = new Cancellation();
   #next = 0;
@@ -57,36 +57,36 @@ export class ReplayRunner implements StepRunner {
   #found: RecordDifference | undefined;
   #at = 0;
 
-  constructor(tape: RecordedRun, tree: ReplayTree) {
-    this.#tape = tape;
+  constructor(recorded: RecordedRun, tree: ReplayTree) {
+    this.#recorded = recorded;
     this.#tree = tree;
   }
 
-  /** Undefined when the program came to what is recorded, as far as that goes. */
+  /** Returns the first difference, or undefined if there is none. */
   async play(): Promise<RecordDifference | undefined> {
-    const input: Json = JSON.parse(this.#tape.start.value);
-    this.#timed(this.#tape.start);
+    const input: Json = JSON.parse(this.#recorded.start.value);
+    this.#timed(this.#recorded.start);
     try {
       this.#cancelIfShown();
       this.#ended(await this.#tree.program(this, input));
     } catch (thrown) {
-      // Where the record of an unfinished run ends, nobody knows what came next.
-      if (!this.#atEnd) this.#threw(this.#tape.steps[this.#next - 1]?.stepId ?? "", thrown);
+      // At the end of an unfinished run's records, the rejection is the replay's own.
+      if (!this.#atEnd) this.#threw(this.#recorded.steps[this.#next - 1]?.stepId ?? "", thrown);
     }
     return this.#found;
   }
 
   get runId(): string {
-    return this.#tape.runId;
+    return this.#recorded.runId;
   }
 
-  /** Whether all that is recorded was replayed, of a run that came to no end of its own. */
+  /** Whether a run without an end of its own has no more recorded steps. */
   get #atEnd(): boolean {
-    return this.#tape.end === undefined && this.#next >= this.#tape.steps.length;
+    return this.#recorded.end === undefined && this.#next >= this.#recorded.steps.length;
   }
 
   get incarnation(): string {
-    return this.#tape.start.incarnation;
+    return this.#recorded.start.incarnation;
   }
 
   get signal(): AbortSignal {
@@ -99,23 +99,23 @@ export class ReplayRunner implements StepRunner {
       stepId,
       open,
       hand: async (done) => {
-        if (this.#isPast(done)) return this.#taken(done);
+        if (this.#isCopied(done)) return this.#valueOf(done);
         const outcome = this.#outcomeOf(done);
-        if (decides === undefined || !decides(outcome)) return this.#taken(done);
+        if (decides === undefined || !decides(outcome)) return this.#valueOf(done);
         this.#tree.count("decided");
         const events: EventDraft[] = [];
         const value = await this.#decided(stepId, fn, { signal: this.signal, outcome, events });
         const text = jsonText(value, `the value of step ${stepId}`);
         this.#compare(done, differentValue("value", done.value, text));
         this.#compareEvents("event", done, events);
-        // As it is on resume: what JSON makes of it.
+        // The value as a resume would return it.
         return JSON.parse(done.value);
       },
     });
   }
 
   now(stepId: string): Promise<number> {
-    return this.#step({ stepId, open: undefined, hand: (done) => this.#taken<number>(done) });
+    return this.#step({ stepId, open: undefined, hand: (done) => this.#valueOf<number>(done) });
   }
 
   sleepUntil(stepId: string): Promise<void> {
@@ -125,14 +125,14 @@ export class ReplayRunner implements StepRunner {
   waitForSignal(name: string, { timeoutMs }: WaitOptions = {}): Promise<ReceivedSignal | undefined> {
     const open = timeoutMs === undefined ? undefined : { events: [] };
     const hand = (done: JournalRecord): ReceivedSignal | undefined => {
-      const received: ReceivedSignal | null = this.#taken(done);
+      const received: ReceivedSignal | null = this.#valueOf(done);
       return received ?? undefined;
     };
     return this.#step({ stepId: stepIds.wait(name), open, hand });
   }
 
   takeSignals(stepId: string): Promise<readonly ReceivedSignal[]> {
-    return this.#step({ stepId, open: undefined, hand: (done) => this.#taken<readonly ReceivedSignal[]>(done) });
+    return this.#step({ stepId, open: undefined, hand: (done) => this.#valueOf<readonly ReceivedSignal[]>(done) });
   }
 
   runChildren(
@@ -145,13 +145,13 @@ export class ReplayRunner implements StepRunner {
       stepId,
       open,
       before: async ({ open: announced, done }) => {
-        if (announced !== undefined && !this.#isPast(announced))
+        if (announced !== undefined && !this.#isCopied(announced))
           this.#compare(announced, differentValue("announced", announced.value, intent));
-        if (done === undefined || !this.#isPast(done)) await this.#playChildren(stepId, children);
+        if (done === undefined || !this.#isCopied(done)) await this.#playChildren(stepId, children);
       },
       hand: (done) => {
-        const settled: Readonly<Record<string, SiblingEnd>> = this.#taken(done);
-        if (!this.#isPast(done)) this.#compareEvents("event", done, joined(settled));
+        const settled: Readonly<Record<string, SiblingEnd>> = this.#valueOf(done);
+        if (!this.#isCopied(done)) this.#compareEvents("event", done, joined(settled));
         return settled;
       },
     });
@@ -167,7 +167,7 @@ export class ReplayRunner implements StepRunner {
 
   #step<T>(step: ReplayedStep<T>): Promise<T> {
     const settling = this.#walk(step);
-    // A program that does not look at its step must not bring the process down: `play` tells.
+    // An unawaited step must not crash the process; `play` reports the rejection.
     settling.catch(ignore);
     return settling;
   }
@@ -191,11 +191,11 @@ export class ReplayRunner implements StepRunner {
   #enter(stepId: string): RecordedStep {
     if (this.#over !== undefined) throw this.#over;
     if (this.#open !== undefined) {
-      const message = `run ${this.runId}: step ${stepId} was started while ${this.#open} is open; run side by side with fork()`;
+      const message = `run ${this.runId}: step ${stepId} was started while ${this.#open} is open; use runChildren() for concurrency`;
       throw this.#threw(stepId, new Error(message));
     }
-    const known = this.#tape.steps[this.#next];
-    const { last } = this.#tape;
+    const known = this.#recorded.steps[this.#next];
+    const { last } = this.#recorded;
     if (this.#atEnd) throw this.#stop();
     const record = known?.open ?? known?.done ?? last;
     if (known?.stepId !== stepId) {
@@ -209,9 +209,9 @@ export class ReplayRunner implements StepRunner {
 
   #compareOpen({ stepId, open: recorded, done }: RecordedStep, open: ReplayedStep<unknown>["open"]): void {
     const record = recorded ?? done;
-    if (record === undefined || this.#isPast(record)) return;
+    if (record === undefined || this.#isCopied(record)) return;
     if ((open === undefined) !== (recorded === undefined)) {
-      const words = (is: boolean): string => (is ? "begins behind a record of its own" : "is recorded when it is done");
+      const words = (is: boolean): string => (is ? "has an open record" : "has no open record");
       const difference = { path: "$", recorded: words(recorded !== undefined), now: words(open !== undefined) };
       throw this.#differ(record, stepId, { part: "announced", ...difference });
     }
@@ -237,22 +237,22 @@ export class ReplayRunner implements StepRunner {
     }
   }
 
-  /** One after the other, since nothing waits; of those that differ, the one whose record was written first is told. */
+  /** Replays children one after the other. Reports the difference whose record was written first. */
   async #playChildren(stepId: string, children: readonly ChildRun[]): Promise<void> {
     let first: RecordDifference | undefined;
     for (const child of children) {
-      const tape = this.#tree.tapeOf(childRunId(this.runId, stepId, child.key));
-      if (tape === undefined || tape.own > tape.last.seq) continue;
-      const runner = new ReplayRunner(tape, this.#tree);
-      const found = runner.#given(child) ?? (await runner.play());
+      const recorded = this.#tree.recordedRun(childRunId(this.runId, stepId, child.key));
+      if (recorded === undefined || recorded.own > recorded.last.seq) continue;
+      const runner = new ReplayRunner(recorded, this.#tree);
+      const found = runner.#compareStart(child) ?? (await runner.play());
       if (found !== undefined && (first === undefined || found.at < first.at)) first = found;
     }
     if (first !== undefined) throw this.#stop(first);
   }
 
-  /** Whether a child would have been started otherwise. */
-  #given({ key, input, events }: ChildRun): RecordDifference | undefined {
-    const { start } = this.#tape;
+  /** Compares a child's input and first events with the recorded ones. */
+  #compareStart({ key, input, events }: ChildRun): RecordDifference | undefined {
+    const { start } = this.#recorded;
     const part =
       differentValue("input", start.value, jsonText(input, `the input of ${key}`)) ??
       differentEvents("event", { runId: this.runId, record: start }, events);
@@ -260,7 +260,7 @@ export class ReplayRunner implements StepRunner {
   }
 
   #ended({ status, value, events }: ProgramEnd): void {
-    const { steps, end } = this.#tape;
+    const { steps, end } = this.#recorded;
     const left = steps[this.#next];
     const record = left?.open ?? left?.done;
     if (left !== undefined && record !== undefined) {
@@ -283,8 +283,8 @@ export class ReplayRunner implements StepRunner {
   }
 
   #threw(stepId: string, thrown: unknown): SluiceError {
-    const known = this.#tape.steps[Math.max(0, this.#next - 1)];
-    const record = known?.done ?? known?.open ?? this.#tape.last;
+    const known = this.#recorded.steps[Math.max(0, this.#next - 1)];
+    const record = known?.done ?? known?.open ?? this.#recorded.last;
     return this.#differ(record, stepId, { part: "fault", path: "$", recorded: undefined, now: messageOf(thrown) });
   }
 
@@ -298,8 +298,8 @@ export class ReplayRunner implements StepRunner {
   }
 
   /**
-   * Ends the replay of this run: at a difference, or where its record ends. Every further step rejects, and what the program makes
-   * of that is no end of the run: only the first counts.
+   * Ends the replay of this run, at a difference or after its last record. Every further step rejects, and only the first
+   * difference counts.
    */
   #stop(found?: RecordDifference): SluiceError {
     if (this.#over !== undefined) return this.#over;
@@ -309,19 +309,19 @@ export class ReplayRunner implements StepRunner {
     return this.#over;
   }
 
-  /** What another run decided, perhaps with another pipeline, mode or folder: that one is replayed for it. */
-  #isPast({ seq }: JournalRecord): boolean {
-    return seq < this.#tape.own;
+  /** Whether a record was copied from another run, which may have had another pipeline, mode or folder. */
+  #isCopied({ seq }: JournalRecord): boolean {
+    return seq < this.#recorded.own;
   }
 
-  #taken<T>(done: JournalRecord): T {
+  #valueOf<T>(done: JournalRecord): T {
     this.#tree.count("taken");
     return JSON.parse(done.value);
   }
 
-  /** A run that was told to end hears of it where its program showed first that it knew. */
+  /** Cancels the run just before its records first show that it had been cancelled. */
   #cancelIfShown(): void {
-    const { steps, end, status, cancelled } = this.#tape;
+    const { steps, end, status, cancelled } = this.#recorded;
     const next = steps[this.#next];
     const shown =
       next === undefined

@@ -1,10 +1,10 @@
 import type { Json } from "../../base/json.ts";
 import type { JournalRecord, OpenRequest, ReceivedSignal, RunEnd, SignalMessage, SignalOutcome } from "../seam.ts";
 
-/** A run's row. Everything else about a run is in its records. */
+/** A run's row. All other facts about a run are in its records. */
 export interface RunRow {
   readonly runId: string;
-  /** The run at the top of the tree; ownership is held for the whole tree. */
+  /** The root of the tree; ownership covers the whole tree. */
   readonly rootId: string;
   readonly parentId?: string;
   readonly createdAt: number;
@@ -12,9 +12,9 @@ export interface RunRow {
   readonly end?: RunEnd;
   readonly records: number;
   readonly head: string;
-  /** Who owns the root, and whether that owner lives now. */
+  /** The root's owner, and whether it is alive now. */
   readonly owner?: { readonly id: string; readonly label: string; readonly live: boolean };
-  /** Somebody asked for the run's end. */
+  /** A request to cancel the run. */
   readonly cancel?: { readonly reason: string; readonly by: string; readonly at: number };
 }
 
@@ -26,10 +26,10 @@ export interface NewRunRow {
   readonly input: Json;
 }
 
-/** What one commit changes besides adding its record; all of it or nothing. */
+/** One atomic commit: a record, and what it changes. */
 export interface Commit {
   readonly runId: string;
-  /** The epoch `create` or `claim` returned for the root: an older one is refused with `ownership_lost`. */
+  /** The epoch that `create` or `claim` returned for the root; an older one is refused with `ownership_lost`. */
   readonly epoch: number;
   readonly record: JournalRecord;
   readonly opened: readonly OpenRequest[];
@@ -47,46 +47,46 @@ export interface WholeRun {
 }
 
 /**
- * Where journals are kept; one instance is one owner (a process, or a host in it).
- * Methods may be synchronous or not. They throw SluiceError of class Host: nothing of a failed call is kept.
+ * Stores journals. One instance is one owner: a process, or a host in it.
+ * Methods may be synchronous or not. They throw SluiceErrors of class Host; a failed call changes nothing.
  */
 export interface JournalStore {
-  /** Unique for this instance; an owner that is gone never comes back under the same id. */
+  /** Unique for this instance and never reused. */
   readonly ownerId: string;
-  /** The folder on this disk that holds the journals, if any. */
+  /** The folder that holds the journals, if they are on disk. */
   readonly folder?: string;
-  /** Adds a root run owned by this instance, or a child of a tree it owns, with its first record. `run_exists` when the id is taken. Returns the epoch. */
+  /** Adds a root run that this instance then owns, or a child in a tree that it owns, with its first record. Throws `run_exists`. Returns the epoch. */
   create(
     run: NewRunRow,
     commit: Omit<Commit, "epoch" | "runId"> & { readonly epoch?: number },
   ): Promise<number> | number;
-  /** Adds a root that nobody owns and everything below it, parents first, in one go: all of it or nothing. `run_exists`. */
+  /** Atomically adds a root without an owner and its descendants, parents first. Throws `run_exists`. */
   createWhole(runs: readonly WholeRun[]): Promise<void> | void;
-  /** Makes this instance the owner of a root. `run_owned` while another owner lives, `run_unknown`. Returns the new epoch. */
+  /** Makes this instance the owner of a root. Throws `run_owned` while another owner lives, and `run_unknown`. Returns the new epoch. */
   claim(rootId: string): Promise<number> | number;
-  /** Gives a root up, so that another owner can claim it at once. Not an error when it is not ours any more. */
+  /** Gives up ownership of a root. Not an error if another instance owns it. */
   release(rootId: string): Promise<void> | void;
-  /** `ownership_lost` also when the record is not the next one, `run_finished` when the run has its end. */
+  /** Throws `ownership_lost`, also if the record is not the next one, and `run_finished` if the run has ended. */
   append(commit: Commit): Promise<void> | void;
   run(runId: string): Promise<RunRow | undefined> | RunRow | undefined;
-  /** Roots, newest first, at most `limit` of them; or one root and all its descendants, in order of creation. */
+  /** At most `limit` roots, newest first; or one root and its descendants, in order of creation. */
   runs(rootId?: string, limit?: number): Promise<readonly RunRow[]> | readonly RunRow[];
-  /** Records with seq >= from, in order: all, or at most `limit` of them. `run_unknown`. */
+  /** At most `limit` records with seq >= from, in order. Throws `run_unknown`. */
   records(runId: string, from: number, limit?: number): Promise<readonly JournalRecord[]> | readonly JournalRecord[];
-  /** Adds a signal. Answers compete: one unique row per open request, the first commit wins. */
+  /** Adds a signal. An open request takes one answer: the first that is committed. */
   putSignal(runId: string, message: SignalMessage, at: number): Promise<SignalOutcome> | SignalOutcome;
-  /** All signals of a name, in order of arrival. Nothing is ever taken out: the n-th wait reads the n-th. */
+  /** All signals of a name, in order of arrival. Signals are never removed: the n-th wait reads the n-th one. */
   signals(runId: string, name: string): Promise<readonly ReceivedSignal[]> | readonly ReceivedSignal[];
-  /** Notes that somebody wants the run's end; the owner sees it through `onChange`. False when the run is unknown. */
+  /** Records a request to cancel, which the owner sees through `onChange`. False if the run is unknown. */
   requestCancel(runId: string, reason: string, by: string, at: number): Promise<boolean> | boolean;
-  /** Open requests, oldest first: of one tree of runs, or of all. A run that ended has none. */
+  /** Open requests of one tree or of all, oldest first. A run that ended has none. */
   requests(rootId?: string): Promise<readonly OpenRequest[]> | readonly OpenRequest[];
   /**
-   * Removes roots that have their end and no live owner, with everything below them: records, requests, signals, and texts that
-   * nothing else names. Others stay. Returns those that are gone; with a failure some may be, each of them whole.
+   * Removes those roots that ended and have no live owner, with their descendants, requests, signals and unshared texts. Returns
+   * the removed roots. After a failure some may be removed, each of them completely.
    */
   remove(rootIds: readonly string[]): Promise<readonly string[]> | readonly string[];
-  /** Calls the listener, which must not throw, when anything may have been committed or claimed, here or by another owner. Cheap: at most one check per 25 ms across processes. */
+  /** Calls the listener, which must not throw, when any owner may have committed or claimed something. Checks for other processes at most every 25 ms. */
   onChange(listener: () => void): () => void;
   close(): Promise<void> | void;
 }

@@ -8,9 +8,9 @@ interface MemoryRun {
   end?: RunEnd;
   cancel?: NonNullable<RunRow["cancel"]>;
   readonly records: JournalRecord[];
-  /** By name; made when the first one comes. */
+  /** By name; created on first use. */
   signals?: Map<string, ReceivedSignal[]>;
-  /** The open ones; made when the first one is. */
+  /** Open requests; created on first use. */
   requests?: Map<string, OpenRequest>;
 }
 interface MemoryTree {
@@ -19,13 +19,13 @@ interface MemoryTree {
   readonly runIds: string[];
 }
 
-/** Journals kept in this process. Every `connect()` is an owner of its own, so several hosts can share one memory. */
+/** Journals in memory. Each `connect()` returns another owner, so several hosts can share them. */
 export interface MemoryJournals {
   connect(): JournalStore;
 }
 
 export interface MemoryJournalsOptions {
-  /** Finished runs that stay readable, with their children; older ones leave memory. 100 when omitted. */
+  /** How many finished runs stay readable; older ones are dropped. Default: 100. */
   readonly keepFinished?: number;
 }
 
@@ -55,7 +55,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
     for (const runId of trees.get(rootId)?.runIds ?? []) runs.delete(runId);
     trees.delete(rootId);
   };
-  /** A long-lived process must not grow with the runs it has finished. */
+  /** Keeps the memory of a long-lived process bounded. */
   const retire = (rootId: string): void => {
     finished.add(rootId);
     for (const oldest of finished) {
@@ -73,7 +73,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
       createdAt,
       records: records.length,
       head: records.at(-1)?.hash ?? "",
-      // Copied when asked for: a look at a run, and at all its children, happens at every change.
+      // Copied on access, since rows are read at every change.
       get input() {
         return ownCopy(seed.input);
       },
@@ -108,7 +108,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
         }
         for (const requestId of commit.closed) run.requests?.delete(requestId);
         if (commit.end === undefined) return;
-        // Frozen, not copied: it holds all that the run came to.
+        // Frozen instead of copied, since it may be large.
         run.end = deepFreeze(commit.end);
         run.requests?.clear();
         if (run.seed.runId === run.seed.rootId) retire(run.seed.runId);
@@ -118,7 +118,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
         ownerId,
         create(seed: NewRunRow, commit) {
           guard();
-          if (runs.has(seed.runId)) throw new SluiceError("Host", "run_exists", `a run ${seed.runId} exists already`);
+          if (runs.has(seed.runId)) throw new SluiceError("Host", "run_exists", `a run ${seed.runId} already exists`);
           const { runId, rootId } = seed;
           if (runId === rootId) trees.set(rootId, { owner: ownerId, epoch: 1, runIds: [runId] });
           else {
@@ -135,7 +135,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
           guard();
           const taken = whole.find(({ row }) => runs.has(row.runId));
           if (taken !== undefined)
-            throw new SluiceError("Host", "run_exists", `a run ${taken.row.runId} exists already`);
+            throw new SluiceError("Host", "run_exists", `a run ${taken.row.runId} already exists`);
           for (const { row, records, end } of whole) {
             const { runId, rootId } = row;
             if (runId === rootId) trees.set(rootId, { owner: undefined, epoch: 1, runIds: [runId] });
@@ -259,7 +259,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
   };
 }
 
-/** What is kept is nobody else's: neither who wrote it nor who reads it can change it. */
+/** A frozen copy, which neither writers nor readers can change. */
 function ownCopy<T>(value: T): T {
   return deepFreeze(JSON.parse(JSON.stringify(value)));
 }

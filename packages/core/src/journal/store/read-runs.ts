@@ -10,12 +10,12 @@ export function unknownRun(runId: string): SluiceError {
   return new SluiceError("Session", "run_unknown", `there is no run ${runId} in this store`);
 }
 
-/** Whether a run is the one asked for or below it. */
+/** Whether a run is `top` or one of its descendants. */
 function isWithin(runId: string, top: string): boolean {
   return runId === top || runId.startsWith(`${top}/`);
 }
 
-/** A run and everything below it, in order of creation; empty when there is no such run. */
+/** A run and its descendants, in order of creation; empty if there is no such run. */
 export async function rowsOfTree(store: JournalStore, runId: string): Promise<readonly RunRow[]> {
   const tree = await store.runs(runId);
   if (tree.length > 0) return tree;
@@ -24,7 +24,7 @@ export async function rowsOfTree(store: JournalStore, runId: string): Promise<re
   return rows.filter((each) => isWithin(each.runId, runId));
 }
 
-/** Open requests, oldest first: of one run and everything below it, or of all. */
+/** Open requests of one run and its descendants or of all runs, oldest first. */
 export async function openRequests(store: JournalStore, runId: string | undefined): Promise<readonly OpenRequest[]> {
   if (runId === undefined) return await unanswered(store);
   const row = await store.run(runId);
@@ -32,7 +32,7 @@ export async function openRequests(store: JournalStore, runId: string | undefine
   return (await unanswered(store, row.rootId)).filter((request) => isWithin(request.runId, runId));
 }
 
-/** What was answered waits for nobody, though its run may not have taken the answer up yet. */
+/** Open requests without an answer, including one that its run has not read yet. */
 async function unanswered(store: JournalStore, rootId?: string): Promise<readonly OpenRequest[]> {
   const open: OpenRequest[] = [];
   for (const request of await store.requests(rootId)) {
@@ -50,7 +50,7 @@ export async function getRun(store: JournalStore, runId: string): Promise<RunSum
 export async function listRuns(store: JournalStore, limit?: number): Promise<readonly RunSummary[]> {
   const rows = await store.runs(undefined, limit);
   const listed: RunSummary[] = [];
-  // Only what is suspended may wait for somebody, and of a long list that is little.
+  // Only suspended runs can wait for an answer, which are few of a long list.
   for (const row of rows) listed.push(summarise(row, isSuspended(row) ? await unanswered(store, row.rootId) : []));
   return listed;
 }
@@ -59,7 +59,7 @@ function isSuspended({ end, owner }: RunRow): boolean {
   return end === undefined && owner?.live !== true;
 }
 
-/** `requests` are the open ones of the run's tree. */
+/** `requests` are the unanswered ones of the run's tree. */
 function summarise(row: RunRow, requests: readonly OpenRequest[]): RunSummary {
   const { runId, parentId, createdAt, input, records, head, owner, end } = row;
   const base = { runId, createdAt, input, records, head, ...(parentId === undefined ? {} : { parentId }) };
@@ -69,7 +69,6 @@ function summarise(row: RunRow, requests: readonly OpenRequest[]): RunSummary {
   return { ...base, status: "suspended", suspended: waits ? "waiting" : "interrupted" };
 }
 
-/** The records of one run from a seq on. */
 export async function readRecords(
   store: JournalStore,
   runId: string,
@@ -80,15 +79,15 @@ export async function readRecords(
   return await store.records(runId, from > 0 ? Math.ceil(from) : 0, most);
 }
 
-/** How often a run that is at work is read again, until nothing was added meanwhile. */
+/** How often to read a running run again until it did not change in between. */
 const READINGS = 5;
 
-/** The journals of a run and everything below it, as they stood at one moment. */
+/** A consistent snapshot of the journals of a run and its descendants. */
 export async function readJournal(store: JournalStore, runId: string): Promise<readonly RunJournal[]> {
   let rows = await rowsOfTree(store, runId);
   for (let readings = 1; ; readings += 1) {
     const journals = await journalsOf(store, rows);
-    // What ended does not change; where it did all the same, the audit is to see it.
+    // A run that ended does not change; if it did, the audit must see it.
     if (readings === READINGS || rows[0]?.end !== undefined) return journals;
     const after = await rowsOfTree(store, runId);
     const same = after.length === rows.length && after.every(({ head }, index) => head === rows[index]?.head);
@@ -116,12 +115,12 @@ export async function journalOf(store: JournalStore, row: RunRow): Promise<RunJo
   };
 }
 
-/** Records that are read at once: who wants the first few events need not wait for a long run to be read. */
+/** Records per read, so that the first events of a long run arrive early. */
 const PAGE = 200;
-/** A look over a tree costs as much as it has runs: after one that took a while, this many times as long is waited. */
+/** How many times the duration of a read to wait before the next one, since reading a tree costs time per run. */
 const REST = 9;
 
-/** The events of a run as they are committed; with `follow` until the run has ended. */
+/** The events of a run; with `follow`, as they are committed until the run ends. */
 export async function* followEvents(
   { store, clock, changes }: { readonly store: JournalStore; readonly clock: Clock; readonly changes: Changes },
   runId: string,
@@ -140,7 +139,7 @@ export async function* followEvents(
   try {
     for (;;) {
       dirty = false;
-      // Told to stop, it still reads what is there by now: the end of a run is the last thing its reader wants to miss.
+      // After an abort it still reads what is committed, which may include the run's end.
       const last = !follow || signal?.aborted === true;
       const startedAt = clock.now();
       const rows = children ? await rowsOfTree(store, runId) : await oneRow(store, runId);
