@@ -1,7 +1,8 @@
 import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createHost, createMemoryJournals, type RunHost } from "@sluice/core";
+import type { RunHost } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { createSession, type RunResult, type Session, type SessionOptions } from "@sluice/stages";
 
 /** A folder for the life of this process. */

@@ -1,4 +1,5 @@
-import { decideNext, done, pipeline, type Stage, type StageContext, type StageResult, to } from "@sluice/core";
+import { done, pipeline, type Stage, type StageContext, type StageResult, to } from "@sluice/core";
+import { decideNext } from "@sluice/core/machine";
 import { z } from "zod";
 import type { Workload, WorkloadOptions } from "../measure.ts";
 import type { Review } from "../review.ts";

@@ -1,14 +1,6 @@
 import { hash } from "node:crypto";
-import {
-  exportLines,
-  GENESIS,
-  hashRecord,
-  type JournalRecord,
-  type RunJournal,
-  readExport,
-  verifyExport,
-  verifyJournal,
-} from "@sluice/core";
+import type { JournalRecord, RunJournal } from "@sluice/core";
+import { exportLines, GENESIS, hashRecord, readExport, verifyExport, verifyJournal } from "@sluice/core/host";
 import type { Workload, WorkloadOptions } from "../measure.ts";
 
 const recordsOf = ({ quick }: WorkloadOptions): number => (quick ? 200 : 10_000);

@@ -2,18 +2,14 @@
 // conformance.test.ts tests it against the rules that Sluice relies on, and run.ts uses it.
 import { closeSync, existsSync, fdatasyncSync, ftruncateSync, openSync, readFileSync, writeSync } from "node:fs";
 import {
-  type Commit,
   type JournalRecord,
-  type JournalStore,
   type Json,
-  type NewRunRow,
   type OpenRequest,
   type ReceivedSignal,
   type RunEnd,
-  type RunRow,
   SluiceError,
-  type WholeRun,
 } from "@sluice/core";
+import type { Commit, JournalStore, NewRunRow, RunRow, WholeRun } from "@sluice/core/host";
 
 type Cancel = NonNullable<RunRow["cancel"]>;
 /** A change of the store: one line. */

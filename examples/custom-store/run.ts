@@ -3,7 +3,8 @@
 import { mkdtempSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createHost, done, pipeline, stage, verifyJournal } from "@sluice/core";
+import { done, pipeline, stage } from "@sluice/core";
+import { createHost, verifyJournal } from "@sluice/core/host";
 import { createSession, scriptedModel } from "@sluice/stages";
 import { z } from "zod";
 import { openLineJournal } from "./lines.ts";

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { readExport, verifyExport } from "@sluice/core";
+import { readExport, verifyExport } from "@sluice/core/host";
 import { expect, test } from "vitest";
 import { appOverRun } from "../support/app-over-run.ts";
 

@@ -1,4 +1,5 @@
-import { createHost, createMemoryJournals, type Json, type RunHost } from "@sluice/core";
+import type { Json, RunHost } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { expect, test } from "vitest";
 import type { Key } from "../../packages/tui/src/app/keys.ts";
 import { answerElsewhere } from "../../packages/tui/src/user/answer-elsewhere.ts";

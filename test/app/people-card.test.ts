@@ -1,4 +1,5 @@
-import { type JsonObject, type OpenRequest, visible } from "@sluice/core";
+import type { JsonObject, OpenRequest } from "@sluice/core";
+import { visible } from "@sluice/core/runtime";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { bodyLines, type CardFacts } from "../../packages/tui/src/cards/body.ts";

@@ -1,4 +1,5 @@
-import { type Json, type SluiceEvent, visible } from "@sluice/core";
+import type { Json, SluiceEvent } from "@sluice/core";
+import { visible } from "@sluice/core/runtime";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ListBuilder } from "../../packages/view/src/projection/append-only-list.ts";

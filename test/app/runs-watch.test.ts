@@ -1,5 +1,6 @@
 import type { RunHost } from "@sluice/core";
-import { createHost, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { createHost } from "@sluice/core/host";
 import { openJournalStore } from "@sluice/sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { type RunWatch, type WatchOptions, watchRun } from "../../packages/view/src/projection/watch-run.ts";

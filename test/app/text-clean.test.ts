@@ -1,4 +1,4 @@
-import { visible } from "@sluice/core";
+import { visible } from "@sluice/core/runtime";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { clean, cleanInline, headOf, revealed, spanOf, tailOf } from "../../packages/view/src/text/clean.ts";

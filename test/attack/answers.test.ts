@@ -1,11 +1,6 @@
-import {
-  createHost,
-  createMemoryJournals,
-  digestOf,
-  type Interactor,
-  type Json,
-  type PersonRequest,
-} from "@sluice/core";
+import type { Interactor, Json, PersonRequest } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
+import { digestOf } from "@sluice/core/runtime";
 import { describe, expect, test } from "vitest";
 import {
   type Attack,

@@ -1,4 +1,5 @@
-import { type AllowedTool, createHost, createMemoryJournals, type Json, type RunHost, type Tool } from "@sluice/core";
+import type { AllowedTool, Json, RunHost, Tool } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
 import type { RunResult } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";

@@ -1,5 +1,6 @@
 import { inspect } from "node:util";
-import { createHost, createMemoryJournals, type RunHost } from "@sluice/core";
+import type { RunHost } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { replayRun } from "@sluice/stages";
 import { expect, test } from "vitest";
 import { handClock } from "../support/hand-clock.ts";

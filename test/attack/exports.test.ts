@@ -1,4 +1,5 @@
-import { exportLines, type JournalRecord, type RunJournal, readExport, verifyExport } from "@sluice/core";
+import type { JournalRecord, RunJournal } from "@sluice/core";
+import { exportLines, readExport, verifyExport } from "@sluice/core/host";
 import { describe, expect, test } from "vitest";
 import { readRecordedRun } from "../../packages/core/src/journal/replay/recorded-run.ts";
 import { rehashed } from "../support/tampering.ts";

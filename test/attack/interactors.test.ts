@@ -1,5 +1,6 @@
 import { PassThrough } from "node:stream";
-import { type Clock, type Json, visible } from "@sluice/core";
+import type { Clock, Json } from "@sluice/core";
+import { visible } from "@sluice/core/runtime";
 import { describe, expect, test } from "vitest";
 import { lineInteractor } from "../../packages/cli/src/runs/line-interactor.ts";
 import { createLinePrompt } from "../../packages/cli/src/runs/line-prompt.ts";

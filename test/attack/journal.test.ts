@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { createHost, createMemoryJournals, verifyJournal } from "@sluice/core";
+import { createHost, createMemoryJournals, verifyJournal } from "@sluice/core/host";
 import { openJournalStore, sqliteHost } from "@sluice/sqlite";
 import { describe, expect, test } from "vitest";
 import {

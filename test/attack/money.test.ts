@@ -1,4 +1,5 @@
-import { type AnyState, done, fanOut, type Limits, pipeline, type RunLimits, type Spending, stage } from "@sluice/core";
+import { type AnyState, done, fanOut, pipeline, type RunLimits, stage } from "@sluice/core";
+import type { Limits, Spending } from "@sluice/core/runtime";
 import type { PriceOption } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";

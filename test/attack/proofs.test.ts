@@ -1,4 +1,5 @@
-import { done, fanOut, type JsonObject, pipeline, type RunHost, sealWithCode } from "@sluice/core";
+import { done, fanOut, type JsonObject, pipeline, type RunHost } from "@sluice/core";
+import { sealWithCode } from "@sluice/core/gate";
 import { replayRun } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { answersIn, begun, codeOf, type Office, office, open, placeOf, proved, sent } from "../support/answers-kit.ts";

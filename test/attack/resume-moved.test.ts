@@ -1,4 +1,5 @@
-import { createHost, createMemoryJournals, type RunHost } from "@sluice/core";
+import type { RunHost } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
 import type { RunResult } from "@sluice/stages";
 import { expect, test } from "vitest";
 import { handClock } from "../support/hand-clock.ts";

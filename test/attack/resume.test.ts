@@ -1,7 +1,8 @@
 import { mkdirSync, renameSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { type AllowedTool, type Json, verifyJournal } from "@sluice/core";
+import type { AllowedTool, Json } from "@sluice/core";
+import { verifyJournal } from "@sluice/core/host";
 import { sqliteHost } from "@sluice/sqlite";
 import type { RunResult, SessionOptions } from "@sluice/stages";
 import { expect, test } from "vitest";

@@ -3,7 +3,8 @@ import { existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { type RunHost, readEvents } from "@sluice/core";
+import type { RunHost } from "@sluice/core";
+import { readEvents } from "@sluice/core/host";
 import { openJournalStore, sqliteHost } from "@sluice/sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { fileNameOf } from "../../packages/cli/src/output/output-file.ts";

@@ -2,7 +2,8 @@ import { execFileSync } from "node:child_process";
 import { existsSync, linkSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
-import { createHost, createMemoryJournals, type RunHost } from "@sluice/core";
+import type { RunHost } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { describe, expect, onTestFinished, test } from "vitest";
 import {
   type Attack,

@@ -2,7 +2,8 @@
 import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { field, type Json, readEvents, verifyJournal } from "@sluice/core";
+import { field, type Json } from "@sluice/core";
+import { readEvents, verifyJournal } from "@sluice/core/host";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { createPlace, type Ended, type Place, pipelineFile, reportOf } from "../support/command-process.ts";
 import { startLoopbackModel } from "../support/loopback-model.ts";

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { type Json, verifyJournal } from "@sluice/core";
+import type { Json } from "@sluice/core";
+import { verifyJournal } from "@sluice/core/host";
 import { expect, test, vi } from "vitest";
 import { createPlace, type Place, pipelineFile, reportOf } from "../support/command-process.ts";
 import {

@@ -1,5 +1,6 @@
 import { PassThrough } from "node:stream";
-import { type Answer, type JsonObject, type PersonRequest, visible } from "@sluice/core";
+import type { Answer, JsonObject, PersonRequest } from "@sluice/core";
+import { visible } from "@sluice/core/runtime";
 import { expect, test } from "vitest";
 import { lineInteractor } from "../../packages/cli/src/runs/line-interactor.ts";
 import { createLinePrompt } from "../../packages/cli/src/runs/line-prompt.ts";

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { visible } from "@sluice/core";
+import { visible } from "@sluice/core/runtime";
 import { describe, expect, test } from "vitest";
 import { at, call, desk, finishes, lines, PIPELINES, printed, textAt, turn } from "../support/command.ts";
 import { deskHere } from "../support/command-here.ts";
@@ -137,7 +137,9 @@ describe("text", () => {
     write("a.txt", "content");
     const model = script({ work: [writesOutside, turn(call("Read", { file_path: "a.txt" })), finishes("bye")] });
     const { stdout } = await sluice(["run", single, "x", "--model", model]);
-    const whats = stdout.split("\n").map((line) => /^\S+\s+(entered|requests|denied|ran|completed|ends)\b/.exec(line)?.[1]);
+    const whats = stdout
+      .split("\n")
+      .map((line) => /^\S+\s+(entered|requests|denied|ran|completed|ends)\b/.exec(line)?.[1]);
     expect(whats.filter((what) => what !== undefined)).toEqual([
       "entered",
       "requests",

@@ -1,5 +1,6 @@
 import { join } from "node:path";
-import { createHost, createMemoryJournals, type JournalStore, type RunJournal, verifyJournal } from "@sluice/core";
+import type { RunJournal } from "@sluice/core";
+import { createHost, createMemoryJournals, type JournalStore, verifyJournal } from "@sluice/core/host";
 import { openJournalStore } from "@sluice/sqlite";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

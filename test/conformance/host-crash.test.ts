@@ -2,16 +2,14 @@
 // was recorded runs again, and what is left is one whole journal.
 import {
   type Clock,
-  createMemoryJournals,
   field,
   isSluiceError,
-  type JournalStore,
   type Json,
   type ProgramEnd,
   type RunJournal,
   type StepRunner,
-  verifyJournal,
 } from "@sluice/core";
+import { createMemoryJournals, type JournalStore, verifyJournal } from "@sluice/core/host";
 import { overJournalStore } from "@sluice/core/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";

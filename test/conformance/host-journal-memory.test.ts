@@ -1,12 +1,12 @@
+import type { JournalRecord } from "@sluice/core";
 import {
   type Commit,
   createHost,
   createMemoryJournals,
   GENESIS,
   hashRecord,
-  type JournalRecord,
   type JournalStore,
-} from "@sluice/core";
+} from "@sluice/core/host";
 import { describe, expect, test } from "vitest";
 import { completed, endOf, start, waiting } from "../support/journal.ts";
 

@@ -1,4 +1,4 @@
-import { createMemoryJournals } from "@sluice/core";
+import { createMemoryJournals } from "@sluice/core/host";
 import { hostConformance, overJournalStore } from "@sluice/core/testing";
 import { test } from "vitest";
 import { slowly } from "../support/journal.ts";

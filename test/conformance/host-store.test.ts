@@ -1,17 +1,8 @@
 // What the host makes of a store that fails, lies or is slow, and of listeners that throw: asked of the host itself, since
 // not every store can be told to.
-import {
-  createHost,
-  createMemoryJournals,
-  GENESIS,
-  hashRecord,
-  type JournalRecord,
-  type JournalStore,
-  type ProgramEnd,
-  type RunProgram,
-  SluiceError,
-  type StepRunner,
-} from "@sluice/core";
+
+import { type JournalRecord, type ProgramEnd, type RunProgram, SluiceError, type StepRunner } from "@sluice/core";
+import { createHost, createMemoryJournals, GENESIS, hashRecord, type JournalStore } from "@sluice/core/host";
 import { createHandClock } from "@sluice/core/testing";
 import { expect, test } from "vitest";
 import { changed, completed, endOf, eventsOf, start, turns, waiting } from "../support/journal.ts";

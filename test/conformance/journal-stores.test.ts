@@ -1,6 +1,7 @@
 // What every JournalStore does when it is asked itself: what a host could not ask for, or would not notice.
 import { join } from "node:path";
-import { type Commit, createMemoryJournals, isSluiceError, type JournalStore, type OpenRequest } from "@sluice/core";
+import { isSluiceError, type OpenRequest } from "@sluice/core";
+import { type Commit, createMemoryJournals, type JournalStore } from "@sluice/core/host";
 import { openJournalStore } from "@sluice/sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { chainOf, plain, scratch, startRun } from "../support/sqlite-store.ts";

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
-import { checkChain } from "@sluice/core";
+import { checkChain } from "@sluice/core/host";
 import { expect, test } from "vitest";
 import { nodeArguments } from "../support/sqlite-process.ts";
 import { chainOf, open, scratch, startRun } from "../support/sqlite-store.ts";

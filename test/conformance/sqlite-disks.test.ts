@@ -12,7 +12,8 @@ import {
   writeSync,
 } from "node:fs";
 import { join } from "node:path";
-import { checkChain, isSluiceError } from "@sluice/core";
+import { isSluiceError } from "@sluice/core";
+import { checkChain } from "@sluice/core/host";
 import { openJournalStore } from "@sluice/sqlite";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { startBareDriver } from "../support/sqlite-process.ts";

@@ -1,6 +1,7 @@
 // Who owns a run is told by the kernel alone: neither process ids, which containers count anew, nor clocks have a say.
 import { spawnSync } from "node:child_process";
-import { createHost, type RunHost, verifyJournal } from "@sluice/core";
+import type { RunHost } from "@sluice/core";
+import { createHost, verifyJournal } from "@sluice/core/host";
 import { createHandClock } from "@sluice/core/testing";
 import { expect, test } from "vitest";
 import { completed, endOf, start, waiting } from "../support/journal.ts";

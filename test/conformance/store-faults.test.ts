@@ -3,18 +3,16 @@ import { existsSync } from "node:fs";
 import {
   type Clock,
   callbackInteractor,
-  createHost,
   done,
   fanOut,
   field,
   pipeline,
   type RunJournal,
-  readEvents,
   type SluiceEvent,
   stage,
   systemClock,
-  verifyJournal,
 } from "@sluice/core";
+import { createHost, readEvents, verifyJournal } from "@sluice/core/host";
 import { openJournalStore } from "@sluice/sqlite";
 import { createSession, type ResolvedModel, type Session, scriptedModel } from "@sluice/stages";
 import { describe, expect, onTestFinished, test } from "vitest";

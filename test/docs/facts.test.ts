@@ -1,4 +1,5 @@
-import { compileEnvelope, EVENT_TYPES } from "@sluice/core";
+import { EVENT_TYPES } from "@sluice/core";
+import { compileEnvelope } from "@sluice/core/gate";
 import { eventData } from "@sluice/core/schemas";
 import { builtinTools, DEFAULT_MODELS, DEFAULT_MODELS_DATE, MODEL_PROVIDERS } from "@sluice/stages";
 import { expect, test } from "vitest";

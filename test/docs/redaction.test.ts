@@ -1,4 +1,5 @@
-import { createSecretFilter, isJsonObject, parseJson, redactJson, redactText } from "@sluice/core";
+import { isJsonObject, parseJson } from "@sluice/core";
+import { createSecretFilter, redactJson, redactText } from "@sluice/core/runtime";
 import { expect, test } from "vitest";
 import { SECRET_FORMS, SECRET_PATTERNS, SECRET_WORDS } from "../../packages/core/src/journal/redaction.ts";
 import { secretForms } from "../../packages/stages/src/secrets/encodings.ts";

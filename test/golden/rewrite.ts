@@ -1,6 +1,8 @@
 import { join } from "node:path";
 import { DatabaseSync, type SQLOutputValue } from "node:sqlite";
-import { GENESIS, hashRecord, type JournalRecord, RECORD_PHASES } from "@sluice/core";
+import type { JournalRecord } from "@sluice/core";
+import { GENESIS, hashRecord } from "@sluice/core/host";
+import { RECORD_PHASES } from "@sluice/core/runtime";
 
 /** `SEQ_SPACE` of the store's schema: a record's key is its run's number times this, and its seq. */
 export const SEQ_SPACE = 2 ** 24;

@@ -62,11 +62,16 @@ const folderDirection: Readonly<Record<string, Readonly<Record<string, readonly 
 /** The files that may hand on what others define: each is an entry of its package. */
 const entries = new Set([
   "packages/core/src/index.ts",
+  "packages/core/src/gate.ts",
+  "packages/core/src/host.ts",
+  "packages/core/src/machine.ts",
+  "packages/core/src/runtime.ts",
   "packages/core/src/schemas.ts",
   "packages/core/src/testing.ts",
   "packages/stages/src/index.ts",
   "packages/stages/src/testing.ts",
   "packages/stages/src/opentelemetry.ts",
+  "packages/stages/src/pipelines.ts",
   "packages/sqlite/src/index.ts",
   "packages/view/src/index.ts",
   "packages/view/src/words.ts",
@@ -100,8 +105,13 @@ const ownEntryOnly: Readonly<Record<string, string>> = {
   "packages/stages/src/opentelemetry/": "packages/stages/src/opentelemetry.ts",
 };
 
-/** Entries beside the main one, for sources that must not wait for all that the main one loads. */
+/** Entries beside the main one that sources may import. */
 const lightEntries = new Set([
+  "@sluice/core/host",
+  "@sluice/core/gate",
+  "@sluice/core/machine",
+  "@sluice/core/runtime",
+  "@sluice/stages/pipelines",
   "@sluice/stages/environment-secrets",
   "@sluice/view/words",
   "@sluice/view/text",

@@ -43,7 +43,8 @@ const tarball = (name: string): string => {
 
 /** Uses every entry by its types, and runs a pipeline without a key. */
 const program = `
-import { decide, done, pipeline, stage, to, type StageResult, type SluiceEvent } from "@sluice/core";
+import { decide } from "@sluice/core/gate";
+import { done, pipeline, stage, to, type StageResult, type SluiceEvent } from "@sluice/core";
 import { eventSchema } from "@sluice/core/schemas";
 import { hostConformance } from "@sluice/core/testing";
 import { sqliteHost } from "@sluice/sqlite";

@@ -1,13 +1,5 @@
-import {
-  type AnyState,
-  createHost,
-  createMemoryJournals,
-  done,
-  fanOut,
-  pipeline,
-  stage,
-  verifyJournal,
-} from "@sluice/core";
+import { type AnyState, done, fanOut, pipeline, stage } from "@sluice/core";
+import { createHost, createMemoryJournals, verifyJournal } from "@sluice/core/host";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { z } from "zod";

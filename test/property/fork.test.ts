@@ -1,16 +1,5 @@
-import {
-  done,
-  fail,
-  fanOut,
-  forkPointsOf,
-  type Json,
-  type Pipeline,
-  pipeline,
-  type RunHost,
-  recordsBefore,
-  stage,
-  to,
-} from "@sluice/core";
+import { done, fail, fanOut, type Json, type Pipeline, pipeline, type RunHost, stage, to } from "@sluice/core";
+import { forkPointsOf, recordsBefore } from "@sluice/core/host";
 import { scriptedModel } from "@sluice/stages";
 import fc from "fast-check";
 import { expect, test } from "vitest";

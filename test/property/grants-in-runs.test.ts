@@ -1,13 +1,9 @@
 import {
-  createHost,
-  createMemoryJournals,
-  digestOf,
   done,
   fanOut,
   field,
   type GuardHook,
   type Interactor,
-  type JournalStore,
   type Json,
   pipeline,
   type RunHost,
@@ -16,8 +12,9 @@ import {
   type SignalOutcome,
   SluiceError,
   to,
-  verifyJournal,
 } from "@sluice/core";
+import { createHost, createMemoryJournals, type JournalStore, verifyJournal } from "@sluice/core/host";
+import { digestOf } from "@sluice/core/runtime";
 import { replayRun } from "@sluice/stages";
 import fc from "fast-check";
 import { expect, test } from "vitest";

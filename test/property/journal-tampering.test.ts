@@ -1,15 +1,14 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { JournalRecord, RunJournal } from "@sluice/core";
 import {
   checkChain,
   createHost,
   createMemoryJournals,
-  type JournalRecord,
-  type RunJournal,
   readExport,
   verifyExport,
   verifyJournal,
-} from "@sluice/core";
+} from "@sluice/core/host";
 import { sqliteHost } from "@sluice/sqlite";
 import { assert, integer, nat, property } from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";

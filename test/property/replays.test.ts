@@ -1,14 +1,5 @@
-import {
-  createHost,
-  createMemoryJournals,
-  field,
-  isSluiceError,
-  type JournalStore,
-  type Json,
-  type RunHost,
-  type RunJournal,
-  SluiceError,
-} from "@sluice/core";
+import { field, isSluiceError, type Json, type RunHost, type RunJournal, SluiceError } from "@sluice/core";
+import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
 import { replayRun, type Script } from "@sluice/stages";
 import fc from "fast-check";
 import { expect, test } from "vitest";

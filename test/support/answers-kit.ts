@@ -1,12 +1,6 @@
-import {
-  createHost,
-  createMemoryJournals,
-  type Json,
-  type JsonObject,
-  type OpenRequest,
-  type RunHost,
-  sealWithCode,
-} from "@sluice/core";
+import type { Json, JsonObject, OpenRequest, RunHost } from "@sluice/core";
+import { sealWithCode } from "@sluice/core/gate";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
 import type { StartOptions } from "@sluice/stages";
 import { expect } from "vitest";
 import { calls, one, saying, task, tools, worker } from "./facts.ts";

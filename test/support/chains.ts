@@ -1,4 +1,5 @@
-import { GENESIS, hashRecord, type JournalRecord, type Json } from "@sluice/core";
+import type { JournalRecord, Json } from "@sluice/core";
+import { GENESIS, hashRecord } from "@sluice/core/host";
 
 /** A record that is still to be chained; without events unless it says which. */
 export type RecordDraft = Pick<JournalRecord, "ordinal" | "stepId" | "phase" | "value"> &

@@ -1,4 +1,5 @@
-import { digestOf, type Json, type JsonObject, type OpenRequest } from "@sluice/core";
+import type { Json, JsonObject, OpenRequest } from "@sluice/core";
+import { digestOf } from "@sluice/core/runtime";
 import type { Key } from "../../packages/tui/src/app/keys.ts";
 import { ARM_MS } from "../../packages/tui/src/app/keys.ts";
 import { pressKey } from "../../packages/tui/src/cards/card-keys.ts";

@@ -1,6 +1,5 @@
 import { getEventListeners } from "node:events";
 import {
-  digestOf,
   done,
   fanOut,
   type Interactor,
@@ -11,6 +10,7 @@ import {
   type ToolCall,
   type ToolResult,
 } from "@sluice/core";
+import { digestOf } from "@sluice/core/runtime";
 import type { RunHandle, TurnPosition } from "@sluice/stages";
 import { z } from "zod";
 import { type HostileModel, hostileModel } from "./hostile-model.ts";

@@ -1,6 +1,5 @@
 import type {
   EventQuery,
-  JournalStore,
   Json,
   ProgramEnd,
   RunEnd,
@@ -10,6 +9,7 @@ import type {
   SluiceEvent,
   StepRunner,
 } from "@sluice/core";
+import type { JournalStore } from "@sluice/core/host";
 import { expect } from "vitest";
 
 export function completed(value: Json = null): ProgramEnd {

@@ -1,4 +1,4 @@
-import { visible } from "@sluice/core";
+import { visible } from "@sluice/core/runtime";
 import fc from "fast-check";
 import stringWidth from "string-width";
 import type { Line } from "../../packages/view/src/text/line.ts";

@@ -2,16 +2,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import {
-  type Answer,
-  createHost,
-  createMemoryJournals,
-  type Interactor,
-  type Json,
-  type PersonRequest,
-  parseJson,
-  type RunHost,
-} from "@sluice/core";
+import { type Answer, type Interactor, type Json, type PersonRequest, parseJson, type RunHost } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { sqliteHost } from "@sluice/sqlite";
 import { onTestFinished } from "vitest";
 import { handClock } from "./hand-clock.ts";

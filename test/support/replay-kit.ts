@@ -1,13 +1,5 @@
-import {
-  createHost,
-  createMemoryJournals,
-  type EventDraft,
-  type Json,
-  type RunHost,
-  type RunJournal,
-  type RunProgram,
-  type StepCall,
-} from "@sluice/core";
+import type { EventDraft, Json, RunHost, RunJournal, RunProgram, StepCall } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { expect } from "vitest";
 import type { RecordDifference } from "../../packages/core/src/journal/replay/record-diff.ts";
 import {

@@ -1,4 +1,5 @@
-import { type RunHost, type SluiceEvent, verifyJournal } from "@sluice/core";
+import type { RunHost, SluiceEvent } from "@sluice/core";
+import { verifyJournal } from "@sluice/core/host";
 import { expect } from "vitest";
 import type { ReportFacts } from "../../packages/view/src/html/head.ts";
 import { reportPage } from "../../packages/view/src/html/page.ts";

@@ -3,9 +3,6 @@ import {
   type ActScope,
   type AvailableTools,
   type CompiledSchema,
-  compileSchema,
-  createHost,
-  createMemoryJournals,
   defineTool,
   type Json,
   type JsonObject,
@@ -18,8 +15,9 @@ import {
   type StateSpec,
   type Tool,
   type ToolSpec,
-  verifyJournal,
 } from "@sluice/core";
+import { createHost, createMemoryJournals, verifyJournal } from "@sluice/core/host";
+import { compileSchema } from "@sluice/core/runtime";
 import { eventData } from "@sluice/core/schemas";
 import { createSession, type ResolvedModel, type Session, type SessionOptions } from "@sluice/stages";
 import { expect, onTestFinished } from "vitest";

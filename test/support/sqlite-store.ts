@@ -1,7 +1,8 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Commit, GENESIS, hashRecord, type JournalRecord, type JournalStore } from "@sluice/core";
+import type { JournalRecord } from "@sluice/core";
+import { type Commit, GENESIS, hashRecord, type JournalStore } from "@sluice/core/host";
 import { openJournalStore, type SqliteStore, type SqliteStoreOptions } from "@sluice/sqlite";
 import { onTestFinished } from "vitest";
 

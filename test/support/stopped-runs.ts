@@ -1,13 +1,5 @@
-import {
-  type AllowedTool,
-  done,
-  type JournalStore,
-  type Json,
-  type Pipeline,
-  pipeline,
-  SluiceError,
-  stage,
-} from "@sluice/core";
+import { type AllowedTool, done, type Json, type Pipeline, pipeline, SluiceError, stage } from "@sluice/core";
+import type { JournalStore } from "@sluice/core/host";
 import type { ResolvedModel } from "@sluice/stages";
 import { z } from "zod";
 import { finish, modelFrom, part } from "./stream-model.ts";

@@ -1,15 +1,13 @@
-import {
-  type ChildRun,
-  exportLines,
-  GENESIS,
-  hashRecord,
-  type JournalRecord,
-  type ProgramEnd,
-  type RunChildrenOptions,
-  type RunHost,
-  type RunJournal,
-  type StepRunner,
+import type {
+  ChildRun,
+  JournalRecord,
+  ProgramEnd,
+  RunChildrenOptions,
+  RunHost,
+  RunJournal,
+  StepRunner,
 } from "@sluice/core";
+import { exportLines, GENESIS, hashRecord } from "@sluice/core/host";
 import { endOf, start } from "./journal.ts";
 
 const child = (key: string): ChildRun => ({

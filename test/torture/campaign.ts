@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { messageOf } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { type CaseOptions, type Ground, type Kill, type Reference, type Tally, torture, undisturbed } from "./case.ts";
 import { numbersFrom } from "./random.ts";
 import type { WorldName } from "./worlds.ts";

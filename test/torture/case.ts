@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { mkdtempSync } from "node:fs";
 import { join } from "node:path";
-import { type RunEnd, type RunJournal, verifyJournal } from "@sluice/core";
+import type { RunEnd, RunJournal } from "@sluice/core";
+import { verifyJournal } from "@sluice/core/host";
 import { checkEnd, checkOutput, checkSteps } from "./checks.ts";
 import { type CallFact, factsOf, unfinishedCalls } from "./journal-facts.ts";
 import { openPlace, type Place } from "./place.ts";

@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { isJsonObject, type Json, type RunEnd, type RunJournal, readOutcome, verifyJournal } from "@sluice/core";
+import { isJsonObject, type Json, type RunEnd, type RunJournal } from "@sluice/core";
+import { verifyJournal } from "@sluice/core/host";
+import { readOutcome } from "@sluice/core/runtime";
 import type { Reference, Seen } from "./case.ts";
 import { finishedCalls, happenings } from "./journal-facts.ts";
 import { processesOf } from "./place.ts";

@@ -1,4 +1,5 @@
-import { type RunJournal, readEvents, type SluiceEvent } from "@sluice/core";
+import type { RunJournal, SluiceEvent } from "@sluice/core";
+import { readEvents } from "@sluice/core/host";
 import { placeOf } from "./watched-store.ts";
 
 /** What journals say that was done: no process that reads them may do it again. */

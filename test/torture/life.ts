@@ -1,6 +1,7 @@
 // One process's work on a run, which may end at any place: `node life.ts '{"world": "pipeline", "folder": …}'`.
 import { join } from "node:path";
-import { isSluiceError, messageOf } from "@sluice/core";
+import { isSluiceError } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { type Death, deadlyPoints, filesArePoints, say } from "./points.ts";
 import { WORLDS, type WorldName } from "./worlds.ts";
 

@@ -1,6 +1,6 @@
 // What `npm run torture` starts; see README.md beside this. Prints counts, and ends with 1 when a run was harmed.
 import { parseArgs } from "node:util";
-import { messageOf } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { setup } from "../support/own-home.ts";
 import { type Campaign, type Case, killedAt, killedTakingUp, openCampaign, randomCase, type Sum } from "./campaign.ts";
 import type { CaseOptions } from "./case.ts";

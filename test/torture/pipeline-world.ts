@@ -2,7 +2,6 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import {
   callbackInteractor,
-  createHost,
   done,
   fanOut,
   type GuardHook,
@@ -12,6 +11,7 @@ import {
   stage,
   to,
 } from "@sluice/core";
+import { createHost } from "@sluice/core/host";
 import { openJournalStore, type SqliteStore } from "@sluice/sqlite";
 import { createSession } from "@sluice/stages";
 import { z } from "zod";

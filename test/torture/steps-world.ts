@@ -1,5 +1,6 @@
 import { join } from "node:path";
-import { createHost, field, type Json, type ProgramEnd, type RunTask, type StepRunner } from "@sluice/core";
+import { field, type Json, type ProgramEnd, type RunTask, type StepRunner } from "@sluice/core";
+import { createHost } from "@sluice/core/host";
 import { openJournalStore } from "@sluice/sqlite";
 import type { Points } from "./points.ts";
 import { placeOf, watched } from "./watched-store.ts";

@@ -1,7 +1,8 @@
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Clock, Commit, JournalRecord, JournalStore } from "@sluice/core";
+import type { Clock, JournalRecord } from "@sluice/core";
 import { systemClock } from "@sluice/core";
+import type { Commit, JournalStore } from "@sluice/core/host";
 import type { Points } from "./points.ts";
 
 /** A run as places and facts name it: its own id is another in each case. */

@@ -1,4 +1,5 @@
-import { type JsonObject, startedUnsandboxed } from "@sluice/core";
+import type { JsonObject } from "@sluice/core";
+import { startedUnsandboxed } from "@sluice/core/gate";
 import { describe, expect, test } from "vitest";
 
 describe("what the record says of walls", () => {

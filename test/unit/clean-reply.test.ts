@@ -1,4 +1,4 @@
-import { createSecretFilter } from "@sluice/core";
+import { createSecretFilter } from "@sluice/core/runtime";
 import { expect, test } from "vitest";
 import { maskReply } from "../../packages/stages/src/agent/reply-record.ts";
 import type { ModelReply } from "../../packages/stages/src/models/reply/reply.ts";

@@ -1,4 +1,4 @@
-import { digestOf } from "@sluice/core";
+import { digestOf } from "@sluice/core/runtime";
 import { describe, expect, test } from "vitest";
 import {
   denial,

@@ -1,14 +1,5 @@
-import {
-  createHost,
-  createMemoryJournals,
-  type EventDraft,
-  type Json,
-  type RunCopy,
-  type RunEnd,
-  type RunJournal,
-  readEvents,
-  verifyJournal,
-} from "@sluice/core";
+import type { EventDraft, Json, RunCopy, RunEnd, RunJournal } from "@sluice/core";
+import { createHost, createMemoryJournals, readEvents, verifyJournal } from "@sluice/core/host";
 import { describe, expect, test } from "vitest";
 import type { WholeRun } from "../../packages/core/src/journal/store/journal-store.ts";
 import { chain, life, type RecordDraft, step } from "../support/chains.ts";

@@ -1,14 +1,6 @@
 import { createHash } from "node:crypto";
-import {
-  exportLines,
-  GENESIS,
-  type JournalRecord,
-  type Json,
-  type RunEnd,
-  type RunJournal,
-  readExport,
-  verifyExport,
-} from "@sluice/core";
+import type { JournalRecord, Json, RunEnd, RunJournal } from "@sluice/core";
+import { exportLines, GENESIS, readExport, verifyExport } from "@sluice/core/host";
 import { describe, expect, test } from "vitest";
 import { chain, life, type RecordDraft, step } from "../support/chains.ts";
 import { rehashed } from "../support/tampering.ts";

@@ -1,4 +1,5 @@
-import { createHost, createMemoryJournals, isSluiceError, type JournalStore, type RunHost } from "@sluice/core";
+import { isSluiceError, type RunHost } from "@sluice/core";
+import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { handClock } from "../support/hand-clock.ts";
 import { changed, completed, endOf, eventsOf, slowly, start, turns, waiting } from "../support/journal.ts";

@@ -1,10 +1,5 @@
-import {
-  createMemoryJournals,
-  isSluiceError,
-  type JournalRecord,
-  type JournalStore,
-  type JsonObject,
-} from "@sluice/core";
+import { isSluiceError, type JournalRecord, type JsonObject } from "@sluice/core";
+import { createMemoryJournals, type JournalStore } from "@sluice/core/host";
 import { describe, expect, test } from "vitest";
 import { checkChildren } from "../../packages/core/src/journal/host/fork.ts";
 import {

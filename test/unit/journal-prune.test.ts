@@ -1,11 +1,5 @@
-import {
-  createHost,
-  createMemoryJournals,
-  type EventDraft,
-  type JournalStore,
-  type PruneQuery,
-  SluiceError,
-} from "@sluice/core";
+import { type EventDraft, type PruneQuery, SluiceError } from "@sluice/core";
+import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
 import { expect, test } from "vitest";
 import { handClock } from "../support/hand-clock.ts";
 import { changed, completed, endOf, start, turns, waiting } from "../support/journal.ts";

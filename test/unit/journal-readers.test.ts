@@ -1,13 +1,6 @@
 import { getEventListeners } from "node:events";
-import {
-  createHost,
-  createMemoryJournals,
-  type EventDraft,
-  isSluiceError,
-  type JournalStore,
-  type RunHost,
-  type StepRunner,
-} from "@sluice/core";
+import { type EventDraft, isSluiceError, type RunHost, type StepRunner } from "@sluice/core";
+import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
 import { describe, expect, test } from "vitest";
 import { handClock } from "../support/hand-clock.ts";
 import { changed, completed, endOf, eventsOf, start, turns, waiting } from "../support/journal.ts";

@@ -1,12 +1,5 @@
-import {
-  createMemoryJournals,
-  GENESIS,
-  hashRecord,
-  isSluiceError,
-  type JournalRecord,
-  type JournalStore,
-  type Json,
-} from "@sluice/core";
+import { isSluiceError, type JournalRecord, type Json } from "@sluice/core";
+import { createMemoryJournals, GENESIS, hashRecord, type JournalStore } from "@sluice/core/host";
 import { describe, expect, test } from "vitest";
 import type { EventDraft } from "../../packages/core/src/journal/events.ts";
 import {

@@ -1,4 +1,5 @@
-import { createSecretFilter, type Json } from "@sluice/core";
+import type { Json } from "@sluice/core";
+import { createSecretFilter } from "@sluice/core/runtime";
 import { describe, expect, test } from "vitest";
 
 const filterOf = (...secrets: readonly (readonly [value: string, name: string])[]) =>

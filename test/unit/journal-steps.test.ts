@@ -1,14 +1,12 @@
 import {
-  createHost,
-  createMemoryJournals,
   isSluiceError,
-  type JournalStore,
   type ProgramEnd,
   type RunHost,
   type RunTask,
   type StepCall,
   type StepRunner,
 } from "@sluice/core";
+import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
 import { describe, expect, test } from "vitest";
 import { handClock } from "../support/hand-clock.ts";
 import { changed, completed, endOf, eventsOf, start, turns, waiting } from "../support/journal.ts";

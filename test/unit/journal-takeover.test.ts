@@ -1,11 +1,5 @@
-import {
-  createHost,
-  createMemoryJournals,
-  type EventDraft,
-  type JournalStore,
-  SluiceError,
-  type StepRunner,
-} from "@sluice/core";
+import { type EventDraft, SluiceError, type StepRunner } from "@sluice/core";
+import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
 import { describe, expect, test } from "vitest";
 import { cancelLeaf, cancelOrphan, cancelWithChildren } from "../../packages/core/src/journal/host/cancel-orphans.ts";
 import {

@@ -1,6 +1,4 @@
 import {
-  createHost,
-  createMemoryJournals,
   isSluiceError,
   type ProgramEnd,
   type RunChildrenOptions,
@@ -9,6 +7,7 @@ import {
   SluiceError,
   type StepRunner,
 } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { describe, expect, test } from "vitest";
 import { type HandClock, handClock } from "../support/hand-clock.ts";
 import { completed, endOf, start, turns, waiting } from "../support/journal.ts";

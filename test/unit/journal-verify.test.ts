@@ -1,4 +1,5 @@
-import { GENESIS, hashRecord, type Json, type RunEnd, type RunJournal, verifyJournal } from "@sluice/core";
+import type { Json, RunEnd, RunJournal } from "@sluice/core";
+import { GENESIS, hashRecord, verifyJournal } from "@sluice/core/host";
 import { describe, expect, test } from "vitest";
 import { checkChain } from "../../packages/core/src/journal/audit/verify.ts";
 import { chain, life, type RecordDraft, step } from "../support/chains.ts";

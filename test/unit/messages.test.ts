@@ -1,4 +1,5 @@
-import { done, fanOut, type Json, pipeline, REDACTION_MARKER, type RunLimits, stage, to } from "@sluice/core";
+import { done, fanOut, type Json, pipeline, type RunLimits, stage, to } from "@sluice/core";
+import { REDACTION_MARKER } from "@sluice/core/runtime";
 import { type ScriptedTurn, sendMessage, transcriptEntries } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";

@@ -4,7 +4,8 @@ import {
   LoadAPIKeyError,
   UnsupportedFunctionalityError,
 } from "@ai-sdk/provider";
-import { createSecretFilter, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { createSecretFilter } from "@sluice/core/runtime";
 import { describe, expect, test } from "vitest";
 import { failureOf } from "../../packages/stages/src/models/reply/failure.ts";
 

@@ -1,5 +1,6 @@
 import type { LanguageModelV4Prompt, LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import { isJsonObject, jsonFault } from "@sluice/core";
+import { isJsonObject } from "@sluice/core";
+import { jsonFault } from "@sluice/core/runtime";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { callModel } from "../../packages/stages/src/agent/model-call.ts";

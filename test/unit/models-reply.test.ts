@@ -1,5 +1,6 @@
 import type { LanguageModelV4FunctionTool, LanguageModelV4Prompt, LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import { type Json, jsonFault } from "@sluice/core";
+import type { Json } from "@sluice/core";
+import { jsonFault } from "@sluice/core/runtime";
 import { describe, expect, test } from "vitest";
 import { callModel, type ModelRequest } from "../../packages/stages/src/agent/model-call.ts";
 import type { ModelReply } from "../../packages/stages/src/models/reply/reply.ts";

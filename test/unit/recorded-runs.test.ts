@@ -1,16 +1,8 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import {
-  callbackInteractor,
-  createHost,
-  createMemoryJournals,
-  done,
-  pipeline,
-  stage,
-  systemClock,
-  to,
-} from "@sluice/core";
+import { callbackInteractor, done, pipeline, stage, systemClock, to } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { createSession, playbackTraffic, recordTraffic, type Script, scriptedModel } from "@sluice/stages";
 import { type RecordedRunOptions, runRecorded, runScripted } from "@sluice/stages/testing";
 import { expect, test } from "vitest";

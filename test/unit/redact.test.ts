@@ -1,4 +1,4 @@
-import { createSecretFilter, REDACTION_MARKER, redactJson, redactText } from "@sluice/core";
+import { createSecretFilter, REDACTION_MARKER, redactJson, redactText } from "@sluice/core/runtime";
 import { describe, expect, test } from "vitest";
 import { redactedJson } from "../../packages/core/src/journal/redaction.ts";
 

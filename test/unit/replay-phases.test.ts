@@ -1,8 +1,6 @@
 import {
   type AnyState,
   cancel,
-  createHost,
-  createMemoryJournals,
   done,
   fail,
   fanOut,
@@ -12,6 +10,7 @@ import {
   type RunLimits,
   to,
 } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { type RunReplay, replayRun } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";

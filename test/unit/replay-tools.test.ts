@@ -1,14 +1,6 @@
-import {
-  digestOf,
-  GENESIS,
-  type Json,
-  type JsonObject,
-  type RunJournal,
-  replayClock,
-  replayTools,
-  type Tool,
-  type ToolSpec,
-} from "@sluice/core";
+import type { Json, JsonObject, RunJournal, Tool, ToolSpec } from "@sluice/core";
+import { GENESIS } from "@sluice/core/host";
+import { digestOf, replayClock, replayTools } from "@sluice/core/runtime";
 import { describe, expect, test } from "vitest";
 import { executeOf } from "../../packages/core/src/gate/tool.ts";
 import { chain, life, type RecordDraft, step } from "../support/chains.ts";

@@ -1,18 +1,8 @@
 import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  cancel,
-  createHost,
-  createMemoryJournals,
-  done,
-  exportLines,
-  fanOut,
-  type Json,
-  pipeline,
-  stage,
-  to,
-} from "@sluice/core";
+import { cancel, done, fanOut, type Json, pipeline, stage, to } from "@sluice/core";
+import { createHost, createMemoryJournals, exportLines } from "@sluice/core/host";
 import { replayRun, type ScriptedTurn, sendMessage } from "@sluice/stages";
 import { readRun, writeRun } from "@sluice/stages/testing";
 import { describe, expect, onTestFinished, test } from "vitest";

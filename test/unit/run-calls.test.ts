@@ -1,7 +1,6 @@
 import {
   type AllowedTool,
   type Answer,
-  digestOf,
   done,
   field,
   type GuardHook,
@@ -11,6 +10,7 @@ import {
   pipeline,
   type State,
 } from "@sluice/core";
+import { digestOf } from "@sluice/core/runtime";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import {

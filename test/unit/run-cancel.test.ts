@@ -1,15 +1,5 @@
-import {
-  createHost,
-  createMemoryJournals,
-  done,
-  fanOut,
-  type GuardHook,
-  type JournalStore,
-  pipeline,
-  type SluiceEvent,
-  type State,
-  stage,
-} from "@sluice/core";
+import { done, fanOut, type GuardHook, pipeline, type SluiceEvent, type State, stage } from "@sluice/core";
+import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
 import type { ResolvedModel } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";

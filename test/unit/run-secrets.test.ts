@@ -1,4 +1,5 @@
-import { createSecretFilter, done, fail, fanOut, type Json, pipeline, stage, to } from "@sluice/core";
+import { done, fail, fanOut, type Json, pipeline, stage, to } from "@sluice/core";
+import { createSecretFilter } from "@sluice/core/runtime";
 import type { ScriptedTurn } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";

@@ -1,4 +1,5 @@
-import { createHost, createMemoryJournals, done, type JournalStore, pipeline, type RunHost, stage } from "@sluice/core";
+import { done, pipeline, type RunHost, stage } from "@sluice/core";
+import { createHost, createMemoryJournals, type JournalStore } from "@sluice/core/host";
 import { createSession, type Session, type SessionOptions } from "@sluice/stages";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";

@@ -1,7 +1,8 @@
 import { readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import type { JournalStore, RunEnd } from "@sluice/core";
+import type { RunEnd } from "@sluice/core";
+import type { JournalStore } from "@sluice/core/host";
 import { expect, test } from "vitest";
 import { handClock } from "../support/hand-clock.ts";
 import { chainOf, open, plain, scratch, startRun } from "../support/sqlite-store.ts";

@@ -5,11 +5,11 @@ import {
   type JournalRecord,
   type Json,
   pipeline,
-  REDACTION_MARKER,
   type RunHost,
   type Stage,
   stage,
 } from "@sluice/core";
+import { REDACTION_MARKER } from "@sluice/core/runtime";
 import { builtinTools, type ScriptedTurn, type TranscriptEntry, transcriptEntries } from "@sluice/stages";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";

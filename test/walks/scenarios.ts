@@ -4,8 +4,6 @@ import { join } from "node:path";
 import {
   type AllowedTool,
   callbackInteractor,
-  createHost,
-  createMemoryJournals,
   done,
   fanOut,
   type Json,
@@ -14,6 +12,7 @@ import {
   stage,
   to,
 } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
 import {
   createSession,
   type ResolvedModel,

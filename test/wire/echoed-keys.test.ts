@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { createHost, done, pipeline, stage } from "@sluice/core";
+import { done, pipeline, stage } from "@sluice/core";
+import { createHost } from "@sluice/core/host";
 import { recordTraffic } from "@sluice/stages";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";

@@ -1,18 +1,6 @@
 import { existsSync, rmSync } from "node:fs";
-import {
-  createHost,
-  createMemoryJournals,
-  done,
-  fanOut,
-  forkPointsOf,
-  type Pipeline,
-  pipeline,
-  type RunHost,
-  route,
-  stage,
-  to,
-  verifyJournal,
-} from "@sluice/core";
+import { done, fanOut, type Pipeline, pipeline, type RunHost, route, stage, to } from "@sluice/core";
+import { createHost, createMemoryJournals, forkPointsOf, verifyJournal } from "@sluice/core/host";
 import { sqliteHost } from "@sluice/sqlite";
 import { type Script, scriptedModel, sendMessage } from "@sluice/stages";
 import { expect, onTestFinished, test } from "vitest";

@@ -1,6 +1,6 @@
 import { getEventListeners } from "node:events";
 import type { LanguageModelV4Prompt } from "@ai-sdk/provider";
-import { createSecretFilter } from "@sluice/core";
+import { createSecretFilter } from "@sluice/core/runtime";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { callModel, type ModelRequest } from "../../packages/stages/src/agent/model-call.ts";
 import type { ModelReply, ModelToolCall } from "../../packages/stages/src/models/reply/reply.ts";

@@ -1,4 +1,5 @@
-import { digestOf, type PersonRequest, type SluiceEvent } from "@sluice/core";
+import type { PersonRequest, SluiceEvent } from "@sluice/core";
+import { digestOf } from "@sluice/core/runtime";
 import { codeReview } from "@sluice/stages/pipelines";
 import { describe, expect, test } from "vitest";
 import { TEST_KEY } from "../support/providers.ts";

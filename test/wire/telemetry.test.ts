@@ -1,6 +1,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { context, SpanKind, trace } from "@opentelemetry/api";
-import { createHost, createMemoryJournals, done, fail, fanOut, type Json, pipeline, stage } from "@sluice/core";
+import { done, fail, fanOut, type Json, pipeline, stage } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { openTelemetry } from "@sluice/stages/opentelemetry";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, statfsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
-import { messageOf, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { storeFault } from "./faults.ts";
 import { checkFolder } from "./folder.ts";
 import { machineDigest, mountType, readMounts } from "./machine.ts";

@@ -5,13 +5,12 @@ import {
   type Json,
   type JsonObject,
   type OpenRequest,
-  parseStoredJson,
-  RECORD_PHASES,
   type ReceivedSignal,
   type RunEnd,
-  type RunRow,
   SluiceError,
 } from "@sluice/core";
+import type { RunRow } from "@sluice/core/host";
+import { parseStoredJson, RECORD_PHASES } from "@sluice/core/runtime";
 import type { Blobs } from "./blobs.ts";
 import { integer, type Row, SEQ_SPACE, text, textOrNone, word } from "./schema.ts";
 

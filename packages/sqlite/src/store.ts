@@ -1,4 +1,5 @@
-import { type Clock, createHost, type JournalStore, type RunHost, systemClock } from "@sluice/core";
+import { type Clock, type RunHost, systemClock } from "@sluice/core";
+import { createHost, type JournalStore } from "@sluice/core/host";
 import { backUp } from "./backup.ts";
 import { createBlobs } from "./blobs.ts";
 import { isStoreFault, storeError, storeFault } from "./faults.ts";
@@ -65,8 +66,7 @@ function assemble({ db, folder }: OpenJournal, clock: Clock, readOnly: boolean):
   }
 
   const guard = (): void => {
-    if (closed)
-      throw storeError("store_closed", "the run store is closed; open it again", { path: folder.root });
+    if (closed) throw storeError("store_closed", "the run store is closed; open it again", { path: folder.root });
   };
   /** Checks on every try, since the store may be closed while a call waits for a lock. */
   const attempt = <T>(work: () => T): T | Promise<T> =>

@@ -1,14 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
-import type {
-  Commit,
-  JournalRecord,
-  NewRunRow,
-  RunEnd,
-  SignalMessage,
-  SignalOutcome,
-  SluiceError,
-  WholeRun,
-} from "@sluice/core";
+import type { JournalRecord, RunEnd, SignalMessage, SignalOutcome, SluiceError } from "@sluice/core";
+import type { Commit, NewRunRow, WholeRun } from "@sluice/core/host";
 import type { Blobs, StoredBlob } from "./blobs.ts";
 import { storeError } from "./faults.ts";
 import type { Owners } from "./owners.ts";

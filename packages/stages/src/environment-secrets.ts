@@ -1,5 +1,5 @@
 // `@sluice/stages/environment-secrets`: a separate entry that loads little, for programs that only display runs.
-import type { SecretFilter } from "@sluice/core";
+import type { SecretFilter } from "@sluice/core/runtime";
 import { MODEL_PROVIDERS } from "./models/registry.ts";
 import { sessionSecrets } from "./secrets/detect.ts";
 

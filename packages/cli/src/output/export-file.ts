@@ -1,15 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import {
-  type AuditFault,
-  exportLines,
-  messageOf,
-  type RunExport,
-  type RunHost,
-  type RunJournal,
-  readExport,
-  verifyJournal,
-} from "@sluice/core";
+import type { AuditFault, RunHost, RunJournal } from "@sluice/core";
+import { exportLines, type RunExport, readExport, verifyJournal } from "@sluice/core/host";
+import { messageOf } from "@sluice/core/runtime";
 import { count, oneLine } from "@sluice/view/words";
 import { usageError } from "./output.ts";
 import { fileNameOf, writeWhole } from "./output-file.ts";

@@ -1,4 +1,5 @@
-import { isSluiceError, visible } from "@sluice/core";
+import { isSluiceError } from "@sluice/core";
+import { visible } from "@sluice/core/runtime";
 import { secretMask } from "@sluice/tui/user";
 import type { CommandContext } from "../command-context.ts";
 import { exitCodeOfError } from "./exit-codes.ts";

@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, linkSync, openSync, renameSync, rmSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import { messageOf } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { usageError } from "./output.ts";
 
 /** The default file for output about a run: in the current folder, whatever the run id contains. */

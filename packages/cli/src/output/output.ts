@@ -1,4 +1,5 @@
-import { type JsonObject, SluiceError, visibleJson } from "@sluice/core";
+import { type JsonObject, SluiceError } from "@sluice/core";
+import { visibleJson } from "@sluice/core/runtime";
 import type { OutputFormat } from "./formats.ts";
 import type { Terminal } from "./terminal.ts";
 

@@ -1,4 +1,5 @@
-import { type SluiceEvent, visible, visibleJson } from "@sluice/core";
+import type { SluiceEvent } from "@sluice/core";
+import { visible, visibleJson } from "@sluice/core/runtime";
 import { count, type EventLine, indented, spending, type Tone, withCode } from "@sluice/view/words";
 import type { OutputFormat } from "./formats.ts";
 import type { RunReport } from "./run-report.ts";

@@ -1,12 +1,6 @@
-import {
-  argsSummary,
-  field,
-  isJsonObject,
-  type Json,
-  type JsonObject,
-  type PersonRequest,
-  visible,
-} from "@sluice/core";
+import { field, isJsonObject, type Json, type JsonObject, type PersonRequest } from "@sluice/core";
+import { argsSummary } from "@sluice/core/gate";
+import { visible } from "@sluice/core/runtime";
 import { indented, textAt } from "@sluice/view/words";
 
 /** UTF-16 units of a call that is shown in one line. */

@@ -1,14 +1,5 @@
-import {
-  isJson,
-  isSluiceError,
-  type Json,
-  type JsonObject,
-  messageOf,
-  type OpenRequest,
-  redactJson,
-  redactText,
-  type Usage,
-} from "@sluice/core";
+import { isJson, isSluiceError, type Json, type JsonObject, type OpenRequest, type Usage } from "@sluice/core";
+import { messageOf, redactJson, redactText } from "@sluice/core/runtime";
 import type { RunResult } from "@sluice/stages";
 import { type Cleaner, LOOKS } from "@sluice/tui/user";
 import type { DeniedCall, RunView } from "@sluice/view";

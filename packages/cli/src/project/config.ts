@@ -1,4 +1,5 @@
-import type { AnyPipeline, GuardHook, SecurityMode, StateExecutor, Tool } from "@sluice/core";
+import type { AnyPipeline, GuardHook, StateExecutor, Tool } from "@sluice/core";
+import type { SecurityMode } from "@sluice/core/gate";
 import type { McpServers, PriceOption, SandboxMode, SandboxSettings } from "@sluice/stages";
 
 /** The settings of `sluice.config.ts`. Options and environment variables win over them. */

@@ -1,4 +1,5 @@
-import { didYouMean, field, isSluiceError, type Json, type Problem } from "@sluice/core";
+import { field, isSluiceError, type Json, type Problem } from "@sluice/core";
+import { didYouMean } from "@sluice/core/runtime";
 
 /** Reads one value of a config. For an invalid value it adds to `problems` and returns undefined. */
 export type Read<T> = (value: unknown, path: string, problems: Problem[]) => T | undefined;

@@ -1,18 +1,7 @@
 import { basename, resolve } from "node:path";
-import {
-  type Clock,
-  didYouMean,
-  type GuardHook,
-  isObject,
-  messageOf,
-  type Problem,
-  parsePattern,
-  problemsError,
-  type SecurityMode,
-  SluiceError,
-  type StateExecutor,
-  type Tool,
-} from "@sluice/core";
+import { type Clock, type GuardHook, type Problem, SluiceError, type StateExecutor, type Tool } from "@sluice/core";
+import { parsePattern, type SecurityMode } from "@sluice/core/gate";
+import { didYouMean, isObject, messageOf, problemsError } from "@sluice/core/runtime";
 import {
   bundledPipelines,
   type ConfigSource,

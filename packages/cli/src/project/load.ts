@@ -1,5 +1,6 @@
 import { pathToFileURL } from "node:url";
-import { type Clock, isSluiceError, type Json, messageOf, type Pipeline, SluiceError, systemClock } from "@sluice/core";
+import { type Clock, isSluiceError, type Json, type Pipeline, SluiceError, systemClock } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { type Admit, importWatched, type WatchedModules } from "./modules.ts";
 
 /** A pipeline whose input type is unknown here; a session checks the input. */

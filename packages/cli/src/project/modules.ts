@@ -9,9 +9,7 @@ type Hooks = Parameters<typeof registerHooks>[0];
 type Resolve = NonNullable<Hooks["resolve"]>;
 type Load = NonNullable<Hooks["load"]>;
 
-const OURS: ReadonlySet<string> = new Set(
-  ["core", "stages", "sqlite", "view", "tui", "cli"].map((name) => `@sluice/${name}`),
-);
+const OURS = /^@sluice\/(?:core|stages|sqlite|view|tui|cli)(?:\/|$)/;
 
 /** A file of a pipeline's or a config's own code; files of installed packages do not count. */
 export interface ModuleFile {
@@ -285,7 +283,7 @@ function ofFile(address: string): string {
 }
 
 function isOurs(specifier: string): boolean {
-  return OURS.has(specifier);
+  return OURS.test(specifier);
 }
 
 /**

@@ -1,6 +1,7 @@
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, resolve, sep } from "node:path";
-import { didYouMean, type JsonObject, SluiceError } from "@sluice/core";
+import { type JsonObject, SluiceError } from "@sluice/core";
+import { didYouMean } from "@sluice/core/runtime";
 import { bundledPipelines, type PipelineSource } from "@sluice/stages";
 import { asTrusted, CODE_EXTENSIONS, type CodeDigests, fileDigests, fileStem, type ProjectCode } from "./code.ts";
 import { isPipeline, type LoadedPipeline, loadFile } from "./load.ts";

@@ -1,5 +1,6 @@
 import { basename } from "node:path";
-import { isSluiceError, SluiceError, visible } from "@sluice/core";
+import { isSluiceError, SluiceError } from "@sluice/core";
+import { visible } from "@sluice/core/runtime";
 import type { ConfigSource } from "@sluice/stages";
 import { readSettings, secretMask, stateFolder } from "@sluice/tui/user";
 import type { CommandContext } from "../command-context.ts";

@@ -1,16 +1,8 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
-import {
-  digestOf,
-  field,
-  isJsonObject,
-  type Json,
-  messageOf,
-  parseJson,
-  type SecurityMode,
-  SluiceError,
-  sha256,
-} from "@sluice/core";
+import { field, isJsonObject, type Json, parseJson, SluiceError } from "@sluice/core";
+import type { SecurityMode } from "@sluice/core/gate";
+import { digestOf, messageOf, sha256 } from "@sluice/core/runtime";
 import type { FileDigest } from "@sluice/stages";
 import { type Environment, stateFolder } from "@sluice/tui/user";
 import { count, oneLine } from "@sluice/view/words";

@@ -3,11 +3,10 @@ import {
   type JsonObject,
   type OpenRequest,
   type RunHost,
-  redactText,
   type SluiceEvent,
   systemClock,
-  visible,
 } from "@sluice/core";
+import { redactText, visible } from "@sluice/core/runtime";
 import { answerCommand } from "@sluice/tui/user";
 import { rootOf } from "@sluice/view";
 import type { CommandContext } from "../command-context.ts";

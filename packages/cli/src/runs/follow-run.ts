@@ -1,4 +1,5 @@
-import { type JsonObject, messageOf, type OpenRequest, redactText, type SluiceEvent, visible } from "@sluice/core";
+import type { JsonObject, OpenRequest, SluiceEvent } from "@sluice/core";
+import { messageOf, redactText, visible } from "@sluice/core/runtime";
 import type { RunHandle, RunResult } from "@sluice/stages";
 import { type RunReducer, reduceRun } from "@sluice/view";
 import { EXIT, exitCodeOf, STOPPED, type StopSignal } from "../output/exit-codes.ts";

@@ -1,4 +1,5 @@
-import { forkPointsOf, type RunHost } from "@sluice/core";
+import type { RunHost } from "@sluice/core";
+import { forkPointsOf } from "@sluice/core/host";
 import { type ChangedSince, changedSince, forkPointBefore } from "@sluice/stages";
 import { readRunStarted } from "@sluice/view";
 import { count } from "@sluice/view/words";

@@ -1,4 +1,5 @@
-import { type Answer, type Interactor, type OpenRequest, type PersonRequest, visible } from "@sluice/core";
+import type { Answer, Interactor, OpenRequest, PersonRequest } from "@sluice/core";
+import { visible } from "@sluice/core/runtime";
 import { type TypedAnswer, typedValue } from "@sluice/tui/user";
 import { requestCard } from "../output/request-card.ts";
 import type { LinePrompt } from "./line-prompt.ts";

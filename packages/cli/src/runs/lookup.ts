@@ -1,4 +1,5 @@
-import { didYouMean, type RunHost, type RunSummary, SluiceError } from "@sluice/core";
+import { type RunHost, type RunSummary, SluiceError } from "@sluice/core";
+import { didYouMean } from "@sluice/core/runtime";
 import { rootOf } from "@sluice/view";
 import { openToRead, type ProjectPaths } from "../project/project-paths.ts";
 

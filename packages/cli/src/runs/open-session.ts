@@ -1,5 +1,6 @@
 import { isAbsolute, relative, resolve, sep } from "node:path";
-import { field, type RunHost, type SecretFilter } from "@sluice/core";
+import { field, type RunHost } from "@sluice/core";
+import type { SecretFilter } from "@sluice/core/runtime";
 import {
   createSession,
   type ModelTraffic,

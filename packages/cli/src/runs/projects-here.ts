@@ -1,4 +1,5 @@
-import { systemClock, visible } from "@sluice/core";
+import { systemClock } from "@sluice/core";
+import { visible } from "@sluice/core/runtime";
 import { readSettings } from "@sluice/tui/user";
 import type { CommandContext } from "../command-context.ts";
 import { type AskTrust, createProjects, type Projects } from "../project/projects.ts";

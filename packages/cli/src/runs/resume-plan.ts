@@ -4,11 +4,11 @@ import {
   type JsonObject,
   type OpenRequest,
   type RunHost,
-  type SecurityMode,
   SluiceError,
   type SluiceEvent,
   systemClock,
 } from "@sluice/core";
+import type { SecurityMode } from "@sluice/core/gate";
 import type { ConfigSource, FileDigest, PipelineSource, SandboxMode } from "@sluice/stages";
 import { userName } from "@sluice/tui/user";
 import { eventsOf, readRunStarted } from "@sluice/view";

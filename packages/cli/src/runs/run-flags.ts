@@ -1,4 +1,4 @@
-import type { SecurityMode } from "@sluice/core";
+import type { SecurityMode } from "@sluice/core/gate";
 import type { SandboxMode } from "@sluice/stages";
 import type { OutputFormat } from "../output/formats.ts";
 import type { ProjectPathOptions } from "../project/project-paths.ts";

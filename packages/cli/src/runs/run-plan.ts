@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { type JsonObject, type SecurityMode, systemClock } from "@sluice/core";
+import { type JsonObject, systemClock } from "@sluice/core";
+import type { SecurityMode } from "@sluice/core/gate";
 import type { RunHandle, SandboxMode, Session } from "@sluice/stages";
 import { type Environment, readSettings, refuseInsideRun } from "@sluice/tui/user";
 import { usageError } from "../output/output.ts";

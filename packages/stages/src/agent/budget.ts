@@ -1,4 +1,5 @@
-import { field, type Json, type Spending, type Usage } from "@sluice/core";
+import { field, type Json, type Usage } from "@sluice/core";
+import type { Spending } from "@sluice/core/runtime";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
 import { costOf, mostOf } from "../models/pricing/prices.ts";
 import type { ModelFailure, ModelUsage } from "../models/reply/reply.ts";

@@ -5,9 +5,9 @@ import {
   type Issue,
   isJson,
   type Json,
-  messageOf,
   type StageContext,
 } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import type { CompletionCheck, Reply } from "./reply-record.ts";
 
 /** Builds system messages from a stage's prompt and its contract. Consecutive equal prompts share one string. */

@@ -4,16 +4,15 @@ import {
   type ActScope,
   type AgentSpec,
   type AvailableTools,
-  addUsage,
   type FailureCode,
   field,
   type Json,
-  type LimitHit,
   SluiceError,
   type StateExecutor,
   type StateSpec,
   type Usage,
 } from "@sluice/core";
+import { addUsage, type LimitHit } from "@sluice/core/runtime";
 import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
 import { modelFacts } from "../models/pricing/prices.ts";

@@ -1,4 +1,4 @@
-import type { SecretFilter } from "@sluice/core";
+import type { SecretFilter } from "@sluice/core/runtime";
 
 /** Masks secrets in streamed text. A suffix that may be the beginning of a secret is held back. */
 export class LiveText {

@@ -1,4 +1,5 @@
-import { field, type Json, type ReceivedSignal, type RunHost, type SecretFilter, SluiceError } from "@sluice/core";
+import { field, type Json, type ReceivedSignal, type RunHost, SluiceError } from "@sluice/core";
+import type { SecretFilter } from "@sluice/core/runtime";
 
 // Messages that a user sends to a running agent.
 

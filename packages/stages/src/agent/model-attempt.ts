@@ -1,5 +1,6 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
-import type { ActScope, AgentSpec, LimitHit, Limits, ReceivedSignal, StepCall } from "@sluice/core";
+import type { ActScope, AgentSpec, ReceivedSignal, StepCall } from "@sluice/core";
+import type { LimitHit, Limits } from "@sluice/core/runtime";
 import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
 import type { ModelFailure } from "../models/reply/reply.ts";

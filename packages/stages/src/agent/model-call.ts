@@ -7,7 +7,7 @@ import type {
   LanguageModelV4ToolChoice,
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
-import type { SecretFilter } from "@sluice/core";
+import type { SecretFilter } from "@sluice/core/runtime";
 import { ABORTED, failureOf } from "../models/reply/failure.ts";
 import { NO_SECRETS } from "../models/reply/provider-values.ts";
 import type { ModelFailure, ModelReply } from "../models/reply/reply.ts";

@@ -1,14 +1,5 @@
-import {
-  type AgentSpec,
-  decodeValue,
-  type Elapsed,
-  field,
-  type Json,
-  type LimitHit,
-  parseStoredJson,
-  type RecordedOutcome,
-  type StepCall,
-} from "@sluice/core";
+import { type AgentSpec, field, type Json, type RecordedOutcome, type StepCall } from "@sluice/core";
+import { decodeValue, type Elapsed, type LimitHit, parseStoredJson } from "@sluice/core/runtime";
 import type { ModelFailure } from "../models/reply/reply.ts";
 import type { CallUsage } from "./budget.ts";
 import { checkCompletions } from "./contract.ts";

@@ -1,5 +1,6 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
-import { type ActScope, type AgentSpec, addUsage, type LimitHit, type Usage } from "@sluice/core";
+import type { ActScope, AgentSpec, Usage } from "@sluice/core";
+import { addUsage, type LimitHit } from "@sluice/core/runtime";
 import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
 import type { ModelFailure } from "../models/reply/reply.ts";

@@ -1,4 +1,5 @@
-import { field, type Issue, isJsonObject, type Json, type JsonObject, type SecretFilter } from "@sluice/core";
+import { field, type Issue, isJsonObject, type Json, type JsonObject } from "@sluice/core";
+import type { SecretFilter } from "@sluice/core/runtime";
 import { cleanWord, providerData, usageOf } from "../models/reply/provider-values.ts";
 import type { AssistantPart, ModelReply, ModelToolCall } from "../models/reply/reply.ts";
 

@@ -1,4 +1,5 @@
-import { type AttemptRef, type AttemptStepRef, parseAttemptStep } from "@sluice/core";
+import type { AttemptRef, AttemptStepRef } from "@sluice/core/host";
+import { parseAttemptStep } from "@sluice/core/runtime";
 
 // The names of an agent's own steps in an attempt:
 //

@@ -1,16 +1,6 @@
-import {
-  didYouMean,
-  type ForkPoint,
-  field,
-  forkPointsOf,
-  type Json,
-  type JsonObject,
-  type RunCopy,
-  type RunJournal,
-  readEvents,
-  recordsBefore,
-  SluiceError,
-} from "@sluice/core";
+import { field, type Json, type JsonObject, type RunCopy, type RunJournal, SluiceError } from "@sluice/core";
+import { forkPointsOf, readEvents, recordsBefore } from "@sluice/core/host";
+import { didYouMean, type ForkPoint } from "@sluice/core/runtime";
 import type { ChangeOptions } from "./pipeline-changes.ts";
 
 export interface ForkRunOptions extends ChangeOptions {

@@ -1,21 +1,23 @@
 import { isDeepStrictEqual } from "node:util";
 import {
-  compileEnvelope,
   field,
   isJsonObject,
   type Json,
   type JsonObject,
-  type PipelineParts,
   type PipelineSpec,
+  type RunJournal,
+  SluiceError,
+} from "@sluice/core";
+import { compileEnvelope } from "@sluice/core/gate";
+import { readEvents } from "@sluice/core/host";
+import {
+  type PipelineParts,
   parseAttemptStep,
   partChanges,
   pipelineParts,
   type RunDeps,
-  type RunJournal,
-  readEvents,
   redactText,
-  SluiceError,
-} from "@sluice/core";
+} from "@sluice/core/runtime";
 import type { FileDigest, PipelineSource } from "./run-started.ts";
 
 /** Options for resuming with a pipeline that may have changed. */

@@ -1,17 +1,16 @@
 import { randomUUID } from "node:crypto";
 import {
-  type AnswerRuleOptions,
   field,
   type Json,
   type PipelineSpec,
-  problemsError,
   type RunHost,
   type RunJournal,
-  readEvents,
   SluiceError,
   type SluiceEvent,
-  startedUnsandboxed,
 } from "@sluice/core";
+import { startedUnsandboxed } from "@sluice/core/gate";
+import { readEvents } from "@sluice/core/host";
+import { type AnswerRuleOptions, problemsError } from "@sluice/core/runtime";
 import { isLowered } from "../sandbox/session-sandbox.ts";
 import type { SandboxMode } from "../sandbox/wall.ts";
 

@@ -2,13 +2,12 @@ import {
   type AgentSpec,
   type JournalRecord,
   type PipelineSpec,
-  parseStoredJson,
   type RunJournal,
-  readEvents,
   SluiceError,
-  type Spending,
   type StateLimits,
 } from "@sluice/core";
+import { readEvents } from "@sluice/core/host";
+import { parseStoredJson, type Spending } from "@sluice/core/runtime";
 import { type CallUsage, readReservation } from "../agent/budget.ts";
 import { readModelStep } from "../agent/model-step-record.ts";
 import { parseAgentStep } from "../agent/step-names.ts";

@@ -1,14 +1,5 @@
-import {
-  field,
-  isJson,
-  type JournalRecord,
-  type Json,
-  parseJson,
-  type RecordedVerdict,
-  readVerdicts,
-  redactJson,
-  redactText,
-} from "@sluice/core";
+import { field, isJson, type JournalRecord, type Json, parseJson } from "@sluice/core";
+import { type RecordedVerdict, readVerdicts, redactJson, redactText } from "@sluice/core/runtime";
 import { type AgentStepRef, parseAgentStep } from "../agent/step-names.ts";
 import { callId, invalidCompletion } from "../agent/transcript.ts";
 

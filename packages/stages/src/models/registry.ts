@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import type { LanguageModelV2, LanguageModelV3, LanguageModelV4 } from "@ai-sdk/provider";
-import { didYouMean, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import { didYouMean } from "@sluice/core/runtime";
 import type { ResolvedModel } from "./model.ts";
 import { resolveAnthropic } from "./providers/anthropic.ts";
 import { resolveGateway } from "./providers/gateway.ts";

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
-import { isJson, type Json, messageOf, parseJson, problemsError, SluiceError } from "@sluice/core";
+import { isJson, type Json, parseJson, SluiceError } from "@sluice/core";
+import { messageOf, problemsError } from "@sluice/core/runtime";
 import { z } from "zod";
 
 /** A scripted failure: an HTTP status, or a response that ends in the middle. */

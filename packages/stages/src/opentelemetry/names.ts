@@ -1,4 +1,4 @@
-import { redactText } from "@sluice/core";
+import { redactText } from "@sluice/core/runtime";
 
 /** Foreign names may have any length. */
 const LONGEST = 128;

@@ -1,6 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync, realpathSync } from "node:fs";
 import { relative, resolve, sep } from "node:path";
-import { type Json, messageOf } from "@sluice/core";
+import type { Json } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { z } from "zod";
 
 /** A stage's report of one changed file. */

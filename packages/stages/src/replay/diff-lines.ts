@@ -1,4 +1,5 @@
-import { type Json, redactJson, visible } from "@sluice/core";
+import type { Json } from "@sluice/core";
+import { redactJson, visible } from "@sluice/core/runtime";
 
 /** Common lines before and after the difference. */
 const CONTEXT = 2;

@@ -1,12 +1,6 @@
-import {
-  field,
-  type Json,
-  parseJson,
-  parseStepId,
-  type RecordDifference,
-  type RunJournal,
-  type StepRef,
-} from "@sluice/core";
+import { field, type Json, parseJson, type RunJournal } from "@sluice/core";
+import type { StepRef } from "@sluice/core/host";
+import { parseStepId, type RecordDifference } from "@sluice/core/runtime";
 import { type AgentStepRef, parseAgentStep } from "../agent/step-names.ts";
 
 /** The location of a record in a run, from its step id. */

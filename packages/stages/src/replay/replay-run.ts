@@ -1,32 +1,31 @@
 import {
   type AgentSpec,
-  checkSession,
-  compileEnvelope,
-  createAnswerRule,
-  createConcurrencySlots,
   field,
   type Json,
   type JsonObject,
   type Pipeline,
   type PipelineSpec,
-  problemsError,
-  type RecordDifference,
-  type RunDeps,
   type RunJournal,
-  readEvents,
-  redactJson,
-  replayClock,
-  replayPipeline,
-  replayTools,
-  type SecretFilter,
-  type SecurityMode,
   SluiceError,
   type SluiceEvent,
   type StateExecutor,
   systemClock,
   type Tool,
-  verifyJournal,
 } from "@sluice/core";
+import { compileEnvelope, createAnswerRule, type SecurityMode } from "@sluice/core/gate";
+import { readEvents, verifyJournal } from "@sluice/core/host";
+import {
+  checkSession,
+  createConcurrencySlots,
+  problemsError,
+  type RecordDifference,
+  type RunDeps,
+  redactJson,
+  replayClock,
+  replayPipeline,
+  replayTools,
+  type SecretFilter,
+} from "@sluice/core/runtime";
 import { agentExecutor } from "../agent/executor.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { cpSync, lstatSync, mkdirSync, readlinkSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { messageOf } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { fault, systemCode, withFallback } from "../tools/files/results.ts";
 import type { Mark } from "./folder-marks.ts";
 import { obeyedPaths } from "./repository.ts";

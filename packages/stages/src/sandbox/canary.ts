@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { existsSync, readlinkSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { messageOf } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import type { ProcessEnd, ProcessOptions } from "../tools/bash/process.ts";
 import type { SandboxPlan } from "./wall.ts";
 

@@ -1,16 +1,7 @@
 import { isAbsolute } from "node:path";
-import {
-  type AllowedTool,
-  type Clock,
-  compileEnvelope,
-  isObject,
-  isScratchFolder,
-  type Json,
-  type JsonObject,
-  type PipelineSpec,
-  type Problem,
-  problemsError,
-} from "@sluice/core";
+import type { AllowedTool, Clock, Json, JsonObject, PipelineSpec, Problem } from "@sluice/core";
+import { compileEnvelope, isScratchFolder } from "@sluice/core/gate";
+import { isObject, problemsError } from "@sluice/core/runtime";
 import type { BashOptions } from "../tools/bash/bash-tool.ts";
 import { lazySandbox } from "./lazy-sandbox.ts";
 import type { Sandbox, SandboxFault, SandboxMode, SandboxSettings } from "./wall.ts";

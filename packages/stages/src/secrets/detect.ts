@@ -1,4 +1,4 @@
-import { createSecretFilter, type SecretFilter } from "@sluice/core";
+import { createSecretFilter, type SecretFilter } from "@sluice/core/runtime";
 import { secretForms } from "./encodings.ts";
 
 /** Names of variables that hold keys. */

@@ -1,4 +1,5 @@
-import { createSecretFilter, type SecretFilter, type SignalMessage } from "@sluice/core";
+import type { SignalMessage } from "@sluice/core";
+import { createSecretFilter, type SecretFilter } from "@sluice/core/runtime";
 
 /**
  * Every encoding in which known secrets are searched for, with the secret's name: plain, in JSON, in JSON nested in JSON, in

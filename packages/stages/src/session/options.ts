@@ -1,14 +1,6 @@
-import type {
-  Clock,
-  GuardHook,
-  InteractionFault,
-  Interactor,
-  OpenRequest,
-  RunHost,
-  SecurityMode,
-  StateExecutor,
-  Tool,
-} from "@sluice/core";
+import type { Clock, GuardHook, Interactor, OpenRequest, RunHost, StateExecutor, Tool } from "@sluice/core";
+import type { SecurityMode } from "@sluice/core/gate";
+import type { InteractionFault } from "@sluice/core/runtime";
 import type { ModelTraffic } from "../models/cassettes/traffic.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import type { PriceOption } from "../models/pricing/prices.ts";

@@ -1,21 +1,23 @@
 import {
   type Answer,
-  type AnswerSeal,
   type Clock,
-  checkAnswer,
-  createRequestQueue,
-  type InteractionFault,
   type Interactor,
   isJsonObject,
   isSluiceError,
   type JsonObject,
   type OpenRequest,
-  type People,
   type RunHost,
   type SignalMessage,
   type SignalOutcome,
   SluiceError,
 } from "@sluice/core";
+import {
+  type AnswerSeal,
+  checkAnswer,
+  createRequestQueue,
+  type InteractionFault,
+  type People,
+} from "@sluice/core/runtime";
 
 /** Identifies the request that an answer is for. */
 export type AnsweredRequest = Pick<OpenRequest, "runId" | "requestId" | "digest">;

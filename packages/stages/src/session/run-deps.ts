@@ -2,31 +2,31 @@ import { realpathSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import {
   type AgentSpec,
-  type AnswerRuleOptions,
   type Clock,
-  checkSession,
-  compileEnvelope,
-  createAnswerRule,
-  createConcurrencySlots,
-  createRunMeter,
   type Json,
   type JsonObject,
-  messageOf,
-  type PipelineParts,
   type PipelineShape,
   type PipelineSpec,
-  type PreparedStates,
-  pipelineProgram,
   pipelineShape,
-  prepareStates,
-  problemsError,
-  type RunDeps,
   type RunHost,
   type RunProgram,
-  type SecurityMode,
   SluiceError,
   type StateExecutor,
 } from "@sluice/core";
+import { compileEnvelope, createAnswerRule, type SecurityMode } from "@sluice/core/gate";
+import {
+  type AnswerRuleOptions,
+  checkSession,
+  createConcurrencySlots,
+  createRunMeter,
+  messageOf,
+  type PipelineParts,
+  type PreparedStates,
+  pipelineProgram,
+  prepareStates,
+  problemsError,
+  type RunDeps,
+} from "@sluice/core/runtime";
 import { agentExecutor } from "../agent/executor.ts";
 import { partsInEvents, pipelineFacts } from "../history/pipeline-changes.ts";
 import { JOURNAL_VERSION, type PipelineSource } from "../history/run-started.ts";

@@ -1,15 +1,14 @@
-import {
-  type LiveChunk,
-  type OpenRequest,
-  type RunHost,
-  type RunOutcome,
-  type RunTask,
-  readOutcome,
-  type SluiceEvent,
-  type StageResult,
-  type SuspendReason,
-  type Usage,
+import type {
+  LiveChunk,
+  OpenRequest,
+  RunHost,
+  RunTask,
+  SluiceEvent,
+  StageResult,
+  SuspendReason,
+  Usage,
 } from "@sluice/core";
+import { type RunOutcome, readOutcome } from "@sluice/core/runtime";
 import type { OutgoingMask } from "../secrets/encodings.ts";
 
 export interface DeniedCall {

@@ -1,8 +1,6 @@
 import {
   type Answer,
   type Clock,
-  createHost,
-  createMemoryJournals,
   type Interactor,
   isSluiceError,
   type OpenRequest,
@@ -16,6 +14,7 @@ import {
   type SuspendReason,
   systemClock,
 } from "@sluice/core";
+import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { type ForkRunOptions, forkPointBefore, forkRunCopy } from "../history/fork.ts";
 import { type ChangeOptions, comparePipeline, originalPipeline } from "../history/pipeline-changes.ts";
 import {

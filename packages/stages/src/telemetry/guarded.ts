@@ -1,4 +1,4 @@
-import { messageOf } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import type { TelemetryFault } from "./telemetry.ts";
 
 /** Keeps failures of telemetry from affecting runs. */

@@ -1,14 +1,13 @@
 import {
-  type CallAround,
   type Clock,
   field,
   isSluiceError,
   type PipelineSpec,
   type ProgramEnd,
-  parseSiblingId,
   type RunProgram,
   type StepRunner,
 } from "@sluice/core";
+import { type CallAround, parseSiblingId } from "@sluice/core/runtime";
 import { callModel, type ModelCaller, type ModelOutcome } from "../agent/model-call.ts";
 import { type Guarded, guarded } from "./guarded.ts";
 import type {

@@ -4,16 +4,15 @@ import {
   isJsonObject,
   type Json,
   type JsonObject,
-  parseAttemptStep,
   type ReceivedSignal,
   type RunChildrenOptions,
-  redactJson,
   type SiblingEnd,
   type StepCall,
   type StepOptions,
   type StepRunner,
   type WaitOptions,
 } from "@sluice/core";
+import { parseAttemptStep, redactJson } from "@sluice/core/runtime";
 import type { AttemptScope } from "./telemetry.ts";
 
 /** Observes the steps of a run that are executed in this process. */

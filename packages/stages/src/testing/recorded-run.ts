@@ -1,6 +1,7 @@
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { exportLines, type RunJournal, readExport, SluiceError, verifyExport } from "@sluice/core";
+import { type RunJournal, SluiceError } from "@sluice/core";
+import { exportLines, readExport, verifyExport } from "@sluice/core/host";
 import { pathOf } from "./workspace.ts";
 
 /**

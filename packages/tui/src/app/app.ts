@@ -1,4 +1,5 @@
-import { type Answer, isSluiceError, messageOf, SluiceError } from "@sluice/core";
+import { type Answer, isSluiceError, SluiceError } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { type RunView, rootOf } from "@sluice/view";
 import type { Line } from "@sluice/view/text";
 import { withCode } from "@sluice/view/words";

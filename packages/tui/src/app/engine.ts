@@ -1,4 +1,6 @@
-import type { RunHost, RunSummary, SecretFilter, SecurityMode } from "@sluice/core";
+import type { RunHost, RunSummary } from "@sluice/core";
+import type { SecurityMode } from "@sluice/core/gate";
+import type { SecretFilter } from "@sluice/core/runtime";
 import type { RunHandle, Session } from "@sluice/stages";
 import type { Environment } from "../user/environment.ts";
 

@@ -1,4 +1,5 @@
-import { type Clock, messageOf } from "@sluice/core";
+import type { Clock } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import type { Choice, CommandSpec, CompletionSource } from "../composer/completion/completion.ts";
 import { createFileFinder, type FileFinder, workspaceListing } from "../composer/completion/file-finder.ts";
 import {

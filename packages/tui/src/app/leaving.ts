@@ -1,4 +1,4 @@
-import { messageOf } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import type { AppExit } from "./app-state.ts";
 import type { Engine, KnownRun } from "./engine.ts";
 import type { WatchedRuns } from "./watched.ts";

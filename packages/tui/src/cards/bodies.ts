@@ -1,6 +1,6 @@
 import { readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, sep } from "node:path";
-import { messageOf, redactText } from "@sluice/core";
+import { messageOf, redactText } from "@sluice/core/runtime";
 import { environmentSecrets } from "@sluice/stages/environment-secrets";
 import type { RunView } from "@sluice/view";
 import type { Line } from "@sluice/view/text";

@@ -1,4 +1,5 @@
-import { messageOf, type RunHost, type SecretFilter, SluiceError } from "@sluice/core";
+import { type RunHost, SluiceError } from "@sluice/core";
+import { messageOf, type SecretFilter } from "@sluice/core/runtime";
 import type { Session } from "@sluice/stages";
 import type { Key } from "../app/keys.ts";
 import { answerElsewhere } from "../user/answer-elsewhere.ts";

@@ -1,4 +1,5 @@
-import { type Json, parseRequestId } from "@sluice/core";
+import type { Json } from "@sluice/core";
+import { parseRequestId } from "@sluice/core/runtime";
 import { cleanInline, cut, type Line, revealed, type Span, type Style, wrap } from "@sluice/view/text";
 import { lineOf } from "../composer/editing/cells.ts";
 import { layOut } from "../composer/editing/layout.ts";

@@ -1,4 +1,5 @@
-import { field, isJsonObject, type Json, type OpenRequest, REDACTION_MARKER } from "@sluice/core";
+import { field, isJsonObject, type Json, type OpenRequest } from "@sluice/core";
+import { REDACTION_MARKER } from "@sluice/core/runtime";
 import {
   compareLines,
   type Kind,

@@ -1,4 +1,5 @@
-import { type SecurityMode, SluiceError } from "@sluice/core";
+import { SluiceError } from "@sluice/core";
+import type { SecurityMode } from "@sluice/core/gate";
 import { MODEL_PROVIDERS } from "@sluice/stages";
 import type { Command } from "./command.ts";
 

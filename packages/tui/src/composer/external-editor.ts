@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { accessSync, constants, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, isAbsolute, join } from "node:path";
-import { messageOf } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import type { Environment } from "../user/environment.ts";
 import { MAX_TEXT } from "./editing/editor.ts";
 

@@ -1,4 +1,5 @@
-import { addUsage, type Usage } from "@sluice/core";
+import type { Usage } from "@sluice/core";
+import { addUsage } from "@sluice/core/runtime";
 import {
   type CapView,
   type ExecutionView,

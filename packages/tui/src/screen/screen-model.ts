@@ -1,4 +1,4 @@
-import { messageOf } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { cut, type Palette, paint, spanOf } from "@sluice/view/text";
 import type { App } from "../app/app.ts";
 import type { Key } from "../app/keys.ts";

@@ -1,4 +1,5 @@
-import { type Clock, messageOf, visible } from "@sluice/core";
+import type { Clock } from "@sluice/core";
+import { messageOf, visible } from "@sluice/core/runtime";
 import { createPalette, type Line, wrap } from "@sluice/view/text";
 import { render } from "ink";
 import { App } from "../app/app.ts";

@@ -1,13 +1,13 @@
 import {
   type Answer,
-  type CodeScope,
   type OpenRequest,
   type RunHost,
   type SignalOutcome,
   SluiceError,
   type SluiceEvent,
-  startedUnsandboxed,
 } from "@sluice/core";
+import { startedUnsandboxed } from "@sluice/core/gate";
+import type { CodeScope } from "@sluice/core/runtime";
 import { eventsOf, readRunStarted, rootOf } from "@sluice/view";
 import { answerPayload, sendAnswer } from "./send-answer.ts";
 

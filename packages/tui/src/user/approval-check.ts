@@ -1,4 +1,5 @@
-import { digestOf, field, isSluiceError, type Json, type OpenRequest, type SluiceEvent } from "@sluice/core";
+import { field, isSluiceError, type Json, type OpenRequest, type SluiceEvent } from "@sluice/core";
+import { digestOf } from "@sluice/core/runtime";
 import { textAt } from "@sluice/view/words";
 
 /** Longest request that a card shows and that can be approved there, in UTF-16 units. */

@@ -1,5 +1,5 @@
 import { userInfo } from "node:os";
-import { messageOf } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 
 /** The user's name, for the record of who answered or cancelled. */
 export function userName(): string {

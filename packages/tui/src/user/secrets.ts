@@ -1,4 +1,5 @@
-import { type Json, redactJson, redactText } from "@sluice/core";
+import type { Json } from "@sluice/core";
+import { redactJson, redactText } from "@sluice/core/runtime";
 import { environmentSecrets } from "@sluice/stages/environment-secrets";
 import type { Environment } from "./environment.ts";
 

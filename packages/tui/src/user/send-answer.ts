@@ -1,15 +1,14 @@
 import {
   type Answer,
-  checkAnswer,
   type Json,
   type JsonObject,
   type OpenRequest,
   type PersonRequest,
   parseJson,
   type RunHost,
-  type SecretFilter,
   type SignalOutcome,
 } from "@sluice/core";
+import { checkAnswer, type SecretFilter } from "@sluice/core/runtime";
 import { rootOf } from "@sluice/view";
 
 /** A typed answer, or what is wrong with it. */

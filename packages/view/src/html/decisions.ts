@@ -1,4 +1,4 @@
-import { argsSummary } from "@sluice/core";
+import { argsSummary } from "@sluice/core/gate";
 import { executionKey } from "../projection/execution-reducer.ts";
 import type { CallView, DecisionView, RunView } from "../projection/run-view.ts";
 import { count, milliseconds, moment } from "../words/words.ts";

@@ -1,4 +1,6 @@
-import { type AuditFault, argsSummary, field, redactJson } from "@sluice/core";
+import { type AuditFault, field } from "@sluice/core";
+import { argsSummary } from "@sluice/core/gate";
+import { redactJson } from "@sluice/core/runtime";
 import type { RunView } from "../projection/run-view.ts";
 import { textAt } from "../words/fields.ts";
 import { moneyOf } from "../words/symbols.ts";

@@ -1,4 +1,5 @@
-import { addUsage, type Usage } from "@sluice/core";
+import type { Usage } from "@sluice/core";
+import { addUsage } from "@sluice/core/runtime";
 import { NO_USAGE } from "../projection/execution-reducer.ts";
 import type { ExecutionView, RunView } from "../projection/run-view.ts";
 import { moneyOf } from "../words/symbols.ts";

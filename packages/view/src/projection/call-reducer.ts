@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import { field, isJsonObject, type Json, parseRequestId, type SluiceEvent } from "@sluice/core";
+import { field, isJsonObject, type Json, type SluiceEvent } from "@sluice/core";
+import { parseRequestId } from "@sluice/core/runtime";
 import type { TranscriptEntry } from "@sluice/stages";
 import { issuesIn, numberAt, textAt } from "../words/fields.ts";
 import type { ListBuilder } from "./append-only-list.ts";

@@ -1,4 +1,6 @@
-import { argsSummary, field, parseRequestId, type SluiceEvent } from "@sluice/core";
+import { field, type SluiceEvent } from "@sluice/core";
+import { argsSummary } from "@sluice/core/gate";
+import { parseRequestId } from "@sluice/core/runtime";
 import type { EventLine } from "../words/describe-event.ts";
 import { textAt } from "../words/fields.ts";
 import type { DecisionView } from "./run-view.ts";

@@ -1,4 +1,5 @@
-import { addUsage, field, type LiveChunk, type SluiceEvent, type Usage } from "@sluice/core";
+import { field, type LiveChunk, type SluiceEvent, type Usage } from "@sluice/core";
+import { addUsage } from "@sluice/core/runtime";
 import type { TranscriptEntry } from "@sluice/stages";
 import { type EventContext, type EventLine, parseExecutionId } from "../words/describe-event.ts";
 import { numberAt, textAt, textsAt, usageAt } from "../words/fields.ts";

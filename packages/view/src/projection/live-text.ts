@@ -1,4 +1,5 @@
-import { field, type Json, redactText } from "@sluice/core";
+import { field, type Json } from "@sluice/core";
+import { redactText } from "@sluice/core/runtime";
 import { numberAt, textAt } from "../words/fields.ts";
 import type { LiveView } from "./run-view.ts";
 

@@ -1,15 +1,15 @@
 import {
-  childRunId,
   field,
   isSluiceError,
   type JournalRecord,
   type JsonObject,
   type RunEnd,
   type RunHost,
-  readEvents,
   SluiceError,
   type SluiceEvent,
 } from "@sluice/core";
+import { readEvents } from "@sluice/core/host";
+import { childRunId } from "@sluice/core/runtime";
 import { transcriptEntries } from "@sluice/stages";
 import { textAt } from "../words/fields.ts";
 import type { ReadRecord } from "./reduce-run.ts";

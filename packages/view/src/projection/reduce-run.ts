@@ -1,4 +1,5 @@
-import { addUsage, field, type LiveChunk, type OpenRequest, type RunEnd, type SluiceEvent } from "@sluice/core";
+import { field, type LiveChunk, type OpenRequest, type RunEnd, type SluiceEvent } from "@sluice/core";
+import { addUsage } from "@sluice/core/runtime";
 import type { TranscriptEntry } from "@sluice/stages";
 import { describeEvent, type EventLine } from "../words/describe-event.ts";
 import { numberAt, textAt } from "../words/fields.ts";

@@ -1,4 +1,5 @@
-import { field, type Json, type RunEnd, readOutcome, redactJson, redactText, type SluiceEvent } from "@sluice/core";
+import { field, type Json, type RunEnd, type SluiceEvent } from "@sluice/core";
+import { readOutcome, redactJson, redactText } from "@sluice/core/runtime";
 import { forkedFrom, textAt, textsAt } from "../words/fields.ts";
 import { executionKey } from "./execution-reducer.ts";
 import type { CapView, DeniedCall, RunEndItem, RunView } from "./run-view.ts";

@@ -1,4 +1,5 @@
-import { field, type Json, parseSiblingId, type SluiceEvent } from "@sluice/core";
+import { field, type Json, type SluiceEvent } from "@sluice/core";
+import { parseSiblingId } from "@sluice/core/runtime";
 import type { EventLine } from "../words/describe-event.ts";
 import { numberAt, textAt, textsAt } from "../words/fields.ts";
 import type { ExecutionView, ForkView, Hop, RouteView, RunView, StateView } from "./run-view.ts";

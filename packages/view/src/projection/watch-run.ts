@@ -1,4 +1,5 @@
-import { type Clock, isSluiceError, messageOf, type RunHost } from "@sluice/core";
+import { type Clock, isSluiceError, type RunHost } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import type { RunHandle } from "@sluice/stages";
 import { RecordReader } from "./read-run.ts";
 import { reduceRun } from "./reduce-run.ts";

@@ -1,4 +1,4 @@
-import { replaceUnseen } from "@sluice/core";
+import { replaceUnseen } from "@sluice/core/runtime";
 import type { Line, Span, Style } from "./line.ts";
 
 /** Marks kept on one letter. Real text needs no more, and more would cover the rows around it. */

@@ -1,4 +1,4 @@
-import { replaceUnseen } from "@sluice/core";
+import { replaceUnseen } from "@sluice/core/runtime";
 import type { Line, Style } from "./line.ts";
 
 /** SGR parameters of each style; empty for plain text. */

@@ -1,4 +1,5 @@
-import { type Usage, usdText } from "@sluice/core";
+import type { Usage } from "@sluice/core";
+import { usdText } from "@sluice/core/runtime";
 import type { ExecutionStatus } from "../projection/run-view.ts";
 import { cleanInline, headOf } from "../text/clean.ts";
 import type { Line, Span, Style } from "../text/line.ts";

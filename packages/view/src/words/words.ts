@@ -1,4 +1,5 @@
-import { type Usage, usdText, visible } from "@sluice/core";
+import type { Usage } from "@sluice/core";
+import { usdText, visible } from "@sluice/core/runtime";
 
 const LONGEST_LINE = 240;
 

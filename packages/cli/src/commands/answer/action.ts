@@ -1,18 +1,15 @@
 import {
   type Answer,
-  checkAnswer,
   type JsonObject,
   type OpenRequest,
   type RunHost,
   type RunSummary,
-  redactJson,
-  type SecretFilter,
   type SignalOutcome,
   SluiceError,
   type SluiceEvent,
-  sealWithCode,
-  visible,
 } from "@sluice/core";
+import { sealWithCode } from "@sluice/core/gate";
+import { checkAnswer, redactJson, type SecretFilter, visible } from "@sluice/core/runtime";
 import {
   answerPayload,
   answerRouteOf,

@@ -40,7 +40,10 @@ async function open(flags: AppFlags & RunFlags, program: Command, context: Comma
 }
 
 async function unknownCommand(word: string, program: Command): Promise<Error> {
-  const { didYouMean, SluiceError } = await import("@sluice/core");
+  const [{ SluiceError }, { didYouMean }] = await Promise.all([
+    import("@sluice/core"),
+    import("@sluice/core/runtime"),
+  ]);
   const close = didYouMean(
     word,
     program.commands.map((command) => command.name()),

@@ -3,13 +3,11 @@ import {
   type AuditReport,
   isJsonObject,
   isSluiceError,
-  messageOf,
-  readEvents,
   SluiceError,
   type SluiceEvent,
-  verifyExport,
-  verifyJournal,
 } from "@sluice/core";
+import { readEvents, verifyExport, verifyJournal } from "@sluice/core/host";
+import { messageOf } from "@sluice/core/runtime";
 import {
   type AuditFilter,
   count,

@@ -1,4 +1,5 @@
-import { isSluiceError, type RunHost, visible } from "@sluice/core";
+import { isSluiceError, type RunHost } from "@sluice/core";
+import { visible } from "@sluice/core/runtime";
 import { readSettings, refuseInsideRun, userName } from "@sluice/tui/user";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";

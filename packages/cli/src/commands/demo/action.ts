@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { visible } from "@sluice/core";
+import { visible } from "@sluice/core/runtime";
 import type { Tone } from "@sluice/view/words";
 import { createTwoFilesPatch } from "diff";
 import type { CommandContext } from "../../command-context.ts";

@@ -1,4 +1,5 @@
-import { type JsonObject, systemClock, visible } from "@sluice/core";
+import { type JsonObject, systemClock } from "@sluice/core";
+import { visible } from "@sluice/core/runtime";
 import { readSettings, secretMask } from "@sluice/tui/user";
 import type { Tone } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";

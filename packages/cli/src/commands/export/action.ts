@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
-import { exportLines, messageOf } from "@sluice/core";
+import { exportLines } from "@sluice/core/host";
+import { messageOf } from "@sluice/core/runtime";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
 import { count, oneLine } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";

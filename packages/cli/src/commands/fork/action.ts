@@ -1,4 +1,5 @@
-import { type JsonObject, redactText } from "@sluice/core";
+import type { JsonObject } from "@sluice/core";
+import { redactText } from "@sluice/core/runtime";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
 import type { CommandContext } from "../../command-context.ts";
 import { forkText, readForkedPart } from "../../runs/fork-plan.ts";

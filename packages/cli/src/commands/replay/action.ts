@@ -1,5 +1,7 @@
 import { existsSync } from "node:fs";
-import { type JsonObject, type RunJournal, readEvents, SluiceError, verifyExport, visible } from "@sluice/core";
+import { type JsonObject, type RunJournal, SluiceError } from "@sluice/core";
+import { readEvents, verifyExport } from "@sluice/core/host";
+import { visible } from "@sluice/core/runtime";
 import { type PipelineSource, type ReplayRunOptions, type RunReplay, replayRun } from "@sluice/stages";
 import { readSettings, refuseInsideRun } from "@sluice/tui/user";
 import { count, oneLine, textAt } from "@sluice/view/words";

@@ -1,13 +1,7 @@
 import { resolve } from "node:path";
-import {
-  messageOf,
-  type RunHost,
-  type RunJournal,
-  type RunSummary,
-  SluiceError,
-  systemClock,
-  verifyJournal,
-} from "@sluice/core";
+import { type RunHost, type RunJournal, type RunSummary, SluiceError, systemClock } from "@sluice/core";
+import { verifyJournal } from "@sluice/core/host";
+import { messageOf } from "@sluice/core/runtime";
 import { RecordReader, reduceRun } from "@sluice/view";
 import { type ReportFacts, reportPage } from "@sluice/view/html";
 import { count, oneLine } from "@sluice/view/words";

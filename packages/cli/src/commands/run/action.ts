@@ -1,4 +1,4 @@
-import { visible } from "@sluice/core";
+import { visible } from "@sluice/core/runtime";
 import type { CommandContext } from "../../command-context.ts";
 import { readInput } from "../../project/input.ts";
 import { workspaceOf } from "../../project/project-paths.ts";

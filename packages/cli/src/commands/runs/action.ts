@@ -1,4 +1,5 @@
-import { field, isSluiceError, type JsonObject, messageOf, type RunHost, type RunSummary } from "@sluice/core";
+import { field, isSluiceError, type JsonObject, type RunHost, type RunSummary } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { readRunStarted } from "@sluice/view";
 import { forkedFrom, moment, oneLine, type Tone, table, textAt } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";

@@ -4,11 +4,9 @@ import {
   type JsonObject,
   type OpenRequest,
   type RunHost,
-  type RunOutcome,
   type RunSummary,
-  readOutcome,
-  visible,
 } from "@sluice/core";
+import { type RunOutcome, readOutcome, visible } from "@sluice/core/runtime";
 import { type AnswerRoute, answerCommand, answerRouteOf, requestFault } from "@sluice/tui/user";
 import { eventsOf, readRunStarted, reduceRun } from "@sluice/view";
 import {

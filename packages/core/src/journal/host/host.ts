@@ -15,6 +15,7 @@ import {
 import type { NewRun, ResumeRunOptions, RunEnd, RunHost, RunProgram, RunTask } from "../seam.ts";
 import { LIFECYCLE_STEP } from "../step-id.ts";
 import type { JournalStore, RunRow } from "../store/journal-store.ts";
+import { createMemoryJournals, type MemoryJournalsOptions } from "../store/memory-store.ts";
 import {
   followEvents,
   getRun,
@@ -270,4 +271,9 @@ function endedTask(runId: string, end: RunEnd): RunTask {
 
 function warn(fault: unknown): void {
   process.emitWarning(messageOf(fault), "SluiceWarning");
+}
+
+/** A host whose journals live in this process and end with it. */
+export function memoryHost(options: MemoryJournalsOptions & HostOptions = {}): RunHost {
+  return createHost(createMemoryJournals(options).connect(), options);
 }

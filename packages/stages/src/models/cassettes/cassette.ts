@@ -1,6 +1,7 @@
 import { closeSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
-import { isJson, type Json, type JsonObject, messageOf, parseJson, SluiceError } from "@sluice/core";
+import { isJson, type Json, type JsonObject, parseJson, SluiceError } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { z } from "zod";
 
 // A cassette is a text file: a header line, then one line per exchange, written at once when the exchange has ended.

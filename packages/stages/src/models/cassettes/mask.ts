@@ -1,6 +1,7 @@
 import { realpathSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
-import { isJsonObject, type Json, parseJson, REDACTION_MARKER } from "@sluice/core";
+import { isJsonObject, type Json, parseJson } from "@sluice/core";
+import { REDACTION_MARKER } from "@sluice/core/runtime";
 import { begunSecret } from "../../secrets/detect.ts";
 import { secretForms } from "../../secrets/encodings.ts";
 import type { TrafficScope } from "./traffic.ts";

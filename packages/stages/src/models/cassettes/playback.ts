@@ -7,7 +7,8 @@ import type {
   LanguageModelV4Message,
   LanguageModelV4StreamPart,
 } from "@ai-sdk/provider";
-import { type Clock, type Json, messageOf, SluiceError, systemClock } from "@sluice/core";
+import { type Clock, type Json, SluiceError, systemClock } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import type { ResolvedModel, TurnPosition } from "../model.ts";
 import { damaged, type Exchange, readCassette } from "./cassette.ts";
 import { createMask, createUnmask } from "./mask.ts";

@@ -6,15 +6,8 @@ import type {
   LanguageModelV4Message,
   LanguageModelV4StreamPart,
 } from "@ai-sdk/provider";
-import {
-  type Clock,
-  createSecretFilter,
-  type Json,
-  messageOf,
-  type SecretFilter,
-  SluiceError,
-  systemClock,
-} from "@sluice/core";
+import { type Clock, type Json, SluiceError, systemClock } from "@sluice/core";
+import { createSecretFilter, messageOf, type SecretFilter } from "@sluice/core/runtime";
 import { sessionSecrets } from "../../secrets/detect.ts";
 import { secretForms } from "../../secrets/encodings.ts";
 import type { ResolvedModel, TurnPosition } from "../model.ts";

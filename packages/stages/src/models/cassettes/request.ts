@@ -1,5 +1,6 @@
 import type { LanguageModelV4CallOptions, LanguageModelV4Message } from "@ai-sdk/provider";
-import { digestOf, type Json, type JsonObject, redactText } from "@sluice/core";
+import type { Json, JsonObject } from "@sluice/core";
+import { digestOf, redactText } from "@sluice/core/runtime";
 import type { RecordedMessage, RecordedRequest } from "./cassette.ts";
 import type { Mask } from "./mask.ts";
 import { encodeValue } from "./values.ts";

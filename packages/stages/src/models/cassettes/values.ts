@@ -1,13 +1,6 @@
 import { APICallError } from "@ai-sdk/provider";
-import {
-  type ErrorClass,
-  isJsonObject,
-  isSluiceError,
-  type Json,
-  type JsonObject,
-  type SecretFilter,
-  SluiceError,
-} from "@sluice/core";
+import { type ErrorClass, isJsonObject, isSluiceError, type Json, type JsonObject, SluiceError } from "@sluice/core";
+import type { SecretFilter } from "@sluice/core/runtime";
 import { cleanMessage, failureOf } from "../reply/failure.ts";
 import { NO_SECRETS, toBase64 } from "../reply/provider-values.ts";
 

@@ -1,4 +1,5 @@
-import { type Problem, problemsError, type Spending } from "@sluice/core";
+import type { Problem } from "@sluice/core";
+import { problemsError, type Spending } from "@sluice/core/runtime";
 import type { ModelUsage } from "../reply/reply.ts";
 import { type ModelFacts, type ModelPrice, PRICE_TABLES, type TokenPrices } from "./price-table.ts";
 

@@ -1,4 +1,5 @@
-import { isObject, isSluiceError, messageOf, type SecretFilter } from "@sluice/core";
+import { isSluiceError } from "@sluice/core";
+import { isObject, messageOf, type SecretFilter } from "@sluice/core/runtime";
 import { cutText, NO_SECRETS } from "./provider-values.ts";
 import type { FailureKind, ModelFailure } from "./reply.ts";
 

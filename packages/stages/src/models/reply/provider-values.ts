@@ -1,5 +1,6 @@
 import type { LanguageModelV4Usage, SharedV4Warning } from "@ai-sdk/provider";
-import { createSecretFilter, isJsonObject, type Json, jsonFault, parseJson, type SecretFilter } from "@sluice/core";
+import { isJsonObject, type Json, parseJson } from "@sluice/core";
+import { createSecretFilter, jsonFault, type SecretFilter } from "@sluice/core/runtime";
 import type { ModelToolCall, ModelUsage, ProviderData } from "./reply.ts";
 
 /** Below the journal's limit of 256, because a reply adds a few levels. */

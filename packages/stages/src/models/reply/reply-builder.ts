@@ -1,5 +1,5 @@
 import type { LanguageModelV4FunctionTool, LanguageModelV4StreamPart } from "@ai-sdk/provider";
-import type { SecretFilter } from "@sluice/core";
+import type { SecretFilter } from "@sluice/core/runtime";
 import { CUT, failureOf } from "./failure.ts";
 import {
   cleanWord,

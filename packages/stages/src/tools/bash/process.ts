@@ -1,7 +1,8 @@
 import { type ChildProcess, type StdioOptions, spawn } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
-import { type Clock, messageOf, systemClock } from "@sluice/core";
+import { type Clock, systemClock } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { coveredDescriptors } from "../files/descriptors.ts";
 import { fault, systemCode, withFallback } from "../files/results.ts";
 import { type ProcessLimits, type UsageLimit, watchUsage } from "./process-usage.ts";

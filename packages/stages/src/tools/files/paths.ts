@@ -10,7 +10,8 @@ import {
   statSync,
 } from "node:fs";
 import { dirname, isAbsolute, join, parse, relative, sep } from "node:path";
-import { messageOf, type Subject, type ToolCall, type Workspace } from "@sluice/core";
+import type { Subject, ToolCall, Workspace } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { z } from "zod";
 import { fault, systemCode, withFallback } from "./results.ts";
 

@@ -1,4 +1,5 @@
-import { type JsonObject, messageOf, SluiceError, type ToolResult } from "@sluice/core";
+import { type JsonObject, SluiceError, type ToolResult } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 
 /** A failure that the model reads: what is wrong and what to do. */
 export function fault(code: string, message: string, detail: JsonObject = {}): SluiceError {

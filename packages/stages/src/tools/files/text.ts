@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { REDACTION_MARKER } from "@sluice/core";
+import { REDACTION_MARKER } from "@sluice/core/runtime";
 import { diffLines } from "diff";
 
 /** Larger files are neither edited nor written nor shown completely. */

@@ -1,4 +1,5 @@
-import { messageOf, type ToolEffect, type ToolResult } from "@sluice/core";
+import type { ToolEffect, ToolResult } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { failure } from "../files/results.ts";
 import { cleanText } from "./definition.ts";
 import { BAD_ANSWER, type End, NO_ANSWER } from "./transport/inbox.ts";

@@ -1,4 +1,5 @@
-import { type Problem, problemsError } from "@sluice/core";
+import type { Problem } from "@sluice/core";
+import { problemsError } from "@sluice/core/runtime";
 import { z } from "zod";
 import { readHttpAddress } from "../../models/providers/http-url.ts";
 import { serverNameFault } from "./names.ts";

@@ -1,13 +1,5 @@
-import {
-  compileSchema,
-  digestOf,
-  isJson,
-  isJsonObject,
-  type Json,
-  type JsonObject,
-  type JsonSchema,
-  jsonFault,
-} from "@sluice/core";
+import { isJson, isJsonObject, type Json, type JsonObject, type JsonSchema } from "@sluice/core";
+import { compileSchema, digestOf, jsonFault } from "@sluice/core/runtime";
 import { firstCharacters } from "../files/output.ts";
 
 const LONGEST_DESCRIPTION = 4_000;

@@ -1,4 +1,5 @@
-import { digestOf, messageOf, type ToolEffect } from "@sluice/core";
+import type { ToolEffect } from "@sluice/core";
+import { digestOf, messageOf } from "@sluice/core/runtime";
 import type { McpSettings } from "./config.ts";
 import { definitionDigest, type ListedTool, readDefinition, type ToolDefinition } from "./definition.ts";
 import { nameMatcher, prefixOf, toolNameFault } from "./names.ts";

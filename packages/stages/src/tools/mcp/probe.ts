@@ -1,4 +1,5 @@
-import { type AnyPipeline, type Clock, done, messageOf, pipeline, stage, systemClock } from "@sluice/core";
+import { type AnyPipeline, type Clock, done, pipeline, stage, systemClock } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { z } from "zod";
 import { sessionSecrets } from "../../secrets/detect.ts";
 import type { McpServers } from "./config.ts";

@@ -1,4 +1,5 @@
-import { defineTool, messageOf, type Tool, type ToolCall, type ToolResult } from "@sluice/core";
+import { defineTool, type Tool, type ToolCall, type ToolResult } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { asResult, checkAborted, failure, fault } from "../files/results.ts";
 import { callFailure } from "./call-failure.ts";
 import type { McpSettings } from "./config.ts";

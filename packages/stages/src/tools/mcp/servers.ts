@@ -1,4 +1,5 @@
-import { type Clock, messageOf, type PipelineSpec, SluiceError, type Tool } from "@sluice/core";
+import { type Clock, type PipelineSpec, SluiceError, type Tool } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { type McpServers, type McpSettings, readMcpServers } from "./config.ts";
 import { keysOf } from "./keys.ts";
 import { mayNeed } from "./names.ts";

@@ -1,5 +1,6 @@
 import { Worker } from "node:worker_threads";
-import { messageOf, type ToolCall } from "@sluice/core";
+import type { ToolCall } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { fault } from "../files/results.ts";
 import { takeTurns } from "../turns.ts";
 import { compileGlob, type PathMatcher } from "./glob-match.ts";

@@ -1,4 +1,4 @@
-import { messageOf } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { holdsInOrder } from "./rank.ts";
 
 /** The files that match a query, best first; `fault` says why some may be missing. */

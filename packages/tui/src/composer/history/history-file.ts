@@ -14,7 +14,8 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
-import { messageOf, parseJson } from "@sluice/core";
+import { parseJson } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { type Environment, stateFolder } from "../../user/environment.ts";
 import { secretMask } from "../../user/secrets.ts";
 import { MAX_ENTRIES } from "./history.ts";

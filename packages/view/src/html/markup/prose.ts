@@ -1,4 +1,4 @@
-import { replaceUnseen } from "@sluice/core";
+import { replaceUnseen } from "@sluice/core/runtime";
 import type { Token, Tokens } from "marked";
 import { headOf } from "../../text/clean.ts";
 import { MarkdownBlocks, type Piece } from "../../text/markdown/blocks.ts";

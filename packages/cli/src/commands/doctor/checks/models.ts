@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { findPackageJSON } from "node:module";
-import { type Clock, isSluiceError, messageOf } from "@sluice/core";
+import { type Clock, isSluiceError } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import {
   type ChosenModel,
   chooseModel,

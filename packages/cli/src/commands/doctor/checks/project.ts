@@ -1,6 +1,7 @@
 import { readdirSync, realpathSync } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
-import { isSluiceError, messageOf } from "@sluice/core";
+import { isSluiceError } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { bundledPipelines } from "@sluice/stages";
 import {
   asTrusted,

@@ -1,6 +1,7 @@
 import { isAbsolute, resolve } from "node:path";
 import type { MCPClient } from "@ai-sdk/mcp";
-import { type Clock, messageOf } from "@sluice/core";
+import type { Clock } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import type { McpSettings } from "../config.ts";
 import type { ListedTool } from "../definition.ts";
 import { HttpTransport } from "./http.ts";

@@ -1,5 +1,6 @@
 import type { JSONRPCMessage, MCPTransport, MCPTransportSendOptions } from "@ai-sdk/mcp";
-import { isJsonObject, messageOf, parseJson, systemClock } from "@sluice/core";
+import { isJsonObject, parseJson, systemClock } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import { systemCode } from "../../files/results.ts";
 import { bodyText, eventData } from "./bytes.ts";
 import { createInbox, type End, type Inbox, NO_ANSWER, type TransportOptions } from "./inbox.ts";

@@ -1,5 +1,6 @@
 import type { JSONRPCMessage } from "@ai-sdk/mcp";
-import { isJsonObject, type Json, type JsonObject, jsonFault, messageOf, parseJson } from "@sluice/core";
+import { isJsonObject, type Json, type JsonObject, parseJson } from "@sluice/core";
+import { jsonFault, messageOf } from "@sluice/core/runtime";
 
 /** Unrequested messages between two answers. */
 const MOST_UNASKED = 10_000;

@@ -1,4 +1,5 @@
-import type { Clock, SecretFilter } from "@sluice/core";
+import type { Clock } from "@sluice/core";
+import type { SecretFilter } from "@sluice/core/runtime";
 import type { McpSettings } from "../config.ts";
 import { type Connection, connect } from "./connection.ts";
 import type { McpSdk } from "./sdk.ts";

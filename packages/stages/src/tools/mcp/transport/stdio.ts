@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import type { JSONRPCMessage, MCPTransport, MCPTransportSendOptions } from "@ai-sdk/mcp";
-import { type Clock, messageOf, systemClock } from "@sluice/core";
+import { type Clock, systemClock } from "@sluice/core";
+import { messageOf } from "@sluice/core/runtime";
 import {
   CALL_VARIABLE,
   endGroup,

@@ -1,0 +1,55 @@
+// What Sluice's own packages share. Not covered by the promises of the other entries.
+export { canonicalJson, digestOf, sha256 } from "./base/canonical.ts";
+export { messageOf, problemsError, toModelShape } from "./base/errors.ts";
+export { deepFreeze, isObject, jsonFault, parseStoredJson } from "./base/json.ts";
+export { usdText } from "./base/money.ts";
+export { didYouMean } from "./base/problems.ts";
+export { checkSession } from "./definition/check.ts";
+export { type PipelineParts, pipelineParts, type StateParts } from "./definition/fingerprint/fingerprint.ts";
+export { partChanges } from "./definition/fingerprint/part-changes.ts";
+export { replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
+export { decodeValue } from "./journal/record/append.ts";
+export {
+  createSecretFilter,
+  REDACTION_MARKER,
+  redactJson,
+  redactText,
+  type SecretFilter,
+} from "./journal/redaction.ts";
+export type { DifferentPart, RecordDifference } from "./journal/replay/record-diff.ts";
+export type { ReplayResult } from "./journal/replay/replay-journals.ts";
+export {
+  childRunId,
+  parseAttemptStep,
+  parseRequestId,
+  parseSiblingId,
+  parseStepId,
+  RECORD_PHASES,
+} from "./journal/step-id.ts";
+export type { AnswerSeal, CodeScope } from "./people/answer-proof.ts";
+export { checkAnswer } from "./people/interactor.ts";
+export {
+  createRequestQueue,
+  type InteractionFault,
+  type RequestQueue,
+  type RequestQueueOptions,
+} from "./people/request-queue.ts";
+export type { CallAround, People, RunDeps } from "./run/deps.ts";
+export { type ConcurrencySlots, createConcurrencySlots } from "./run/limits/concurrency-slot.ts";
+export {
+  addUsage,
+  createRunMeter,
+  type Elapsed,
+  type LimitHit,
+  type Limits,
+  type RunMeter,
+  type Spending,
+} from "./run/limits/limits.ts";
+export { type PreparedStates, pipelineProgram, prepareStates } from "./run/pipeline-run.ts";
+export type { ForkPoint } from "./run/replay/fork-points.ts";
+export { replayTools } from "./run/replay/recorded-tools.ts";
+export { replayClock, replayPipeline } from "./run/replay/replay-pipeline.ts";
+export { type RunOutcome, readOutcome } from "./run/run-result.ts";
+export type { AnswerRule, AnswerRuleOptions } from "./run/tool-calls/answer-rule.ts";
+export { type RecordedVerdict, readVerdicts } from "./run/tool-calls/verdict.ts";
+export { compileSchema } from "./schema/compile-schema.ts";
