@@ -147,7 +147,8 @@ LIMIT 1`;
 
 function refuseForeignObjects(db: DatabaseSync, folder: StoreFolder): void {
   const row = db.prepare(FOREIGN_OBJECTS).get();
-  if (row !== undefined) throw damaged(folder.journal, `it contains a ${text(row, "stranger")}, which Sluice never creates`);
+  if (row !== undefined)
+    throw damaged(folder.journal, `it contains a ${text(row, "stranger")}, which Sluice never creates`);
 }
 
 function checkMachine(db: DatabaseSync, folder: StoreFolder, digest: string, adopt: boolean): void {

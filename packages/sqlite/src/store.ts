@@ -65,8 +65,7 @@ function assemble({ db, folder }: OpenJournal, clock: Clock, readOnly: boolean):
   }
 
   const guard = (): void => {
-    if (closed)
-      throw storeError("store_closed", "the run store is closed; open it again", { path: folder.root });
+    if (closed) throw storeError("store_closed", "the run store is closed; open it again", { path: folder.root });
   };
   /** Checks on every try, since the store may be closed while a call waits for a lock. */
   const attempt = <T>(work: () => T): T | Promise<T> =>

@@ -83,7 +83,11 @@ function checkInitialInput(report: Report, spec: PipelineSpec): void {
   const missing = unknownRequired(wanted.jsonSchema, given);
   if (missing.length === 0) return;
   const message = `it cannot be satisfied: the run starts here, and its input has no ${missing.join(", ")}`;
-  report.add(`stages.${spec.initial}.inputSchema`, message, "add it to the pipeline's input, or start in another state");
+  report.add(
+    `stages.${spec.initial}.inputSchema`,
+    message,
+    "add it to the pipeline's input, or start in another state",
+  );
 }
 
 function checkRoutes(report: Report, spec: PipelineSpec): void {
@@ -164,7 +168,11 @@ function checkReach(
       report.add(`stages.${id}`, `cannot be reached from ${spec.initial}`, "route to it, or remove it");
   }
   if (!mayComplete) {
-    report.add(spec.routes.kind === "table" ? "transitions" : "next", "no route leads to a completed end", "add done(…)");
+    report.add(
+      spec.routes.kind === "table" ? "transitions" : "next",
+      "no route leads to a completed end",
+      "add done(…)",
+    );
   }
 }
 
