@@ -160,7 +160,7 @@ test("a store: its version and machine, who works on it, and what keeps it from 
     { status: "missing", blocks: true, message: expect.stringContaining("not a folder") },
   ]);
   expect(inUse.of("store")).toMatchObject([
-    { status: "missing", message: expect.stringContaining("holds no run store but other things") },
+    { status: "missing", message: expect.stringContaining("and no run store") },
   ]);
 });
 

@@ -82,7 +82,7 @@ describe("sluice fork", () => {
     expect(textAt(printed(await here.sluice(fork)), "error", "code")).toBe("pipeline_untrusted");
     const refused = await here.sluice([...fork, "--trust"]);
     expect(textAt(printed(refused), "error", "code")).toBe("pipeline_changed");
-    expect(refused.stderr).toContain("  state work: turnCap was 4, is 3\n");
+    expect(refused.stderr).toContain("  state work: turnCap changed from 4 to 3\n");
     expect(refused.stderr, "what does not happen is not told").not.toContain("forks ");
     const allowed = await here.sluice([...fork, "--trust", "--allow-changed", "--mode", "yolo"]);
     expect(printed(allowed)).toMatchObject({ status: "completed" });

@@ -52,10 +52,10 @@ export const BUGS: readonly Bug[] = [
     rule: "3",
     file: RUNNER,
     changes: [
-      ["await waitFor(this.#run, { until: epochMs });", "mine = true;"],
+      ["await waitForSignal(this.#run, { until: epochMs });", "mine = true;"],
       [
         "sleepUntil(stepId: string, epochMs: number): Promise<void> {\n    return this.#step",
-        "sleepUntil(stepId: string, epochMs: number): Promise<void> {\n    let mine = false;\n    const slept = () => (mine ? waitFor(this.#run, { until: epochMs }) : undefined);\n    const then = (done: Promise<void>) => done.then(slept);\n    return then(this.#step",
+        "sleepUntil(stepId: string, epochMs: number): Promise<void> {\n    let mine = false;\n    const slept = () => (mine ? waitForSignal(this.#run, { until: epochMs }) : undefined);\n    const then = (done: Promise<void>) => done.then(slept);\n    return then(this.#step",
       ],
       ["events: noEvents,\n      hand: ignore,\n    });", "events: noEvents,\n      hand: ignore,\n    }));"],
     ],
@@ -79,12 +79,12 @@ export const BUGS: readonly Bug[] = [
     file: RUNNER,
     changes: [
       [
-        "const opened = earlier === undefined ? step.open && (await this.#announce(ordinal, step)) : readOpened(earlier);",
-        "const opened = earlier === undefined ? undefined : readOpened(earlier);",
+        "openRecord === undefined ? step.open && (await this.#commitOpen(ordinal, step)) : readOpenRecord(openRecord);",
+        "openRecord === undefined ? undefined : readOpenRecord(openRecord);",
       ],
       [
         "step.close?.();\n      const { text, value }",
-        "step.close?.();\n      if (earlier === undefined && step.open) await this.#announce(ordinal, step);\n      const { text, value }",
+        "step.close?.();\n      if (openRecord === undefined && step.open) await this.#commitOpen(ordinal, step);\n      const { text, value }",
       ],
     ],
   },
@@ -176,7 +176,7 @@ export const BUGS: readonly Bug[] = [
     shows: { at: "Post acted" },
     rule: "7",
     file: "sqlite/src/owners.ts",
-    changes: [["return isLocked(file, 0) && isLocked(file, SECOND_LOOK_MS);", "return isThere(file);"]],
+    changes: [["return isLocked(file, 0) && isLocked(file, RECHECK_MS);", "return mayExist(file);"]],
   },
   {
     name: "blob-after-its-record",
@@ -195,8 +195,8 @@ export const BUGS: readonly Bug[] = [
     file: "core/src/journal/host/run-tree.ts",
     changes: [
       [
-        "return { at: { runId: childId, epoch, incarnation, seq, head }, ...taken };",
-        "return { at: { runId: childId, epoch, incarnation, seq, head }, ...taken, past: NO_PAST };",
+        "return { at: { runId: childId, epoch, incarnation, seq, head }, ...resumed };",
+        "return { at: { runId: childId, epoch, incarnation, seq, head }, ...resumed, recorded: NO_RECORDED_STEPS };",
       ],
     ],
   },

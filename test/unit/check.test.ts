@@ -56,17 +56,20 @@ test.each<readonly [object, string]>([
   [{ context: [] }, "context | the context is an object"],
   [{ context: { at: new Date() } }, "context | the context is not JSON: $.at"],
   [{ onCall: "no" }, "onCall | is a function"],
-  [{ next: undefined }, "next | says what comes after each state, and is missing"],
-  [{ transitions: [] }, "transitions | cannot stand beside next"],
+  [{ next: undefined }, "next | is missing: it routes each state"],
+  [{ transitions: [] }, "transitions | cannot be used with next"],
   [{ stages: {} }, "stages | has no states"],
   [{ stages: { plan: plain, review: { prompt: "x" } } }, "stages.review | is not a state | make it with stage({ … })"],
   [{ stages: { plan: plain, "a b": plain } }, 'stages.a b | "a b" is not an id'],
   [{ stages: { plan: plain, interrupted: plain } }, 'stages.interrupted | "interrupted" is reserved'],
   [{ stages: { plan: plain, $end: plain } }, 'stages.$end | "$end" is reserved'],
   [{ stages: { plan: plain, toString: plain } }, '"toString" is a name every object has'],
-  [{ next: { plan: () => 0, reviw: () => 0 } }, 'next.reviw | is no state of this pipeline | did you mean "review"?'],
+  [
+    { next: { plan: () => 0, reviw: () => 0 } },
+    'next.reviw | is not a state of this pipeline | did you mean "review"?',
+  ],
   [{ next: { plan: "review" } }, "next.plan | is a function, or an object with completed"],
-  [{ next: { plan: { failed: () => 0 } } }, "next.plan | does not say what comes after success | add completed"],
+  [{ next: { plan: { failed: () => 0 } } }, "next.plan | has no route for success | add completed"],
   [
     { next: { plan: { completed: () => 0, complete: () => 0 } } },
     'next.plan.complete | is not a known option | did you mean "completed"?',
@@ -86,7 +89,7 @@ test.each<readonly [object, string]>([
   [{ prompt: "\ud800" }, "prompt | holds a lone surrogate"],
   [{ prompt: "{{ctx.taks}}" }, 'prompt | {{ctx.taks}}: ctx has no "taks"'],
   [{ prompt: "{{ input.x }}" }, "prompt | {{ input.x }} does not start with ctx | write {{ctx.input.x}}"],
-  [{ prompt: "{{ctx.setup.x}}" }, "prompt | {{ctx.setup}} is what the setup hook returns, and there is none"],
+  [{ prompt: "{{ctx.setup.x}}" }, "prompt | {{ctx.setup}} is the result of the setup hook, and there is none"],
   [{ completionTool: "submit plan" }, 'completionTool | "submit plan" is not an id'],
   [{ completionTool: "Read", allowedTools: ["Read"] }, "completionTool | Read is listed in allowedTools"],
   [{ completionTool: "Edit", allowedTools: ["Edit(src/**)"] }, "completionTool | Edit is listed in allowedTools"],
@@ -187,7 +190,7 @@ test.each<readonly [string, readonly unknown[], string]>([
     ],
     "stages.review | is a dead end",
   ],
-  ["no end", [{ from: "*", on: "success", to: "plan" }], "transitions | no way leads to a completed end"],
+  ["no end", [{ from: "*", on: "success", to: "plan" }], "transitions | no route leads to a completed end"],
   [
     "a state nobody enters",
     [{ from: "plan", on: "success", to: done(1) }],
@@ -224,7 +227,7 @@ test("siblings of a table's fan-out are reached and need no row of their own", (
       review: plain,
       after: plain,
     }),
-  ).toEqual(["stages.after | cannot be reached from plan | route to it, or take it out"]);
+  ).toEqual(["stages.after | cannot be reached from plan | route to it, or remove it"]);
 });
 
 test("a table's target whose inputSchema its row cannot satisfy is told", () => {
@@ -243,7 +246,7 @@ test("a table's target whose inputSchema its row cannot satisfy is told", () => 
 test("an initial state that needs what the run's input never has is told", () => {
   expect(problems({ stages: { plan: focused, review: plain } })).toEqual([
     expect.stringContaining(
-      "stages.plan.inputSchema | nobody can satisfy it: the run starts here, and its input has no focus",
+      "stages.plan.inputSchema | it cannot be satisfied: the run starts here, and its input has no focus",
     ),
   ]);
   expect(problems({ stages: { plan: focused, review: plain }, input: z.object({ focus: z.string() }) })).toEqual([]);
@@ -258,14 +261,14 @@ test("declared routes make reachability certain", () => {
   const next = { plan: route(["review"], () => to("review")), review: route([], () => done(1)) };
   expect(problems({ next })).toEqual([]);
   expect(problems({ next, stages: { plan: plain, review: plain, other: plain } })).toEqual([
-    "stages.other | cannot be reached from plan | route to it, or take it out",
+    "stages.other | cannot be reached from plan | route to it, or remove it",
   ]);
 });
 
 test("a declared route to no state, or to a state from which nothing leads on, is told", () => {
   const review = () => done(1);
   expect(problems({ next: { plan: route(["reviw"], () => to("reviw")), review } })).toContain(
-    'next.plan | route() declares reviw, which is no state | did you mean "review"?',
+    'next.plan | route() declares reviw, which is not a state | did you mean "review"?',
   );
   expect(problems({ next: { plan: route(["review"], () => to("review")) } }).join("\n")).toContain(
     "next.review | is a dead end",
@@ -383,12 +386,12 @@ test("a pattern that matches no live tool is told with the closest one", () => {
 
 test("a completion tool named like a live tool is told", () => {
   expect(session({ completionTool: "Grep" })).toEqual([
-    "stages.one.completionTool | Grep is also a tool of this session | give it a name of its own",
+    "stages.one.completionTool | Grep is also a tool of this session | choose another name",
   ]);
 });
 
 test("a kind that nothing here runs is told", () => {
   expect(session({}, { kinds: ["human", "agents"] })).toEqual([
-    'stages.one | nothing here runs states of kind agent | did you mean "agents"?',
+    'stages.one | this session has no executor for states of kind agent | did you mean "agents"?',
   ]);
 });

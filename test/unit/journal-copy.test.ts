@@ -199,7 +199,7 @@ describe("a copy is refused", () => {
 
   test("before the first record, and behind the last, of a run that is open too", async () => {
     const steps = [step(0, "a", "done", 1), step(1, "b", "done", 1)];
-    expect(await refusal(steps, 0)).toMatchObject(place(0, "there is nothing before it"));
+    expect(await refusal(steps, 0)).toMatchObject(place(0, "no record precedes it"));
     for (const before of [4, 9, -1, 1.5])
       expect(await refusal(steps, before)).toMatchObject(place(before, "the run has no such record"));
     const { host } = hostOver([whole("r1", "r1", [life("start", "null"), over({ status: "failed", value: 1 })])]);
@@ -248,7 +248,7 @@ describe("a copy is refused", () => {
     await expect(host.copy(copy)).rejects.toMatchObject({
       class: "Host",
       code: "journal_damaged",
-      message: `run r1/fan/r1 is not as it was written (${why}); nothing is made of it`,
+      message: `run r1/fan/r1 was changed after it was written (${why}) and cannot be copied`,
       detail: { runId: "r1/fan/r1" },
     });
     const { store, clock } = hostOver(treeOf("r1"));

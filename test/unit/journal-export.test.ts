@@ -133,7 +133,7 @@ describe("an export that is read", () => {
   });
 
   test("says what the file is not: an export at all, or one of a version that is known", () => {
-    const none = ": the file is no export of a run: its first line does not say so";
+    const none = ": the file is not an export of a run: its first line is not an export header";
     for (const text of ["", "\n", "null\n", '{"sluice":"run"}\n', '{"sluice":"cassette","version":1}\n', "{}\n"])
       expect(faultsIn(Buffer.from(text))).toEqual([none]);
     const named = '{"sluice":"run","version":"1","runId":"r7"}\n';

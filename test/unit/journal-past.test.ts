@@ -85,7 +85,7 @@ describe("a run that is taken up", () => {
   test.each<readonly [string, Kept, string]>([
     ["has no records", kept([]), "empty"],
     ["has lost its tail", kept(drafts, { records: 6, head: "h" }, cut), "has 5 records, its row counts 6"],
-    ["has another last record", kept(drafts, { head: "h" }), "another last record"],
+    ["has another last record", kept(drafts, { head: "h" }), "another head than its last record"],
     [
       "has a record that was changed",
       kept(drafts, {}, cut.with(1, { ...(cut[1] ?? expect.fail()), value: "" })),
@@ -120,10 +120,10 @@ describe("the past of a run", () => {
 
   test("refuses a step of another name, one too early, and an end before all was asked for", async () => {
     const past = await pastOf(drafts);
-    const mismatch = (ordinal: number, recorded: string | null, asked: string | null) => [
+    const mismatch = (ordinal: number, recorded: string | null, taken: string | null) => [
       "Host",
       "journal_mismatch",
-      { ordinal, recorded, asked },
+      { ordinal, recorded, taken },
     ];
     expect(thrownBy(() => past.take(0, "other"))).toEqual(mismatch(0, "write", "other"));
     expect(thrownBy(() => past.take(7, "late"))).toEqual(mismatch(7, null, "late"));
@@ -136,10 +136,10 @@ describe("the past of a run", () => {
     const past = await pastOf(drafts);
     const why = "the pipeline or Sluice changed since the run started";
     expect(() => past.take(0, "other")).toThrow(
-      `run r1: step 0 is recorded as write, but the program asked for other; ${why}`,
+      `run r1: step 0 is recorded as write, but the program took other; ${why}`,
     );
     expect(() => past.take(7, "late")).toThrow(
-      `run r1: step 7 is not recorded, though later ones are, but the program asked for late; ${why}`,
+      `run r1: step 7 is not recorded, though later ones are, but the program took late; ${why}`,
     );
     expect(() => past.finish()).toThrow(`run r1: step 0 is recorded as write, but the program ended; ${why}`);
   });
@@ -149,7 +149,7 @@ describe("the past of a run", () => {
     expect(thrownBy(() => past.take(0, "write"))).toEqual([
       "Host",
       "journal_mismatch",
-      { ordinal: 1, recorded: null, asked: "write" },
+      { ordinal: 1, recorded: null, taken: "write" },
     ]);
   });
 

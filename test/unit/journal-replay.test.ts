@@ -256,8 +256,8 @@ describe("a program is other than the record", () => {
   });
 
   test("where a step begins behind a record of its own, and did not, or the other way round", async () => {
-    const begun = "begins behind a record of its own";
-    const done = "is recorded when it is done";
+    const begun = "has an open record";
+    const done = "has no open record";
     const one =
       (open: object): RunProgram =>
       async (runner) =>
@@ -350,7 +350,7 @@ describe("a program is other than the record", () => {
     };
     const found = await differenceOf(journals, both);
     expect(found).toMatchObject({ part: "fault", stepId: "b" });
-    expect(found?.now).toBe("run r1: step b was started while a is open; run side by side with fork()");
+    expect(found?.now).toBe("run r1: step b was started while a is open; use runChildren() for concurrency");
     // One whose step nobody waits for does not bring the process down.
     const deaf: RunProgram = async (runner) => {
       void runner.run("other", () => 1);

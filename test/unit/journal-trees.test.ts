@@ -128,7 +128,7 @@ describe("a tree", () => {
     expect(await thrownBy(task.settled)).toBe(fault);
     expect(told).toMatchObject({ class: "Host", code });
     if (code !== "run_faulted") return;
-    const message = `run r1 cannot go on here, and can be resumed: ${fault.message}`;
+    const message = `run r1 stopped here and can be resumed: ${fault.message}`;
     expect(told).toMatchObject({ message, cause: fault });
   });
 });

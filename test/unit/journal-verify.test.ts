@@ -132,7 +132,7 @@ describe("a row is told to differ from its journal", () => {
 
 describe("a tree is told where it does not hang together", () => {
   test("a journal that is there twice", () => {
-    expect(faultsOf([parent, childA, childB, childB])).toEqual(["r1/fan/b: this journal is there twice"]);
+    expect(faultsOf([parent, childA, childB, childB])).toEqual(["r1/fan/b: this journal occurs twice"]);
     // Of two that differ one is not what was recorded, whichever comes first.
     const forged = journal("r1/fan/b", [started, step(0, "s", "done", 2), ended], { parentId: "r1" });
     for (const twice of [
@@ -140,14 +140,14 @@ describe("a tree is told where it does not hang together", () => {
       [forged, childB],
     ])
       expect(faultsOf([parent, childA, ...twice])).toEqual([
-        "r1/fan/b: this journal is there twice",
+        "r1/fan/b: this journal occurs twice",
         "r1/fan/b: this is not the journal that its parent recorded",
       ]);
   });
 
   test("a run of another tree, and a child whose parent is missing", () => {
     const second = journal("r2", [started, ended]);
-    expect(faultsOf([parent, childA, childB, second])).toEqual(["r2: it is no part of this run"]);
+    expect(faultsOf([parent, childA, childB, second])).toEqual(["r2: it is not part of this run"]);
     const orphan = journal("r2/fan/a", [started, ended], { parentId: "r2" });
     expect(faultsOf([parent, childA, childB, orphan])).toEqual(["r2/fan/a: its parent r2 is missing"]);
   });

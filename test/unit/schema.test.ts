@@ -122,7 +122,7 @@ test.each<readonly [string, Schema<unknown>]>([
     }),
   ],
 ])("a schema that %s has not said yes", async (_name, schema) => {
-  expect(await issuesOf(schema, {})).toEqual(["$ the schema could not judge this value: the database is gone"]);
+  expect(await issuesOf(schema, {})).toEqual(["$ the schema could not check this value: the database is gone"]);
 });
 
 test("at most 20 issues are told, and none of them is long", async () => {

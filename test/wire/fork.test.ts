@@ -171,13 +171,13 @@ test("a changed pipeline is told and needs leave, only as far as the past goes; 
   const refused = await first.fork(changed, runId, { from: "review#1" }).then(undefined, (thrown: unknown) => thrown);
   expect(refused).toMatchObject({
     code: "pipeline_changed",
-    detail: { changes: ["state review: prompt was changed"] },
+    detail: { changes: ["state review: prompt changed"] },
   });
   const handle = first.fork(changed, runId, { from: "review#1", allowChanged: true, by: "ann" });
   expect((await handle).status).toBe("completed");
   const events = await eventsOf(first.host, handle.runId);
   expect(dataOf(events, "run.forked")).toMatchObject([
-    { changed: { by: "ann", changes: ["state review: prompt was changed"] } },
+    { changed: { by: "ann", changes: ["state review: prompt changed"] } },
   ]);
   expect(dataOf(events, "run.started")[0]).toMatchObject({ fingerprint: changed.spec.fingerprint });
   // Forked again, it is the changed pipeline that needs no leave.
