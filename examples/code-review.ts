@@ -15,7 +15,7 @@ cpSync(join(sample, "repository"), workspace, { recursive: true });
 const session = createSession({
   model: process.env.SLUICE_MODEL ?? `scripted:${join(sample, "demo-script.json")}`,
   cwd: workspace,
-  store: () => sqliteHost(join(workspace, ".sluice/store")),
+  host: () => sqliteHost(join(workspace, ".sluice/store")),
 });
 const task = process.argv[2] ?? "parseDuration reads only the first unit: 1h 30m gives one hour";
 const run = session.start(codeReview, { task });

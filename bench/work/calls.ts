@@ -53,7 +53,7 @@ export function callsInOneTranscript(calls: number): (options: WorkloadOptions) 
       next: { search: ({ output }) => done(output) },
     });
     const answerAt = (call: number): Answer => (call % (turns + 1) < turns ? lookingUp(call) : REVIEW_ANSWER);
-    const session = benchSession(scratch(), { model: streamingModel(answerAt), tools: [lookup], store: shortMemory() });
+    const session = benchSession(scratch(), { model: streamingModel(answerAt), tools: [lookup], host: shortMemory() });
     // Repeats short transcripts, so that they are as warm, and measured as well, as long ones.
     const runs = Math.max(1, Math.floor((quick ? 300 : 3000) / turns));
     return {

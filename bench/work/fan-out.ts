@@ -46,7 +46,7 @@ export async function fanOutOfThousand({ quick }: WorkloadOptions): Promise<Work
   const siblings = quick ? 100 : 1000;
   const forking = fork(siblings);
   const { model, slowDown } = slowModel();
-  const session = benchSession(scratch(), { model, maxParallel: CAP, store: shortMemory() });
+  const session = benchSession(scratch(), { model, maxParallel: CAP, host: shortMemory() });
   const slice = async () => {
     completed(await session.run(forking, { task: TASK }));
     return { units: siblings, facts: {} };

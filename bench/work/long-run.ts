@@ -19,7 +19,7 @@ export async function longRun({ quick }: WorkloadOptions): Promise<Workload> {
       return undefined;
     },
   );
-  const session = benchSession(scratch(), { model, store: shortMemory() });
+  const session = benchSession(scratch(), { model, host: shortMemory() });
   return {
     warmUps: 2,
     slice: async () => {

@@ -32,7 +32,7 @@ export async function resumeOfSteps({ quick }: WorkloadOptions): Promise<Workloa
           return undefined;
         },
       );
-      const session = benchSession(folder, { model, store: host });
+      const session = benchSession(folder, { model, host: host });
       const [cpu, wall] = [cpuNow(), performance.now()];
       completed(await session.resume(looped, runId));
       await session.close();
@@ -60,7 +60,7 @@ async function leftAtWork(folder: string, store: string, looped: ReturnType<type
     },
   );
   const host = sqliteHost(store);
-  const session = createSession({ cwd: folder, env: {}, model, store: host });
+  const session = createSession({ cwd: folder, env: {}, model, host: host });
   const before = cpuNow();
   const run = session.start(looped, { task: TASK });
   await there;

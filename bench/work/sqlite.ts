@@ -20,7 +20,7 @@ export async function sqliteStages(options: WorkloadOptions): Promise<Workload> 
   for (let done = 0; done < inMemory.warmUps; done += 1) await inMemory.slice();
   await inMemory.close?.();
   const host = sqliteHost(join(folder, "store"));
-  const session = benchSession(folder, { model: reviewModel(), store: host });
+  const session = benchSession(folder, { model: reviewModel(), host: host });
   return {
     warmUps: options.quick ? 1 : 20,
     slice: async () => {
@@ -125,7 +125,7 @@ async function diskOf(units: number): Promise<Workload> {
     slice: async () => {
       slices += 1;
       const store = join(folder, `store-${slices}`);
-      const session = benchSession(folder, { model: reviewModel(), store: () => sqliteHost(store) });
+      const session = benchSession(folder, { model: reviewModel(), host: () => sqliteHost(store) });
       const run = session.start(loopOf(units), { task: TASK });
       completed(await run);
       const [journal] = await session.host.journal(run.runId);

@@ -54,7 +54,7 @@ export const tracedStages = (options: WorkloadOptions): Promise<Workload> =>
 async function stagesWith({ quick }: WorkloadOptions, options: Pick<SessionOptions, "telemetry">): Promise<Workload> {
   const units = quick ? 200 : 1000;
   const looped = loopOf(units);
-  const session = benchSession(scratch(), { model: reviewModel(), store: shortMemory(), ...options });
+  const session = benchSession(scratch(), { model: reviewModel(), host: shortMemory(), ...options });
   return {
     warmUps: quick ? 1 : 20,
     slice: async () => {

@@ -38,7 +38,7 @@ export async function waitingRuns({ quick }: WorkloadOptions): Promise<Workload>
   const runs = quick ? 20 : 2_000;
   const folder = scratch();
   const host = sqliteHost(join(folder, "store"));
-  const session = benchSession(folder, { model: streamingModel(question), store: host, wait: true });
+  const session = benchSession(folder, { model: streamingModel(question), host: host, wait: true });
   for (let started = 0; started < runs; started += 1) session.start(asks, { task: TASK });
   while ((await host.requests()).length < runs) await setTimeout(100);
   const waiting = (await host.requests()).values();

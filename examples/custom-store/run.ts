@@ -36,7 +36,7 @@ const workspace = mkdtempSync(join(tmpdir(), "sluice-"));
 const file = join(workspace, "runs.jsonl");
 
 const first = openLineJournal(file);
-const asking = createSession({ model, cwd: workspace, store: () => createHost(first.connect()), wait: 0 });
+const asking = createSession({ model, cwd: workspace, host: () => createHost(first.connect()), wait: 0 });
 const left = await asking.run(naming, { task: "Name the release" });
 console.log("first:", left.status);
 await asking.close();
@@ -51,7 +51,7 @@ for (const { runId, requestId, digest } of await host.requests()) {
     await host.signal(runId, { name: `request/${requestId}`, payload, digest, by: "release desk" }),
   );
 }
-const going = createSession({ model, cwd: workspace, store: host });
+const going = createSession({ model, cwd: workspace, host: host });
 const result = await going.resume(naming, left.runId);
 console.log("second:", result.status, result.status === "completed" ? result.output : "");
 const { faults, records } = verifyJournal(await host.journal(left.runId));

@@ -18,7 +18,7 @@ async function answered(
   const at = deskOf();
   let over = false;
   const store = createHost(memory.connect(), { clock });
-  const running = attack(scene(), { ...given, clock, store, wait: true }).finally(() => {
+  const running = attack(scene(), { ...given, clock, host: store, wait: true }).finally(() => {
     over = true;
   });
   for (let sent = 0; !over; ) {

@@ -128,7 +128,7 @@ test("a run of another process is followed over its store, and answered here", a
   const clock = handClock();
   const owner = createHost(open(folder, { clock }), { clock });
   onTestFinished(() => owner.close());
-  const { live, handle } = begin(ASKING, { store: owner, clock });
+  const { live, handle } = begin(ASKING, { host: owner, clock });
   const { runId } = handle;
   await eventually(async () => (await live.host.requests(runId).catch(() => [])).length > 0);
   const other = createHost(openJournalStore(folder, { clock }), { clock });
@@ -157,7 +157,7 @@ test("a run of another process is followed over its store, and answered here", a
 
 test("an answer from elsewhere takes the request away", async () => {
   const { clock, first, second } = twoHosts();
-  const { handle } = begin(ASKING, { store: first, clock });
+  const { handle } = begin(ASKING, { host: first, clock });
   const { watching, until } = watch(second, handle.runId);
   await until(({ view }) => view().requests.length === 1);
   await answerAll({ host: first }, handle.runId, { kind: "deny" });
@@ -218,7 +218,7 @@ test("a run whose process is gone is seen to be suspended, though nobody said so
 
 test("a run that is not there yet is awaited; a store that cannot be read is told once, and read again", async () => {
   const { clock, first, second } = twoHosts();
-  const { live, handle } = begin(SMOOTH, { store: first, clock });
+  const { live, handle } = begin(SMOOTH, { host: first, clock });
   let broken = true;
   const shaky: RunHost = {
     ...second,

@@ -49,7 +49,7 @@ async function waitingRun() {
   const turns = [{ calls: [{ tool: "Deploy", input: {} }] }, { calls: [{ tool: "finish", input: {} }] }];
   const session = createSession({
     model: scriptedModel({ stages: { work: turns } }),
-    store: () => sqliteHost(store),
+    host: () => sqliteHost(store),
     tools: [deploy],
     cwd: root,
     wait: true,

@@ -285,7 +285,7 @@ describe("answers from elsewhere, sent straight to the store", () => {
     const running = attack(here, {
       ...ASKED,
       clock,
-      store: createHost(memory.connect(), { clock }),
+      host: createHost(memory.connect(), { clock }),
       wait: true,
       tools,
       calls: calls ?? [],
@@ -445,7 +445,7 @@ test("a record that cannot be written: never lets the granted call run", async (
     attack(here, {
       ...ASKED,
       clock,
-      store: createHost(failing, { clock }),
+      host: createHost(failing, { clock }),
       interactors: [approving()],
       calls: [write("new.txt")],
     }),

@@ -26,7 +26,7 @@ async function takenUp(stopsAt: RegExp, first: Life, second: Life, phase?: "done
   const memory = createMemoryJournals();
   const clock = handClock();
   const living = (host: RunHost, { allowedTools: _allowed, ...life }: Life) =>
-    session({ cwd: import.meta.dirname, ...life, model, clock, store: () => host });
+    session({ cwd: import.meta.dirname, ...life, model, clock, host: () => host });
   const dies = living(createHost(failingAt(memory.connect(), stopsAt, phase), { clock }), first);
   const handle = dies.start(pipelineOf(first.allowedTools), { task: "x" });
   await expect(handle).rejects.toMatchObject({ code: "store_io" });

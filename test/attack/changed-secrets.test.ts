@@ -26,7 +26,7 @@ test("what changed in a pipeline: never carries a known secret into the record",
       clock,
       cwd: import.meta.dirname,
       tools: [tool("Note")],
-      store: () => host,
+      host: () => host,
     });
   const first = living(createHost(failingAt(memory.connect(), /\/call$/), { clock }));
   const handle = first.start(pipelineOf("Bash(curl *)"), { task: "x" });

@@ -30,7 +30,7 @@ const secretly = {
   allowedTools: ["Read", "Bash", "Grep", "Write"],
   env: { PATH, SOME_API_KEY: KEY, AUTH_HEADER: `Bearer ${KEY}` },
 } as const;
-const stored = (here: Scene): Attack => ({ store: () => sqliteHost(here.path(".sluice/store")) });
+const stored = (here: Scene): Attack => ({ host: () => sqliteHost(here.path(".sluice/store")) });
 /** A known secret is nowhere: not in the record, not in what is shown, not in what the model was sent after it said it. */
 const nowhere = (after: Attacked): void => {
   for (const text of [after.recorded, after.shown, after.told]) expect(text).not.toContain(KEY);
@@ -276,7 +276,7 @@ test("a store that is full: never lets a call run whose record is missing", asyn
     },
   };
   await expect(
-    attack(here, { allowedTools: ["Write"], store: createHost(full), calls: [write("new.txt")] }),
+    attack(here, { allowedTools: ["Write"], host: createHost(full), calls: [write("new.txt")] }),
   ).rejects.toThrow();
   expect(() => here.text("new.txt")).toThrow();
 });

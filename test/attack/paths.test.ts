@@ -288,7 +288,7 @@ describe("the run store, where everything asked is approved", () => {
       name: "the journal by its path",
       never: "is read or written by a tool",
       made: (here) => ({
-        store: () => sqliteHost(here.path(".sluice/store")),
+        host: () => sqliteHost(here.path(".sluice/store")),
         calls: [
           read(".sluice/store/journal.db"),
           write(".sluice/store/journal.db"),
@@ -303,7 +303,7 @@ describe("the run store, where everything asked is approved", () => {
       name: "a search of everything",
       never: "looks into the journal",
       made: (here) => ({
-        store: () => sqliteHost(here.path("data/runs")),
+        host: () => sqliteHost(here.path("data/runs")),
         calls: [
           grep({ pattern: "attacked", output_mode: "files_with_matches" }),
           grep({ pattern: "run.started", path: "data", output_mode: "files_with_matches" }),
@@ -318,7 +318,7 @@ describe("the run store, where everything asked is approved", () => {
       allowedTools: ["Bash"],
       interactors: [],
       made: (here) => ({
-        store: () => sqliteHost(here.path(".sluice/store")),
+        host: () => sqliteHost(here.path(".sluice/store")),
         calls: [
           "grep -ra attacked .",
           "grep -r attacked .sluice",

@@ -115,7 +115,7 @@ describe("an approval counts", () => {
     await open(elsewhere);
     await handle.suspend();
     expect(dataOf(await eventsOf(elsewhere, handle.runId), "run.started")).toMatchObject([{ answers: "any" }]);
-    const later = session({ ...made.own(), model: made.model, store: made.host() });
+    const later = session({ ...made.own(), model: made.model, host: made.host() });
     const again = later.resume(made.pipe, handle.runId);
     await sent(elsewhere, await open(elsewhere));
     await again;
@@ -155,7 +155,7 @@ test("a run that is resumed: never takes an unproven answer that came in between
   await live.close();
   const request = await open(elsewhere);
   await sent(elsewhere, request);
-  const later = session({ ...made.own(), model: made.model, store: made.host() });
+  const later = session({ ...made.own(), model: made.model, host: made.host() });
   const again = later.resume(made.pipe, handle.runId);
   await soon(async () => (await elsewhere.requests())[0]?.requestId !== request.requestId && made.codes.length === 2);
   const second = await open(elsewhere);
@@ -177,7 +177,7 @@ test("a request that waits on in another process has another code there: never c
   const before = await proved(elsewhere, request, await codeOf(made));
   await handle.suspend();
   await live.close();
-  const later = session({ ...made.own(), model: made.model, store: made.host() });
+  const later = session({ ...made.own(), model: made.model, host: made.host() });
   const again = later.resume(made.pipe, handle.runId);
   await codeOf(made, 1);
   expect(made.codes.map((one) => one.request.requestId)).toEqual([request.requestId, request.requestId]);
@@ -213,7 +213,7 @@ test("a code is told when the first process without a wall starts after the requ
     if (name === "asks") return calls(["Deploy", { n: 1 }]);
     return name === "works" ? calls("Late") : finish(name);
   });
-  const live = session({ ...made.own(), tools: [...made.all, late], model, store: made.host() });
+  const live = session({ ...made.own(), tools: [...made.all, late], model, host: made.host() });
   const handle = live.start(pipe, task);
   const elsewhere = made.host();
   const request = await open(elsewhere);

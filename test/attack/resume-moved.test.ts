@@ -30,7 +30,7 @@ async function overtaken(meanwhile: string, limit?: number) {
   const clock = handClock();
   const memory = createMemoryJournals();
   const living = (host: RunHost) =>
-    session({ model, clock, cwd: import.meta.dirname, tools: [tool("Note")], store: () => host });
+    session({ model, clock, cwd: import.meta.dirname, tools: [tool("Note")], host: () => host });
   const dying = (step: RegExp): RunHost => createHost(failingAt(memory.connect(), step), { clock });
   const one = pipelineOf("One.", limit);
 

@@ -24,7 +24,7 @@ function process(here: Scene, calls: readonly Call[], life: Life): TestSession {
     ...options,
     cwd: life.cwd ?? here.root,
     model: calling(calls),
-    store: () => sqliteHost(here.path(".sluice/store")),
+    host: () => sqliteHost(here.path(".sluice/store")),
   });
 }
 

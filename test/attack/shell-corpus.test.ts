@@ -154,7 +154,7 @@ async function oneRun(here: Lane, attacks: readonly Attack[], mode: Mode, came: 
     cwd: scene.root,
     env: { ...corpus.lineEnvironment(scene) },
     mode: "ask",
-    store: () => sqliteHost(join(scene.root, STORE)),
+    host: () => sqliteHost(join(scene.root, STORE)),
     model: attacker(here, attacks, came),
   });
   const work = stage({

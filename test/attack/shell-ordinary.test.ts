@@ -72,7 +72,7 @@ async function comesOf(commands: readonly Ordinary[], mode: Mode): Promise<reado
     cwd: root,
     env: { PATH: path, HOME: top, LANG: "C.UTF-8" },
     mode: "ask",
-    store: () => sqliteHost(join(top, "store")),
+    host: () => sqliteHost(join(top, "store")),
     model: planner(commands, came),
   });
   const first = commands[0];

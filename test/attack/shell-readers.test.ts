@@ -179,7 +179,7 @@ describe("ripgrep in the folder that holds the run store", () => {
     ...(place === undefined ? {} : { place }),
     made: (here): Attack => ({
       ...READING,
-      store: () => sqliteHost(here.path(".sluice/store")),
+      host: () => sqliteHost(here.path(".sluice/store")),
       calls: commands.map(bash),
     }),
     look: (after) => {
@@ -218,7 +218,7 @@ describe("ripgrep in the folder that holds the run store", () => {
     const here = scene();
     const after = await attack(here, {
       ...READING,
-      store: () => sqliteHost(here.path(".sluice/store")),
+      host: () => sqliteHost(here.path(".sluice/store")),
       calls: ["rg -g '*.{ts,tsx}' attacked", "rg -g '!*.md' attacked", "rg -g 'src/**' attacked", "rg attacked"].map(
         bash,
       ),

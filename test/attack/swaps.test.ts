@@ -65,7 +65,7 @@ function whenAnnounced(swap: () => void, nth = 1): Attack {
     }),
     { clock },
   );
-  return { clock, store: host };
+  return { clock, host: host };
 }
 
 describe("a swap between judging and acting, while a guard hook is asked", () => {

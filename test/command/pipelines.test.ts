@@ -183,7 +183,7 @@ describe("sluice resume finds the pipeline again", () => {
     const session = createSession({
       model: scriptedModel(parseScript({ stages: { work: [writes, finishes()] } }, "a script"), { clock: systemClock }),
       cwd: here.folder,
-      store: () => sqliteHost(here.store),
+      host: () => sqliteHost(here.store),
       wait: 1,
     });
     const { runId, status } = await session.run(mine, { task: "x" });

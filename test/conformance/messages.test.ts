@@ -63,7 +63,7 @@ test("SQLite: what two other processes say to a run is read once each, in their 
   let sent = 0;
   const live = (model: ResolvedModel): { readonly session: Session; readonly host: RunHost } => {
     const host = sqliteHost(folder);
-    const session = createSession({ model, store: host, tools: [reader], env: {}, cwd: import.meta.dirname });
+    const session = createSession({ model, host: host, tools: [reader], env: {}, cwd: import.meta.dirname });
     onTestFinished(() => host.close());
     return { session, host };
   };

@@ -30,7 +30,12 @@ function office(store: RunHost, options: TestSessionOptions = {}) {
     execute: async (given) => ({ ok: true, output: ran.push(field(given, "n") ?? null) }),
   });
   const faults: string[] = [];
-  const live = session({ tools: [...tools, deploy], store, onFault: ({ by }) => void faults.push(by), ...options });
+  const live = session({
+    tools: [...tools, deploy],
+    host: store,
+    onFault: ({ by }) => void faults.push(by),
+    ...options,
+  });
   return { live, ran, faults };
 }
 const deploy = (n = 1) => calls(["Deploy", { n }]);

@@ -132,7 +132,7 @@ function sessionIn(
     interactors: [grants],
     onFault: ({ message }) => void faults.push(message),
     // Faults that nobody waits for: a lock that could not be given back.
-    store: () => createHost(noting, { clock: patient, onFault: () => undefined }),
+    host: () => createHost(noting, { clock: patient, onFault: () => undefined }),
   });
 }
 

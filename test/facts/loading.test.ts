@@ -56,11 +56,11 @@ decided(
   async () => {
     const { clock, first, second } = twoHosts();
     const model = talker(({ turn }) => (turn === 0 ? new Promise(() => undefined) : finish()));
-    const here = session({ model, clock, store: first, tools });
+    const here = session({ model, clock, host: first, tools });
     const pipe = one(worker());
     const handle = here.start(pipe, task);
     await eventually(() => model.heard.length === 1);
-    const busy = session({ model: saying(), clock, store: second, tools });
+    const busy = session({ model: saying(), clock, host: second, tools });
     await expect(busy.resume(pipe, handle.runId)).rejects.toMatchObject({ code: "run_owned" });
     await handle.suspend();
     const other = pipeline({
@@ -98,11 +98,11 @@ fact(
         next: { plan: () => to("work", undefined, { context: { round: 1 } }), work: ({ output }) => done(output) },
       });
     const stuck = talker(({ stage }) => (stage === "work" ? new Promise(() => undefined) : finish("the plan")));
-    const here = session({ model: stuck, clock, store: first, tools });
+    const here = session({ model: stuck, clock, host: first, tools });
     const handle = here.start(states([]), task);
     await eventually(() => stuck.heard.length === 2);
     await handle.suspend();
-    const there = session({ model: saying(finish("the work")), clock, store: second, tools });
+    const there = session({ model: saying(finish("the work")), clock, host: second, tools });
     expect(await there.resume(states([]), handle.runId)).toMatchObject({
       status: "completed",
       output: { summary: "the work" },

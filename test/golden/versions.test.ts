@@ -44,7 +44,7 @@ test("a run that version 1 recorded verifies, and resume, fork and replay refuse
   expect([audit.code, audit.stderr]).toEqual([0, ""]);
   expect(audit.stdout).toContain("verified: every record is as it was written");
   const host = sqliteHost(copy.store, { adopt: true });
-  const session = createSession({ model: copy.script({}), cwd: copy.workspace, store: host });
+  const session = createSession({ model: copy.script({}), cwd: copy.workspace, host: host });
   onTestFinished(async () => {
     await session.close();
     await host.close();

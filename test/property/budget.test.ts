@@ -176,7 +176,7 @@ async function live(told: Story) {
       prices: { [model.id]: PRICE },
       clock,
       maxParallel: told.maxParallel,
-      store: createHost(memory.connect(), { clock }),
+      host: createHost(memory.connect(), { clock }),
     });
   /** Goes on until the run is over, or nothing moves but calls that hang. */
   const rest = async (over: () => boolean): Promise<void> => {

@@ -254,7 +254,7 @@ async function live(given: Story) {
       tools,
       wait: given.people === "elsewhere" || given.people === "both",
       interactors: withPeopleHere ? [personHere(decisions, clock)] : [],
-      store: noted(createHost(store.store, { clock }), answered),
+      host: noted(createHost(store.store, { clock }), answered),
       onCall,
     });
     const handle = runId === undefined ? process.start(pipe, {}) : process.resume(pipe, runId);

@@ -58,7 +58,7 @@ async function record({ answers, ends, afterwards, ...parts }: Story, tools: Ret
       else if (end?.by === "cancel") void handle.cancel("enough").catch(() => undefined);
       else void handle.suspend().catch(() => undefined);
     });
-    const live = scripted(script, { clock, tools, store: createHost(store, { clock }) });
+    const live = scripted(script, { clock, tools, host: createHost(store, { clock }) });
     const handle = runId === undefined ? live.start(ship, { task: "ship it" }) : live.resume(ship, runId);
     runId = handle.runId;
     const state = { status: "" };

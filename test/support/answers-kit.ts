@@ -44,7 +44,7 @@ export function office(options: TestSessionOptions & StartOptions & { readonly w
 export type Office = ReturnType<typeof office>;
 
 export function begun(made: Office) {
-  const live = session({ ...made.own(), model: made.model, store: made.host() });
+  const live = session({ ...made.own(), model: made.model, host: made.host() });
   return { live, handle: made.begin(live), elsewhere: made.host() };
 }
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { JournalRecord } from "@sluice/core";
 import { type Commit, GENESIS, hashRecord, type JournalStore } from "@sluice/core/host";
-import { openJournalStore, type SqliteStore, type SqliteStoreOptions } from "@sluice/sqlite";
+import { openJournalStore, type SqliteHostOptions, type SqliteStore } from "@sluice/sqlite";
 import { onTestFinished } from "vitest";
 
 /** A folder that goes with the test. */
@@ -14,7 +14,7 @@ export function scratch(): string {
 }
 
 /** A store that is closed with the test. */
-export function open(folder: string, options: SqliteStoreOptions = {}): SqliteStore {
+export function open(folder: string, options: SqliteHostOptions = {}): SqliteStore {
   const store = openJournalStore(folder, options);
   onTestFinished(async () => store.close());
   return store;

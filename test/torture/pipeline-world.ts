@@ -146,7 +146,7 @@ export function openPipelineWorld({ folder, points, napMs = NAP_MS, changed = fa
     model: torturedModel(points),
     env: { PATH: "/usr/bin:/bin" },
     cwd: workspace,
-    store: host,
+    host: host,
     tools: torturedTools(points),
     interactors: [onlooker],
     wait: true,

@@ -364,14 +364,14 @@ describe("when a run is resumed", () => {
     const before = billedModel(({ turn }) =>
       turn < 2 ? looks({ input: 1_000, output: 100 }, turn) : { kind: "hang" },
     );
-    const here = session({ model: before, tools, prices, clock, store: first });
+    const here = session({ model: before, tools, prices, clock, host: first });
     const pipe = one(state({}, { maxOutputTokens: 1_000 }));
     const handle = here.start(pipe, task);
     await eventually(() => before.asked.length === 3);
     await handle.suspend();
     const after = billedModel(() => finishes({ input: 1_000, output: 100 }));
     const cheaper = { "billed/model": { input: 1, output: 1 } };
-    const there = session({ model: after, tools, prices: cheaper, clock, store: second });
+    const there = session({ model: after, tools, prices: cheaper, clock, host: second });
     const { usage } = await there.resume(pipe, handle.runId);
     expect(usage.costUsd).toBe(2 + 2 + 0.0011);
   });
@@ -380,15 +380,15 @@ describe("when a run is resumed", () => {
     const { clock, first, second } = twoHosts();
     const hanging = () => billedModel(() => ({ kind: "hang" }));
     const one_ = hanging();
-    const handle = session({ model: one_, tools, prices, clock, store: first }).start(capped, task);
+    const handle = session({ model: one_, tools, prices, clock, host: first }).start(capped, task);
     await eventually(() => one_.asked.length === 1);
     await handle.suspend();
     const two = hanging();
-    const again = session({ model: two, tools, prices, clock, store: second }).resume(capped, handle.runId);
+    const again = session({ model: two, tools, prices, clock, host: second }).resume(capped, handle.runId);
     await eventually(() => two.asked.length === 1);
     await again.suspend();
     const three = billedModel(() => finishes({ input: 100, output: 10 }));
-    const last = session({ model: three, tools, prices, clock, store: first });
+    const last = session({ model: three, tools, prices, clock, host: first });
     const result = await last.resume(capped, handle.runId);
     expect(result).toMatchObject({ status: "completed", usage: { unmeteredCalls: 2, outputTokens: 2_010 } });
     expect(result.stages[0]).toMatchObject({ turns: 1 });
@@ -402,11 +402,11 @@ describe("when a run is resumed", () => {
     const { clock, first, second } = twoHosts();
     const pipe = one(state({}, { maxOutputTokens: 1_000 }), { maxCostUsd: 15 });
     const model = billedModel(() => ({ kind: "hang" }));
-    const handle = session({ model, tools, prices, clock, store: first }).start(pipe, task);
+    const handle = session({ model, tools, prices, clock, host: first }).start(pipe, task);
     await eventually(() => model.asked.length === 1);
     await handle.suspend();
     const after = billedModel(() => finishes({ input: 1, output: 1 }));
-    const result = await session({ model: after, tools, prices, clock, store: second }).resume(pipe, handle.runId);
+    const result = await session({ model: after, tools, prices, clock, host: second }).resume(pipe, handle.runId);
     expect(result).toMatchObject({ status: "failed", error: { code: "budget" }, usage: { unmeteredCalls: 1 } });
     expect(after.asked).toEqual([]);
   });
@@ -414,10 +414,10 @@ describe("when a run is resumed", () => {
   test("a cap that was added over calls without a price is refused, since nobody knows what is left of it", async () => {
     const { clock, first, second } = twoHosts();
     const model = billedModel(({ turn }) => (turn === 0 ? looks({ input: 5, output: 1 }) : { kind: "hang" }));
-    const handle = session({ model, tools, clock, store: first }).start(one(state()), task);
+    const handle = session({ model, tools, clock, host: first }).start(one(state()), task);
     await eventually(() => model.asked.length === 2);
     await handle.suspend();
-    const there = session({ model, tools, prices, clock, store: second });
+    const there = session({ model, tools, prices, clock, host: second });
     const resumed = there.resume(one(state(), { maxCostUsd: 5 }), handle.runId, { allowChanged: true });
     await expect(resumed).rejects.toMatchObject({ code: "price_unknown", detail: { models: ["billed/model"] } });
   });

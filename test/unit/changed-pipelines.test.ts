@@ -64,13 +64,13 @@ function first(): Pipeline<{ task: string }, unknown> {
 async function left() {
   const { clock, first: one, second: other } = twoHosts();
   const tools = [tool("Own")];
-  const before = session({ clock, store: one, model, tools, wait: true });
+  const before = session({ clock, host: one, model, tools, wait: true });
   const handle = before.start(first(), { task: "x" });
   await eventually(async () => (await one.requests(handle.runId).catch(() => [])).length > 0);
   await handle.suspend();
   await before.close();
   await one.close();
-  const after = session({ clock, store: other, model, tools });
+  const after = session({ clock, host: other, model, tools });
   return { runId: handle.runId, after, host: other };
 }
 
@@ -151,7 +151,7 @@ test("one that is allowed goes on with the new pipeline over the recorded past, 
 test("what was allowed once need not be allowed again, as far as the run went on with it; the old one does", async () => {
   const { clock, first: one, second: other } = twoHosts();
   const tools = [tool("Own")];
-  const begun = session({ clock, store: one, model, tools, wait: true });
+  const begun = session({ clock, host: one, model, tools, wait: true });
   const run = begun.start(first(), { task: "x" });
   await eventually(async () => (await one.requests(run.runId).catch(() => [])).length > 0);
   await run.suspend();
@@ -164,13 +164,13 @@ test("what was allowed once need not be allowed again, as far as the run went on
 
   await one.signal(run.runId, { name: "request/execute#1/a1/t1.c0", payload: { kind: "deny" }, by: "ann" });
   const waiting = scriptedModel({ stages: { execute: [finish("Own", {}), finish("Own", { again: true })] } });
-  const used = session({ clock, store: one, model: waiting, tools, wait: true });
+  const used = session({ clock, host: one, model: waiting, tools, wait: true });
   const going = used.resume(second(), run.runId, { allowChanged: true });
   await eventually(async () => (await one.requests(run.runId)).some(({ requestId }) => requestId.endsWith("t2.c0")));
   await going.suspend();
   await one.close();
 
-  const after = session({ clock, store: other, model, tools });
+  const after = session({ clock, host: other, model, tools });
   expect(await refusal(after.resume(first(), run.runId))).toMatchObject({ code: "pipeline_changed" });
   const rest = scriptedModel({
     stages: {
@@ -178,7 +178,7 @@ test("what was allowed once need not be allowed again, as far as the run went on
       review: [finish("submit_review", { text: "good" })],
     },
   });
-  const last = session({ clock, store: other, model: rest, tools });
+  const last = session({ clock, host: other, model: rest, tools });
   expect(await last.resume(second(), run.runId)).toMatchObject({ status: "completed", output: "good" });
 });
 
@@ -293,7 +293,7 @@ test("a run whose record has no parts is refused in one line, and what is record
 
 async function startedWith<I>(of: Pipeline<I, unknown>, input: NoInfer<I>) {
   const { clock, first: host } = twoHosts();
-  const here = session({ clock, store: host, model, tools: [tool("Own")] });
+  const here = session({ clock, host: host, model, tools: [tool("Own")] });
   const handle = here.start(of, input);
   await handle;
   return dataOf(await eventsOf(host, handle.runId), "run.started")[0] ?? {};

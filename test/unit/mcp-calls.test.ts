@@ -190,7 +190,7 @@ describe("after the process was stopped", () => {
   test("a writing call that had begun is unknown, and is not made again", async () => {
     const { clock, first, second } = twoHosts();
     const bad = misbehaving("hangs");
-    const before = mcpSession({ bad: bad.config }, { clock, store: first });
+    const before = mcpSession({ bad: bad.config }, { clock, host: first });
     const calling = callingPipeline(once, ["mcp__*"]);
     const run = before.live.start(calling, {});
     await untilNoted(bad, "call act");
@@ -198,7 +198,7 @@ describe("after the process was stopped", () => {
     await quiet();
     clock.turn(6_000);
     await before.live.close();
-    const after = mcpSession({ bad: bad.config }, { clock, store: second });
+    const after = mcpSession({ bad: bad.config }, { clock, host: second });
     const resumed = await after.live.resume(calling, run.runId);
     expect(resumed).toMatchObject({ status: "completed", output: { code: "outcome_unknown", tool: act } });
     expect(bad.noted().filter((line) => line.startsWith("call"))).toHaveLength(1);

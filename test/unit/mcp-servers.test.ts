@@ -234,12 +234,12 @@ describe("what a session knows of its tools holds", () => {
       },
       ["mcp__bad__*"],
     );
-    const before = mcpSession({ bad: bad.config }, { clock, store: first });
+    const before = mcpSession({ bad: bad.config }, { clock, host: first });
     const run = before.live.start(calling, {});
     for await (const { type } of run.events) if (type === "call.finished") break;
     await run.suspend();
     await before.live.close();
-    const after = mcpSession({ bad: bad.config }, { clock, store: second });
+    const after = mcpSession({ bad: bad.config }, { clock, host: second });
     await expect(after.live.resume(calling, run.runId)).rejects.toMatchObject({
       class: "Validation",
       code: "tools_changed",

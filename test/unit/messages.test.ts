@@ -177,13 +177,13 @@ describe("a run that is taken up again", () => {
       return heard.turn === 2 ? await never : say(heard);
     });
     const pipe = one();
-    const here = session({ model: before, clock, store: first, tools: [reader] });
+    const here = session({ model: before, clock, host: first, tools: [reader] });
     const handle = here.start(pipe, task);
     await eventually(() => before.heard.length === 3);
     await handle.suspend();
     await sendMessage(second, handle.runId, "while it slept", "me");
     const after = talker(say);
-    const there = session({ model: after, clock, store: second, tools: [reader] });
+    const there = session({ model: after, clock, host: second, tools: [reader] });
     expect(await there.resume(pipe, handle.runId)).toMatchObject({ status: "completed" });
     return { before, after, events: await eventsOf(second, handle.runId) };
   }

@@ -46,8 +46,8 @@ const guarded = pipeline({
 function lives() {
   const { clock, first, second } = twoHosts();
   const tools = TOOLS.map((name) => tool(name));
-  const before = session({ model: noModel, clock, store: first, tools });
-  const after = (others = tools) => session({ model: noModel, clock, store: second, tools: others });
+  const before = session({ model: noModel, clock, host: first, tools });
+  const after = (others = tools) => session({ model: noModel, clock, host: second, tools: others });
   return { clock, host: first, before, after };
 }
 

@@ -461,7 +461,7 @@ describe("a run", () => {
       if (commit.record.stepId === "a#1/a1/leave") void handle.cancel("enough");
       return written;
     };
-    const live = session({ model: noModel, clock, store: createHost(changed(store, { append }), { clock }) });
+    const live = session({ model: noModel, clock, host: createHost(changed(store, { append }), { clock }) });
     const handle = live.start(pipe, {});
     await handle;
     const journals = await live.host.journal(handle.runId);

@@ -117,7 +117,7 @@ describe("a recorded run is replayed as it was recorded", () => {
     const script = { one: turns("a"), left: turns("b"), right: turns("c"), two: turns("d") };
     const clock = handClock();
     const store = createHost(createMemoryJournals().connect(), { clock });
-    const begun = scripted(script, { clock, store, tools: tools(), mode: "yolo" });
+    const begun = scripted(script, { clock, host: store, tools: tools(), mode: "yolo" });
     const { runId, status } = await begun.run(flow("first"), task);
     expect(status).toBe("completed");
 
@@ -125,7 +125,7 @@ describe("a recorded run is replayed as it was recorded", () => {
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     for (const from of ["left#1", "two#1"])
       for (const now of [flow("first"), flow("second")]) {
-        const careful = scripted(script, { clock, store, tools: tools(), cwd: folder, wait: false });
+        const careful = scripted(script, { clock, host: store, tools: tools(), cwd: folder, wait: false });
         const forked = careful.fork(now, runId, { from, allowChanged: true });
         const { denied } = await forked;
         expect(denied.length).toBe(from === "two#1" ? 1 : 2);
@@ -164,7 +164,7 @@ describe("a recorded run is replayed as it was recorded", () => {
           return written;
         },
       };
-      const live = scripted(script, { clock, tools: tools(), store: createHost(dying, { clock }) });
+      const live = scripted(script, { clock, tools: tools(), host: createHost(dying, { clock }) });
       const handle = runId === "" ? live.start(pipe, task) : live.resume(pipe, runId);
       runId = handle.runId;
       if (last === "end") expect((await handle).status).toBe("completed");

@@ -403,7 +403,7 @@ describe("a grant", () => {
   test("is answered in another process, and a second answer is refused", async () => {
     const { ran, tools } = traced();
     const { clock, first, second } = twoHosts();
-    const live = session({ model: noModel, tools, wait: true, clock, store: first });
+    const live = session({ model: noModel, tools, wait: true, clock, host: first });
     const handle = live.start(one(calling([["Note"]], [])), task);
     await eventually(async () => (await second.requests(handle.runId)).length === 1);
     const [request] = await second.requests(handle.runId);
@@ -750,12 +750,12 @@ describe("AskUser", () => {
 
   test("waits across processes: the question stays open when the run is suspended", async () => {
     const { clock, first, second } = twoHosts();
-    const here = session({ model: noModel, clock, store: first, wait: true });
+    const here = session({ model: noModel, clock, host: first, wait: true });
     const pipe = one(ask());
     const handle = here.start(pipe, task);
     await eventually(async () => (await second.requests()).length === 1);
     await handle.suspend();
-    const there = session({ model: noModel, clock, store: second, wait: true });
+    const there = session({ model: noModel, clock, host: second, wait: true });
     const resumed = there.resume(pipe, handle.runId);
     const [request] = await second.requests();
     await second.signal(handle.runId, {

@@ -143,7 +143,7 @@ describe("a cancelled run ends within 100 ms", () => {
       });
       const memory = createMemoryJournals();
       const clock = handClock();
-      const live = session({ model: noModel, tools: [deaf], clock, store: createHost(memory.connect(), { clock }) });
+      const live = session({ model: noModel, tools: [deaf], clock, host: createHost(memory.connect(), { clock }) });
       const owner = async (runId: string) => (await memory.connect().run(runId))?.owner;
       const { result, events } = await cancelAt(live, one(state), () => at.here);
       expect(result.status).toBe("cancelled");
@@ -448,7 +448,7 @@ test.each([/\/leave$/, /^fan-1$/, /\/enter$/])(
       initial: "one",
       next: { one: () => fanOut(["a", "b"], { join: "two" }), two: () => done("done") },
     });
-    const first = session({ model: noModel, clock, store: createHost(slow.store, { clock }) });
+    const first = session({ model: noModel, clock, host: createHost(slow.store, { clock }) });
     const at = slow.hold(stepId);
     const handle = first.start(pipe, task);
     await at.here;
@@ -456,7 +456,7 @@ test.each([/\/leave$/, /^fan-1$/, /\/enter$/])(
     at.go();
     await suspending;
     expect(await handle).toMatchObject({ status: "suspended" });
-    const second = session({ model: noModel, clock, store: createHost(memory.connect(), { clock }) });
+    const second = session({ model: noModel, clock, host: createHost(memory.connect(), { clock }) });
     const result = await second.resume(pipe, handle.runId);
     expect(result).toMatchObject({ status: "completed", output: "done" });
     expect(exits).not.toContain("cancelled");
@@ -481,7 +481,7 @@ test("suspending runs no exit hook and decides nothing: an open request stays op
       exit: () => void log.push("exit"),
     }),
   );
-  const here = session({ model: noModel, clock, store: first, wait: true, tools: [deploy] });
+  const here = session({ model: noModel, clock, host: first, wait: true, tools: [deploy] });
   const handle = here.start(pipe, task);
   await eventually(async () => (await second.requests()).length === 1);
   await handle.suspend();
@@ -492,7 +492,7 @@ test("suspending runs no exit hook and decides nothing: an open request stays op
   const name = `request/${request?.requestId}`;
   const payload = { kind: "approve", digest: request?.digest ?? "" };
   expect(await second.signal(handle.runId, { name, payload, by: "a colleague" })).toBe("accepted");
-  const there = session({ model: noModel, clock, store: second, wait: true, tools: [deploy] });
+  const there = session({ model: noModel, clock, host: second, wait: true, tools: [deploy] });
   expect(await there.resume(pipe, handle.runId)).toMatchObject({ status: "completed" });
   expect(log).toEqual(["setup", "Deploy ran", "exit"]);
   const events = await eventsOf(second, handle.runId);
@@ -517,7 +517,7 @@ test("a writing call has five seconds when its run is suspended; one that goes o
   const pipe = one(
     work({ allowedTools: ["Stubborn"], act: async (scope) => completed(await caller(scope)("Stubborn")) }),
   );
-  const here = session({ model: noModel, clock, store: first, tools: [stubborn] });
+  const here = session({ model: noModel, clock, host: first, tools: [stubborn] });
   const handle = here.start(pipe, task);
   await at.here;
   const suspending = handle.suspend();
@@ -530,7 +530,7 @@ test("a writing call has five seconds when its run is suspended; one that goes o
     await quiet();
   }
   await suspending;
-  const there = session({ model: noModel, clock, store: second, tools: [stubborn] });
+  const there = session({ model: noModel, clock, host: second, tools: [stubborn] });
   await expect(there.resume(pipe, handle.runId)).rejects.toMatchObject({ code: "run_owned" });
   settle();
   await eventually(async () => (await second.get(handle.runId))?.status === "suspended");
@@ -553,14 +553,14 @@ test("a writing call that ends within its grace is recorded, and not repeated", 
     },
   });
   const pipe = one(work({ allowedTools: ["Quick"], act: async (scope) => completed(await caller(scope)("Quick")) }));
-  const here = session({ model: noModel, clock, store: first, tools: [quick] });
+  const here = session({ model: noModel, clock, host: first, tools: [quick] });
   const handle = here.start(pipe, task);
   await at.here;
   const suspending = handle.suspend();
   await quiet();
   settle();
   await suspending;
-  const there = session({ model: noModel, clock, store: second, tools: [quick] });
+  const there = session({ model: noModel, clock, host: second, tools: [quick] });
   expect(await there.resume(pipe, handle.runId)).toMatchObject({ status: "completed", stages: [{ output: "done" }] });
   expect(runs).toBe(1);
 });

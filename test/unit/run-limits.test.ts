@@ -160,12 +160,12 @@ describe("a token cap", () => {
         return { ok: true, output: "x".repeat(400) };
       },
     });
-    const here = session({ model, clock, store: first, tools: [slow] });
+    const here = session({ model, clock, host: first, tools: [slow] });
     const handle = here.start(pipe, task);
     await eventually(() => stopping);
     await handle.suspend();
     const after = talker(looking);
-    const there = session({ model: after, clock, store: second, tools: [look] });
+    const there = session({ model: after, clock, host: second, tools: [look] });
     const result = await there.resume(pipe, handle.runId);
     expect(result).toMatchObject({ status: "failed", error: { code: "budget" } });
     expect(result.usage.inputTokens + result.usage.outputTokens).toBeLessThanOrEqual(3_000);
@@ -342,7 +342,7 @@ describe("a time cap", () => {
       return { calls: [{ tool: "Look", input: {} }] };
     });
     const pipe = one(state);
-    const here = session({ model: slow, clock, store: first, tools: [look] });
+    const here = session({ model: slow, clock, host: first, tools: [look] });
     const handle = here.start(pipe, task);
     await eventually(() => slow.heard.length === 1 && clock.waiting() === 2);
     clock.turn(6_000);
@@ -350,7 +350,7 @@ describe("a time cap", () => {
     await handle.suspend();
     clock.turn(1_000_000);
     const after = talker(() => never);
-    const there = session({ model: after, clock, store: second, tools: [look] });
+    const there = session({ model: after, clock, host: second, tools: [look] });
     const resumed = there.resume(pipe, handle.runId);
     await eventually(() => after.heard.length === 1);
     clock.turn(3_999);

@@ -259,13 +259,13 @@ test("a run that waits at its gate is resumed by another process without asking 
       },
     }),
   );
-  const first = session({ model: noModel, store: hosts.first, clock });
+  const first = session({ model: noModel, host: hosts.first, clock });
   const handle = first.start(pipe, { task: "t" });
   await eventually(() => clock.waiting() === 1);
   await handle.suspend();
   expect(await handle).toMatchObject({ status: "suspended", reason: "interrupted" });
   clock.turn(4_000);
-  const second = session({ model: noModel, store: hosts.second, clock });
+  const second = session({ model: noModel, host: hosts.second, clock });
   const resumed = second.resume(pipe, handle.runId);
   await eventually(() => clock.waiting() === 1);
   expect(asked).toBe(1);

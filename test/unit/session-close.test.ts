@@ -33,12 +33,12 @@ function slow() {
   });
   return { model, answer: answer.resolve };
 }
-function sessionOn(store: NonNullable<SessionOptions["store"]> | undefined, options: SessionOptions): Session {
+function sessionOn(store: NonNullable<SessionOptions["host"]> | undefined, options: SessionOptions): Session {
   const session = createSession({
     env: {},
     cwd: import.meta.dirname,
     clock: handClock(),
-    ...(store === undefined ? {} : { store }),
+    ...(store === undefined ? {} : { host: store }),
     ...options,
   });
   onTestFinished(() => session.close());

@@ -235,7 +235,7 @@ describe("the entries of a transcript", () => {
       return new Promise(() => undefined);
     });
     const pipe = one(worker());
-    const here = session({ model: before, clock, store: first, tools: [reader] });
+    const here = session({ model: before, clock, host: first, tools: [reader] });
     const handle = here.start(pipe, task);
     await waits;
     await handle.suspend();
@@ -246,7 +246,7 @@ describe("the entries of a transcript", () => {
       ["result", 1],
     ]);
     const seen = (await second.records(handle.runId)).length;
-    const there = session({ model: talker(say), clock, store: second, tools: [reader] });
+    const there = session({ model: talker(say), clock, host: second, tools: [reader] });
     await there.resume(pipe, handle.runId);
     const late = transcriptEntries(handle.runId, await second.records(handle.runId, seen));
     expect([...early, ...late]).toEqual(await entriesOf(second, handle.runId));

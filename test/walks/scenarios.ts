@@ -91,7 +91,7 @@ function sessionWith(model: ResolvedModel, memory = createMemoryJournals()): Ses
   const clock = handClock();
   const store = createHost(memory.connect(), { clock });
   const yes = callbackInteractor("yes", () => ({ kind: "approve" }));
-  return createSession({ model, cwd: workspace, env: {}, sandbox: "off", store, interactors: [yes], clock });
+  return createSession({ model, cwd: workspace, env: {}, sandbox: "off", host: store, interactors: [yes], clock });
 }
 
 const playing = (stages: Turns): ResolvedModel => scriptedModel({ stages }, { clock: handClock() });

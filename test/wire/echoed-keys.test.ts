@@ -102,7 +102,7 @@ describe.each(PROVIDERS)("a key that %s repeats is in no byte of what is kept or
     const store = join(folder, "store");
     const host = createHost(open(store), { clock: handClock() });
     const cassette = join(folder, "calls.jsonl");
-    const live = session({ model, env, cwd: folder, store: host, traffic: recordTraffic(cassette) });
+    const live = session({ model, env, cwd: folder, host: host, traffic: recordTraffic(cassette) });
     const runs: string[] = [];
     const results: unknown[] = [];
     const run = async (): Promise<void> => {

@@ -61,7 +61,7 @@ function flow(prompt = "Do review.", writes: readonly string[] = ["Write"]): Pip
 
 const store = (here: Scene): RunHost => sqliteHost(here.path(".sluice/store"));
 function process(here: Scene, model: Script, more: TestSessionOptions = {}): TestSession {
-  return session({ cwd: here.root, store: () => store(here), model: scriptedModel(model), ...more });
+  return session({ cwd: here.root, host: () => store(here), model: scriptedModel(model), ...more });
 }
 
 const whole = async (host: RunHost, runId: string) =>
@@ -264,7 +264,7 @@ test("so does what a sibling spent that completes while the fork is made", async
   const model = scriptedModel(script({ execute: [asks, long] }));
   const host = createHost(createMemoryJournals().connect());
   onTestFinished(() => host.close());
-  const first = session({ cwd: here.root, store: host, model, wait: true });
+  const first = session({ cwd: here.root, host: host, model, wait: true });
   const open = first.start(side(10_000_000), { task: "x" });
   await eventually(async () => (await host.requests(open.runId).catch(() => [])).length > 0);
   const late: RunHost = {
@@ -277,7 +277,7 @@ test("so does what a sibling spent that completes while the fork is made", async
       await host.copy(copy);
     },
   };
-  const second = session({ cwd: here.root, store: late, model, wait: true });
+  const second = session({ cwd: here.root, host: late, model, wait: true });
   const forked = await second.fork(side(50_000), open.runId, { from: "test#1", allowChanged: true });
   expect(forked).toMatchObject({ status: "failed", error: { code: "fan_out" } });
   const [reached] = dataOf(await eventsOf(host, forked.runId), "limit.reached");

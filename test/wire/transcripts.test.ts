@@ -456,11 +456,11 @@ describe.each(DIALECTS)("$model", (dialect) => {
     const { clock, first, second } = twoHosts();
     const common = { model: dialect.model, env: dialect.variables(server.url), tools: [reader], clock };
     server.gate.open = false;
-    const handle = session({ ...common, store: first }).start(pipe, task);
+    const handle = session({ ...common, host: first }).start(pipe, task);
     await eventually(() => server.bodies.length === 2);
     await handle.suspend();
     server.gate.open = true;
-    const result = await session({ ...common, store: second }).resume(pipe, handle.runId);
+    const result = await session({ ...common, host: second }).resume(pipe, handle.runId);
     expect(result).toMatchObject({ status: "completed", output: FINISH });
     expect(server.bodies).toHaveLength(3);
     expect(server.bodies[2]).toEqual(server.bodies[1]);

@@ -1,2 +1,2 @@
 export { inspectSqliteStore, type StoreInspection } from "./inspect.ts";
-export { openJournalStore, type SqliteStore, type SqliteStoreOptions, sqliteHost } from "./store.ts";
+export { openJournalStore, type SqliteHostOptions, type SqliteStore, sqliteHost } from "./store.ts";

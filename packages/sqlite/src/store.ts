@@ -10,7 +10,7 @@ import { createRemover } from "./removal.ts";
 import { createWatch } from "./watch.ts";
 import { createWriter } from "./writer.ts";
 
-export interface SqliteStoreOptions extends OpeningOptions {
+export interface SqliteHostOptions extends OpeningOptions {
   /** The clock for retries and polls. */
   readonly clock?: Clock;
   /** Opens for reading only, which also works on a read-only disk and for another machine's store. */
@@ -30,7 +30,7 @@ export interface SqliteStore extends JournalStore {
  * `store_folder_in_use`, `store_network_filesystem`, `store_foreign_machine`, `store_newer_version`, `store_damaged`,
  * `store_busy`, `store_missing` (reading only).
  */
-export function openJournalStore(folder: string, options: SqliteStoreOptions = {}): SqliteStore {
+export function openJournalStore(folder: string, options: SqliteHostOptions = {}): SqliteStore {
   const clock = options.clock ?? systemClock;
   const readOnly = options.readOnly === true;
   const opened = readOnly ? openForReading(folder) : openForWriting(folder, options);
@@ -138,7 +138,7 @@ function assemble({ db, folder }: OpenJournal, clock: Clock, readOnly: boolean):
 }
 
 /** A host with its store in `folder`. Its runs survive the process and can be watched, answered and resumed from others. */
-export function sqliteHost(folder: string, options: SqliteStoreOptions = {}): RunHost {
+export function sqliteHost(folder: string, options: SqliteHostOptions = {}): RunHost {
   const store = openJournalStore(folder, options);
   return createHost(store, options.clock === undefined ? {} : { clock: options.clock });
 }

@@ -57,7 +57,7 @@ export function openSession(
     },
     cwd: place.cwd,
     env,
-    store,
+    host: store,
     ...people,
     ...(maxParallel === undefined ? {} : { maxParallel }),
   });

@@ -25,7 +25,7 @@ export interface SessionOptions {
    * passed its checks, and its host is closed with the session. A host that is passed in may be shared by several sessions and
    * is not closed.
    */
-  readonly store?: RunHost | (() => RunHost);
+  readonly host?: RunHost | (() => RunHost);
   /** Without interactors and without `wait`, every call that needs approval is denied. */
   readonly interactors?: readonly Interactor[];
   /** Keeps requests open for answers from other processes. A number suspends the run after a request was open for so many milliseconds. */

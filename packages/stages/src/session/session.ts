@@ -76,7 +76,7 @@ export interface Session {
 /** Creates a session. Nothing is loaded or opened before the first run, which also reports missing configuration. */
 export function createSession(options: SessionOptions): Session {
   const clock = options.clock ?? systemClock;
-  const store = sessionStore(options.store, clock);
+  const store = sessionStore(options.host, clock);
   const hostNow = store.host;
   const runs = activeRuns();
   const leftOpen = new Map<string, () => void>();
@@ -293,7 +293,7 @@ export interface SessionStore {
   close(): Promise<void>;
 }
 
-export function sessionStore(given: SessionOptions["store"], clock: Clock): SessionStore {
+export function sessionStore(given: SessionOptions["host"], clock: Clock): SessionStore {
   if (given !== undefined && typeof given !== "function") return { host: () => given, close: async () => undefined };
   const open = given ?? (() => createHost(createMemoryJournals().connect(), { clock }));
   let opened: RunHost | undefined;

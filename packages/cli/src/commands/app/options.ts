@@ -40,10 +40,7 @@ async function open(flags: AppFlags & RunFlags, program: Command, context: Comma
 }
 
 async function unknownCommand(word: string, program: Command): Promise<Error> {
-  const [{ SluiceError }, { didYouMean }] = await Promise.all([
-    import("@sluice/core"),
-    import("@sluice/core/runtime"),
-  ]);
+  const [{ SluiceError }, { didYouMean }] = await Promise.all([import("@sluice/core"), import("@sluice/core/runtime")]);
   const close = didYouMean(
     word,
     program.commands.map((command) => command.name()),
