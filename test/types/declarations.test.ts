@@ -25,6 +25,6 @@ test("exported pipelines, stages and tools compile with `declaration: true`, and
 
   const declarations = readFileSync(join(folder, "out/library.d.ts"), "utf8");
   const named = new Set([...declarations.matchAll(/import\("([^"]+)"\)/g)].map(([, from]) => from));
-  expect([...named].toSorted()).toEqual(["@sluice/core", "@sluice/stages"]);
+  expect(named).toEqual(new Set(["@sluice/core", "@sluice/stages"]));
   expect(declarations).toContain('checks: import("@sluice/core").Pipeline<');
 });

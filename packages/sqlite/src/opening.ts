@@ -127,7 +127,7 @@ function create(db: DatabaseSync, folder: StoreFolder, machine: string): void {
 
 function checkFormat(db: DatabaseSync, folder: StoreFolder): void {
   const application = pragma(db, "application_id");
-  if (application !== APPLICATION_ID) throw damaged(folder.journal, "it is another program's database");
+  if (application !== APPLICATION_ID) throw damaged(folder.journal, "the database belongs to another program");
   const version = pragma(db, "user_version");
   if (version !== STORE_VERSION)
     throw storeError(
@@ -167,7 +167,7 @@ function checkMachine(db: DatabaseSync, folder: StoreFolder, digest: string, ado
 }
 
 /** How long one call may block this thread for a lock, in milliseconds; node:sqlite waits synchronously. */
-export const BUSY_TIMEOUT_MS = 10;
+const BUSY_TIMEOUT_MS = 10;
 const PAUSE_MS = 40;
 /** About five seconds with the pauses. */
 const TRIES = 100;
@@ -196,7 +196,7 @@ async function retry<T>(clock: Clock, path: string, attempt: () => T): Promise<T
 }
 
 /** The same with blocking pauses, for opening, which is synchronous. */
-export function whenFreeBlocking<T>(path: string, attempt: () => T): T {
+function whenFreeBlocking<T>(path: string, attempt: () => T): T {
   const sleeper = new Int32Array(new SharedArrayBuffer(4));
   for (let tries = 1; ; tries += 1) {
     try {

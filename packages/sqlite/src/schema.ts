@@ -1,7 +1,7 @@
 import type { SQLOutputValue } from "node:sqlite";
 import { damaged } from "./faults.ts";
 
-/** "SLUI" in the database's header, which tells a store from other databases. */
+/** "SLUI" in the database's header, which identifies a store. */
 export const APPLICATION_ID = 0x534c5549;
 export const STORE_VERSION = 1;
 

@@ -109,7 +109,7 @@ export interface TrafficRequest {
 }
 
 /** Undefined without recording or playback. Throws Validation `usage` for both at once. */
-export function trafficOf({ record, model, here, workspace, resumed }: TrafficRequest): CommandTraffic | undefined {
+function trafficOf({ record, model, here, workspace, resumed }: TrafficRequest): CommandTraffic | undefined {
   const cassette = /^cassette:(.+)$/s.exec(model?.id ?? "")?.[1];
   if (cassette !== undefined && record !== undefined)
     throw usageError("--record needs a model to record, not a cassette");

@@ -54,7 +54,7 @@ function isPlainInside(value: object, depth: number): boolean {
 }
 
 /** An object literal or an object without a prototype. Callers handle arrays first. */
-export function isPlainObject(value: object): value is Readonly<Record<string, unknown>> {
+function isPlainObject(value: object): value is Readonly<Record<string, unknown>> {
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
 }

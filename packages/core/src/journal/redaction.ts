@@ -108,7 +108,7 @@ const SECRET_NAME = new RegExp(
 const NEXT_WORD = /(?<=[a-z0-9])(?=[A-Z])/g;
 
 /** Whether the name of a key, variable, header or parameter suggests a secret. */
-export function namesSecret(name: string): boolean {
+function namesSecret(name: string): boolean {
   return SECRET_NAME.test(name) || SECRET_NAME.test(name.replaceAll(NEXT_WORD, "-"));
 }
 
@@ -162,7 +162,7 @@ export const SECRET_PATTERNS: readonly (readonly [way: string, pattern: RegExp])
 const HINT =
   /PRIVATE KEY|sk-|gh[pousr]_|github_pat_|AIza|AKIA|ASIA|xox|npm_|eyJ|[Bb]earer|:\/\/|passw|passphrase|secret|token(?![a-z])|api[-_]?key|access[-_]?key|private[-_]?key|authorization|cookie|credential/i;
 
-export function mayHoldSecret(text: string): boolean {
+function mayHoldSecret(text: string): boolean {
   return HINT.test(text);
 }
 

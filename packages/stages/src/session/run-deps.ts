@@ -250,7 +250,7 @@ export interface KnownPipelines {
   partsOf(spec: PipelineSpec): PipelineParts;
 }
 
-export function knownPipelines(executors: ReadonlyMap<string, StateExecutor>): KnownPipelines {
+function knownPipelines(executors: ReadonlyMap<string, StateExecutor>): KnownPipelines {
   const prepared = new WeakMap<PipelineSpec, { readonly live: LiveTools; readonly states: PreparedStates }>();
   const shapes = new WeakMap<PipelineSpec, PipelineShape>();
   const parts = new WeakMap<PipelineSpec, PipelineParts>();

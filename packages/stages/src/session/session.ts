@@ -254,7 +254,7 @@ export interface ActiveRuns {
   suspendAll(): Promise<void>;
 }
 
-export function activeRuns(): ActiveRuns {
+function activeRuns(): ActiveRuns {
   const tasks = new Map<string, RunTask>();
   const starting = new Set<Promise<unknown>>();
   let closing = false;
@@ -282,7 +282,7 @@ export function activeRuns(): ActiveRuns {
   };
 }
 
-export function sessionClosed(): SluiceError {
+function sessionClosed(): SluiceError {
   return new SluiceError("Session", "session_closed", "this session is closed; create another one");
 }
 
@@ -293,7 +293,7 @@ export interface SessionStore {
   close(): Promise<void>;
 }
 
-export function sessionStore(given: SessionOptions["host"], clock: Clock): SessionStore {
+function sessionStore(given: SessionOptions["host"], clock: Clock): SessionStore {
   if (given !== undefined && typeof given !== "function") return { host: () => given, close: async () => undefined };
   const open = given ?? (() => createHost(createMemoryJournals().connect(), { clock }));
   let opened: RunHost | undefined;

@@ -12,7 +12,7 @@ export interface ExportReport extends AuditReport {
 
 /**
  * Verifies an export from the file alone: every record's hash, the counts and heads, the links to children and the file's digest.
- * Whoever can rewrite the file can recompute all of them, which only `expectedHead` detects.
+ * A writer of the file can recompute all of them, which only `expectedHead` detects.
  */
 export function verifyExport({ journals, faults }: RunExport, expectedHead?: string): ExportReport {
   const below = Map.groupBy(journals, ({ parentId }) => parentId);

@@ -40,7 +40,7 @@ function isText({ stepId, incarnation, events }: Omit<JournalRecord, "value">): 
 
 /**
  * Verifies the journals of a run and its children: every record's hash, the count, head, input and end in the run's row, and each
- * child against its parent's record. Whoever can rewrite the whole store can rehash it, which only `expectedHead` detects.
+ * child against its parent's record. A writer of the whole store can rehash it, which only `expectedHead` detects.
  */
 export function verifyJournal(journals: readonly RunJournal[], expectedHead?: string): AuditReport {
   return checkTree(journals.map(checked), expectedHead);

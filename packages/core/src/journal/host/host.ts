@@ -98,7 +98,11 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     }
   };
   /** Claims a run without an owner and continues after its last record. */
-  const takeOver = async (runId: string, program: RunProgram, { said, read }: ResumeRunOptions): Promise<RunTask> => {
+  const claimAndResume = async (
+    runId: string,
+    program: RunProgram,
+    { said, read }: ResumeRunOptions,
+  ): Promise<RunTask> => {
     const epoch = await store.claim(runId);
     try {
       // Read after the claim, when no other owner can change it.
@@ -161,7 +165,7 @@ export function createHost(store: JournalStore, options: HostOptions = {}): RunH
     resume: (runId, program, options = {}) =>
       beforeClose(async () => {
         refuseEnded(runId, await store.run(runId));
-        return await take(runId, ownedHere, () => takeOver(runId, program, options));
+        return await take(runId, ownedHere, () => claimAndResume(runId, program, options));
       }),
 
     async signal(runId, message) {

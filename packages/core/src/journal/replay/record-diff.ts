@@ -85,7 +85,7 @@ function read(text: string): Json | undefined {
 }
 
 /** Compares values regardless of the order of members, in the recorded order. Undefined if they are equal. */
-export function firstDifference(recorded: Json | undefined, now: Json | undefined, path = "$"): Difference | undefined {
+function firstDifference(recorded: Json | undefined, now: Json | undefined, path = "$"): Difference | undefined {
   if (Object.is(recorded, now)) return undefined;
   if (Array.isArray(recorded) && Array.isArray(now)) {
     for (let at = 0; at < Math.max(recorded.length, now.length); at += 1) {

@@ -75,7 +75,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
       head: records.at(-1)?.hash ?? "",
       // Copied on access, since rows are read at every change.
       get input() {
-        return ownCopy(seed.input);
+        return cloneValue(seed.input);
       },
       ...(parentId === undefined ? {} : { parentId }),
       ...(end === undefined ? {} : { end }),
@@ -92,7 +92,8 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
       const own = new Set<() => void>();
       let closed = false;
       const guard = (): void => {
-        if (closed) throw new SluiceError("Host", "store_closed", "the run store was closed; open it again to go on");
+        if (closed)
+          throw new SluiceError("Host", "store_closed", "the run store was closed; open it again to continue");
       };
       const checkOwner = (rootId: string, epoch: number | undefined): void => {
         const tree = treeOf(rootId);
@@ -104,7 +105,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
         run.records.push(Object.freeze({ ...commit.record }));
         for (const request of commit.opened) {
           run.requests ??= new Map();
-          run.requests.set(request.requestId, ownCopy(request));
+          run.requests.set(request.requestId, cloneValue(request));
         }
         for (const requestId of commit.closed) run.requests?.delete(requestId);
         if (commit.end === undefined) return;
@@ -203,7 +204,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
             if (request === undefined) return "unknown";
             if (message.digest !== undefined && message.digest !== request.digest) return "digest_mismatch";
           }
-          arrived.push(ownCopy({ payload: message.payload, by: message.by, at }));
+          arrived.push(cloneValue({ payload: message.payload, by: message.by, at }));
           run.signals ??= new Map();
           run.signals.set(message.name, arrived);
           changed();
@@ -260,7 +261,7 @@ export function createMemoryJournals(options: MemoryJournalsOptions = {}): Memor
 }
 
 /** A frozen copy, which neither writers nor readers can change. */
-function ownCopy<T>(value: T): T {
+function cloneValue<T>(value: T): T {
   return deepFreeze(JSON.parse(JSON.stringify(value)));
 }
 

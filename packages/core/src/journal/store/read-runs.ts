@@ -16,7 +16,7 @@ function isWithin(runId: string, top: string): boolean {
 }
 
 /** A run and its descendants, in order of creation; empty if there is no such run. */
-export async function rowsOfTree(store: JournalStore, runId: string): Promise<readonly RunRow[]> {
+async function rowsOfTree(store: JournalStore, runId: string): Promise<readonly RunRow[]> {
   const tree = await store.runs(runId);
   if (tree.length > 0) return tree;
   const row = await store.run(runId);

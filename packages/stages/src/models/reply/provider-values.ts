@@ -4,13 +4,13 @@ import { createSecretFilter, jsonFault, type SecretFilter } from "@sluice/core/r
 import type { ModelToolCall, ModelUsage, ProviderData } from "./reply.ts";
 
 /** Below the journal's limit of 256, because a reply adds a few levels. */
-export const MAX_DEPTH = 128;
+const MAX_DEPTH = 128;
 
 /** Makes `jsonFault` stop after MAX_DEPTH levels. */
 const START_DEPTH = 256 - MAX_DEPTH;
 
 /** Why a parsed value cannot be journaled (too deep, not a finite number), or undefined. */
-export function depthFault(value: unknown): string | undefined {
+function depthFault(value: unknown): string | undefined {
   return jsonFault(value, "$", START_DEPTH);
 }
 

@@ -369,7 +369,7 @@ export interface Block {
 export type Draft = Block | Exclude<AssistantPart, { type: "text" | "reasoning" }>;
 
 /** The message for the transcript. Providers reject messages of only reasoning or custom parts, and those that end with reasoning. */
-export function messageOf(drafts: readonly Draft[]): AssistantPart[] {
+function messageOf(drafts: readonly Draft[]): AssistantPart[] {
   const parts = drafts.map(sealed).filter((part) => part !== undefined);
   const end = parts.findLastIndex(({ type }) => type !== "reasoning" && type !== "reasoning-file" && type !== "custom");
   return end < 0 ? [] : parts.filter(({ type }, at) => at <= end || type === "custom");
