@@ -11,7 +11,7 @@ import {
   expectWhole,
   type Facts,
   failed,
-  forkOptions,
+  fanOutOptions,
   start,
   type World,
 } from "../world.ts";
@@ -23,7 +23,7 @@ async function full(steps: StepRunner): Promise<ProgramEnd> {
   await steps.run("write", () => "x".repeat(depth === 1 ? 300_000 : 3), {
     open: { events: [{ type: "call.started", data: { callId: "c1" } }], intent: { file: "a" } },
   });
-  if (depth < 3) await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
+  if (depth < 3) await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
   if (depth === 1) await steps.waitForSignal("go");
   return steps.runId.endsWith("b") ? failed("why") : completed({ depth });
 }
@@ -196,7 +196,7 @@ export const auditFacts: Facts = {
     const { host } = await connect();
     const gate = createGate();
     const task = await start(host, async (steps) => {
-      await steps.runChildren("fan", steps.runId === "r1" ? [child("a")] : [], forkOptions());
+      await steps.runChildren("fan", steps.runId === "r1" ? [child("a")] : [], fanOutOptions());
       if (steps.runId === "r1") await gate.wait();
       return completed();
     });
@@ -232,7 +232,7 @@ export const auditFacts: Facts = {
     const gate = createGate();
     await start(first.host, async (steps) => {
       if (steps.runId.split("/fan/").length < 3) {
-        await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
+        await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
         return cancelled(steps);
       }
       await steps.run("deaf", async () => {

@@ -8,7 +8,7 @@ import {
   eventsOf,
   expectWhole,
   type Facts,
-  forkOptions,
+  fanOutOptions,
   rejects,
   start,
   stepsOf,
@@ -21,7 +21,7 @@ export const closeFacts: Facts = {
     const [first, second] = [await connect(), await connect()];
     const program = async (steps: StepRunner): Promise<ProgramEnd> => {
       if (steps.runId.includes("/")) return completed((await steps.waitForSignal("go"))?.payload ?? null);
-      await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
+      await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
       return completed();
     };
     const tasks = [];

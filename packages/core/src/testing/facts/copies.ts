@@ -11,7 +11,7 @@ import {
   expectWhole,
   type Facts,
   failed,
-  forkOptions,
+  fanOutOptions,
   recordsOf,
   rejects,
   start,
@@ -59,11 +59,11 @@ function forking(ran: string[], bad?: string): RunProgram {
       });
     if (deep !== undefined) return completed(await work("deep"));
     if (key !== undefined) {
-      if (key === "a") await steps.runChildren("deep", [child("x")], forkOptions());
+      if (key === "a") await steps.runChildren("deep", [child("x")], fanOutOptions());
       const value = await work(key);
       return key === bad ? failed(value) : completed(value);
     }
-    const ends = await steps.runChildren("fan", [child("a"), child("b"), child("c")], forkOptions());
+    const ends = await steps.runChildren("fan", [child("a"), child("b"), child("c")], fanOutOptions());
     return completed([statusesOf(ends), await work("last")]);
   };
 }
@@ -261,9 +261,9 @@ export const copyFacts: Facts = {
   "a child of a run that was closed without an owner keeps what binds it": async ({ connect }) => {
     const first = await connect();
     const program: RunProgram = async (steps) => {
-      if (steps.runId.split("/").length === 3) await steps.runChildren("deep", [child("x")], forkOptions());
+      if (steps.runId.split("/").length === 3) await steps.runChildren("deep", [child("x")], fanOutOptions());
       else if (steps.runId.includes("/")) await ask(steps, "q");
-      else await steps.runChildren("fan", [child("a")], forkOptions());
+      else await steps.runChildren("fan", [child("a")], fanOutOptions());
       await steps.run("last", () => null);
       return completed();
     };

@@ -10,7 +10,7 @@ import {
   eventsOf,
   expectWhole,
   type Facts,
-  forkOptions,
+  fanOutOptions,
   start,
 } from "../world.ts";
 
@@ -67,7 +67,7 @@ export const eventFacts: Facts = {
   "run.started is the first event of a run and of every child": async ({ connect }) => {
     const { host } = await connect();
     const task = await start(host, async (steps) => {
-      if (steps.runId === "r1") await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
+      if (steps.runId === "r1") await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
       return completed();
     });
     await endOf(task);
@@ -168,7 +168,7 @@ export const eventFacts: Facts = {
           steps.emit("text", { delta: secret });
           return null;
         });
-        await steps.runChildren("fan", [child("a")], forkOptions());
+        await steps.runChildren("fan", [child("a")], fanOutOptions());
       } else steps.emit("text", `${secret} by a child`);
       return completed();
     });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
-import { child, completed, endOf, eventsOf, expectWhole, type Facts, forkOptions, start } from "../world.ts";
+import { child, completed, endOf, eventsOf, expectWhole, type Facts, fanOutOptions, start } from "../world.ts";
 
 /** What a host keeps does not grow with the runs it has finished. */
 export const manyFacts: Facts = {
@@ -54,7 +54,7 @@ export const manyFacts: Facts = {
       const ends = await steps.runChildren(
         "fan",
         keys.map((key) => child(key)),
-        forkOptions(),
+        fanOutOptions(),
       );
       return completed(Object.values(ends).map(({ value }) => value));
     });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { PruneQuery, RunHost, StepRunner } from "../../journal/seam.ts";
-import { child, completed, createGate, endOf, type Facts, failed, forkOptions, rejects, start } from "../world.ts";
+import { child, completed, createGate, endOf, type Facts, failed, fanOutOptions, rejects, start } from "../world.ts";
 
 const ids = async (host: RunHost): Promise<readonly string[]> => (await host.list()).map(({ runId }) => runId);
 const pruned = async (host: RunHost, query: PruneQuery): Promise<readonly string[]> =>
@@ -27,7 +27,7 @@ export const pruneFacts: Facts = {
   }) => {
     const { host } = await connect();
     const forks = async (steps: StepRunner) => {
-      if (!steps.runId.includes("/")) await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
+      if (!steps.runId.includes("/")) await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
       return failed("why");
     };
     await endOf(await start(host, forks, { runId: "old" }));

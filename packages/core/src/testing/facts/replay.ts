@@ -8,7 +8,7 @@ import {
   endOf,
   expectWhole,
   type Facts,
-  forkOptions,
+  fanOutOptions,
   recordsOf,
   rejects,
   start,
@@ -165,7 +165,7 @@ export const replayFacts: Facts = {
     const gate = createGate();
     await start(first.host, async (steps) => {
       if (steps.runId === "r1")
-        return completed(statusesOf(await steps.runChildren("fan", [child("a"), child("b")], forkOptions())));
+        return completed(statusesOf(await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions())));
       await gate.wait();
       return completed();
     });
@@ -179,7 +179,7 @@ export const replayFacts: Facts = {
         const ends = await steps.runChildren(
           "fan",
           keys.map((key) => child(key)),
-          forkOptions(),
+          fanOutOptions(),
         );
         return completed(statusesOf(ends));
       });

@@ -10,7 +10,7 @@ import {
   expectWhole,
   type Facts,
   failed,
-  forkOptions,
+  fanOutOptions,
   isSettled,
   rejects,
   start,
@@ -22,7 +22,7 @@ import {
 
 async function askTwice(steps: StepRunner): Promise<ProgramEnd> {
   if (steps.runId === "r1") {
-    await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
+    await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
     return completed();
   }
   await ask(steps, `${steps.runId.at(-1)}1`);
@@ -49,7 +49,7 @@ export const viewFacts: Facts = {
       const task = await start(
         first.host,
         async (steps) => {
-          if (steps.runId === "rb") await steps.runChildren("fan", [child("x", { of: "x" })], forkOptions());
+          if (steps.runId === "rb") await steps.runChildren("fan", [child("x", { of: "x" })], fanOutOptions());
           return steps.runId === "rc" ? failed("why") : completed(steps.runId);
         },
         { runId, input: { id: runId } },

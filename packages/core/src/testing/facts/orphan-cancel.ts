@@ -12,7 +12,7 @@ import {
   eventsOf,
   expectWhole,
   type Facts,
-  forkOptions,
+  fanOutOptions,
   recordsOf,
   rejects,
   start,
@@ -111,7 +111,7 @@ export const takeoverFacts: Facts = {
         // Seen between two recorded steps: on the first run this was not so.
         if (steps.signal.aborted) return cancelled(steps);
         await steps.run("two", () => calls.push("two"));
-        await steps.runChildren("fan", [child("a")], forkOptions());
+        await steps.runChildren("fan", [child("a")], fanOutOptions());
       } else {
         await steps.run("deaf", async () => {
           await gates[0]?.wait();

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { isSluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { ProgramEnd, RunProgram, SiblingEnd, StepRunner } from "../../journal/seam.ts";
-import { forking } from "../programs.ts";
+import { fanningOut } from "../programs.ts";
 import {
   cancelled,
   child,
@@ -13,7 +13,7 @@ import {
   expectWhole,
   type Facts,
   failed,
-  forkOptions,
+  fanOutOptions,
   type Gate,
   isSettled,
   recordsOf,
@@ -45,7 +45,7 @@ export const forkFacts: Facts = {
     const inputs: Record<string, Json> = {};
     const task = await start(
       host,
-      forking({
+      fanningOut({
         c: async (steps, input) => {
           inputs.c = input;
           await gates.second.passed;
@@ -85,7 +85,7 @@ export const forkFacts: Facts = {
 
   "the parent's record holds every child's end, count and head": async ({ connect }) => {
     const { host } = await connect();
-    await endOf(await start(host, forking({ a: async () => completed(1), b: async () => failed(2) })));
+    await endOf(await start(host, fanningOut({ a: async () => completed(1), b: async () => failed(2) })));
     const [parent, ...children] = await host.journal("r1");
     const join = parent?.records.find((record) => record.phase === "done" && record.stepId === "fan");
     const expected = children.map(({ runId, records, end }): [string, SiblingEnd] => {
@@ -113,7 +113,7 @@ export const forkFacts: Facts = {
         });
         return completed();
       };
-    const end = await endOf(await start(host, forking({ a: meeting(0), b: meeting(1) })));
+    const end = await endOf(await start(host, fanningOut({ a: meeting(0), b: meeting(1) })));
     assert.equal(end.status, "completed");
   },
 
@@ -125,7 +125,7 @@ export const forkFacts: Facts = {
     const order: string[] = [];
     const task = await start(
       host,
-      forking(
+      fanningOut(
         {
           slow: slowToEnd(order, gate, aborted, ending),
           bad: async () => {
@@ -159,7 +159,7 @@ export const forkFacts: Facts = {
         const ends = await steps.runChildren(
           "fan",
           keys.map((key) => child(key)),
-          forkOptions("cancel"),
+          fanOutOptions("cancel"),
         );
         return completed(statusesOf(ends));
       }
@@ -178,7 +178,7 @@ export const forkFacts: Facts = {
   "onFailure cancel: a completed end that is judged a failure cancels the others too": async ({ connect }) => {
     const { host } = await connect();
     const gate = createGate();
-    const options = { ...forkOptions("cancel"), failed: ({ value }: { readonly value: Json }) => value === "empty" };
+    const options = { ...fanOutOptions("cancel"), failed: ({ value }: { readonly value: Json }) => value === "empty" };
     const task = await start(host, async (steps) => {
       if (steps.runId === "r1")
         return completed(statusesOf(await steps.runChildren("fan", [child("a"), child("b")], options)));
@@ -198,7 +198,7 @@ export const forkFacts: Facts = {
     const gate = createGate();
     const task = await start(
       host,
-      forking({
+      fanningOut({
         bad: async () => {
           gate.open();
           return failed("bad");
@@ -220,7 +220,7 @@ export const forkFacts: Facts = {
     const program = async (steps: StepRunner): Promise<ProgramEnd> => {
       const depth = (steps.runId.match(/\/fan\//g) ?? []).length;
       if (depth === 3) return steps.runId.endsWith("b") ? failed() : completed();
-      const ends = await steps.runChildren("fan", [child("a"), child("b")], forkOptions("cancel"));
+      const ends = await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions("cancel"));
       return completed(statusesOf(ends));
     };
     const end = await endOf(await start(host, program));
@@ -232,7 +232,7 @@ export const forkFacts: Facts = {
 
   "a fork without children joins at once": async ({ connect }) => {
     const { host } = await connect();
-    assert.deepEqual((await endOf(await start(host, forking({})))).value, []);
+    assert.deepEqual((await endOf(await start(host, fanningOut({})))).value, []);
     assert.deepEqual(await recordsOf(host), ["lifecycle start", "open fan", "done fan", "lifecycle end"]);
     await expectWhole(host);
   },

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import type { Json } from "../../base/json.ts";
 import type { RunProgram } from "../../journal/seam.ts";
-import { forking } from "../programs.ts";
+import { fanningOut } from "../programs.ts";
 import {
   child,
   completed,
@@ -10,27 +10,27 @@ import {
   expectWhole,
   type Facts,
   failed,
-  forkOptions,
+  fanOutOptions,
   start,
   statusesOf,
   until,
 } from "../world.ts";
 
-/** A killed fork is taken up child by child, each from its own journal. */
+/** After a kill, each child of a fan-out resumes from its own journal. */
 export const forkResumeFacts: Facts = {
-  "a run killed in a fork resumes each child where it was: done, failed, at work, never started": async ({
+  "a run killed in a fan-out resumes each child from its state: completed, failed, running or never started": async ({
     connect,
   }) => {
     const first = await connect();
     const calls: string[] = [];
     const gate = createGate();
-    const hold = { at: "r1/fan/working" };
+    const held = { runId: "r1/fan/working" };
     const children = (): Record<string, RunProgram> => {
       const two: RunProgram = async (steps) => {
         for (const id of ["one", "two"]) {
           await steps.run(id, async () => {
             calls.push(`${steps.runId.split("/").at(-1)} ${id}`);
-            if (id === "two" && steps.runId === hold.at) await gate.wait();
+            if (id === "two" && steps.runId === held.runId) await gate.wait();
             return id;
           });
         }
@@ -38,10 +38,10 @@ export const forkResumeFacts: Facts = {
       };
       return { done: two, failed: two, working: two, new: two };
     };
-    // The last child's first record is still on its way to the disk when the process is killed.
+    // The process is killed before the first record of the last child is stored.
     const never = createGate<"before">();
     first.failWrites(({ runId }) => (runId === "r1/fan/new" ? never.wait() : undefined));
-    const task = await start(first.host, forking(children()));
+    const task = await start(first.host, fanningOut(children()));
     await gate.reached;
     await until(first.host, async () => (await first.host.get("r1/fan/failed"))?.status === "failed");
     await never.reached;
@@ -50,9 +50,9 @@ export const forkResumeFacts: Facts = {
     gate.open();
     await assert.rejects(task.settled);
     const { host } = await connect();
-    hold.at = "";
+    held.runId = "";
     assert.equal(await host.get("r1/fan/new"), undefined);
-    assert.deepEqual((await endOf(await host.resume("r1", forking(children())))).value, [
+    assert.deepEqual((await endOf(await host.resume("r1", fanningOut(children())))).value, [
       ["done", "completed", "done"],
       ["failed", "failed", "failed"],
       ["working", "completed", "done"],
@@ -65,75 +65,76 @@ export const forkResumeFacts: Facts = {
     await expectWhole(host);
   },
 
-  "onFailure cancel: a failure that was recorded before a kill closes the rest on resume, without their code": async ({
-    connect,
-  }) => {
-    const first = await connect();
-    const gate = createGate();
-    const program = (rest: RunProgram): RunProgram =>
-      forking(
-        {
-          working: rest,
-          bad: async () => {
-            await gate.reached;
-            return failed("bad");
+  "onFailure cancel: after a failure that was recorded before a kill, resume closes the other children without running their code":
+    async ({ connect }) => {
+      const first = await connect();
+      const gate = createGate();
+      const program = (working: RunProgram): RunProgram =>
+        fanningOut(
+          {
+            working,
+            bad: async () => {
+              await gate.reached;
+              return failed("bad");
+            },
           },
-        },
-        "cancel",
+          "cancel",
+        );
+      const stuck = createGate();
+      await start(
+        first.host,
+        program(async (steps) => {
+          if (steps.runId !== "r1/fan/working") return completed();
+          await steps.runChildren("deep", [child("x")], fanOutOptions());
+          await steps.run("stuck", async () => {
+            void gate.wait();
+            await stuck.passed;
+            return null;
+          });
+          return completed();
+        }),
+      ).then(() => until(first.host, async () => (await first.host.get("r1/fan/bad"))?.status === "failed"));
+      await first.crash();
+      stuck.open();
+      const { host } = await connect();
+      const end = await endOf(
+        await host.resume(
+          "r1",
+          program(() => assert.fail("a sibling was run again")),
+        ),
       );
-    const deaf = createGate();
-    await start(
-      first.host,
-      program(async (steps) => {
-        if (steps.runId !== "r1/fan/working") return completed();
-        await steps.runChildren("deep", [child("x")], forkOptions());
-        await steps.run("deaf", async () => {
-          void gate.wait();
-          await deaf.passed;
-          return null;
-        });
-        return completed();
-      }),
-    ).then(() => until(first.host, async () => (await first.host.get("r1/fan/bad"))?.status === "failed"));
-    await first.crash();
-    deaf.open();
-    const { host } = await connect();
-    const end = await endOf(
-      await host.resume(
-        "r1",
-        program(() => assert.fail("a sibling was run again")),
-      ),
-    );
-    assert.deepEqual(
-      statusesOf(Object.fromEntries((await host.journal("r1")).map(({ runId, end }) => [runId, end ?? assert.fail()]))),
-      {
-        r1: "completed",
-        "r1/fan/working": "cancelled",
-        "r1/fan/bad": "failed",
-        "r1/fan/working/deep/x": "completed",
-      },
-    );
-    assert.equal(end.status, "completed");
-    await expectWhole(host);
-  },
+      assert.deepEqual(
+        statusesOf(
+          Object.fromEntries((await host.journal("r1")).map(({ runId, end }) => [runId, end ?? assert.fail()])),
+        ),
+        {
+          r1: "completed",
+          "r1/fan/working": "cancelled",
+          "r1/fan/bad": "failed",
+          "r1/fan/working/deep/x": "completed",
+        },
+      );
+      assert.equal(end.status, "completed");
+      await expectWhole(host);
+    },
 
-  "a child that is taken up has the input that was recorded, whatever its parent asks for now": async ({ connect }) => {
+  "a resumed child has its recorded input, even if its parent passes another one": async ({ connect }) => {
     const first = await connect();
     const gate = createGate();
     const inputs: Json[] = [];
     const program =
       (input: Json): RunProgram =>
-      async (steps, own) => {
+      async (steps, received) => {
         if (steps.runId === "r1") {
-          await steps.runChildren("fan", [child("a", input)], forkOptions());
+          await steps.runChildren("fan", [child("a", input)], fanOutOptions());
           return completed();
         }
-        inputs.push(own);
+        inputs.push(received);
         await steps.run("one", async () => {
           if (inputs.length === 1) await gate.wait();
           return null;
         });
-        return completed(own);
+        return completed(received);
       };
     await start(first.host, program({ version: 1 }));
     await gate.reached;
