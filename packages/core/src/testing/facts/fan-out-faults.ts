@@ -76,7 +76,7 @@ async function faultBeside(world: World, keys: readonly string[], fails: Paramet
 }
 
 /** A fault in one run stops its whole tree, and the tree stays owned while any of it runs. */
-export const forkFaultFacts: Facts = {
+export const fanOutFaultFacts: Facts = {
   "a child whose record cannot be written stops its siblings, and the run waits for all of them": async (world) => {
     await faultBeside(world, ["slow", "fast"], ({ runId, phase }) =>
       runId === "r1/fan/fast" && phase === "done" ? "before" : undefined,

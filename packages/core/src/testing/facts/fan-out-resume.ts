@@ -17,7 +17,7 @@ import {
 } from "../world.ts";
 
 /** After a kill, each child of a fan-out resumes from its own journal. */
-export const forkResumeFacts: Facts = {
+export const fanOutResumeFacts: Facts = {
   "a run killed in a fan-out resumes each child from its state: completed, failed, running or never started": async ({
     connect,
   }) => {

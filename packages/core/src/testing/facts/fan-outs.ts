@@ -21,11 +21,11 @@ import {
   statusesOf,
 } from "../world.ts";
 
-/** Works until it is cancelled, and takes its time to end. */
-function slowToEnd(order: string[], works: Gate<void>, aborted: Gate<void>, ending: Gate<void>): RunProgram {
+/** Runs until it is cancelled, and ends only when `ending` opens. */
+function slowToEnd(order: string[], running: Gate<void>, aborted: Gate<void>, ending: Gate<void>): RunProgram {
   return async (steps) => {
     await steps.run("work", async ({ signal }) => {
-      void works.wait();
+      void running.wait();
       await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
       order.push(isSluiceError(signal.reason) ? signal.reason.code : "");
       void aborted.wait();
@@ -37,9 +37,9 @@ function slowToEnd(order: string[], works: Gate<void>, aborted: Gate<void>, endi
   };
 }
 
-/** Runs side by side are runs: each with a journal, an input and an end of its own. */
-export const forkFacts: Facts = {
-  "children have journals of their own, and their ends come back in declared order": async ({ connect }) => {
+/** The children of a fan-out are runs: each has a journal, an input and an end. */
+export const fanOutFacts: Facts = {
+  "each child has its own journal, and the ends are returned in declared order": async ({ connect }) => {
     const { host } = await connect();
     const gates = { first: createGate(), second: createGate() };
     const inputs: Record<string, Json> = {};
@@ -83,7 +83,7 @@ export const forkFacts: Facts = {
     await expectWhole(host);
   },
 
-  "the parent's record holds every child's end, count and head": async ({ connect }) => {
+  "the parent's record holds the end, record count and head of every child": async ({ connect }) => {
     const { host } = await connect();
     await endOf(await start(host, fanningOut({ a: async () => completed(1), b: async () => failed(2) })));
     const [parent, ...children] = await host.journal("r1");
@@ -100,15 +100,15 @@ export const forkFacts: Facts = {
     ]);
   },
 
-  "children run at the same time, each free to wait for what another does": async ({ connect }) => {
+  "children run concurrently, and one may wait for what another does": async ({ connect }) => {
     const { host } = await connect();
     const gates = [createGate(), createGate()];
     const meeting =
-      (mine: number): RunProgram =>
+      (index: number): RunProgram =>
       async (steps) => {
         await steps.run("meet", async () => {
-          gates[mine]?.open();
-          await gates[1 - mine]?.passed;
+          gates[index]?.open();
+          await gates[1 - index]?.passed;
           return null;
         });
         return completed();
@@ -117,7 +117,7 @@ export const forkFacts: Facts = {
     assert.equal(end.status, "completed");
   },
 
-  "onFailure cancel: the first failure cancels the others, and the fork waits until all have ended": async ({
+  "onFailure cancel: the first failure cancels the others, and the fan-out waits until all have ended": async ({
     connect,
   }) => {
     const { host } = await connect();
@@ -150,7 +150,7 @@ export const forkFacts: Facts = {
     await expectWhole(host);
   },
 
-  "onFailure cancel: children that were not started yet are closed without running their code": async ({ connect }) => {
+  "onFailure cancel: children that have not started are closed without running their code": async ({ connect }) => {
     const { host } = await connect();
     const keys = Array.from({ length: 80 }, (_, index) => `c${index}`);
     const ran: string[] = [];
@@ -170,12 +170,12 @@ export const forkFacts: Facts = {
     });
     const { value } = await endOf(task);
     assert.deepEqual(value, Object.fromEntries(keys.map((key, index) => [key, index === 0 ? "failed" : "cancelled"])));
-    // Whether one was started a moment before the failure is a matter of the host's speed: it has an end all the same.
+    // A fast host may start some children before the failure; they have an end too.
     for (const { runId, end } of await host.journal("r1")) assert.notEqual(end, undefined, runId);
     await expectWhole(host);
   },
 
-  "onFailure cancel: a completed end that is judged a failure cancels the others too": async ({ connect }) => {
+  "onFailure cancel: a completed end that `failed` counts as a failure cancels the others too": async ({ connect }) => {
     const { host } = await connect();
     const gate = createGate();
     const options = { ...fanOutOptions("cancel"), failed: ({ value }: { readonly value: Json }) => value === "empty" };
@@ -193,7 +193,7 @@ export const forkFacts: Facts = {
     assert.deepEqual((await endOf(task)).value, { a: "completed", b: "cancelled" });
   },
 
-  "onFailure settle: every child ends by itself": async ({ connect }) => {
+  "onFailure settle: a failure does not affect the other children": async ({ connect }) => {
     const { host } = await connect();
     const gate = createGate();
     const task = await start(
@@ -215,7 +215,7 @@ export const forkFacts: Facts = {
     ]);
   },
 
-  "forks nest, and an inner failure stays inside": async ({ connect }) => {
+  "fan-outs nest, and a failure in an inner one does not affect the outer one": async ({ connect }) => {
     const { host } = await connect();
     const program = async (steps: StepRunner): Promise<ProgramEnd> => {
       const depth = (steps.runId.match(/\/fan\//g) ?? []).length;
@@ -230,7 +230,7 @@ export const forkFacts: Facts = {
     await expectWhole(host);
   },
 
-  "a fork without children joins at once": async ({ connect }) => {
+  "a fan-out without children joins at once": async ({ connect }) => {
     const { host } = await connect();
     assert.deepEqual((await endOf(await start(host, fanningOut({})))).value, []);
     assert.deepEqual(await recordsOf(host), ["lifecycle start", "open fan", "done fan", "lifecycle end"]);
