@@ -23,7 +23,7 @@ export const BUGS: readonly Bug[] = [
     changes: [["if (known.stepId !== stepId) throw mismatch(ordinal, known.stepId, stepId);", ""]],
   },
   {
-    name: "judged-again",
+    name: "decided-again",
     shows: { at: "Ledger acted" },
     rule: "2",
     file: "core/src/run/tool-calls/run-tool-calls.ts",
@@ -35,7 +35,7 @@ export const BUGS: readonly Bug[] = [
     ],
   },
   {
-    name: "changed-pipeline-goes-on",
+    name: "changed-pipeline-continues",
     shows: { at: "Long works", changed: true },
     rule: "9",
     file: "stages/src/session/session.ts",
@@ -89,7 +89,7 @@ export const BUGS: readonly Bug[] = [
     ],
   },
   {
-    name: "call-of-another-process-made-again",
+    name: "foreign-call-repeated",
     shows: { at: "after rename 1 a.txt" },
     rule: "4",
     file: RUN_CALL,
@@ -101,7 +101,7 @@ export const BUGS: readonly Bug[] = [
     ],
   },
   {
-    name: "unknown-taken-for-done",
+    name: "unknown-counted-as-done",
     shows: { at: "Post acted" },
     rule: "4",
     file: RUN_CALL,
@@ -113,14 +113,14 @@ export const BUGS: readonly Bug[] = [
     ],
   },
   {
-    name: "survivors-left-alone",
+    name: "survivors-not-killed",
     shows: { at: "the command of lint.log works" },
     rule: "4",
     file: RUN_CALL,
     changes: [["await deps.endSurvivors?.(call.idempotencyKey);", ""]],
   },
   {
-    name: "announcements-told-twice",
+    name: "announcements-repeated",
     shows: { at: "Post acted" },
     rule: "5",
     file: RUNNER,
@@ -160,7 +160,7 @@ export const BUGS: readonly Bug[] = [
     ],
   },
   {
-    name: "message-taken-again",
+    name: "message-consumed-twice",
     shows: { at: "prompt wrap#1/a1 enter" },
     rule: "6",
     file: "core/src/journal/host/step-call.ts",
@@ -189,7 +189,7 @@ export const BUGS: readonly Bug[] = [
     ],
   },
   {
-    name: "sibling-begins-anew",
+    name: "sibling-restarts",
     shows: { at: "Post acted" },
     rule: "1",
     file: "core/src/journal/host/run-tree.ts",

@@ -6,18 +6,18 @@ import { copyFacts } from "./facts/copies.ts";
 import { damageFacts } from "./facts/damage.ts";
 import { endFacts } from "./facts/ends.ts";
 import { eventFacts } from "./facts/events.ts";
+import { fanOutFaultFacts } from "./facts/fan-out-faults.ts";
+import { fanOutResumeFacts } from "./facts/fan-out-resume.ts";
+import { fanOutFacts } from "./facts/fan-outs.ts";
 import { faultFacts } from "./facts/faults.ts";
-import { forkFaultFacts } from "./facts/fork-faults.ts";
-import { forkResumeFacts } from "./facts/fork-resume.ts";
-import { forkFacts } from "./facts/forks.ts";
 import { manyFacts } from "./facts/many.ts";
+import { orphanCancelFacts } from "./facts/orphan-cancel.ts";
 import { ownershipFacts } from "./facts/ownership.ts";
 import { pruneFacts } from "./facts/prune.ts";
 import { replayFacts } from "./facts/replay.ts";
 import { signalFacts } from "./facts/signals.ts";
 import { stepFacts } from "./facts/steps.ts";
 import { suspendFacts } from "./facts/suspend.ts";
-import { takeoverFacts } from "./facts/takeover.ts";
 import { takeFacts } from "./facts/takes.ts";
 import { viewFacts } from "./facts/views.ts";
 import { waitFacts } from "./facts/waits.ts";
@@ -26,11 +26,11 @@ import type { ConformanceHost, OpenConformanceStore } from "./harness.ts";
 import type { Facts, World } from "./world.ts";
 
 export interface HostConformance {
-  /** Stands before the name of every test. */
+  /** Prefix of every test name. */
   readonly name: string;
   /** Opens a new, empty store. */
   readonly open: OpenConformanceStore;
-  /** Registers one test with whatever runs them: `test` of node:test, vitest or another. A test fails by rejecting. */
+  /** Registers one test with the test runner, for example `test` of node:test or vitest. A test fails by rejecting. */
   readonly test: (name: string, prove: () => Promise<void>) => unknown;
 }
 
@@ -43,12 +43,12 @@ const groups: readonly Facts[] = [
   signalFacts,
   takeFacts,
   cancelFacts,
-  takeoverFacts,
+  orphanCancelFacts,
   suspendFacts,
   endFacts,
-  forkFacts,
-  forkResumeFacts,
-  forkFaultFacts,
+  fanOutFacts,
+  fanOutResumeFacts,
+  fanOutFaultFacts,
   waitFacts,
   viewFacts,
   copyFacts,
@@ -60,8 +60,8 @@ const groups: readonly Facts[] = [
 ];
 
 /**
- * Registers a test for every fact that all hosts keep, however and wherever they keep their journals. For a host that is a
- * JournalStore, `overJournalStore` makes what `open` returns.
+ * Registers a test for every fact that holds for all hosts, regardless of how they store journals. For a host on a
+ * JournalStore, `overJournalStore` creates `open`.
  */
 export function hostConformance({ name, open, test }: HostConformance): void {
   for (const facts of groups) {
@@ -69,7 +69,7 @@ export function hostConformance({ name, open, test }: HostConformance): void {
   }
 }
 
-/** Proves one fact, and that nothing of it is left when all is closed. */
+/** Proves one fact on a new store, and that no timer is armed after every host is closed. */
 async function inNewWorld(open: OpenConformanceStore, prove: (world: World) => Promise<void>): Promise<void> {
   const clock = createHandClock();
   const store = await open(clock);
@@ -87,7 +87,7 @@ async function inNewWorld(open: OpenConformanceStore, prove: (world: World) => P
       return own;
     },
   };
-  // A fact that does not hold may leave code behind that never ends: then only its own error is told.
+  // A failed fact may leave code that never ends: the cleanup is skipped, so its own error is reported.
   await prove(world);
   for (const { host } of hosts) await host.close();
   await store.dispose();

@@ -1,12 +1,12 @@
 import type { Clock } from "../base/clock.ts";
 
-/** A clock that stands still until it is turned by hand. */
+/** A clock that moves only when a test advances it. */
 export interface HandClock extends Clock {
-  /** Moves time on and fires what becomes due on the way, in order. */
+  /** Advances the time and fires the timers that become due, in order. */
   advance(ms: number): void;
-  /** Timers that are armed. */
+  /** The number of armed timers. */
   armed(): number;
-  /** Resolves when so many timers are armed: whoever was to wait is waiting. */
+  /** Resolves when at least `count` timers are armed, so the code under test has reached its waits. */
   untilArmed(count: number): Promise<void>;
 }
 
@@ -39,13 +39,13 @@ export function createHandClock(start = 1_700_000_000_000): HandClock {
     armed: () => timers.size,
     untilArmed: (count) =>
       new Promise((resolve) => {
-        const look = (): void => {
+        const check = (): void => {
           if (timers.size < count) return;
-          watchers.delete(look);
+          watchers.delete(check);
           resolve();
         };
-        watchers.add(look);
-        look();
+        watchers.add(check);
+        check();
       }),
   };
 }

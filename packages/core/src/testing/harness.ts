@@ -1,30 +1,30 @@
 import type { Clock } from "../base/clock.ts";
 import type { JournalRecord, RecordPhase, RunHost } from "../journal/seam.ts";
 
-/** A store of runs, made new for one test: what the hosts of several processes share. */
+/** A store of runs, created for one test and shared by the hosts of several processes. */
 export interface ConformanceStore {
-  /** A host of its own on the store, as another process would have one. */
+  /** Opens another host on the store, as a separate process would. */
   connect(): Promise<ConformanceHost>;
-  /** The test is over, and every host closed or crashed. */
+  /** Called after the test, when every host is closed or crashed. */
   dispose(): Promise<void>;
 }
 
-/** One host, with what a test must be able to do to it. */
+/** One host, with the faults that a test can inject. */
 export interface ConformanceHost {
   readonly host: RunHost;
   /**
-   * Takes its store away without a word, as a killed process would lose it: nothing is suspended, no further record of it
-   * is ever written, and its runs have no live owner from now on.
+   * Cuts the host off from its store, as a kill of its process would: nothing is suspended, the host writes no further
+   * record, and its runs have no live owner afterwards.
    */
   crash(): Promise<void>;
   /**
-   * Lets the store take it for dead while it goes on, as after a long pause: others may take its runs, and it does not hear
-   * of that. The returned function lets it hear of changes again.
+   * Makes the store presume the host dead while it continues, as after a long pause: other hosts may claim its runs, and
+   * it receives no change notifications. The returned function restores the notifications.
    */
   loseLock(): Promise<() => void>;
-  /** From now on decides over every record: written, not written, or written and reported as not. */
+  /** Sets what happens to each later write: stored, not stored, or stored and reported as failed. */
   failWrites(decide: WriteDecision | undefined): void;
-  /** From now on hands out journals changed so, as if somebody had edited them in the store. */
+  /** Changes every journal that the host reads from now on, as if its stored records had been edited. */
   tamper(change: (runId: string, records: readonly JournalRecord[]) => readonly JournalRecord[]): void;
 }
 
@@ -33,11 +33,11 @@ export interface WriteAttempt {
   readonly stepId: string;
   readonly phase: RecordPhase;
 }
-/** `before`: nothing of the record is kept. `after`: all of it is kept, and the host is told that nothing was. */
+/** `before`: the record is not stored. `after`: the record is stored, and the write is reported as failed. */
 export type WriteFault = "before" | "after";
 
-/** A promise holds the record back until it is settled. */
+/** A promise delays the write until it settles. */
 export type WriteDecision = (write: WriteAttempt) => Promise<WriteFault | undefined> | WriteFault | undefined;
 
-/** Opens a new store. Recorded time and the timers of runs go by `clock`, everything else (locks, polls) by real time. */
+/** Opens a new store. Recorded times and run timers use `clock`; everything else (locks, polling) uses real time. */
 export type OpenConformanceStore = (clock: Clock) => Promise<ConformanceStore>;

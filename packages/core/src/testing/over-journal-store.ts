@@ -6,12 +6,12 @@ import type { JournalStore } from "../journal/store/journal-store.ts";
 import type { ConformanceHost, OpenConformanceStore, WriteDecision } from "./harness.ts";
 
 export interface SharedJournals {
-  /** Another owner on the same journals. */
+  /** Opens the same journals for another owner. */
   connect(): Promise<JournalStore> | JournalStore;
   dispose?(): Promise<void>;
 }
 
-/** Everything the suite needs of a host that is a JournalStore with Sluice's own host on top. */
+/** Adapts a JournalStore to the suite: each connection is Sluice's host on it, with injected faults. */
 export function overJournalStore(open: () => Promise<SharedJournals> | SharedJournals): OpenConformanceStore {
   return async (clock) => {
     const journals = await open();
@@ -33,7 +33,7 @@ export function overJournalStore(open: () => Promise<SharedJournals> | SharedJou
   };
 }
 
-/** A clock whose timers go with their process. */
+/** A clock whose timers are disarmed when their process crashes. */
 function ownTimers(clock: Clock): { readonly clock: Clock; stop(): void } {
   const disarms = new Set<() => void>();
   let stopped = false;
@@ -65,7 +65,7 @@ interface FaultyStore extends Omit<ConformanceHost, "host"> {
   readonly store: JournalStore;
 }
 
-/** A store that fails, dies and lies when it is told to. */
+/** A store with faults that a test controls. */
 async function faultyStore(journals: SharedJournals): Promise<FaultyStore> {
   const first = await journals.connect();
   const listeners = new Set<() => void>();
@@ -73,17 +73,17 @@ async function faultyStore(journals: SharedJournals): Promise<FaultyStore> {
   let decide: WriteDecision | undefined;
   let change: ((runId: string, records: readonly JournalRecord[]) => readonly JournalRecord[]) | undefined;
 
-  const tell = (): void => {
+  const notify = (): void => {
     for (const listener of [...listeners]) listener();
   };
   let unsubscribe: (() => void) | undefined;
-  const hear = (): void => {
+  const subscribe = (): void => {
     unsubscribe?.();
-    unsubscribe = listeners.size === 0 ? undefined : target.onChange(tell);
+    unsubscribe = listeners.size === 0 ? undefined : target.onChange(notify);
   };
-  let deaf = false;
+  let muted = false;
 
-  /** Writes a record the way it was decided. */
+  /** Writes a record as `decide` demands. */
   const written = async <T>(
     runId: string,
     { stepId, phase }: JournalRecord,
@@ -100,7 +100,7 @@ async function faultyStore(journals: SharedJournals): Promise<FaultyStore> {
   const store: JournalStore = {
     ownerId: first.ownerId,
     ...(first.folder === undefined ? {} : { folder: first.folder }),
-    // Without a decision calls go straight through: what was synchronous stays so.
+    // Without `decide`, calls pass through, so synchronous stores stay synchronous.
     create: (run, commit) =>
       decide === undefined
         ? target.create(run, commit)
@@ -129,10 +129,10 @@ async function faultyStore(journals: SharedJournals): Promise<FaultyStore> {
     onChange(listener) {
       const own = (): void => listener();
       listeners.add(own);
-      if (listeners.size === 1 && !deaf) hear();
+      if (listeners.size === 1 && !muted) subscribe();
       return () => {
         listeners.delete(own);
-        if (listeners.size === 0) hear();
+        if (listeners.size === 0) subscribe();
       };
     },
     close: () => target.close(),
@@ -141,18 +141,18 @@ async function faultyStore(journals: SharedJournals): Promise<FaultyStore> {
     store,
     crash: async () => await target.close(),
     async loseLock() {
-      deaf = true;
+      muted = true;
       unsubscribe?.();
       unsubscribe = undefined;
-      // A look that was due before the lock was lost is not one that hears of the loss.
+      // Checks that were scheduled before the lock was lost run first.
       for (let turn = 0; turn < 5; turn += 1) await new Promise<void>((resolve) => setImmediate(resolve));
-      // What it still writes comes from nobody's owner, as with a lock that is gone.
+      // Later writes come from an owner that holds no claim, as with a lost lock.
       target = await journals.connect();
       await first.close();
       return () => {
-        deaf = false;
-        hear();
-        tell();
+        muted = false;
+        subscribe();
+        notify();
       };
     },
     failWrites: (next) => {

@@ -22,21 +22,21 @@ import type {
 import type { HandClock } from "./hand-clock.ts";
 import type { ConformanceHost } from "./harness.ts";
 
-/** What a fact is proved in: a store of its own, and time that is turned by hand. */
+/** The environment of one fact: a new store, and a clock that the test advances. */
 export interface World {
   readonly clock: HandClock;
   connect(): Promise<ConformanceHost>;
 }
-/** Facts by their names; each throws when it does not hold. */
+/** Facts by name; the function of a fact rejects if the fact does not hold. */
 export type Facts = Readonly<Record<string, (world: World) => Promise<void>>>;
 
-/** Something that happens when a test says so. */
+/** A point where the code under test waits until the test opens it. */
 export interface Gate<T> {
   readonly passed: Promise<T>;
   open(value: T): void;
-  /** Resolves when somebody has come to `wait`. */
+  /** Resolves at the first call of `wait`. */
   readonly reached: Promise<void>;
-  /** Waits here. */
+  /** Resolves when the gate is opened. */
   wait(): Promise<T>;
 }
 
@@ -70,7 +70,7 @@ export function completed(value: Json = null): ProgramEnd {
 export function failed(value: Json = null): ProgramEnd {
   return { status: "failed", value, events: [{ type: "run.finished", data: { status: "failed" } }] };
 }
-/** What a program that heeds its signal ends with. */
+/** The end of a program that reacts to its AbortSignal. */
 export function cancelled(steps: StepRunner): ProgramEnd {
   const { reason } = steps.signal;
   const value = isSluiceError(reason) ? reason.message : null;
@@ -80,7 +80,7 @@ export function cancelled(steps: StepRunner): ProgramEnd {
 export function child(key: string, input: Json = key): ChildRun {
   return { key, input, events: [{ type: "run.started", data: { key } }] };
 }
-export function forkOptions(onFailure: RunChildrenOptions["onFailure"] = "settle"): RunChildrenOptions {
+export function fanOutOptions(onFailure: RunChildrenOptions["onFailure"] = "settle"): RunChildrenOptions {
   return {
     onFailure,
     failed: (end) => end.status === "failed",
@@ -95,7 +95,7 @@ export function statusesOf(ends: Readonly<Record<string, RunEnd>>): Record<strin
   return Object.fromEntries(Object.entries(ends).map(([key, end]) => [key, end.status]));
 }
 
-/** A step that opens a request to a person, and the wait for its answer. */
+/** Opens a request, waits for its answer and records it. */
 export async function ask(steps: StepRunner, requestId: string, digest = "d1") {
   const data = { requestId, kind: "askUser", digest, body: { question: requestId } };
   await steps.run(`ask/${requestId}`, () => null, { open: { events: [{ type: "request.opened", data }] } });
@@ -108,7 +108,7 @@ export async function ask(steps: StepRunner, requestId: string, digest = "d1") {
   return answer;
 }
 
-/** The end of a run that is expected to have one. */
+/** The end of a run; fails if the run was suspended. */
 export async function endOf(task: RunTask): Promise<RunEnd> {
   const settled = await task.settled;
   assert.ok("end" in settled, `${task.runId} was suspended`);
@@ -124,12 +124,12 @@ export async function rejects(work: Promise<unknown>, code: string, errorClass?:
   });
 }
 
-/** A run's records as `phase stepId`, in order. */
+/** The records of a run as `phase stepId`, in order. */
 export async function recordsOf(host: RunHost, runId = "r1"): Promise<readonly string[]> {
   const journal = (await host.journal(runId)).find((each) => each.runId === runId);
   return (journal?.records ?? []).map((record) => `${record.phase} ${record.stepId}`);
 }
-/** The records that are steps. */
+/** The records of steps, without lifecycle records. */
 export async function stepsOf(host: RunHost, runId = "r1"): Promise<readonly string[]> {
   return (await recordsOf(host, runId)).filter((record) => !record.startsWith("lifecycle "));
 }
@@ -140,7 +140,7 @@ export async function eventsOf(host: RunHost, runId = "r1", query: EventQuery = 
   return events;
 }
 
-/** Every record is as it was written, every row and parent agrees, and so it is with an export. */
+/** Verifies the journals of a run and of its children, and an export of them. */
 export async function expectWhole(host: RunHost, runId = "r1"): Promise<void> {
   const journals = await host.journal(runId);
   assert.notEqual(journals.length, 0);
@@ -150,18 +150,18 @@ export async function expectWhole(host: RunHost, runId = "r1"): Promise<void> {
   assert.deepEqual(verifyExport(readExport(exported), head).faults, []);
 }
 
-/** Waits until a look at the host says so. */
+/** Resolves when `holds` is true, which is checked at every change. */
 export async function until(host: RunHost, holds: () => Promise<boolean>): Promise<void> {
   await new Promise<void>((resolve, reject) => {
-    const look = (): void => {
+    const check = (): void => {
       holds().then((yes) => {
         if (!yes) return;
         stop();
         resolve();
       }, reject);
     };
-    const stop = host.onChange(look);
-    look();
+    const stop = host.onChange(check);
+    check();
   });
 }
 
@@ -170,12 +170,12 @@ export async function untilAsked(host: RunHost, count = 1): Promise<readonly Ope
   return await host.requests();
 }
 
-/** Lets everything happen that can happen without a timer or another process. */
+/** Runs pending work that needs no timer and no other process. */
 export async function turns(count = 20): Promise<void> {
   for (let turn = 0; turn < count; turn += 1) await new Promise<void>((resolve) => setImmediate(resolve));
 }
 
-/** Whether a promise has settled by now. */
+/** Whether a promise settles without a timer or another process. */
 export async function isSettled(work: Promise<unknown>): Promise<boolean> {
   let settled = false;
   const note = (): void => {
@@ -186,7 +186,7 @@ export async function isSettled(work: Promise<unknown>): Promise<boolean> {
   return settled;
 }
 
-/** Who asked for the end of a run, when and why, as its journal has it. */
+/** The recorded cancel of a run: who requested it, when and why. */
 export async function cancelIn(host: RunHost, runId = "r1"): Promise<unknown> {
   const journal = (await host.journal(runId)).find((each) => each.runId === runId);
   const record = journal?.records.find(({ phase, stepId }) => phase === "lifecycle" && stepId === "cancel");

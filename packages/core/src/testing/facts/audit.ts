@@ -11,33 +11,33 @@ import {
   expectWhole,
   type Facts,
   failed,
-  forkOptions,
+  fanOutOptions,
   start,
   type World,
 } from "../world.ts";
 
-/** Everything a journal can hold: intents, events, nested forks, a failure, a long value, waits. */
-async function full(steps: StepRunner): Promise<ProgramEnd> {
+/** Everything a journal can hold: intents, events, nested fan-outs, a failure, a long value, waits. */
+async function everyKind(steps: StepRunner): Promise<ProgramEnd> {
   const depth = steps.runId.split("/fan/").length;
   await steps.run("odd", () => "\ufffd");
   await steps.run("write", () => "x".repeat(depth === 1 ? 300_000 : 3), {
     open: { events: [{ type: "call.started", data: { callId: "c1" } }], intent: { file: "a" } },
   });
-  if (depth < 3) await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
+  if (depth < 3) await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
   if (depth === 1) await steps.waitForSignal("go");
   return steps.runId.endsWith("b") ? failed("why") : completed({ depth });
 }
 
 async function journalsOf({ connect }: World): Promise<readonly RunJournal[]> {
   const { host } = await connect();
-  const task = await start(host, full);
+  const task = await start(host, everyKind);
   await host.signal("r1", { name: "go", payload: null, by: "test" });
   await endOf(task);
   await expectWhole(host);
   return await host.journal("r1");
 }
 
-function found(journals: readonly RunJournal[], what: string, head?: string): void {
+function expectFaults(journals: readonly RunJournal[], what: string, head?: string): void {
   assert.notEqual(verifyJournal(journals, head).faults.length, 0, `not found: ${what}`);
 }
 
@@ -46,7 +46,7 @@ function changing(journals: readonly RunJournal[], at: number, change: Change): 
   return journals.map((journal, index) => (index === at ? change(journal) : journal));
 }
 
-/** Makes a journal whole again after a change, as somebody who can write the whole store would. */
+/** Hashes a changed journal again, as an attacker with write access to the whole store can. */
 function rehashed(journal: RunJournal): RunJournal {
   const records: JournalRecord[] = [];
   let head = "sluice-journal-1";
@@ -65,16 +65,16 @@ const edits: Readonly<Record<string, (record: JournalRecord) => JournalRecord>> 
   phase: (record) => ({ ...record, phase: record.phase === "open" ? "done" : "open" }),
   incarnation: (record) => ({ ...record, incarnation: `${record.incarnation}x` }),
   value: (record) => ({ ...record, value: record.value === "" ? "null" : "" }),
-  "value by a blank": (record) => ({ ...record, value: `${record.value} ` }),
-  "value that is no JSON": (record) => ({ ...record, value: "{" }),
+  "value with an added space": (record) => ({ ...record, value: `${record.value} ` }),
+  "value that is not JSON": (record) => ({ ...record, value: "{" }),
   events: (record) => ({ ...record, events: record.events === "[]" ? "[{}]" : "[]" }),
-  "events that are no JSON": (record) => ({ ...record, events: "[" }),
+  "events that are not JSON": (record) => ({ ...record, events: "[" }),
   hash: (record) => ({ ...record, hash: record.hash.replace(/./, (digit) => (digit === "0" ? "1" : "0")) }),
 };
 
-/** Nothing of a journal can be changed without being found. */
+/** An audit detects every change of a journal. */
 export const auditFacts: Facts = {
-  "every edit of every field of every record is found": async (world) => {
+  "every edit of every field of every record is detected": async (world) => {
     const journals = await journalsOf(world);
     assert.equal(journals.length, 7);
     for (const [at, { runId, records }] of journals.entries()) {
@@ -82,44 +82,44 @@ export const auditFacts: Facts = {
         for (const [name, edit] of Object.entries(edits)) {
           const changed = changing(journals, at, (journal) => ({
             ...journal,
-            records: journal.records.map((record, place) => (place === index ? edit(record) : record)),
+            records: journal.records.map((record, i) => (i === index ? edit(record) : record)),
           }));
-          found(changed, `${name} of record ${index} of ${runId}`);
+          expectFaults(changed, `${name} of record ${index} of ${runId}`);
         }
       }
     }
   },
 
-  "a character that hashes like another is found": async (world) => {
+  "a lone surrogate in place of U+FFFD, which has the same UTF-8 bytes, is detected": async (world) => {
     const journals = await journalsOf(world);
     const changed = changing(journals, 0, (journal) => ({
       ...journal,
       records: journal.records.map((record) => ({ ...record, value: record.value.replace("\ufffd", "\ud800") })),
     }));
-    found(changed, "a lone surrogate");
+    expectFaults(changed, "a lone surrogate");
   },
 
-  "every removal, addition and reordering of records is found": async (world) => {
+  "every removal, addition and reordering of records is detected": async (world) => {
     const journals = await journalsOf(world);
     for (const [at, { runId, records }] of journals.entries()) {
       for (const [index, record] of records.entries()) {
-        const places: Record<string, readonly JournalRecord[]> = {
-          removed: records.filter((_each, place) => place !== index),
+        const variants: Record<string, readonly JournalRecord[]> = {
+          removed: records.filter((_record, i) => i !== index),
           doubled: records.toSpliced(index, 0, record),
           cut: records.slice(0, index),
           ...(index === 0
             ? {}
             : { swapped: records.toSpliced(index - 1, 2, record, ...records.slice(index - 1, index)) }),
         };
-        for (const [name, changed] of Object.entries(places)) {
+        for (const [name, changed] of Object.entries(variants)) {
           const edited = changing(journals, at, (journal) => ({ ...journal, records: changed }));
-          found(edited, `record ${index} of ${runId} ${name}`);
+          expectFaults(edited, `record ${index} of ${runId} ${name}`);
         }
       }
     }
   },
 
-  "what a run's row says is checked against its journal": async (world) => {
+  "the row of a run is checked against its journal": async (world) => {
     const journals = await journalsOf(world);
     const changes: Record<string, Change> = {
       count: (journal) => ({ ...journal, claimed: { ...journal.claimed, records: journal.claimed.records - 1 } }),
@@ -132,91 +132,99 @@ export const auditFacts: Facts = {
     };
     for (const [at, { runId }] of journals.entries()) {
       for (const [name, change] of Object.entries(changes))
-        found(changing(journals, at, change), `${name} of ${runId}`);
+        expectFaults(changing(journals, at, change), `${name} of ${runId}`);
     }
   },
 
-  "children that are missing, exchanged, added or moved are found": async (world) => {
+  "children that are missing, exchanged, added or moved are detected": async (world) => {
     const journals = await journalsOf(world);
     const [root, ...children] = journals;
     assert.ok(root !== undefined);
     for (const [index, { runId }] of children.entries()) {
-      found(journals.toSpliced(index + 1, 1), `${runId} removed`);
-      found([...journals, ...children.slice(index, index + 1)], `${runId} doubled`);
+      expectFaults(journals.toSpliced(index + 1, 1), `${runId} removed`);
+      expectFaults([...journals, ...children.slice(index, index + 1)], `${runId} doubled`);
       const [other] = children.filter((each) => each.runId !== runId);
-      found(
+      expectFaults(
         changing(journals, index + 1, (journal) => ({ ...(other ?? journal), runId })),
         `${runId} exchanged`,
       );
       const parent = children.find((each) => each.runId !== runId && each.runId !== children[index]?.parentId);
-      found(
+      expectFaults(
         changing(journals, index + 1, (journal) => ({ ...journal, parentId: parent?.runId ?? "" })),
         `${runId} moved`,
       );
-      // One that was rewritten as a whole fits itself, not its parent.
+      // A completely rewritten child is consistent in itself, but contradicts its parent.
       const rewritten = changing(journals, index + 1, (journal) =>
         rehashed({ ...journal, records: journal.records.map((record) => ({ ...record, incarnation: "other" })) }),
       );
-      found(rewritten, `${runId} rewritten`);
+      expectFaults(rewritten, `${runId} rewritten`);
     }
     const leaf = children.at(-1);
-    const stranger = rehashed({ ...(leaf ?? root), runId: "r1/fan/c", parentId: "r1" });
-    found([...journals, stranger], "a child that was never forked");
-    found([...journals, rehashed({ ...(leaf ?? root), runId: "r2/fan/a", parentId: "r2" })], "a run of another tree");
+    const unknownChild = rehashed({ ...(leaf ?? root), runId: "r1/fan/c", parentId: "r1" });
+    expectFaults([...journals, unknownChild], "a child that the fan-out does not have");
+    expectFaults(
+      [...journals, rehashed({ ...(leaf ?? root), runId: "r2/fan/a", parentId: "r2" })],
+      "a run of another tree",
+    );
     const { parentId: _parent, ...second } = rehashed({ ...(leaf ?? root), runId: "r2" });
-    found([...journals, second], "another root");
+    expectFaults([...journals, second], "another root");
     const [first] = root.records;
     const late = { ...(first ?? assert.fail()), stepId: "suspend", value: "", events: "[]" };
-    found([rehashed({ ...root, records: [...root.records, late] }), ...children], "a record after the end");
+    expectFaults([rehashed({ ...root, records: [...root.records, late] }), ...children], "a record after the end");
   },
 
-  "a tail that was cut off together with the row is found by a head that was kept elsewhere": async (world) => {
+  "a tail that was cut off together with the row is detected with a head that was stored elsewhere": async (world) => {
     const journals = await journalsOf(world);
     const head = verifyJournal(journals).head;
     assert.deepEqual(verifyJournal(journals, head).faults, []);
     const [root] = journals;
     assert.ok(root !== undefined);
-    for (let kept = 1; kept < root.records.length; kept += 1) {
-      const { end: _end, ...cut } = rehashed({ ...root, records: root.records.slice(0, kept) });
-      // The children that were forked later go too: this is how far nobody can tell without the head.
-      const rest = kept > 4 ? journals.slice(1) : [];
-      const changed = [cut, ...rest];
-      if (kept !== 5) assert.deepEqual(verifyJournal(changed).faults, [], `cut after ${kept}`);
-      found(changed, `cut after ${kept}`, head);
+    for (let length = 1; length < root.records.length; length += 1) {
+      const { end: _end, ...cut } = rehashed({ ...root, records: root.records.slice(0, length) });
+      // The children of a removed fan-out are removed too, so the cut is detected only with the head.
+      const children = length > 4 ? journals.slice(1) : [];
+      const changed = [cut, ...children];
+      if (length !== 5) assert.deepEqual(verifyJournal(changed).faults, [], `cut after ${length}`);
+      expectFaults(changed, `cut after ${length}`, head);
     }
     const rewritten = rehashed({
       ...root,
       records: root.records.map((record) => ({ ...record, incarnation: "other" })),
     });
     assert.deepEqual(verifyJournal([rewritten, ...journals.slice(1)]).faults, []);
-    found([rewritten, ...journals.slice(1)], "the root rewritten as a whole", head);
+    expectFaults([rewritten, ...journals.slice(1)], "the root rewritten as a whole", head);
   },
 
-  "a child that a run at work never started is found, and one that it ended without": async ({ connect }) => {
+  "a child that a running run never started is detected, and one that its fan-out never joined": async ({
+    connect,
+  }) => {
     const { host } = await connect();
     const gate = createGate();
     const task = await start(host, async (steps) => {
-      await steps.runChildren("fan", steps.runId === "r1" ? [child("a")] : [], forkOptions());
+      await steps.runChildren("fan", steps.runId === "r1" ? [child("a")] : [], fanOutOptions());
       if (steps.runId === "r1") await gate.wait();
       return completed();
     });
     await gate.reached;
-    const atWork = await host.journal("r1");
-    const [, inside] = atWork;
-    assert.deepEqual(verifyJournal(atWork).faults, []);
-    found([...atWork, rehashed({ ...(inside ?? assert.fail()), runId: "r1/fan/b" })], "a child that was never started");
+    const unfinished = await host.journal("r1");
+    const [, inside] = unfinished;
+    assert.deepEqual(verifyJournal(unfinished).faults, []);
+    expectFaults(
+      [...unfinished, rehashed({ ...(inside ?? assert.fail()), runId: "r1/fan/b" })],
+      "a child that was never started",
+    );
     gate.open();
     await endOf(task);
     const journals = await host.journal("r1");
     const unjoined = changing(journals, 0, (journal) =>
       rehashed({ ...journal, records: journal.records.filter(({ phase }) => phase !== "done") }),
     );
-    found(unjoined, "a child that was never joined");
+    expectFaults(unjoined, "a child that was never joined");
   },
 
   "a child's journal can be verified without its parent's": async ({ connect }) => {
     const { host } = await connect();
-    const task = await start(host, full);
+    const task = await start(host, everyKind);
     await host.signal("r1", { name: "go", payload: null, by: "test" });
     await endOf(task);
     const within = await host.journal("r1/fan/a");
@@ -227,15 +235,15 @@ export const auditFacts: Facts = {
     assert.deepEqual(verifyJournal(within).faults, []);
   },
 
-  "a closed run holds the heads of what was below it": async ({ connect }) => {
+  "a closed run holds the heads of its children": async ({ connect }) => {
     const first = await connect();
     const gate = createGate();
     await start(first.host, async (steps) => {
       if (steps.runId.split("/fan/").length < 3) {
-        await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
+        await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
         return cancelled(steps);
       }
-      await steps.run("deaf", async () => {
+      await steps.run("stuck", async () => {
         await gate.wait();
         return null;
       });
@@ -252,8 +260,8 @@ export const auditFacts: Facts = {
       const { runId } = journals[at] ?? assert.fail();
       const rewrite: Change = (journal) =>
         rehashed({ ...journal, records: journal.records.map((record) => ({ ...record, incarnation: "other" })) });
-      found(changing(journals, at, rewrite), `${runId} rewritten`);
-      found(journals.toSpliced(at, 1), `${runId} removed`);
+      expectFaults(changing(journals, at, rewrite), `${runId} rewritten`);
+      expectFaults(journals.toSpliced(at, 1), `${runId} removed`);
     }
   },
 };

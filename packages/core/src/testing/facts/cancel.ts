@@ -19,8 +19,8 @@ import {
   untilAsked,
 } from "../world.ts";
 
-/** Works in a step until it is aborted, and ends through its own code. */
-function heeding(reached: () => void, reasons: unknown[] = []): RunProgram {
+/** A run whose step runs until it is aborted, and whose program then ends the run. */
+function endsOnAbort(reached: () => void, reasons: unknown[] = []): RunProgram {
   return async (steps) => {
     await steps.run("work", async ({ signal }) => {
       reached();
@@ -33,39 +33,36 @@ function heeding(reached: () => void, reasons: unknown[] = []): RunProgram {
   };
 }
 
-/** A run is cancelled through its owner, or closed by whoever asks when it has none. */
+/** Cancelling a run that has a live owner. */
 export const cancelFacts: Facts = {
-  "a run at work is cancelled from another host: its signal aborts, and it ends through its own code": async ({
-    connect,
-    clock,
-  }) => {
+  "another host can cancel a running run: its signal aborts, and its own code ends it": async ({ connect, clock }) => {
     const [first, second] = [await connect(), await connect()];
     const gate = createGate();
     const reasons: unknown[] = [];
     const task = await start(
       first.host,
-      heeding(() => void gate.wait(), reasons),
+      endsOnAbort(() => void gate.wait(), reasons),
     );
     await gate.reached;
     clock.advance(10);
     const at = clock.now();
-    assert.equal(await second.host.cancel("r1", "not needed any more", "somebody"), "requested");
+    assert.equal(await second.host.cancel("r1", "not needed any more", "operator"), "requested");
     const end = await endOf(task);
     assert.deepEqual(end, { status: "cancelled", value: "not needed any more" });
     const [reason] = reasons;
     assert.ok(isSluiceError(reason, "run_cancelled") && reason.class === "Cancellation");
     assert.deepEqual(await stepsOf(first.host), ["done work", "done clean up"]);
-    assert.deepEqual(await cancelIn(first.host), { reason: "not needed any more", by: "somebody", at });
-    assert.equal(await second.host.cancel("r1", "again", "somebody"), "finished");
+    assert.deepEqual(await cancelIn(first.host), { reason: "not needed any more", by: "operator", at });
+    assert.equal(await second.host.cancel("r1", "again", "operator"), "finished");
     await expectWhole(first.host);
   },
 
-  "a run at work is cancelled by its own host": async ({ connect }) => {
+  "the owner can cancel a running run": async ({ connect }) => {
     const { host } = await connect();
     const gate = createGate();
     const task = await start(
       host,
-      heeding(() => void gate.wait()),
+      endsOnAbort(() => void gate.wait()),
     );
     await gate.reached;
     assert.equal(await host.cancel("r1", "enough", "me"), "requested");
@@ -74,7 +71,7 @@ export const cancelFacts: Facts = {
     await expectWhole(host);
   },
 
-  "only a root that is there and not over can be cancelled": async ({ connect }) => {
+  "only an unfinished root run can be cancelled": async ({ connect }) => {
     const { host } = await connect();
     assert.equal(await host.cancel("r1", "why", "me"), "unknown");
     const task = await start(host, nested);
@@ -86,7 +83,7 @@ export const cancelFacts: Facts = {
     await expectWhole(host);
   },
 
-  "a step that begins after the cancel has an aborted signal, and waits and sleeps return at once": async ({
+  "a step that starts after the cancel has an aborted signal, and waits and sleeps return at once": async ({
     connect,
     clock,
   }) => {
@@ -110,7 +107,7 @@ export const cancelFacts: Facts = {
     await expectWhole(host);
   },
 
-  "a run that waits wakes when it is cancelled": async ({ connect }) => {
+  "a cancel ends the wait of a run": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     const task = await start(first.host, async (steps) => {
       const received = await steps.waitForSignal("never");
@@ -122,7 +119,7 @@ export const cancelFacts: Facts = {
     assert.equal((await endOf(task)).status, "cancelled");
   },
 
-  "a cancelled run cancels its children, all levels of them, and waits for them": async ({ connect }) => {
+  "a cancelled run cancels its children on all levels, and waits for them": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     const task = await start(first.host, nested);
     await untilAsked(second.host);
@@ -142,7 +139,7 @@ export const cancelFacts: Facts = {
     await expectWhole(second.host);
   },
 
-  "a run that is cancelled while it is being suspended ends as cancelled, whoever was first": async ({ connect }) => {
+  "a run that is cancelled and suspended at the same time ends as cancelled, in either order": async ({ connect }) => {
     for (const [index, first] of ["suspend", "cancel"].entries()) {
       const [owner, other] = [await connect(), await connect()];
       const runId = `r${index}`;
@@ -175,7 +172,7 @@ export const cancelFacts: Facts = {
     }
   },
 
-  "of many cancels and the run's own end exactly one end is left": async ({ connect }) => {
+  "concurrent cancels and the run's own end result in exactly one end": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     const gate = createGate();
     const task = await start(first.host, async (steps) => {
@@ -198,7 +195,7 @@ export const cancelFacts: Facts = {
     await expectWhole(first.host);
   },
 
-  "a cancel that comes while the run is just being taken up is carried out": async ({ connect }) => {
+  "a cancel during a resume takes effect": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     await assert.rejects((await start(first.host, () => Promise.reject(new Error("stopped")))).settled);
     const resuming = createGate<undefined>();
@@ -214,7 +211,7 @@ export const cancelFacts: Facts = {
     await expectWhole(first.host);
   },
 
-  "of a cancel and a resume at the same time neither is lost": async ({ connect }) => {
+  "a cancel that races with a resume is never lost": async ({ connect }) => {
     for (let round = 0; round < 4; round += 1) {
       const [first, second] = [await connect(), await connect()];
       const runId = `r${round}`;
@@ -227,7 +224,7 @@ export const cancelFacts: Facts = {
       const cancel = (): Promise<unknown> => first.host.cancel(runId, "enough", "me");
       const calls = round % 2 === 0 ? [resume(), cancel()] : [cancel(), resume()];
       await Promise.allSettled(calls);
-      // Whichever came first, nobody is left waiting: the run is cancelled by its new owner, or before it had one.
+      // In either order the run is cancelled: by its new owner, or before it has one.
       assert.equal((await first.host.result(runId)).status, "cancelled");
       await expectWhole(first.host, runId);
     }

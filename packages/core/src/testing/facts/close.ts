@@ -8,20 +8,20 @@ import {
   eventsOf,
   expectWhole,
   type Facts,
-  forkOptions,
+  fanOutOptions,
   rejects,
   start,
   stepsOf,
   turns,
 } from "../world.ts";
 
-/** A host lets go of everything when it is closed. */
+/** A closed host releases everything it holds. */
 export const closeFacts: Facts = {
-  "closing suspends what runs here, and another host takes it up at once": async ({ connect }) => {
+  "closing suspends the host's runs, and another host can resume them at once": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     const program = async (steps: StepRunner): Promise<ProgramEnd> => {
       if (steps.runId.includes("/")) return completed((await steps.waitForSignal("go"))?.payload ?? null);
-      await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
+      await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
       return completed();
     };
     const tasks = [];
@@ -38,7 +38,7 @@ export const closeFacts: Facts = {
     }
   },
 
-  "closing gives writing steps their grace": async ({ connect }) => {
+  "closing waits for writing steps within their grace period": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     const gate = createGate();
     await start(first.host, async (steps) => {
@@ -61,7 +61,7 @@ export const closeFacts: Facts = {
     assert.equal((await second.host.get("r1"))?.status, "suspended");
   },
 
-  "a closed host takes no run, and closing again is nothing": async ({ connect }) => {
+  "a closed host rejects new runs, and closing again has no effect": async ({ connect }) => {
     const { host } = await connect();
     const closing = [host.close(), host.close()];
     await rejects(
@@ -78,7 +78,7 @@ export const closeFacts: Facts = {
     );
   },
 
-  "a start and a resume that are under way when the host is closed leave a run that others can take": async ({
+  "a start and a resume that are pending when the host is closed leave runs that another host can resume": async ({
     connect,
   }) => {
     const [first, second] = [await connect(), await connect()];
@@ -100,7 +100,7 @@ export const closeFacts: Facts = {
     }
   },
 
-  "whoever waits for a run through a closed host is told": async ({ connect }) => {
+  "waiting for a run through a closed host rejects": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     const task = await start(first.host, async (steps) =>
       completed((await steps.waitForSignal("go"))?.payload ?? null),
@@ -115,11 +115,11 @@ export const closeFacts: Facts = {
     await task.suspend("interrupted");
   },
 
-  "a function that is deaf to its signal does not keep the host from closing": async ({ connect, clock }) => {
+  "a step function that ignores its AbortSignal does not keep the host from closing": async ({ connect, clock }) => {
     const { host } = await connect();
     const gate = createGate();
     const task = await start(host, async (steps) => {
-      await steps.run("deaf", async () => {
+      await steps.run("stuck", async () => {
         await gate.wait();
         return null;
       });

@@ -11,7 +11,7 @@ import {
   expectWhole,
   type Facts,
   failed,
-  forkOptions,
+  fanOutOptions,
   recordsOf,
   rejects,
   start,
@@ -24,7 +24,7 @@ const begun: readonly EventDraft[] = [{ type: "run.started", data: { pipeline: "
 const from = { of: "r1", execution: "there", head: "0".repeat(64), records: 0 };
 const forked: readonly EventDraft[] = [{ type: "run.forked", data: from }];
 
-/** A copy of `r1` up to the first record of a step. */
+/** The request for a copy of `r1` up to the first record of a step. */
 async function copyBefore(host: RunHost, step: string, more: Partial<RunCopy> = {}): Promise<RunCopy> {
   const of = more.of ?? "r1";
   const records = await recordsOf(host, of);
@@ -33,7 +33,7 @@ async function copyBefore(host: RunHost, step: string, more: Partial<RunCopy> = 
   return { runId: "r2", of, before, started: begun, forked, ...more };
 }
 
-/** Steps that tell who ran them. */
+/** A run whose step values name the run that executed them. */
 function counting(names: readonly string[], ran: string[]): RunProgram {
   return async (steps) => {
     const values: Json[] = [];
@@ -48,8 +48,8 @@ function counting(names: readonly string[], ran: string[]): RunProgram {
   };
 }
 
-/** A fork whose first child forks too; what each child says is counted. */
-function forking(ran: string[], bad?: string): RunProgram {
+/** A fan-out whose first child has a fan-out too; `ran` collects the run of each executed step. */
+function nestedFanOut(ran: string[], bad?: string): RunProgram {
   return async (steps): Promise<ProgramEnd> => {
     const [, , key, , deep] = steps.runId.split("/");
     const work = (name: string): Promise<string> =>
@@ -59,49 +59,48 @@ function forking(ran: string[], bad?: string): RunProgram {
       });
     if (deep !== undefined) return completed(await work("deep"));
     if (key !== undefined) {
-      if (key === "a") await steps.runChildren("deep", [child("x")], forkOptions());
+      if (key === "a") await steps.runChildren("deep", [child("x")], fanOutOptions());
       const value = await work(key);
       return key === bad ? failed(value) : completed(value);
     }
-    const ends = await steps.runChildren("fan", [child("a"), child("b"), child("c")], forkOptions());
+    const ends = await steps.runChildren("fan", [child("a"), child("b"), child("c")], fanOutOptions());
     return completed([statusesOf(ends), await work("last")]);
   };
 }
 
-/** Rules for a run that begins with the past of another. */
+/** A copy is a new run that starts with recorded steps of another. */
 export const copyFacts: Facts = {
-  "a copy hands back what was recorded before its place, goes on from there, and the other stays as it was": async ({
-    connect,
-  }) => {
-    const { host } = await connect();
-    const ran: string[] = [];
-    const program = counting(["one", "two", "three"], ran);
-    await endOf(await start(host, program, { input: { task: "x" } }));
-    const before = await host.journal("r1");
-    await host.copy(await copyBefore(host, "three"));
-    assert.equal((await host.get("r2"))?.status, "suspended");
-    assert.deepEqual((await host.get("r2"))?.input, { task: "x" });
-    const end = await endOf(await host.resume("r2", program));
-    assert.deepEqual(end.value, ["one of r1", "two of r1", "three of r2"]);
-    assert.deepEqual(ran, ["r1 one", "r1 two", "r1 three", "r2 three"]);
-    assert.deepEqual(await recordsOf(host, "r2"), [
-      "lifecycle start",
-      "done one",
-      "done two",
-      "lifecycle forked",
-      "lifecycle resume",
-      "done three",
-      "lifecycle end",
-    ]);
-    assert.deepEqual(await host.journal("r1"), before);
-    await expectWhole(host, "r2");
-    assert.deepEqual(
-      (await host.list()).map(({ runId }) => runId),
-      ["r2", "r1"],
-    );
-  },
+  "a copy returns the values recorded before its copy point, continues from there, and leaves the original unchanged":
+    async ({ connect }) => {
+      const { host } = await connect();
+      const ran: string[] = [];
+      const program = counting(["one", "two", "three"], ran);
+      await endOf(await start(host, program, { input: { task: "x" } }));
+      const before = await host.journal("r1");
+      await host.copy(await copyBefore(host, "three"));
+      assert.equal((await host.get("r2"))?.status, "suspended");
+      assert.deepEqual((await host.get("r2"))?.input, { task: "x" });
+      const end = await endOf(await host.resume("r2", program));
+      assert.deepEqual(end.value, ["one of r1", "two of r1", "three of r2"]);
+      assert.deepEqual(ran, ["r1 one", "r1 two", "r1 three", "r2 three"]);
+      assert.deepEqual(await recordsOf(host, "r2"), [
+        "lifecycle start",
+        "done one",
+        "done two",
+        "lifecycle forked",
+        "lifecycle resume",
+        "done three",
+        "lifecycle end",
+      ]);
+      assert.deepEqual(await host.journal("r1"), before);
+      await expectWhole(host, "r2");
+      assert.deepEqual(
+        (await host.list()).map(({ runId }) => runId),
+        ["r2", "r1"],
+      );
+    },
 
-  "a cancelled, a failed and a suspended run can be copied, and a copy can be": async ({ connect }) => {
+  "cancelled, failed and suspended runs can be copied, and so can copies": async ({ connect }) => {
     const { host } = await connect();
     const program = async (steps: StepRunner): Promise<ProgramEnd> => {
       await steps.run("one", () => steps.runId);
@@ -124,15 +123,15 @@ export const copyFacts: Facts = {
     assert.equal(copies.length, 2);
   },
 
-  "the children of a fork that joined come along with all below them, each bound by its new head": async ({
+  "the children of a joined fan-out are copied with all their descendants, each bound by its new head": async ({
     connect,
   }) => {
     const { host } = await connect();
     const ran: string[] = [];
-    await endOf(await start(host, forking(ran, "b")));
+    await endOf(await start(host, nestedFanOut(ran, "b")));
     await host.copy(await copyBefore(host, "last"));
     ran.length = 0;
-    const end = await endOf(await host.resume("r2", forking(ran, "b")));
+    const end = await endOf(await host.resume("r2", nestedFanOut(ran, "b")));
     assert.deepEqual(end.value, [{ a: "completed", b: "failed", c: "completed" }, "last"]);
     assert.deepEqual(ran, ["r2"]);
     assert.deepEqual(
@@ -149,26 +148,27 @@ export const copyFacts: Facts = {
     await expectWhole(host, "r1");
   },
 
-  "of a fork that is open, children that completed come along unless they are to begin anew; others begin anew":
-    async ({ connect }) => {
-      const { host } = await connect();
-      const ran: string[] = [];
-      await endOf(await start(host, forking(ran, "b")));
-      const at = (await recordsOf(host)).indexOf("open fan") + 1;
-      ran.length = 0;
-      await host.copy({ runId: "r2", of: "r1", before: at, again: ["c"], started: begun, forked });
-      assert.deepEqual(
-        (await host.journal("r2")).map(({ runId }) => runId),
-        ["r2", "r2/fan/a", "r2/fan/a/deep/x"],
-      );
-      await expectWhole(host, "r2");
-      const end = await endOf(await host.resume("r2", forking(ran)));
-      assert.deepEqual(end.value, [{ a: "completed", b: "completed", c: "completed" }, "last"]);
-      assert.deepEqual(ran.toSorted(), ["r2", "r2/fan/b", "r2/fan/c"]);
-      await expectWhole(host, "r2");
-    },
+  "completed children of an open fan-out are copied unless they are named in `again`; the others restart": async ({
+    connect,
+  }) => {
+    const { host } = await connect();
+    const ran: string[] = [];
+    await endOf(await start(host, nestedFanOut(ran, "b")));
+    const at = (await recordsOf(host)).indexOf("open fan") + 1;
+    ran.length = 0;
+    await host.copy({ runId: "r2", of: "r1", before: at, again: ["c"], started: begun, forked });
+    assert.deepEqual(
+      (await host.journal("r2")).map(({ runId }) => runId),
+      ["r2", "r2/fan/a", "r2/fan/a/deep/x"],
+    );
+    await expectWhole(host, "r2");
+    const end = await endOf(await host.resume("r2", nestedFanOut(ran)));
+    assert.deepEqual(end.value, [{ a: "completed", b: "completed", c: "completed" }, "last"]);
+    assert.deepEqual(ran.toSorted(), ["r2", "r2/fan/b", "r2/fan/c"]);
+    await expectWhole(host, "r2");
+  },
 
-  "signals belong to the run they were sent to: what the past took counts for nothing in the copy": async ({
+  "a signal belongs to the run it was sent to: signals that the original consumed do not count in the copy": async ({
     connect,
   }) => {
     const { host } = await connect();
@@ -189,36 +189,35 @@ export const copyFacts: Facts = {
     });
     await endOf(task);
     await host.copy(await copyBefore(host, "between"));
-    await send("r2", "mine");
-    assert.deepEqual((await endOf(await host.resume("r2", program))).value, [1, [2, 3], "mine"]);
+    await send("r2", "to the copy");
+    assert.deepEqual((await endOf(await host.resume("r2", program))).value, [1, [2, 3], "to the copy"]);
   },
 
-  "a copy that could not be written is not there; one that was, whatever was told, can be taken up elsewhere": async ({
-    connect,
-  }) => {
-    const first = await connect();
-    const second = await connect();
-    const ran: string[] = [];
-    const program = counting(["one", "two"], ran);
-    await endOf(await start(first.host, program));
-    const copy = await copyBefore(first.host, "two");
-    first.failWrites(({ runId }) => (runId === "r2" ? "before" : undefined));
-    await rejects(first.host.copy(copy), "store_io");
-    assert.equal(await second.host.get("r2"), undefined);
-    first.failWrites(({ runId }) => (runId === "r2" ? "after" : undefined));
-    await rejects(first.host.copy(copy), "store_io");
-    first.failWrites(undefined);
-    await first.crash();
-    assert.equal((await second.host.get("r2"))?.status, "suspended");
-    await endOf(await second.host.resume("r2", program));
-    await expectWhole(second.host, "r2");
-  },
+  "a copy that could not be written does not exist; one that was stored but reported as failed can be resumed elsewhere":
+    async ({ connect }) => {
+      const first = await connect();
+      const second = await connect();
+      const ran: string[] = [];
+      const program = counting(["one", "two"], ran);
+      await endOf(await start(first.host, program));
+      const copy = await copyBefore(first.host, "two");
+      first.failWrites(({ runId }) => (runId === "r2" ? "before" : undefined));
+      await rejects(first.host.copy(copy), "store_io");
+      assert.equal(await second.host.get("r2"), undefined);
+      first.failWrites(({ runId }) => (runId === "r2" ? "after" : undefined));
+      await rejects(first.host.copy(copy), "store_io");
+      first.failWrites(undefined);
+      await first.crash();
+      assert.equal((await second.host.get("r2"))?.status, "suspended");
+      await endOf(await second.host.resume("r2", program));
+      await expectWhole(second.host, "r2");
+    },
 
-  "nothing is made of a run that is not there, is a child, or was damaged, nor under an id that is taken": async ({
+  "copying an unknown run, a child or a damaged run, or to an existing or invalid id, is rejected": async ({
     connect,
   }) => {
     const { host, tamper } = await connect();
-    await endOf(await start(host, forking([])));
+    await endOf(await start(host, nestedFanOut([])));
     const copy = await copyBefore(host, "last");
     await rejects(host.copy({ ...copy, of: "r9" }), "run_unknown");
     await rejects(host.copy({ ...copy, of: "r1/fan/a" }), "run_is_child");
@@ -231,7 +230,7 @@ export const copyFacts: Facts = {
     assert.equal(await host.get("r2"), undefined);
   },
 
-  "a place is refused where a step or a request is open, or that is beyond the run": async ({ connect }) => {
+  "a copy point inside an open step or request, or outside the run, is rejected": async ({ connect }) => {
     const { host } = await connect();
     const program: RunProgram = async (steps) => {
       await steps.run("slow", () => null, { open: { events: [] } });
@@ -242,28 +241,28 @@ export const copyFacts: Facts = {
     await host.signal("r1", { name: "request/q", payload: 1, by: "test" });
     await endOf(task);
     const records = await recordsOf(host);
-    const place = (before: number): RunCopy => ({ runId: "r2", of: "r1", before, started: begun, forked });
-    await rejects(host.copy(place(0)), "copy_point");
+    const copyAt = (before: number): RunCopy => ({ runId: "r2", of: "r1", before, started: begun, forked });
+    await rejects(host.copy(copyAt(0)), "copy_point");
     for (const [index, record] of records.entries())
       if (record !== "lifecycle start") {
         const asked = records.indexOf("open ask/q");
         const answered = records.indexOf("done answered/q");
         const inStep = record === "done slow";
         const isOpen = inStep || (index > asked && index <= answered);
-        const copied = host.copy({ ...place(index), runId: `r2-${index}` });
+        const copied = host.copy({ ...copyAt(index), runId: `r2-${index}` });
         if (isOpen) await rejects(copied, "copy_point");
         else await copied;
       }
-    await rejects(host.copy(place(records.length)), "copy_point");
-    await rejects(host.copy(place(records.length + 5)), "copy_point");
+    await rejects(host.copy(copyAt(records.length)), "copy_point");
+    await rejects(host.copy(copyAt(records.length + 5)), "copy_point");
   },
 
-  "a child of a run that was closed without an owner keeps what binds it": async ({ connect }) => {
+  "a run that was closed without an owner can be copied, and the copy's journal verifies": async ({ connect }) => {
     const first = await connect();
     const program: RunProgram = async (steps) => {
-      if (steps.runId.split("/").length === 3) await steps.runChildren("deep", [child("x")], forkOptions());
+      if (steps.runId.split("/").length === 3) await steps.runChildren("deep", [child("x")], fanOutOptions());
       else if (steps.runId.includes("/")) await ask(steps, "q");
-      else await steps.runChildren("fan", [child("a")], forkOptions());
+      else await steps.runChildren("fan", [child("a")], fanOutOptions());
       await steps.run("last", () => null);
       return completed();
     };
@@ -274,7 +273,7 @@ export const copyFacts: Facts = {
     await expectWhole(first.host, "r1");
     const at = (await recordsOf(first.host)).indexOf("open fan") + 1;
     await first.host.copy({ runId: "r2", of: "r1", before: at, started: begun, forked });
-    // The child did not complete, so it begins anew.
+    // The child did not complete, so it restarts.
     const again = await first.host.resume("r2", program);
     const [request] = await untilAsked(first.host);
     assert.equal(request?.runId, "r2/fan/a/deep/x");

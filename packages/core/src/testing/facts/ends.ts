@@ -6,18 +6,18 @@ import {
   endOf,
   expectWhole,
   type Facts,
-  forkOptions,
+  fanOutOptions,
   recordsOf,
   rejects,
   start,
   until,
 } from "../world.ts";
 
-const refused: RunProgram = () => assert.fail("the program of a run that is over was called");
+const refused: RunProgram = () => assert.fail("the program of a finished run was called");
 
-/** A run may be resumed as often as it takes, and has one end. */
+/** A run can be resumed any number of times, and ends once. */
 export const endFacts: Facts = {
-  "an end is final: no resume, no signal, no cancel, no record follows it": async ({ connect }) => {
+  "an end is final: a finished run accepts no resume, signal, cancel or record": async ({ connect }) => {
     const { host } = await connect();
     const ends = { r1: "completed", r2: "failed", r3: "cancelled" } as const;
     for (const [runId, status] of Object.entries(ends)) {
@@ -36,7 +36,7 @@ export const endFacts: Facts = {
     }
   },
 
-  "a run can be suspended and resumed twenty times in a row, and runs no step twice": async ({ connect }) => {
+  "a run that is suspended and resumed twenty times runs no step twice": async ({ connect }) => {
     const hosts = [await connect(), await connect()];
     const calls: string[] = [];
     const rounds = 20;
@@ -44,7 +44,7 @@ export const endFacts: Facts = {
       for (let n = 0; n < rounds; n += 1) {
         await steps.run(`step/${n}`, () => calls.push(`step/${n}`));
         if (steps.runId === "r1") {
-          await steps.runChildren(`fan/${n}`, [child("a")], forkOptions());
+          await steps.runChildren(`fan/${n}`, [child("a")], fanOutOptions());
           await steps.waitForSignal("go");
         }
       }

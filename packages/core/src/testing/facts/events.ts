@@ -10,18 +10,18 @@ import {
   eventsOf,
   expectWhole,
   type Facts,
-  forkOptions,
+  fanOutOptions,
   start,
 } from "../world.ts";
 
 const KB = 1024;
 
-/** Texts that no store may change: every plane, both ends of a surrogate pair, control characters, quotes. */
+/** Text that a store must not change: several planes, a surrogate pair, control characters, quotes. */
 const ODD_TEXT = 'ü 🙂 \u0000 \u2028 "quoted" \\ \n\t \ufffd \ud83d\ude42';
 
-/** What is written: events with their places for names, values of every size, and never what was only streamed. */
+/** The events and values in a journal, and the streamed chunks that are not in it. */
 export const eventFacts: Facts = {
-  "an event is named by its run, its record and its place in it": async ({ connect, clock }) => {
+  "the id of an event consists of its run, the seq of its record and its index in it": async ({ connect, clock }) => {
     const { host } = await connect();
     const task = await start(host, async (steps) => {
       clock.advance(5);
@@ -67,7 +67,7 @@ export const eventFacts: Facts = {
   "run.started is the first event of a run and of every child": async ({ connect }) => {
     const { host } = await connect();
     const task = await start(host, async (steps) => {
-      if (steps.runId === "r1") await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
+      if (steps.runId === "r1") await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
       return completed();
     });
     await endOf(task);
@@ -77,7 +77,7 @@ export const eventFacts: Facts = {
     }
   },
 
-  "a step that runs twice leaves its events once": async ({ connect }) => {
+  "the events of a step that runs twice are recorded once": async ({ connect }) => {
     const first = await connect();
     const gate = createGate();
     let calls = 0;
@@ -116,7 +116,7 @@ export const eventFacts: Facts = {
     );
   },
 
-  "values of 300 KB and 5 MB come back as they were, from another process too": async ({ connect }) => {
+  "values of 300 KB and 5 MB are read back unchanged, also by another process": async ({ connect }) => {
     const first = await connect();
     const gate = createGate();
     const of = (size: number): Json => ({ text: `${ODD_TEXT}${"x".repeat(size)}`, list: [size, ODD_TEXT] });
@@ -153,7 +153,7 @@ export const eventFacts: Facts = {
     await expectWhole(second.host);
   },
 
-  "streamed chunks reach who listens, of children too, and are never in the journal": async ({ connect }) => {
+  "streamed chunks reach the listeners, also those of children, and are never in the journal": async ({ connect }) => {
     const { host } = await connect();
     const gate = createGate();
     const secret = "only streamed";
@@ -168,7 +168,7 @@ export const eventFacts: Facts = {
           steps.emit("text", { delta: secret });
           return null;
         });
-        await steps.runChildren("fan", [child("a")], forkOptions());
+        await steps.runChildren("fan", [child("a")], fanOutOptions());
       } else steps.emit("text", `${secret} by a child`);
       return completed();
     });
@@ -189,7 +189,7 @@ export const eventFacts: Facts = {
     assert.equal(JSON.stringify(await host.journal("r1")).includes(secret), false);
   },
 
-  "what looks like a secret is not in the events, and step values keep it": async ({ connect }) => {
+  "text that looks like a secret is redacted in events, and kept in step values": async ({ connect }) => {
     const { host } = await connect();
     const key = `sk-${"a1".repeat(12)}`;
     const task = await start(host, async (steps) => {

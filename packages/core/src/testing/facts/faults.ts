@@ -15,17 +15,17 @@ import {
   type World,
 } from "../world.ts";
 
-/** Lets the first matching record fail. */
-function failOnce(at: string, fault: WriteFault): (write: WriteAttempt) => WriteFault | undefined {
+/** Fails the first write of one record. */
+function failOnce(name: string, fault: WriteFault): (write: WriteAttempt) => WriteFault | undefined {
   let left = 1;
   return ({ phase, stepId }) => {
-    if (`${phase} ${stepId}` !== at || left === 0) return undefined;
+    if (`${phase} ${stepId}` !== name || left === 0) return undefined;
     left -= 1;
     return fault;
   };
 }
 
-/** A writing call between two steps; notes what it saw. */
+/** A step, then a writing step that collects the open record of each call. */
 async function writing(steps: StepRunner, calls: StepCall["opened"][]): Promise<ProgramEnd> {
   await steps.run("before", () => null);
   const value = await steps.run(
@@ -39,11 +39,11 @@ async function writing(steps: StepRunner, calls: StepCall["opened"][]): Promise<
   return completed(value);
 }
 
-/** Fails one record of a writing run, and hands the run over to another host. */
-async function overWriteFault({ connect }: World, at: string, fault: WriteFault) {
+/** Fails one record of a writing run, and resumes the run on another host. */
+async function overWriteFault({ connect }: World, record: string, fault: WriteFault) {
   const [first, second] = [await connect(), await connect()];
   const calls: StepCall["opened"][] = [];
-  first.failWrites(failOnce(at, fault));
+  first.failWrites(failOnce(record, fault));
   const task = await start(first.host, (steps) => writing(steps, calls));
   await rejects(task.settled, "store_io", "Host");
   const seen = calls.length;
@@ -54,9 +54,9 @@ async function overWriteFault({ connect }: World, at: string, fault: WriteFault)
   return { seen, calls, status, end, host: second.host };
 }
 
-/** A fault ends the work here, never the run; what was not recorded did not happen. */
+/** A fault suspends the run and never ends it; work without a record is repeated. */
 export const faultFacts: Facts = {
-  "a function that rejects records nothing, and the run can be resumed": async ({ connect }) => {
+  "a step function that rejects records nothing, and the run can be resumed": async ({ connect }) => {
     const { host } = await connect();
     let calls = 0;
     const program = async (steps: StepRunner): Promise<ProgramEnd> => {
@@ -77,7 +77,7 @@ export const faultFacts: Facts = {
     await expectWhole(host);
   },
 
-  "a program that catches a fault takes no further step and has no end": async ({ connect }) => {
+  "a program that catches a fault can take no further step, and the run does not end": async ({ connect }) => {
     const { host } = await connect();
     const task = await start(host, async (steps) => {
       try {
@@ -96,7 +96,7 @@ export const faultFacts: Facts = {
     assert.equal((await host.get("r1"))?.status, "suspended");
   },
 
-  "a program that throws has no end, and its run can be resumed": async ({ connect }) => {
+  "a program that throws does not end its run, and the run can be resumed": async ({ connect }) => {
     const { host } = await connect();
     const task = await start(host, () => Promise.reject(new RangeError("a mistake in the program")));
     await assert.rejects(task.settled, RangeError);
@@ -104,13 +104,13 @@ export const faultFacts: Facts = {
     assert.equal((await endOf(again)).status, "completed");
   },
 
-  "an open record that cannot be written keeps its function from being called": async (world) => {
+  "if an open record cannot be written, the step function is not called": async (world) => {
     const { seen, calls, status, end } = await overWriteFault(world, "open write", "before");
     assert.deepEqual([seen, status, end.value], [0, "suspended", 1]);
     assert.deepEqual(calls[0]?.intent, { file: "a", hash: "h" });
   },
 
-  "an open record that was written, though reported as not, is found on resume with its intent": async (world) => {
+  "an open record that was stored but reported as failed is found on resume, with its intent": async (world) => {
     const { seen, calls, host } = await overWriteFault(world, "open write", "after");
     assert.equal(seen, 0);
     const [journal] = await host.journal("r1");
@@ -120,13 +120,15 @@ export const faultFacts: Facts = {
     assert.notEqual(opened?.incarnation, journal?.records.at(-1)?.incarnation);
   },
 
-  "a done record that cannot be written stops the run, and its function is called again on resume": async (world) => {
+  "a done record that cannot be written stops the run, and the step function is called again on resume": async (
+    world,
+  ) => {
     const { seen, calls, end } = await overWriteFault(world, "done write", "before");
     assert.deepEqual([seen, calls.length, end.value], [1, 2, 2]);
     assert.equal(calls[1]?.incarnation, calls[0]?.incarnation);
   },
 
-  "a done record that was written, though reported as not, is not made again": async (world) => {
+  "a step whose done record was stored but reported as failed is not repeated": async (world) => {
     const { seen, calls, end } = await overWriteFault(world, "done write", "after");
     assert.deepEqual([seen, calls.length, end.value], [1, 1, 1]);
   },
@@ -136,7 +138,7 @@ export const faultFacts: Facts = {
     assert.deepEqual([seen, calls.length, status, end.value], [1, 1, "suspended", 1]);
   },
 
-  "an end that was written, though reported as not, is the end": async ({ connect }) => {
+  "an end that was stored but reported as failed is final": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     first.failWrites(failOnce("lifecycle end", "after"));
     const task = await start(first.host, (steps) => writing(steps, []));
@@ -150,7 +152,7 @@ export const faultFacts: Facts = {
     await expectWhole(second.host);
   },
 
-  "a run whose first record cannot be written is not there, and its program is not called": async ({ connect }) => {
+  "a run whose first record cannot be written does not exist, and its program is not called": async ({ connect }) => {
     const first = await connect();
     first.failWrites(failOnce("lifecycle start", "before"));
     await rejects(
@@ -161,7 +163,7 @@ export const faultFacts: Facts = {
     assert.equal((await endOf(await start(first.host, async () => completed()))).status, "completed");
   },
 
-  "a run whose first record was written, though reported as not, waits to be resumed": async ({ connect }) => {
+  "a run whose first record was stored but reported as failed is suspended and can be resumed": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     first.failWrites(failOnce("lifecycle start", "after"));
     await rejects(
@@ -172,7 +174,7 @@ export const faultFacts: Facts = {
     assert.equal((await endOf(await second.host.resume("r1", async () => completed()))).status, "completed");
   },
 
-  "a resume whose record cannot be written gives the run back at once": async ({ connect }) => {
+  "a resume whose record cannot be written releases the run at once": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     await assert.rejects((await start(first.host, () => Promise.reject(new Error("stopped")))).settled);
     second.failWrites(failOnce("lifecycle resume", "before"));
@@ -184,7 +186,7 @@ export const faultFacts: Facts = {
     await expectWhole(first.host);
   },
 
-  "a suspension that cannot be written is told, and the run can be resumed": async ({ connect }) => {
+  "a suspension that cannot be written is reported, and the run can be resumed": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     const gate = createGate();
     const task = await start(first.host, async (steps) => {
@@ -206,7 +208,7 @@ export const faultFacts: Facts = {
     );
   },
 
-  "a step knows its open record: ours on the first run, an earlier process's after a kill": async ({ connect }) => {
+  "a step sees its open record: its own on the first run, the earlier process's after a kill": async ({ connect }) => {
     const first = await connect();
     const gate = createGate();
     const seen: { readonly opened: StepCall["opened"]; readonly own: string }[] = [];
@@ -239,7 +241,7 @@ export const faultFacts: Facts = {
     await expectWhole(second.host);
   },
 
-  "every stay of a run in a process is an incarnation of its own, in the same process too": async ({ connect }) => {
+  "every resume has a new incarnation, also in the same process": async ({ connect }) => {
     const { host } = await connect();
     const seen = new Set<string>();
     const gate = createGate();

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
-import { child, completed, endOf, eventsOf, expectWhole, type Facts, forkOptions, start } from "../world.ts";
+import { child, completed, endOf, eventsOf, expectWhole, type Facts, fanOutOptions, start } from "../world.ts";
 
-/** What a host keeps does not grow with the runs it has finished. */
+/** The resources of a host do not grow with the number of finished runs. */
 export const manyFacts: Facts = {
-  "after a thousand runs no listener is left on any signal, and no timer": async ({ connect, clock }) => {
+  "after a thousand runs no abort listener and no timer remains": async ({ connect, clock }) => {
     const { host } = await connect();
     const shared = new AbortController();
     const signals = new Set<AbortSignal>([shared.signal]);
@@ -19,7 +19,7 @@ export const manyFacts: Facts = {
         const task = await start(
           host,
           async (steps) => {
-            // A few are enough to look at; to keep them all would keep their runs.
+            // A sample is enough: keeping every signal would keep every run in memory.
             if (n % 100 === 0) signals.add(steps.signal);
             await steps.run("one", async ({ signal }) => {
               if (n % 100 === 0) signals.add(signal);
@@ -43,7 +43,7 @@ export const manyFacts: Facts = {
     assert.deepEqual(warnings, []);
   },
 
-  "a fork of three hundred children joins them all, in order": async ({ connect }) => {
+  "a fan-out of three hundred children joins them all, in order": async ({ connect }) => {
     const { host } = await connect();
     const keys = Array.from({ length: 300 }, (_, index) => `c${index}`);
     const task = await start(host, async (steps) => {
@@ -54,7 +54,7 @@ export const manyFacts: Facts = {
       const ends = await steps.runChildren(
         "fan",
         keys.map((key) => child(key)),
-        forkOptions(),
+        fanOutOptions(),
       );
       return completed(Object.values(ends).map(({ value }) => value));
     });

@@ -8,7 +8,7 @@ import {
   endOf,
   expectWhole,
   type Facts,
-  forkOptions,
+  fanOutOptions,
   isSettled,
   recordsOf,
   rejects,
@@ -17,16 +17,16 @@ import {
   turns,
 } from "../world.ts";
 
-/** Waits for `go` and then ends. */
+/** Waits for `go`, then completes. */
 async function waiting(steps: StepRunner): Promise<ProgramEnd> {
   return completed((await steps.waitForSignal("go"))?.payload ?? null);
 }
-const refused: RunProgram = () => assert.fail("the program of a refused call was called");
+const refused: RunProgram = () => assert.fail("the program of a rejected call was called");
 const go = { name: "go", payload: 1, by: "test" };
 
-/** Only one host owns a run, only its owner writes to it. */
+/** One host owns a run, and only the owner appends to its journal. */
 export const ownershipFacts: Facts = {
-  "a run with a live owner is not taken up, there or here": async ({ connect }) => {
+  "a run with a live owner cannot be resumed by the owner or another host": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     const task = await start(first.host, waiting);
     await rejects(second.host.resume("r1", refused), "run_owned", "Host");
@@ -36,10 +36,10 @@ export const ownershipFacts: Facts = {
     assert.deepEqual(await recordsOf(first.host), ["lifecycle start", "done wait/go", "lifecycle end"]);
   },
 
-  "a run that is unknown, over, or part of another is not taken up": async ({ connect }) => {
+  "a run that is unknown, finished or a child cannot be resumed": async ({ connect }) => {
     const { host } = await connect();
     const task = await start(host, async (steps) => {
-      if (steps.runId === "r1") await steps.runChildren("fan", [child("a")], forkOptions());
+      if (steps.runId === "r1") await steps.runChildren("fan", [child("a")], fanOutOptions());
       return completed();
     });
     await endOf(task);
@@ -48,7 +48,7 @@ export const ownershipFacts: Facts = {
     await rejects(host.resume("r1/fan/a", refused), "run_is_child", "Session");
   },
 
-  "an id that is taken, empty or a child's starts nothing": async ({ connect }) => {
+  "a start with an id that exists, is empty or is a child's is rejected": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     const task = await start(first.host, waiting);
     await rejects(start(first.host, refused), "run_exists", "Host");
@@ -61,7 +61,7 @@ export const ownershipFacts: Facts = {
     assert.deepEqual(await recordsOf(first.host), ["lifecycle start", "done wait/go", "lifecycle end"]);
   },
 
-  "of two starts of one id at the same time one is refused": async ({ connect }) => {
+  "of two concurrent starts with the same id, one is rejected": async ({ connect }) => {
     const { host } = await connect();
     const starts = await Promise.allSettled([start(host, waiting), start(host, waiting)]);
     assert.deepEqual(starts.map(({ status }) => status).sort(), ["fulfilled", "rejected"]);
@@ -70,12 +70,12 @@ export const ownershipFacts: Facts = {
     await expectWhole(host);
   },
 
-  "of many resumes at the same time, on two hosts, exactly one takes the run": async ({ connect }) => {
+  "of many concurrent resumes on two hosts, exactly one owns the run": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     await assert.rejects((await start(first.host, () => Promise.reject(new Error("stopped")))).settled);
-    let worked = 0;
+    let calls = 0;
     const program: RunProgram = async (steps) => {
-      worked += 1;
+      calls += 1;
       return await waiting(steps);
     };
     const hosts = [first.host, second.host, first.host, second.host];
@@ -86,11 +86,11 @@ export const ownershipFacts: Facts = {
     }
     await first.host.signal("r1", go);
     assert.equal((await second.host.result("r1")).status, "completed");
-    assert.equal(worked, 1);
+    assert.equal(calls, 1);
     await expectWhole(first.host);
   },
 
-  "a run whose owner is gone is taken up at once, and goes on there": async ({ connect }) => {
+  "a run whose owner is dead can be resumed by another host at once": async ({ connect }) => {
     const first = await connect();
     await start(first.host, waiting);
     await first.crash();
@@ -103,18 +103,18 @@ export const ownershipFacts: Facts = {
     await expectWhole(second.host);
   },
 
-  "an owner that was taken for dead cannot write any more: its run stops there and goes on where it was taken": async ({
+  "an owner that was presumed dead can no longer write: its run stops there and continues at its new owner": async ({
     connect,
   }) => {
     const [first, second] = [await connect(), await connect()];
     const gate = createGate();
     const calls: string[] = [];
     const program =
-      (name: string, stays: boolean): RunProgram =>
+      (name: string, waits: boolean): RunProgram =>
       async (steps) => {
         await steps.run("one", async () => {
           calls.push(`${name} one`);
-          if (stays) await gate.wait();
+          if (waits) await gate.wait();
           return name;
         });
         await steps.run("two", () => {
@@ -131,7 +131,7 @@ export const ownershipFacts: Facts = {
     gate.open();
     await rejects(loser.settled, "ownership_lost", "Host");
     assert.deepEqual(calls, ["first one", "second one", "second two"]);
-    // What the loser gives up is not the winner's.
+    // The loser's release does not affect the winner's claim.
     assert.equal((await second.host.get("r1"))?.status, "running");
     await second.host.signal("r1", go);
     assert.equal((await endOf(winner)).status, "completed");
@@ -144,13 +144,13 @@ export const ownershipFacts: Facts = {
     await expectWhole(second.host);
   },
 
-  "an owner that hears that its run was taken stops before its next record": async ({ connect }) => {
+  "an owner that is notified of a new owner stops before its next record": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     const gate = createGate();
     const reasons: unknown[] = [];
     const loser = await start(first.host, async (steps) => {
       if (steps.runId === "r1") {
-        await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
+        await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
         return completed();
       }
       await steps.run(
@@ -161,20 +161,20 @@ export const ownershipFacts: Facts = {
           reasons.push(signal.reason);
           return null;
         },
-        // A grace is for a run that is suspended: this one may act for somebody else by now.
+        // The grace period applies to a suspension only: here another process may already own the run.
         { graceMs: 60_000 },
       );
       return completed();
     });
     await gate.reached;
-    const hear = await first.loseLock();
+    const restoreNotifications = await first.loseLock();
     const winner = await second.host.resume("r1", async (steps) => {
-      if (steps.runId === "r1") await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
+      if (steps.runId === "r1") await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
       else await steps.run("one", () => null);
       return await (steps.runId === "r1" ? waiting(steps) : completed());
     });
     assert.equal(await isSettled(loser.settled), false);
-    hear();
+    restoreNotifications();
     await rejects(loser.settled, "ownership_lost", "Host");
     assert.equal(reasons.length, 2);
     for (const reason of reasons) assert.ok(isSluiceError(reason, "ownership_lost"));

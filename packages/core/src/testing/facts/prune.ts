@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import type { PruneQuery, RunHost, StepRunner } from "../../journal/seam.ts";
-import { child, completed, createGate, endOf, type Facts, failed, forkOptions, rejects, start } from "../world.ts";
+import { child, completed, createGate, endOf, type Facts, failed, fanOutOptions, rejects, start } from "../world.ts";
 
 const ids = async (host: RunHost): Promise<readonly string[]> => (await host.list()).map(({ runId }) => runId);
 const pruned = async (host: RunHost, query: PruneQuery): Promise<readonly string[]> =>
   (await host.prune(query)).map(({ runId }) => runId);
 
-/** Rules for removing what is over. */
+/** Removal of finished runs. */
 export const pruneFacts: Facts = {
-  "a list may be cut to the newest runs": async ({ connect }) => {
+  "a list can be limited to the newest runs": async ({ connect }) => {
     const { host } = await connect();
     for (const runId of ["ra", "rb", "rc"]) {
       const program = async () => completed();
@@ -21,13 +21,13 @@ export const pruneFacts: Facts = {
     assert.deepEqual((await host.list({ limit: 9 })).length, 3);
   },
 
-  "finished runs go by the time they ended, with everything below them, and their ids are free again": async ({
+  "finished runs are removed by the time of their end, with their children, and their ids can be used again": async ({
     connect,
     clock,
   }) => {
     const { host } = await connect();
     const forks = async (steps: StepRunner) => {
-      if (!steps.runId.includes("/")) await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
+      if (!steps.runId.includes("/")) await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
       return failed("why");
     };
     await endOf(await start(host, forks, { runId: "old" }));
@@ -70,7 +70,7 @@ export const pruneFacts: Facts = {
     assert.equal((await host.get("old"))?.status, "completed");
   },
 
-  "the newest finished runs stay as many as are to be kept, whatever is at work beside them": async ({ connect }) => {
+  "`keep` keeps that many of the newest finished runs, not counting unfinished ones": async ({ connect }) => {
     const { host } = await connect();
     for (const runId of ["ra", "rb", "rc", "rd"]) await endOf(await start(host, async () => completed(), { runId }));
     const task = await start(host, async (steps) => completed((await steps.waitForSignal("go"))?.payload ?? null));
@@ -82,10 +82,10 @@ export const pruneFacts: Facts = {
     await endOf(task);
   },
 
-  "a run that is at work, suspended or still held by code that is deaf does not go": async ({ connect }) => {
+  "a run that is running, suspended or held by unfinished work is not removed": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
-    const deaf = createGate();
-    const atWork = await start(
+    const unfinished = createGate();
+    const running = await start(
       first.host,
       async (steps) => completed((await steps.waitForSignal("go"))?.payload ?? null),
       {
@@ -99,7 +99,7 @@ export const pruneFacts: Facts = {
       first.host,
       async (steps) => {
         await steps.run("tool", (call) => {
-          call.hold(deaf.passed);
+          call.hold(unfinished.passed);
           return null;
         });
         return completed();
@@ -109,15 +109,15 @@ export const pruneFacts: Facts = {
     await second.host.result(held.runId);
     assert.deepEqual(await pruned(second.host, { keep: 0 }), []);
     assert.deepEqual(await ids(second.host), ["rh", "rs", "rw"]);
-    deaf.open();
+    unfinished.open();
     await first.host.signal("rw", { name: "go", payload: null, by: "test" });
-    await endOf(atWork);
+    await endOf(running);
     await first.crash();
     assert.deepEqual(await pruned(second.host, { keep: 0 }), ["rw", "rh"]);
     assert.equal((await second.host.get("rs"))?.status, "suspended");
   },
 
-  "texts that another run holds too stay readable when one of them goes": async ({ connect }) => {
+  "a text that two runs share stays readable when one of them is removed": async ({ connect }) => {
     const { host } = await connect();
     const long = "x".repeat(300_000);
     const other = "y".repeat(300_000);
@@ -134,7 +134,7 @@ export const pruneFacts: Facts = {
     assert.deepEqual([journal?.input, journal?.end?.value], [long, long]);
   },
 
-  "a query that lets everything go, or says nothing, is refused": async ({ connect }) => {
+  "a query without a valid limit is rejected": async ({ connect }) => {
     const { host } = await connect();
     for (const query of [{}, { dryRun: true }, { keep: -1 }, { keep: 1.5 }, { endedBefore: Number.NaN }]) {
       await rejects(host.prune(query), "prune_query");

@@ -8,7 +8,7 @@ import {
   endOf,
   expectWhole,
   type Facts,
-  forkOptions,
+  fanOutOptions,
   recordsOf,
   rejects,
   start,
@@ -17,7 +17,7 @@ import {
   type World,
 } from "../world.ts";
 
-/** A run that was killed in step `d`, after steps `a`, `b` and `c`. */
+/** The host of a run that was killed in step `d`, after steps `a`, `b` and `c`. */
 async function killedInD({ connect }: World, runId: string): Promise<RunHost> {
   const { host, crash } = await connect();
   const gate = createGate();
@@ -39,7 +39,7 @@ async function killedInD({ connect }: World, runId: string): Promise<RunHost> {
   return (await connect()).host;
 }
 
-async function takeSteps(steps: StepRunner, ids: readonly string[], calls: string[]): Promise<ProgramEnd> {
+async function runSteps(steps: StepRunner, ids: readonly string[], calls: string[]): Promise<ProgramEnd> {
   for (const id of ids) {
     await steps.run(id, () => {
       calls.push(id);
@@ -49,9 +49,9 @@ async function takeSteps(steps: StepRunner, ids: readonly string[], calls: strin
   return completed([...ids]);
 }
 
-/** Replay returns what was recorded and runs nothing again. */
+/** Recovery returns recorded values and repeats no step. */
 export const replayFacts: Facts = {
-  "a resumed run gets back what was recorded, calls no function again and goes on": async ({ connect, clock }) => {
+  "a resumed run gets its recorded values, calls no step function again and continues": async ({ connect, clock }) => {
     const first = await connect();
     const calls: string[] = [];
     const seen: Json[] = [];
@@ -62,13 +62,13 @@ export const replayFacts: Facts = {
           calls.push(id);
           return fn();
         });
-      // Impure on purpose: the way the run takes hangs on values nobody can compute again.
+      // Impure on purpose: the path of the run depends on values that cannot be computed again.
       const random = await call("random", () => Math.random());
       const at = await steps.now("at");
-      const way = await call(`way/${JSON.stringify(random)}`, () => ({ left: Math.random(), at: clock.now() }));
-      seen.push([random, at, way]);
+      const path = await call(`path/${JSON.stringify(random)}`, () => ({ left: Math.random(), at: clock.now() }));
+      seen.push([random, at, path]);
       if (seen.length === 1) await gate.wait();
-      return completed([random, at, way, await call("last", () => "end")]);
+      return completed([random, at, path, await call("last", () => "end")]);
     };
     await start(first.host, program);
     await gate.reached;
@@ -83,13 +83,15 @@ export const replayFacts: Facts = {
     gate.open();
   },
 
-  "a resumed run has the input it was started with, whatever became of the caller's object": async ({ connect }) => {
+  "a resumed run has the input it was started with, even if the caller changed its object since": async ({
+    connect,
+  }) => {
     const { host } = await connect();
     const input = { list: [1, 2], nested: { text: "a" } };
     const gate = createGate();
     const inputs: Json[] = [];
-    const program = async (steps: StepRunner, given: Json): Promise<ProgramEnd> => {
-      inputs.push(given);
+    const program = async (steps: StepRunner, received: Json): Promise<ProgramEnd> => {
+      inputs.push(received);
       await steps.run("one", async () => {
         if (inputs.length === 1) await gate.wait();
         return null;
@@ -109,9 +111,7 @@ export const replayFacts: Facts = {
     await expectWhole(host);
   },
 
-  "a program that asks for other steps than are recorded is refused: nothing is run, nothing is written": async (
-    world,
-  ) => {
+  "a program whose steps differ from the recorded ones is rejected: nothing is run or written": async (world) => {
     const changes: Record<string, readonly string[]> = {
       changed: ["a", "x", "c", "d"],
       inserted: ["a", "x", "b", "c", "d"],
@@ -126,9 +126,9 @@ export const replayFacts: Facts = {
     for (const [name, ids] of Object.entries(changes)) {
       const host = await killedInD(world, name);
       const calls: string[] = [];
-      const task = await host.resume(name, (steps) => takeSteps(steps, ids, calls));
+      const task = await host.resume(name, (steps) => runSteps(steps, ids, calls));
       if (name === "insertedLast") {
-        // Past its last record a run is free: this one only goes on longer.
+        // Steps after the last record are free, so an added last step is no mismatch.
         assert.equal((await endOf(task)).status, "completed");
         continue;
       }
@@ -136,14 +136,14 @@ export const replayFacts: Facts = {
       assert.deepEqual(calls, [], name);
       assert.deepEqual(await stepsOf(host, name), ["done a", "done b", "done c"], name);
       assert.equal((await host.get(name))?.status, "suspended");
-      const again = await host.resume(name, (steps) => takeSteps(steps, ["a", "b", "c", "d"], calls));
+      const again = await host.resume(name, (steps) => runSteps(steps, ["a", "b", "c", "d"], calls));
       assert.equal((await endOf(again)).status, "completed");
       assert.deepEqual(calls, ["d"], name);
       await expectWhole(host, name);
     }
   },
 
-  "a program that catches the mismatch still has no end": async (world) => {
+  "a program that catches the mismatch still does not end its run": async (world) => {
     const host = await killedInD(world, "r1");
     const task = await host.resume("r1", async (steps) => {
       await rejects(
@@ -160,12 +160,12 @@ export const replayFacts: Facts = {
     assert.equal((await recordsOf(host)).includes("lifecycle end"), false);
   },
 
-  "a fork with other children than are recorded is refused": async ({ connect }) => {
+  "a fan-out whose children differ from the recorded ones is rejected": async ({ connect }) => {
     const first = await connect();
     const gate = createGate();
     await start(first.host, async (steps) => {
       if (steps.runId === "r1")
-        return completed(statusesOf(await steps.runChildren("fan", [child("a"), child("b")], forkOptions())));
+        return completed(statusesOf(await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions())));
       await gate.wait();
       return completed();
     });
@@ -179,7 +179,7 @@ export const replayFacts: Facts = {
         const ends = await steps.runChildren(
           "fan",
           keys.map((key) => child(key)),
-          forkOptions(),
+          fanOutOptions(),
         );
         return completed(statusesOf(ends));
       });
@@ -188,7 +188,7 @@ export const replayFacts: Facts = {
     await expectWhole(host);
   },
 
-  "what the program sees of a value is what was recorded, on the first run as on the second": async ({ connect }) => {
+  "a program receives the recorded form of a value, on the first run as on a resume": async ({ connect }) => {
     const first = await connect();
     const gate = createGate();
     const seen: Json[] = [];
@@ -200,7 +200,7 @@ export const replayFacts: Facts = {
       deep: { also: new Map([[1, 2]]) },
     };
     const program = async (steps: StepRunner): Promise<ProgramEnd> => {
-      // Values from libraries are often not quite JSON, and the compiler is often not told.
+      // Values from libraries are often not quite JSON, in spite of their types.
       seen.push(await steps.run("odd", (): Json => Object.assign(Object.create(null), odd)));
       if (seen.length === 1) await gate.wait();
       return completed();
@@ -215,22 +215,24 @@ export const replayFacts: Facts = {
     assert.deepEqual(seen[1], seen[0]);
   },
 
-  "a value that is no JSON at all stops the run before anything of it is recorded": async ({ connect }) => {
+  "a value that is not JSON stops the run before anything of the step is recorded": async ({ connect }) => {
     const { host } = await connect();
     const loop: { self?: unknown } = {};
     loop.self = loop;
     const values: readonly unknown[] = [undefined, () => 1, Symbol("s"), 1n, loop];
     for (const [index, value] of values.entries()) {
       const runId = `r${index}`;
-      const task = await start(host, async (steps) => completed(await steps.run("one", () => given(value))), { runId });
+      const task = await start(host, async (steps) => completed(await steps.run("one", () => asJson(value))), {
+        runId,
+      });
       await rejects(task.settled, "not_json", "Validation");
       assert.deepEqual(await stepsOf(host, runId), []);
     }
   },
 };
 
-/** A value of any kind where the compiler was told that it is JSON. */
-function given(value: unknown): Json {
+/** Passes any value off as JSON to the compiler. */
+function asJson(value: unknown): Json {
   const holder: { readonly value: Json } = Object.assign({ value: null }, { value });
   return holder.value;
 }

@@ -9,7 +9,7 @@ import {
   endOf,
   expectWhole,
   type Facts,
-  forkOptions,
+  fanOutOptions,
   rejects,
   start,
   stepsOf,
@@ -31,9 +31,9 @@ async function askOne(steps: StepRunner): Promise<ProgramEnd> {
   return completed(answered === undefined ? null : { ...answered });
 }
 
-/** Whoever does not own a run writes to its inbox, and is told what became of that. */
+/** Signals from processes that do not own the run, and the outcome that the sender receives. */
 export const signalFacts: Facts = {
-  "an answer is accepted once, and only for what was asked": async ({ connect }) => {
+  "an answer is accepted once, and only for an open request with its digest": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     assert.equal(await second.host.signal("r1", answer("q1", 1)), "unknown");
     const task = await start(first.host, askOne);
@@ -53,7 +53,7 @@ export const signalFacts: Facts = {
     await expectWhole(first.host);
   },
 
-  "of answers that come at the same time from two hosts the first commit wins": async ({ connect }) => {
+  "if two hosts answer at the same time, the first commit wins": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     const questions = Array.from({ length: 10 }, (_, index) => `q${index}`);
     const task = await start(first.host, async (steps) => {
@@ -76,7 +76,7 @@ export const signalFacts: Facts = {
     assert.deepEqual((await endOf(task)).value, winners);
   },
 
-  "a signal that comes before anybody waits for it is kept": async ({ connect }) => {
+  "a signal that arrives before the run waits for it is kept": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     const gate = createGate();
     const task = await start(first.host, async (steps) => {
@@ -92,27 +92,27 @@ export const signalFacts: Facts = {
     assert.equal((await endOf(task)).value, "early");
   },
 
-  "a signal that comes while nobody works on the run is there when it is taken up": async ({ connect }) => {
+  "a signal that arrives while the run has no owner is delivered when the run resumes": async ({ connect }) => {
     const first = await connect();
     await start(first.host, askOne);
     await untilAsked(first.host);
     await first.crash();
     const second = await connect();
-    assert.equal(await second.host.signal("r1", answer("q1", "yes", "somebody")), "accepted");
+    assert.equal(await second.host.signal("r1", answer("q1", "yes", "operator")), "accepted");
     const end = await endOf(await second.host.resume("r1", askOne));
-    assert.deepEqual(end.value, { payload: "yes", by: "somebody", at: (await second.host.get("r1"))?.createdAt });
+    assert.deepEqual(end.value, { payload: "yes", by: "operator", at: (await second.host.get("r1"))?.createdAt });
     await expectWhole(second.host);
   },
 
-  "the n-th wait reads the n-th signal of its name, also after a kill": async ({ connect }) => {
+  "the n-th wait for a name receives the n-th signal of that name, also after a kill": async ({ connect }) => {
     const first = await connect();
     const program = async (steps: StepRunner): Promise<ProgramEnd> => {
-      const got: Json[] = [];
+      const payloads: Json[] = [];
       for (let n = 0; n < 4; n += 1) {
-        got.push((await steps.waitForSignal("news"))?.payload ?? null);
-        if (n === 0) got.push((await steps.waitForSignal("other"))?.payload ?? null);
+        payloads.push((await steps.waitForSignal("news"))?.payload ?? null);
+        if (n === 0) payloads.push((await steps.waitForSignal("other"))?.payload ?? null);
       }
-      return completed(got);
+      return completed(payloads);
     };
     await start(first.host, program);
     for (const payload of [1, 2]) await first.host.signal("r1", news(payload));
@@ -126,26 +126,26 @@ export const signalFacts: Facts = {
     assert.deepEqual((await endOf(task)).value, [1, "other", 2, 3, 4]);
   },
 
-  "takeSignals takes all that have come, without waiting, and each only once": async ({ connect }) => {
+  "takeSignals takes all signals that have arrived, without waiting, and each only once": async ({ connect }) => {
     const first = await connect();
     const gates = [createGate(), createGate()];
-    let stays = true;
+    let holds = true;
     const program = async (steps: StepRunner): Promise<ProgramEnd> => {
-      const got: Json[] = [];
+      const payloads: Json[] = [];
       const take = async (id: string): Promise<void> => {
-        for (const { payload } of await steps.takeSignals(id, "news")) got.push(payload);
+        for (const { payload } of await steps.takeSignals(id, "news")) payloads.push(payload);
       };
       for (const [index, gate] of gates.entries()) {
         await steps.run(`busy/${index}`, async () => {
-          if (stays) await gate.wait();
+          if (holds) await gate.wait();
           return null;
         });
         await take(`take/${index}`);
       }
-      // However many have come by now, a wait gets the next one.
-      while (got.length < 4) got.push((await steps.waitForSignal("news"))?.payload ?? null);
+      // Independent of the number of signals taken so far, a wait gets the next one.
+      while (payloads.length < 4) payloads.push((await steps.waitForSignal("news"))?.payload ?? null);
       await take("take/last");
-      return completed(got);
+      return completed(payloads);
     };
     await start(first.host, program);
     await gates[0]?.reached;
@@ -154,7 +154,7 @@ export const signalFacts: Facts = {
     await gates[1]?.reached;
     await first.crash();
     gates[1]?.open();
-    stays = false;
+    holds = false;
     const second = await connect();
     const task = await second.host.resume("r1", program);
     for (const payload of [3, 4]) await second.host.signal("r1", news(payload));
@@ -162,7 +162,7 @@ export const signalFacts: Facts = {
     await expectWhole(second.host);
   },
 
-  "the owner's record says who sent a signal, when and what": async ({ connect, clock }) => {
+  "the record of a wait holds the payload, sender and time of its signal": async ({ connect, clock }) => {
     const [first, second] = [await connect(), await connect()];
     const task = await start(first.host, async (steps) =>
       completed((await steps.waitForSignal("news"))?.payload ?? null),
@@ -188,11 +188,11 @@ export const signalFacts: Facts = {
     assert.equal((await endOf(task)).status, "completed");
   },
 
-  "a signal to a child is the child's alone": async ({ connect }) => {
+  "a signal to a child reaches only that child": async ({ connect }) => {
     const { host } = await connect();
     const task = await start(host, async (steps) => {
       if (steps.runId !== "r1") return await askOne(steps);
-      const ends = await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
+      const ends = await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
       return completed(Object.values(ends).map(({ value }) => value));
     });
     await untilAsked(host, 2);

@@ -7,15 +7,15 @@ import {
   endOf,
   expectWhole,
   type Facts,
-  forkOptions,
+  fanOutOptions,
   recordsOf,
   rejects,
   start,
   stepsOf,
 } from "../world.ts";
 
-/** Asks for two steps at once, the way nobody should. */
-async function sideBySide(steps: StepRunner, calls: string[]): Promise<ProgramEnd> {
+/** Requests two steps at once, which is an error. */
+async function concurrentSteps(steps: StepRunner, calls: string[]): Promise<ProgramEnd> {
   const step = (id: string): Promise<string> =>
     steps.run(id, () => {
       calls.push(id);
@@ -24,9 +24,9 @@ async function sideBySide(steps: StepRunner, calls: string[]): Promise<ProgramEn
   return completed(await Promise.all([step("one"), step("two")]));
 }
 
-/** One step at a time, each with a number and records of its own. */
+/** A run takes one step at a time, and each step has an ordinal and its records. */
 export const stepFacts: Facts = {
-  "a second step while one is open is refused, and its function is not called": async ({ connect }) => {
+  "a second step while one is open is rejected, and its function is not called": async ({ connect }) => {
     const { host } = await connect();
     const calls: string[] = [];
     const gate = createGate<string>();
@@ -52,7 +52,7 @@ export const stepFacts: Facts = {
     assert.equal((await host.get("r1"))?.status, "suspended");
   },
 
-  "waits, sleeps and forks are steps too: none may overlap another": async ({ connect }) => {
+  "waits, sleeps and fan-outs are steps too: none may overlap another": async ({ connect }) => {
     const { host } = await connect();
     const others: Record<string, (steps: StepRunner) => Promise<unknown>> = {
       wait: (steps) => steps.waitForSignal("news"),
@@ -82,19 +82,19 @@ export const stepFacts: Facts = {
     }
   },
 
-  "steps side by side are refused on resume as they were on the first run": async ({ connect }) => {
+  "concurrent steps are rejected on resume as they were on the first run": async ({ connect }) => {
     const { host } = await connect();
     const calls: string[] = [];
-    const task = await start(host, (steps) => sideBySide(steps, calls));
+    const task = await start(host, (steps) => concurrentSteps(steps, calls));
     await rejects(task.settled, "step_overlap");
     for (let round = 0; round < 2; round += 1) {
-      const again = await host.resume("r1", (steps) => sideBySide(steps, calls));
+      const again = await host.resume("r1", (steps) => concurrentSteps(steps, calls));
       await rejects(again.settled, "step_overlap");
     }
     assert.equal(calls.includes("two"), false);
   },
 
-  "a program that ends while a step is open has no end, and the step is aborted and waited for": async ({
+  "a program that returns while a step is open does not end its run, and the step is aborted and awaited": async ({
     connect,
   }) => {
     const [{ host }, other] = await Promise.all([connect(), connect()]);
@@ -125,52 +125,49 @@ export const stepFacts: Facts = {
     assert.deepEqual(await endOf(again), { status: "completed", value: 1 });
   },
 
-  "a program that ends while a fork is open has no end, and the children are stopped and waited for": async ({
-    connect,
-  }) => {
-    const { host } = await connect();
-    const gate = createGate();
-    const stopped: string[] = [];
-    const task = await start(host, async (steps) => {
-      if (steps.runId === "r1") {
-        void steps.runChildren("fan", [child("a"), child("b")], forkOptions());
-        await gate.reached;
+  "a program that returns while a fan-out is open does not end its run, and the children are stopped and awaited":
+    async ({ connect }) => {
+      const { host } = await connect();
+      const gate = createGate();
+      const stopped: string[] = [];
+      const task = await start(host, async (steps) => {
+        if (steps.runId === "r1") {
+          void steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
+          await gate.reached;
+          return completed();
+        }
+        await steps.run("work", async ({ signal }) => {
+          if (steps.runId.endsWith("b")) void gate.wait();
+          await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+          stopped.push(steps.runId);
+          return null;
+        });
         return completed();
-      }
-      await steps.run("work", async ({ signal }) => {
-        if (steps.runId.endsWith("b")) void gate.wait();
-        await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
-        stopped.push(steps.runId);
-        return null;
       });
-      return completed();
-    });
-    await rejects(task.settled, "step_left_open");
-    assert.deepEqual(stopped, ["r1/fan/a", "r1/fan/b"]);
-    assert.equal((await host.get("r1"))?.status, "suspended");
-    await expectWhole(host);
-  },
+      await rejects(task.settled, "step_left_open");
+      assert.deepEqual(stopped, ["r1/fan/a", "r1/fan/b"]);
+      assert.equal((await host.get("r1"))?.status, "suspended");
+      await expectWhole(host);
+    },
 
-  "a step that is asked for after the program has ended is refused, and nothing follows the end": async ({
-    connect,
-  }) => {
+  "a step after the end of the run is rejected, and no record follows the end": async ({ connect }) => {
     const { host } = await connect();
-    let kept: StepRunner | undefined;
+    let leaked: StepRunner | undefined;
     const task = await start(host, async (steps) => {
-      kept = steps;
+      leaked = steps;
       return completed();
     });
     await endOf(task);
-    assert.ok(kept !== undefined);
+    assert.ok(leaked !== undefined);
     await rejects(
-      kept.run("late", () => assert.fail("called after the end")),
+      leaked.run("late", () => assert.fail("called after the end")),
       "run_over",
     );
     assert.deepEqual(await recordsOf(host), ["lifecycle start", "lifecycle end"]);
     await expectWhole(host);
   },
 
-  "seq counts records, ordinal counts steps, and what is no step has no ordinal": async ({ connect }) => {
+  "seq counts records, ordinal counts steps, and lifecycle records have no ordinal": async ({ connect }) => {
     const { host } = await connect();
     const open = { events: [], intent: { writes: "a" } };
     const task = await start(host, async (steps) => {
@@ -195,7 +192,7 @@ export const stepFacts: Facts = {
     assert.equal(journal.records[2]?.value, '{"writes":"a"}');
   },
 
-  "a program that ends as nothing known has no end": async ({ connect }) => {
+  "a program that returns an unknown status does not end its run": async ({ connect }) => {
     const { host } = await connect();
     const task = await start(host, async () => JSON.parse('{"status":"done","value":1,"events":[]}'));
     await rejects(task.settled, "end_invalid");

@@ -11,7 +11,7 @@ import {
   expectWhole,
   type Facts,
   failed,
-  forkOptions,
+  fanOutOptions,
   isSettled,
   recordsOf,
   rejects,
@@ -21,25 +21,27 @@ import {
   untilAsked,
 } from "../world.ts";
 
-const refused: RunProgram = () => assert.fail("the program of a run that is over was called");
+const refused: RunProgram = () => assert.fail("the program of a rejected resume was called");
 
-/** A run is stopped here without ending, and goes on elsewhere; an end is an end. */
+/** A suspended run stops without ending, and any host can resume it. */
 export const suspendFacts: Facts = {
-  "suspending aborts the open step, and nothing the program does about it is run or recorded": async ({ connect }) => {
+  "suspending aborts the open step, and no step that the program requests afterwards is run or recorded": async ({
+    connect,
+  }) => {
     const { host } = await connect();
     const gate = createGate();
-    const after: unknown[] = [];
+    const reasons: unknown[] = [];
     const task = await start(host, async (steps) => {
       await steps.run("one", () => null);
       try {
         await steps.run("two", async ({ signal }) => {
           void gate.wait();
           await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
-          after.push(signal.reason);
+          reasons.push(signal.reason);
           return null;
         });
       } catch (thrown) {
-        after.push(thrown);
+        reasons.push(thrown);
         for (const id of ["exit", "hook"]) {
           await rejects(
             steps.run(id, () => assert.fail(`${id} ran`)),
@@ -47,22 +49,22 @@ export const suspendFacts: Facts = {
           );
         }
         await rejects(steps.waitForSignal("news"), "run_stopped");
-        await rejects(steps.runChildren("fan", [child("a")], forkOptions()), "run_stopped");
+        await rejects(steps.runChildren("fan", [child("a")], fanOutOptions()), "run_stopped");
       }
-      return failed("the program's own idea of its end");
+      return failed("ignored");
     });
     await gate.reached;
     await task.suspend("interrupted");
     assert.deepEqual(await task.settled, { suspended: "interrupted" });
-    assert.equal(after.length, 2);
-    for (const reason of after) assert.ok(isSluiceError(reason, "run_stopped"));
+    assert.equal(reasons.length, 2);
+    for (const reason of reasons) assert.ok(isSluiceError(reason, "run_stopped"));
     assert.deepEqual(await recordsOf(host), ["lifecycle start", "done one", "lifecycle suspend"]);
     const last = (await eventsOf(host)).at(-1);
     assert.deepEqual([last?.type, last?.data], ["run.suspended", { reason: "interrupted" }]);
     await expectWhole(host);
   },
 
-  "a program that ends because it saw its signal abort is suspended, not ended": async ({ connect }) => {
+  "a program that returns because its signal was aborted is suspended, not ended": async ({ connect }) => {
     const { host } = await connect();
     const gate = createGate();
     const program: RunProgram = async (steps) => {
@@ -85,7 +87,9 @@ export const suspendFacts: Facts = {
     await expectWhole(host);
   },
 
-  "a run that nobody works on is waiting when somebody must answer, and interrupted otherwise": async ({ connect }) => {
+  "a suspended run is `waiting` if it was suspended for a request, and `interrupted` otherwise": async ({
+    connect,
+  }) => {
     const [first, second] = [await connect(), await connect()];
     const program = async (steps: StepRunner): Promise<ProgramEnd> => {
       await steps.waitForSignal("go");
@@ -112,7 +116,7 @@ export const suspendFacts: Facts = {
     await expectWhole(second.host);
   },
 
-  "a writing step has its grace to finish while the run is suspended, and is recorded": async ({ connect }) => {
+  "a writing step may finish within its grace period after a suspension, and is recorded": async ({ connect }) => {
     const { host } = await connect();
     const gate = createGate();
     const program = async (steps: StepRunner): Promise<ProgramEnd> => {
@@ -137,55 +141,53 @@ export const suspendFacts: Facts = {
     await expectWhole(host);
   },
 
-  "past its grace a step is aborted and given up, and while it still works nobody else may take the run": async ({
-    connect,
-    clock,
-  }) => {
-    const [first, second] = [await connect(), await connect()];
-    const gate = createGate();
-    let aborted = false;
-    const program = async (steps: StepRunner): Promise<ProgramEnd> => {
-      await steps.run(
-        "write",
-        async ({ signal }) => {
-          signal.addEventListener("abort", () => {
-            aborted = true;
-          });
-          await gate.wait();
-          return "late";
-        },
-        { open: { events: [] }, graceMs: 5_000 },
-      );
-      return completed();
-    };
-    const task = await start(first.host, program);
-    await gate.reached;
-    const suspended = task.suspend("interrupted");
-    await clock.untilArmed(1);
-    clock.advance(4_999);
-    assert.equal(aborted, false);
-    clock.advance(1);
-    assert.equal(aborted, true);
-    // The suspension itself does not wait for the deaf.
-    await clock.untilArmed(1);
-    clock.advance(1_000);
-    await suspended;
-    assert.deepEqual(await task.settled, { suspended: "interrupted" });
-    await rejects(second.host.resume("r1", refused), "run_owned");
-    await rejects(first.host.resume("r1", refused), "run_owned");
-    gate.open();
-    await until(second.host, async () => (await second.host.get("r1"))?.status === "suspended");
-    assert.deepEqual(await stepsOf(second.host), ["open write"]);
-    assert.equal((await endOf(await second.host.resume("r1", program))).status, "completed");
-    await expectWhole(second.host);
-  },
+  "after its grace period a step is aborted and abandoned, and the run stays owned while the step function runs":
+    async ({ connect, clock }) => {
+      const [first, second] = [await connect(), await connect()];
+      const gate = createGate();
+      let aborted = false;
+      const program = async (steps: StepRunner): Promise<ProgramEnd> => {
+        await steps.run(
+          "write",
+          async ({ signal }) => {
+            signal.addEventListener("abort", () => {
+              aborted = true;
+            });
+            await gate.wait();
+            return "late";
+          },
+          { open: { events: [] }, graceMs: 5_000 },
+        );
+        return completed();
+      };
+      const task = await start(first.host, program);
+      await gate.reached;
+      const suspended = task.suspend("interrupted");
+      await clock.untilArmed(1);
+      clock.advance(4_999);
+      assert.equal(aborted, false);
+      clock.advance(1);
+      assert.equal(aborted, true);
+      // The suspension does not wait for a function that ignores its AbortSignal.
+      await clock.untilArmed(1);
+      clock.advance(1_000);
+      await suspended;
+      assert.deepEqual(await task.settled, { suspended: "interrupted" });
+      await rejects(second.host.resume("r1", refused), "run_owned");
+      await rejects(first.host.resume("r1", refused), "run_owned");
+      gate.open();
+      await until(second.host, async () => (await second.host.get("r1"))?.status === "suspended");
+      assert.deepEqual(await stepsOf(second.host), ["open write"]);
+      assert.equal((await endOf(await second.host.resume("r1", program))).status, "completed");
+      await expectWhole(second.host);
+    },
 
-  "work that was handed over keeps the run owned until it settles": async ({ connect, clock }) => {
+  "work passed to `hold` keeps the run owned until it settles": async ({ connect, clock }) => {
     const [first, second] = [await connect(), await connect()];
     const gates = [createGate(), createGate()];
     const task = await start(first.host, async (steps) => {
       await steps.run("call", ({ hold }) => {
-        // What is held may hold more when it ends.
+        // Held work may hold more work when it ends.
         hold(gates[0]?.passed.then(() => hold(gates[1]?.passed ?? Promise.resolve())) ?? Promise.resolve());
         return "abandoned";
       });
@@ -201,12 +203,14 @@ export const suspendFacts: Facts = {
     assert.equal(clock.armed(), 0);
   },
 
-  "a run that is stopped between an open record and its function is not called": async ({ connect }) => {
+  "a step of a run that is suspended between the open record and the step function is not called": async ({
+    connect,
+  }) => {
     const first = await connect();
     let suspended: Promise<void> | undefined;
     const stops: (() => Promise<void>)[] = [];
     first.failWrites(({ phase }) => {
-      // The record is on its way to the disk when the run is told to stop.
+      // The run is suspended while the record is being written.
       if (phase === "open") suspended = stops[0]?.();
       return undefined;
     });
@@ -236,13 +240,13 @@ export const suspendFacts: Facts = {
     await expectWhole(first.host);
   },
 
-  "a child whose journal is being opened when the run is suspended takes no step": async ({ connect }) => {
+  "a child whose journal is being created when the run is suspended takes no step": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     const opening = createGate<undefined>();
     first.failWrites(({ runId, stepId }) => (runId === "r1/fan/a" && stepId === "start" ? opening.wait() : undefined));
     const calls: string[] = [];
     const program = async (steps: StepRunner): Promise<ProgramEnd> => {
-      if (steps.runId === "r1") await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
+      if (steps.runId === "r1") await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
       else await steps.run("one", () => calls.push(steps.runId));
       return completed();
     };
@@ -258,11 +262,11 @@ export const suspendFacts: Facts = {
     await expectWhole(second.host);
   },
 
-  "a suspended run suspends its children, and takes them up again": async ({ connect }) => {
+  "a suspended run suspends its children, and a resume resumes them": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     const program = async (steps: StepRunner): Promise<ProgramEnd> => {
       if (steps.runId === "r1") {
-        const ends = await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
+        const ends = await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
         return completed(Object.values(ends).map(({ value }) => value));
       }
       if (steps.runId.endsWith("a")) return completed(await steps.run("one", () => "a"));

@@ -8,7 +8,7 @@ import {
   endOf,
   expectWhole,
   type Facts,
-  forkOptions,
+  fanOutOptions,
   type Gate,
   start,
   until,
@@ -26,7 +26,7 @@ async function payloads(call: StepCall): Promise<readonly Json[]> {
   return (await call.signals()).map(({ payload }) => payload);
 }
 
-/** A run of steps that take what has come; each waits at its gate first, and then does `after`. */
+/** A run whose steps take the signals that have arrived: each waits at its gate first, and calls `after` last. */
 function taking(gates: readonly Gate<void>[], after: (call: StepCall) => Promise<void> | void = () => undefined) {
   return async (steps: StepRunner): Promise<ProgramEnd> => {
     const taken: Json[] = [];
@@ -35,9 +35,9 @@ function taking(gates: readonly Gate<void>[], after: (call: StepCall) => Promise
         `work/${index}`,
         async (call) => {
           await gate.wait();
-          const got = await payloads(call);
+          const values = await payloads(call);
           await after(call);
-          return { taken: got };
+          return { taken: values };
         },
         { open: { events: [] }, takes },
       );
@@ -50,30 +50,29 @@ function gates(count: number): readonly Gate<void>[] {
   return Array.from({ length: count }, () => createGate());
 }
 
-/** Signals that a step takes in its own record: each once, whatever happens to the process or the disk. */
+/** A step can consume signals in its own record: each exactly once, despite kills and disk faults. */
 export const takeFacts: Facts = {
-  "a step takes all signals that came before it looks, from any host, and each only once, also after a kill": async ({
-    connect,
-  }) => {
-    const [first, second] = [await connect(), await connect()];
-    const waits = gates(4);
-    const program = taking(waits);
-    await start(first.host, program);
-    await waits[0]?.reached;
-    for (const payload of [1, 2]) assert.equal(await second.host.signal("r1", news(payload)), "accepted");
-    waits[0]?.open();
-    await waits[1]?.reached;
-    waits[1]?.open();
-    await waits[2]?.reached;
-    await first.crash();
-    await second.host.signal("r1", news(3));
-    for (const gate of waits) gate.open();
-    const end = await endOf(await second.host.resume("r1", program));
-    assert.deepEqual(end.value, [[1, 2], [], [3], []]);
-    await expectWhole(second.host);
-  },
+  "a step takes all signals that arrived before it reads them, from any host, and each only once, also after a kill":
+    async ({ connect }) => {
+      const [first, second] = [await connect(), await connect()];
+      const waits = gates(4);
+      const program = taking(waits);
+      await start(first.host, program);
+      await waits[0]?.reached;
+      for (const payload of [1, 2]) assert.equal(await second.host.signal("r1", news(payload)), "accepted");
+      waits[0]?.open();
+      await waits[1]?.reached;
+      waits[1]?.open();
+      await waits[2]?.reached;
+      await first.crash();
+      await second.host.signal("r1", news(3));
+      for (const gate of waits) gate.open();
+      const end = await endOf(await second.host.resume("r1", program));
+      assert.deepEqual(end.value, [[1, 2], [], [3], []]);
+      await expectWhole(second.host);
+    },
 
-  "what a step had looked at when its process died was not taken": async ({ connect }) => {
+  "signals that a step read before its process died are not consumed": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     const [waits, looked] = [gates(2), createGate()];
     let dies = true;
@@ -92,7 +91,7 @@ export const takeFacts: Facts = {
     assert.deepEqual((await endOf(await second.host.resume("r1", program))).value, [[1, 2], []]);
   },
 
-  "signals are taken with the record that says so, and only with it": async ({ connect }) => {
+  "signals are consumed by the commit of the step's record, and only by it": async ({ connect }) => {
     for (const [runId, fault, taken] of [
       ["r1", "before", [[1, 2], []]],
       ["r2", "after", [[1], [2]]],
@@ -113,7 +112,7 @@ export const takeFacts: Facts = {
     }
   },
 
-  "what a step's value leaves is there for the next one, and for waits": async ({ connect }) => {
+  "signals that a step read but did not count as taken remain for later steps and waits": async ({ connect }) => {
     const first = await connect();
     const [ready, killed] = [createGate(), createGate()];
     const program: RunProgram = async (steps) => {
@@ -131,8 +130,8 @@ export const takeFacts: Facts = {
         return null;
       });
       const two = await steps.run("two", async (call) => ({ taken: await payloads(call) }), { takes });
-      const rest = await steps.takeSignals("rest", "news");
-      return completed([one.seen, waited, two.taken, rest.length]);
+      const last = await steps.takeSignals("rest", "news");
+      return completed([one.seen, waited, two.taken, last.length]);
     };
     await start(first.host, program);
     await ready.reached;
@@ -147,12 +146,12 @@ export const takeFacts: Facts = {
     await expectWhole(host);
   },
 
-  "a step that takes none sees none, and nobody takes what was sent to another run": async ({ connect }) => {
+  "a step without `takes` sees no signals, and a run sees only its own signals": async ({ connect }) => {
     const { host } = await connect();
     const ready = createGate();
     const program: RunProgram = async (steps) => {
       if (steps.runId === "r1") {
-        const ends = await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
+        const ends = await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
         const own = await steps.run("own", async (call) => ({ taken: await payloads(call) }), { takes });
         return completed([...Object.values(ends).map(({ value }) => value), own.taken]);
       }

@@ -10,7 +10,7 @@ import {
   expectWhole,
   type Facts,
   failed,
-  forkOptions,
+  fanOutOptions,
   isSettled,
   rejects,
   start,
@@ -22,7 +22,7 @@ import {
 
 async function askTwice(steps: StepRunner): Promise<ProgramEnd> {
   if (steps.runId === "r1") {
-    await steps.runChildren("fan", [child("a"), child("b")], forkOptions());
+    await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
     return completed();
   }
   await ask(steps, `${steps.runId.at(-1)}1`);
@@ -31,25 +31,25 @@ async function askTwice(steps: StepRunner): Promise<ProgramEnd> {
 }
 const answer = (requestId: string) => ({ name: `request/${requestId}`, payload: "yes", by: "test", digest: "d1" });
 
-/** A host may hand out copies, or what nobody can change. */
-function tryToChange(given: unknown): void {
+/** A host may return copies or frozen values. */
+function tryToChange(value: unknown): void {
   try {
-    Object.assign(Object(given), { list: [2] });
+    Object.assign(Object(value), { list: [2] });
   } catch (thrown) {
     assert.ok(thrown instanceof TypeError);
   }
 }
 
-/** What can be seen of runs, from the process that owns them and from any other. */
+/** Queries about runs, from the owning process and from any other. */
 export const viewFacts: Facts = {
-  "runs are listed newest first, without the children; get finds children too": async ({ connect, clock }) => {
+  "runs are listed newest first, without children; get finds children too": async ({ connect, clock }) => {
     const [first, second] = [await connect(), await connect()];
     for (const runId of ["ra", "rb", "rc"]) {
       clock.advance(1_000);
       const task = await start(
         first.host,
         async (steps) => {
-          if (steps.runId === "rb") await steps.runChildren("fan", [child("x", { of: "x" })], forkOptions());
+          if (steps.runId === "rb") await steps.runChildren("fan", [child("x", { of: "x" })], fanOutOptions());
           return steps.runId === "rc" ? failed("why") : completed(steps.runId);
         },
         { runId, input: { id: runId } },
@@ -86,17 +86,20 @@ export const viewFacts: Facts = {
     await endOf(waiting);
   },
 
-  "what a reader changes in what it was given changes nothing here": async ({ connect }) => {
+  "a reader that changes a returned value does not change the run": async ({ connect }) => {
     const { host } = await connect();
     await endOf(await start(host, async () => completed({ list: [1] }), { input: { list: [1] } }));
     const run = await host.get("r1");
-    for (const given of [run?.input, run?.end?.value, (await host.result("r1")).value]) tryToChange(given);
+    for (const value of [run?.input, run?.end?.value, (await host.result("r1")).value]) tryToChange(value);
     assert.deepEqual((await host.get("r1"))?.input, { list: [1] });
     assert.deepEqual((await host.result("r1")).value, { list: [1] });
     await expectWhole(host);
   },
 
-  "requests open and close with the records that say so, of children too, oldest first": async ({ connect, clock }) => {
+  "requests open and close with their records, are listed oldest first and include those of children": async ({
+    connect,
+    clock,
+  }) => {
     const [first, second] = [await connect(), await connect()];
     const task = await start(first.host, askTwice);
     await untilAsked(second.host, 2);
@@ -117,7 +120,7 @@ export const viewFacts: Facts = {
     clock.advance(1_000);
     await second.host.signal("r1/fan/a", answer("a1"));
     await until(second.host, async () => (await ids("r1/fan/a")).includes("a2"));
-    // Answered, a request is gone with the record that says so.
+    // The record of the answer closes the request.
     assert.deepEqual(await ids("r1"), ["b1", "a2"]);
     assert.deepEqual((await stepsOf(second.host, "r1/fan/a")).slice(0, 4), [
       "open ask/a1",
@@ -137,7 +140,7 @@ export const viewFacts: Facts = {
     assert.deepEqual(await ids(), []);
   },
 
-  "a run that ends has no open requests left, however it ended": async ({ connect }) => {
+  "a run that ended has no open requests, also after a failure": async ({ connect }) => {
     const { host } = await connect();
     const data = { requestId: "q1", kind: "grantStageTool", digest: "d1", body: {} };
     const task = await start(host, async (steps) => {
@@ -151,7 +154,7 @@ export const viewFacts: Facts = {
     assert.deepEqual(await host.requests(), []);
   },
 
-  "events are read from after any of them": async ({ connect }) => {
+  "events can be read from after any event": async ({ connect }) => {
     const { host } = await connect();
     const task = await start(host, async (steps) => {
       for (let n = 0; n < 3; n += 1) {
@@ -172,7 +175,7 @@ export const viewFacts: Facts = {
     await rejects(eventsOf(host, "r9"), "run_unknown", "Session");
   },
 
-  "the records of one run are read from any of them on, by any host, as they are committed": async ({ connect }) => {
+  "any host can read the committed records of a run, from any index": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     const task = await start(first.host, askTwice);
     await untilAsked(first.host, 2);
@@ -199,7 +202,7 @@ export const viewFacts: Facts = {
     await rejects(second.host.records("r1/fan", 1), "run_unknown", "Session");
   },
 
-  "a follower sees every event once as it is committed, and ends with the run": async ({ connect }) => {
+  "a follower receives every event once when it is committed, and ends with the run": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     const gate = createGate();
     const task = await start(first.host, async (steps) => {
@@ -222,7 +225,7 @@ export const viewFacts: Facts = {
     for (const follower of followers) assert.deepEqual(await follower, all);
   },
 
-  "a follower of a tree sees every run's events, each run's in order, and the root's end last of its own": async ({
+  "a follower of a tree receives the events of all its runs, in order for each run, until the root ends": async ({
     connect,
   }) => {
     const [first, second] = [await connect(), await connect()];
@@ -250,7 +253,7 @@ export const viewFacts: Facts = {
     assert.deepEqual(within, await eventsOf(second.host, "r1/fan/a"));
   },
 
-  "a follower that is told to stop reads what is there, and stops": async ({ connect }) => {
+  "an aborted follower reads the committed events and stops": async ({ connect }) => {
     const { host } = await connect();
     const task = await start(host, async (steps) => completed((await steps.waitForSignal("go"))?.payload ?? null));
     const stop = new AbortController();
@@ -266,7 +269,7 @@ export const viewFacts: Facts = {
     assert.equal((await eventsOf(host, "r1", { follow: true, signal: late })).length, 2);
   },
 
-  "the end of a run is waited for from any host": async ({ connect }) => {
+  "any host can wait for the end of a run, and abort the wait": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
     await rejects(second.host.result("r1"), "run_unknown", "Session");
     const task = await start(first.host, async (steps) =>
@@ -274,9 +277,9 @@ export const viewFacts: Facts = {
     );
     const results = [first.host.result("r1"), second.host.result("r1")];
     const stop = new AbortController();
-    const given = second.host.result("r1", { signal: stop.signal });
+    const aborted = second.host.result("r1", { signal: stop.signal });
     stop.abort();
-    await rejects(given, "wait_cancelled", "Cancellation");
+    await rejects(aborted, "wait_cancelled", "Cancellation");
     await rejects(second.host.result("r1", { signal: AbortSignal.abort() }), "wait_cancelled");
     await first.host.signal("r1", { name: "go", payload: "end", by: "test" });
     for (const result of results) assert.deepEqual(await result, { status: "completed", value: "end" });
@@ -284,20 +287,20 @@ export const viewFacts: Facts = {
     assert.deepEqual(await second.host.result("r1"), { status: "completed", value: "end" });
   },
 
-  "who listens for changes is told of them, from any host, until it stops": async ({ connect }) => {
+  "a listener is notified of changes by any host until it unsubscribes": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
-    const told = { stays: 0, leaves: 0 };
-    const stay = second.host.onChange(() => {
-      told.stays += 1;
+    const calls = { subscribed: 0, unsubscribed: 0 };
+    const unsubscribe = second.host.onChange(() => {
+      calls.subscribed += 1;
     });
-    const leave = second.host.onChange(() => {
-      told.leaves += 1;
+    const unsubscribeEarly = second.host.onChange(() => {
+      calls.unsubscribed += 1;
     });
-    leave();
-    leave();
+    unsubscribeEarly();
+    unsubscribeEarly();
     await endOf(await start(first.host, async () => completed()));
-    await until(second.host, async () => told.stays > 0);
-    assert.equal(told.leaves, 0);
-    stay();
+    await until(second.host, async () => calls.subscribed > 0);
+    assert.equal(calls.unsubscribed, 0);
+    unsubscribe();
   },
 };

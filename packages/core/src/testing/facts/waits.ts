@@ -14,19 +14,19 @@ async function sleeping(steps: StepRunner, ms: number): Promise<ProgramEnd> {
 async function waiting(steps: StepRunner, timeoutMs: number): Promise<ProgramEnd> {
   const first = await steps.waitForSignal("news", { timeoutMs });
   const second = first === undefined ? undefined : await steps.waitForSignal("news", { timeoutMs });
-  const of = (signal: typeof first): Json => signal?.payload ?? "timeout";
-  return completed([of(first), of(second)]);
+  const payloadOf = (signal: typeof first): Json => signal?.payload ?? "timeout";
+  return completed([payloadOf(first), payloadOf(second)]);
 }
-/** The first wait is over, and the second has set its timer. */
+/** Resolves when the first wait has ended and the second has armed its timer. */
 async function secondWait(host: RunHost, clock: HandClock): Promise<void> {
   await until(host, async () => (await stepsOf(host)).length === 3);
   await clock.untilArmed(1);
 }
 const news = (payload: Json) => ({ name: "news", payload, by: "test" });
 
-/** Waits end by the recorded clock, whatever process they were begun in. */
+/** Waits and sleeps follow the recorded clock, also in another process. */
 export const waitFacts: Facts = {
-  "a sleep ends when its time has come, not before": async ({ connect, clock }) => {
+  "a sleep ends exactly at its time": async ({ connect, clock }) => {
     const { host } = await connect();
     const task = await start(host, (steps) => sleeping(steps, 10_000));
     await clock.untilArmed(1);
@@ -38,16 +38,13 @@ export const waitFacts: Facts = {
     assert.equal(clock.armed(), 0);
   },
 
-  "a sleep into the past is over at once": async ({ connect, clock }) => {
+  "a sleep until a time in the past ends at once": async ({ connect, clock }) => {
     const { host } = await connect();
     assert.equal((await endOf(await start(host, (steps) => sleeping(steps, -1)))).value, 0);
     assert.equal(clock.armed(), 0);
   },
 
-  "a sleep longer than a timer can be goes on over kills, and sleeps no longer than it was to": async ({
-    connect,
-    clock,
-  }) => {
+  "a sleep longer than the longest timer survives kills and is not prolonged": async ({ connect, clock }) => {
     const first = await connect();
     await start(first.host, (steps) => sleeping(steps, 60 * DAY));
     await clock.untilArmed(1);
@@ -60,13 +57,13 @@ export const waitFacts: Facts = {
     await task.suspend("interrupted");
     clock.advance(10 * DAY);
     const third = await connect();
-    // Its time came while nobody worked on it.
+    // The sleep's time passed while the run was suspended.
     const end = await endOf(await third.host.resume("r1", (steps) => sleeping(steps, 60 * DAY)));
     assert.equal(end.value, 69 * DAY);
     await expectWhole(third.host);
   },
 
-  "a wait with a timeout ends with what came in time, else with nothing": async ({ connect, clock }) => {
+  "a wait with a timeout returns a signal that arrives in time, else undefined": async ({ connect, clock }) => {
     const [first, second] = [await connect(), await connect()];
     const task = await start(first.host, (steps) => waiting(steps, 60_000));
     await clock.untilArmed(1);
@@ -79,7 +76,7 @@ export const waitFacts: Facts = {
     await expectWhole(first.host);
   },
 
-  "a timeout counts from when the wait was first entered, also over a kill": async ({ connect, clock }) => {
+  "a timeout counts from the first entry into the wait, also across a kill": async ({ connect, clock }) => {
     const first = await connect();
     await start(first.host, (steps) => waiting(steps, 60_000));
     await clock.untilArmed(1);
@@ -96,11 +93,11 @@ export const waitFacts: Facts = {
     await expectWhole(second.host);
   },
 
-  "a signal that was accepted in the last moment is not lost to the timeout": async ({ connect, clock }) => {
+  "a signal that was accepted just before the timeout is not lost": async ({ connect, clock }) => {
     const [first, second] = [await connect(), await connect()];
     const task = await start(first.host, (steps) => waiting(steps, 60_000));
     await clock.untilArmed(1);
-    // Nobody has told the owner yet when its timer fires.
+    // The timer of the owner fires before the owner is notified of the signal.
     const sent = second.host.signal("r1", news("last moment"));
     assert.equal(await sent, "accepted");
     clock.advance(60_000);
@@ -109,7 +106,7 @@ export const waitFacts: Facts = {
     assert.deepEqual((await endOf(task)).value, ["last moment", "timeout"]);
   },
 
-  "a wait that timed out has read no signal: the next one gets it": async ({ connect, clock }) => {
+  "a wait that timed out consumes no signal: the next wait gets it": async ({ connect, clock }) => {
     const { host } = await connect();
     const task = await start(host, async (steps) => {
       const none = await steps.waitForSignal("news", { timeoutMs: 1_000 });
@@ -123,7 +120,7 @@ export const waitFacts: Facts = {
     assert.deepEqual((await endOf(task)).value, [true, "late"]);
   },
 
-  "many runs wait for different times, and each ends at its own": async ({ connect, clock }) => {
+  "many runs sleep until different times, and each ends at its own": async ({ connect, clock }) => {
     const { host } = await connect();
     const tasks = await Promise.all(
       Array.from({ length: 50 }, (_, index) =>

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { isSluiceError } from "../../base/errors.ts";
 import type { Json } from "../../base/json.ts";
 import type { ProgramEnd, RunProgram, SiblingEnd, StepRunner } from "../../journal/seam.ts";
-import { forking } from "../programs.ts";
+import { fanningOut } from "../programs.ts";
 import {
   cancelled,
   child,
@@ -13,7 +13,7 @@ import {
   expectWhole,
   type Facts,
   failed,
-  forkOptions,
+  fanOutOptions,
   type Gate,
   isSettled,
   recordsOf,
@@ -21,11 +21,11 @@ import {
   statusesOf,
 } from "../world.ts";
 
-/** Works until it is cancelled, and takes its time to end. */
-function slowToEnd(order: string[], works: Gate<void>, aborted: Gate<void>, ending: Gate<void>): RunProgram {
+/** Runs until it is cancelled, and ends only when `ending` opens. */
+function slowToEnd(order: string[], running: Gate<void>, aborted: Gate<void>, ending: Gate<void>): RunProgram {
   return async (steps) => {
     await steps.run("work", async ({ signal }) => {
-      void works.wait();
+      void running.wait();
       await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
       order.push(isSluiceError(signal.reason) ? signal.reason.code : "");
       void aborted.wait();
@@ -37,15 +37,15 @@ function slowToEnd(order: string[], works: Gate<void>, aborted: Gate<void>, endi
   };
 }
 
-/** Runs side by side are runs: each with a journal, an input and an end of its own. */
-export const forkFacts: Facts = {
-  "children have journals of their own, and their ends come back in declared order": async ({ connect }) => {
+/** The children of a fan-out are runs: each has a journal, an input and an end. */
+export const fanOutFacts: Facts = {
+  "each child has its own journal, and the ends are returned in declared order": async ({ connect }) => {
     const { host } = await connect();
     const gates = { first: createGate(), second: createGate() };
     const inputs: Record<string, Json> = {};
     const task = await start(
       host,
-      forking({
+      fanningOut({
         c: async (steps, input) => {
           inputs.c = input;
           await gates.second.passed;
@@ -83,9 +83,9 @@ export const forkFacts: Facts = {
     await expectWhole(host);
   },
 
-  "the parent's record holds every child's end, count and head": async ({ connect }) => {
+  "the parent's record holds the end, record count and head of every child": async ({ connect }) => {
     const { host } = await connect();
-    await endOf(await start(host, forking({ a: async () => completed(1), b: async () => failed(2) })));
+    await endOf(await start(host, fanningOut({ a: async () => completed(1), b: async () => failed(2) })));
     const [parent, ...children] = await host.journal("r1");
     const join = parent?.records.find((record) => record.phase === "done" && record.stepId === "fan");
     const expected = children.map(({ runId, records, end }): [string, SiblingEnd] => {
@@ -100,24 +100,24 @@ export const forkFacts: Facts = {
     ]);
   },
 
-  "children run at the same time, each free to wait for what another does": async ({ connect }) => {
+  "children run concurrently, and one may wait for what another does": async ({ connect }) => {
     const { host } = await connect();
     const gates = [createGate(), createGate()];
     const meeting =
-      (mine: number): RunProgram =>
+      (index: number): RunProgram =>
       async (steps) => {
         await steps.run("meet", async () => {
-          gates[mine]?.open();
-          await gates[1 - mine]?.passed;
+          gates[index]?.open();
+          await gates[1 - index]?.passed;
           return null;
         });
         return completed();
       };
-    const end = await endOf(await start(host, forking({ a: meeting(0), b: meeting(1) })));
+    const end = await endOf(await start(host, fanningOut({ a: meeting(0), b: meeting(1) })));
     assert.equal(end.status, "completed");
   },
 
-  "onFailure cancel: the first failure cancels the others, and the fork waits until all have ended": async ({
+  "onFailure cancel: the first failure cancels the others, and the fan-out waits until all have ended": async ({
     connect,
   }) => {
     const { host } = await connect();
@@ -125,7 +125,7 @@ export const forkFacts: Facts = {
     const order: string[] = [];
     const task = await start(
       host,
-      forking(
+      fanningOut(
         {
           slow: slowToEnd(order, gate, aborted, ending),
           bad: async () => {
@@ -150,7 +150,7 @@ export const forkFacts: Facts = {
     await expectWhole(host);
   },
 
-  "onFailure cancel: children that were not started yet are closed without running their code": async ({ connect }) => {
+  "onFailure cancel: children that have not started are closed without running their code": async ({ connect }) => {
     const { host } = await connect();
     const keys = Array.from({ length: 80 }, (_, index) => `c${index}`);
     const ran: string[] = [];
@@ -159,7 +159,7 @@ export const forkFacts: Facts = {
         const ends = await steps.runChildren(
           "fan",
           keys.map((key) => child(key)),
-          forkOptions("cancel"),
+          fanOutOptions("cancel"),
         );
         return completed(statusesOf(ends));
       }
@@ -170,15 +170,15 @@ export const forkFacts: Facts = {
     });
     const { value } = await endOf(task);
     assert.deepEqual(value, Object.fromEntries(keys.map((key, index) => [key, index === 0 ? "failed" : "cancelled"])));
-    // Whether one was started a moment before the failure is a matter of the host's speed: it has an end all the same.
+    // A fast host may start some children before the failure; they have an end too.
     for (const { runId, end } of await host.journal("r1")) assert.notEqual(end, undefined, runId);
     await expectWhole(host);
   },
 
-  "onFailure cancel: a completed end that is judged a failure cancels the others too": async ({ connect }) => {
+  "onFailure cancel: a completed end that `failed` counts as a failure cancels the others too": async ({ connect }) => {
     const { host } = await connect();
     const gate = createGate();
-    const options = { ...forkOptions("cancel"), failed: ({ value }: { readonly value: Json }) => value === "empty" };
+    const options = { ...fanOutOptions("cancel"), failed: ({ value }: { readonly value: Json }) => value === "empty" };
     const task = await start(host, async (steps) => {
       if (steps.runId === "r1")
         return completed(statusesOf(await steps.runChildren("fan", [child("a"), child("b")], options)));
@@ -193,12 +193,12 @@ export const forkFacts: Facts = {
     assert.deepEqual((await endOf(task)).value, { a: "completed", b: "cancelled" });
   },
 
-  "onFailure settle: every child ends by itself": async ({ connect }) => {
+  "onFailure settle: a failure does not affect the other children": async ({ connect }) => {
     const { host } = await connect();
     const gate = createGate();
     const task = await start(
       host,
-      forking({
+      fanningOut({
         bad: async () => {
           gate.open();
           return failed("bad");
@@ -215,12 +215,12 @@ export const forkFacts: Facts = {
     ]);
   },
 
-  "forks nest, and an inner failure stays inside": async ({ connect }) => {
+  "fan-outs nest, and a failure in an inner one does not affect the outer one": async ({ connect }) => {
     const { host } = await connect();
     const program = async (steps: StepRunner): Promise<ProgramEnd> => {
       const depth = (steps.runId.match(/\/fan\//g) ?? []).length;
       if (depth === 3) return steps.runId.endsWith("b") ? failed() : completed();
-      const ends = await steps.runChildren("fan", [child("a"), child("b")], forkOptions("cancel"));
+      const ends = await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions("cancel"));
       return completed(statusesOf(ends));
     };
     const end = await endOf(await start(host, program));
@@ -230,9 +230,9 @@ export const forkFacts: Facts = {
     await expectWhole(host);
   },
 
-  "a fork without children joins at once": async ({ connect }) => {
+  "a fan-out without children joins at once": async ({ connect }) => {
     const { host } = await connect();
-    assert.deepEqual((await endOf(await start(host, forking({})))).value, []);
+    assert.deepEqual((await endOf(await start(host, fanningOut({})))).value, []);
     assert.deepEqual(await recordsOf(host), ["lifecycle start", "open fan", "done fan", "lifecycle end"]);
     await expectWhole(host);
   },

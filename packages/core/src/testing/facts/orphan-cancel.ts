@@ -12,7 +12,7 @@ import {
   eventsOf,
   expectWhole,
   type Facts,
-  forkOptions,
+  fanOutOptions,
   recordsOf,
   rejects,
   start,
@@ -21,8 +21,8 @@ import {
 
 const refused: RunProgram = () => assert.fail("the program of a cancelled run was called");
 
-/** A cancelled run that has no live owner is closed by whoever asks, without its code. */
-export const takeoverFacts: Facts = {
+/** A cancelled run without a live owner is closed by the host that cancels or resumes it, without running its code. */
+export const orphanCancelFacts: Facts = {
   "a run without a live owner is closed with its children, and none of its code runs": async ({ connect, clock }) => {
     const first = await connect();
     await start(first.host, nested);
@@ -41,7 +41,7 @@ export const takeoverFacts: Facts = {
       ],
     );
     assert.deepEqual(await cancelIn(host), { reason: "enough", by: "me", at: clock.now() });
-    // Children are closed before their parents: a kill in between leaves nothing open below an end.
+    // Children are closed before their parents, so a kill in between leaves no open child below an ended run.
     const ends = await Promise.all(journals.map(({ runId }) => recordsOf(host, runId)));
     assert.deepEqual(
       ends.map((records) => records.at(-1)),
@@ -74,11 +74,11 @@ export const takeoverFacts: Facts = {
     assert.equal(await host.signal("r1/fan/b/deep/c", { name: "request/q1", payload: 1, by: "late" }), "unknown");
   },
 
-  "a cancel outlives the owner that had not carried it out": async ({ connect }) => {
+  "a cancel that its owner did not carry out takes effect on resume": async ({ connect }) => {
     const first = await connect();
     const gate = createGate();
     await start(first.host, async (steps) => {
-      await steps.run("deaf", async () => {
+      await steps.run("stuck", async () => {
         await gate.wait();
         return null;
       });
@@ -96,24 +96,24 @@ export const takeoverFacts: Facts = {
     await expectWhole(host);
   },
 
-  "a run that is cancelled before it has read its past back is closed too: its code may not take another way": async ({
+  "a run that is cancelled during recovery is closed too, since its code could leave the recorded path": async ({
     connect,
   }) => {
     const first = await connect();
     const gates = [createGate(), createGate()];
     const calls: string[] = [];
-    let life = 0;
+    let resumes = 0;
     const program: RunProgram = async (steps) => {
       await steps.run("one", () => calls.push("one"));
       if (steps.runId === "r1") {
-        const gate = life > 0 ? gates[1] : undefined;
+        const gate = resumes > 0 ? gates[1] : undefined;
         await gate?.wait();
-        // Seen between two recorded steps: on the first run this was not so.
+        // The signal aborts between two recorded steps, unlike on the first run.
         if (steps.signal.aborted) return cancelled(steps);
         await steps.run("two", () => calls.push("two"));
-        await steps.runChildren("fan", [child("a")], forkOptions());
+        await steps.runChildren("fan", [child("a")], fanOutOptions());
       } else {
-        await steps.run("deaf", async () => {
+        await steps.run("stuck", async () => {
           await gates[0]?.wait();
           return null;
         });
@@ -124,7 +124,7 @@ export const takeoverFacts: Facts = {
     await gates[0]?.reached;
     await first.crash();
     gates[0]?.open();
-    life += 1;
+    resumes += 1;
     const second = await connect();
     const task = await second.host.resume("r1", program);
     await gates[1]?.reached;
@@ -137,15 +137,13 @@ export const takeoverFacts: Facts = {
     await expectWhole(second.host);
   },
 
-  "a run that is cancelled and suspended before it has read its past back ends as cancelled all the same": async ({
-    connect,
-  }) => {
+  "a run that is cancelled and suspended during recovery ends as cancelled": async ({ connect }) => {
     const first = await connect();
     const gates = [createGate(), createGate()];
-    let life = 0;
+    let resumes = 0;
     const program: RunProgram = async (steps) => {
       await steps.run("one", () => null);
-      await gates[life]?.wait();
+      await gates[resumes]?.wait();
       await steps.run("two", () => null);
       return steps.signal.aborted ? cancelled(steps) : completed();
     };
@@ -157,7 +155,7 @@ export const takeoverFacts: Facts = {
     await gates[0]?.reached;
     await first.crash();
     gates[0]?.open();
-    life = 1;
+    resumes = 1;
     const { host } = await connect();
     const task = await host.resume("r1", program);
     await gates[1]?.reached;
@@ -169,7 +167,7 @@ export const takeoverFacts: Facts = {
     await expectWhole(host);
   },
 
-  "a close that failed half way is finished by the next": async ({ connect }) => {
+  "a close that failed halfway is completed by the next cancel": async ({ connect }) => {
     const first = await connect();
     await start(first.host, nested);
     await untilAsked(first.host);
@@ -181,7 +179,7 @@ export const takeoverFacts: Facts = {
       (await third.host.journal("r1")).map(({ end }) => end?.status),
       [undefined, "completed", undefined, "cancelled"],
     );
-    assert.equal(await third.host.cancel("r1", "still", "somebody else"), "cancelled");
+    assert.equal(await third.host.cancel("r1", "still", "operator"), "cancelled");
     await expectWhole(third.host);
   },
 };

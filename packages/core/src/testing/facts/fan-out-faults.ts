@@ -8,7 +8,7 @@ import {
   endOf,
   expectWhole,
   type Facts,
-  forkOptions,
+  fanOutOptions,
   type Gate,
   isSettled,
   recordsOf,
@@ -20,13 +20,13 @@ import {
 } from "../world.ts";
 
 interface Slow {
-  /** Where the slow child's function is, and when it ends. */
+  /** Reached when the function of the slow child runs; opened to let it end. */
   readonly gate: Gate<void>;
   readonly reasons: unknown[];
 }
 
-/** A fork whose children `fast` are at once done, and whose child `slow` works until its gate opens, deaf to its signal. */
-function forkWithSlow({ gate, reasons }: Slow, keys: readonly string[]) {
+/** A fan-out whose child `slow` runs until its gate opens and ignores its AbortSignal; the other children end at once. */
+function fanOutWithSlow({ gate, reasons }: Slow, keys: readonly string[]) {
   return async (steps: StepRunner): Promise<ProgramEnd> => {
     if (steps.runId === "r1") {
       return completed(
@@ -34,7 +34,7 @@ function forkWithSlow({ gate, reasons }: Slow, keys: readonly string[]) {
           await steps.runChildren(
             "fan",
             keys.map((key) => child(key)),
-            forkOptions(),
+            fanOutOptions(),
           ),
         ),
       );
@@ -53,15 +53,15 @@ function forkWithSlow({ gate, reasons }: Slow, keys: readonly string[]) {
   };
 }
 
-/** Lets one record of a sibling fail while the slow child works, and looks at what becomes of it. */
+/** Fails one record of a sibling while the slow child runs, then resumes the run elsewhere. */
 async function faultBeside(world: World, keys: readonly string[], fails: Parameters<ConformanceHost["failWrites"]>[0]) {
   const [first, second] = [await world.connect(), await world.connect()];
   const slow: Slow = { gate: createGate(), reasons: [] };
   first.failWrites(fails);
-  const program = forkWithSlow(slow, keys);
+  const program = fanOutWithSlow(slow, keys);
   const task = await start(first.host, program);
   await slow.gate.reached;
-  // The fork is over only when its last child is, and the run is given up only then.
+  // The run stays owned until its last child has ended.
   assert.equal(await isSettled(task.settled), false);
   assert.equal(slow.reasons.length, 1);
   await rejects(second.host.resume("r1", program), "run_owned");
@@ -75,32 +75,32 @@ async function faultBeside(world: World, keys: readonly string[], fails: Paramet
   await expectWhole(second.host);
 }
 
-/** A fault in one run stops the whole tree, and nothing of the tree is given up while any of it works. */
-export const forkFaultFacts: Facts = {
-  "a child whose record cannot be written stops its siblings, and all are waited for": async (world) => {
+/** A fault in one run stops its whole tree, and the tree stays owned while any of it runs. */
+export const fanOutFaultFacts: Facts = {
+  "a child whose record cannot be written stops its siblings, and the run waits for all of them": async (world) => {
     await faultBeside(world, ["slow", "fast"], ({ runId, phase }) =>
       runId === "r1/fan/fast" && phase === "done" ? "before" : undefined,
     );
   },
 
-  "a child whose journal cannot be opened stops its siblings, and all are waited for": async (world) => {
+  "a child whose journal cannot be opened stops its siblings, and the run waits for all of them": async (world) => {
     await faultBeside(world, ["slow", "fast", "broken"], ({ runId, stepId }) =>
       runId === "r1/fan/broken" && stepId === "start" ? "before" : undefined,
     );
   },
 
-  "a child whose end cannot be written stops its siblings, and is taken up again": async (world) => {
+  "a child whose end cannot be written stops its siblings, and is resumed later": async (world) => {
     await faultBeside(world, ["slow", "fast"], ({ runId, stepId }) =>
       runId === "r1/fan/fast" && stepId === "end" ? "before" : undefined,
     );
   },
 
-  "a child that throws stops its siblings, and the fault is the run's": async ({ connect }) => {
+  "a child that throws stops its siblings, and the run rejects with its error": async ({ connect }) => {
     const { host } = await connect();
     const gate = createGate();
     const task = await start(host, async (steps) => {
       if (steps.runId === "r1") {
-        await steps.runChildren("fan", [child("good"), child("bad")], forkOptions());
+        await steps.runChildren("fan", [child("good"), child("bad")], fanOutOptions());
         return completed();
       }
       if (steps.runId.endsWith("/bad")) {
@@ -120,30 +120,29 @@ export const forkFaultFacts: Facts = {
     assert.deepEqual(await recordsOf(host, "r1/fan/good"), ["lifecycle start"]);
   },
 
-  "a judge of ends that throws is a fault of the run: the other children are stopped and waited for": async ({
-    connect,
-  }) => {
-    const { host } = await connect();
-    const slow: Slow = { gate: createGate(), reasons: [] };
-    const options = {
-      ...forkOptions("cancel"),
-      failed: () => {
-        throw new RangeError("a mistake in the program");
-      },
-    };
-    const task = await start(host, async (steps, input) => {
-      if (steps.runId !== "r1") return await forkWithSlow(slow, [])(steps);
-      assert.equal(input, null);
-      await steps.runChildren("fan", [child("slow"), child("fast")], options);
-      return completed();
-    });
-    await slow.gate.reached;
-    assert.equal(await isSettled(task.settled), false);
-    slow.gate.open();
-    await assert.rejects(task.settled, RangeError);
-  },
+  "if the `failed` callback throws, the other children are stopped and awaited, and the run rejects with its error":
+    async ({ connect }) => {
+      const { host } = await connect();
+      const slow: Slow = { gate: createGate(), reasons: [] };
+      const options = {
+        ...fanOutOptions("cancel"),
+        failed: () => {
+          throw new RangeError("a mistake in the program");
+        },
+      };
+      const task = await start(host, async (steps, input) => {
+        if (steps.runId !== "r1") return await fanOutWithSlow(slow, [])(steps);
+        assert.equal(input, null);
+        await steps.runChildren("fan", [child("slow"), child("fast")], options);
+        return completed();
+      });
+      await slow.gate.reached;
+      assert.equal(await isSettled(task.settled), false);
+      slow.gate.open();
+      await assert.rejects(task.settled, RangeError);
+    },
 
-  "a fork that could not be told apart from another is refused before anything of it is written": async ({
+  "a fan-out with ambiguous child keys or a repeated name is rejected before anything of it is written": async ({
     connect,
   }) => {
     const { host } = await connect();
@@ -157,7 +156,7 @@ export const forkFaultFacts: Facts = {
               await steps.runChildren(
                 "fan",
                 keys.map((key) => child(key)),
-                forkOptions(),
+                fanOutOptions(),
               ),
             ),
           ),
@@ -170,8 +169,8 @@ export const forkFaultFacts: Facts = {
       host,
       async (steps) => {
         if (steps.runId !== "r9") return completed();
-        await steps.runChildren("fan", [child("a")], forkOptions());
-        return completed(statusesOf(await steps.runChildren("fan", [child("b")], forkOptions())));
+        await steps.runChildren("fan", [child("a")], fanOutOptions());
+        return completed(statusesOf(await steps.runChildren("fan", [child("b")], fanOutOptions())));
       },
       { runId: "r9" },
     );
