@@ -265,7 +265,7 @@ describe.each(HOSTS)("people, %s", (_name, make) => {
     const name = `request/${requestId}`;
     expect(await live.host.signal(runId, { name, payload, digest, by: "elsewhere" })).toBe("accepted");
     expect((await handle).denied).toMatchObject([{ cause: "denied" }]);
-    expect([ran, denial(model)]).toMatchObject([[], [{ reason: expect.stringContaining("other arguments") }]]);
+    expect([ran, denial(model)]).toMatchObject([[], [{ reason: expect.stringContaining("different arguments") }]]);
     await expectCalm(live);
   });
 

@@ -127,7 +127,7 @@ const failing = () =>
 
 fact(45, "the first failure cancels the other siblings, and the error names the one that failed", async () => {
   const { result } = await drive(forked(), failing());
-  expect(result).toMatchObject({ status: "failed", error: { message: expect.stringMatching(/fork.*a: /) } });
+  expect(result).toMatchObject({ status: "failed", error: { message: expect.stringMatching(/fan_out.*a: /) } });
   const ended = result.stages.map(({ executionId, status }) => `${executionId} ${status}`);
   expect(ended).toEqual(["plan#1 completed", "a#1 failed", "b#1 cancelled", "c#1 cancelled"]);
 });

@@ -75,7 +75,7 @@ describe("the prompt", () => {
 
   fact(16, "the system prompt is the stage's own, with the contract after it and nothing before", async () => {
     const { heard } = await drive(worker({ prompt: "Only this." }), saying());
-    expect(system(heard[0])).toMatch(/^Only this\.\n\nHow this stage works:/);
+    expect(system(heard[0])).toMatch(/^Only this\.\n\nRules of this stage:/);
     expect(heard[0]?.messages.map(({ role }) => role)).toEqual(["system", "user"]);
   });
 

@@ -84,7 +84,7 @@ test("on a terminal trust is asked for once, with the names of the files, and is
   const third = atTerminal(home, false);
   const thrown = await reason(third.projects.open(root));
   expect(isSluiceError(thrown, "folder_untrusted")).toBe(true);
-  expect(third.asked[0]).toMatch(/is not what you trusted:\n {2}sluice\.config\.mjs {2}\(changed or new\)/);
+  expect(third.asked[0]).toMatch(/has changed since you trusted it:\n {2}sluice\.config\.mjs {2}\(changed or new\)/);
 });
 
 test("whoever says no goes on without the config, where the folder was never trusted", async () => {
