@@ -38,7 +38,7 @@ async function journalsOf({ connect }: World): Promise<readonly RunJournal[]> {
 }
 
 function expectFaults(journals: readonly RunJournal[], what: string, head?: string): void {
-  assert.notEqual(verifyJournal(journals, head).faults.length, 0, `not found: ${what}`);
+  assert.notEqual(verifyJournal(journals, head).faults.length, 0, `no fault detected: ${what}`);
 }
 
 type Change = (journal: RunJournal) => RunJournal;

@@ -33,7 +33,7 @@ function endsOnAbort(reached: () => void, reasons: unknown[] = []): RunProgram {
   };
 }
 
-/** Cancelling a run that has a live owner. */
+/** The owner of a cancelled run carries the cancel out. */
 export const cancelFacts: Facts = {
   "another host can cancel a running run: its signal aborts, and its own code ends it": async ({ connect, clock }) => {
     const [first, second] = [await connect(), await connect()];

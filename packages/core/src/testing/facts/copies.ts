@@ -70,35 +70,36 @@ function nestedFanOut(ran: string[], bad?: string): RunProgram {
 
 /** A copy is a new run that starts with recorded steps of another. */
 export const copyFacts: Facts = {
-  "a copy returns the values recorded before its copy point, continues from there, and leaves the original unchanged":
-    async ({ connect }) => {
-      const { host } = await connect();
-      const ran: string[] = [];
-      const program = counting(["one", "two", "three"], ran);
-      await endOf(await start(host, program, { input: { task: "x" } }));
-      const before = await host.journal("r1");
-      await host.copy(await copyBefore(host, "three"));
-      assert.equal((await host.get("r2"))?.status, "suspended");
-      assert.deepEqual((await host.get("r2"))?.input, { task: "x" });
-      const end = await endOf(await host.resume("r2", program));
-      assert.deepEqual(end.value, ["one of r1", "two of r1", "three of r2"]);
-      assert.deepEqual(ran, ["r1 one", "r1 two", "r1 three", "r2 three"]);
-      assert.deepEqual(await recordsOf(host, "r2"), [
-        "lifecycle start",
-        "done one",
-        "done two",
-        "lifecycle forked",
-        "lifecycle resume",
-        "done three",
-        "lifecycle end",
-      ]);
-      assert.deepEqual(await host.journal("r1"), before);
-      await expectWhole(host, "r2");
-      assert.deepEqual(
-        (await host.list()).map(({ runId }) => runId),
-        ["r2", "r1"],
-      );
-    },
+  "a copy reuses the records before its copy point, runs the later steps, and leaves the original unchanged": async ({
+    connect,
+  }) => {
+    const { host } = await connect();
+    const ran: string[] = [];
+    const program = counting(["one", "two", "three"], ran);
+    await endOf(await start(host, program, { input: { task: "x" } }));
+    const before = await host.journal("r1");
+    await host.copy(await copyBefore(host, "three"));
+    assert.equal((await host.get("r2"))?.status, "suspended");
+    assert.deepEqual((await host.get("r2"))?.input, { task: "x" });
+    const end = await endOf(await host.resume("r2", program));
+    assert.deepEqual(end.value, ["one of r1", "two of r1", "three of r2"]);
+    assert.deepEqual(ran, ["r1 one", "r1 two", "r1 three", "r2 three"]);
+    assert.deepEqual(await recordsOf(host, "r2"), [
+      "lifecycle start",
+      "done one",
+      "done two",
+      "lifecycle forked",
+      "lifecycle resume",
+      "done three",
+      "lifecycle end",
+    ]);
+    assert.deepEqual(await host.journal("r1"), before);
+    await expectWhole(host, "r2");
+    assert.deepEqual(
+      (await host.list()).map(({ runId }) => runId),
+      ["r2", "r1"],
+    );
+  },
 
   "cancelled, failed and suspended runs can be copied, and so can copies": async ({ connect }) => {
     const { host } = await connect();
@@ -189,29 +190,30 @@ export const copyFacts: Facts = {
     });
     await endOf(task);
     await host.copy(await copyBefore(host, "between"));
-    await send("r2", "to the copy");
-    assert.deepEqual((await endOf(await host.resume("r2", program))).value, [1, [2, 3], "to the copy"]);
+    await send("r2", "mine");
+    assert.deepEqual((await endOf(await host.resume("r2", program))).value, [1, [2, 3], "mine"]);
   },
 
-  "a copy that could not be written does not exist; one that was stored but reported as failed can be resumed elsewhere":
-    async ({ connect }) => {
-      const first = await connect();
-      const second = await connect();
-      const ran: string[] = [];
-      const program = counting(["one", "two"], ran);
-      await endOf(await start(first.host, program));
-      const copy = await copyBefore(first.host, "two");
-      first.failWrites(({ runId }) => (runId === "r2" ? "before" : undefined));
-      await rejects(first.host.copy(copy), "store_io");
-      assert.equal(await second.host.get("r2"), undefined);
-      first.failWrites(({ runId }) => (runId === "r2" ? "after" : undefined));
-      await rejects(first.host.copy(copy), "store_io");
-      first.failWrites(undefined);
-      await first.crash();
-      assert.equal((await second.host.get("r2"))?.status, "suspended");
-      await endOf(await second.host.resume("r2", program));
-      await expectWhole(second.host, "r2");
-    },
+  "a copy that was not stored does not exist; one that was stored but reported as failed can be resumed": async ({
+    connect,
+  }) => {
+    const first = await connect();
+    const second = await connect();
+    const ran: string[] = [];
+    const program = counting(["one", "two"], ran);
+    await endOf(await start(first.host, program));
+    const copy = await copyBefore(first.host, "two");
+    first.failWrites(({ runId }) => (runId === "r2" ? "before" : undefined));
+    await rejects(first.host.copy(copy), "store_io");
+    assert.equal(await second.host.get("r2"), undefined);
+    first.failWrites(({ runId }) => (runId === "r2" ? "after" : undefined));
+    await rejects(first.host.copy(copy), "store_io");
+    first.failWrites(undefined);
+    await first.crash();
+    assert.equal((await second.host.get("r2"))?.status, "suspended");
+    await endOf(await second.host.resume("r2", program));
+    await expectWhole(second.host, "r2");
+  },
 
   "copying an unknown run, a child or a damaged run, or to an existing or invalid id, is rejected": async ({
     connect,

@@ -73,70 +73,72 @@ export const damageFacts: Facts = {
     await damaged(world, () => []);
   },
 
-  "a run with a damaged running child stops where it would resume the child, and continues after the journal is restored":
-    async ({ connect }) => {
-      const first = await connect();
-      const program = async (steps: StepRunner): Promise<ProgramEnd> => {
-        if (steps.runId === "r1") {
-          await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
-          return completed();
-        }
-        await steps.run("one", () => 1);
-        return completed((await ask(steps, `q${steps.runId.at(-1)}`))?.payload ?? null);
-      };
-      await start(first.host, program);
-      await untilAsked(first.host, 2);
-      await first.crash();
-      const second = await connect();
-      second.tamper((runId, records) => (runId === "r1/fan/b" ? records.slice(0, 2) : records));
-      const task = await second.host.resume("r1", program);
-      await rejects(task.settled, "journal_damaged", "Host");
-      assert.equal((await second.host.get("r1"))?.status, "suspended");
-      const third = await connect();
-      const again = await third.host.resume("r1", program);
-      for (const key of ["a", "b"]) {
-        await third.host.signal(`r1/fan/${key}`, { name: `request/q${key}`, payload: 1, by: "test", digest: "d1" });
+  "a run stops before it resumes a child with a damaged journal, and continues with the intact one": async ({
+    connect,
+  }) => {
+    const first = await connect();
+    const program = async (steps: StepRunner): Promise<ProgramEnd> => {
+      if (steps.runId === "r1") {
+        await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
+        return completed();
       }
-      assert.equal((await endOf(again)).status, "completed");
-      assert.deepEqual(
-        (await stepsOf(third.host, "r1/fan/b")).filter((record) => record === "done one"),
-        ["done one"],
-      );
-      await expectWhole(third.host);
-    },
+      await steps.run("one", () => 1);
+      return completed((await ask(steps, `q${steps.runId.at(-1)}`))?.payload ?? null);
+    };
+    await start(first.host, program);
+    await untilAsked(first.host, 2);
+    await first.crash();
+    const second = await connect();
+    second.tamper((runId, records) => (runId === "r1/fan/b" ? records.slice(0, 2) : records));
+    const task = await second.host.resume("r1", program);
+    await rejects(task.settled, "journal_damaged", "Host");
+    assert.equal((await second.host.get("r1"))?.status, "suspended");
+    const third = await connect();
+    const again = await third.host.resume("r1", program);
+    for (const key of ["a", "b"]) {
+      await third.host.signal(`r1/fan/${key}`, { name: `request/q${key}`, payload: 1, by: "test", digest: "d1" });
+    }
+    assert.equal((await endOf(again)).status, "completed");
+    assert.deepEqual(
+      (await stepsOf(third.host, "r1/fan/b")).filter((record) => record === "done one"),
+      ["done one"],
+    );
+    await expectWhole(third.host);
+  },
 
-  "a run with a damaged finished child stops before it uses the child's end, and continues after the journal is restored":
-    async ({ connect }) => {
-      const first = await connect();
-      const program = async (steps: StepRunner): Promise<ProgramEnd> => {
-        if (steps.runId === "r1")
-          return completed(Object.keys(await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions())));
-        if (steps.runId === "r1/fan/b") await ask(steps, "qb");
-        return completed(await steps.run("one", () => 1));
-      };
-      await start(first.host, program);
-      await untilAsked(first.host);
-      await first.host.result("r1/fan/a");
-      await first.crash();
-      const { host } = await connect();
-      await host.signal("r1/fan/b", { name: "request/qb", payload: 1, by: "test", digest: "d1" });
-      const changes: readonly ((records: readonly JournalRecord[]) => readonly JournalRecord[])[] = [
-        (records) => records.map((record) => (record.stepId === "end" ? { ...record, value: "{}" } : record)),
-        (records) => records.map((record) => (record.stepId === "one" ? { ...record, value: "2" } : record)),
-        (records) => records.slice(0, -1),
-        () => [],
-      ];
-      for (const change of changes) {
-        const next = await connect();
-        next.tamper((runId, records) => (runId === "r1/fan/a" ? change(records) : records));
-        const task = await next.host.resume("r1", program);
-        await rejects(task.settled, "journal_damaged", "Host");
-      }
-      const last = await connect();
-      const again = await last.host.resume("r1", program);
-      assert.deepEqual((await endOf(again)).value, ["a", "b"]);
-      await expectWhole(last.host);
-    },
+  "a run stops before it uses the end of a child with a damaged journal, and continues with the intact one": async ({
+    connect,
+  }) => {
+    const first = await connect();
+    const program = async (steps: StepRunner): Promise<ProgramEnd> => {
+      if (steps.runId === "r1")
+        return completed(Object.keys(await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions())));
+      if (steps.runId === "r1/fan/b") await ask(steps, "qb");
+      return completed(await steps.run("one", () => 1));
+    };
+    await start(first.host, program);
+    await untilAsked(first.host);
+    await first.host.result("r1/fan/a");
+    await first.crash();
+    const { host } = await connect();
+    await host.signal("r1/fan/b", { name: "request/qb", payload: 1, by: "test", digest: "d1" });
+    const changes: readonly ((records: readonly JournalRecord[]) => readonly JournalRecord[])[] = [
+      (records) => records.map((record) => (record.stepId === "end" ? { ...record, value: "{}" } : record)),
+      (records) => records.map((record) => (record.stepId === "one" ? { ...record, value: "2" } : record)),
+      (records) => records.slice(0, -1),
+      () => [],
+    ];
+    for (const change of changes) {
+      const next = await connect();
+      next.tamper((runId, records) => (runId === "r1/fan/a" ? change(records) : records));
+      const task = await next.host.resume("r1", program);
+      await rejects(task.settled, "journal_damaged", "Host");
+    }
+    const last = await connect();
+    const again = await last.host.resume("r1", program);
+    assert.deepEqual((await endOf(again)).value, ["a", "b"]);
+    await expectWhole(last.host);
+  },
 
   "a resume uses a journal that was read before, if the run has no later records": async (world) => {
     const { read } = await readBefore(world);

@@ -120,27 +120,28 @@ export const fanOutFaultFacts: Facts = {
     assert.deepEqual(await recordsOf(host, "r1/fan/good"), ["lifecycle start"]);
   },
 
-  "if the `failed` callback throws, the other children are stopped and awaited, and the run rejects with its error":
-    async ({ connect }) => {
-      const { host } = await connect();
-      const slow: Slow = { gate: createGate(), reasons: [] };
-      const options = {
-        ...fanOutOptions("cancel"),
-        failed: () => {
-          throw new RangeError("a mistake in the program");
-        },
-      };
-      const task = await start(host, async (steps, input) => {
-        if (steps.runId !== "r1") return await fanOutWithSlow(slow, [])(steps);
-        assert.equal(input, null);
-        await steps.runChildren("fan", [child("slow"), child("fast")], options);
-        return completed();
-      });
-      await slow.gate.reached;
-      assert.equal(await isSettled(task.settled), false);
-      slow.gate.open();
-      await assert.rejects(task.settled, RangeError);
-    },
+  "a `failed` callback that throws stops the other children, and the run rejects with its error": async ({
+    connect,
+  }) => {
+    const { host } = await connect();
+    const slow: Slow = { gate: createGate(), reasons: [] };
+    const options = {
+      ...fanOutOptions("cancel"),
+      failed: () => {
+        throw new RangeError("a mistake in the program");
+      },
+    };
+    const task = await start(host, async (steps, input) => {
+      if (steps.runId !== "r1") return await fanOutWithSlow(slow, [])(steps);
+      assert.equal(input, null);
+      await steps.runChildren("fan", [child("slow"), child("fast")], options);
+      return completed();
+    });
+    await slow.gate.reached;
+    assert.equal(await isSettled(task.settled), false);
+    slow.gate.open();
+    await assert.rejects(task.settled, RangeError);
+  },
 
   "a fan-out with ambiguous child keys or a repeated name is rejected before anything of it is written": async ({
     connect,

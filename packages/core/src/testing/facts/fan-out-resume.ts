@@ -65,58 +65,57 @@ export const fanOutResumeFacts: Facts = {
     await expectWhole(host);
   },
 
-  "onFailure cancel: after a failure that was recorded before a kill, resume closes the other children without running their code":
-    async ({ connect }) => {
-      const first = await connect();
-      const gate = createGate();
-      const program = (working: RunProgram): RunProgram =>
-        fanningOut(
-          {
-            working,
-            bad: async () => {
-              await gate.reached;
-              return failed("bad");
-            },
-          },
-          "cancel",
-        );
-      const stuck = createGate();
-      await start(
-        first.host,
-        program(async (steps) => {
-          if (steps.runId !== "r1/fan/working") return completed();
-          await steps.runChildren("deep", [child("x")], fanOutOptions());
-          await steps.run("stuck", async () => {
-            void gate.wait();
-            await stuck.passed;
-            return null;
-          });
-          return completed();
-        }),
-      ).then(() => until(first.host, async () => (await first.host.get("r1/fan/bad"))?.status === "failed"));
-      await first.crash();
-      stuck.open();
-      const { host } = await connect();
-      const end = await endOf(
-        await host.resume(
-          "r1",
-          program(() => assert.fail("a sibling was run again")),
-        ),
-      );
-      assert.deepEqual(
-        statusesOf(
-          Object.fromEntries((await host.journal("r1")).map(({ runId, end }) => [runId, end ?? assert.fail()])),
-        ),
+  "onFailure cancel: a resume after a recorded failure closes the other children without running their code": async ({
+    connect,
+  }) => {
+    const first = await connect();
+    const gate = createGate();
+    const program = (working: RunProgram): RunProgram =>
+      fanningOut(
         {
-          r1: "completed",
-          "r1/fan/working": "cancelled",
-          "r1/fan/bad": "failed",
-          "r1/fan/working/deep/x": "completed",
+          working,
+          bad: async () => {
+            await gate.reached;
+            return failed("bad");
+          },
         },
+        "cancel",
       );
-      assert.equal(end.status, "completed");
-      await expectWhole(host);
-    },
+    const stuck = createGate();
+    await start(
+      first.host,
+      program(async (steps) => {
+        if (steps.runId !== "r1/fan/working") return completed();
+        await steps.runChildren("deep", [child("x")], fanOutOptions());
+        await steps.run("stuck", async () => {
+          void gate.wait();
+          await stuck.passed;
+          return null;
+        });
+        return completed();
+      }),
+    ).then(() => until(first.host, async () => (await first.host.get("r1/fan/bad"))?.status === "failed"));
+    await first.crash();
+    stuck.open();
+    const { host } = await connect();
+    const end = await endOf(
+      await host.resume(
+        "r1",
+        program(() => assert.fail("a sibling was run again")),
+      ),
+    );
+    assert.deepEqual(
+      statusesOf(Object.fromEntries((await host.journal("r1")).map(({ runId, end }) => [runId, end ?? assert.fail()]))),
+      {
+        r1: "completed",
+        "r1/fan/working": "cancelled",
+        "r1/fan/bad": "failed",
+        "r1/fan/working/deep/x": "completed",
+      },
+    );
+    assert.equal(end.status, "completed");
+    await expectWhole(host);
+  },
 
   "a resumed child has its recorded input, even if its parent passes another one": async ({ connect }) => {
     const first = await connect();

@@ -26,11 +26,11 @@ export const pruneFacts: Facts = {
     clock,
   }) => {
     const { host } = await connect();
-    const forks = async (steps: StepRunner) => {
+    const fansOut = async (steps: StepRunner) => {
       if (!steps.runId.includes("/")) await steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
       return failed("why");
     };
-    await endOf(await start(host, forks, { runId: "old" }));
+    await endOf(await start(host, fansOut, { runId: "old" }));
     const late = createGate();
     const lateTask = await start(
       host,

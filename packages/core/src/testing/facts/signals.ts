@@ -176,7 +176,7 @@ export const signalFacts: Facts = {
     assert.deepEqual(JSON.parse(received?.value ?? ""), { payload: { text: "hello" }, by: "process 7", at });
   },
 
-  "a payload that is not JSON is refused": async ({ connect }) => {
+  "a payload that is not JSON is rejected": async ({ connect }) => {
     const { host } = await connect();
     const task = await start(host, askOne);
     await untilAsked(host);

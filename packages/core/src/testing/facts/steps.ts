@@ -59,7 +59,7 @@ export const stepFacts: Facts = {
       take: (steps) => steps.takeSignals("take", "news"),
       sleep: (steps) => steps.sleepUntil("sleep", 1),
       now: (steps) => steps.now("now"),
-      fork: (steps) =>
+      fanOut: (steps) =>
         steps.runChildren("fan", [], {
           onFailure: "settle",
           failed: () => false,
@@ -125,30 +125,31 @@ export const stepFacts: Facts = {
     assert.deepEqual(await endOf(again), { status: "completed", value: 1 });
   },
 
-  "a program that returns while a fan-out is open does not end its run, and the children are stopped and awaited":
-    async ({ connect }) => {
-      const { host } = await connect();
-      const gate = createGate();
-      const stopped: string[] = [];
-      const task = await start(host, async (steps) => {
-        if (steps.runId === "r1") {
-          void steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
-          await gate.reached;
-          return completed();
-        }
-        await steps.run("work", async ({ signal }) => {
-          if (steps.runId.endsWith("b")) void gate.wait();
-          await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
-          stopped.push(steps.runId);
-          return null;
-        });
+  "a program that returns during a fan-out does not end its run, and the children are stopped and awaited": async ({
+    connect,
+  }) => {
+    const { host } = await connect();
+    const gate = createGate();
+    const stopped: string[] = [];
+    const task = await start(host, async (steps) => {
+      if (steps.runId === "r1") {
+        void steps.runChildren("fan", [child("a"), child("b")], fanOutOptions());
+        await gate.reached;
         return completed();
+      }
+      await steps.run("work", async ({ signal }) => {
+        if (steps.runId.endsWith("b")) void gate.wait();
+        await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+        stopped.push(steps.runId);
+        return null;
       });
-      await rejects(task.settled, "step_left_open");
-      assert.deepEqual(stopped, ["r1/fan/a", "r1/fan/b"]);
-      assert.equal((await host.get("r1"))?.status, "suspended");
-      await expectWhole(host);
-    },
+      return completed();
+    });
+    await rejects(task.settled, "step_left_open");
+    assert.deepEqual(stopped, ["r1/fan/a", "r1/fan/b"]);
+    assert.equal((await host.get("r1"))?.status, "suspended");
+    await expectWhole(host);
+  },
 
   "a step after the end of the run is rejected, and no record follows the end": async ({ connect }) => {
     const { host } = await connect();

@@ -141,46 +141,48 @@ export const suspendFacts: Facts = {
     await expectWhole(host);
   },
 
-  "after its grace period a step is aborted and abandoned, and the run stays owned while the step function runs":
-    async ({ connect, clock }) => {
-      const [first, second] = [await connect(), await connect()];
-      const gate = createGate();
-      let aborted = false;
-      const program = async (steps: StepRunner): Promise<ProgramEnd> => {
-        await steps.run(
-          "write",
-          async ({ signal }) => {
-            signal.addEventListener("abort", () => {
-              aborted = true;
-            });
-            await gate.wait();
-            return "late";
-          },
-          { open: { events: [] }, graceMs: 5_000 },
-        );
-        return completed();
-      };
-      const task = await start(first.host, program);
-      await gate.reached;
-      const suspended = task.suspend("interrupted");
-      await clock.untilArmed(1);
-      clock.advance(4_999);
-      assert.equal(aborted, false);
-      clock.advance(1);
-      assert.equal(aborted, true);
-      // The suspension does not wait for a function that ignores its AbortSignal.
-      await clock.untilArmed(1);
-      clock.advance(1_000);
-      await suspended;
-      assert.deepEqual(await task.settled, { suspended: "interrupted" });
-      await rejects(second.host.resume("r1", refused), "run_owned");
-      await rejects(first.host.resume("r1", refused), "run_owned");
-      gate.open();
-      await until(second.host, async () => (await second.host.get("r1"))?.status === "suspended");
-      assert.deepEqual(await stepsOf(second.host), ["open write"]);
-      assert.equal((await endOf(await second.host.resume("r1", program))).status, "completed");
-      await expectWhole(second.host);
-    },
+  "after its grace period a step is aborted, and the run stays owned while the step function runs": async ({
+    connect,
+    clock,
+  }) => {
+    const [first, second] = [await connect(), await connect()];
+    const gate = createGate();
+    let aborted = false;
+    const program = async (steps: StepRunner): Promise<ProgramEnd> => {
+      await steps.run(
+        "write",
+        async ({ signal }) => {
+          signal.addEventListener("abort", () => {
+            aborted = true;
+          });
+          await gate.wait();
+          return "late";
+        },
+        { open: { events: [] }, graceMs: 5_000 },
+      );
+      return completed();
+    };
+    const task = await start(first.host, program);
+    await gate.reached;
+    const suspended = task.suspend("interrupted");
+    await clock.untilArmed(1);
+    clock.advance(4_999);
+    assert.equal(aborted, false);
+    clock.advance(1);
+    assert.equal(aborted, true);
+    // The suspension does not wait for a function that ignores its AbortSignal.
+    await clock.untilArmed(1);
+    clock.advance(1_000);
+    await suspended;
+    assert.deepEqual(await task.settled, { suspended: "interrupted" });
+    await rejects(second.host.resume("r1", refused), "run_owned");
+    await rejects(first.host.resume("r1", refused), "run_owned");
+    gate.open();
+    await until(second.host, async () => (await second.host.get("r1"))?.status === "suspended");
+    assert.deepEqual(await stepsOf(second.host), ["open write"]);
+    assert.equal((await endOf(await second.host.resume("r1", program))).status, "completed");
+    await expectWhole(second.host);
+  },
 
   "work passed to `hold` keeps the run owned until it settles": async ({ connect, clock }) => {
     const [first, second] = [await connect(), await connect()];

@@ -52,25 +52,26 @@ function gates(count: number): readonly Gate<void>[] {
 
 /** A step can consume signals in its own record: each exactly once, despite kills and disk faults. */
 export const takeFacts: Facts = {
-  "a step takes all signals that arrived before it reads them, from any host, and each only once, also after a kill":
-    async ({ connect }) => {
-      const [first, second] = [await connect(), await connect()];
-      const waits = gates(4);
-      const program = taking(waits);
-      await start(first.host, program);
-      await waits[0]?.reached;
-      for (const payload of [1, 2]) assert.equal(await second.host.signal("r1", news(payload)), "accepted");
-      waits[0]?.open();
-      await waits[1]?.reached;
-      waits[1]?.open();
-      await waits[2]?.reached;
-      await first.crash();
-      await second.host.signal("r1", news(3));
-      for (const gate of waits) gate.open();
-      const end = await endOf(await second.host.resume("r1", program));
-      assert.deepEqual(end.value, [[1, 2], [], [3], []]);
-      await expectWhole(second.host);
-    },
+  "a step takes all signals that arrived before it reads them, each only once, also after a kill": async ({
+    connect,
+  }) => {
+    const [first, second] = [await connect(), await connect()];
+    const waits = gates(4);
+    const program = taking(waits);
+    await start(first.host, program);
+    await waits[0]?.reached;
+    for (const payload of [1, 2]) assert.equal(await second.host.signal("r1", news(payload)), "accepted");
+    waits[0]?.open();
+    await waits[1]?.reached;
+    waits[1]?.open();
+    await waits[2]?.reached;
+    await first.crash();
+    await second.host.signal("r1", news(3));
+    for (const gate of waits) gate.open();
+    const end = await endOf(await second.host.resume("r1", program));
+    assert.deepEqual(end.value, [[1, 2], [], [3], []]);
+    await expectWhole(second.host);
+  },
 
   "signals that a step read before its process died are not consumed": async ({ connect }) => {
     const [first, second] = [await connect(), await connect()];
