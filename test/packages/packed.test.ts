@@ -81,7 +81,7 @@ const model = scriptedModel({
     check: [{ calls: [{ tool: "submit_check", input: { fine: true } }] }],
   },
 });
-const options: SessionOptions = { model, store: () => sqliteHost("store"), telemetry: openTelemetry() };
+const options: SessionOptions = { model, host: () => sqliteHost("store"), telemetry: openTelemetry() };
 const session = createSession(options);
 const running = session.start(notes, { task: "note it" });
 const events: SluiceEvent[] = [];

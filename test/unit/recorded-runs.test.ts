@@ -168,7 +168,7 @@ test("a run that was stopped and resumed while it was recorded is replayed in on
     model: scriptedModel({ stages }),
     cwd: folder.root,
     env: {},
-    store: createHost(memory.connect(), { clock: systemClock }),
+    host: createHost(memory.connect(), { clock: systemClock }),
     traffic: recordTraffic(file, { existing }),
   });
   const slow = {

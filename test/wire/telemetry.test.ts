@@ -394,7 +394,7 @@ describe("a run that stops in between", () => {
     const memory = createMemoryJournals();
     const clock = handClock();
     const telemetry = openTelemetry(seen);
-    const options = { telemetry, tools, clock, store: () => createHost(memory.connect(), { clock }) };
+    const options = { telemetry, tools, clock, host: () => createHost(memory.connect(), { clock }) };
     const hold = new Promise<void>((resolve) => onTestFinished(() => resolve()));
     const replies: readonly ServerReply[] = [{ calls: [look(1)] }, { hold, holdAtEvent: 1, ...ends }];
     const { live, server } = await wiredSession("anthropic", replies, options);
