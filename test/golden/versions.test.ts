@@ -42,7 +42,7 @@ test("a run that version 1 recorded verifies, and resume, fork and replay refuse
   const { runId } = copy;
   const audit = await copy.sluice("audit", runId, "--verify");
   expect([audit.code, audit.stderr]).toEqual([0, ""]);
-  expect(audit.stdout).toContain("verified: every record is as it was written");
+  expect(audit.stdout).toContain("verified: every record is unchanged");
   const host = sqliteHost(copy.store, { adopt: true });
   const session = createSession({ model: copy.script({}), cwd: copy.workspace, host: host });
   onTestFinished(async () => {

@@ -29,8 +29,8 @@ export const BUGS: readonly Bug[] = [
     file: "core/src/run/tool-calls/run-tool-calls.ts",
     changes: [
       [
-        'const first = await of.journal.run(callStep(groupId, "verdicts"), (step) => authorizer.decide(group, step), JUDGED);',
-        'let mine = false; let first = await of.journal.run(callStep(groupId, "verdicts"), (step) => { mine = true; return authorizer.decide(group, step); }, JUDGED); if (!mine) first = await authorizer.decide(group, { event: () => undefined } as never);',
+        'const first = await of.journal.run(stepNames.calls(groupId, "verdicts"), (step) => authorizer.decide(group, step), JUDGED);',
+        'let mine = false; let first = await of.journal.run(stepNames.calls(groupId, "verdicts"), (step) => { mine = true; return authorizer.decide(group, step); }, JUDGED); if (!mine) first = await authorizer.decide(group, { event: () => undefined } as never);',
       ],
     ],
   },

@@ -9,9 +9,11 @@ import {
   genesisPosition,
   type RecordDraft,
   type RunPosition,
+  readEvents,
   toRecordedValue,
-} from "../../packages/core/src/journal/record/append.ts";
-import { readEvents, type UnhashedRecord, writeEvents } from "../../packages/core/src/journal/record/hash-chain.ts";
+  type UnhashedRecord,
+  writeEvents,
+} from "../../packages/core/src/journal/record.ts";
 import { dataText, sharedData } from "../../packages/core/src/journal/redaction.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { changed } from "../support/journal.ts";

@@ -7,7 +7,7 @@ import {
   genesisPosition,
   lifecycleRecord,
   type RunPosition,
-} from "../../packages/core/src/journal/record/append.ts";
+} from "../../packages/core/src/journal/record.ts";
 import { LIFECYCLE_STEP } from "../../packages/core/src/journal/step-id.ts";
 import { handClock } from "../support/hand-clock.ts";
 import { changed, endOf, eventsOf, start, turns, waiting } from "../support/journal.ts";

@@ -8,7 +8,7 @@ export { checkSession } from "./definition/check.ts";
 export { type PipelineParts, pipelineParts, type StateParts } from "./definition/fingerprint/fingerprint.ts";
 export { partChanges } from "./definition/fingerprint/part-changes.ts";
 export { replaceUnseen, visible, visibleJson } from "./gate/summary.ts";
-export { decodeValue } from "./journal/record/append.ts";
+export { decodeValue } from "./journal/record.ts";
 export {
   createSecretFilter,
   REDACTION_MARKER,

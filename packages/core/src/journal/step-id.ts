@@ -34,9 +34,14 @@ export const stepNames = {
   preconditionNow: (number: number): string => `precondition/${number}/now`,
   preconditionSleep: (number: number): string => `precondition/${number}/sleep`,
   /** A step of one group of a turn's tool calls. */
-  calls: (turn: number, group: number, part: CallStepPart): string => `turn/${turn}/${group}/${part}`,
+  calls: ({ turn, group }: CallGroupId, part: CallStepPart): string => `turn/${turn}/${group}/${part}`,
 } as const;
 
+/** Which group of a turn's calls; both are counted in the attempt, turns from 1 and groups from 0. */
+export interface CallGroupId {
+  readonly turn: number;
+  readonly group: number;
+}
 export type CallStepPart = "verdicts" | "approvals" | "call" | "question" | "answer";
 
 /** The attempt that a step belongs to. */

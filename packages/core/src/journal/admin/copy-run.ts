@@ -2,8 +2,15 @@ import type { Clock } from "../../base/clock.ts";
 import { SluiceError } from "../../base/errors.ts";
 import { field, isJsonObject, type Json, type JsonObject, parseJson } from "../../base/json.ts";
 import { verifyJournal } from "../audit/verify.ts";
-import { CLOSE_KINDS, OPEN_KINDS } from "../record/append.ts";
-import { GENESIS, hashRecord, readEvents, type UnhashedRecord, writeEvents } from "../record/hash-chain.ts";
+import {
+  CLOSE_KINDS,
+  GENESIS,
+  hashRecord,
+  OPEN_KINDS,
+  readEvents,
+  type UnhashedRecord,
+  writeEvents,
+} from "../record.ts";
 import type { JournalRecord, RunCopy, RunEnd, RunJournal } from "../seam.ts";
 import { childKeys, childRunId, isEnd, isLifecycle, LIFECYCLE_STEP, NO_ORDINAL } from "../step-id.ts";
 import type { JournalStore, WholeRun } from "../store/journal-store.ts";

@@ -1,5 +1,5 @@
 import { isSluiceError, SluiceError } from "../../base/errors.ts";
-import { readEvents } from "../record/hash-chain.ts";
+import { readEvents } from "../record.ts";
 import type { PrunedRun, PruneQuery, RunEnd } from "../seam.ts";
 import type { JournalStore, RunRow } from "../store/journal-store.ts";
 

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { digestOf } from "../record/hash-chain.ts";
+import { digestOf } from "../record.ts";
 import type { JournalRecord, RunJournal } from "../seam.ts";
 
 /** Format version that is written and read. */

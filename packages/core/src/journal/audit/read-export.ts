@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import { hash } from "node:crypto";
 import { field, type Json, parseJson } from "../../base/json.ts";
-import { digestOf } from "../record/hash-chain.ts";
+import { digestOf } from "../record.ts";
 import type { RecordPhase, RunEnd, RunJournal } from "../seam.ts";
 import { isEnd, RECORD_PHASES } from "../step-id.ts";
 import {

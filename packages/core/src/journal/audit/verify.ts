@@ -1,5 +1,5 @@
 import { field, isJsonObject, type Json, parseJson } from "../../base/json.ts";
-import { digestOf, GENESIS, hashDigested } from "../record/hash-chain.ts";
+import { digestOf, GENESIS, hashDigested } from "../record.ts";
 import type { JournalRecord, RunJournal } from "../seam.ts";
 import { childKeys, childRunId, isEnd, LIFECYCLE_STEP } from "../step-id.ts";
 import { type AuditReport, type CheckedJournal, type ChildLink, checkTree } from "./verify-tree.ts";

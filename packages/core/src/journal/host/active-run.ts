@@ -1,6 +1,6 @@
 import type { Clock } from "../../base/clock.ts";
 import type { SluiceError } from "../../base/errors.ts";
-import type { RunPosition } from "../record/append.ts";
+import type { RunPosition } from "../record.ts";
 import type { ChildRun, LiveChunk, SiblingEnd } from "../seam.ts";
 import type { JournalStore } from "../store/journal-store.ts";
 import type { RecordedSteps } from "./recorded-steps.ts";

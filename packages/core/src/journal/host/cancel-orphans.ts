@@ -1,7 +1,7 @@
 import type { Clock } from "../../base/clock.ts";
 import { isSluiceError } from "../../base/errors.ts";
 import type { EventDraft } from "../events.ts";
-import { appendRecord, lifecycleRecord, type RunPosition } from "../record/append.ts";
+import { appendRecord, lifecycleRecord, type RunPosition } from "../record.ts";
 import type { OpenRequest, RunEnd, SiblingEnd } from "../seam.ts";
 import { LIFECYCLE_STEP } from "../step-id.ts";
 import type { JournalStore, RunRow } from "../store/journal-store.ts";

@@ -11,7 +11,7 @@ import {
   jsonText,
   lifecycleRecord,
   type RunPosition,
-} from "../record/append.ts";
+} from "../record.ts";
 import type { NewRun, ResumeRunOptions, RunEnd, RunHost, RunProgram, RunTask } from "../seam.ts";
 import { LIFECYCLE_STEP } from "../step-id.ts";
 import type { JournalStore, RunRow } from "../store/journal-store.ts";

@@ -8,7 +8,7 @@ import {
   lifecycleRecord,
   type RunPosition,
   toRecordedValue,
-} from "../record/append.ts";
+} from "../record.ts";
 import type {
   ChildRun,
   LiveChunk,

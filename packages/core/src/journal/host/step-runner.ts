@@ -1,7 +1,7 @@
 import { SluiceError } from "../../base/errors.ts";
 import { field, type Json } from "../../base/json.ts";
 import type { EventDraft } from "../events.ts";
-import { appendRecord, jsonText, type RecordDraft, toRecordedValue } from "../record/append.ts";
+import { appendRecord, jsonText, type RecordDraft, toRecordedValue } from "../record.ts";
 import type {
   ChildRun,
   ProgramEnd,

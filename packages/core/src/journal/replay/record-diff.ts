@@ -1,6 +1,6 @@
 import { field, isJsonObject, type Json, type JsonObject, parseJson } from "../../base/json.ts";
 import type { EventDraft, SluiceEvent } from "../events.ts";
-import { readEvents, writeEvents } from "../record/hash-chain.ts";
+import { readEvents, writeEvents } from "../record.ts";
 import type { JournalRecord } from "../seam.ts";
 
 /** The first place where two values differ; undefined stands for a missing value. */

@@ -1,7 +1,7 @@
 import { SluiceError } from "../../base/errors.ts";
 import { field, parseJson, parseStoredJson } from "../../base/json.ts";
 import type { RecordedStep } from "../host/recorded-steps.ts";
-import { readEvents } from "../record/hash-chain.ts";
+import { readEvents } from "../record.ts";
 import type { JournalRecord, RunEnd, RunJournal } from "../seam.ts";
 import { isLifecycle, LIFECYCLE_STEP } from "../step-id.ts";
 

@@ -3,8 +3,7 @@ import type { Json } from "../../base/json.ts";
 import type { EventDraft } from "../events.ts";
 import { Cancellation } from "../host/active-run.ts";
 import type { RecordedStep } from "../host/recorded-steps.ts";
-import { jsonText } from "../record/append.ts";
-import { readEvents } from "../record/hash-chain.ts";
+import { jsonText, readEvents } from "../record.ts";
 import type {
   ChildRun,
   JournalRecord,

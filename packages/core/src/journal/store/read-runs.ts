@@ -2,7 +2,7 @@ import type { Clock } from "../../base/clock.ts";
 import { SluiceError } from "../../base/errors.ts";
 import type { SluiceEvent } from "../events.ts";
 import type { Changes } from "../host/store-changes.ts";
-import { readEvents } from "../record/hash-chain.ts";
+import { readEvents } from "../record.ts";
 import type { EventQuery, JournalRecord, OpenRequest, RunJournal, RunSummary } from "../seam.ts";
 import type { JournalStore, RunRow } from "./journal-store.ts";
 

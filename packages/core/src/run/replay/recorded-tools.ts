@@ -3,7 +3,7 @@ import { SluiceError } from "../../base/errors.ts";
 import { field, type Json, parseJson } from "../../base/json.ts";
 import type { ToolEffect } from "../../gate/subjects.ts";
 import { type Bound, BoundCall, type PreparedCall, type Tool } from "../../gate/tool.ts";
-import { readEvents } from "../../journal/record/hash-chain.ts";
+import { readEvents } from "../../journal/record.ts";
 import type { JournalRecord, RunJournal } from "../../journal/seam.ts";
 import { parseStepId } from "../../journal/step-id.ts";
 import type { Issue } from "../../schema/schema.ts";

@@ -1,7 +1,7 @@
 import { field, type Json, type JsonObject } from "../../base/json.ts";
 import type { StageResult } from "../../definition/result.ts";
 import type { PreconditionAnswer } from "../../definition/state-rules.ts";
-import { decodeValue } from "../../journal/record/append.ts";
+import { decodeValue } from "../../journal/record.ts";
 import type { RecordedOutcome, StepCall, StepOptions } from "../../journal/seam.ts";
 import { stepNames } from "../../journal/step-id.ts";
 import type { NextDecision, ResolvedChoice } from "../../machine/decide-next.ts";

@@ -3,12 +3,12 @@ import { messageOf } from "../../base/errors.ts";
 import type { Json, JsonObject } from "../../base/json.ts";
 import { visible } from "../../gate/summary.ts";
 import type { OpenRequest, StepCall } from "../../journal/seam.ts";
-import { questionId } from "../../journal/step-id.ts";
+import { type CallGroupId, questionId, stepNames } from "../../journal/step-id.ts";
 import { compileSchema } from "../../schema/compile-schema.ts";
 import { DECIDES } from "../attempt.ts";
 import type { ExecutableCall, ExecutedCall } from "./execute-tool-call.ts";
 import { answeredByOf, type JournaledAnswer, readAnswer, requestApproval } from "./request-approval.ts";
-import { type CallGroupId, callStep, type ToolCallContext } from "./tool-call.ts";
+import type { ToolCallContext } from "./tool-call.ts";
 
 /** The record of a question step: the open request, or the result of a call that could not ask. */
 type Opened =
@@ -31,7 +31,7 @@ export async function askQuestion(
     return ran;
   };
 
-  const opened = await journal.run(callStep(groupId, "question"), async (step): Promise<Opened> => {
+  const opened = await journal.run(stepNames.calls(groupId, "question"), async (step): Promise<Opened> => {
     const unasked = (code: string, message: string): Opened => ({
       kind: "not_asked",
       result: finished(none(code, message), step),
@@ -63,7 +63,7 @@ export async function askQuestion(
     const ran = await resultOf(answer, opened);
     return finished({ ...ran, ms: Math.max(0, received.at - openedAt) }, step);
   };
-  return await journal.run(callStep(groupId, "answer"), answered, DECIDES);
+  return await journal.run(stepNames.calls(groupId, "answer"), answered, DECIDES);
 }
 
 const DECIDE = "decide with what you know and state your assumption in the result";

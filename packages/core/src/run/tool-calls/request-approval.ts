@@ -1,10 +1,11 @@
 import { field, type Json, type JsonObject } from "../../base/json.ts";
 import type { DenialCause } from "../../gate/denial.ts";
 import type { OpenRequest, ReceivedSignal, StepCall } from "../../journal/seam.ts";
+import { type CallGroupId, stepNames } from "../../journal/step-id.ts";
 import { type AnswerProof, createSeal } from "../../people/answer-proof.ts";
 import { needsCode, recordedProof, withVerdict } from "./answer-rule.ts";
 import type { Authorizer } from "./authorize.ts";
-import { type CallGroupId, callStep, type ProposedToolCall, type ToolCallContext } from "./tool-call.ts";
+import type { ProposedToolCall, ToolCallContext } from "./tool-call.ts";
 import { decidesVerdict, type RecordedVerdict } from "./verdict.ts";
 
 /** An answer as read from the journal. */
@@ -103,7 +104,7 @@ export async function recordApprovals(
     }
     return final;
   };
-  const settled = await journal.run(callStep(groupId, "approvals"), settle, { decides: decidesVerdict });
+  const settled = await journal.run(stepNames.calls(groupId, "approvals"), settle, { decides: decidesVerdict });
   const byId = new Map(settled.map((verdict) => [verdict.id, verdict]));
   return verdicts.map((verdict) => byId.get(verdict.id) ?? verdict);
 }

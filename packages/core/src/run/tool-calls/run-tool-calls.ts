@@ -7,6 +7,7 @@ import { sandboxOf } from "../../gate/envelope.ts";
 import { createGrants, type Proposal } from "../../gate/grants.ts";
 import type { ToolEffect } from "../../gate/subjects.ts";
 import type { StepOptions } from "../../journal/seam.ts";
+import { type CallGroupId, stepNames } from "../../journal/step-id.ts";
 import type { Attempt } from "../attempt.ts";
 import type { CallOutcome, CallRequest } from "../executor.ts";
 import { cancelReason } from "../limits/limits.ts";
@@ -14,13 +15,7 @@ import { askQuestion } from "./ask-user.ts";
 import { type Authorizer, createAuthorizer } from "./authorize.ts";
 import { type ExecutableCall, type ExecutedCall, executeToolCall } from "./execute-tool-call.ts";
 import { recordApprovals } from "./request-approval.ts";
-import {
-  type CallGroup,
-  type CallGroupId,
-  callStep,
-  type ProposedToolCall,
-  type ToolCallContext,
-} from "./tool-call.ts";
+import type { CallGroup, ProposedToolCall, ToolCallContext } from "./tool-call.ts";
 import { decidesVerdict, type RecordedVerdict } from "./verdict.ts";
 
 const JUDGED: StepOptions = { decides: decidesVerdict };
@@ -122,7 +117,11 @@ async function settleGroup(
   groupId: CallGroupId,
   group: CallGroup,
 ): Promise<readonly SettledCall[]> {
-  const first = await of.journal.run(callStep(groupId, "verdicts"), (step) => authorizer.decide(group, step), JUDGED);
+  const first = await of.journal.run(
+    stepNames.calls(groupId, "verdicts"),
+    (step) => authorizer.decide(group, step),
+    JUDGED,
+  );
   const verdicts = first.some(({ verdict }) => verdict.kind === "ask")
     ? await recordApprovals(of, authorizer, groupId, group, first)
     : first;
@@ -171,14 +170,14 @@ async function runApproved(
     prepared: only.intent ?? null,
   };
   const results = await journal.run(
-    callStep(groupId, "call"),
+    stepNames.calls(groupId, "call"),
     async (step): Promise<ExecutedCall[]> => {
       if (!writing) for (const event of startEvents) step.event(event);
       const all = await limits.timed(step.signal, (signal) => {
-        const callStep = { signal, opened: step.opened, hold: step.hold, incarnation: steps.incarnation };
+        const stepFacts = { signal, opened: step.opened, hold: step.hold, incarnation: steps.incarnation };
         const { callEnvironment } = authorizer;
         return concurrently(runnables, deps.maxParallelReads, (runnable) =>
-          executeToolCall(runnable, callEnvironment, callStep),
+          executeToolCall(runnable, callEnvironment, stepFacts),
         );
       });
       for (const [index, { outcome, ms, facts }] of all.entries()) {

@@ -1,7 +1,6 @@
 import type { Json } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import type { Grants, Proposal } from "../../gate/grants.ts";
-import { type CallStepPart, stepNames } from "../../journal/step-id.ts";
 import type { AttemptJournal } from "../attempt.ts";
 import type { Execution } from "../execution.ts";
 import type { AvailableTools, CallRequest } from "../executor.ts";
@@ -30,13 +29,3 @@ export interface ProposedToolCall {
 }
 /** Adjacent reads, which are authorized and run together, or one other call. */
 export type CallGroup = readonly ProposedToolCall[];
-
-/** Which group of a turn's calls; both are counted in the attempt, turns from 1 and groups from 0. */
-export interface CallGroupId {
-  readonly turn: number;
-  readonly group: number;
-}
-
-export function callStep({ turn, group }: CallGroupId, part: CallStepPart): string {
-  return stepNames.calls(turn, group, part);
-}

@@ -2,7 +2,7 @@ import { field, isJsonObject, type Json, type JsonObject, parseStoredJson } from
 import type { DenialCause } from "../../gate/denial.ts";
 import type { ApprovedBy } from "../../gate/grants.ts";
 import type { Subject } from "../../gate/subjects.ts";
-import { decodeValue } from "../../journal/record/append.ts";
+import { decodeValue } from "../../journal/record.ts";
 import type { RecordedOutcome, StepCall } from "../../journal/seam.ts";
 
 // Types, not interfaces: these are recorded, and only types count as JSON to the compiler.

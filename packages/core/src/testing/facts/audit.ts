@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { verifyJournal } from "../../journal/audit/verify.ts";
-import { hashRecord } from "../../journal/record/hash-chain.ts";
+import { hashRecord } from "../../journal/record.ts";
 import type { JournalRecord, ProgramEnd, RunJournal, StepRunner } from "../../journal/seam.ts";
 import {
   cancelled,

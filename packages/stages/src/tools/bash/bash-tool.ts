@@ -11,9 +11,8 @@ import {
 import { z } from "zod";
 import type { Sandbox, SandboxedExit, SandboxPlan } from "../../sandbox/wall.ts";
 import { withFolder } from "../files/open.ts";
-import { headTail, KEPT_HALF, SHOWN_HALF } from "../files/output.ts";
 import { isProgram } from "../files/paths.ts";
-import { asResult, failure, fault } from "../files/results.ts";
+import { asResult, failure, fault, headTail, KEPT_HALF, SHOWN_HALF } from "../files/results.ts";
 import { lineEnvironment } from "./language/environment.ts";
 import {
   CALL_VARIABLE,

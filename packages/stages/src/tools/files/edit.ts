@@ -1,10 +1,9 @@
 import type { ToolSpec } from "@sluice/core";
 import { z } from "zod";
 import { executeChange, prepareChange, type Rewrite } from "./change.ts";
-import { count, firstCharacters } from "./output.ts";
 import { filePath, fileSubjects } from "./paths.ts";
 import { recoverWrite } from "./replace-file.ts";
-import { fault } from "./results.ts";
+import { count, fault, firstCharacters } from "./results.ts";
 import { type FileText, isCrlf, numbered, splitLines, toCrlf, toLf } from "./text.ts";
 
 /** Lines shown before and after a change. */

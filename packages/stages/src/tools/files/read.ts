@@ -1,9 +1,8 @@
 import type { ToolResult, ToolSpec } from "@sluice/core";
 import { z } from "zod";
 import { readUpTo, withFile } from "./open.ts";
-import { count, firstCharacters, withRemarks } from "./output.ts";
 import { displayPath, filePath, fileSubjects, judgedPath } from "./paths.ts";
-import { asFault, asResult, failure } from "./results.ts";
+import { asFault, asResult, count, failure, firstCharacters, withRemarks } from "./results.ts";
 import { isBinary, isCrlf, MAX_FILE_BYTES, numbered, sha256, splitLines } from "./text.ts";
 
 const DEFAULT_LINES = 2_000;

@@ -1,9 +1,9 @@
 import type { ToolSpec } from "@sluice/core";
 import { z } from "zod";
 import { executeChange, prepareChange, type Rewrite } from "./change.ts";
-import { count } from "./output.ts";
 import { filePath, fileSubjects } from "./paths.ts";
 import { recoverWrite } from "./replace-file.ts";
+import { count } from "./results.ts";
 import { isCrlf, splitLines, toCrlf } from "./text.ts";
 
 const input = z.strictObject({

@@ -1,6 +1,5 @@
 import { isJson, isJsonObject, type Json, type JsonObject, type ToolResult } from "@sluice/core";
-import { headTail, KEPT_HALF, SHOWN_HALF } from "../files/output.ts";
-import { failure } from "../files/results.ts";
+import { failure, headTail, KEPT_HALF, SHOWN_HALF } from "../files/results.ts";
 
 /** Characters of an answer that are kept unchanged. */
 const LONGEST_KEPT = 2 * KEPT_HALF;

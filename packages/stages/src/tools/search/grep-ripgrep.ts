@@ -2,9 +2,8 @@ import { isAbsolute, relative } from "node:path";
 import type { ToolCall } from "@sluice/core";
 import { type ProcessOptions, runProcess } from "../bash/process.ts";
 import { withFile, withFolder } from "../files/open.ts";
-import { headTail } from "../files/output.ts";
 import { contains } from "../files/paths.ts";
-import { fault } from "../files/results.ts";
+import { fault, headTail } from "../files/results.ts";
 import {
   type GrepEnd,
   type GrepHit,

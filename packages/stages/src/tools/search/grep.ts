@@ -1,9 +1,8 @@
 import { lstatSync } from "node:fs";
 import { type Clock, isSluiceError, systemClock, type ToolCall, type ToolResult, type ToolSpec } from "@sluice/core";
 import { z } from "zod";
-import { withRemarks } from "../files/output.ts";
 import { displayPath, fileSubjects, judgedPath } from "../files/paths.ts";
-import { asFault, asResult } from "../files/results.ts";
+import { asFault, asResult, withRemarks } from "../files/results.ts";
 import { searchBuiltIn } from "./grep-builtin.ts";
 import { carriedRipgrep, searchWithRipgrep } from "./grep-ripgrep.ts";
 import {
