@@ -86,7 +86,7 @@ function cleanJson(value: Json, cleaner: Cleaner): Json {
 }
 
 /** A copy of a value with known secrets replaced, for what user code returns or throws. */
-export function cleaned<T extends Json>(value: T, secrets: SecretFilter): T {
+export function maskSecrets<T extends Json>(value: T, secrets: SecretFilter): T {
   const clean = secrets.json(value);
   if (clean === value) return value;
   const own: T = JSON.parse(JSON.stringify(clean));

@@ -70,7 +70,7 @@ interface NextEntry {
   readonly state: string;
   readonly input: Json;
 }
-type Ending = { readonly end: ProgramEnd };
+type RunEnding = { readonly end: ProgramEnd };
 
 /** Follows the routes until a choice ends the run. Iterative, since a run may have thousands of hops. */
 async function runRoutes(setup: RunSetup, steps: StepRunner, runInput: Json): Promise<ProgramEnd> {
@@ -119,7 +119,7 @@ async function initialInput(
 }
 
 /** Counts a visit of a state. Returns the run's end if a cancel or a cap prevents it. */
-function endBefore(walk: Walk, state: string): Ending | undefined {
+function endBefore(walk: Walk, state: string): RunEnding | undefined {
   const cancelled = cancelledEnd(walk);
   if (cancelled !== undefined) return cancelled;
   countVisit(walk, state);
@@ -127,7 +127,7 @@ function endBefore(walk: Walk, state: string): Ending | undefined {
 }
 
 /** Follows the choice of an execution, fan-outs included, to the next state or to the end of the run. */
-async function follow(walk: Walk, execution: Execution, ended: ExecutionEnd): Promise<NextEntry | Ending> {
+async function follow(walk: Walk, execution: Execution, ended: ExecutionEnd): Promise<NextEntry | RunEnding> {
   const { stateId } = execution;
   let { result, next } = ended;
   addTo(walk, stateId, ended);
@@ -165,7 +165,7 @@ async function follow(walk: Walk, execution: Execution, ended: ExecutionEnd): Pr
 async function throughFanOut(
   walk: Walk,
   choice: FanOutChoice,
-): Promise<(FanOutResult & { readonly fork: FanOut }) | Ending> {
+): Promise<(FanOutResult & { readonly fork: FanOut }) | RunEnding> {
   for (const { state } of choice.siblings) {
     const stop = endBefore(walk, state);
     if (stop !== undefined) return stop;
@@ -182,7 +182,7 @@ async function throughFanOut(
   return cancelledEnd(walk) ?? { ...forked, fork };
 }
 
-function cancelledEnd(walk: Walk): Ending | undefined {
+function cancelledEnd(walk: Walk): RunEnding | undefined {
   const reason = cancelReason(walk.steps.signal);
   return reason === undefined ? undefined : { end: runEndOf(walk, { kind: "cancel", reason }, []) };
 }
@@ -198,7 +198,7 @@ function countVisit(walk: Walk, state: string): void {
 }
 
 /** The failed end of a run whose hops or visits of a state exceed their cap. */
-function capExceeded(walk: Walk, state: string): Ending | undefined {
+function capExceeded(walk: Walk, state: string): RunEnding | undefined {
   const { spec } = walk.setup;
   const maxVisits = spec.limits.maxVisits ?? 10;
   const maxHops = spec.limits.maxHops ?? 10 * spec.states.size;
@@ -208,7 +208,7 @@ function capExceeded(walk: Walk, state: string): Ending | undefined {
   return undefined;
 }
 
-function overLimit(walk: Walk, limit: "maxHops" | "maxVisits", message: string): Ending {
+function overLimit(walk: Walk, limit: "maxHops" | "maxVisits", message: string): RunEnding {
   const code = limit === "maxHops" ? "limit_hops" : "limit_visits";
   const reached = { type: "limit.reached", data: { limit, message } } as const;
   return { end: runEndOf(walk, { kind: "fail", reason: message, code }, [reached]) };

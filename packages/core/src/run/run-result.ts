@@ -12,7 +12,7 @@ export interface RunAccount {
   usage: Usage;
 }
 
-type Ending =
+type RunEnding =
   | { readonly kind: "done"; readonly output: Json }
   | { readonly kind: "fail"; readonly reason: string; readonly code?: string }
   | { readonly kind: "cancel"; readonly reason: string };
@@ -30,7 +30,7 @@ export type RunOutcome = {
 /** The run's last record. `cause` is an unhandled stage failure, whose code becomes the run's. */
 export function runEndOf(
   account: RunAccount,
-  ending: Ending,
+  ending: RunEnding,
   events: readonly EventDraft[],
   cause?: StageResult<Json>,
 ): ProgramEnd {
@@ -57,7 +57,10 @@ export function runEndOf(
   return { status, value: outcome, events: [...events, finished] };
 }
 
-function errorOf(ending: Ending, cause: StageResult<Json> | undefined): { code: string; message: string } | undefined {
+function errorOf(
+  ending: RunEnding,
+  cause: StageResult<Json> | undefined,
+): { code: string; message: string } | undefined {
   if (ending.kind === "done") return undefined;
   if (ending.kind === "cancel") return { code: "cancelled", message: ending.reason };
   if (ending.code !== undefined) return { code: ending.code, message: ending.reason };

@@ -187,14 +187,14 @@ async function replyRecord(
   outcome: Extract<ModelOutcome, { readonly ok: true }>,
 ): Promise<ModelStepRecord> {
   const { agent } = trial.request;
-  const cleaned = maskReply(outcome, secrets);
+  const masked = maskReply(outcome, secrets);
   // Beside other calls, completions are checked after those have run.
-  const alone = cleaned.calls.every((call) => call.tool === agent.completionTool);
-  const completions = alone ? await checkCompletions(cleaned, agent) : [];
+  const alone = masked.calls.every((call) => call.tool === agent.completionTool);
+  const completions = alone ? await checkCompletions(masked, agent) : [];
   return {
     kind: "reply",
-    reply: encodeReply(cleaned),
-    completions: encodeChecks(completions, cleaned),
+    reply: encodeReply(masked),
+    completions: encodeChecks(completions, masked),
     elapsed: limits.elapsed(),
     ...spentBy(outcome, trial),
   };

@@ -1,7 +1,7 @@
 import { isJson, type Json, jsonFault, toJsonValue } from "../../base/json.ts";
 import type { StageContext } from "../../definition/result.ts";
 import type { PreconditionAnswer } from "../../definition/state-rules.ts";
-import { cleaned } from "../../journal/redaction.ts";
+import { maskSecrets } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import { stepNames } from "../../journal/step-id.ts";
 import type { Attempt } from "../attempt.ts";
@@ -36,7 +36,7 @@ export function enter(attempt: Attempt): Promise<Entered> {
       otherwise: null,
       say: () => execution.leftSetup,
     });
-    if (setUp.kind !== "answered") return { kind: "ended", at, why: cleaned(setUp, deps.secrets) };
+    if (setUp.kind !== "answered") return { kind: "ended", at, why: maskSecrets(setUp, deps.secrets) };
     const setup = deps.secrets.json(setUp.value);
     const ctx = attempt.contextWith(setup);
 
@@ -46,12 +46,12 @@ export function enter(attempt: Attempt): Promise<Entered> {
       otherwise: null,
       say: () => LEFT,
     });
-    if (rendered.kind !== "answered") return { kind: "ended", at, why: cleaned(rendered, deps.secrets) };
+    if (rendered.kind !== "answered") return { kind: "ended", at, why: maskSecrets(rendered, deps.secrets) };
     const precondition = await phases.through(
       "stage.precondition",
       preconditionHook(execution, ctx, before?.precondition),
     );
-    if (precondition.kind !== "answered") return { kind: "ended", at, why: cleaned(precondition, deps.secrets) };
+    if (precondition.kind !== "answered") return { kind: "ended", at, why: maskSecrets(precondition, deps.secrets) };
     return { kind: "ready", at, setup, init: deps.secrets.json(rendered.value), precondition: precondition.value };
   };
   return journal.run(stepNames.enter, decide, entering(state.setup !== undefined));
@@ -83,7 +83,7 @@ export async function awaitPrecondition(
     if (reason !== undefined) return endedBeforeAct({ kind: "cancelled", reason });
     answer = await journal.run(stepNames.precondition(times), async (call) => {
       const phases = createPhases(attempt, call);
-      return cleaned(
+      return maskSecrets(
         await phases.through("stage.precondition", preconditionHook(execution, ctx)),
         execution.deps.secrets,
       );

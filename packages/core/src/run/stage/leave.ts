@@ -3,7 +3,7 @@ import { deepFreeze, type Json, type JsonObject, jsonFault } from "../../base/js
 import type { Completed, Failed, StageContext, StageResult, Usage } from "../../definition/result.ts";
 import type { AssertAnswer } from "../../definition/state-rules.ts";
 import type { EventDraft } from "../../journal/events.ts";
-import { cleaned } from "../../journal/redaction.ts";
+import { maskSecrets } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import { stepNames } from "../../journal/step-id.ts";
 import { decideNext, type NextDecision } from "../../machine/decide-next.ts";
@@ -89,7 +89,7 @@ function resultOf({ execution, base }: Leaving, outcome: ActOutcome | "skipped")
     case "failed": {
       const { code, message, detail } = outcome;
       const failed = { ...base, status: "failed", code, message, ...(detail === undefined ? {} : { detail }) } as const;
-      return cleaned<StageResult<Json>>(failed, secrets);
+      return maskSecrets<StageResult<Json>>(failed, secrets);
     }
     case "cancelled":
       return { ...base, status: "cancelled", reason: outcome.reason };
@@ -187,7 +187,7 @@ export async function nextAfter(
     cancelReason(steps.signal) === undefined
       ? await raceAbort(steps.signal, decideNext(spec, stateId, deepFreeze(result), ctx))
       : undefined;
-  if (decided !== undefined) return cleaned(decided.value, deps.secrets);
+  if (decided !== undefined) return maskSecrets(decided.value, deps.secrets);
   return { by: "default", choice: { kind: "cancel", reason: cancelReason(steps.signal) ?? "cancelled" } };
 }
 

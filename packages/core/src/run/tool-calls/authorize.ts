@@ -15,7 +15,7 @@ import { type GuardVerdict, type NamedGuard, runGuardHooks } from "../../gate/gu
 import type { Subject } from "../../gate/subjects.ts";
 import { argsSummary, grantRequestBody } from "../../gate/summary.ts";
 import type { BoundCall, PreparedCall, Tool } from "../../gate/tool.ts";
-import { cleaned, redactJson } from "../../journal/redaction.ts";
+import { maskSecrets, redactJson } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import { cancelReason, raceAbort } from "../limits/limits.ts";
 import { type CallEnvironment, type ExecutableCall, toolCall } from "./execute-tool-call.ts";
@@ -71,7 +71,7 @@ export function createAuthorizer(of: ToolCallContext): Authorizer {
     const { id, tool } = undecided;
     const proposal = of.proposalOf(id);
     if (proposal === undefined || undecided.verdict.kind === "ask") return undecided;
-    const verdict = cleaned(undecided.verdict, deps.secrets);
+    const verdict = maskSecrets(undecided.verdict, deps.secrets);
     const call = { callId: id, tool, argsDigest: proposal.argsDigest, args: summaryOf(tool, proposal.input) };
     const cause = verdict.kind === "refused" && verdict.cause !== undefined ? { cause: verdict.cause } : {};
     const decision =

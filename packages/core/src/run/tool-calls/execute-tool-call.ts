@@ -8,7 +8,7 @@ import { type Envelope, fileReach } from "../../gate/envelope.ts";
 import type { ApprovedBy, Proposal } from "../../gate/grants.ts";
 import type { RecoverAnswer, Subject, ToolCall, ToolResult } from "../../gate/subjects.ts";
 import type { PreparedCall, Tool } from "../../gate/tool.ts";
-import { cleaned } from "../../journal/redaction.ts";
+import { maskSecrets } from "../../journal/redaction.ts";
 import type { StepCall } from "../../journal/seam.ts";
 import type { RunDeps } from "../deps.ts";
 import { ABORT_GRACE_MS } from "../limits/limits.ts";
@@ -125,7 +125,7 @@ export async function executeToolCall(
       return finish({ ok: false, output: outcomeUnknown(runnable.tool.name), outcome: "outcome_unknown" });
     if (answer !== "not_started") {
       const output = "This call took effect before the process was stopped; it was not run again.";
-      const notes = answer === "done" ? {} : { notes: cleaned(answer.done.notes, env.deps.secrets) };
+      const notes = answer === "done" ? {} : { notes: maskSecrets(answer.done.notes, env.deps.secrets) };
       return finish({ ok: true, output, outcome: "recovered", ...notes });
     }
   }
@@ -213,8 +213,8 @@ function checked(result: ToolResult, deps: RunDeps): Omit<ExecutedCall, "ms"> {
     outcome: ok === true ? "ok" : "error",
     output: cut,
     ...(whole === undefined ? {} : { full: whole }),
-    ...(notes === undefined ? {} : { notes: cleaned(notes, deps.secrets) }),
-    ...(facts === undefined ? {} : { facts: cleaned(facts, deps.secrets) }),
+    ...(notes === undefined ? {} : { notes: maskSecrets(notes, deps.secrets) }),
+    ...(facts === undefined ? {} : { facts: maskSecrets(facts, deps.secrets) }),
   };
 }
 

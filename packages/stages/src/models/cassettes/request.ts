@@ -40,14 +40,14 @@ export function requestShape(
     return (normalize === undefined ? masked : normalize(masked)).toWellFormed();
   };
   const messageDigest = (message: LanguageModelV4Message): string => {
-    const digest = known.get(message) ?? shortDigest(cleaned(encodeValue(message), clean));
+    const digest = known.get(message) ?? shortDigest(masked(encodeValue(message), clean));
     known.set(message, digest);
     return digest;
   };
   const messages = prompt.map((message) => ({ role: message.role, digest: messageDigest(message) }));
-  const offered = tools.map((tool) => [clean(tool.name), shortDigest(cleaned(encodeValue(tool), clean))] as const);
+  const offered = tools.map((tool) => [clean(tool.name), shortDigest(masked(encodeValue(tool), clean))] as const);
   const others = Object.fromEntries(
-    Object.entries(settings).map(([key, value]) => [key, cleaned(encodeValue(value), clean)]),
+    Object.entries(settings).map(([key, value]) => [key, masked(encodeValue(value), clean)]),
   );
   const kept = [...prompt];
   return {
@@ -171,11 +171,11 @@ function partText(part: Part): string {
   }
 }
 
-function cleaned(value: Json, clean: (text: string) => string): Json {
+function masked(value: Json, clean: (text: string) => string): Json {
   if (typeof value === "string") return clean(value);
   if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map((item: Json) => cleaned(item, clean));
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [clean(key), cleaned(member, clean)]));
+  if (Array.isArray(value)) return value.map((item: Json) => masked(item, clean));
+  return Object.fromEntries(Object.entries(value).map(([key, member]) => [clean(key), masked(member, clean)]));
 }
 
 function shortDigest(value: Json): string {
