@@ -3,11 +3,11 @@ import { type StateStop, type Station, stationsOf } from "../projection/stations
 import { headOf } from "../text/clean.ts";
 
 /** How a run's last route ends it. */
-export type Ending = "done" | "fail" | "cancel";
+export type GraphEnd = "done" | "fail" | "cancel";
 
 export type GraphNode =
   | { readonly kind: "stop"; readonly id: string; readonly stop: StateStop; readonly isInitial: boolean }
-  | { readonly kind: "end"; readonly id: string; readonly ending: Ending };
+  | { readonly kind: "end"; readonly id: string; readonly ending: GraphEnd };
 
 export interface Edge {
   readonly from: string;
@@ -29,7 +29,7 @@ const MOST_BESIDE = 4;
 const MOST_STATES = 80;
 const LONGEST_NAME = 100;
 
-export const ENDS: Readonly<Record<Ending, string>> = {
+export const ENDS: Readonly<Record<GraphEnd, string>> = {
   done: "run completed",
   fail: "run failed",
   cancel: "run cancelled",
@@ -72,12 +72,12 @@ function shortName(name: string): string {
 }
 
 /** The id of an end node; no state's id contains a line break. */
-function endId(ending: Ending): string {
+function endId(ending: GraphEnd): string {
   return `\n${ending}`;
 }
 
 /** Only the root's routes end the run. */
-function endingOf({ runId, choice }: Hop, rootId: string): Ending | undefined {
+function endingOf({ runId, choice }: Hop, rootId: string): GraphEnd | undefined {
   return runId !== rootId || choice === "to" || choice === "fanOut" ? undefined : choice;
 }
 

@@ -4,7 +4,7 @@ import { cut } from "../text/width.ts";
 import { isUnfinished } from "../words/symbols.ts";
 import { count } from "../words/words.ts";
 import { BOX_HEIGHT, BOX_WIDTH, type Box, type EdgePath, layoutOf } from "./graph-layout.ts";
-import { ENDS, type Ending, pathWords, planOf } from "./graph-plan.ts";
+import { ENDS, type GraphEnd, pathWords, planOf } from "./graph-plan.ts";
 import { html, linkTo, type Markup, NOTHING } from "./markup/markup.ts";
 import { statusMark } from "./markup/status.ts";
 import { cutNote } from "./markup/texts.ts";
@@ -76,7 +76,7 @@ function shape(x: number, y: number, status: string): Markup {
   return html`<path d="M${x + corner} ${y}${steps}"/>`;
 }
 
-function endMarkup(ending: Ending, x: number, y: number): Markup {
+function endMarkup(ending: GraphEnd, x: number, y: number): Markup {
   const sign = ending === "done" ? "✔" : ending === "fail" ? "✖" : "⊘";
   const height = BOX_HEIGHT - 20;
   return html`<g class="box end ${ending}"><rect x="${x + 8}" y="${y}" width="${BOX_WIDTH - 16}" height="${height}" rx="18"/><text x="${x + BOX_WIDTH / 2}" y="${y + height / 2 + 5}" text-anchor="middle" class="name">${sign} ${ENDS[ending]}</text></g>\n`;

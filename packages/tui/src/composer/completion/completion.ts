@@ -19,7 +19,7 @@ interface ArgumentSpec {
   readonly optional?: boolean;
 }
 
-/** A choice. Its texts may be hostile: they are cleaned when they are shown. */
+/** A choice. Its texts may be hostile: they are sanitized when they are shown. */
 export interface Choice {
   readonly value: string;
   readonly description?: string;

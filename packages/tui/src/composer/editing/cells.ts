@@ -47,7 +47,7 @@ function fitted(line: Line, room: number): Cell {
   return { spans, width: widthOf(spans) };
 }
 
-/** The end of a text, cleaned, in at most `room` columns. */
+/** The end of a text, sanitized, in at most `room` columns. */
 export function endOf(text: string, room: number): string {
   const shown = cleanInline(tailOf(text, room * 8));
   if (widthOf(shown) <= room && text.length <= room * 8) return shown;
