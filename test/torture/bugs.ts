@@ -29,7 +29,7 @@ export const BUGS: readonly Bug[] = [
     file: "core/src/run/tool-calls/run-tool-calls.ts",
     changes: [
       [
-        'const first = await of.journal.run(stepNames.calls(groupId, "verdicts"), (step) => authorizer.decide(group, step), JUDGED);',
+        'const first = await of.journal.run(\n    stepNames.calls(groupId, "verdicts"),\n    (step) => authorizer.decide(group, step),\n    JUDGED,\n  );',
         'let mine = false; let first = await of.journal.run(stepNames.calls(groupId, "verdicts"), (step) => { mine = true; return authorizer.decide(group, step); }, JUDGED); if (!mine) first = await authorizer.decide(group, { event: () => undefined } as never);',
       ],
     ],

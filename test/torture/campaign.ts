@@ -91,7 +91,7 @@ async function runAll(
 export function killedAt({ world }: Reference, labels: readonly string[], more: CaseOptions = {}): readonly Case[] {
   return labels.map((label, at) => {
     const options = {
-      ...(label.startsWith("sleeps main draft") && label.includes("gate") ? { napMs: LONG_NAP_MS } : {}),
+      ...(label.startsWith("sleeps main draft") && label.includes("precondition") ? { napMs: LONG_NAP_MS } : {}),
       ...(at % CHANGED_EACH === 3 ? { changed: true } : {}),
       ...more,
     };

@@ -8,7 +8,7 @@ const RANDOM = 3;
 /** One place in the middle of everything a run can be at work with or wait for. */
 const WITHIN = [
   /^sleeps /,
-  /^gate draft#1\/a1 gate/,
+  /^gate draft#1\/a1 precondition/,
   /^model draft 1 try 2 begins/,
   /^model (?:plan 3|lint 0) streams/,
   /^judges plan#1\/a1 t2\.c[01]/,

@@ -126,6 +126,7 @@ describe("nobody approves himself", () => {
     "npx sluice cancel r1",
     "npx -y sluice@latest answer r1 q approve",
     "npx @sluice/cli answer r1 q approve",
+    "npx @sluice/tui answer r1 q approve",
     "npx --package=x @sluice/cli@1.2.3 cancel r1",
     "pnpm exec sluice resume r1",
     "node packages/cli/bin/sluice.js answer r1 q approve",

@@ -20,6 +20,7 @@ export type { DifferentPart, RecordDifference } from "./journal/replay/record-di
 export type { ReplayResult } from "./journal/replay/replay-journals.ts";
 export {
   childRunId,
+  isLifecycle,
   parseAttemptStep,
   parseRequestId,
   parseSiblingId,

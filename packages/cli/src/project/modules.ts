@@ -9,7 +9,7 @@ type Hooks = Parameters<typeof registerHooks>[0];
 type Resolve = NonNullable<Hooks["resolve"]>;
 type Load = NonNullable<Hooks["load"]>;
 
-const OURS = /^@sluice\/(?:core|stages|sqlite|view|tui|cli)(?:\/|$)/;
+const OURS = /^@sluice\/(?:core|stages|sqlite|view|tui|cli)(?:\/[a-z-]+)?$/;
 
 /** A file of a pipeline's or a config's own code; files of installed packages do not count. */
 export interface ModuleFile {
@@ -139,7 +139,7 @@ class LoadedCode {
     const loading = isEntry ? this.#entering : from === undefined ? undefined : this.#owners.get(from);
     if (loading === undefined) return next(specifier, context);
     const found = resolveOurs(specifier, context, next);
-    if (!isEntry && isOurs(specifier)) return found;
+    if (!isEntry && isOurs(specifier) && found.url === ownUrl(specifier)) return found;
     const address = onDisk(found.url);
     if (!/^(?:file|data):/.test(address)) return found;
     // If the entry is a link, its target is evaluated.
@@ -284,6 +284,16 @@ function ofFile(address: string): string {
 
 function isOurs(specifier: string): boolean {
   return OURS.test(specifier);
+}
+
+/** Where this Sluice finds one of its own packages. `require` ignores the parent that `resolveOurs` sets, and may find another. */
+function ownUrl(specifier: string): string | undefined {
+  try {
+    return import.meta.resolve(specifier);
+  } catch {
+    // A name that this Sluice cannot resolve is not one of its own.
+    return undefined;
+  }
 }
 
 /**

@@ -59,7 +59,7 @@ function isProtectedName(name: string): boolean {
 }
 
 /** The command's name, its file, or its package with or without a version. */
-const OURSELVES = /(?:^|[/\\])sluice(?:\.[a-z0-9]+)?(?:@[^/\\]*)?$|^@sluice\/cli(?:@.*)?$/;
+const OURSELVES = /(?:^|[/\\])sluice(?:\.[a-z0-9]+)?(?:@[^/\\]*)?$|^@sluice\/(?:cli|tui)(?:@.*)?$/;
 const VERB = /^(?:answer|cancel|resume|prune|export|replay|fork|--trust|--adopt-store|--answers)$/;
 /** Options whose value is a program, as in `npx -c` and `node -e`. */
 const PROGRAM_OPTION = /^(?:-[cepS]|--(?:call|eval|print|split-string))$/;

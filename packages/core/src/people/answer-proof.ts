@@ -6,7 +6,7 @@ import type { PersonRequest } from "./interactor.ts";
 
 /**
  * What proves that a person gave an answer. `session`: it came through the session that asked. `code`: it was given with the
- * request's one-time code. `walled`: it came from another process, and all processes of the run were sandboxed. `any`: the run was
+ * request's one-time code. `sandboxed`: it came from another process, and all processes of the run were sandboxed. `any`: the run was
  * started to accept answers from any process. `missing`: there is no proof, so it grants nothing.
  */
 export type AnswerProof = "session" | "code" | "sandboxed" | "any" | "missing";

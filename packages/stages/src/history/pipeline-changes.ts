@@ -11,6 +11,7 @@ import {
 import { compileEnvelope } from "@sluice/core/gate";
 import { readEvents } from "@sluice/core/host";
 import {
+  isLifecycle,
   type PipelineParts,
   parseAttemptStep,
   partChanges,
@@ -95,11 +96,10 @@ export function recordedPipeline(journals: readonly RunJournal[]): JsonObject {
   const [root] = journals;
   const continued = new Set<string>();
   for (const { records, parentId } of journals)
-    for (const { phase, incarnation } of records)
-      if (phase !== "lifecycle" || parentId !== undefined) continued.add(incarnation);
+    for (const record of records) if (!isLifecycle(record) || parentId !== undefined) continued.add(record.incarnation);
   let facts: JsonObject = {};
   for (const record of root?.records ?? []) {
-    if (record.phase !== "lifecycle") continue;
+    if (!isLifecycle(record)) continue;
     for (const { type, data } of readEvents(root?.runId ?? "", record)) {
       if (type === "run.started")
         facts = { ...data, ...(isJsonObject(data.originalPipeline) ? data.originalPipeline : {}) };
