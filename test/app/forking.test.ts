@@ -30,7 +30,7 @@ test("/fork goes on in a new run from before an execution, and says what it take
   const made = app.state().focus?.run.runId ?? expect.fail();
   const shown = printed(await place.sluice(["show", made, "--output-format", "json"]));
   expect(shown).toMatchObject({ status: "completed", forkedFrom: { runId, execution: "join#1" } });
-  expect(said.join("\n")).toContain("files are as they are now");
+  expect(said.join("\n")).toContain("files stay as they are now");
   expect((await place.sluice(["audit", made, "--verify"])).code).toBe(0);
 });
 
@@ -46,7 +46,7 @@ test("Tab completes the executions of the run that is looked at", async () => {
 test("/fork without an execution, or with one that is not there, says which there are, and makes no run", async () => {
   const { place, runId, app, saidSo } = await appOverRun();
   app.submit(`/fork ${runId}`);
-  await saidSo("say with /fork <execution> before which execution");
+  await saidSo("to fork before, with /fork <execution>");
   app.submit(`/fork joyn#1 ${runId}`);
   await saidSo("Did you mean join#1?");
   expect(printed(await place.sluice(["runs", "--output-format", "json"]))).toMatchObject({ runs: [{ runId }] });
@@ -55,19 +55,19 @@ test("/fork without an execution, or with one that is not there, says which ther
 test("/fork goes on with a changed pipeline only when --allow-changed is said", async () => {
   const { place, runId, app, saidSo, until } = await appOverRun(changedSince(), { trust: true });
   app.submit(`/fork work#1 ${runId}`);
-  await saidSo("state work: allowedTools was Read, is Read, Grep");
+  await saidSo("state work: allowedTools changed from Read to Read, Grep");
   expect(printed(await place.sluice(["runs", "--output-format", "json"]))).toMatchObject({ runs: [{ runId }] });
   app.submit(`/fork work#1 ${runId} --allow-changed`);
   await until(() => app.state().view?.status === "waiting");
   const made = app.state().focus?.run.runId ?? expect.fail();
-  expect((await place.sluice(["audit", made])).stdout).toMatch(/run\.forked .*allowedTools was Read, is Read, Grep/);
+  expect((await place.sluice(["audit", made])).stdout).toMatch(/run\.forked .*allowedTools changed from Read to Read, Grep/);
 });
 
 test("/resume goes on with a changed pipeline only when --allow-changed is said", async () => {
   const { place, runId, app, saidSo, until } = await appOverRun(changedSince("--wait=1ms"), { trust: true });
   app.submit("/resume");
-  await saidSo("state work: allowedTools was Read, is Read, Grep");
+  await saidSo("state work: allowedTools changed from Read to Read, Grep");
   app.submit("/resume --allow-changed");
   await until(() => app.state().focus?.run.runId === runId && app.state().view?.status === "waiting");
-  expect((await place.sluice(["audit", runId])).stdout).toMatch(/run\.resumed .*allowedTools was Read, is Read, Grep/);
+  expect((await place.sluice(["audit", runId])).stdout).toMatch(/run\.resumed .*allowedTools changed from Read to Read, Grep/);
 });
