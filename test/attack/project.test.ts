@@ -51,6 +51,25 @@ const SWAPS: Readonly<Record<string, Prepare>> = {
 };
 
 const IMPORTS: Readonly<Record<string, Prepare>> = {
+  ...Object.fromEntries(
+    ["core", "view/words"].map((name): [string, Prepare] => [
+      `by require, with a package.json that calls the project @sluice/${name}`,
+      ({ put, evil }) => {
+        const [own = "", entry] = name.split("/");
+        const exported = entry === undefined ? "." : `./${entry}`;
+        put("evil.cjs", evil);
+        put("package.json", JSON.stringify({ name: `@sluice/${own}`, exports: { [exported]: "./evil.cjs" } }));
+        put("sluice.config.js", `require("@sluice/${name}");\nmodule.exports = {};\n`);
+        return undefined;
+      },
+    ]),
+  ),
+  "by require of a path behind a package's name": ({ put, evil }) => {
+    put("node_modules/.keep", "");
+    put("evil.cjs", evil);
+    put("sluice.config.js", 'require("@sluice/core/../../../evil.cjs");\nmodule.exports = {};\n');
+    return undefined;
+  },
   "by require": ({ put, evil }) => {
     put("../outside.cjs", evil);
     put("sluice.config.js", 'require("../outside.cjs");\nmodule.exports = {};\n');

@@ -220,7 +220,7 @@ test("a sibling is no run to fork or to take up by itself, and the run it is a p
   const first = process(scene(), script());
   const { runId } = await first.run(flow(), { task: "x" });
   const [, sibling] = await first.host.journal(runId);
-  const refused = { code: "run_is_child", message: expect.stringContaining(`a part of run ${runId};`) };
+  const refused = { code: "run_is_child", message: expect.stringContaining(`a sibling in run ${runId};`) };
   const of = sibling?.runId ?? "";
   await expect(first.fork(flow(), of, { from: "lint#1" })).rejects.toMatchObject(refused);
   await expect(first.resume(flow(), of)).rejects.toMatchObject(refused);

@@ -220,7 +220,7 @@ describe("a server over HTTP that cannot be used", () => {
     [
       "is a page",
       (_r, response) => Boolean(response.writeHead(200, { "content-type": "text/html" }).end("<p>hello")),
-      "something else",
+      "something other",
     ],
   ])("because it %s keeps the run from starting, and no key is repeated", async (_why, answer, expected) => {
     const server = await startHttpServer(answer);

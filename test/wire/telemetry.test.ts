@@ -212,7 +212,7 @@ describe("a run as spans", () => {
     await live.run(forks, task);
     expect(seen.open()).toBe(0);
     expect(seen.tree().filter((line) => !/^ {4}/.test(line))).toEqual([
-      "invoke_workflow forks ! fork",
+      "invoke_workflow forks ! fan_out",
       "  invoke_agent start",
       "  invoke_agent left ! model",
       "  invoke_agent right",
