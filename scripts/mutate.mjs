@@ -9,8 +9,7 @@ import { environment, install, root, tool } from "./setup.mjs";
 const SOURCES = "packages/core/src";
 const FOLDERS = ["gate", "machine", "journal"];
 /** Parts whose tests need no host run without one, which is faster. */
-const RECORDS =
-  /\/journal\/(?:record|host\/(?:cancellation|recorded-steps|wait)|redaction\/redact|audit\/verify)\.ts/;
+const RECORDS = /\/journal\/(?:record|host\/(?:cancellation|recorded-steps|wait)|redaction\/redact|audit\/verify)\.ts/;
 
 const TRIED = new Set(["Killed", "Timeout", "Survived", "NoCoverage"]);
 

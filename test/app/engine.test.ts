@@ -7,7 +7,7 @@ import type { Engine, KnownRun } from "@sluice/tui";
 import { expect, onTestFinished, test } from "vitest";
 import { createEngine } from "../../packages/cli/src/commands/app/engine.ts";
 import type { RunFlags } from "../../packages/cli/src/runs/run-flags.ts";
-import { eventsOf } from "../../packages/view/src/projection/read-run.ts";
+import { eventsOf } from "../../packages/view/src/words/run-events.ts";
 import { desk } from "../support/command.ts";
 
 const PLANNED = { summary: "One line.", steps: ["change a.txt"], files: ["a.txt"], risks: [] };

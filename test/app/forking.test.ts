@@ -60,7 +60,9 @@ test("/fork goes on with a changed pipeline only when --allow-changed is said", 
   app.submit(`/fork work#1 ${runId} --allow-changed`);
   await until(() => app.state().view?.status === "waiting");
   const made = app.state().focus?.run.runId ?? expect.fail();
-  expect((await place.sluice(["audit", made])).stdout).toMatch(/run\.forked .*allowedTools changed from Read to Read, Grep/);
+  expect((await place.sluice(["audit", made])).stdout).toMatch(
+    /run\.forked .*allowedTools changed from Read to Read, Grep/,
+  );
 });
 
 test("/resume goes on with a changed pipeline only when --allow-changed is said", async () => {
@@ -69,5 +71,7 @@ test("/resume goes on with a changed pipeline only when --allow-changed is said"
   await saidSo("state work: allowedTools changed from Read to Read, Grep");
   app.submit("/resume --allow-changed");
   await until(() => app.state().focus?.run.runId === runId && app.state().view?.status === "waiting");
-  expect((await place.sluice(["audit", runId])).stdout).toMatch(/run\.resumed .*allowedTools changed from Read to Read, Grep/);
+  expect((await place.sluice(["audit", runId])).stdout).toMatch(
+    /run\.resumed .*allowedTools changed from Read to Read, Grep/,
+  );
 });

@@ -185,7 +185,7 @@ describe("a store that cannot be used is exit 4 and is left as it was", () => {
     db.close();
     const said = await refused(at, ["run", single, "x", "--model", at.script({ work: [finishes()] })]);
     expect(said).toMatchObject({ code: 4, error: "store_newer_version" });
-    expect(said.message).toMatch(/store version 7, this one knows \d+.*update Sluice/);
+    expect(said.message).toMatch(/store version 7; this one reads \d+.*update Sluice/);
   });
 
   test("because it comes from another machine, until --adopt-store", async () => {

@@ -168,7 +168,7 @@ describe.skipIf(!mayMount())("on a small disk (where one may be mounted)", () =>
       place,
       ended,
       "store_full",
-      /no room left.*journal\.db.*free some space, then resume/,
+      /no disk space is left.*journal\.db.*free some space, then resume/,
     );
     expect(textOf(place, "log.txt")).toBe("ran\n");
     rmSync(join(place.workspace, "full.bin"));

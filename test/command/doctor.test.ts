@@ -143,7 +143,7 @@ test("a store: its version and machine, who works on it, and what keeps it from 
 
   const model = here.script({ work: [{ ...turn(call("Write", { file_path: "x", content: "" })) }, finishes()] });
   const running = here.start(["run", `${PIPELINES}#single`, "x", "--model", model, "--wait"]);
-  await running.said("stdout", /asks/);
+  await running.said("stdout", /requests/);
   expect((await doctor(here, { env: MODEL })).of("active")).toMatchObject([
     { status: "ok", message: expect.stringContaining("one process executes runs of it") },
   ]);

@@ -75,7 +75,7 @@ test("the audit of an export names the record that was changed, and of a cut fil
     expect.stringContaining(`record ${seq} (start#1/a1/leave) was changed`),
   ]);
   expect([second?.code, second?.stdout]).toEqual([1, expect.stringContaining("the file was cut")]);
-  expect([third?.code, third?.stdout]).toEqual([1, expect.stringContaining("no export of a run")]);
+  expect([third?.code, third?.stdout]).toEqual([1, expect.stringContaining("not an export of a run")]);
 });
 
 test("a run is exported although its record was changed, and that is said", async () => {

@@ -49,7 +49,7 @@ describe("sluice fork", () => {
     ]);
     expect(shown.stdout).toContain(`forked from ${of} before second#1`);
     expect(listed.stdout).toMatch(new RegExp(`${runId} .*\\(forked from ${of} before second#1\\)`));
-    expect(audit.stdout).toMatch(new RegExp(`run\\.forked +of=${of} execution=second#1`));
+    expect(audit.stdout).toMatch(new RegExp(`run\\.forked +from=${of} execution=second#1`));
     expect(verified.code).toBe(0);
     expect(report.code).toBe(0);
     expect(readFileSync(join(here.folder, "fork.html"), "utf8")).toContain(`forked from ${of} before second#1`);

@@ -119,7 +119,7 @@ describe("a run that waits, seen from another process", () => {
       await here.sluice(["answer", runId, "question", "--value", "green"]),
     ];
     expect([approve.code, green.code]).toEqual([2, 2]);
-    expect(approve.stderr).toContain("asks for a value");
+    expect(approve.stderr).toContain("takes a value");
     const answered = await here.sluice(["answer", runId, "question", "--value", "blue", "--output-format", "json"]);
     expect(printed(answered)).toMatchObject({
       outcome: "accepted",

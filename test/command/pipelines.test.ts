@@ -119,7 +119,7 @@ describe("sluice resume finds the pipeline again", () => {
     );
     const other = await here.sluice(["resume", runId, "--trust", "--output-format", "json"]);
     expect([other.code, textAt(printed(other), "error", "code")]).toEqual([2, "pipeline_changed"]);
-    expect(other.stderr).toContain("  state work: allowedTools was Read, is Read, Grep\n");
+    expect(other.stderr).toContain("  state work: allowedTools changed from Read to Read, Grep\n");
     expect(other.stderr).toContain(`  file ${file} was changed (function bodies are not compared)\n`);
     // Trust in the file is another question than whether the run may go on with it.
     here.write("p.ts", readFileSync(file, "utf8").replace("\n", "\n\n"));
@@ -128,7 +128,9 @@ describe("sluice resume finds the pipeline again", () => {
     const accepted = await here.sluice(["resume", runId, "--trust", "--allow-changed", "--output-format", "json"]);
     expect(printed(accepted)).toMatchObject({ status: "completed" });
     const audit = await here.sluice(["audit", runId]);
-    expect(audit.stdout).toMatch(/run\.resumed .* — .+: state work: allowedTools was Read, is Read, Grep; file /);
+    expect(audit.stdout).toMatch(
+      /run\.resumed .* — .+: state work: allowedTools changed from Read to Read, Grep; file /,
+    );
   });
 
   test("with answer --resume --allow-changed, and the run may not write what the changed one is made of", async () => {
@@ -199,6 +201,6 @@ describe("sluice resume finds the pipeline again", () => {
     const source = readFileSync(PIPELINES, "utf8").replaceAll('id: "single"', 'id: "mine"');
     const file = here.write("mine.ts", source);
     const compared = await here.sluice(["replay", runId, "--pipeline", `${file}#single`]);
-    expect([compared.code, compared.stdout]).toEqual([1, expect.stringContaining("state work: allowedTools was")]);
+    expect([compared.code, compared.stdout]).toEqual([1, expect.stringContaining("state work: allowedTools changed")]);
   });
 });

@@ -151,7 +151,9 @@ describe("a pipeline that was changed", () => {
     expect(textAt(schema, "divergence", "means")).toContain("schema");
 
     const tools = printed(await changed('allowedTools: ["Read"]', 'allowedTools: ["Read", "Write(other.md)"]'));
-    expect(textAt(tools, "divergence", "message")).toContain("+ - Tools of this stage: Read, Write(other.md).");
+    expect(textAt(tools, "divergence", "message")).toContain(
+      "+ - You may use these tools without approval: Read, Write(other.md).",
+    );
     expect(textAt(tools, "divergence", "means")).toContain("allowedTools");
 
     here.write("mine.ts", MINE.replace('=== "go"', '.startsWith("g")'));

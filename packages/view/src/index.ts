@@ -1,5 +1,4 @@
 export { executionKey } from "./projection/execution-reducer.ts";
-export { eventsOf, RecordReader, readRunStarted, rootOf } from "./projection/read-run.ts";
 export { type RunLine, type RunReducer, reduceRun } from "./projection/reduce-run.ts";
 export type {
   BoundaryItem,
@@ -15,7 +14,6 @@ export type {
   TranscriptItem,
 } from "./projection/run-view.ts";
 export { type StateStop, type Station, stationsOf } from "./projection/stations.ts";
-export { type RunWatch, watchRun } from "./projection/watch-run.ts";
 export { CALL_MARKS, mainArgument, reasonOf } from "./words/call-words.ts";
 export {
   elapsed,

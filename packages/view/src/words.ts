@@ -10,4 +10,5 @@ export {
   type Verdict,
 } from "./words/describe-event.ts";
 export { forkedFrom, textAt } from "./words/fields.ts";
+export { eventsOf, readRunStarted, rootOf } from "./words/run-events.ts";
 export { count, indented, milliseconds, moment, oneLine, spending, table, withCode } from "./words/words.ts";

@@ -8,7 +8,7 @@ import {
 } from "@sluice/core";
 import { redactText, visible } from "@sluice/core/runtime";
 import { answerCommand } from "@sluice/tui/user";
-import { rootOf } from "@sluice/view";
+import { rootOf } from "@sluice/view/words";
 import type { CommandContext } from "../command-context.ts";
 import { createReporter } from "../output/reporter.ts";
 import type { ControllingTerminal, Terminal } from "../output/terminal.ts";

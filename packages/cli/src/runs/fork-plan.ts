@@ -1,8 +1,7 @@
 import type { RunHost } from "@sluice/core";
 import { forkPointsOf } from "@sluice/core/host";
 import { type ChangedSince, changedSince, forkPointBefore } from "@sluice/stages";
-import { readRunStarted } from "@sluice/view";
-import { count } from "@sluice/view/words";
+import { count, readRunStarted } from "@sluice/view/words";
 import { usageError } from "../output/output.ts";
 import type { ProjectPaths } from "../project/project-paths.ts";
 import { requireRun } from "./lookup.ts";

@@ -1,6 +1,6 @@
 import { type RunHost, type RunSummary, SluiceError } from "@sluice/core";
 import { didYouMean } from "@sluice/core/runtime";
-import { rootOf } from "@sluice/view";
+import { rootOf } from "@sluice/view/words";
 import { openToRead, type ProjectPaths } from "../project/project-paths.ts";
 
 /** Opens the store read-only while `read` runs. */

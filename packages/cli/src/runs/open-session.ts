@@ -11,7 +11,7 @@ import {
 } from "@sluice/stages";
 import { environmentSecrets } from "@sluice/stages/environment-secrets";
 import { type Environment, stateFolder } from "@sluice/tui/user";
-import { readRunStarted, rootOf } from "@sluice/view";
+import { readRunStarted, rootOf } from "@sluice/view/words";
 import { usageError } from "../output/output.ts";
 import type { LoadedConfig } from "../project/load-config.ts";
 import type { RunModel } from "../project/model.ts";

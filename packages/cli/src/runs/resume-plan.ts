@@ -11,8 +11,7 @@ import {
 import type { SecurityMode } from "@sluice/core/gate";
 import type { ConfigSource, FileDigest, PipelineSource, SandboxMode } from "@sluice/stages";
 import { userName } from "@sluice/tui/user";
-import { eventsOf, readRunStarted } from "@sluice/view";
-import { textAt } from "@sluice/view/words";
+import { eventsOf, readRunStarted, textAt } from "@sluice/view/words";
 import { modelFor } from "../project/model.ts";
 import { findAgain } from "../project/pipelines.ts";
 import { type ProjectPaths, workspaceOf } from "../project/project-paths.ts";

@@ -1,8 +1,8 @@
 import { type Answer, isSluiceError, SluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { type RunView, rootOf } from "@sluice/view";
+import type { RunView } from "@sluice/view";
 import type { Line } from "@sluice/view/text";
-import { withCode } from "@sluice/view/words";
+import { rootOf, withCode } from "@sluice/view/words";
 import { CardController, type NamedCard } from "../cards/card-controller.ts";
 import type { Card, CardAction } from "../cards/card-stack.ts";
 import type { Command, NoticeTone, Steering } from "../commands/command.ts";

@@ -1,5 +1,6 @@
 import type { Clock } from "@sluice/core";
-import { type RunView, type RunWatch, watchRun } from "@sluice/view";
+import type { RunView } from "@sluice/view";
+import { type RunWatch, watchRun } from "@sluice/view/records";
 import type { KnownRun } from "./engine.ts";
 
 /** A watched run, and which part of it is shown. */

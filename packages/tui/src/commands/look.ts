@@ -1,7 +1,7 @@
 import { type RunSummary, SluiceError } from "@sluice/core";
-import { eventsOf, type RunView, readRunStarted } from "@sluice/view";
+import type { RunView } from "@sluice/view";
 import { cleanInline, editDiff, type Line, type Rows, type Style, spanOf, wrap } from "@sluice/view/text";
-import { forkedFrom, moment, oneLine, textAt, type Verdict } from "@sluice/view/words";
+import { eventsOf, forkedFrom, moment, oneLine, readRunStarted, textAt, type Verdict } from "@sluice/view/words";
 import { createViewer, findRow, fixedRows } from "../app/overlay/viewer.ts";
 import { costLines } from "../run/cost.ts";
 import { graph as graphLines } from "../run/graph.ts";

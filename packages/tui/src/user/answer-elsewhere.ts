@@ -8,7 +8,7 @@ import {
 } from "@sluice/core";
 import { startedUnsandboxed } from "@sluice/core/gate";
 import type { CodeScope } from "@sluice/core/runtime";
-import { eventsOf, readRunStarted, rootOf } from "@sluice/view";
+import { eventsOf, readRunStarted, rootOf } from "@sluice/view/words";
 import { answerPayload, sendAnswer } from "./send-answer.ts";
 
 /**

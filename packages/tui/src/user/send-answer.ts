@@ -9,7 +9,7 @@ import {
   type SignalOutcome,
 } from "@sluice/core";
 import { checkAnswer, type SecretFilter } from "@sluice/core/runtime";
-import { rootOf } from "@sluice/view";
+import { rootOf } from "@sluice/view/words";
 
 /** A typed answer, or what is wrong with it. */
 export type TypedAnswer =

@@ -30,7 +30,7 @@ import {
   userName,
   wrongCodeText,
 } from "@sluice/tui/user";
-import { eventsOf, rootOf } from "@sluice/view";
+import { eventsOf, rootOf } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { usageError, write } from "../../output/output.ts";

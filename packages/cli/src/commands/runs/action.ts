@@ -1,7 +1,6 @@
 import { field, isSluiceError, type JsonObject, type RunHost, type RunSummary } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
-import { readRunStarted } from "@sluice/view";
-import { forkedFrom, moment, oneLine, type Tone, table, textAt } from "@sluice/view/words";
+import { forkedFrom, moment, oneLine, readRunStarted, type Tone, table, textAt } from "@sluice/view/words";
 import type { CommandContext } from "../../command-context.ts";
 import { EXIT } from "../../output/exit-codes.ts";
 import { write } from "../../output/output.ts";

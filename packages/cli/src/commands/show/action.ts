@@ -8,13 +8,15 @@ import {
 } from "@sluice/core";
 import { type RunOutcome, readOutcome, visible } from "@sluice/core/runtime";
 import { type AnswerRoute, answerCommand, answerRouteOf, requestFault } from "@sluice/tui/user";
-import { eventsOf, readRunStarted, reduceRun } from "@sluice/view";
+import { reduceRun } from "@sluice/view";
 import {
+  eventsOf,
   forkedFrom,
   indented,
   milliseconds,
   moment,
   oneLine,
+  readRunStarted,
   spending,
   table,
   textAt,
