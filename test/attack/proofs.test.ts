@@ -236,7 +236,7 @@ test("a replay comes to what was recorded, whatever proof the answers had, and k
       const request = await open(host);
       await sent(host, request, await proved(host, request, await codeOf(made)));
     },
-    walled: async (_made, _live, host) => sent(host, await open(host)),
+    sandboxed: async (_made, _live, host) => sent(host, await open(host)),
     any: async (_made, _live, host) => sent(host, await open(host)),
   };
   for (const [name, give] of Object.entries(answer)) {

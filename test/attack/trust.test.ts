@@ -143,7 +143,7 @@ describe("a record from somebody else names a file as its pipeline", () => {
     for (const flags of [[], ["--trust"], ["--trust", "--cwd", from.folder]]) {
       const refused = await here.sluice(["replay", "run.jsonl", ...flags, ...JSON_OUT]);
       expect([refused.code, code(refused)]).toEqual([2, "pipeline_untrusted"]);
-      expect(textAt(printed(refused), "error", "message")).toContain("name it with --pipeline");
+      expect(textAt(printed(refused), "error", "message")).toContain("use --pipeline");
     }
     expect(wasLoaded(from)).toBe(false);
     expect((await here.sluice(["replay", "run.jsonl", "--pipeline", file])).code).toBe(0);
@@ -155,7 +155,7 @@ describe("a record from somebody else names a file as its pipeline", () => {
     expect([changed.code, code(changed)]).toEqual([2, "pipeline_untrusted"]);
     rmSync(file);
     const gone = await here.sluice(["replay", "run.jsonl", ...JSON_OUT]);
-    expect(textAt(printed(gone), "error", "message")).toContain("name it with --pipeline");
+    expect(textAt(printed(gone), "error", "message")).toContain("--pipeline");
   });
 });
 
@@ -181,7 +181,7 @@ describe("what is shown of a folder cannot write lines of its own", () => {
     const kind = JSON.stringify(forged);
     here.write("sluice.config.mjs", `export default { executors: [{ kind: ${kind}, act: () => undefined }] };\n`);
     const ended = await here.sluice(["run", SINGLE, "x", "--trust", "--model", here.script({ work: [finishes()] })]);
-    expect(ended.stderr).toContain("decides:");
+    expect(ended.stderr).toContain("sets kinds of state");
     expect(ended.stderr).not.toMatch(/^sluice: all of it/m);
   });
 
@@ -190,6 +190,6 @@ describe("what is shown of a folder cannot write lines of its own", () => {
     here.write("$(touch PWN)/sluice.config.ts", "");
     here.write("$(touch PWN)/inner/a.txt", "");
     const { stdout } = await here.sluice(["doctor", "--cwd", "$(touch PWN)/inner"]);
-    expect(stdout).toContain(`-> --cwd '${join(here.folder, "$(touch PWN)")}'`);
+    expect(stdout).toContain(`-> use --cwd '${join(here.folder, "$(touch PWN)")}'`);
   });
 });
