@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Key } from "../../packages/tui/src/app/keys.ts";
 import {
   type Composer,
   type ComposerContext,
@@ -10,6 +9,7 @@ import {
 } from "../../packages/tui/src/composer/composer.ts";
 import type { Editor } from "../../packages/tui/src/composer/editing/editor.ts";
 import { render } from "../../packages/tui/src/composer/editing/render.ts";
+import type { Key } from "../../packages/tui/src/composer/keys.ts";
 import { widthOf } from "../../packages/view/src/text/width.ts";
 import { context, keyOf, pasteOf } from "../support/composer.ts";
 

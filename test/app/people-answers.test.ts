@@ -1,7 +1,7 @@
 import type { Json, RunHost } from "@sluice/core";
 import { createHost, createMemoryJournals } from "@sluice/core/host";
 import { expect, test } from "vitest";
-import type { Key } from "../../packages/tui/src/app/keys.ts";
+import type { Key } from "../../packages/tui/src/composer/keys.ts";
 import { answerElsewhere } from "../../packages/tui/src/user/answer-elsewhere.ts";
 import { type Attack, type Attacked, attack, bash, edit, eventData, read, scene, write } from "../support/attack.ts";
 import { deskOf, key, type TestDesk, typed } from "../support/desk.ts";

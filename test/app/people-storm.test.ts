@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Key } from "../../packages/tui/src/app/keys.ts";
+import type { Key } from "../../packages/tui/src/composer/keys.ts";
 import { ctrl, deskOf, grant, key, question, type TestDesk, typed } from "../support/desk.ts";
 
 const KEYS: readonly Key[] = [

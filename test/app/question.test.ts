@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Key } from "../../packages/tui/src/app/keys.ts";
 import { Questions, questionLines } from "../../packages/tui/src/app/overlay/question.ts";
+import type { Key } from "../../packages/tui/src/composer/keys.ts";
 import type { Line } from "../../packages/view/src/text/line.ts";
 
 test("a question starts with its first choice, the safe one, and Esc is that one", () => {

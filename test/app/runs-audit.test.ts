@@ -124,7 +124,7 @@ test("what a run cost stands by stage and by model, and adds up to the whole", a
   expect(text).toContain(`total  ${view.usage.inputTokens.toLocaleString("en-US")} tokens in`);
 });
 
-test("caps that came near or were reached are told, and money nobody knows", () => {
+test("caps that came near or were reached, and unpriced usage, are shown", () => {
   const view = runView({
     executions: [
       execution("plan", {

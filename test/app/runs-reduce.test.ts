@@ -129,7 +129,7 @@ test("a transcript has what was said, called and answered, in order, with its at
 test.each([
   ["approve", "✔ change", / · approved by \S+/g, "ok"],
   ["deny", "⊘ change", /denied by \S+: not now$/gm, "refused"],
-])("who answered a call by %s is told by the call, and nowhere else", async (answer, head, who, state) => {
+])("who answered a call by %s is shown at the call, and nowhere else", async (answer, head, who, state) => {
   const { live, runId } = await play(ASKING, answer);
   const items = [...((await view(live.host, runId)).executions[1]?.items ?? [])];
   const at = items.findIndex((item) => item.kind === "call" && item.tool === "change");
@@ -154,7 +154,7 @@ test("a call that asks waits for a person, with the reason, until it is answered
     { kind: "call", tool: "change", state: "asking", why: expect.stringContaining("change") },
     { kind: "call", tool: "look", state: "proposed" },
   ]);
-  // What can still change is not told.
+  // What can still change is not shown.
   expect(asking.log.at(asking.log.length - 1)).toMatchObject({ item: { tool: "look", state: "ok" } });
   await answerAll(live, runId, { kind: "approve" });
   await eventually(async () => (await live.host.requests(runId)).length === 2);
@@ -312,7 +312,7 @@ test("of a text that streams without end only the last part is kept", async () =
   expect((shown?.text.length ?? 0) + (shown?.cut ?? 0)).toBe(1_000_000);
 });
 
-test("the view is the same however its records are cut into pieces, told twice, or mixed between runs", async () => {
+test("the view is the same however its records are cut into pieces, delivered twice, or mixed between runs", async () => {
   const { live, runId } = await play(TROUBLED);
   const records = await readRecords(live.host, runId);
   const whole = plain(viewOf(runId, records));

@@ -266,10 +266,10 @@ describe("the window over a transcript", () => {
 });
 
 function executionTold(items: readonly TranscriptItem[]) {
-  const told = new ListBuilder<{ readonly item: TranscriptItem }>();
-  for (const item of items) told.push({ item });
-  told.settle(() => true);
-  return told.view();
+  const entries = new ListBuilder<{ readonly item: TranscriptItem }>();
+  for (const item of items) entries.push({ item });
+  entries.settle(() => true);
+  return entries.view();
 }
 
 describe("the log", () => {
@@ -320,33 +320,33 @@ describe("the log", () => {
   });
 
   test("of a run that had a long life before, the last part is printed, and after that everything", () => {
-    const told = new ListBuilder<{ readonly item: TranscriptItem }>();
+    const entries = new ListBuilder<{ readonly item: TranscriptItem }>();
     const add = (count: number): void => {
       for (let at = 0; at < count; at += 1)
-        told.push({ item: { kind: "boundary", rank: "note", text: `note ${told.length}`, tone: "plain" } });
-      told.settle(() => true);
+        entries.push({ item: { kind: "boundary", rank: "note", text: `note ${entries.length}`, tone: "plain" } });
+      entries.settle(() => true);
     };
     add(1_000);
-    const first = logLines(runView({ log: told.view() }), 0, 60);
+    const first = logLines(runView({ log: entries.view() }), 0, 60);
     expect(first.lines).toHaveLength(301);
     expect(textOf(first.lines)).toMatch(/^… 700 earlier items.*\n· note 700\n/);
     add(1_000);
-    const more = logLines(runView({ log: told.view() }), first.printed, 60);
+    const more = logLines(runView({ log: entries.view() }), first.printed, 60);
     expect(more.lines).toHaveLength(1_000);
     expect(textOf(more.lines)).toMatch(/^· note 1000\n/);
   });
 
   test("a run that fails ends with its error", () => {
-    const told = new ListBuilder<{
+    const entries = new ListBuilder<{
       readonly item: {
         readonly kind: "end";
         readonly status: "failed";
         readonly error: { code: string; message: string };
       };
     }>();
-    told.push({ item: { kind: "end", status: "failed", error: { code: "turn_cap", message: "no plan\nat all" } } });
-    told.settle(() => true);
-    expect(textOf(logLines(runView({ log: told.view() }), 0, 60).lines)).toBe(
+    entries.push({ item: { kind: "end", status: "failed", error: { code: "turn_cap", message: "no plan\nat all" } } });
+    entries.settle(() => true);
+    expect(textOf(logLines(runView({ log: entries.view() }), 0, 60).lines)).toBe(
       "\n✖ run failed\n  no plan\n  at all (turn_cap)",
     );
   });
@@ -357,10 +357,10 @@ describe("the log", () => {
         fc.array(fc.tuple(hostileItem, hostileText), { maxLength: 4 }),
         fc.integer({ min: 1, max: 100 }),
         (all, width) => {
-          const told = new ListBuilder<{ item: TranscriptItem; key: string; sibling: string }>();
-          for (const [item, sibling] of all) told.push({ item, key: "k", sibling });
-          told.settle(() => true);
-          expectToFit(logLines(runView({ log: told.view() }), 0, width).lines, width);
+          const entries = new ListBuilder<{ item: TranscriptItem; key: string; sibling: string }>();
+          for (const [item, sibling] of all) entries.push({ item, key: "k", sibling });
+          entries.settle(() => true);
+          expectToFit(logLines(runView({ log: entries.view() }), 0, width).lines, width);
         },
       ),
       { numRuns: 60 },

@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import type { Key } from "../../packages/tui/src/app/keys.ts";
 import {
   createViewer,
   fixedRows,
@@ -7,6 +6,7 @@ import {
   updateViewer,
   type Viewer,
 } from "../../packages/tui/src/app/overlay/viewer.ts";
+import type { Key } from "../../packages/tui/src/composer/keys.ts";
 import type { Line } from "../../packages/view/src/text/line.ts";
 
 const size = { width: 20, height: 5 };

@@ -25,10 +25,26 @@ const coreDirection: Readonly<Record<string, readonly string[]>> = {
   testing: ["journal", "base"],
 };
 
+/** The same for the stages: a session stands on all others. */
+const stagesDirection: Readonly<Record<string, readonly string[]>> = {
+  secrets: [],
+  models: ["secrets"],
+  tools: ["models", "secrets"],
+  sandbox: ["tools"],
+  agent: ["models"],
+  telemetry: ["agent"],
+  opentelemetry: ["telemetry"],
+  history: ["agent", "models", "sandbox", "tools"],
+  session: ["agent", "history", "models", "sandbox", "secrets", "telemetry", "tools"],
+  replay: ["agent", "history", "models", "secrets", "session"],
+  testing: ["models", "session"],
+  pipelines: [],
+};
+
 /** The same for the view: text and words know no run, the projection no HTML. */
 const viewDirection: Readonly<Record<string, readonly string[]>> = {
-  text: ["words"],
-  words: ["text", "projection"],
+  text: [],
+  words: ["text"],
   projection: ["words"],
   html: ["projection", "words", "text"],
 };
@@ -37,23 +53,24 @@ const viewDirection: Readonly<Record<string, readonly string[]>> = {
 const tuiDirection: Readonly<Record<string, readonly string[]>> = {
   user: [],
   run: [],
-  composer: ["app", "user"],
-  cards: ["app", "composer", "user", "run"],
-  commands: ["app", "cards", "composer", "run", "user"],
-  app: ["cards", "commands", "composer", "run", "screen", "user"],
-  screen: ["app", "cards", "composer", "run", "user"],
+  composer: ["user"],
+  cards: ["composer", "user"],
+  app: ["cards", "composer", "run", "user"],
+  commands: ["app", "cards", "run", "user"],
+  screen: ["app", "cards", "commands", "composer", "run", "user"],
 };
 
 /** The same for the command. */
 const cliDirection: Readonly<Record<string, readonly string[]>> = {
   output: [],
-  project: ["output", "runs"],
+  project: [],
   runs: ["output", "project"],
   commands: ["output", "project", "runs"],
 };
 
 const folderDirection: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
   core: coreDirection,
+  stages: stagesDirection,
   view: viewDirection,
   tui: tuiDirection,
   cli: cliDirection,

@@ -5,7 +5,7 @@ import { onTestFinished } from "vitest";
 import type { RunFlags } from "../../packages/cli/src/runs/run-flags.ts";
 import { App } from "../../packages/tui/src/app/app.ts";
 import type { AppFlags } from "../../packages/tui/src/app/engine.ts";
-import type { Key } from "../../packages/tui/src/app/keys.ts";
+import type { Key } from "../../packages/tui/src/composer/keys.ts";
 import { createScreenModel } from "../../packages/tui/src/screen/screen-model.ts";
 import { createPalette } from "../../packages/view/src/text/paint.ts";
 import { appOptions } from "./app-options.ts";

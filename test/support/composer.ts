@@ -1,4 +1,3 @@
-import type { Key } from "../../packages/tui/src/app/keys.ts";
 import {
   type Composer,
   type ComposerContext,
@@ -6,6 +5,7 @@ import {
   createComposer,
   update,
 } from "../../packages/tui/src/composer/composer.ts";
+import type { Key } from "../../packages/tui/src/composer/keys.ts";
 
 /** A key by its name, such as `ctrl+a`, `alt+left`, `enter`; everything else is typed as it stands. */
 export function keyOf(name: string): Key {

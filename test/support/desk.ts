@@ -1,7 +1,5 @@
 import type { Json, JsonObject, OpenRequest } from "@sluice/core";
 import { digestOf } from "@sluice/core/runtime";
-import type { Key } from "../../packages/tui/src/app/keys.ts";
-import { ARM_MS } from "../../packages/tui/src/app/keys.ts";
 import { pressKey } from "../../packages/tui/src/cards/card-keys.ts";
 import {
   type CardAction,
@@ -11,6 +9,8 @@ import {
   openCardOf,
   updateCards,
 } from "../../packages/tui/src/cards/card-stack.ts";
+import type { Key } from "../../packages/tui/src/composer/keys.ts";
+import { ARM_MS } from "../../packages/tui/src/composer/keys.ts";
 
 export function grant(
   input: Json,

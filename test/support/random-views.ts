@@ -1,14 +1,10 @@
 import fc from "fast-check";
 import { expect } from "vitest";
 import { emptyList } from "../../packages/view/src/projection/append-only-list.ts";
-import type {
-  ExecutionStatus,
-  ExecutionView,
-  RunView,
-  StateView,
-} from "../../packages/view/src/projection/run-view.ts";
+import type { ExecutionView, RunView, StateView } from "../../packages/view/src/projection/run-view.ts";
 import type { Line } from "../../packages/view/src/text/line.ts";
 import { widthOf } from "../../packages/view/src/text/width.ts";
+import type { ExecutionStatus } from "../../packages/view/src/words/symbols.ts";
 
 /** Names nobody could give a state, and names somebody might. */
 export const hostileText: fc.Arbitrary<string> = fc.oneof(

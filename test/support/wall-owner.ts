@@ -1,6 +1,6 @@
 // A process that owns a sandbox and runs what its parent sends: as another user, or to be killed in the middle of it.
 import { createSandbox } from "../../packages/stages/src/sandbox/sandbox.ts";
-import type { Sandbox, SandboxMode, SandboxPlan } from "../../packages/stages/src/sandbox/wall.ts";
+import type { Sandbox, SandboxMode, SandboxPlan } from "../../packages/stages/src/tools/sandbox.ts";
 
 /** One line of bash behind the wall. */
 export interface OwnerCall {

@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { onTestFinished } from "vitest";
-import type { SandboxedExit, SandboxPlan } from "../../packages/stages/src/sandbox/wall.ts";
+import type { SandboxedExit, SandboxPlan } from "../../packages/stages/src/tools/sandbox.ts";
 import type { OwnerAnswer, OwnerCall } from "./wall-owner.ts";
 
 const OWNER = fileURLToPath(new URL("./wall-owner.ts", import.meta.url));

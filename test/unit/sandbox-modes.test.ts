@@ -4,7 +4,7 @@ import { isSluiceError, type SluiceError } from "@sluice/core";
 import { describe, expect, test } from "vitest";
 import { createSandbox } from "../../packages/stages/src/sandbox/sandbox.ts";
 import { seatbeltProfile } from "../../packages/stages/src/sandbox/seatbelt.ts";
-import type { Sandbox, SandboxedExit, SandboxMode } from "../../packages/stages/src/sandbox/wall.ts";
+import type { Sandbox, SandboxedExit, SandboxMode } from "../../packages/stages/src/tools/sandbox.ts";
 import { WALL_BUGS } from "../support/wall-bugs.ts";
 import { hasWall, type WallWorld, wallUsers, wallWorld } from "../support/walls.ts";
 

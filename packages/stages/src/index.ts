@@ -48,7 +48,6 @@ export type { RecordLocation } from "./replay/locate.ts";
 export { type ReplayRunOptions, type RunDivergence, type RunReplay, replayRun } from "./replay/replay-run.ts";
 export { probeSandbox } from "./sandbox/lazy-sandbox.ts";
 export { readSandboxSettings } from "./sandbox/session-sandbox.ts";
-export type { SandboxFault, SandboxMode, SandboxSettings } from "./sandbox/wall.ts";
 export type { SessionOptions } from "./session/options.ts";
 export type { AnsweredRequest } from "./session/people.ts";
 export { type DeniedCall, finished, type RunHandle, type RunResult } from "./session/run-handle.ts";
@@ -78,5 +77,6 @@ export {
 } from "./tools/mcp/config.ts";
 export { type McpProbe, type McpProbeOptions, probeMcpServers } from "./tools/mcp/probe.ts";
 export type { McpFault } from "./tools/mcp/servers.ts";
+export type { SandboxFault, SandboxMode, SandboxSettings } from "./tools/sandbox.ts";
 export { carriedRipgrep } from "./tools/search/grep-ripgrep.ts";
 export { type WorkspaceFiles, workspaceFiles } from "./tools/search/walk.ts";

@@ -8,4 +8,4 @@ export type {
   KnownRun,
   ResumeOptions,
 } from "./app/engine.ts";
-export { openApp } from "./app/open.ts";
+export { openApp } from "./screen/open.ts";

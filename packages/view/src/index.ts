@@ -14,8 +14,9 @@ export type {
   TranscriptItem,
 } from "./projection/run-view.ts";
 export { type StateStop, type Station, stationsOf } from "./projection/stations.ts";
-export { CALL_MARKS, mainArgument, reasonOf } from "./words/call-words.ts";
+export { mainArgument, reasonOf } from "./words/call-words.ts";
 export {
+  CALL_SYMBOLS,
   elapsed,
   isUnfinished,
   moneyOf,

@@ -1,14 +1,14 @@
 import { basename } from "node:path";
 import { isSluiceError, SluiceError } from "@sluice/core";
+import type { SecurityMode } from "@sluice/core/gate";
 import { visible } from "@sluice/core/runtime";
 import type { ConfigSource } from "@sluice/stages";
 import { readSettings, secretMask, stateFolder } from "@sluice/tui/user";
 import type { CommandContext } from "../command-context.ts";
-import type { RunFlags } from "../runs/run-flags.ts";
 import { type CodeDigests, digestCode, findCode, inLine, type ProjectCode } from "./code.ts";
 import type { LoadedConfig } from "./load-config.ts";
 import type { Finding } from "./pipelines.ts";
-import { type ProjectPaths, projectPathsOf, workspaceOf } from "./project-paths.ts";
+import { type ProjectPathOptions, type ProjectPaths, projectPathsOf, workspaceOf } from "./project-paths.ts";
 import { createNamedFiles, createTrust, type NamedFiles, powersOf, type TrustState, trustQuestion } from "./trust.ts";
 
 /** The project folders of a command. For each, trust is asked and code is loaded at most once. */
@@ -29,7 +29,12 @@ export interface EarlierRun {
   readonly allowChanged: boolean;
 }
 
-type Flags = Pick<RunFlags, "cwd" | "store" | "trust" | "config" | "mode">;
+interface Flags extends ProjectPathOptions {
+  readonly trust?: boolean;
+  /** False ignores the project's config. */
+  readonly config?: boolean;
+  readonly mode?: SecurityMode;
+}
 
 /** Asks the user whether to trust a folder. */
 export type AskTrust = (question: string) => Promise<boolean>;

@@ -12,7 +12,7 @@ import { startedUnsandboxed } from "@sluice/core/gate";
 import { readEvents } from "@sluice/core/host";
 import { type AnswerRuleOptions, problemsError } from "@sluice/core/runtime";
 import { isLowered } from "../sandbox/session-sandbox.ts";
-import type { SandboxMode } from "../sandbox/wall.ts";
+import type { SandboxMode } from "../tools/sandbox.ts";
 
 /** Increased when older journals can no longer be read. */
 export const JOURNAL_VERSION = 2;

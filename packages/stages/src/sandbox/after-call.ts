@@ -4,9 +4,9 @@ import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { messageOf } from "@sluice/core/runtime";
 import { fault, systemCode, withFallback } from "../tools/files/results.ts";
+import type { SandboxedExit } from "../tools/sandbox.ts";
 import type { Mark } from "./folder-marks.ts";
 import { obeyedPaths } from "./repository.ts";
-import type { SandboxedExit } from "./wall.ts";
 
 /** The paths that programs of the host would obey, as they are before a call. */
 export interface ObeyedBefore {

@@ -1,11 +1,11 @@
 import { lstatSync, readlinkSync } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
 import { contains, existing, realPath } from "../tools/files/paths.ts";
+import type { SandboxPlan } from "../tools/sandbox.ts";
 import type { Mark } from "./folder-marks.ts";
 import type { SandboxedRepository } from "./repository.ts";
 import type { SystemKeys } from "./system-keys.ts";
 import { SYSTEM_FOLDERS, type ToolRoot } from "./tool-roots.ts";
-import type { SandboxPlan } from "./wall.ts";
 
 const MB = 1024 * 1024;
 /** Capacities of the in-memory file systems, in bytes. */

@@ -4,7 +4,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { messageOf } from "@sluice/core/runtime";
 import type { ProcessEnd, ProcessOptions } from "../tools/bash/process.ts";
-import type { SandboxPlan } from "./wall.ts";
+import type { SandboxPlan } from "../tools/sandbox.ts";
 
 const PATIENCE_MS = 10_000;
 const MOST_TEXT = 64 * 1024;

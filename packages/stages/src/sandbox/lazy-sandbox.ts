@@ -1,4 +1,4 @@
-import type { Sandbox, SandboxOptions } from "./wall.ts";
+import type { Sandbox, SandboxOptions } from "../tools/sandbox.ts";
 
 /** A sandbox whose code is loaded with its first use, since most runs of read-only pipelines start no process. */
 export function lazySandbox(options: SandboxOptions): Sandbox {

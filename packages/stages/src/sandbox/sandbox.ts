@@ -6,6 +6,7 @@ import { isSluiceError, SluiceError, systemClock } from "@sluice/core";
 import { type ProcessEnd, type ProcessOptions, runProcess, SHELLS } from "../tools/bash/process.ts";
 import { contains, isProgram, realPath } from "../tools/files/paths.ts";
 import { fault, withFallback } from "../tools/files/results.ts";
+import type { Sandbox, SandboxedExit, SandboxedProgram, SandboxOptions, SandboxPlan } from "../tools/sandbox.ts";
 import { namedRepositories } from "../tools/search/git-settings.ts";
 import { moveAway, obeyedBefore, type WatchedPaths } from "./after-call.ts";
 import { type BubblewrapFacts, bubblewrapArguments } from "./bubblewrap.ts";
@@ -17,7 +18,6 @@ import { scratchFolders } from "./scratch-folders.ts";
 import { seatbeltProfile } from "./seatbelt.ts";
 import { type SystemKeys, systemKeys } from "./system-keys.ts";
 import { knownToolRoots } from "./tool-roots.ts";
-import type { Sandbox, SandboxedExit, SandboxedProgram, SandboxOptions, SandboxPlan } from "./wall.ts";
 
 /** Not looked up in PATH, which the workspace may extend. */
 const PROGRAMS: Readonly<Record<string, readonly string[]>> = {

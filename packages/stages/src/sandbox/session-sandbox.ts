@@ -3,8 +3,8 @@ import type { AllowedTool, Clock, Json, JsonObject, PipelineSpec, Problem } from
 import { compileEnvelope, isScratchFolder } from "@sluice/core/gate";
 import { isObject, problemsError } from "@sluice/core/runtime";
 import type { BashOptions } from "../tools/bash/bash-tool.ts";
+import type { Sandbox, SandboxFault, SandboxMode, SandboxSettings } from "../tools/sandbox.ts";
 import { lazySandbox } from "./lazy-sandbox.ts";
-import type { Sandbox, SandboxFault, SandboxMode, SandboxSettings } from "./wall.ts";
 
 /** The sandbox of a session, and what its commands may do in it. */
 export interface SessionSandbox {

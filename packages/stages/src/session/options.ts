@@ -5,10 +5,10 @@ import type { ModelTraffic } from "../models/cassettes/traffic.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import type { PriceOption } from "../models/pricing/prices.ts";
 import type { ModelObject } from "../models/registry.ts";
-import type { SandboxFault, SandboxMode, SandboxSettings } from "../sandbox/wall.ts";
 import type { Telemetry, TelemetryFault } from "../telemetry/telemetry.ts";
 import type { McpServers } from "../tools/mcp/config.ts";
 import type { McpFault } from "../tools/mcp/servers.ts";
+import type { SandboxFault, SandboxMode, SandboxSettings } from "../tools/sandbox.ts";
 
 /** Every option but the model has a safe default. */
 export interface SessionOptions {

@@ -3,13 +3,20 @@ import type { RunView } from "@sluice/view";
 import type { Line } from "@sluice/view/text";
 import type { CardStack } from "../cards/card-stack.ts";
 import type { Composer } from "../composer/composer.ts";
-import type { FrameSize } from "../screen/frame.ts";
+import type { Command } from "./command.ts";
 import type { AppContext, AppFlags, Engine, EngineHooks } from "./engine.ts";
 import type { Question } from "./overlay/question.ts";
 import type { Viewer } from "./overlay/viewer.ts";
 import type { Watched } from "./watched.ts";
 
+export interface FrameSize {
+  readonly width: number;
+  readonly height: number;
+}
+
 export interface AppOptions {
+  /** The slash commands, in the order of /help. */
+  readonly commands: readonly Command[];
   readonly flags: AppFlags;
   readonly context: AppContext;
   readonly createEngine: (hooks: EngineHooks) => Engine;

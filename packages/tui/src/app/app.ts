@@ -5,16 +5,14 @@ import type { Line } from "@sluice/view/text";
 import { rootOf, withCode } from "@sluice/view/words";
 import { CardController, type NamedCard } from "../cards/card-controller.ts";
 import type { Card, CardAction } from "../cards/card-stack.ts";
-import type { Command, NoticeTone, Steering } from "../commands/command.ts";
-import { COMMANDS, PLAIN_COMMANDS } from "../commands/registry.ts";
-import type { FrameSize } from "../screen/frame.ts";
-import { FrameThrottle } from "../screen/throttle.ts";
+import { ARM_MS, isChord, type Key } from "../composer/keys.ts";
 import { secretMask } from "../user/secrets.ts";
-import type { AppExit, AppOptions, AppState } from "./app-state.ts";
+import type { AppExit, AppOptions, AppState, FrameSize } from "./app-state.ts";
 import { Choices } from "./choices.ts";
+import type { Command, NoticeTone, Steering } from "./command.ts";
 import type { Engine, KnownRun } from "./engine.ts";
+import { FrameThrottle } from "./frame-throttle.ts";
 import { Input } from "./input.ts";
-import { ARM_MS, isChord, type Key } from "./keys.ts";
 import { INTERRUPTED, Leaving } from "./leaving.ts";
 import { Overlay } from "./overlay/overlay.ts";
 import { cancelQuestion, type NewQuestion, type Question, Questions, trustQuestion } from "./overlay/question.ts";
@@ -51,7 +49,7 @@ export class App implements Steering {
     this.here = context.here;
     const width = (): number => this.#size.width;
     this.#scroll = new Scroll(options.terminal, flags.fullscreen !== true, width, secretMask(context.env).text);
-    this.commands = isPlain(flags) ? PLAIN_COMMANDS : COMMANDS;
+    this.commands = options.commands;
     this.#throttle = new FrameThrottle(clock, () =>
       this.#runs.all().some(({ watch }) => watch.view().status === "running"),
     );

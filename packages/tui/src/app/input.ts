@@ -13,8 +13,8 @@ import {
 } from "../composer/composer.ts";
 import { editOutside } from "../composer/external-editor.ts";
 import { appendHistory, readHistory } from "../composer/history/history-file.ts";
+import type { Key } from "../composer/keys.ts";
 import type { Environment } from "../user/environment.ts";
-import type { Key } from "./keys.ts";
 
 export interface InputOptions {
   readonly env: Environment;

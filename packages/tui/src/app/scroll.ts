@@ -1,7 +1,7 @@
 import { clean, headOf, type Line, moreLine, type Span, type Style, spanOf, wrap } from "@sluice/view/text";
-import type { NoticeTone } from "../commands/command.ts";
 import { logLines } from "../run/log.ts";
 import type { AppTerminal } from "./app-state.ts";
+import type { NoticeTone } from "./command.ts";
 import type { Viewer } from "./overlay/viewer.ts";
 import type { Watched } from "./watched.ts";
 

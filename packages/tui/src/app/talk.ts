@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import { sendMessage } from "@sluice/stages";
-import type { Steering } from "../commands/command.ts";
 import { userName } from "../user/person.ts";
+import type { Steering } from "./command.ts";
 import { startQuestion } from "./overlay/question.ts";
 import { chosenOf, type Watched } from "./watched.ts";
 

@@ -1,7 +1,7 @@
 import { type RunHost, SluiceError } from "@sluice/core";
 import { messageOf, type SecretFilter } from "@sluice/core/runtime";
 import type { Session } from "@sluice/stages";
-import type { Key } from "../app/keys.ts";
+import type { Key } from "../composer/keys.ts";
 import { answerElsewhere } from "../user/answer-elsewhere.ts";
 import { userName } from "../user/person.ts";
 import { maskAnswer } from "../user/send-answer.ts";

@@ -1,7 +1,7 @@
 import type { Answer } from "@sluice/core";
-import { ARM_MS, type Key, QUIET_MS } from "../app/keys.ts";
 import { type Editor, insertTyped } from "../composer/editing/editor.ts";
 import { editByKey } from "../composer/keymap.ts";
+import { ARM_MS, type Key, QUIET_MS } from "../composer/keys.ts";
 import { typedValue } from "../user/send-answer.ts";
 import {
   type Card,

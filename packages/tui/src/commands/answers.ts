@@ -1,8 +1,8 @@
 import { SluiceError } from "@sluice/core";
+import type { Command, Steering } from "../app/command.ts";
 import { cardNamed } from "../cards/card-controller.ts";
 import type { Card } from "../cards/card-stack.ts";
 import { typedValue } from "../user/send-answer.ts";
-import type { Command, Steering } from "./command.ts";
 
 // Commands that answer requests with --screen-reader. An approval names the digest of what it approves.
 

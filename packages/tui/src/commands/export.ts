@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
+import type { Command, Steering } from "../app/command.ts";
 import type { KnownRun } from "../app/engine.ts";
 import { replaceQuestion } from "../app/overlay/question.ts";
-import type { Command, Steering } from "./command.ts";
 
 export const exportRun: Command = {
   name: "export",

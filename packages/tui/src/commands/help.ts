@@ -1,6 +1,6 @@
 import { type Line, wrap } from "@sluice/view/text";
+import type { Command } from "../app/command.ts";
 import { createViewer, fixedRows } from "../app/overlay/viewer.ts";
-import type { Command } from "./command.ts";
 
 const KEYS: readonly (readonly [key: string, text: string])[] = [
   ["Enter", "submits; Alt+Enter, Ctrl+J or \\ and Enter start a new line"],

@@ -2,11 +2,11 @@ import { type RunSummary, SluiceError } from "@sluice/core";
 import type { RunView } from "@sluice/view";
 import { cleanInline, editDiff, type Line, type Rows, type Style, spanOf, wrap } from "@sluice/view/text";
 import { eventsOf, forkedFrom, moment, oneLine, readRunStarted, textAt, type Verdict } from "@sluice/view/words";
+import type { Command, Steering } from "../app/command.ts";
 import { createViewer, findRow, fixedRows } from "../app/overlay/viewer.ts";
 import { costLines } from "../run/cost.ts";
 import { graph as graphLines } from "../run/graph.ts";
 import { type TimelineFilter, type TimelineRow, timeline, timelineLine } from "../run/timeline.ts";
-import type { Command, Steering } from "./command.ts";
 
 /** Runs that are listed; the first record of each is read. */
 const MAX_RUNS = 200;

@@ -1,5 +1,5 @@
+import type { Command } from "../app/command.ts";
 import { answer, approve, deny } from "./answers.ts";
-import type { Command } from "./command.ts";
 import { exportRun } from "./export.ts";
 import { help, quit } from "./help.ts";
 import { audit, cost, diff, graph, runs, show, tools } from "./look.ts";

@@ -1,6 +1,6 @@
 import { SluiceError } from "@sluice/core";
+import type { Command, Steering } from "../app/command.ts";
 import { userName } from "../user/person.ts";
-import type { Command, Steering } from "./command.ts";
 
 const ALLOW_CHANGED = "--allow-changed";
 

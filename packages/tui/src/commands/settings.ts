@@ -1,7 +1,7 @@
 import { SluiceError } from "@sluice/core";
 import type { SecurityMode } from "@sluice/core/gate";
 import { MODEL_PROVIDERS } from "@sluice/stages";
-import type { Command } from "./command.ts";
+import type { Command } from "../app/command.ts";
 
 export const model: Command = {
   name: "model",

@@ -1,4 +1,3 @@
-import { isChord, type Key } from "../app/keys.ts";
 import {
   accepted,
   type CompletionSource,
@@ -25,6 +24,7 @@ import {
 import { layOut, offsetAt } from "./editing/layout.ts";
 import { beginSearch, type History, historyOf, type Search, searchByKey, step, submitted } from "./history/history.ts";
 import { editByKey } from "./keymap.ts";
+import { isChord, type Key } from "./keys.ts";
 
 /** The input line and its palette, search and history. */
 export interface Composer {

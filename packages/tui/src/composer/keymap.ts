@@ -1,4 +1,3 @@
-import type { Key } from "../app/keys.ts";
 import {
   type Editor,
   erase,
@@ -11,6 +10,7 @@ import {
   undo,
   yank,
 } from "./editing/editor.ts";
+import type { Key } from "./keys.ts";
 
 /** What a key does to the text; undefined if it does not edit or move. */
 export function editByKey(editor: Editor, key: Key): Inserted | undefined {

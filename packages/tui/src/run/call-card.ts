@@ -1,5 +1,5 @@
 import { field, isJsonObject, type Json } from "@sluice/core";
-import { CALL_MARKS, type CallView, mainArgument, reasonOf, stateLabel } from "@sluice/view";
+import { CALL_SYMBOLS, type CallView, mainArgument, reasonOf, stateLabel } from "@sluice/view";
 import {
   clean,
   cut,
@@ -46,7 +46,7 @@ export function callCard(call: CallView, options: CallCardOptions): readonly Lin
 }
 
 function headLine(call: CallView, width: number): Line {
-  const { sign, style } = CALL_MARKS[call.state];
+  const { sign, style } = CALL_SYMBOLS[call.state];
   const name = spanOf(headOf(call.tool, MAX_NAME), "strong");
   const left: Line = [{ text: `${sign} `, style }, name];
   const outcome = outcomeOf(call);
@@ -57,7 +57,7 @@ function headLine(call: CallView, width: number): Line {
 }
 
 function outcomeOf({ state, ms, facts, tool, approvedBy }: CallView): Line {
-  const { word, style } = CALL_MARKS[state];
+  const { word, style } = CALL_SYMBOLS[state];
   const outcome: Span[] = [{ text: "  " }, { text: word, style }];
   const number = (name: string): number | undefined => {
     const value = facts?.[name];
@@ -121,7 +121,7 @@ function commandRows(command: string, width: number, room: number): readonly Lin
 }
 
 function reasonRows({ state }: CallView, reason: string, width: number): readonly Line[] {
-  const { sign, style } = CALL_MARKS[state];
+  const { sign, style } = CALL_SYMBOLS[state];
   const rows = clean(headOf(reason, MAX_WORD * 4))
     .split("\n")
     .flatMap((line) => wrap([{ text: line, style }], Math.max(2, width - 2), 6));

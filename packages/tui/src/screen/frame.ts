@@ -6,11 +6,6 @@ export interface Frame {
   readonly cursor: { readonly row: number; readonly column: number } | undefined;
 }
 
-export interface FrameSize {
-  readonly width: number;
-  readonly height: number;
-}
-
 /** A part of the frame, laid out for the rows it gets. */
 export interface Part {
   readonly name: string;

@@ -1,6 +1,6 @@
 import { type ExecutionView, moneyOf, shortCount, stateLabel, symbolOf, tokensOf } from "@sluice/view";
 import { cleanInline, cut, type Line, type Span, wrap } from "@sluice/view/text";
-import type { AppState } from "../app/app-state.ts";
+import type { AppState, FrameSize } from "../app/app-state.ts";
 import { Transcripts } from "../app/overlay/overlay.ts";
 import { type Question, questionLines } from "../app/overlay/question.ts";
 import { topOf, type Viewer } from "../app/overlay/viewer.ts";
@@ -13,7 +13,7 @@ import { LiveRows } from "../run/live-rows.ts";
 import { progressBar } from "../run/progress-bar.ts";
 import type { Environment } from "../user/environment.ts";
 import { PLACEHOLDER } from "./first-frame.ts";
-import { type Frame, type FrameSize, type Part, stack } from "./frame.ts";
+import { type Frame, type Part, stack } from "./frame.ts";
 
 /** A frame, and what the app needs to know once it is drawn. */
 export interface DrawnFrame extends Frame {

@@ -1,5 +1,5 @@
 import type { Key as InkKey } from "ink";
-import type { Key } from "../app/keys.ts";
+import type { Key } from "../composer/keys.ts";
 
 /** Control characters except line breaks. */
 const CONTROLS = /([^\P{Cc}\r\n])/u;

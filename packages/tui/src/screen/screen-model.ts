@@ -1,7 +1,7 @@
 import { messageOf } from "@sluice/core/runtime";
 import { cut, type Palette, paint, spanOf } from "@sluice/view/text";
 import type { App } from "../app/app.ts";
-import type { Key } from "../app/keys.ts";
+import type { Key } from "../composer/keys.ts";
 import type { Environment } from "../user/environment.ts";
 import type { Frame } from "./frame.ts";
 import { type DrawnFrame, FrameRenderer } from "./layout.ts";

@@ -6,6 +6,7 @@ import { App } from "../app/app.ts";
 import type { AppOptions } from "../app/app-state.ts";
 import type { AppContext, AppFlags } from "../app/engine.ts";
 import { greeting, modelHelp } from "../app/greeting.ts";
+import { COMMANDS, PLAIN_COMMANDS } from "../commands/registry.ts";
 import { type FirstFrame, type TerminalIo, written } from "./first-frame.ts";
 import { createPlainLines } from "./plain.ts";
 import { Screen, type SuspendTerminal } from "./screen.tsx";
@@ -74,6 +75,7 @@ function mountFrames(
   const own = new OwnOutput(stdout);
   let suspend: SuspendTerminal | undefined;
   const app = new App({
+    commands: COMMANDS,
     flags,
     context,
     createEngine,
@@ -138,6 +140,7 @@ function mountLines(
     plain.print(written(rows, palette));
   };
   const app = new App({
+    commands: PLAIN_COMMANDS,
     flags,
     context,
     createEngine,

@@ -1,6 +1,7 @@
 import { field, isJsonObject, type Json } from "@sluice/core";
 import type { CallView } from "../projection/run-view.ts";
-import { CALL_MARKS, type CallMark, mainArgument, reasonOf } from "../words/call-words.ts";
+import { mainArgument, reasonOf } from "../words/call-words.ts";
+import { CALL_SYMBOLS, type StatusSymbol } from "../words/symbols.ts";
 import { milliseconds } from "../words/words.ts";
 import { changeOf, changeTable } from "./change.ts";
 import { classOf, html, lineMarkup, type Markup, NOTHING } from "./markup/markup.ts";
@@ -8,7 +9,7 @@ import { exactLines, shortText, textBlock } from "./markup/texts.ts";
 import { value } from "./markup/values.ts";
 
 /** The words of unfinished calls: a page does not change any more. */
-const UNFINISHED: Partial<Readonly<Record<CallView["state"], Pick<CallMark, "word" | "style">>>> = {
+const UNFINISHED: Partial<Readonly<Record<CallView["state"], Pick<StatusSymbol, "word" | "style">>>> = {
   proposed: { word: "not decided", style: "dim" },
   asking: { word: "waiting for an answer", style: "notice" },
   running: { word: "not finished", style: "notice" },
@@ -24,7 +25,7 @@ const LONGEST_FOLDED = 160;
 
 /** A call, folded to one line with its state and duration; unfolded with its arguments, reason and result. */
 export function callMarkup(call: CallView, executionKey: string): Markup {
-  const { sign, word, style } = { ...CALL_MARKS[call.state], ...UNFINISHED[call.state] };
+  const { sign, word, style } = { ...CALL_SYMBOLS[call.state], ...UNFINISHED[call.state] };
   const tone = classOf(style);
   const reason = reasonOf(call);
   const change = changeOf(call.tool, call.input, call.output);

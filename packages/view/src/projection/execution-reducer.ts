@@ -3,11 +3,12 @@ import { addUsage } from "@sluice/core/runtime";
 import type { TranscriptEntry } from "@sluice/stages";
 import { type EventContext, type EventLine, parseExecutionId } from "../words/describe-event.ts";
 import { numberAt, textAt, textsAt, usageAt } from "../words/fields.ts";
+import type { ExecutionStatus } from "../words/symbols.ts";
 import { oneLine } from "../words/words.ts";
 import { ListBuilder } from "./append-only-list.ts";
 import { CallReducer, isFinal } from "./call-reducer.ts";
 import { LiveText } from "./live-text.ts";
-import type { BoundaryItem, ExecutionStatus, ExecutionView, ModelUsage, TranscriptItem, TurnView } from "./run-view.ts";
+import type { BoundaryItem, ExecutionView, ModelUsage, TranscriptItem, TurnView } from "./run-view.ts";
 
 export const NO_USAGE: Usage = { inputTokens: 0, outputTokens: 0 };
 const ENDS: ReadonlySet<string> = new Set<ExecutionStatus>(["completed", "failed", "skipped", "paused", "cancelled"]);

@@ -1,5 +1,6 @@
 import type { Json, OpenRequest, Usage } from "@sluice/core";
 import type { TranscriptEntry } from "@sluice/stages";
+import type { CallState, ExecutionStatus } from "../words/symbols.ts";
 import type { AppendOnlyList } from "./append-only-list.ts";
 
 /** A run and the runs below it, reduced from events, transcripts, open requests and live text. */
@@ -71,17 +72,6 @@ export interface StateView {
   /** Possible next states, siblings and joins included; absent if unknown. */
   readonly targets?: readonly string[];
 }
-
-export type ExecutionStatus =
-  | "running"
-  | "waiting"
-  | "retrying"
-  | "completed"
-  | "failed"
-  | "skipped"
-  | "paused"
-  | "cancelled"
-  | "suspended";
 
 export interface ExecutionView {
   /** Unique in the tree of runs: `<runId>:<executionId>`. */
@@ -168,7 +158,7 @@ export interface CallView {
   readonly input: Json | undefined;
   /** The call on one line, as the gate recorded it. */
   readonly summary?: string;
-  readonly state: "proposed" | "asking" | "running" | "ok" | "error" | "refused" | "abandoned" | "outcome_unknown";
+  readonly state: CallState;
   /** Why it was refused or requires approval. */
   readonly why?: string;
   readonly approvedBy?: string;

@@ -1,32 +1,23 @@
-import { field, isJsonObject, type JsonObject } from "@sluice/core";
-import type { CallView } from "../projection/run-view.ts";
+import { field, isJsonObject, type Json, type JsonObject } from "@sluice/core";
 import { headOf, revealed } from "../text/clean.ts";
 import { jsonWord } from "../text/json-rows.ts";
 import type { Line, Style } from "../text/line.ts";
+import type { CallState } from "./symbols.ts";
 
 const LONGEST_WORD = 300;
 const LONGEST_NAME = 80;
 
-/** The state of a call as a sign and a word. */
-export interface CallMark {
-  readonly sign: string;
-  readonly word: string;
-  readonly style: Style;
+/** What the words of a call are made of: a tool call of a transcript has it. */
+interface CallFacts {
+  readonly tool: string;
+  readonly input: Json | undefined;
+  readonly output?: Json;
+  readonly state: CallState;
+  readonly why?: string;
 }
 
-export const CALL_MARKS: Readonly<Record<CallView["state"], CallMark>> = {
-  proposed: { sign: "○", word: "proposed", style: "dim" },
-  asking: { sign: "◆", word: "waiting for you", style: "notice" },
-  running: { sign: "▶", word: "running", style: "accent" },
-  ok: { sign: "✔", word: "done", style: "good" },
-  error: { sign: "✖", word: "failed", style: "bad" },
-  refused: { sign: "⊘", word: "refused", style: "bad" },
-  abandoned: { sign: "⊘", word: "abandoned", style: "notice" },
-  outcome_unknown: { sign: "✖", word: "outcome unknown", style: "bad" },
-};
-
-/** The argument that tells calls of a tool apart. */
-export function mainArgument({ tool, input }: CallView): Line {
+/** The argument that identifies a call. */
+export function mainArgument({ tool, input }: Pick<CallFacts, "tool" | "input">): Line {
   const text = (key: string): string | undefined => {
     const value = field(input, key);
     return typeof value === "string" ? value : undefined;
@@ -65,7 +56,7 @@ function summary(input: JsonObject): Line {
 }
 
 /** Why a call requires approval or failed: the gate's reason, or else the model's result. */
-export function reasonOf({ state, why, output }: CallView): string {
+export function reasonOf({ state, why, output }: Pick<CallFacts, "state" | "why" | "output">): string {
   if (state === "ok" || state === "proposed" || state === "running") return "";
   if (why !== undefined && why !== "") return why;
   const words = [field(output, "code"), field(output, "message") ?? field(output, "reason")];

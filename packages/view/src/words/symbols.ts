@@ -1,9 +1,29 @@
 import type { Usage } from "@sluice/core";
 import { usdText } from "@sluice/core/runtime";
-import type { ExecutionStatus } from "../projection/run-view.ts";
 import { cleanInline, headOf } from "../text/clean.ts";
 import type { Line, Span, Style } from "../text/line.ts";
 import { widthOf } from "../text/width.ts";
+
+export type ExecutionStatus =
+  | "running"
+  | "waiting"
+  | "retrying"
+  | "completed"
+  | "failed"
+  | "skipped"
+  | "paused"
+  | "cancelled"
+  | "suspended";
+
+export type CallState =
+  | "proposed"
+  | "asking"
+  | "running"
+  | "ok"
+  | "error"
+  | "refused"
+  | "abandoned"
+  | "outcome_unknown";
 
 /** A status as a sign and a word, so that neither colour nor font carries it alone. */
 export interface StatusSymbol {
@@ -14,7 +34,7 @@ export interface StatusSymbol {
 
 const PENDING: StatusSymbol = { sign: "○", word: "pending", style: "dim" };
 
-const SYMBOLS: Readonly<Record<ExecutionStatus, StatusSymbol>> = {
+const EXECUTION_SYMBOLS: Readonly<Record<ExecutionStatus, StatusSymbol>> = {
   running: { sign: "▶", word: "running", style: "accent" },
   waiting: { sign: "◆", word: "waiting for you", style: "notice" },
   retrying: { sign: "↻", word: "retrying", style: "notice" },
@@ -26,9 +46,20 @@ const SYMBOLS: Readonly<Record<ExecutionStatus, StatusSymbol>> = {
   suspended: { sign: "◆", word: "suspended", style: "notice" },
 };
 
+export const CALL_SYMBOLS: Readonly<Record<CallState, StatusSymbol>> = {
+  proposed: { sign: "○", word: "proposed", style: "dim" },
+  asking: { sign: "◆", word: "waiting for you", style: "notice" },
+  running: { sign: "▶", word: "running", style: "accent" },
+  ok: { sign: "✔", word: "done", style: "good" },
+  error: { sign: "✖", word: "failed", style: "bad" },
+  refused: { sign: "⊘", word: "refused", style: "bad" },
+  abandoned: { sign: "⊘", word: "abandoned", style: "notice" },
+  outcome_unknown: { sign: "✖", word: "outcome unknown", style: "bad" },
+};
+
 /** Columns of the signs. */
 const WIDTHS: ReadonlyMap<string, number> = new Map(
-  [PENDING, ...Object.values(SYMBOLS)].map(({ sign }) => [sign, widthOf(sign)]),
+  [PENDING, ...Object.values(EXECUTION_SYMBOLS)].map(({ sign }) => [sign, widthOf(sign)]),
 );
 
 /** Columns of a line in which each sign is a separate span. */
@@ -37,7 +68,7 @@ export function widthOfLine(line: Line): number {
 }
 
 export function symbolOf(status: ExecutionStatus | undefined): StatusSymbol {
-  return status === undefined ? PENDING : SYMBOLS[status];
+  return status === undefined ? PENDING : EXECUTION_SYMBOLS[status];
 }
 
 /** Whether the execution continues, now or after a resume. */

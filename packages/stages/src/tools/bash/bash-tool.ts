@@ -9,10 +9,10 @@ import {
   type ToolSpec,
 } from "@sluice/core";
 import { z } from "zod";
-import type { Sandbox, SandboxedExit, SandboxPlan } from "../../sandbox/wall.ts";
 import { withFolder } from "../files/open.ts";
 import { isProgram } from "../files/paths.ts";
 import { asResult, failure, fault, headTail, KEPT_HALF, SHOWN_HALF } from "../files/results.ts";
+import type { Sandbox, SandboxedExit, SandboxPlan } from "../sandbox.ts";
 import { lineEnvironment } from "./language/environment.ts";
 import {
   CALL_VARIABLE,

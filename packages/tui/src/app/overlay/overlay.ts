@@ -1,8 +1,8 @@
 import { type ExecutionView, type RunView, stateLabel } from "@sluice/view";
+import { isChord, type Key } from "../../composer/keys.ts";
 import { endOf } from "../../run/end-rows.ts";
 import { TranscriptWindow } from "../../run/transcript-window.ts";
-import type { FrameSize } from "../../screen/frame.ts";
-import { isChord, type Key } from "../keys.ts";
+import type { FrameSize } from "../app-state.ts";
 import { createViewer, updateViewer, type Viewer } from "./viewer.ts";
 
 /** What covers the frame: a list, a page, or the transcript of a stage. */

@@ -1,6 +1,6 @@
 import { stateLabel } from "@sluice/view";
 import { clean, cut, fold, type Line, wrap } from "@sluice/view/text";
-import { ARM_MS, type Key, QUIET_MS } from "../keys.ts";
+import { ARM_MS, type Key, QUIET_MS } from "../../composer/keys.ts";
 
 /** A question of the app itself, such as whether to cancel a run. Its first choice is the safe one and preselected. */
 export interface Question {

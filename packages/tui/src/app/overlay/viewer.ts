@@ -1,5 +1,5 @@
 import type { Line, Rows } from "@sluice/view/text";
-import type { Key } from "../keys.ts";
+import type { Key } from "../../composer/keys.ts";
 
 export type ViewerEffect =
   | { readonly kind: "none" }

@@ -1,5 +1,5 @@
-import type { Key } from "../../app/keys.ts";
 import { type Editor, EMPTY_EDITOR, editorOf, moveTo } from "../editing/editor.ts";
+import type { Key } from "../keys.ts";
 
 /** Earlier inputs and the position in them; the one after the last is the draft. */
 export interface History {

@@ -1,5 +1,5 @@
-import type { ExecutionStatus, RunView } from "../../projection/run-view.ts";
-import { symbolOf } from "../../words/symbols.ts";
+import type { RunView } from "../../projection/run-view.ts";
+import { type ExecutionStatus, symbolOf } from "../../words/symbols.ts";
 
 export interface StatusMark {
   readonly sign: string;

@@ -1,5 +1,5 @@
 import type { CallScene, Subject, Workspace } from "@sluice/core";
-import type { Sandbox } from "../../../sandbox/wall.ts";
+import type { Sandbox } from "../../sandbox.ts";
 import { lineEnvironment } from "./environment.ts";
 import { judgeLine } from "./judge-line.ts";
 import { OutsideLanguage, outside } from "./line.ts";

@@ -1,7 +1,7 @@
 import { existsSync, statSync } from "node:fs";
 import { dirname, extname, isAbsolute, join, resolve } from "node:path";
-import type { Sandbox, SandboxPlan } from "../../../sandbox/wall.ts";
 import { contains, isProgram } from "../../files/paths.ts";
+import type { Sandbox, SandboxPlan } from "../../sandbox.ts";
 import type { McpStdioServer } from "../config.ts";
 
 /** The sandbox in which the servers of a session start. */

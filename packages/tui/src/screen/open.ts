@@ -1,7 +1,7 @@
 import { systemClock } from "@sluice/core";
-import { firstFrame } from "../screen/first-frame.ts";
+import type { AppContext, AppFlags, Engine, EngineHooks } from "../app/engine.ts";
 import { readSettings, refuseInsideRun } from "../user/environment.ts";
-import type { AppContext, AppFlags, Engine, EngineHooks } from "./engine.ts";
+import { firstFrame } from "./first-frame.ts";
 
 /** Runs the app until the user quits. Returns the exit code. */
 export async function openApp(
@@ -17,7 +17,7 @@ export async function openApp(
     const env = { ...context.env };
     const before = process.env.NODE_ENV;
     process.env.NODE_ENV = "production";
-    const { showApp } = await import("../screen/show.tsx");
+    const { showApp } = await import("./show.tsx");
     if (before === undefined) delete process.env.NODE_ENV;
     else process.env.NODE_ENV = before;
     return await showApp(flags, { ...context, env }, createEngine, around, first);

@@ -1,5 +1,5 @@
 import type { Clock } from "@sluice/core";
-import type { ProcessEnd, ProcessOptions } from "../tools/bash/process.ts";
+import type { ProcessEnd, ProcessOptions } from "./bash/process.ts";
 
 /** `require`: nothing runs without a sandbox. `try`: a sandbox where one can be created. `off`: none. Only people set it. */
 export type SandboxMode = "require" | "try" | "off";

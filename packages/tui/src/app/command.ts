@@ -1,11 +1,11 @@
 import type { Answer } from "@sluice/core";
 import type { RunView } from "@sluice/view";
-import type { Engine, KnownRun } from "../app/engine.ts";
-import type { NewQuestion } from "../app/overlay/question.ts";
-import type { Viewer } from "../app/overlay/viewer.ts";
 import type { NamedCard } from "../cards/card-controller.ts";
 import type { Card } from "../cards/card-stack.ts";
 import type { CommandSpec } from "../composer/completion/completion.ts";
+import type { Engine, KnownRun } from "./engine.ts";
+import type { NewQuestion } from "./overlay/question.ts";
+import type { Viewer } from "./overlay/viewer.ts";
 
 /** A slash command. Commands work while runs are active. */
 export interface Command extends CommandSpec {
