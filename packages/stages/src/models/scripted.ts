@@ -10,6 +10,7 @@ import {
 } from "@ai-sdk/provider";
 import { type Clock, SluiceError, systemClock } from "@sluice/core";
 import type { ResolvedModel, TurnPosition } from "./model.ts";
+import { pause } from "./pause.ts";
 import type { Script, ScriptedError, ScriptedTurn } from "./script.ts";
 
 const CHARS_PER_TOKEN = 4;
@@ -33,7 +34,7 @@ export function scriptedModel(script: Script, options: ScriptedOptions = {}): Re
   const at = ({ stage, turn, attempt }: TurnPosition): LanguageModelV4 => {
     const reply = async (call: LanguageModelV4CallOptions): Promise<Answer> => {
       const entry = entryOf(script, stage, turn);
-      if (entry.delayMs !== undefined) await delay(clock, entry.delayMs, call.abortSignal);
+      if (entry.delayMs !== undefined) await pause(clock, entry.delayMs, call.abortSignal);
       const error = entry.errors?.[attempt - 1];
       if (error !== undefined && "status" in error) throw providerError(error);
       const content = contentOf(entry, `${stage}_${turn}`);
@@ -169,26 +170,4 @@ function providerError(error: Extract<ScriptedError, { status: number }>): APICa
     statusCode: error.status,
     ...(error.retryAfterMs === undefined ? {} : { responseHeaders: { "retry-after-ms": String(error.retryAfterMs) } }),
   });
-}
-
-function delay(clock: Clock, ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted === true) {
-      reject(abortError());
-      return;
-    }
-    const stop = (): void => {
-      cancel();
-      reject(abortError());
-    };
-    const cancel = clock.after(ms, () => {
-      signal?.removeEventListener("abort", stop);
-      resolve();
-    });
-    signal?.addEventListener("abort", stop, { once: true });
-  });
-}
-
-function abortError(): DOMException {
-  return new DOMException("the call was aborted", "AbortError");
 }

@@ -1,4 +1,4 @@
-import { closeSync, mkdirSync, openSync, readFileSync, writeSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { isJson, type Json, type JsonObject, parseJson, SluiceError } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
@@ -10,6 +10,7 @@ const VERSION = 1;
 const MODE = 0o600;
 
 const json = z.custom<Json>(isJson, "is not JSON");
+/** A message of a recorded request. The text is for readers and for showing differences. */
 const messageSchema = z.object({ role: z.string(), digest: z.string(), text: z.string().exactOptional() });
 const requestSchema = z.object({
   digest: z.string(),
@@ -18,44 +19,32 @@ const requestSchema = z.object({
   tools: z.array(z.tuple([z.string(), z.string()]).readonly()).readonly(),
   settings: z.custom<JsonObject>((value) => isJson(value) && typeof value === "object" && !Array.isArray(value)),
 });
+/** One model call: the request and the complete response. */
 const exchangeSchema = z.object({
+  /** The state's id. */
   stage: z.string(),
+  /** As in `TurnPosition`. */
   turn: z.int().min(0),
   attempt: z.int().min(1),
+  /** The id of the model that answered. */
   model: z.string(),
   call: z.enum(["stream", "generate"]),
   request: requestSchema,
+  /** Milliseconds until the response began; null if it never did. */
   opened: z.number().min(0).nullable(),
+  /** The parts of the stream, each with the milliseconds since the call; a call without a stream has its result as one part. */
   parts: z.array(z.tuple([z.number().min(0), json]).readonly()).readonly(),
+  /** `left`: the caller stopped reading. */
   end: z.enum(["done", "failed", "aborted", "left"]),
+  /** The error of a failed call. */
   error: json.exactOptional(),
+  /** The duration of the call in milliseconds. */
   ms: z.number().min(0),
 });
 
-/** A message of a recorded request. The text is for readers and for showing differences. */
 export type RecordedMessage = Readonly<z.infer<typeof messageSchema>>;
 export type RecordedRequest = Readonly<z.infer<typeof requestSchema>>;
-
-/** One model call: the request and the complete response. */
-export interface Exchange extends Readonly<z.infer<typeof exchangeSchema>> {
-  /** The state's id. */
-  readonly stage: string;
-  /** As in `TurnPosition`. */
-  readonly turn: number;
-  readonly attempt: number;
-  /** The id of the model that answered. */
-  readonly model: string;
-  /** Milliseconds until the response began; null if it never did. */
-  readonly opened: number | null;
-  /** The parts of the stream, each with the milliseconds since the call; a call without a stream has its result as one part. */
-  readonly parts: readonly (readonly [ms: number, part: Json])[];
-  /** `left`: the caller stopped reading. */
-  readonly end: "done" | "failed" | "aborted" | "left";
-  /** The error of a failed call. */
-  readonly error?: Json;
-  /** The duration of the call in milliseconds. */
-  readonly ms: number;
-}
+export type Exchange = Readonly<z.infer<typeof exchangeSchema>>;
 
 /**
  * Reads a cassette. Throws Validation `cassette_not_found`, `cassette_damaged` (with the line) or `cassette_version`.
@@ -103,37 +92,16 @@ export function damaged(file: string, line: number, what: string): SluiceError {
   return new SluiceError("Validation", "cassette_damaged", message, { detail: { file, line } });
 }
 
-export interface CassetteWriter {
-  readonly file: string;
-  /** Appends a line in one write, so that the lines of siblings do not interleave. Throws Session `cassette_unwritable`. */
-  write(exchange: Exchange): void;
-  /** The error that ended writing; every later call of a recorded model fails with it. */
-  readonly fault: SluiceError | undefined;
-}
-
-export interface CassetteOptions {
-  /** What to do with an existing file; default `refuse`. */
-  readonly existing?: "refuse" | "append" | undefined;
-  /** Epoch milliseconds, for the header. */
-  readonly now: number;
-}
-
 /**
- * Opens a cassette for writing and creates its folders. Throws Validation `cassette_exists`, the errors of `readCassette` when it
+ * Opens a cassette for writing and creates its folders; `existing` says what to do with an existing file, and `now` is in epoch
+ * milliseconds. Throws Validation `cassette_exists`, the errors of `readCassette` when it
  * appends, and Session `cassette_unwritable`.
  */
-export function openCassette(file: string, { existing = "refuse", now }: CassetteOptions): CassetteWriter {
+export function openCassette(file: string, existing: "refuse" | "append", now: number) {
   let fault: SluiceError | undefined;
   const append = (flags: string, text: string): void => {
     try {
-      const opened = openSync(file, flags, MODE);
-      try {
-        const bytes = Buffer.from(text);
-        let written = 0;
-        while (written < bytes.length) written += writeSync(opened, bytes, written);
-      } finally {
-        closeSync(opened);
-      }
+      writeFileSync(file, text, { flag: flags, mode: MODE });
     } catch (cause) {
       if (flags === "ax" && fileExists(cause)) throw cause;
       fault = unwritable(file, cause);
@@ -157,16 +125,19 @@ export function openCassette(file: string, { existing = "refuse", now }: Cassett
     readCassette(file);
   }
   return {
-    file,
-    write: (exchange) => {
+    /** Appends a line in one write, so that the lines of siblings do not interleave. Throws Session `cassette_unwritable`. */
+    write: (exchange: Exchange): void => {
       if (fault !== undefined) throw fault;
       append("a", `${JSON.stringify(exchange)}\n`);
     },
-    get fault() {
+    /** The error that ended writing; every later call of a recorded model fails with it. */
+    get fault(): SluiceError | undefined {
       return fault;
     },
   };
 }
+
+export type CassetteWriter = ReturnType<typeof openCassette>;
 
 function fileExists(cause: unknown): boolean {
   return cause instanceof Error && "code" in cause && cause.code === "EEXIST";

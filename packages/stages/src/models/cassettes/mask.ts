@@ -167,7 +167,8 @@ function unescaped(text: string): string {
     .replaceAll(/\\(["\\/])/g, "$1");
 }
 
-function mapTexts(value: Json, map: (text: string) => string): Json {
+/** The value with `map` applied to all its texts, including keys. */
+export function mapTexts(value: Json, map: (text: string) => string): Json {
   if (typeof value === "string") return map(value);
   if (typeof value !== "object" || value === null) return value;
   if (!isJsonObject(value)) return value.map((item) => mapTexts(item, map));

@@ -14,32 +14,19 @@ export interface UnusedExchange {
   readonly attempt: number;
 }
 
-/** Finds the exchange for each call and tracks which are used. */
-export interface Player {
-  readonly file: string;
-  take(
-    position: TurnPosition,
-    call: Exchange["call"],
-    request: RequestShape,
-  ): { readonly exchange: Exchange; readonly line: number };
-  /** The recorded model of a stage, or of any stage if this one has no turns. */
-  modelOf(stage: string): string | undefined;
-  readonly unused: () => readonly UnusedExchange[];
-  /** The first request without a matching exchange. */
-  readonly divergence: SluiceError | undefined;
-}
-
 interface Entry {
   readonly exchange: Exchange;
   readonly line: number;
   used: boolean;
 }
 
+export type Player = ReturnType<typeof createPlayer>;
+
 /**
- * Exchanges are found by stage, turn and attempt, not by the order of calls, which differs between runs with siblings. An exchange
+ * Finds the exchange for each call and tracks which are used. Exchanges are found by stage, turn and attempt, not by the order of calls, which differs between runs with siblings. An exchange
  * may be used again, because a resumed run repeats a call whose result it has not recorded.
  */
-export function createPlayer(file: string, exchanges: readonly Exchange[], match: "strict" | "sequence"): Player {
+export function createPlayer(file: string, exchanges: readonly Exchange[], match: "strict" | "sequence") {
   // Line 1 is the header.
   const entries = exchanges.map((exchange, index): Entry => ({ exchange, line: index + 2, used: false }));
   let divergence: SluiceError | undefined;
@@ -49,7 +36,7 @@ export function createPlayer(file: string, exchanges: readonly Exchange[], match
   };
   return {
     file,
-    take(position, call, request) {
+    take(position: TurnPosition, call: Exchange["call"], request: RequestShape): Entry {
       const ofStage = entries.filter(({ exchange }) => exchange.stage === position.stage && exchange.call === call);
       const here = atPosition(ofStage, position);
       const fits = ({ exchange }: Entry): boolean => match === "sequence" || exchange.request.digest === request.digest;
@@ -64,9 +51,15 @@ export function createPlayer(file: string, exchanges: readonly Exchange[], match
       if (nearest === undefined) throw refuse(exhausted(file, entries, position));
       throw refuse(diverged(file, nearest, position, request));
     },
-    modelOf: (stage) => (exchanges.find((exchange) => exchange.stage === stage) ?? exchanges[0])?.model,
-    unused: () => entries.filter((entry) => !entry.used && !isSuperseded(entry, entries)).map(asUnused),
-    get divergence() {
+    /** The recorded model of a stage, or of any stage if this one has no turns. */
+    modelOf: (stage: string): string | undefined =>
+      (exchanges.find((exchange) => exchange.stage === stage) ?? exchanges[0])?.model,
+    unused: (): readonly UnusedExchange[] =>
+      entries
+        .filter((entry) => !entry.used && !isSuperseded(entry, entries))
+        .map(({ line, exchange: { stage, turn, attempt } }) => ({ line, stage, turn, attempt })),
+    /** The first request without a matching exchange. */
+    get divergence(): SluiceError | undefined {
       return divergence;
     },
   };
@@ -94,10 +87,6 @@ function isSuperseded({ exchange }: Entry, entries: readonly Entry[]): boolean {
         used && other.stage === exchange.stage && other.turn === exchange.turn && other.attempt === exchange.attempt,
     )
   );
-}
-
-function asUnused({ line, exchange: { stage, turn, attempt } }: Entry): UnusedExchange {
-  return { line, stage, turn, attempt };
 }
 
 function diverged(

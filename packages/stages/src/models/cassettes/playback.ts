@@ -10,6 +10,7 @@ import type {
 import { type Clock, type Json, SluiceError, systemClock } from "@sluice/core";
 import { messageOf } from "@sluice/core/runtime";
 import type { ResolvedModel, TurnPosition } from "../model.ts";
+import { pause } from "../pause.ts";
 import { damaged, type Exchange, readCassette } from "./cassette.ts";
 import { createMask, createUnmask } from "./mask.ts";
 import { createPlayer, type Player, type UnusedExchange } from "./playback-player.ts";
@@ -112,10 +113,17 @@ function playedBack(
       const mask = createMask({ ...scope, runId });
       const { exchange, line } = player.take(position, kind, requestShape(call, { mask, normalize, known }));
       const unmask = createUnmask({ ...scope, runId });
-      const wait = createWait(scope.clock, call.abortSignal);
-      const pace = speed === undefined ? undefined : createPace(wait, speed);
+      const left = new AbortController();
+      const signal = AbortSignal.any([left.signal, ...(call.abortSignal === undefined ? [] : [call.abortSignal])]);
+      const wait = (ms: number): Promise<void> => pause(scope.clock, ms, signal);
+      let reached = 0;
+      const pace = async (ms: number): Promise<void> => {
+        const rest = ms - reached;
+        reached = Math.max(reached, ms);
+        if (speed !== undefined && rest > 0) await wait(rest / speed);
+      };
       const decode = (value: Json): unknown => decoded(value, unmask, player.file, line);
-      return { exchange, decode, wait, pace: pace ?? (() => Promise.resolve()), file: player.file, line };
+      return { exchange, decode, wait, pace, leave: () => left.abort(), file: player.file, line };
     };
     return {
       specificationVersion: "v4",
@@ -150,13 +158,16 @@ interface Playback {
   readonly file: string;
   readonly line: number;
   readonly decode: (value: Json) => unknown;
-  readonly wait: Wait;
+  /** Waits by the session's clock; rejects as soon as the call is aborted or its stream is left. */
+  readonly wait: (ms: number) => Promise<void>;
   /** Waits until `ms` recorded milliseconds have passed since the call. */
   readonly pace: (ms: number) => Promise<void>;
+  /** The caller stopped reading. */
+  readonly leave: () => void;
 }
 
 function streamOf(playback: Playback): ReadableStream<LanguageModelV4StreamPart> {
-  const { exchange, decode, pace, wait, file, line } = playback;
+  const { exchange, decode, pace, leave, file, line } = playback;
   let next = 0;
   return new ReadableStream<LanguageModelV4StreamPart>(
     {
@@ -174,7 +185,7 @@ function streamOf(playback: Playback): ReadableStream<LanguageModelV4StreamPart>
         if (!isPart(part)) throw damaged(file, line, `its part ${next} is not a part of a stream`);
         controller.enqueue(part);
       },
-      cancel: () => wait.stop(),
+      cancel: leave,
     },
     // One part per read, as the provider sent them.
     { highWaterMark: 0 },
@@ -185,52 +196,9 @@ function streamOf(playback: Playback): ReadableStream<LanguageModelV4StreamPart>
 async function endAsRecorded({ exchange, decode, wait, file, line }: Playback): Promise<void> {
   if (exchange.end === "failed") throw decode(exchange.error ?? null);
   if (exchange.end !== "aborted") return;
-  await wait.for(exchange.ms + ABORT_GRACE_MS);
+  await wait(exchange.ms + ABORT_GRACE_MS);
   const message = `line ${line} of the cassette ${basename(file)} is a call that was aborted after ${exchange.ms} ms when it was recorded; this run does not abort it`;
   throw new SluiceError("Validation", "cassette_aborted", message, { detail: { file, line } });
-}
-
-/** Waits by the session's clock; rejects as soon as the call is aborted. */
-interface Wait {
-  for(ms: number): Promise<void>;
-  /** Ends a pending wait without settling it. */
-  stop(): void;
-}
-
-function createWait(clock: Clock, signal: AbortSignal | undefined): Wait {
-  let stop = (): void => undefined;
-  return {
-    stop: () => stop(),
-    for: (ms) =>
-      new Promise((resolve, reject) => {
-        const aborted = (): void => {
-          stop();
-          reject(new DOMException("the call was aborted", "AbortError"));
-        };
-        if (signal?.aborted === true) {
-          aborted();
-          return;
-        }
-        const disarm = clock.after(ms, () => {
-          stop();
-          resolve();
-        });
-        stop = () => {
-          disarm();
-          signal?.removeEventListener("abort", aborted);
-        };
-        signal?.addEventListener("abort", aborted, { once: true });
-      }),
-  };
-}
-
-function createPace(wait: Wait, speed: number): (ms: number) => Promise<void> {
-  let reached = 0;
-  return async (ms) => {
-    const left = ms - reached;
-    reached = Math.max(reached, ms);
-    if (left > 0) await wait.for(left / speed);
-  };
 }
 
 function decoded(value: Json, unmask: (text: string) => string, file: string, line: number): unknown {

@@ -13,7 +13,7 @@ import { secretForms } from "../../secrets/encodings.ts";
 import type { ResolvedModel, TurnPosition } from "../model.ts";
 import { type ModelObject, resolveModel } from "../registry.ts";
 import { type CassetteWriter, type Exchange, openCassette } from "./cassette.ts";
-import { createMask } from "./mask.ts";
+import { createMask, type Mask } from "./mask.ts";
 import { cleanParts } from "./parts.ts";
 import { encodeRequest, requestShape } from "./request.ts";
 import type { ModelTraffic, TrafficScope } from "./traffic.ts";
@@ -64,7 +64,7 @@ export function recordTraffic(file: string, options: RecordOptions = {}): Record
       // Before the file is created, so that a run without a key leaves no file behind.
       const model = await load();
       if (cassette === undefined) {
-        cassette = openCassette(path, { existing: options.existing, now: scope.clock.now() });
+        cassette = openCassette(path, options.existing ?? "refuse", scope.clock.now());
         real = realpathSync(path);
       }
       return recorded(model, cassette, scope, options);
@@ -97,54 +97,51 @@ function recorded(
   options: RecordOptions,
 ): ResolvedModel {
   const known = new WeakMap<LanguageModelV4Message, string>();
-  return {
-    ...model,
-    at: (position) => {
-      const inner = model.at(position);
-      const begin = (call: LanguageModelV4CallOptions, kind: Exchange["call"]): Take =>
-        beginTake({ call, kind, position, model, cassette, scope, options, known });
-      return recordedModel(inner, begin);
-    },
+  const at = (position: TurnPosition): LanguageModelV4 => {
+    const inner = model.at(position);
+    const begin = (call: LanguageModelV4CallOptions, kind: Exchange["call"]): Take => {
+      if (cassette.fault !== undefined) throw cassette.fault;
+      const mask = createMask({ ...scope, runId: position.runId });
+      const shape = requestShape(call, { mask, normalize: options.normalize, known });
+      const { stage, turn, attempt } = position;
+      const request = encodeRequest(shape, options.texts !== false);
+      const begun = { stage, turn, attempt, model: mask.text(model.id), call: kind, request };
+      return beginTake(begun, { cassette, scope, mask, signal: call.abortSignal });
+    };
+    return {
+      specificationVersion: "v4",
+      provider: inner.provider,
+      modelId: inner.modelId,
+      supportedUrls: inner.supportedUrls,
+      async doGenerate(call) {
+        const take = begin(call, "generate");
+        try {
+          const result = await inner.doGenerate(call);
+          const { request: _request, response, ...kept } = result;
+          const { headers: _headers, body: _body, ...facts } = response ?? {};
+          take.opened();
+          take.part({ ...kept, ...(response === undefined ? {} : { response: facts }) });
+          take.end("done");
+          return result;
+        } catch (thrown) {
+          take.failed(thrown);
+          throw thrown;
+        }
+      },
+      async doStream(call) {
+        const take = begin(call, "stream");
+        try {
+          const result = await inner.doStream(call);
+          take.opened();
+          return { ...result, stream: recordedStream(result.stream.getReader(), take) };
+        } catch (thrown) {
+          take.failed(thrown);
+          throw thrown;
+        }
+      },
+    };
   };
-}
-
-function recordedModel(
-  inner: LanguageModelV4,
-  begin: (call: LanguageModelV4CallOptions, kind: Exchange["call"]) => Take,
-) {
-  const model: LanguageModelV4 = {
-    specificationVersion: "v4",
-    provider: inner.provider,
-    modelId: inner.modelId,
-    supportedUrls: inner.supportedUrls,
-    async doGenerate(call) {
-      const take = begin(call, "generate");
-      try {
-        const result = await inner.doGenerate(call);
-        const { request: _request, response, ...kept } = result;
-        const { headers: _headers, body: _body, ...facts } = response ?? {};
-        take.opened();
-        take.part({ ...kept, ...(response === undefined ? {} : { response: facts }) });
-        take.end("done");
-        return result;
-      } catch (thrown) {
-        take.failed(thrown);
-        throw thrown;
-      }
-    },
-    async doStream(call) {
-      const take = begin(call, "stream");
-      try {
-        const result = await inner.doStream(call);
-        take.opened();
-        return { ...result, stream: recordedStream(result.stream.getReader(), take) };
-      } catch (thrown) {
-        take.failed(thrown);
-        throw thrown;
-      }
-    },
-  };
-  return model;
+  return { ...model, at };
 }
 
 function recordedStream(
@@ -182,37 +179,25 @@ function recordedStream(
   );
 }
 
-/** An exchange in progress. Only the first end counts. */
-interface Take {
-  opened(): void;
-  part(part: unknown): void;
-  failed(thrown: unknown): void;
-  end(how: "done" | "left" | "aborted"): void;
-}
+type Take = ReturnType<typeof beginTake>;
+
+/** What is known of an exchange before it is sent. */
+type ExchangeStart = Pick<Exchange, "stage" | "turn" | "attempt" | "model" | "call" | "request">;
 
 interface TakeOptions {
-  readonly call: LanguageModelV4CallOptions;
-  readonly kind: Exchange["call"];
-  readonly position: TurnPosition;
-  readonly model: ResolvedModel;
   readonly cassette: CassetteWriter;
   readonly scope: TrafficScope;
-  readonly options: RecordOptions;
-  readonly known: WeakMap<LanguageModelV4Message, string>;
+  readonly mask: Mask;
+  readonly signal: AbortSignal | undefined;
 }
 
-function beginTake({ call, kind, position, model, cassette, scope, options, known }: TakeOptions): Take {
-  if (cassette.fault !== undefined) throw cassette.fault;
+/** An exchange in progress. Only the first end counts. */
+function beginTake(begun: ExchangeStart, { cassette, scope, mask, signal }: TakeOptions) {
   const { clock } = scope;
-  const { stage, turn, attempt, runId } = position;
-  const mask = createMask({ ...scope, runId });
   const secrets = createSecretFilter(secretForms(scope.secrets));
-  const shape = requestShape(call, { mask, normalize: options.normalize, known });
-  const request = encodeRequest(shape, options.texts !== false);
   const started = clock.now();
   const sinceStart = (): number => Math.max(0, clock.now() - started);
   const parts: [number, Json][] = [];
-  const signal = call.abortSignal;
   let opened: number | null = null;
   let written = false;
 
@@ -220,19 +205,8 @@ function beginTake({ call, kind, position, model, cassette, scope, options, know
     if (written) return;
     written = true;
     signal?.removeEventListener("abort", aborted);
-    cassette.write({
-      stage,
-      turn,
-      attempt,
-      model: mask.text(model.id),
-      call: kind,
-      request,
-      opened,
-      parts: cleanParts(parts, mask),
-      end,
-      ...(error === undefined ? {} : { error: mask.json(error) }),
-      ms: sinceStart(),
-    });
+    const failure = error === undefined ? {} : { error: mask.json(error) };
+    cassette.write({ ...begun, opened, parts: cleanParts(parts, mask), end, ...failure, ms: sinceStart() });
   };
   const aborted = (): void => {
     try {
@@ -245,18 +219,17 @@ function beginTake({ call, kind, position, model, cassette, scope, options, know
   if (signal?.aborted !== true) signal?.addEventListener("abort", aborted, { once: true });
 
   return {
-    opened: () => {
+    opened: (): void => {
       opened = sinceStart();
     },
-    part: (part) => {
-      if (written) return;
-      parts.push([sinceStart(), encoded(part, secrets)]);
+    part: (part: unknown): void => {
+      if (!written) parts.push([sinceStart(), encoded(part, secrets)]);
     },
-    failed: (thrown) => {
+    failed: (thrown: unknown): void => {
       if (thrown !== cassette.fault)
         write(signal?.aborted === true ? "aborted" : "failed", encodeThrown(thrown, secrets));
     },
-    end: (how) => write(signal?.aborted === true ? "aborted" : how),
+    end: (how: "done" | "left"): void => write(signal?.aborted === true ? "aborted" : how),
   };
 }
 

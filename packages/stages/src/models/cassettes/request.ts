@@ -2,7 +2,7 @@ import type { LanguageModelV4CallOptions, LanguageModelV4Message } from "@ai-sdk
 import type { Json, JsonObject } from "@sluice/core";
 import { digestOf, redactText } from "@sluice/core/runtime";
 import type { RecordedMessage, RecordedRequest } from "./cassette.ts";
-import type { Mask } from "./mask.ts";
+import { type Mask, mapTexts } from "./mask.ts";
 import { encodeValue } from "./values.ts";
 
 /** Hex digits of a message's digest. */
@@ -40,14 +40,14 @@ export function requestShape(
     return (normalize === undefined ? masked : normalize(masked)).toWellFormed();
   };
   const messageDigest = (message: LanguageModelV4Message): string => {
-    const digest = known.get(message) ?? shortDigest(masked(encodeValue(message), clean));
+    const digest = known.get(message) ?? shortDigest(mapTexts(encodeValue(message), clean));
     known.set(message, digest);
     return digest;
   };
   const messages = prompt.map((message) => ({ role: message.role, digest: messageDigest(message) }));
-  const offered = tools.map((tool) => [clean(tool.name), shortDigest(masked(encodeValue(tool), clean))] as const);
+  const offered = tools.map((tool) => [clean(tool.name), shortDigest(mapTexts(encodeValue(tool), clean))] as const);
   const others = Object.fromEntries(
-    Object.entries(settings).map(([key, value]) => [key, masked(encodeValue(value), clean)]),
+    Object.entries(settings).map(([key, value]) => [key, mapTexts(encodeValue(value), clean)]),
   );
   const kept = [...prompt];
   return {
@@ -169,13 +169,6 @@ function partText(part: Part): string {
     default:
       return `[${part.type}]`;
   }
-}
-
-function masked(value: Json, clean: (text: string) => string): Json {
-  if (typeof value === "string") return clean(value);
-  if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map((item: Json) => masked(item, clean));
-  return Object.fromEntries(Object.entries(value).map(([key, member]) => [clean(key), masked(member, clean)]));
 }
 
 function shortDigest(value: Json): string {

@@ -120,32 +120,18 @@ const CLASSES: readonly ErrorClass[] = [
 
 function decodeError(held: Json, text: (text: string) => string): Error {
   if (!isJsonObject(held)) throw new TypeError("$error does not contain an object");
-  const { retryAfterMs, sluice, message: kept, statusCode, isRetryable, name, code, data, ...rest } = held;
+  const { retryAfterMs, sluice, message: kept, ...rest } = held;
+  const { name, code, statusCode } = rest;
   const message = text(typeof kept === "string" ? kept : "");
-  const responseHeaders = typeof retryAfterMs === "number" ? { "retry-after-ms": String(retryAfterMs) } : undefined;
   const errorClass = CLASSES.find((known) => known === sluice);
   if (errorClass !== undefined && typeof code === "string") return new SluiceError(errorClass, code, message);
   // Absent members stay absent: an undefined status would differ from none.
-  const others = {
-    ...(code === undefined ? {} : { code }),
-    ...(data === undefined ? {} : { data: decodeValue(data, text) }),
-    ...Object.fromEntries(Object.entries(rest).map(([key, member]) => [key, decodeValue(member, text)])),
+  const members = {
+    ...decodeMembers(rest, text),
+    ...(typeof retryAfterMs === "number" ? { responseHeaders: { "retry-after-ms": String(retryAfterMs) } } : {}),
   };
-  if (name === "AI_APICallError") {
-    const call = new APICallError({
-      message,
-      url: "cassette:",
-      requestBodyValues: {},
-      ...(typeof statusCode === "number" ? { statusCode } : {}),
-      ...(typeof isRetryable === "boolean" ? { isRetryable } : {}),
-      ...(responseHeaders === undefined ? {} : { responseHeaders }),
-    });
-    return Object.assign(call, others);
-  }
-  return Object.assign(new Error(message), others, {
-    ...(name === undefined ? {} : { name }),
-    ...(statusCode === undefined ? {} : { statusCode }),
-    ...(isRetryable === undefined ? {} : { isRetryable }),
-    ...(responseHeaders === undefined ? {} : { responseHeaders }),
-  });
+  if (name !== "AI_APICallError") return Object.assign(new Error(message), members);
+  const status = typeof statusCode === "number" ? { statusCode } : {};
+  const call = new APICallError({ message, url: "cassette:", requestBodyValues: {}, ...status });
+  return Object.assign(call, members);
 }

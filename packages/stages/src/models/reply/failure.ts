@@ -27,17 +27,8 @@ const OVERFLOW_WORDS = [
 ];
 const OVERFLOW_STATUS = new Set([400, 413, 422]);
 
-const NETWORK_CODES = new Set([
-  "ECONNRESET",
-  "ECONNREFUSED",
-  "ECONNABORTED",
-  "ETIMEDOUT",
-  "EPIPE",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-]);
+const NETWORK_CODE =
+  /^(?:ECONN(?:RESET|REFUSED|ABORTED)|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)$|^UND_ERR_/;
 const NETWORK_MESSAGES = new Set(["fetch failed", "failed to fetch", "terminated"]);
 
 type Verdict = { readonly kind: FailureKind; readonly code: string };
@@ -62,23 +53,37 @@ const BY_NAME: Readonly<Record<string, Verdict>> = {
   invalid_request_error: { kind: "permanent", code: "bad_request" },
 };
 
-/** SDK errors for requests that cannot be made. */
-const PERMANENT_SDK_ERRORS: Readonly<Record<string, string>> = {
-  AI_UnsupportedFunctionalityError: "unsupported",
-  AI_InvalidPromptError: "bad_request",
-  AI_InvalidArgumentError: "bad_request",
-  AI_LoadAPIKeyError: "missing_key",
-  AI_LoadSettingError: "missing_setting",
-  AI_NoSuchModelError: "not_found",
+const GARBLED: Verdict = { kind: "transient", code: "invalid_response" };
+
+/** Errors of the SDK: requests that cannot be made, and invalid responses, which a repeated call may avoid. */
+const BY_SDK_NAME: Readonly<Record<string, Verdict>> = {
+  AI_UnsupportedFunctionalityError: { kind: "permanent", code: "unsupported" },
+  AI_InvalidPromptError: { kind: "permanent", code: "bad_request" },
+  AI_InvalidArgumentError: { kind: "permanent", code: "bad_request" },
+  AI_LoadAPIKeyError: { kind: "permanent", code: "missing_key" },
+  AI_LoadSettingError: { kind: "permanent", code: "missing_setting" },
+  AI_NoSuchModelError: { kind: "permanent", code: "not_found" },
+  AI_InvalidResponseDataError: GARBLED,
+  AI_JSONParseError: GARBLED,
+  AI_TypeValidationError: GARBLED,
+  AI_EmptyResponseBodyError: GARBLED,
+  AI_NoContentGeneratedError: GARBLED,
 };
-/** SDK errors for invalid responses, which a repeated call may avoid. */
-const GARBLED_SDK_ERRORS = new Set([
-  "AI_InvalidResponseDataError",
-  "AI_JSONParseError",
-  "AI_TypeValidationError",
-  "AI_EmptyResponseBodyError",
-  "AI_NoContentGeneratedError",
-]);
+
+const BY_STATUS: Readonly<Record<number, Verdict>> = {
+  400: { kind: "permanent", code: "bad_request" },
+  401: { kind: "permanent", code: "unauthorized" },
+  402: { kind: "permanent", code: "payment_required" },
+  403: { kind: "permanent", code: "forbidden" },
+  404: { kind: "permanent", code: "not_found" },
+  408: { kind: "transient", code: "timeout" },
+  409: { kind: "transient", code: "conflict" },
+  413: { kind: "context_overflow", code: "context_overflow" },
+  422: { kind: "permanent", code: "bad_request" },
+  429: { kind: "transient", code: "rate_limited" },
+  503: { kind: "transient", code: "overloaded" },
+  529: { kind: "transient", code: "overloaded" },
+};
 
 /** Timeouts below this code; the caller's own signal is checked before. */
 const GIVEN_UP = new Set(["AbortError", "TimeoutError", "ResponseAborted"]);
@@ -160,11 +165,9 @@ function verdict(facts: Facts, thrown: unknown, opened: boolean): Verdict {
   if (named?.code === "quota_exhausted" || named?.code === "unauthorized") return named;
   if (status !== undefined) return byStatus(status, retryable);
   if (named !== undefined) return named;
-  const refusal = own(PERMANENT_SDK_ERRORS, facts.sdkName);
-  if (refusal !== undefined) return { kind: "permanent", code: refusal };
   if (/stream ended/i.test(facts.message)) return CUT;
-  if (facts.sdkName !== undefined && GARBLED_SDK_ERRORS.has(facts.sdkName))
-    return { kind: "transient", code: "invalid_response" };
+  const fromSdk = own(BY_SDK_NAME, facts.sdkName);
+  if (fromSdk !== undefined) return fromSdk;
   if (facts.sdkName !== undefined && GIVEN_UP.has(facts.sdkName))
     return opened ? CUT : { kind: "transient", code: "timeout" };
   if (isNetworkError(thrown)) return opened ? CUT : { kind: "transient", code: "network" };
@@ -176,35 +179,9 @@ function verdict(facts: Facts, thrown: unknown, opened: boolean): Verdict {
   return { kind: opened ? "transient" : "permanent", code: "provider_error" };
 }
 
-function byStatus(status: number, retryable: boolean | undefined): Verdict {
-  switch (status) {
-    case 400:
-    case 422:
-      return { kind: "permanent", code: "bad_request" };
-    case 401:
-      return { kind: "permanent", code: "unauthorized" };
-    case 402:
-      return { kind: "permanent", code: "payment_required" };
-    case 403:
-      return { kind: "permanent", code: "forbidden" };
-    case 404:
-      return { kind: "permanent", code: "not_found" };
-    case 408:
-      return { kind: "transient", code: "timeout" };
-    case 409:
-      return { kind: "transient", code: "conflict" };
-    case 413:
-      return { kind: "context_overflow", code: "context_overflow" };
-    case 429:
-      return { kind: "transient", code: "rate_limited" };
-    case 503:
-    case 529:
-      return { kind: "transient", code: "overloaded" };
-    default: {
-      const transient = retryable ?? status >= 500;
-      return { kind: transient ? "transient" : "permanent", code: status >= 500 ? "server_error" : "provider_error" };
-    }
-  }
+function byStatus(status: number, retryable = status >= 500): Verdict {
+  const code = status >= 500 ? "server_error" : "provider_error";
+  return BY_STATUS[status] ?? { kind: retryable ? "transient" : "permanent", code };
 }
 
 function overflows({ status, names, message }: Facts): boolean {
@@ -268,7 +245,7 @@ function isNetworkError(thrown: unknown): boolean {
   let layer = record(thrown);
   for (let depth = 0; layer !== undefined && depth < 5; depth += 1) {
     const code = text(layer.code);
-    if (code !== undefined && (NETWORK_CODES.has(code) || code.startsWith("UND_ERR_"))) return true;
+    if (code !== undefined && NETWORK_CODE.test(code)) return true;
     if (NETWORK_MESSAGES.has((text(layer.message) ?? "").toLowerCase())) return true;
     layer = record(layer.cause);
   }

@@ -123,20 +123,15 @@ export function parseToolInput(raw: string, secrets: SecretFilter): ParsedInput 
   }
   if (raw.trim() === "") return { rawInput: raw, input: {} };
   const parsed = parseJson(raw);
-  if (!parsed.ok) {
-    return {
-      rawInput: raw,
-      inputError: { code: "not_json", message: `the arguments are not JSON: ${clip(parsed.fault)}` },
-    };
-  }
-  const fault = depthFault(parsed.value);
-  if (fault === undefined) return { rawInput: raw, input: parsed.value };
-  return fault.includes("nested deeper")
-    ? {
-        rawInput: raw,
-        inputError: { code: "too_deep", message: `the arguments are nested deeper than ${MAX_DEPTH} levels` },
-      }
-    : { rawInput: raw, inputError: { code: "not_json", message: `the arguments are not JSON: ${clip(fault)}` } };
+  const fault = parsed.ok ? depthFault(parsed.value) : parsed.fault;
+  if (parsed.ok && fault === undefined) return { rawInput: raw, input: parsed.value };
+  const isDeep = parsed.ok && fault?.includes("nested deeper") === true;
+  return {
+    rawInput: raw,
+    inputError: isDeep
+      ? { code: "too_deep", message: `the arguments are nested deeper than ${MAX_DEPTH} levels` }
+      : { code: "not_json", message: `the arguments are not JSON: ${clip(fault ?? "")}` },
+  };
 }
 
 /** Arguments for the transcript: not all providers accept values other than objects. */

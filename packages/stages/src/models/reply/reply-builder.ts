@@ -17,7 +17,6 @@ import {
 } from "./provider-values.ts";
 import type {
   AssistantPart,
-  FilePart,
   FinishReason,
   ModelFailure,
   ModelReply,
@@ -127,7 +126,8 @@ export class ReplyBuilder {
         this.#providerResult(part);
         break;
       case "custom":
-        this.#custom(part.kind, part.providerMetadata);
+        if (isCustomKind(part.kind)) this.#keep({ type: "custom", kind: part.kind, ...this.#returned(part) });
+        else this.#ignore(part.type);
         break;
       case "file":
       case "reasoning-file":
@@ -203,7 +203,12 @@ export class ReplyBuilder {
     this.#parts.push(part);
   }
 
-  /** Provider metadata to send back with its part. */
+  /** Provider metadata to send back with its part, as the part's member. */
+  #returned(part: { providerMetadata?: unknown }): { readonly providerOptions?: ProviderData } {
+    const data = this.#data(part.providerMetadata);
+    return data === undefined ? {} : { providerOptions: data };
+  }
+
   #data(metadata: unknown): ProviderData | undefined {
     const data = providerData(metadata);
     if (data !== undefined) this.#size += sizeOf(data);
@@ -258,14 +263,10 @@ export class ReplyBuilder {
     this.#ids.add(id);
     this.#renamed.set(part.toolCallId, id);
     this.#size += parsed.rawInput.length + tool.length;
-    const data = this.#data(part.providerMetadata);
+    const executed = part.providerExecuted === true ? ({ providerExecuted: true } as const) : {};
     const kept = { toolCallId: id, toolName: wireName, input: wireInput(parsed.input) };
-    const more = data === undefined ? {} : { providerOptions: data };
-    if (part.providerExecuted === true) {
-      this.#keep({ type: "tool-call", ...kept, providerExecuted: true, ...more });
-      return;
-    }
-    this.#keep({ type: "tool-call", ...kept, ...more });
+    this.#keep({ type: "tool-call", ...kept, ...executed, ...this.#returned(part) });
+    if (part.providerExecuted === true) return;
     this.#calls.push({ index, id, tool, ...(wireName === tool ? {} : { wireName }), ...parsed });
   }
 
@@ -282,7 +283,6 @@ export class ReplyBuilder {
   #providerResult(part: Extract<LanguageModelV4StreamPart, { type: "tool-result" }>): void {
     if (part.preliminary === true) return; // a final one follows
     const value = toJson(part.result) ?? null;
-    const data = this.#data(part.providerMetadata);
     this.#size += sizeOf(value);
     this.#keep({
       type: "tool-result",
@@ -292,17 +292,8 @@ export class ReplyBuilder {
         typeof value === "string" && part.isError !== true
           ? { type: "text", value }
           : { type: part.isError === true ? "error-json" : "json", value },
-      ...(data === undefined ? {} : { providerOptions: data }),
+      ...this.#returned(part),
     });
-  }
-
-  #custom(kind: string, metadata: unknown): void {
-    if (!isCustomKind(kind)) {
-      this.#ignore("custom");
-      return;
-    }
-    const data = this.#data(metadata);
-    this.#keep({ type: "custom", kind, ...(data === undefined ? {} : { providerOptions: data }) });
   }
 
   #file(part: Extract<LanguageModelV4StreamPart, { type: "file" | "reasoning-file" }>): void {
@@ -314,9 +305,8 @@ export class ReplyBuilder {
     }
     const data = typeof bytes === "string" ? bytes : toBase64(bytes);
     this.#size += data.length;
-    const options = this.#data(part.providerMetadata);
-    const file: FilePart = { type: part.type, data: { type: "data", data }, mediaType: part.mediaType };
-    this.#keep(options === undefined ? file : { ...file, providerOptions: options });
+    const { type, mediaType } = part;
+    this.#keep({ type, data: { type: "data", data }, mediaType, ...this.#returned(part) });
   }
 
   #ignore(type: string): void {

@@ -36,7 +36,7 @@ type CustomPart = {
   readonly kind: `${string}.${string}`;
   readonly providerOptions?: ProviderData;
 };
-export type FilePart = {
+type FilePart = {
   readonly type: "file" | "reasoning-file";
   /** Base64. */
   readonly data: { readonly type: "data"; readonly data: string };
