@@ -1,7 +1,7 @@
 import type { Attributes } from "@opentelemetry/api";
 import { type EventDraft, field } from "@sluice/core";
 import type { Activity, ObservedToolCall } from "../telemetry/telemetry.ts";
-import { clean, spanName } from "./names.ts";
+import { clean, spanName, textIn } from "./names.ts";
 import type { OpenSpan } from "./open-span.ts";
 
 /** Outcomes that are errors, with their `error.type`. */
@@ -91,15 +91,14 @@ export class CallSpans {
     }
     const { span, turn } = this.#begin(callId, tool, at);
     const cause = data.cause ?? field(data.result ?? null, "code");
-    span.set("sluice.call.verdict", "refused");
-    if (typeof cause === "string") span.set("sluice.call.cause", clean(cause));
+    span.set({ "sluice.call.verdict": "refused", "sluice.call.cause": textIn(cause) });
     span.end(at);
     turn.reach(at);
   }
 
   #finished({ span, turn, workedUntil }: OpenCall, { outcome }: EventDraft["data"], at: number): void {
     const error = typeof outcome === "string" ? ERRORS[outcome] : undefined;
-    if (typeof outcome === "string") span.set("sluice.call.outcome", clean(outcome));
+    span.set({ "sluice.call.outcome": textIn(outcome) });
     if (error !== undefined) span.fail(error);
     const until = workedUntil ?? at;
     span.end(until);

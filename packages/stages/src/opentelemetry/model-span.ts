@@ -22,19 +22,19 @@ export function modelSpan(call: ObservedModelCall, shared: Attributes): NewSpan 
 export function endModelSpan(span: OpenSpan, end: ModelCallEnd): void {
   if (!end.ok) {
     // A cancelled call is not an error.
-    if (end.aborted) span.set("sluice.aborted", true);
-    else span.fail(clean(end.code));
-    if (end.status !== undefined) span.set("http.response.status_code", end.status);
+    if (!end.aborted) span.fail(clean(end.code));
+    span.set({ "sluice.aborted": end.aborted || undefined, "http.response.status_code": end.status });
     return;
   }
-  const { usage } = end;
-  span.set("gen_ai.response.finish_reasons", [clean(end.finishReason)]);
-  if (end.responseId !== undefined) span.set("gen_ai.response.id", clean(end.responseId));
-  if (end.responseModel !== undefined) span.set("gen_ai.response.model", clean(end.responseModel));
-  if (usage === undefined) return;
-  span.set("gen_ai.usage.input_tokens", usage.input);
-  span.set("gen_ai.usage.output_tokens", usage.output);
-  if (usage.cacheRead > 0) span.set("gen_ai.usage.cache_read.input_tokens", usage.cacheRead);
-  if (usage.cacheWrite > 0) span.set("gen_ai.usage.cache_creation.input_tokens", usage.cacheWrite);
-  if (usage.reasoning > 0) span.set("gen_ai.usage.reasoning.output_tokens", usage.reasoning);
+  const { finishReason, responseId, responseModel, usage } = end;
+  span.set({
+    "gen_ai.response.finish_reasons": [clean(finishReason)],
+    "gen_ai.response.id": responseId && clean(responseId),
+    "gen_ai.response.model": responseModel && clean(responseModel),
+    "gen_ai.usage.input_tokens": usage?.input,
+    "gen_ai.usage.output_tokens": usage?.output,
+    "gen_ai.usage.cache_read.input_tokens": usage?.cacheRead || undefined,
+    "gen_ai.usage.cache_creation.input_tokens": usage?.cacheWrite || undefined,
+    "gen_ai.usage.reasoning.output_tokens": usage?.reasoning || undefined,
+  });
 }

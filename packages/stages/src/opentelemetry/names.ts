@@ -1,3 +1,4 @@
+import type { Json } from "@sluice/core";
 import { redactText } from "@sluice/core/runtime";
 
 /** Foreign names may have any length. */
@@ -11,6 +12,11 @@ export function clean(text: string): string {
     .replaceAll(/\p{C}/gu, "\uFFFD")
     .slice(0, LONGEST)
     .toWellFormed();
+}
+
+/** A recorded text as an attribute; undefined for any other value. */
+export function textIn(value: Json | undefined): string | undefined {
+  return typeof value === "string" ? clean(value) : undefined;
 }
 
 /** `execute_tool Read`; the operation alone if the name is unusual. */

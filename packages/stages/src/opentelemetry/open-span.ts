@@ -1,6 +1,5 @@
 import {
   type Attributes,
-  type AttributeValue,
   type Context,
   context,
   type HrTime,
@@ -62,8 +61,10 @@ export class OpenSpan {
     this.#latest = Math.max(this.#latest, at);
   }
 
-  set(name: string, value: AttributeValue): void {
-    this.#span.setAttribute(name, value);
+  /** Sets those attributes that are defined. */
+  set(attributes: Attributes): void {
+    for (const [name, value] of Object.entries(attributes))
+      if (value !== undefined) this.#span.setAttribute(name, value);
   }
 
   event(name: string, attributes: Attributes, at: number): void {

@@ -33,7 +33,7 @@ export function openTelemetry({ tracerProvider }: OpenTelemetryOptions = {}): Te
       suspended.delete(runId);
       const root = runSpan(tracer, context.active(), observed, previous === undefined ? [] : [{ context: previous }]);
       return new RunSpans({ root, conversation: runId, kinds }, runId, ({ status, code }, at) => {
-        root.set("sluice.run.status", status);
+        root.set({ "sluice.run.status": status });
         if (status === "failed" || status === "stopped") root.fail(clean(code ?? "_OTHER"));
         if (status === "suspended" || status === "stopped") remember(runId, root.spanContext);
         root.end(at);

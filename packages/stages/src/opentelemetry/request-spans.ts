@@ -38,7 +38,7 @@ export class RequestSpans {
       parent.event(`sluice.${type}`, { "sluice.request.id": clean(requestId), "sluice.request.answer": answer }, at);
       return;
     }
-    span.set("sluice.request.answer", answer);
+    span.set({ "sluice.request.answer": answer });
     span.end(at);
     parent.reach(at);
   }

@@ -1,5 +1,5 @@
 import type { Attributes, Context, Tracer } from "@opentelemetry/api";
-import { type EventDraft, field } from "@sluice/core";
+import { type EventDraft, field, type Json } from "@sluice/core";
 import type {
   Activity,
   ActivityEnd,
@@ -12,7 +12,7 @@ import type {
 } from "../telemetry/telemetry.ts";
 import { CallSpans } from "./call-spans.ts";
 import { endModelSpan, modelSpan } from "./model-span.ts";
-import { clean, spanName } from "./names.ts";
+import { spanName, textIn } from "./names.ts";
 import { type NewSpan, OpenSpan } from "./open-span.ts";
 import { RequestSpans } from "./request-spans.ts";
 import { spanEvent } from "./span-events.ts";
@@ -140,7 +140,7 @@ export class RunSpans implements RunTelemetry {
     for (const span of this.#models) span.end(at);
     this.#models.clear();
     this.#requests.close(at);
-    this.#attempt?.span.set("sluice.attempt.outcome", end.status);
+    this.#attempt?.span.set({ "sluice.attempt.outcome": end.status });
     this.#closeAttempt(at);
     this.#onEnd(end, at);
   }
@@ -174,8 +174,10 @@ export class RunSpans implements RunTelemetry {
     const turn = attempt?.turn;
     if (attempt === undefined || turn === undefined) return;
     attempt.turn = undefined;
-    if (typeof finished?.finishReason === "string") turn.span.set("sluice.finish_reason", clean(finished.finishReason));
-    if (typeof finished?.calls === "number") turn.span.set("sluice.calls", finished.calls);
+    turn.span.set({
+      "sluice.finish_reason": textIn(finished?.finishReason),
+      "sluice.calls": numberIn(finished?.calls),
+    });
     if (turn.failure !== undefined) turn.span.fail(turn.failure);
     // A later record reports the end, so the turn ends with its last call.
     turn.span.end(turn.span.latest);
@@ -184,15 +186,13 @@ export class RunSpans implements RunTelemetry {
 
   /** Sets the totals of the whole run. */
   #finishRun({ denied, usage }: EventDraft["data"]): void {
-    const costUsd = field(usage ?? null, "costUsd");
-    if (typeof denied === "number") this.#run.root.set("sluice.denied", denied);
-    if (typeof costUsd === "number") this.#run.root.set("sluice.cost_usd", costUsd);
+    const costUsd = numberIn(field(usage, "costUsd"));
+    this.#run.root.set({ "sluice.denied": numberIn(denied), "sluice.cost_usd": costUsd });
   }
 
   #finishAttempt({ outcome, code }: EventDraft["data"]): void {
-    if (typeof outcome !== "string") return;
-    this.#attempt?.span.set("sluice.attempt.outcome", clean(outcome));
-    if (outcome === "failed") this.#attempt?.span.fail(typeof code === "string" ? clean(code) : "_OTHER");
+    this.#attempt?.span.set({ "sluice.attempt.outcome": textIn(outcome) });
+    if (outcome === "failed") this.#attempt?.span.fail(textIn(code) ?? "_OTHER");
   }
 
   #closeAttempt(at: number): void {
@@ -204,6 +204,10 @@ export class RunSpans implements RunTelemetry {
     attempt.span.end(at);
     this.#run.root.reach(at);
   }
+}
+
+function numberIn(value: Json | undefined): number | undefined {
+  return typeof value === "number" ? value : undefined;
 }
 
 export function runSpan(

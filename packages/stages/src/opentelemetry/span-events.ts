@@ -1,6 +1,6 @@
 import type { Attributes } from "@opentelemetry/api";
 import type { EventDraft, EventType, Json } from "@sluice/core";
-import { clean } from "./names.ts";
+import { clean, textIn } from "./names.ts";
 
 /** Events that become span events, and which fields of their data become attributes: never texts of users, models or tools. */
 const REPORTED: Partial<Record<EventType, Readonly<Record<string, string>>>> = {
@@ -33,6 +33,5 @@ export function spanEvent(event: EventDraft): { name: string; attributes: Attrib
 
 function attributeOf(value: Json | undefined): string | number | string[] | undefined {
   if (typeof value === "number") return value;
-  if (typeof value === "string") return clean(value);
-  return Array.isArray(value) ? value.filter((item) => typeof item === "string").map(clean) : undefined;
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string").map(clean) : textIn(value);
 }

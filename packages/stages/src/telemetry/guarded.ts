@@ -34,37 +34,24 @@ export function guarded(onFault: (fault: TelemetryFault) => void): Guarded {
   };
   return {
     ask,
-    within: (around, work) => {
-      const once = new Once(work);
-      ask(() => around(once.run));
-      return once.result();
+    within: <T>(around: (work: () => void) => void, work: () => T): T => {
+      let begun = false;
+      const done: { result: () => T } = { result: () => work() };
+      const once = (): void => {
+        if (begun) return;
+        begun = true;
+        try {
+          const value = work();
+          done.result = () => value;
+        } catch (thrown) {
+          done.result = () => {
+            throw thrown;
+          };
+        }
+      };
+      ask(() => around(once));
+      once();
+      return done.result();
     },
   };
-}
-
-/** Runs `work` once and keeps its result. */
-class Once<T> {
-  readonly #work: () => T;
-  #begun = false;
-  #done: { readonly ok: true; readonly value: T } | { readonly ok: false; readonly thrown: unknown } | undefined;
-
-  constructor(work: () => T) {
-    this.#work = work;
-  }
-
-  readonly run = (): void => {
-    if (this.#begun) return;
-    this.#begun = true;
-    try {
-      this.#done = { ok: true, value: this.#work() };
-    } catch (thrown) {
-      this.#done = { ok: false, thrown };
-    }
-  };
-
-  result(): T {
-    this.run();
-    if (this.#done?.ok === true) return this.#done.value;
-    throw this.#done?.thrown;
-  }
 }

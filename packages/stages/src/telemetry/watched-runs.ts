@@ -1,15 +1,7 @@
-import {
-  type Clock,
-  field,
-  isSluiceError,
-  type PipelineSpec,
-  type ProgramEnd,
-  type RunProgram,
-  type StepRunner,
-} from "@sluice/core";
+import { type Clock, field, isSluiceError, type PipelineSpec, type ProgramEnd, type RunProgram } from "@sluice/core";
 import { type CallAround, parseSiblingId } from "@sluice/core/runtime";
 import { callModel, type ModelCaller, type ModelOutcome } from "../agent/model-call.ts";
-import { type Guarded, guarded } from "./guarded.ts";
+import { guarded } from "./guarded.ts";
 import type {
   Activity,
   ActivityEnd,
@@ -19,7 +11,7 @@ import type {
   Telemetry,
   TelemetryFault,
 } from "./telemetry.ts";
-import { redacted, WatchedSteps } from "./watched-steps.ts";
+import { redacted, watchedSteps } from "./watched-steps.ts";
 
 /** Wraps runs, model calls and tool calls so that telemetry observes them. */
 export interface WatchedRuns {
@@ -47,13 +39,19 @@ export function watchRuns(telemetry: Telemetry, clock: Clock, onFault: (fault: T
       const run = observe(runId);
       if (run === undefined) return await inner(steps, input);
       runs.set(runId, run);
-      const watch = new RunWatch(run, clock, guard);
+      const ended = (end: ActivityEnd): void => {
+        guard.ask(() => run.ended(end, clock.now()));
+      };
       try {
-        const end = await inner(watch.steps(steps), input);
-        watch.ended(end);
+        const end = await inner(
+          watchedSteps(steps, run, guard, () => clock.now()),
+          input,
+        );
+        guard.ask(() => run.recorded(end.events.map(redacted), clock.now()));
+        ended(endOf(end));
         return end;
       } catch (thrown) {
-        watch.stopped(thrown);
+        ended(stoppedBy(thrown));
         throw thrown;
       } finally {
         runs.delete(runId);
@@ -94,43 +92,10 @@ export function watchRuns(telemetry: Telemetry, clock: Clock, onFault: (fault: T
 /** The end of a call whose outcome is unknown because a listener threw. */
 const LOST: ModelCallEnd = { ok: false, code: "model_call_failed", aborted: false };
 
-/** Reports one run to telemetry. */
-class RunWatch {
-  readonly #run: RunTelemetry;
-  readonly #clock: Clock;
-  readonly #guard: Guarded;
-
-  constructor(run: RunTelemetry, clock: Clock, guard: Guarded) {
-    this.#run = run;
-    this.#clock = clock;
-    this.#guard = guard;
-  }
-
-  steps(steps: StepRunner): StepRunner {
-    const run = this.#run;
-    const guard = this.#guard;
-    const now = (): number => this.#clock.now();
-    return new WatchedSteps(steps, {
-      attempt: (scope) => guard.ask(() => run.attempt(scope, now())),
-      recorded: (events) => guard.ask(() => run.recorded(events, now())),
-      within: (work) => guard.within((begin) => run.within(begin), work),
-    });
-  }
-
-  ended({ status, events }: ProgramEnd): void {
-    const finished = events.find(({ type }) => type === "run.finished");
-    const code = field(field(finished?.data ?? null, "error"), "code");
-    this.#guard.ask(() => this.#run.recorded(events.map(redacted), this.#clock.now()));
-    this.#end(typeof code === "string" ? { status, code } : { status });
-  }
-
-  stopped(thrown: unknown): void {
-    this.#end(stoppedBy(thrown));
-  }
-
-  #end(end: ActivityEnd): void {
-    this.#guard.ask(() => this.#run.ended(end, this.#clock.now()));
-  }
+function endOf({ status, events }: ProgramEnd): ActivityEnd {
+  const finished = events.find(({ type }) => type === "run.finished");
+  const code = field(field(finished?.data ?? null, "error"), "code");
+  return typeof code === "string" ? { status, code } : { status };
 }
 
 function stoppedBy(thrown: unknown): ActivityEnd {
