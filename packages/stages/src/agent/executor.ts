@@ -20,7 +20,7 @@ import { FILTERED } from "../models/reply/failure.ts";
 import { NO_USAGE, nearWindow } from "./budget.ts";
 import { checkCompletions, contract, firstMessage, nudge, systemMessages } from "./contract.ts";
 import type { ModelCaller } from "./model-call.ts";
-import { ModelTurn, type TurnAnswer } from "./model-turn.ts";
+import { modelTurn, type TurnAnswer } from "./model-turn.ts";
 import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
 import { completionStepName } from "./step-names.ts";
 import { callId, Transcript } from "./transcript.ts";
@@ -119,9 +119,7 @@ async function act(init: Json, scope: ActScope, prepared: PreparedStage, stageMo
   for (let turn = 1; turn <= agent.turnCap; turn += 1) {
     if (scope.signal.aborted) return cancelled(state, turn - 1);
     const tools = turn === agent.turnCap ? prepared.lastTurnTools : prepared.tools;
-    const modelTurn = new ModelTurn(scope, { turn, agent, ...stageModel, transcript, tools });
-    let answer: TurnAnswer | undefined;
-    while (answer === undefined) answer = await modelTurn.accept(await modelTurn.call());
+    const answer = await modelTurn(scope, { turn, agent, ...stageModel, transcript, tools });
     const outcome = await handleAnswer(state, turn, answer);
     if (outcome !== undefined) return outcome;
   }

@@ -1,4 +1,5 @@
-import { field, type Issue, isJsonObject, type Json, type JsonObject } from "@sluice/core";
+import { isDeepStrictEqual } from "node:util";
+import { type Issue, isJsonObject, type Json } from "@sluice/core";
 import type { SecretFilter } from "@sluice/core/runtime";
 import { cleanWord, providerData, usageOf } from "../models/reply/provider-values.ts";
 import type { AssistantPart, ModelReply, ModelToolCall } from "../models/reply/reply.ts";
@@ -78,7 +79,9 @@ export function encodeChecks(
 ): readonly CompletionCheckRecord[] {
   return checks.map((check) => {
     const input = check.ok ? calls.find(({ index }) => index === check.index)?.input : undefined;
-    return check.ok && input !== undefined && sameJson(check.output, input) ? { index: check.index, ok: true } : check;
+    return check.ok && input !== undefined && isDeepStrictEqual(check.output, input)
+      ? { index: check.index, ok: true }
+      : check;
   });
 }
 
@@ -87,23 +90,6 @@ export function decodeChecks(checks: readonly CompletionCheckRecord[], { calls }
     if (!check.ok) return check;
     const { index, output } = check;
     return { index, ok: true, output: output ?? calls.find((call) => call.index === index)?.input ?? null };
-  });
-}
-
-/** Compares JSON values, ignoring the order of members. */
-function sameJson(a: Json, b: Json): boolean {
-  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return a === b;
-  if (isJsonObject(a)) return isJsonObject(b) && sameMembers(a, b);
-  return !isJsonObject(b) && a.length === b.length && a.every((item, at) => sameJson(item, b[at] ?? null));
-}
-
-function sameMembers(a: JsonObject, b: JsonObject): boolean {
-  const keys = Object.keys(a);
-  if (keys.length !== Object.keys(b).length) return false;
-  return keys.every((key) => {
-    const left = field(a, key);
-    const right = field(b, key);
-    return left !== undefined && right !== undefined && sameJson(left, right);
   });
 }
 
