@@ -2,21 +2,8 @@ import { isAbsolute } from "node:path";
 import type { AllowedTool, Clock, Json, JsonObject, PipelineSpec, Problem } from "@sluice/core";
 import { compileEnvelope, isScratchFolder } from "@sluice/core/gate";
 import { isObject, problemsError } from "@sluice/core/runtime";
-import type { BashOptions } from "../tools/bash/bash-tool.ts";
-import type { Sandbox, SandboxFault, SandboxMode, SandboxSettings } from "../tools/sandbox.ts";
+import type { SandboxFault, SandboxMode, SandboxSettings } from "../tools/sandbox.ts";
 import { lazySandbox } from "./lazy-sandbox.ts";
-
-/** The sandbox of a session, and what its commands may do in it. */
-export interface SessionSandbox {
-  readonly sandbox: Sandbox;
-  /** Paths that no process of the session sees. */
-  readonly absent: () => readonly string[];
-  readonly bash: Pick<BashOptions, "sandbox" | "always" | "variables">;
-  /** Proves the sandbox if the pipeline needs one. Throws Environment `sandbox_missing`. */
-  proveFor(spec: PipelineSpec, hasServers: boolean): Promise<void>;
-  /** What the run records about its sandbox at each start and resume. */
-  facts(spec: PipelineSpec, unwalledServers: readonly string[]): JsonObject;
-}
 
 export interface SandboxScope {
   readonly root: string;
@@ -28,19 +15,22 @@ export interface SandboxScope {
   readonly onFault: (fault: SandboxFault) => void;
 }
 
+/** The sandbox of a session, and what its commands may do in it. */
 export function sessionSandbox(
   option: SandboxMode | SandboxSettings | undefined,
   { root, withoutEnvelope, clock, store, onFault }: SandboxScope,
-): SessionSandbox {
+) {
   const { mode = "try", network = false, scratch = [], hidden = [], variables = [] } = readSandboxSettings(option);
   const absent = (): readonly string[] => [store(), ...hidden].filter((path) => path !== undefined);
   const sandbox = lazySandbox({ mode, root, absent, clock });
   let reported = false;
   return {
     sandbox,
+    /** Paths that no process of the session sees. */
     absent,
     bash: { sandbox, always: { network, scratch, absent: hidden }, variables },
-    proveFor: async (spec, hasServers) => {
+    /** Proves the sandbox if the pipeline needs one. Throws Environment `sandbox_missing`. */
+    proveFor: async (spec: PipelineSpec, hasServers: boolean): Promise<void> => {
       if (!hasServers && !mayRunCommands(spec, withoutEnvelope)) return;
       await sandbox.prove();
       const { missing } = sandbox;
@@ -48,7 +38,8 @@ export function sessionSandbox(
       reported = true;
       onFault({ by: "sandbox", message: `commands run without a sandbox: ${missing.reason}; ${missing.fix}` });
     },
-    facts: (spec, unwalledServers) => ({
+    /** What the run records about its sandbox at each start and resume. */
+    facts: (spec: PipelineSpec, unwalledServers: readonly string[]): JsonObject => ({
       mode,
       ...(mayRunCommands(spec, withoutEnvelope) ? { wall: sandbox.wall ?? "none" } : {}),
       ...(unwalledServers.length === 0 ? {} : { unsandboxedServers: [...unwalledServers] }),

@@ -13,7 +13,7 @@ import {
   SluiceError,
   type StateExecutor,
 } from "@sluice/core";
-import { compileEnvelope, createAnswerRule, type SecurityMode } from "@sluice/core/gate";
+import { compileEnvelope, createAnswerRule } from "@sluice/core/gate";
 import {
   type AnswerRuleOptions,
   checkSession,
@@ -38,7 +38,6 @@ import { rememberedSecrets, sessionSecrets } from "../secrets/detect.ts";
 import { watchRuns } from "../telemetry/watched-runs.ts";
 import { endSurvivors } from "../tools/bash/process.ts";
 import type { ServerWall } from "../tools/mcp/transport/server-wall.ts";
-import type { SandboxMode } from "../tools/sandbox.ts";
 import { noModel, sessionModels } from "./models.ts";
 import type { SessionOptions } from "./options.ts";
 import type { SessionPeople } from "./people.ts";
@@ -52,18 +51,6 @@ export interface PreparationScope {
   readonly host: () => RunHost;
   /** Collects every secret value with its name. */
   readonly secrets: Map<string, string>;
-}
-
-/** Gives runs their models, tools, secrets and everything that the runs of a session share. */
-export interface RunPreparation {
-  readonly root: string;
-  readonly mode: SecurityMode;
-  readonly sandboxMode: SandboxMode;
-  /** Masks the secrets of the environment, for texts that are written before a run is prepared. */
-  clean(text: string): string;
-  /** Everything that a run of this pipeline needs from the session. Throws if something is missing. */
-  of(spec: PipelineSpec, runId: string, answers: RunAnswers): Promise<PreparedRun>;
-  close(): Promise<void>;
 }
 
 /** How the run treats answers from other processes. */
@@ -85,7 +72,8 @@ export interface PreparedRun {
 /** The dependencies that all runs of a session share. */
 type SharedDeps = Omit<RunDeps, "tools" | "env" | "secrets" | "answers"> & Required<Pick<RunDeps, "protectedPaths">>;
 
-export function runPreparation(options: SessionOptions, scope: PreparationScope): RunPreparation {
+/** Gives runs their models, tools, secrets and everything that the runs of a session share. */
+export function runPreparation(options: SessionOptions, scope: PreparationScope) {
   const { clock, people, host } = scope;
   const env = options.env ?? process.env;
   const root = workspaceRoot(options.cwd ?? process.cwd());
@@ -109,7 +97,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
   };
   const agent = agentExecutor(modelFor, factsOf, watched?.call);
   const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
-  const pipelines = knownPipelines(executors);
+  const knownPipeline = knownPipelines(executors);
   const models = sessionModels(options, { root, env, clock, secrets: scope.secrets });
   const named = { named: options.secrets ?? [], passed: options.passEnv ?? [] };
   const secretsOf = rememberedSecrets(env, named);
@@ -171,7 +159,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     return byState;
   };
 
-  const of: RunPreparation["of"] = async (spec, runId, { any, unwalled }) => {
+  const of = async (spec: PipelineSpec, runId: string, { any, unwalled }: RunAnswers): Promise<PreparedRun> => {
     const byState = await modelsOf(spec);
     refuseUnpriced(spec, (agent) => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id, factsOf);
     const { filter, known, childEnv } = secretsOf({
@@ -184,10 +172,10 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const wall: ServerWall = { sandbox: held.sandbox, plan: serverPlan };
     const live = await tools.liveFor(spec, { runId, env: childEnv, secrets: filter, wall });
     const unwalledServers = await tools.unwalledServers();
-    const states = pipelines.statesOf(spec, live);
+    const { states, shape, parts } = knownPipeline(spec, live);
     const answers = createAnswerRule({ any, unwalled, onUnwalled: () => people.unwalled(runId) });
     const deps: RunDeps = { ...depsOf({ tools: live, env: childEnv, secrets: filter }), answers };
-    const facts: PreparedRun["facts"] = (source) => pipelineFacts(spec, pipelines.partsOf(spec), source, deps);
+    const facts: PreparedRun["facts"] = (source) => pipelineFacts(spec, parts, source, deps);
     const sandbox = held.facts(spec, unwalledServers);
     if (unwalledServers.length > 0) answers.startsUnwalled();
     return {
@@ -213,14 +201,22 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
         ...(any ? { answers: "any" } : {}),
         ...(unwalled ? { unsandboxed: true } : {}),
         journalVersion: JOURNAL_VERSION,
-        shape: pipelines.shapeOf(spec),
+        shape,
         input,
       }),
     };
   };
 
-  const clean = (text: string): string => sessionSecrets(env, { ...named, values: [] }).filter.text(text);
-  return { root, mode, sandboxMode: held.sandbox.mode, clean, of, close: () => tools.close() };
+  return {
+    root,
+    mode,
+    sandboxMode: held.sandbox.mode,
+    /** Masks the secrets of the environment, for texts that are written before a run is prepared. */
+    clean: (text: string): string => sessionSecrets(env, { ...named, values: [] }).filter.text(text),
+    /** Everything that a run of this pipeline needs from the session. Throws if something is missing. */
+    of,
+    close: tools.close,
+  };
 }
 
 function workspaceOf(root: string, { folder }: RunHost): RunDeps["workspace"] {
@@ -231,49 +227,34 @@ function workspaceRoot(cwd: string): string {
   try {
     return realpathSync(cwd);
   } catch (cause) {
-    throw new SluiceError(
-      "Session",
-      "workspace_missing",
-      `the workspace ${cwd} cannot be opened: ${messageOf(cause)}`,
-      { cause },
-    );
+    const message = `the workspace ${cwd} cannot be opened: ${messageOf(cause)}`;
+    throw new SluiceError("Session", "workspace_missing", message, { cause });
   }
 }
 
 type LiveTools = RunDeps["tools"];
 
-/** Caches what a session derives from its pipelines. */
-export interface KnownPipelines {
-  /** The pipeline's states in this session. Throws Validation `session_invalid`. */
-  statesOf(spec: PipelineSpec, live: LiveTools): PreparedStates;
-  shapeOf(spec: PipelineSpec): PipelineShape;
-  partsOf(spec: PipelineSpec): PipelineParts;
+/** What a session derives from a pipeline. */
+interface KnownPipeline {
+  readonly live: LiveTools;
+  readonly states: PreparedStates;
+  readonly shape: PipelineShape;
+  readonly parts: PipelineParts;
 }
 
-function knownPipelines(executors: ReadonlyMap<string, StateExecutor>): KnownPipelines {
-  const prepared = new WeakMap<PipelineSpec, { readonly live: LiveTools; readonly states: PreparedStates }>();
-  const shapes = new WeakMap<PipelineSpec, PipelineShape>();
-  const parts = new WeakMap<PipelineSpec, PipelineParts>();
-  return {
-    statesOf(spec, live) {
-      const known = prepared.get(spec);
-      if (known?.live === live) return known.states;
-      const problems = checkSession(spec, { tools: [...live.keys()], kinds: [...executors.keys()] });
-      if (problems.length > 0)
-        throw problemsError("session_invalid", `Pipeline ${spec.id} cannot run in this session:`, problems);
-      const states = prepareStates(spec, live);
-      prepared.set(spec, { live, states });
-      return states;
-    },
-    shapeOf(spec) {
-      const shape = shapes.get(spec) ?? pipelineShape(spec);
-      shapes.set(spec, shape);
-      return shape;
-    },
-    partsOf(spec) {
-      const own = parts.get(spec) ?? partsInEvents(spec);
-      parts.set(spec, own);
-      return own;
-    },
+/** Derives it once per pipeline and set of tools. Throws Validation `session_invalid`. */
+function knownPipelines(
+  executors: ReadonlyMap<string, StateExecutor>,
+): (spec: PipelineSpec, live: LiveTools) => KnownPipeline {
+  const known = new WeakMap<PipelineSpec, KnownPipeline>();
+  return (spec, live) => {
+    const before = known.get(spec);
+    if (before?.live === live) return before;
+    const problems = checkSession(spec, { tools: [...live.keys()], kinds: [...executors.keys()] });
+    if (problems.length > 0)
+      throw problemsError("session_invalid", `Pipeline ${spec.id} cannot run in this session:`, problems);
+    const now = { live, states: prepareStates(spec, live), shape: pipelineShape(spec), parts: partsInEvents(spec) };
+    known.set(spec, now);
+    return now;
   };
 }

@@ -244,24 +244,16 @@ function alreadyRead([own]: readonly RunJournal[]): Pick<ResumeRunOptions, "read
 }
 
 /** The active runs of a session. */
-export interface ActiveRuns {
-  /** By run id; `runResult` removes finished runs. */
-  readonly tasks: Map<string, RunTask>;
-  /** Adds the run that `begin` starts. Throws Session `session_closed`. */
-  add(begin: () => Promise<RunTask>): Promise<RunTask>;
-  closing(): boolean;
-  /** Suspends all runs, including those that are starting, and accepts no more. */
-  suspendAll(): Promise<void>;
-}
-
-function activeRuns(): ActiveRuns {
+function activeRuns() {
   const tasks = new Map<string, RunTask>();
   const starting = new Set<Promise<unknown>>();
   let closing = false;
 
   return {
+    /** By run id; `runResult` removes finished runs. */
     tasks,
-    add: async (begin) => {
+    /** Adds the run that `begin` starts. Throws Session `session_closed`. */
+    add: async (begin: () => Promise<RunTask>): Promise<RunTask> => {
       if (closing) throw sessionClosed();
       const start = begin();
       starting.add(start);
@@ -273,8 +265,9 @@ function activeRuns(): ActiveRuns {
         starting.delete(start);
       }
     },
-    closing: () => closing,
-    suspendAll: async () => {
+    closing: (): boolean => closing,
+    /** Suspends all runs, including those that are starting, and accepts no more. */
+    suspendAll: async (): Promise<void> => {
       closing = true;
       await Promise.allSettled([...starting]);
       await Promise.allSettled([...tasks.values()].map((task) => task.suspend("interrupted")));
@@ -286,14 +279,8 @@ function sessionClosed(): SluiceError {
   return new SluiceError("Session", "session_closed", "this session is closed; create another one");
 }
 
-export interface SessionStore {
-  /** The first call opens the store. */
-  host(): RunHost;
-  /** Closes a host that was opened here, not one that was passed in. */
-  close(): Promise<void>;
-}
-
-function sessionStore(given: SessionOptions["host"], clock: Clock): SessionStore {
+/** The host that was passed in, which is not closed here, or the one that the first call of `host` opens. */
+function sessionStore(given: SessionOptions["host"], clock: Clock): { host(): RunHost; close(): Promise<void> } {
   if (given !== undefined && typeof given !== "function") return { host: () => given, close: async () => undefined };
   const open = given ?? (() => createHost(createMemoryJournals().connect(), { clock }));
   let opened: RunHost | undefined;

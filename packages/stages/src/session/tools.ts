@@ -11,25 +11,10 @@ import { grepTool } from "../tools/search/grep.ts";
 import type { SessionOptions } from "./options.ts";
 
 /** The tools of a session; those of MCP servers are added by the first run that could call them. */
-export interface SessionTools {
-  /** Built-in tools that are not replaced. */
-  readonly builtins: ReadonlySet<string>;
-  /** Keys in the settings of MCP servers, and their names. Throws Validation `mcp_servers_invalid`. */
-  keys(): Promise<ReadonlyMap<string, string>>;
-  /**
-   * The tools for runs of this pipeline; starts the MCP servers that it needs. Returns the same map for the same tools. Throws
-   * the errors of McpSource.
-   */
-  liveFor(spec: PipelineSpec, start: McpStart): Promise<ReadonlyMap<string, Tool>>;
-  /** The MCP servers that were started without a sandbox. */
-  unwalledServers(): Promise<readonly string[]>;
-  close(): Promise<void>;
-}
-
 export function sessionTools(
   options: Pick<SessionOptions, "tools" | "mcpServers" | "onFault">,
   { root, clock, bash }: { readonly root: string; readonly clock: Clock; readonly bash: BashOptions },
-): SessionTools {
+) {
   const builtins = builtinTools(bash);
   const custom = options.tools ?? [];
   const own = new Map([...builtins, ...custom].map((tool) => [tool.name, tool]));
@@ -49,10 +34,17 @@ export function sessionTools(
   };
 
   return {
+    /** Built-in tools that are not replaced. */
     builtins: new Set(builtins.map((tool) => tool.name).filter((name) => !replaced.has(name))),
-    keys: async () => (await mcp())?.keys ?? new Map(),
-    unwalledServers: async () => [...((await mcp())?.unwalled ?? [])],
-    liveFor: async (spec, start) => {
+    /** Keys in the settings of MCP servers, and their names. Throws Validation `mcp_servers_invalid`. */
+    keys: async (): Promise<ReadonlyMap<string, string>> => (await mcp())?.keys ?? new Map(),
+    /** The MCP servers that were started without a sandbox. */
+    unwalledServers: async (): Promise<readonly string[]> => [...((await mcp())?.unwalled ?? [])],
+    /**
+     * The tools for runs of this pipeline; starts the MCP servers that it needs. Returns the same map for the same tools. Throws
+     * the errors of McpSource.
+     */
+    liveFor: async (spec: PipelineSpec, start: McpStart): Promise<ReadonlyMap<string, Tool>> => {
       const added = (await (await mcp())?.toolsFor(spec, start)) ?? [];
       if (added.length === 0) return own;
       const key = added.map((tool) => tool.name).join(" ");
@@ -66,7 +58,7 @@ export function sessionTools(
       }
       return live;
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       await (await source?.catch(() => undefined))?.close(); // the run that needed it has reported the error
     },
   };
