@@ -25,74 +25,50 @@ export interface ProviderInfo {
   readonly variables: readonly { readonly name: string; readonly required: boolean }[];
 }
 
-const OPENAI_VARIABLES: ProviderInfo["variables"] = [
-  { name: "OPENAI_API_KEY", required: true },
-  { name: "OPENAI_BASE_URL", required: false },
-  { name: "OPENAI_ORG_ID", required: false },
-  { name: "OPENAI_PROJECT_ID", required: false },
-];
+const OPENAI_SETTINGS = ["OPENAI_BASE_URL", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"];
 
 export const MODEL_PROVIDERS: readonly ProviderInfo[] = [
-  {
-    name: "anthropic",
-    form: "anthropic/<model>",
-    package: "@ai-sdk/anthropic",
-    variables: [
-      { name: "ANTHROPIC_API_KEY", required: true },
-      { name: "ANTHROPIC_BASE_URL", required: false },
-    ],
-  },
-  {
-    name: "openai",
-    form: "openai/<model>",
-    package: "@ai-sdk/openai",
-    variables: OPENAI_VARIABLES,
-  },
-  {
-    name: "openai-chat",
-    form: "openai-chat/<model>",
-    package: "@ai-sdk/openai",
-    variables: OPENAI_VARIABLES,
-  },
-  {
-    name: "google",
-    form: "google/<model>",
-    package: "@ai-sdk/google",
-    variables: [
-      { name: "GOOGLE_GENERATIVE_AI_API_KEY", required: true },
-      { name: "GOOGLE_GENERATIVE_AI_BASE_URL", required: false },
-    ],
-  },
-  {
-    name: "gateway",
-    form: "gateway/<provider>/<model>",
-    package: "@ai-sdk/gateway",
-    variables: [
-      { name: "AI_GATEWAY_API_KEY", required: true },
-      { name: "AI_GATEWAY_BASE_URL", required: false },
-    ],
-  },
-  {
-    name: "ollama",
-    form: "ollama/<model>",
-    package: "@ai-sdk/openai-compatible",
-    variables: [
-      { name: "OLLAMA_HOST", required: false },
-      { name: "OLLAMA_API_KEY", required: false },
-    ],
-  },
-  {
-    name: "openai-compatible",
-    form: "openai-compatible/<model>",
-    package: "@ai-sdk/openai-compatible",
-    variables: [
-      { name: "OPENAI_COMPATIBLE_BASE_URL", required: true },
-      { name: "OPENAI_COMPATIBLE_API_KEY", required: false },
-    ],
-  },
+  provider("anthropic/<model>", "@ai-sdk/anthropic", ["ANTHROPIC_API_KEY"], ["ANTHROPIC_BASE_URL"]),
+  provider("openai/<model>", "@ai-sdk/openai", ["OPENAI_API_KEY"], OPENAI_SETTINGS),
+  provider("openai-chat/<model>", "@ai-sdk/openai", ["OPENAI_API_KEY"], OPENAI_SETTINGS),
+  provider("google/<model>", "@ai-sdk/google", ["GOOGLE_GENERATIVE_AI_API_KEY"], ["GOOGLE_GENERATIVE_AI_BASE_URL"]),
+  provider("gateway/<provider>/<model>", "@ai-sdk/gateway", ["AI_GATEWAY_API_KEY"], ["AI_GATEWAY_BASE_URL"]),
+  provider("ollama/<model>", "@ai-sdk/openai-compatible", [], ["OLLAMA_HOST", "OLLAMA_API_KEY"]),
+  provider(
+    "openai-compatible/<model>",
+    "@ai-sdk/openai-compatible",
+    ["OPENAI_COMPATIBLE_BASE_URL"],
+    ["OPENAI_COMPATIBLE_API_KEY"],
+  ),
   { name: "scripted", form: "scripted:<file>", variables: [] },
   { name: "cassette", form: "cassette:<file>", variables: [] },
 ];
+
+function provider(
+  form: string,
+  npmPackage: string,
+  required: readonly string[],
+  optional: readonly string[],
+): ProviderInfo {
+  const variables = [
+    ...required.map((name) => ({ name, required: true })),
+    ...optional.map((name) => ({ name, required: false })),
+  ];
+  return { name: form.replace(/\/.*$/, ""), form, package: npmPackage, variables };
+}
+
+type Resolve = (id: string, name: string, options: ModelOptions) => Promise<ResolvedModel>;
+
+/** By the part of a model id before the first slash. */
+const RESOLVERS: ReadonlyMap<string, Resolve> = new Map<string, Resolve>([
+  ["anthropic", resolveAnthropic],
+  ["openai", (...call) => resolveOpenAI("responses", ...call)],
+  ["openai-chat", (...call) => resolveOpenAI("chat", ...call)],
+  ["google", resolveGoogle],
+  ["gateway", resolveGateway],
+  ["ollama", resolveOllama],
+  ["openai-compatible", resolveOpenAICompatible],
+]);
 
 /**
  * Resolves a model id or a model object. Loads only the package of its provider. Throws Validation `unknown_provider`,
@@ -101,41 +77,24 @@ export const MODEL_PROVIDERS: readonly ProviderInfo[] = [
  */
 export async function resolveModel(model: string | ModelObject, options: ModelOptions): Promise<ResolvedModel> {
   if (typeof model !== "string") return resolveObject(model, options);
-  const scripted = /^scripted:(.*)$/su.exec(model);
-  if (scripted !== null) return resolveScript(model, scripted[1] ?? "", options);
-  const cassette = /^cassette:(.*)$/su.exec(model);
-  if (cassette !== null) return resolveCassette(model, cassette[1] ?? "", options);
-  const slash = model.indexOf("/");
-  const provider = slash < 0 ? model : model.slice(0, slash);
-  const name = slash < 0 ? "" : model.slice(slash + 1);
-  switch (provider) {
-    case "anthropic":
-      return resolveAnthropic(model, modelName(model, name), options);
-    case "openai":
-      return resolveOpenAI("responses", model, modelName(model, name), options);
-    case "openai-chat":
-      return resolveOpenAI("chat", model, modelName(model, name), options);
-    case "google":
-      return resolveGoogle(model, modelName(model, name), options);
-    case "gateway":
-      return resolveGateway(model, modelName(model, name), options);
-    case "ollama":
-      return resolveOllama(model, modelName(model, name), options);
-    case "openai-compatible":
-      return resolveOpenAICompatible(model, modelName(model, name), options);
-    default:
-      throw unknownProvider(model);
-  }
+  const [, source, file = ""] = /^(scripted|cassette):(.*)$/su.exec(model) ?? [];
+  if (source !== undefined && file === "")
+    throw invalidModel(`${JSON.stringify(model)} names no file; write ${source}:<file>`);
+  if (source === "scripted") return resolveScript(model, file, options);
+  if (source === "cassette") return resolveCassette(file, options);
+  const [, provider = model, name = ""] = /^([^/]*)\/(.*)$/su.exec(model) ?? [];
+  const resolveModelOf = RESOLVERS.get(provider);
+  if (resolveModelOf === undefined) throw unknownProvider(model);
+  if (name.trim() === "") throw invalidModel(`${JSON.stringify(model)} names no model; write ${provider}/<model>`);
+  return resolveModelOf(model, name, options);
 }
 
 async function resolveScript(id: string, file: string, options: ModelOptions): Promise<ResolvedModel> {
-  if (file === "") throw invalidModel(`${JSON.stringify(id)} names no file; write scripted:<file>`);
   const [{ loadScript }, { scriptedModel }] = await Promise.all([import("./script.ts"), import("./scripted.ts")]);
   return scriptedModel(await loadScript(resolve(options.cwd, file)), { id, clock: options.clock });
 }
 
-async function resolveCassette(id: string, file: string, { cwd, env, clock }: ModelOptions): Promise<ResolvedModel> {
-  if (file === "") throw invalidModel(`${JSON.stringify(id)} names no file; write cassette:<file>`);
+async function resolveCassette(file: string, { cwd, env, clock }: ModelOptions): Promise<ResolvedModel> {
   const { playbackModel } = await import("./cassettes/playback.ts");
   return await playbackModel(resolve(cwd, file), { cwd, env, clock });
 }
@@ -155,12 +114,6 @@ async function resolveObject(model: ModelObject, options: ModelOptions): Promise
         "a model is an id such as anthropic/<model>, or a model object of an AI SDK provider (v2, v3 or v4)",
       );
   }
-}
-
-function modelName(id: string, name: string): string {
-  if (name.trim() === "")
-    throw invalidModel(`${JSON.stringify(id)} names no model; write ${id.replace(/\/.*$/s, "")}/<model>`);
-  return name;
 }
 
 /** Names of models without their provider. */

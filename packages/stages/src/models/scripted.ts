@@ -4,7 +4,7 @@ import {
   type LanguageModelV4CallOptions,
   type LanguageModelV4Content,
   type LanguageModelV4FinishReason,
-  type LanguageModelV4Message,
+  type LanguageModelV4Prompt,
   type LanguageModelV4StreamPart,
   type LanguageModelV4Usage,
 } from "@ai-sdk/provider";
@@ -30,7 +30,6 @@ export interface ScriptedOptions {
  */
 export function scriptedModel(script: Script, options: ScriptedOptions = {}): ResolvedModel {
   const { id = "scripted", clock = systemClock } = options;
-  const measured = new WeakMap<LanguageModelV4Message, number>();
   const at = ({ stage, turn, attempt }: TurnPosition): LanguageModelV4 => {
     const reply = async (call: LanguageModelV4CallOptions): Promise<Answer> => {
       const entry = entryOf(script, stage, turn);
@@ -42,7 +41,7 @@ export function scriptedModel(script: Script, options: ScriptedOptions = {}): Re
         content,
         cut: error !== undefined,
         finishReason: finishOf(entry),
-        usage: usageOf(inputChars(call, measured), content),
+        usage: usageOf(call.prompt, content),
       };
     };
     return {
@@ -130,21 +129,8 @@ function chunks(text: string): string[] {
   return parts;
 }
 
-function inputChars(call: LanguageModelV4CallOptions, measured: WeakMap<LanguageModelV4Message, number>): number {
-  let chars = 0;
-  for (const message of call.prompt) {
-    // Messages do not change, so each is measured once.
-    let size = measured.get(message);
-    if (size === undefined) {
-      size = JSON.stringify(message.content).length;
-      measured.set(message, size);
-    }
-    chars += size;
-  }
-  return chars;
-}
-
-function usageOf(promptChars: number, content: readonly LanguageModelV4Content[]): LanguageModelV4Usage {
+function usageOf(prompt: LanguageModelV4Prompt, content: readonly LanguageModelV4Content[]): LanguageModelV4Usage {
+  const promptChars = prompt.reduce((sum, message) => sum + JSON.stringify(message.content).length, 0);
   const input = Math.ceil(promptChars / CHARS_PER_TOKEN);
   let reasoningChars = 0;
   let otherChars = 0;

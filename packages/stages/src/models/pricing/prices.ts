@@ -1,5 +1,5 @@
-import type { Problem } from "@sluice/core";
 import { problemsError, type Spending } from "@sluice/core/runtime";
+import { z } from "zod";
 import type { ModelUsage } from "../reply/reply.ts";
 import { type ModelFacts, type ModelPrice, PRICE_TABLES, type TokenPrices } from "./price-table.ts";
 
@@ -9,9 +9,6 @@ export type PriceOption = Partial<ModelPrice> & Pick<ModelFacts, "contextWindow"
 /** One dollar per token; larger prices would make sums inexact. */
 const DEAREST = 1_000_000;
 const FREE: ModelPrice = { input: 0, output: 0 };
-const PRICE_KEYS = ["input", "output", "cacheRead", "cacheWrite"] as const;
-const TOKEN_KEYS = ["contextWindow", "maxOutputTokens"] as const;
-const KEYS: readonly string[] = [...PRICE_KEYS, ...TOKEN_KEYS, "longPrompt"];
 
 /**
  * Facts by model id: the session's for the id or its longest prefix with a `*`, else the built-in ones. Scripted and Ollama models
@@ -79,44 +76,37 @@ function dollars(millionths: number): number {
   return Math.max(0, Math.ceil(millionths * 1_000 - 1e-6)) / 1e9;
 }
 
+const PRICE = `must be US dollars per million tokens, from 0 to ${DEAREST}`;
+const perMillion = z.number(PRICE).min(0, PRICE).max(DEAREST, PRICE);
+const TOKENS = "must be a number of tokens: an integer from 1";
+const tokens = z.int(TOKENS).min(1, TOKENS);
+const cachePrices = { cacheRead: perMillion.optional(), cacheWrite: perMillion.optional() };
+
+const priceOption = z
+  .strictObject({
+    input: perMillion.optional(),
+    output: perMillion.optional(),
+    ...cachePrices,
+    longPrompt: z.strictObject({ input: perMillion, output: perMillion, ...cachePrices, over: tokens }).optional(),
+    contextWindow: tokens.optional(),
+    maxOutputTokens: tokens.optional(),
+  })
+  .refine(
+    ({ input, output }) => (input === undefined) === (output === undefined),
+    "needs prices for both input and output, or for neither",
+  )
+  .refine(
+    ({ input, longPrompt, cacheRead, cacheWrite }) =>
+      input !== undefined || (longPrompt ?? cacheRead ?? cacheWrite) === undefined,
+    "has no prices for input and output; add input and output",
+  );
+
 function checkPrices(options: Readonly<Record<string, PriceOption>>): void {
-  const problems: Problem[] = [];
-  for (const [id, option] of Object.entries(options)) {
-    const path = `prices[${JSON.stringify(id)}]`;
-    if (typeof option !== "object" || option === null) {
-      problems.push({ path, message: "must be an object of prices" });
-      continue;
-    }
-    for (const key of Object.keys(option)) {
-      if (!KEYS.includes(key)) problems.push({ path: `${path}.${key}`, message: "is not a known option" });
-    }
-    const { longPrompt, ...own } = option;
-    checkTokenPrices(problems, path, own);
-    if (longPrompt !== undefined) {
-      checkTokenPrices(problems, `${path}.longPrompt`, longPrompt);
-      checkTokens(problems, `${path}.longPrompt.over`, longPrompt.over);
-      if (longPrompt.input === undefined)
-        problems.push({ path: `${path}.longPrompt`, message: "needs input and output" });
-    }
-    for (const key of TOKEN_KEYS) if (own[key] !== undefined) checkTokens(problems, `${path}.${key}`, own[key]);
-    const more = longPrompt !== undefined || own.cacheRead !== undefined || own.cacheWrite !== undefined;
-    if (more && own.input === undefined)
-      problems.push({ path, message: "has no prices for input and output", suggestion: "add input and output" });
-  }
+  const problems = Object.entries(options).flatMap(([id, option]) =>
+    (priceOption.safeParse(option).error?.issues ?? []).map(({ path, message }) => ({
+      path: [`prices[${JSON.stringify(id)}]`, ...path].join("."),
+      message,
+    })),
+  );
   if (problems.length > 0) throw problemsError("invalid_prices", "The session's prices are invalid:", problems);
-}
-
-function checkTokenPrices(problems: Problem[], path: string, prices: Partial<TokenPrices>): void {
-  for (const key of PRICE_KEYS) {
-    const price: unknown = prices[key];
-    if (price === undefined || (typeof price === "number" && price >= 0 && price <= DEAREST)) continue;
-    problems.push({ path: `${path}.${key}`, message: `must be US dollars per million tokens, from 0 to ${DEAREST}` });
-  }
-  if ((prices.input === undefined) !== (prices.output === undefined))
-    problems.push({ path, message: "needs prices for both input and output, or for neither" });
-}
-
-function checkTokens(problems: Problem[], path: string, tokens: unknown): void {
-  if (typeof tokens === "number" && Number.isSafeInteger(tokens) && tokens >= 1) return;
-  problems.push({ path, message: "must be a number of tokens: an integer from 1" });
 }
