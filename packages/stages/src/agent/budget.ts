@@ -6,8 +6,6 @@ import type { ModelFailure, ModelUsage } from "../models/reply/reply.ts";
 
 /** Used if a cap needs a reservation and the stage sets no maximum. */
 const DEFAULT_MAX_OUTPUT_TOKENS = 8_192;
-/** Low for English, about right for code, Chinese and Japanese: a reservation should not be too small. */
-const BYTES_PER_TOKEN = 3;
 /** The share of the context window from which `limit.near` is reported. */
 const NEAR = 0.8;
 
@@ -78,7 +76,7 @@ function spentUnmetered(
 }
 
 /** A prompt is never empty, so zero input tokens mean that the provider did not count. */
-function isMetered({ known, inputTokens }: ModelUsage): boolean {
+export function isMetered({ known, inputTokens }: ModelUsage): boolean {
   return known && inputTokens > 0;
 }
 
@@ -105,29 +103,6 @@ export function usageOfCall({ costUsd, counted }: CallUsage, reply: Usage | unde
 
 export function spendingOf({ inputTokens, outputTokens, costUsd }: Usage): Spending {
   return { tokens: inputTokens + outputTokens, ...(costUsd === undefined ? {} : { costUsd }) };
-}
-
-/** Estimates the tokens of the next prompt: the provider's last count and an estimate of what was appended since. */
-export class PromptMeter {
-  #tokens = 0;
-  #size: number;
-
-  /** `fixed` is the size of the parts that every prompt of the attempt includes. */
-  constructor(fixed: number) {
-    this.#size = -fixed;
-  }
-
-  /** The estimated tokens of the next prompt; `size` is that of the transcript. */
-  next(size: number): number {
-    return this.#tokens + Math.ceil((size - this.#size) / BYTES_PER_TOKEN);
-  }
-
-  /** Records the usage of a reply; `size` is that of the transcript including it. */
-  replied(usage: ModelUsage, size: number): void {
-    if (!isMetered(usage)) return;
-    this.#tokens = usage.inputTokens + usage.outputTokens;
-    this.#size = size;
-  }
 }
 
 /** The data of `limit.near`; undefined while the transcript is smaller. */

@@ -19,7 +19,7 @@ import { modelFacts } from "../models/pricing/prices.ts";
 import { FILTERED } from "../models/reply/failure.ts";
 import { NO_USAGE, nearWindow } from "./budget.ts";
 import { checkCompletions, contract, firstMessage, nudge, systemMessages } from "./contract.ts";
-import type { ModelCaller } from "./model-call.ts";
+import { callModel, type ModelCaller } from "./model-call.ts";
 import { modelTurn, type TurnAnswer } from "./model-turn.ts";
 import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
 import { completionStepName } from "./step-names.ts";
@@ -32,7 +32,7 @@ import { callId, Transcript } from "./transcript.ts";
 export function agentExecutor(
   modelOf: (agent: AgentSpec) => ResolvedModel,
   factsOf: (modelId: string) => ModelFacts = modelFacts(),
-  caller?: ModelCaller,
+  caller: ModelCaller = callModel,
 ): StateExecutor {
   const stageModels = new WeakMap<ResolvedModel, StageModel>();
   const stageModelOf = (agent: AgentSpec): StageModel => {
@@ -85,7 +85,7 @@ interface PreparedStage {
 interface StageModel {
   readonly model: ResolvedModel;
   readonly facts: ModelFacts;
-  readonly caller: ModelCaller | undefined;
+  readonly caller: ModelCaller;
 }
 
 /** The state of an attempt between turns. */

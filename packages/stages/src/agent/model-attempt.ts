@@ -1,6 +1,6 @@
 import type { LanguageModelV4FunctionTool } from "@ai-sdk/provider";
 import type { ActScope, AgentSpec, ReceivedSignal, StepCall } from "@sluice/core";
-import type { LimitHit, Limits } from "@sluice/core/runtime";
+import type { LimitHit } from "@sluice/core/runtime";
 import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
 import type { ModelFailure } from "../models/reply/reply.ts";
@@ -18,7 +18,7 @@ import {
 import { checkCompletions } from "./contract.ts";
 import { LiveText } from "./live-text.ts";
 import { type Message, messagesAsPrompt, readMessages, takesMessages } from "./messages.ts";
-import { callModel, type ModelCaller, type ModelOutcome, type ModelRequest } from "./model-call.ts";
+import type { ModelCaller, ModelOutcome, ModelRequest } from "./model-call.ts";
 import { decidesCompletion, type ModelStepRecord, replayedCompletion } from "./model-step-record.ts";
 import { encodeChecks, encodeReply, maskReply } from "./reply-record.ts";
 import type { Transcript } from "./transcript.ts";
@@ -35,8 +35,8 @@ export interface TurnRequest {
   readonly facts: ModelFacts;
   readonly transcript: Transcript;
   readonly tools: readonly LanguageModelV4FunctionTool[];
-  /** Replaces `callModel`, for telemetry. */
-  readonly caller: ModelCaller | undefined;
+  /** `callModel`, or what observes it for telemetry. */
+  readonly caller: ModelCaller;
 }
 
 /** The most that this turn can use; undefined without a cap. */
@@ -78,25 +78,22 @@ function withMessages(scope: ActScope, trial: ModelAttempt, signals: readonly Re
   return { ...trial, messages, reserve: reservationOf(scope, trial.request, messagesAsPrompt(messages)) };
 }
 
-/** Records the messages that a call consumed. */
-function received({ executionId, ctx }: ActScope, { request, messages }: ModelAttempt, call: StepCall): void {
-  for (const { by, text, at } of messages) {
-    const data = { turn: request.turn, by, text, sentAt: at };
-    call.event({ type: "message.received", executionId, attempt: ctx.attempt, data });
-  }
-}
-
 async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): Promise<ModelStepRecord> {
-  const { limits } = scope;
+  const { executionId, ctx, limits } = scope;
   const lost = lostCall(scope, call);
   if (lost !== undefined) return { kind: "lost", ...lost, elapsed: limits.elapsed() };
   const hit = limits.deadlineExceeded();
   if (hit !== undefined) return limitRecord(scope, call, hit);
   const trial = withMessages(scope, begun, await call.signals());
+  const { turn, model, caller } = trial.request;
   const reserved = trial.reserve === undefined ? undefined : limits.reserve(spendingOf(trial.reserve));
   // Without a call no messages are consumed.
   if (reserved?.ok === false) return limitRecord(scope, call, reserved);
-  received(scope, trial, call);
+  for (const { by, text, at } of trial.messages) {
+    const data = { turn, by, text, sentAt: at };
+    call.event({ type: "message.received", executionId, attempt: ctx.attempt, data });
+  }
+  const place = { runId: ctx.runId, executionId, attempt: ctx.attempt, turn, try: trial.step, model: model.id };
   let live: LiveReply | undefined;
   const onText: NonNullable<ModelRequest["onText"]> = (delta, kind) => {
     live ??= liveReply(scope, trial);
@@ -105,33 +102,19 @@ async function tryModel(scope: ActScope, begun: ModelAttempt, call: StepCall): P
   let outcome: ModelOutcome | undefined;
   try {
     outcome = await limits.timed(call.signal, (signal) =>
-      asked(scope, trial, modelRequest(scope, trial, signal, onText)),
+      caller(modelRequest(scope, trial, signal, onText), { ...place, clean: scope.secrets.text }),
     );
     const record = outcome.ok ? await replyRecord(scope, trial, outcome) : failureRecord(scope, trial, outcome, call);
     return trial.messages.length === 0 ? record : { ...record, messages: trial.messages };
   } finally {
-    if (live !== undefined) endLive(live, outcome);
-    if (reserved !== undefined) settle(reserved, trial, outcome);
+    for (const shown of live === undefined ? [] : [live.reasoning, live.text]) {
+      if (outcome?.ok === true) shown.end();
+      else shown.drop();
+    }
+    // Releases what the call did not use; a call with an unknown outcome has used all of it.
+    if (outcome === undefined) reserved?.settle();
+    else reserved?.settle(spendingOf(usageOfCall(spentBy(outcome, trial), outcome.ok ? outcome.usage : undefined)));
   }
-}
-
-function asked(
-  { ctx, executionId, secrets }: ActScope,
-  trial: ModelAttempt,
-  request: ModelRequest,
-): Promise<ModelOutcome> {
-  const { turn, model, caller } = trial.request;
-  if (caller === undefined) return callModel(request);
-  const { runId, attempt } = ctx;
-  return caller(request, { runId, executionId, attempt, turn, try: trial.step, model: model.id, clean: secrets.text });
-}
-
-type Reserved = Extract<ReturnType<Limits["reserve"]>, { readonly ok: true }>;
-
-/** Releases the unused part of a reservation; a call with an unknown outcome has used all of it. */
-function settle(reserved: Reserved, trial: ModelAttempt, outcome: ModelOutcome | undefined): void {
-  if (outcome === undefined) reserved.settle();
-  else reserved.settle(spendingOf(usageOfCall(spentBy(outcome, trial), outcome.ok ? outcome.usage : undefined)));
 }
 
 type LiveReply = Readonly<Record<"text" | "reasoning", LiveText>>;
@@ -144,13 +127,6 @@ function liveReply({ executionId, ctx, secrets, steps }: ActScope, { request, st
     return new LiveText(secrets, show, () => steps.heard());
   };
   return { text: shown("text"), reasoning: shown("reasoning") };
-}
-
-function endLive({ reasoning, text }: LiveReply, outcome: ModelOutcome | undefined): void {
-  for (const shown of [reasoning, text]) {
-    if (outcome?.ok === true) shown.end();
-    else shown.drop();
-  }
 }
 
 function modelRequest(

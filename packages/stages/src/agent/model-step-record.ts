@@ -4,7 +4,7 @@ import type { ModelFailure } from "../models/reply/reply.ts";
 import type { CallUsage } from "./budget.ts";
 import { checkCompletions } from "./contract.ts";
 import type { Message } from "./messages.ts";
-import { type CompletionCheckRecord, decodeReply, encodeChecks, type ReplyRecord } from "./reply-record.ts";
+import { type CompletionCheckRecord, decodeReply, encodeChecks, type Reply } from "./reply-record.ts";
 
 /** What a model step records. `lost` is a call whose process ended before it could record the result. */
 export type ModelStepRecord = CallUsage & {
@@ -12,7 +12,7 @@ export type ModelStepRecord = CallUsage & {
   /** Messages that the call consumed: part of the transcript from this call on, even if it failed. */
   readonly messages?: readonly Message[];
 } & (
-    | { readonly kind: "reply"; readonly reply: ReplyRecord; readonly completions: readonly CompletionCheckRecord[] }
+    | { readonly kind: "reply"; readonly reply: Reply; readonly completions: readonly CompletionCheckRecord[] }
     | { readonly kind: "failed"; readonly error: ModelFailure }
     | { readonly kind: "limit"; readonly hit: LimitHit }
     | { readonly kind: "lost" }

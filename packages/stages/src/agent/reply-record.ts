@@ -8,7 +8,7 @@ import type { AssistantPart, ModelReply, ModelToolCall } from "../models/reply/r
 
 type SuccessfulReply = Extract<ModelReply, { readonly ok: true }>;
 
-/** A reply as the turn loop uses it. */
+/** A reply as the turn loop uses it. In a record, a call that has neither `input` nor `inputError` has its arguments in the content. */
 export type Reply = Omit<SuccessfulReply, "ok" | "text" | "calls"> & {
   readonly calls: readonly TurnCall[];
   /** Characters of texts and arguments, for the size of the next prompt. */
@@ -22,15 +22,13 @@ export type CompletionCheck = { readonly index: number } & (
   | { readonly ok: false; readonly issues: readonly Issue[] }
 );
 
-/** A call that has neither `input` nor `inputError` has its arguments in the content. */
-export type ReplyRecord = Reply;
 /** A valid completion without an output has it in the arguments of its call. */
 export type CompletionCheckRecord = { readonly index: number } & (
   | { readonly ok: true; readonly output?: Json }
   | { readonly ok: false; readonly issues: readonly Issue[] }
 );
 
-export function encodeReply(reply: SuccessfulReply): ReplyRecord {
+export function encodeReply(reply: SuccessfulReply): Reply {
   const { content, calls, text, finishReason, usage, warnings, rawFinishReason, response, providerMetadata } = reply;
   return {
     content,
@@ -56,7 +54,7 @@ function encodeCall({ index, id, tool, wireName, input, rawInput, inputError }: 
   };
 }
 
-export function decodeReply(record: ReplyRecord): Reply {
+export function decodeReply(record: Reply): Reply {
   // Each call has one part, in the same order; ids are not unique.
   const parts = record.content.filter(isOurCall);
   return { ...record, calls: record.calls.map((call, at) => decodeCall(call, parts[at])) };

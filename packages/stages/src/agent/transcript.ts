@@ -1,8 +1,10 @@
 import type { LanguageModelV4Message, LanguageModelV4ToolResultPart } from "@ai-sdk/provider";
 import type { CallOutcome, Json } from "@sluice/core";
-import { PromptMeter } from "./budget.ts";
+import { isMetered } from "./budget.ts";
 import type { CompletionCheck, Reply, TurnCall } from "./reply-record.ts";
 
+/** Low for English, about right for code, Chinese and Japanese: a reservation should not be too small. */
+const BYTES_PER_TOKEN = 3;
 const NO_CALLS: ReadonlySet<string> = new Set();
 const NO_TEXTS: readonly string[] = [];
 
@@ -10,27 +12,28 @@ const NO_TEXTS: readonly string[] = [];
 export class Transcript {
   readonly messages: LanguageModelV4Message[];
   readonly #sizeOf: (text: string) => number;
-  readonly #meter: PromptMeter;
   #callIds: Set<string> | undefined;
   #size: number;
+  /** The provider's last count, and the size of the transcript that it covers. */
+  #counted: { readonly tokens: number; readonly size: number };
 
   /** `fixed` is the size of the parts that every prompt includes, in the unit of `sizeOf`. */
   constructor(system: string, first: string, fixed: number, sizeOf: (text: string) => number) {
     this.messages = [{ role: "system", content: system }, userMessage(first)];
     this.#sizeOf = sizeOf;
     this.#size = sizeOf(system) + sizeOf(first);
-    this.#meter = new PromptMeter(fixed);
+    this.#counted = { tokens: 0, size: -fixed };
   }
 
   get callIds(): ReadonlySet<string> {
     return this.#callIds ?? NO_CALLS;
   }
 
-  /** Estimated tokens of the next prompt, including `more` user messages. */
+  /** The tokens of the next prompt, including `more` user messages: the last count and an estimate of what was appended since. */
   promptTokens(more: readonly string[] = NO_TEXTS): number {
     let size = this.#size;
     for (const text of more) size += this.#sizeOf(text);
-    return this.#meter.next(size);
+    return this.#counted.tokens + Math.ceil((size - this.#counted.size) / BYTES_PER_TOKEN);
   }
 
   /** The next prompt, including `more` user messages, which are not appended. */
@@ -55,7 +58,7 @@ export class Transcript {
       this.#callIds ??= new Set();
       this.#callIds.add(part.toolCallId);
     }
-    this.#meter.replied(usage, this.#size);
+    if (isMetered(usage)) this.#counted = { tokens: usage.inputTokens + usage.outputTokens, size: this.#size };
   }
 
   results(

@@ -56,11 +56,8 @@ export async function journalsOf(host: RunHost, runId: string): Promise<readonly
   const [top] = journals;
   if (top === undefined) throw new SluiceError("Session", "run_unknown", `there is no run ${runId} in this store`);
   if (top.parentId === undefined) return journals;
-  throw new SluiceError(
-    "Session",
-    "run_is_child",
-    `${runId} is a sibling in run ${top.parentId}; use the id of the whole run`,
-  );
+  const message = `${runId} is a sibling in run ${top.parentId}; use the id of the whole run`;
+  throw new SluiceError("Session", "run_is_child", message);
 }
 
 /** Reads the run's `run.started` event. */
@@ -74,19 +71,13 @@ export function refuseVersionMismatch(spec: PipelineSpec, runId: string, started
   const { data } = started;
   const version = field(data, "journalVersion");
   if (version !== JOURNAL_VERSION) {
-    throw new SluiceError(
-      "Host",
-      "journal_version",
-      `run ${runId} has journal version ${shown(version)}, and this version of Sluice reads version ${JOURNAL_VERSION}; use the version of Sluice that started it`,
-    );
+    const message = `run ${runId} has journal version ${shown(version)}, and this version of Sluice reads version ${JOURNAL_VERSION}; use the version of Sluice that started it`;
+    throw new SluiceError("Host", "journal_version", message);
   }
   const pipeline = field(data, "pipeline");
   if (pipeline !== spec.id) {
-    throw new SluiceError(
-      "Validation",
-      "pipeline_mismatch",
-      `run ${runId} is a run of ${shown(pipeline)}, not of ${spec.id}`,
-    );
+    const message = `run ${runId} is a run of ${shown(pipeline)}, not of ${spec.id}`;
+    throw new SluiceError("Validation", "pipeline_mismatch", message);
   }
   return started;
 }
@@ -98,18 +89,12 @@ export function refuseWorkspaceMismatch(
   here: { readonly root: string; readonly mode: string },
 ): void {
   if (field(data, "cwd") !== here.root) {
-    throw new SluiceError(
-      "Validation",
-      "workspace_mismatch",
-      `the workspace of run ${runId} is ${shown(field(data, "cwd"))}, and that of this session is ${here.root}; resume the run in its workspace`,
-    );
+    const message = `the workspace of run ${runId} is ${shown(field(data, "cwd"))}, and that of this session is ${here.root}; resume the run in its workspace`;
+    throw new SluiceError("Validation", "workspace_mismatch", message);
   }
   if (field(data, "mode") !== here.mode) {
-    throw new SluiceError(
-      "Validation",
-      "mode_mismatch",
-      `run ${runId} was started in mode ${shown(field(data, "mode"))}, and this session is in mode ${here.mode}; resume the run in its mode`,
-    );
+    const message = `run ${runId} was started in mode ${shown(field(data, "mode"))}, and this session is in mode ${here.mode}; resume the run in its mode`;
+    throw new SluiceError("Validation", "mode_mismatch", message);
   }
 }
 
@@ -130,22 +115,16 @@ export function refuseLowerSandbox(
 ): void {
   const recorded = field(data.sandbox, "mode");
   if (!isLowered(recorded, sandboxMode)) return;
-  throw new SluiceError(
-    "Validation",
-    "sandbox_lowered",
-    `run ${runId} was started with sandbox mode ${shown(recorded)}, and this session has ${sandboxMode}; use ${shown(recorded)} or a stricter mode`,
-  );
+  const message = `run ${runId} was started with sandbox mode ${shown(recorded)}, and this session has ${sandboxMode}; use ${shown(recorded)} or a stricter mode`;
+  throw new SluiceError("Validation", "sandbox_lowered", message);
 }
 
 /** A run whose commands were sandboxed does not resume without a sandbox. Throws Validation `sandbox_lowered`. */
 export function refuseMissingSandbox(runId: string, { data }: SluiceEvent, now: Json): void {
   const recorded = field(data.sandbox, "wall");
   if (typeof recorded !== "string" || recorded === "none" || field(now, "wall") !== "none") return;
-  throw new SluiceError(
-    "Validation",
-    "sandbox_lowered",
-    `the commands of run ${runId} ran in a sandbox (${recorded}), and none can be built here; sluice doctor explains how to get one`,
-  );
+  const message = `the commands of run ${runId} ran in a sandbox (${recorded}), and none can be built here; sluice doctor explains how to get one`;
+  throw new SluiceError("Validation", "sandbox_lowered", message);
 }
 
 /** The input as the pipeline and its initial state accept it. Throws Validation `input_invalid`. */

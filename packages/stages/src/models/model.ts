@@ -23,3 +23,11 @@ export interface ResolvedModel {
   /** The provider's model for one attempt of one turn: always the same object, except for scripts and cassettes. */
   at(position: TurnPosition): LanguageModelV4;
 }
+
+/** The same model with other calls. */
+export function withCalls(
+  { provider, modelId, supportedUrls }: LanguageModelV4,
+  calls: Pick<LanguageModelV4, "doGenerate" | "doStream">,
+): LanguageModelV4 {
+  return { specificationVersion: "v4", provider, modelId, supportedUrls, ...calls };
+}

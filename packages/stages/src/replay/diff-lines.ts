@@ -1,13 +1,11 @@
 import type { Json } from "@sluice/core";
 import { redactJson, visible } from "@sluice/core/runtime";
+import { clip, sharedStart } from "../models/cassettes/request.ts";
 
 /** Common lines before and after the difference. */
 const CONTEXT = 2;
 /** Lines shown per side. */
 const MAX_LINES = 20;
-const LONGEST_LINE = 160;
-/** Characters of a long line before the first differing one. */
-const BEFORE = 60;
 
 /** A diff of two values: `-` for the recorded lines, `+` for the current ones, redacted and with control characters escaped. */
 export function differenceLines(recorded: Json | undefined, now: Json | undefined): readonly string[] {
@@ -16,7 +14,7 @@ export function differenceLines(recorded: Json | undefined, now: Json | undefine
   const start = sameCount(before, after);
   const end = sameCount(before.slice(start).toReversed(), after.slice(start).toReversed());
   const [was, is] = [before.slice(start, before.length - end), after.slice(start, after.length - end)];
-  const column = columnOf(was[0] ?? "", is[0] ?? "");
+  const column = sharedStart(was[0] ?? "", is[0] ?? "");
   const common = (line: string): string => `    ${clip(line, 0)}`;
   return [
     ...before.slice(Math.max(0, start - CONTEXT), start).map(common),
@@ -41,16 +39,4 @@ function linesOf(value: Json | undefined): readonly string[] {
 function sameCount(a: readonly string[], b: readonly string[]): number {
   const other = a.findIndex((line, index) => line !== b[index]);
   return other === -1 ? Math.min(a.length, b.length) : other;
-}
-
-function columnOf(a: string, b: string): number {
-  let at = 0;
-  while (at < a.length && a[at] === b[at]) at += 1;
-  return at;
-}
-
-function clip(line: string, column: number): string {
-  const start = line.length <= LONGEST_LINE ? 0 : Math.max(0, column - BEFORE);
-  const part = line.slice(start, start + LONGEST_LINE);
-  return `${start > 0 ? "…" : ""}${part.toWellFormed()}${start + LONGEST_LINE < line.length ? "…" : ""}`;
 }

@@ -10,7 +10,6 @@ import {
   type SluiceEvent,
   type StateExecutor,
   systemClock,
-  type Tool,
 } from "@sluice/core";
 import { compileEnvelope, createAnswerRule, type SecurityMode } from "@sluice/core/gate";
 import { readEvents, verifyJournal } from "@sluice/core/host";
@@ -34,7 +33,7 @@ import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSecrets } from "../secrets/detect.ts";
 import type { SessionOptions } from "../session/options.ts";
-import { builtinTools } from "../session/tools.ts";
+import { builtinTools, ownTools } from "../session/tools.ts";
 import { differenceLines } from "./diff-lines.ts";
 import { locationOf, type RecordLocation, usualCauseOf } from "./locate.ts";
 
@@ -114,11 +113,8 @@ function startOf(recorded: readonly RunJournal[]): SluiceEvent {
   const events = root === undefined || first === undefined ? [] : readEvents(root.runId, first);
   const start = events.find(({ type }) => type === "run.started");
   if (start !== undefined) return start;
-  throw new SluiceError(
-    "Host",
-    "journal_damaged",
-    "these journals contain no complete run; replay a run, not one of its siblings",
-  );
+  const message = "these journals contain no complete run; replay a run, not one of its siblings";
+  throw new SluiceError("Host", "journal_damaged", message);
 }
 
 interface Recording {
@@ -131,13 +127,9 @@ interface Recording {
 
 function replayDeps(spec: PipelineSpec, recorded: readonly RunJournal[], { data, at, options }: Recording): RunDeps {
   const env = options.env ?? process.env;
-  const { named, passed } = { named: options.secrets ?? [], passed: options.passEnv ?? [] };
-  const { filter } = sessionSecrets(env, { named, passed, values: [] });
-  const builtins = builtinTools();
-  const custom = options.tools ?? [];
-  const replaced = new Set(custom.map(({ name }) => name));
-  const live = new Map<string, Tool>([...builtins, ...custom].map((tool) => [tool.name, tool]));
-  const tools = replayTools(live, namesIn(data.tools), recorded);
+  const { filter } = sessionSecrets(env, { named: options.secrets ?? [], passed: options.passEnv ?? [], values: [] });
+  const { own, builtins } = ownTools(builtinTools(), options.tools);
+  const tools = replayTools(own, namesIn(data.tools), recorded);
   const agent = agentExecutor(recordedModels(spec, recorded, data), modelFacts(options.prices));
   const executors = new Map<string, StateExecutor>([agent, ...(options.executors ?? [])].map((one) => [one.kind, one]));
   const problems = checkSession(spec, { tools: [...tools.keys()], kinds: [...executors.keys()] });
@@ -149,7 +141,7 @@ function replayDeps(spec: PipelineSpec, recorded: readonly RunJournal[], { data,
     tools,
     mode: modeIn(data),
     allow: compileEnvelope(textsIn(data.allow)),
-    builtins: new Set(builtins.map(({ name }) => name).filter((name) => !replaced.has(name))),
+    builtins,
     workspace: { root: textOf(data.cwd) },
     env: {},
     secrets: filter,

@@ -30,8 +30,6 @@ export interface SandboxedRepository {
   readonly folders: readonly string[];
 }
 
-/** All paths of a repository that git obeys, existing or not. */
-
 /** Paths of a repository at which git obeys what is there, whether something is or not. */
 export function obeyedPaths(folders: readonly string[]): readonly string[] {
   const trees = folders.flatMap((folder) => {

@@ -45,7 +45,7 @@ type Program = Pick<ProcessOptions, "file" | "args" | "cwd" | "env">;
 export function createSandbox(options: SandboxOptions): Sandbox {
   const { mode, root, absent, clock = systemClock } = options;
   const marksBelow = folderMarks();
-  const scratch = scratchFolders();
+  const holdScratch = scratchFolders();
   const toolRoots = knownToolRoots(clock);
   let keys: SystemKeys | undefined;
   let proof: Promise<void> | undefined;
@@ -165,7 +165,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
 
   const run = async (program: ProcessOptions, plan: SandboxPlan): Promise<SandboxedExit> => {
     const wall = await provenWall();
-    const release = scratch.hold(plan.root, plan.scratch);
+    const release = holdScratch(plan.root, plan.scratch);
     try {
       const facts = findings(wall, program, plan);
       const marks = await marksBelow(topsOf(plan));

@@ -3,13 +3,11 @@ import { dirname, resolve } from "node:path";
 import { contains, realPath } from "../tools/files/paths.ts";
 import { withFallback } from "../tools/files/results.ts";
 
-/** Creates mount points that exist only while a call needs them. */
-export interface ScratchFolders {
-  /** Creates the missing folders; the returned function removes those that are empty and no longer needed. */
-  hold(root: string, paths: readonly string[]): () => void;
-}
-
-export function scratchFolders(): ScratchFolders {
+/**
+ * Creates mount points that exist only while a call needs them. The returned function creates the missing folders; what it
+ * returns removes those that are empty and no longer needed.
+ */
+export function scratchFolders(): (root: string, paths: readonly string[]) => () => void {
   /** The number of calls that need each created folder. */
   const needed = new Map<string, number>();
 
@@ -22,20 +20,18 @@ export function scratchFolders(): ScratchFolders {
     return [...parents, folder];
   };
 
-  return {
-    hold: (root, paths) => {
-      const inside = paths.map((path) => resolve(root, path)).filter((path) => contains(root, path));
-      const held = inside.filter((path) => leadsInside(path, root)).flatMap((path) => need(path));
-      return () => {
-        for (const folder of held.toReversed()) {
-          const left = (needed.get(folder) ?? 1) - 1;
-          if (left > 0) needed.set(folder, left);
-          else needed.delete(folder);
-          // Removed only if it is empty; it may also be gone already.
-          if (left === 0) withFallback(() => rmdirSync(folder), undefined);
-        }
-      };
-    },
+  return (root, paths) => {
+    const inside = paths.map((path) => resolve(root, path)).filter((path) => contains(root, path));
+    const held = inside.filter((path) => leadsInside(path, root)).flatMap((path) => need(path));
+    return () => {
+      for (const folder of held.toReversed()) {
+        const left = (needed.get(folder) ?? 1) - 1;
+        if (left > 0) needed.set(folder, left);
+        else needed.delete(folder);
+        // Removed only if it is empty; it may also be gone already.
+        if (left === 0) withFallback(() => rmdirSync(folder), undefined);
+      }
+    };
   };
 }
 

@@ -91,13 +91,3 @@ export function urlPasswords(value: string): readonly string[] {
 export function looksRandom(text: string): boolean {
   return text.length >= 16 && /\d/.test(text) && /[A-Za-z]/.test(text) && !/\s/.test(text);
 }
-
-/** Shorter prefixes reveal nothing and occur at the end of many texts. */
-const SHORTEST_BEGINNING = 4;
-
-/** How many characters at the end of a cut text are the beginning of a secret. */
-export function begunSecret(text: string, secret: string): number {
-  for (let length = Math.min(secret.length - 1, text.length); length >= SHORTEST_BEGINNING; length -= 1)
-    if (text.endsWith(secret.slice(0, length))) return length;
-  return 0;
-}

@@ -37,20 +37,14 @@ function base64Of(bytes: Buffer, before: number): readonly string[] {
   return [shifted.toString("base64").slice(first, end), shifted.toString("base64url").slice(first, end)];
 }
 
-/** Masks secrets in signals and texts that the store would keep unfiltered. */
-export interface OutgoingMask {
-  signal(signal: SignalMessage): SignalMessage;
-  text(text: string): string;
-}
-
-/** Masks the secrets that any run of a session knows; `known` may grow. */
-export function maskOutgoing(known: ReadonlyMap<string, string>): OutgoingMask {
+/** Masks the secrets that any run of a session knows in what the store would keep unfiltered; `known` may grow. */
+export function maskOutgoing(known: ReadonlyMap<string, string>) {
   const filter = (): SecretFilter => createSecretFilter(secretForms(known));
   return {
-    signal: (signal) => {
+    signal: (signal: SignalMessage): SignalMessage => {
       const secrets = filter();
       return { ...signal, payload: secrets.json(signal.payload), by: secrets.text(signal.by) };
     },
-    text: (text) => filter().text(text),
+    text: (text: string): string => filter().text(text),
   };
 }

@@ -10,6 +10,7 @@ import {
   type SignalMessage,
   type SignalOutcome,
   SluiceError,
+  type SuspendReason,
 } from "@sluice/core";
 import {
   type AnswerSeal,
@@ -36,18 +37,18 @@ export interface PeopleOptions {
   /** Masks secrets in an answer. */
   readonly clean: (message: SignalMessage) => SignalMessage;
   readonly interactors: readonly Interactor[];
-  /** Whether requests without an interactor stay open for other processes. */
-  readonly wait: boolean;
+  /**
+   * Whether requests without an interactor stay open for other processes. A number suspends the run after a request was open
+   * for so many milliseconds.
+   */
+  readonly wait: boolean | number;
   readonly requestTimeoutMs?: number;
   readonly clock: Clock;
   readonly onFault: (fault: InteractionFault) => void;
   /** A request is open that other processes can answer only with this code. */
   readonly onCode: (request: OpenRequest, code: string) => void;
-  /** No interactor answered the request, which stays open. */
-  readonly onLeftOpen: (request: OpenRequest) => void;
-  /** The store rejected an answer. Interactors are not asked again, so the run would wait forever. */
-  readonly onUnkept: (request: OpenRequest) => void;
-  readonly onSettled: (runId: string, requestId: string) => void;
+  /** Suspends the whole run of a request. */
+  readonly suspend: (runId: string, reason: SuspendReason) => void;
 }
 
 interface Offered {
@@ -57,11 +58,14 @@ interface Offered {
   /** False until the next tick: a resumed run offers requests that were answered long ago and withdraws them at once. */
   queued: boolean;
   codeReported: boolean;
+  /** Stops the timer that suspends the run. */
+  disarm: () => void;
 }
 
 /** The session's request queue. Answers are sent like those of other processes, with a seal that proves their origin. */
 export function createPeople(options: PeopleOptions): SessionPeople {
-  const { signal, clean, interactors, wait, clock, onFault, onLeftOpen, onUnkept, onSettled, onCode } = options;
+  const { signal, clean, interactors, clock, onFault, suspend, onCode } = options;
+  const wait = options.wait !== false;
   let attached = interactors.length;
   const offered = new Map<string, Offered>();
   const keyOf = (runId: string, requestId: string): string => JSON.stringify([runId, requestId]);
@@ -86,13 +90,18 @@ export function createPeople(options: PeopleOptions): SessionPeople {
     interactors,
     clock,
     whenNobody: () => (wait ? "wait" : "answer"),
-    onLeftOpen: (request) => onLeftOpen(request),
+    onLeftOpen: ({ runId, requestId }) => {
+      const offer = offered.get(keyOf(runId, requestId));
+      if (offer !== undefined && typeof options.wait === "number")
+        offer.disarm = clock.after(options.wait, () => suspend(runId, "waiting"));
+    },
     onFault,
     submit: async (request, resolution, by) => {
       try {
         return await send(request, { ...resolution }, by);
       } catch (thrown) {
-        if (!isSluiceError(thrown) || thrown.class !== "Validation") onUnkept(request);
+        // Interactors are not asked again, so the run would wait forever.
+        if (!isSluiceError(thrown) || thrown.class !== "Validation") suspend(request.runId, "interrupted");
         throw thrown;
       }
     },
@@ -107,7 +116,8 @@ export function createPeople(options: PeopleOptions): SessionPeople {
         reportCode(offer);
         queue.add(request);
       });
-      const offer: Offered = { request, seal, timer, queued: false, codeReported: false };
+      const disarm = (): void => undefined;
+      const offer: Offered = { request, seal, timer, queued: false, codeReported: false, disarm };
       offered.set(keyOf(request.runId, request.requestId), offer);
     },
     answer: async (request, answer, by) => {
@@ -115,11 +125,8 @@ export function createPeople(options: PeopleOptions): SessionPeople {
       if (open === undefined) return "unknown";
       const checked = checkAnswer(open.request, answer);
       if (checked.ok) return await send(request, { ...checked.answer }, by);
-      throw new SluiceError(
-        "Validation",
-        "answer_invalid",
-        `the answer does not match request ${request.requestId}: ${checked.fault}`,
-      );
+      const message = `the answer does not match request ${request.requestId}: ${checked.fault}`;
+      throw new SluiceError("Validation", "answer_invalid", message);
     },
     unwalled: (rootId) => {
       for (const offer of offered.values()) if (offer.request.runId.split("/", 1)[0] === rootId) reportCode(offer);
@@ -129,9 +136,9 @@ export function createPeople(options: PeopleOptions): SessionPeople {
       const offer = offered.get(key);
       if (offer === undefined) return;
       clearImmediate(offer.timer);
+      offer.disarm();
       offered.delete(key);
       queue.withdraw(runId, requestId);
-      onSettled(runId, requestId);
     },
     attach: (interactor) => {
       attached += 1;
@@ -142,7 +149,10 @@ export function createPeople(options: PeopleOptions): SessionPeople {
       };
     },
     close: () => {
-      for (const { timer } of offered.values()) clearImmediate(timer);
+      for (const { timer, disarm } of offered.values()) {
+        clearImmediate(timer);
+        disarm();
+      }
       offered.clear();
       queue.close();
     },

@@ -126,27 +126,20 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     return shared;
   };
 
-  /** Read for each run, because files may change between runs. */
-  const foundPaths = (): readonly string[] => [
-    ...linkedPaths(root),
-    ...models.files(),
-    ...serverFiles(options.mcpServers ?? {}, root),
-  ];
+  let paths: readonly string[] = [];
+  /** Read for each run, because files may change between runs. Equal lists are one, because thousands of runs may be active. */
+  const protectedPaths = (): readonly string[] => {
+    const found = [...linkedPaths(root), ...models.files(), ...serverFiles(options.mcpServers ?? {}, root)];
+    const now = [...sharedDeps().protectedPaths, ...found];
+    if (!isDeepStrictEqual(now, paths)) paths = now;
+    return paths;
+  };
 
   const serverPlan: ServerWall["plan"] = () => ({
     absent: held.absent(),
     // The server's start adds the files that it is started from.
     readOnly: [...sharedDeps().protectedPaths, ...linkedPaths(root), ...models.files()],
   });
-
-  let latest: Omit<RunDeps, "answers"> | undefined;
-  /** Runs with equal dependencies share one object, because thousands may be active. */
-  const depsOf = (own: Pick<RunDeps, "tools" | "env" | "secrets">): Omit<RunDeps, "answers"> => {
-    const common = sharedDeps();
-    const deps = { ...common, ...own, protectedPaths: [...common.protectedPaths, ...foundPaths()] };
-    if (latest === undefined || !isDeepStrictEqual(latest, deps)) latest = deps;
-    return latest;
-  };
 
   const modelsOf = async ({ states }: PipelineSpec): Promise<ReadonlyMap<AgentSpec, ResolvedModel>> => {
     const byState = new Map<AgentSpec, ResolvedModel>();
@@ -174,7 +167,8 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const unwalledServers = await tools.unwalledServers();
     const { states, shape, parts } = knownPipeline(spec, live);
     const answers = createAnswerRule({ any, unwalled, onUnwalled: () => people.unwalled(runId) });
-    const deps: RunDeps = { ...depsOf({ tools: live, env: childEnv, secrets: filter }), answers };
+    const own = { tools: live, env: childEnv, secrets: filter, protectedPaths: protectedPaths(), answers };
+    const deps: RunDeps = { ...sharedDeps(), ...own };
     const facts: PreparedRun["facts"] = (source) => pipelineFacts(spec, parts, source, deps);
     const sandbox = held.facts(spec, unwalledServers);
     if (unwalledServers.length > 0) answers.startsUnwalled();

@@ -9,7 +9,6 @@ import type {
   Usage,
 } from "@sluice/core";
 import { type RunOutcome, readOutcome } from "@sluice/core/runtime";
-import type { OutgoingMask } from "../secrets/encodings.ts";
 
 export interface DeniedCall {
   readonly executionId: string;
@@ -49,7 +48,8 @@ export interface RunHandle<O> extends PromiseLike<RunResult<O>> {
 export interface LocalRun {
   readonly host: () => RunHost;
   readonly runId: string;
-  readonly outgoing: OutgoingMask;
+  /** Masks known secrets. */
+  readonly clean: (text: string) => string;
   /** Rejects if the run cannot start. */
   readonly started: Promise<RunTask>;
 }
@@ -72,10 +72,7 @@ export async function runResult<O>(
   return { runId, ...nothing, status: "suspended", reason: settled.suspended, waitingFor };
 }
 
-export function runHandle<O>(
-  { host, runId, outgoing, started }: LocalRun,
-  result: Promise<RunResult<O>>,
-): RunHandle<O> {
+export function runHandle<O>({ host, runId, clean, started }: LocalRun, result: Promise<RunResult<O>>): RunHandle<O> {
   const ended = new AbortController();
   const end = (): void => ended.abort("over");
   // Handles the rejection for callers that use the events only; awaiting the handle still rejects.
@@ -107,7 +104,7 @@ export function runHandle<O>(
     },
     cancel: async (reason) => {
       await started;
-      await host().cancel(runId, outgoing.text(reason), "api");
+      await host().cancel(runId, clean(reason), "api");
       await result;
     },
     suspend: async () => {

@@ -3,7 +3,6 @@ import {
   type Clock,
   type Interactor,
   isSluiceError,
-  type OpenRequest,
   type Pipeline,
   type ResumeRunOptions,
   type RunHost,
@@ -79,7 +78,6 @@ export function createSession(options: SessionOptions): Session {
   const store = sessionStore(options.host, clock);
   const hostNow = store.host;
   const runs = activeRuns();
-  const leftOpen = new Map<string, () => void>();
 
   const rootOf = (runId: string): string => runId.split("/", 1)[0] ?? runId;
   const suspend = (runId: string, reason: SuspendReason): void => {
@@ -91,21 +89,10 @@ export function createSession(options: SessionOptions): Session {
     clean: (message) => outgoing.signal(message),
     clock,
     interactors: options.interactors ?? [],
-    wait: options.wait !== undefined && options.wait !== false,
+    wait: options.wait ?? false,
     onFault: (fault) => options.onFault?.({ ...fault, message: outgoing.text(fault.message) }),
-    onLeftOpen: (request: OpenRequest) => {
-      if (typeof options.wait !== "number") return;
-      const { runId, requestId } = request;
-      const disarm = clock.after(options.wait, () => suspend(runId, "waiting"));
-      leftOpen.set(JSON.stringify([runId, requestId]), disarm);
-    },
     onCode: (request, code) => options.onCode?.(request, code),
-    onUnkept: ({ runId }) => suspend(runId, "interrupted"),
-    onSettled: (runId, requestId) => {
-      const key = JSON.stringify([runId, requestId]);
-      leftOpen.get(key)?.();
-      leftOpen.delete(key);
-    },
+    suspend,
     ...(options.requestTimeoutMs === undefined ? {} : { requestTimeoutMs: options.requestTimeoutMs }),
   });
 
@@ -195,12 +182,11 @@ export function createSession(options: SessionOptions): Session {
   const begin = (runId: string, start: () => Promise<RunTask>): LocalRun => ({
     host: hostNow,
     runId,
-    outgoing,
+    clean: outgoing.text,
     started: runs.closing() ? Promise.reject(sessionClosed()) : start(),
   });
   const handle = <O>(run: LocalRun): RunHandle<O> => runHandle(run, runResult<O>(run, runs.tasks));
   const shutDown = async (): Promise<void> => {
-    for (const disarm of leftOpen.values()) disarm();
     await runs.suspendAll();
     people.close();
     await preparation.close();

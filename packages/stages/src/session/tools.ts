@@ -15,10 +15,7 @@ export function sessionTools(
   options: Pick<SessionOptions, "tools" | "mcpServers" | "onFault">,
   { root, clock, bash }: { readonly root: string; readonly clock: Clock; readonly bash: BashOptions },
 ) {
-  const builtins = builtinTools(bash);
-  const custom = options.tools ?? [];
-  const own = new Map([...builtins, ...custom].map((tool) => [tool.name, tool]));
-  const replaced = new Set(custom.map((tool) => tool.name));
+  const { own, builtins } = ownTools(builtinTools(bash), options.tools);
   const servers = options.mcpServers ?? {};
   const onFault = options.onFault ?? (() => undefined);
   /** The tools of earlier runs, by the names of their MCP tools. */
@@ -35,7 +32,7 @@ export function sessionTools(
 
   return {
     /** Built-in tools that are not replaced. */
-    builtins: new Set(builtins.map((tool) => tool.name).filter((name) => !replaced.has(name))),
+    builtins,
     /** Keys in the settings of MCP servers, and their names. Throws Validation `mcp_servers_invalid`. */
     keys: async (): Promise<ReadonlyMap<string, string>> => (await mcp())?.keys ?? new Map(),
     /** The MCP servers that were started without a sandbox. */
@@ -62,6 +59,13 @@ export function sessionTools(
       await (await source?.catch(() => undefined))?.close(); // the run that needed it has reported the error
     },
   };
+}
+
+/** The built-in tools with the custom ones, by name, and the names of the built-in tools that are not replaced. */
+export function ownTools(builtins: readonly Tool[], custom: readonly Tool[] = []) {
+  const own = new Map([...builtins, ...custom].map((tool) => [tool.name, tool]));
+  const kept = builtins.filter((tool) => own.get(tool.name) === tool);
+  return { own, builtins: new Set(kept.map(({ name }) => name)) };
 }
 
 /** New instances of the built-in tools, one set per session. */

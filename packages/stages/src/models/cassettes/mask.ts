@@ -1,8 +1,7 @@
 import { realpathSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
 import { isJsonObject, type Json, parseJson } from "@sluice/core";
-import { REDACTION_MARKER } from "@sluice/core/runtime";
-import { begunSecret } from "../../secrets/detect.ts";
+import { createSecretFilter, REDACTION_MARKER } from "@sluice/core/runtime";
 import { secretForms } from "../../secrets/encodings.ts";
 import type { TrafficScope } from "./traffic.ts";
 
@@ -59,7 +58,7 @@ export function createMask(around: MaskContext): Mask {
       return parsed.ok ? JSON.stringify(mapTexts(parsed.value, text)) : text(unescaped(masked));
     },
     holdsSecret: (raw) => holdsSecret(raw) || holdsSecret(unescaped(raw)),
-    begunSecret: (raw) => Math.max(0, ...[...secrets.keys()].map((secret) => begunSecret(raw, secret))),
+    begunSecret: createSecretFilter(secrets).begun,
   };
 }
 

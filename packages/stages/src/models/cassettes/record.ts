@@ -10,7 +10,7 @@ import { type Clock, type Json, SluiceError, systemClock } from "@sluice/core";
 import { createSecretFilter, messageOf, type SecretFilter } from "@sluice/core/runtime";
 import { sessionSecrets } from "../../secrets/detect.ts";
 import { secretForms } from "../../secrets/encodings.ts";
-import type { ResolvedModel, TurnPosition } from "../model.ts";
+import { type ResolvedModel, type TurnPosition, withCalls } from "../model.ts";
 import { type ModelObject, resolveModel } from "../registry.ts";
 import { type CassetteWriter, type Exchange, openCassette } from "./cassette.ts";
 import { createMask, type Mask } from "./mask.ts";
@@ -108,11 +108,7 @@ function recorded(
       const begun = { stage, turn, attempt, model: mask.text(model.id), call: kind, request };
       return beginTake(begun, { cassette, scope, mask, signal: call.abortSignal });
     };
-    return {
-      specificationVersion: "v4",
-      provider: inner.provider,
-      modelId: inner.modelId,
-      supportedUrls: inner.supportedUrls,
+    return withCalls(inner, {
       async doGenerate(call) {
         const take = begin(call, "generate");
         try {
@@ -139,7 +135,7 @@ function recorded(
           throw thrown;
         }
       },
-    };
+    });
   };
   return { ...model, at };
 }

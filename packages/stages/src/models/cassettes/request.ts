@@ -7,9 +7,9 @@ import { encodeValue } from "./values.ts";
 
 /** Hex digits of a message's digest. */
 const SHORT_DIGEST = 16;
-const LONGEST_LINE = 120;
+const LONGEST_LINE = 160;
 /** Characters of a line before the first differing one. */
-const BEFORE_DIFFERENCE = 40;
+const BEFORE_DIFFERENCE = 60;
 
 /** A request as it is compared and recorded. */
 export interface RequestShape {
@@ -134,16 +134,18 @@ function settingsDifference(recorded: RecordedRequest, now: RequestShape): strin
   return changes.length === 0 ? undefined : `the settings differ: ${changes.join("; ")}`;
 }
 
-function sharedStart(a: string, b: string): number {
+/** How many characters two texts share at their beginning. */
+export function sharedStart(a: string, b: string): number {
   let at = 0;
   while (at < a.length && a[at] === b[at]) at += 1;
   return at;
 }
 
-function clip(text: string, around: number): string {
+/** A part of a long text that shows its character `around`, on one line. */
+export function clip(text: string, around: number): string {
   const start = text.length <= LONGEST_LINE ? 0 : Math.max(0, around - BEFORE_DIFFERENCE);
   const part = text.slice(start, start + LONGEST_LINE);
-  return `${start > 0 ? "…" : ""}${part.replaceAll("\n", "\\n")}${start + LONGEST_LINE < text.length ? "…" : ""}`;
+  return `${start > 0 ? "…" : ""}${part.replaceAll("\n", "\\n").toWellFormed()}${start + LONGEST_LINE < text.length ? "…" : ""}`;
 }
 
 /** A message as readable text. */

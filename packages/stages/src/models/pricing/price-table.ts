@@ -44,26 +44,16 @@ const GOOGLE_LONG: Longer = { over: 200 * K, input: 2, output: 1.5 };
 
 type Prices = readonly [input: number, output: number, cacheRead?: number, cacheWrite?: number];
 
-function model(
-  [input, output, cacheRead, cacheWrite]: Prices,
-  contextWindow?: number,
-  maxOutputTokens?: number,
-  longer?: Longer,
-): ModelFacts {
-  const prices: TokenPrices = {
-    input,
-    output,
-    ...(cacheRead === undefined ? {} : { cacheRead }),
-    ...(cacheWrite === undefined ? {} : { cacheWrite }),
-  };
+function model(prices: Prices, contextWindow?: number, maxOutputTokens?: number, longer?: Longer): ModelFacts {
+  const longPrompt = longer && { over: longer.over, ...tokenPrices(prices, longer) };
   return {
-    price: longer === undefined ? prices : { ...prices, longPrompt: { over: longer.over, ...times(prices, longer) } },
+    price: { ...tokenPrices(prices), ...(longPrompt === undefined ? {} : { longPrompt }) },
     ...(contextWindow === undefined ? {} : { contextWindow }),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),
   };
 }
 
-function times({ input, output, cacheRead, cacheWrite }: TokenPrices, by: Longer): TokenPrices {
+function tokenPrices([input, output, cacheRead, cacheWrite]: Prices, by = { input: 1, output: 1 }): TokenPrices {
   return {
     input: input * by.input,
     output: output * by.output,

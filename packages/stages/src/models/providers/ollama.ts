@@ -1,34 +1,15 @@
 import { isIP } from "node:net";
 import type { ResolvedModel } from "../model.ts";
-import { fetchHere } from "./fetch.ts";
-import {
-  configuredUrl,
-  immutable,
-  invalidUrl,
-  loadProvider,
-  type ModelOptions,
-  parseUrl,
-  setting,
-  trimmedUrl,
-} from "./settings.ts";
+import { compatibleModel } from "./openai-compatible.ts";
+import { configuredUrl, invalidUrl, type ModelOptions, parseUrl, setting, trimmedUrl } from "./settings.ts";
 
 const PORT = "11434";
 
 /** `ollama/<name>`: the OpenAI-compatible API of an Ollama server. Reads OLLAMA_HOST and OLLAMA_API_KEY. */
 export async function resolveOllama(id: string, name: string, options: ModelOptions): Promise<ResolvedModel> {
-  const address = ollamaAddress(options);
-  const apiKey = setting(options.env, "OLLAMA_API_KEY");
-  const load = (): Promise<typeof import("@ai-sdk/openai-compatible")> => import("@ai-sdk/openai-compatible");
-  const { createOpenAICompatible } = await loadProvider("@ai-sdk/openai-compatible", load);
-  const model = createOpenAICompatible({
-    name: "ollama",
-    baseURL: `${address}/v1`,
-    includeUsage: true,
-    fetch: fetchHere,
-    transformRequestBody: (body) => ({ ...body, messages: withReasoning(body.messages) }),
-    ...(apiKey === undefined ? {} : { apiKey }),
-  }).languageModel(name);
-  return immutable(id, model, apiKey === undefined ? [] : [apiKey], options);
+  const baseURL = `${ollamaAddress(options)}/v1`;
+  const server = { provider: "ollama", baseURL, keyVariable: "OLLAMA_API_KEY", messages: withReasoning };
+  return await compatibleModel(id, name, options, server);
 }
 
 /** Ollama sends reasoning as `reasoning` and accepts it only under that name. */

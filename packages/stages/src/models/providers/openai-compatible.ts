@@ -12,14 +12,38 @@ export async function resolveOpenAICompatible(id: string, name: string, options:
     const message = `${id} needs the server's address: set ${ADDRESS} (for example http://127.0.0.1:11434/v1)`;
     throw new SluiceError("Session", "missing_base_url", message, { detail: { variables: [ADDRESS] } });
   }
-  const apiKey = setting(options.env, "OPENAI_COMPATIBLE_API_KEY");
+  return await compatibleModel(id, name, options, {
+    provider: "openai-compatible",
+    baseURL: versioned(url, "/v1"),
+    keyVariable: "OPENAI_COMPATIBLE_API_KEY",
+  });
+}
+
+interface CompatibleServer {
+  readonly provider: string;
+  readonly baseURL: string;
+  /** The variable of a key that the server may need. */
+  readonly keyVariable: string;
+  /** Changes the messages of a request. */
+  readonly messages?: (messages: unknown) => unknown;
+}
+
+/** A model of a server with OpenAI's chat API. */
+export async function compatibleModel(
+  id: string,
+  name: string,
+  options: ModelOptions,
+  { provider, baseURL, keyVariable, messages = (sent) => sent }: CompatibleServer,
+): Promise<ResolvedModel> {
+  const apiKey = setting(options.env, keyVariable);
   const load = (): Promise<typeof import("@ai-sdk/openai-compatible")> => import("@ai-sdk/openai-compatible");
   const { createOpenAICompatible } = await loadProvider("@ai-sdk/openai-compatible", load);
   const model = createOpenAICompatible({
-    name: "openai-compatible",
-    baseURL: versioned(url, "/v1"),
+    name: provider,
+    baseURL,
     includeUsage: true,
     fetch: fetchHere,
+    transformRequestBody: (body) => ({ ...body, messages: messages(body.messages) }),
     ...(apiKey === undefined ? {} : { apiKey }),
   }).languageModel(name);
   return immutable(id, model, apiKey === undefined ? [] : [apiKey], options);

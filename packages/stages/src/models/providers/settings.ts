@@ -1,6 +1,6 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions, SharedV4ProviderOptions } from "@ai-sdk/provider";
 import { type Clock, SluiceError } from "@sluice/core";
-import type { ResolvedModel } from "../model.ts";
+import { type ResolvedModel, withCalls } from "../model.ts";
 import { readHttpAddress } from "./http-url.ts";
 import { withSilenceLimit } from "./silence-limit.ts";
 
@@ -95,14 +95,10 @@ export function withDefaults(
     const maximum = call.maxOutputTokens ?? maxOutputTokens;
     return { ...call, providerOptions, ...(maximum === undefined ? {} : { maxOutputTokens: maximum }) };
   };
-  return {
-    specificationVersion: "v4",
-    provider: model.provider,
-    modelId: model.modelId,
-    supportedUrls: model.supportedUrls,
+  return withCalls(model, {
     doGenerate: (call) => model.doGenerate(merged(call)),
     doStream: (call) => model.doStream(merged(call)),
-  };
+  });
 }
 
 /** Loads a provider package. Throws Session `provider_not_installed`, which names the package to install. */

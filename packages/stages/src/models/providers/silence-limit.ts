@@ -1,5 +1,6 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { type Clock, SluiceError } from "@sluice/core";
+import { withCalls } from "../model.ts";
 
 /** Longer than providers take for reasoning and arguments that they send only when complete. */
 export const LONGEST_SILENCE_MS = 10 * 60_000;
@@ -9,14 +10,10 @@ export const LONGEST_SILENCE_MS = 10 * 60_000;
  * progress. Keep-alive parts are not progress, because they could hold a call forever.
  */
 export function withSilenceLimit(model: LanguageModelV4, clock: Clock): LanguageModelV4 {
-  return {
-    specificationVersion: "v4",
-    provider: model.provider,
-    modelId: model.modelId,
-    supportedUrls: model.supportedUrls,
+  return withCalls(model, {
     doGenerate: (call) => model.doGenerate(call),
     doStream: (call) => openStream(model, call, clock),
-  };
+  });
 }
 
 type Opened = Awaited<ReturnType<LanguageModelV4["doStream"]>>;
@@ -27,11 +24,26 @@ async function openStream(model: LanguageModelV4, call: LanguageModelV4CallOptio
   const onAbort = (): void => stop.abort(abortSignal?.reason);
   abortSignal?.addEventListener("abort", onAbort, { once: true });
   if (abortSignal?.aborted === true) onAbort();
-  const silence = new SilenceTimer(clock, () => stop.abort());
-  const end = (): void => {
-    silence.disarm();
-    abortSignal?.removeEventListener("abort", onAbort);
+  const silence: Silence = {
+    since: clock.now(),
+    onLate: () => undefined,
+    end: () => {
+      disarm();
+      abortSignal?.removeEventListener("abort", onAbort);
+    },
   };
+  /** One timer per stream, which is set again if it fires too early. */
+  const check = (): void => {
+    const left = silence.since + LONGEST_SILENCE_MS - clock.now();
+    if (left > 0) {
+      disarm = clock.after(left, check);
+      return;
+    }
+    // First, so that the provider's abort error does not become the reason.
+    silence.onLate();
+    stop.abort();
+  };
+  let disarm = clock.after(LONGEST_SILENCE_MS, check);
   try {
     const opening = Promise.resolve(model.doStream({ ...call, abortSignal: stop.signal }));
     const opened = await new Promise<Opened>((resolve, reject) => {
@@ -42,17 +54,26 @@ async function openStream(model: LanguageModelV4, call: LanguageModelV4CallOptio
       };
       opening.then(resolve, reject);
     });
-    return { ...opened, stream: limitedStream(opened.stream.getReader(), silence, end) };
+    return { ...opened, stream: limitedStream(opened.stream.getReader(), silence, clock) };
   } catch (thrown) {
-    end();
+    silence.end();
     throw thrown;
   }
 }
 
+interface Silence {
+  /** The time of the last progress, in epoch milliseconds. */
+  since: number;
+  /** Called when the silence is too long. */
+  onLate: () => void;
+  /** Stops measuring. */
+  readonly end: () => void;
+}
+
 function limitedStream(
   reader: ReadableStreamDefaultReader<LanguageModelV4StreamPart>,
-  silence: SilenceTimer,
-  end: () => void,
+  silence: Silence,
+  clock: Clock,
 ): ReadableStream<LanguageModelV4StreamPart> {
   let late = false;
   return new ReadableStream<LanguageModelV4StreamPart>(
@@ -60,7 +81,7 @@ function limitedStream(
       start: (controller) => {
         silence.onLate = () => {
           late = true;
-          end();
+          silence.end();
           controller.error(timedOut());
           reader.cancel().catch(() => undefined); // the stream's end does not matter
         };
@@ -70,20 +91,20 @@ function limitedStream(
           const next = await reader.read();
           if (late) return;
           if (!next.done) {
-            if (isProgress(next.value)) silence.restart();
+            if (isProgress(next.value)) silence.since = clock.now();
             controller.enqueue(next.value);
             return;
           }
         } catch (thrown) {
           if (late) return;
-          end();
+          silence.end();
           throw thrown;
         }
-        end();
+        silence.end();
         controller.close();
       },
       async cancel(reason) {
-        end();
+        silence.end();
         await reader.cancel(reason);
       },
     },
@@ -107,41 +128,6 @@ function isProgress(part: LanguageModelV4StreamPart): boolean {
     default:
       return true;
   }
-}
-
-/** Measures the time since the last progress with one timer per stream, which is set again if it fires too early. */
-class SilenceTimer {
-  onLate: () => void = () => undefined;
-  readonly #clock: Clock;
-  readonly #stop: () => void;
-  #since: number;
-  #disarm: () => void;
-
-  constructor(clock: Clock, stop: () => void) {
-    this.#clock = clock;
-    this.#stop = stop;
-    this.#since = clock.now();
-    this.#disarm = clock.after(LONGEST_SILENCE_MS, this.#fired);
-  }
-
-  restart(): void {
-    this.#since = this.#clock.now();
-  }
-
-  disarm(): void {
-    this.#disarm();
-  }
-
-  readonly #fired = (): void => {
-    const left = this.#since + LONGEST_SILENCE_MS - this.#clock.now();
-    if (left > 0) {
-      this.#disarm = this.#clock.after(left, this.#fired);
-      return;
-    }
-    // First, so that the provider's abort error does not become the reason.
-    this.onLate();
-    this.#stop();
-  };
 }
 
 function timedOut(): SluiceError {

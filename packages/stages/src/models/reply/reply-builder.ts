@@ -36,11 +36,12 @@ const LONGEST_WORD = 1024;
 
 export interface ReplyOptions {
   readonly tools: readonly LanguageModelV4FunctionTool[];
-  /** Ids of the calls already in the transcript. */
+  /** Ids of the calls already in the transcript, which new calls must not reuse. */
   readonly callIds?: ReadonlySet<string>;
   /** Applied before a text is cut or rewritten: the remainder of a secret could not be recognized afterwards. */
   readonly secrets: SecretFilter;
-  readonly onText?: (delta: string, kind: "text" | "reasoning") => void;
+  /** Receives text as it streams. The caller throws what it throws. */
+  readonly onText?: (delta: string, kind: BlockKind) => void;
 }
 
 type FinishPart = Extract<LanguageModelV4StreamPart, { type: "finish" }>;
@@ -347,16 +348,16 @@ function sizeOf(value: unknown): number {
   return JSON.stringify(value).length;
 }
 
-export type BlockKind = "text" | "reasoning";
+type BlockKind = "text" | "reasoning";
 /** A text or reasoning block that is still being streamed. */
-export interface Block {
+interface Block {
   readonly type: BlockKind;
   text: string;
   metadata: ProviderData | undefined;
 }
 
 /** A part of an unfinished reply. */
-export type Draft = Block | Exclude<AssistantPart, { type: "text" | "reasoning" }>;
+type Draft = Block | Exclude<AssistantPart, { type: "text" | "reasoning" }>;
 
 /** The message for the transcript. Providers reject messages of only reasoning or custom parts, and those that end with reasoning. */
 function messageOf(drafts: readonly Draft[]): AssistantPart[] {
