@@ -29,13 +29,11 @@ export function firstMessage(ctx: StageContext): string {
   return parts.filter((part) => part !== "").join("\n\n");
 }
 
-export interface StageContract {
-  readonly completionTool: string;
-  readonly turnCap: number;
-}
-
 /** The rules of the stage, which follow its own prompt in the system message. */
-export function contract({ completionTool, turnCap }: StageContract, offer: AvailableTools): string {
+export function contract(
+  { completionTool, turnCap }: Pick<AgentSpec, "completionTool" | "turnCap">,
+  offer: AvailableTools,
+): string {
   const tools =
     offer.allowedTools === undefined
       ? "Every tool call is checked before it runs. Some calls need the user's approval."

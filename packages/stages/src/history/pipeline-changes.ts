@@ -19,7 +19,7 @@ import {
   type RunDeps,
   redactText,
 } from "@sluice/core/runtime";
-import type { FileDigest, PipelineSource } from "./run-started.ts";
+import { type FileDigest, type PipelineSource, startedIn } from "./run-started.ts";
 
 /** Options for resuming with a pipeline that may have changed. */
 export interface ChangeOptions {
@@ -113,10 +113,7 @@ export function recordedPipeline(journals: readonly RunJournal[]): JsonObject {
 
 /** The facts of the pipeline that the copied records of a fork begin with, if it is not the fork's own. */
 export function originalPipeline(past: readonly RunJournal[], now: JsonObject): JsonObject {
-  const [root] = past;
-  const [first] = root?.records ?? [];
-  const events = root === undefined || first === undefined ? [] : readEvents(root.runId, first);
-  const started = events.find(({ type }) => type === "run.started")?.data ?? {};
+  const started = startedIn(past)?.data ?? {};
   const before = isJsonObject(started.originalPipeline) ? started.originalPipeline : started;
   const was: JsonObject = Object.fromEntries(
     Object.entries(before).filter(([name]) => ["source", "fingerprint", "parts", "tools"].includes(name)),

@@ -66,6 +66,14 @@ export async function readRunStarted(host: RunHost, runId: string): Promise<Slui
   throw new SluiceError("Host", "journal_damaged", `run ${runId} has no run.started event`);
 }
 
+/** The `run.started` event in the journals of a run; undefined if they do not begin with it. */
+export function startedIn(journals: readonly RunJournal[]): SluiceEvent | undefined {
+  const root = journals.find(({ parentId }) => parentId === undefined);
+  const [first] = root?.records ?? [];
+  const events = root === undefined || first === undefined ? [] : readEvents(root.runId, first);
+  return events.find(({ type }) => type === "run.started");
+}
+
 /** Returns `started` if the run can be read with this pipeline and this version of Sluice; throws otherwise. */
 export function refuseVersionMismatch(spec: PipelineSpec, runId: string, started: SluiceEvent): SluiceEvent {
   const { data } = started;

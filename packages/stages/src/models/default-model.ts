@@ -1,4 +1,5 @@
 import { type Clock, field, type Json, parseJson } from "@sluice/core";
+import { pause } from "./pause.ts";
 import { ollamaAddress } from "./providers/ollama.ts";
 import { type ModelOptions, setting } from "./providers/settings.ts";
 
@@ -70,19 +71,12 @@ async function localModel(choice: ModelChoice): Promise<ChosenModel | undefined>
   const body = send(`${address}/api/tags`, { signal: stop.signal, redirect: "error", headers })
     .then((response) => (response.ok ? readSome(response) : undefined))
     .catch(() => undefined);
-  let cancelTimer = (): void => undefined;
   // Armed after the request was sent, because loading the platform's client takes time too.
-  const timeout = new Promise<undefined>((resolve) => {
-    cancelTimer = clock.after(PROBE_MS, () => {
-      stop.abort();
-      resolve(undefined);
-    });
-  });
+  const timeout = pause(clock, PROBE_MS, stop.signal).catch(() => undefined);
   try {
-    const name = firstModel(await Promise.race([body, timeout]));
+    const name = firstModel((await Promise.race([body, timeout])) ?? undefined);
     return name === undefined ? undefined : { id: `ollama/${name}`, why: `the first model of Ollama at ${address}` };
   } finally {
-    cancelTimer();
     stop.abort();
   }
 }

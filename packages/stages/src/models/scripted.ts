@@ -122,11 +122,8 @@ function streamOf(answer: Answer): ReadableStream<LanguageModelV4StreamPart> {
 
 /** By code point, so that no delta ends inside a character. */
 function chunks(text: string): string[] {
-  const characters = Array.from(text);
-  const size = Math.max(1, Math.ceil(characters.length / CHUNKS));
-  const parts: string[] = [];
-  for (let at = 0; at < characters.length; at += size) parts.push(characters.slice(at, at + size).join(""));
-  return parts;
+  const size = Math.max(1, Math.ceil(Array.from(text).length / CHUNKS));
+  return text.match(new RegExp(`.{1,${size}}`, "gsu")) ?? [];
 }
 
 function usageOf(prompt: LanguageModelV4Prompt, content: readonly LanguageModelV4Content[]): LanguageModelV4Usage {

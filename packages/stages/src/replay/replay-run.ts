@@ -7,7 +7,6 @@ import {
   type PipelineSpec,
   type RunJournal,
   SluiceError,
-  type SluiceEvent,
   type StateExecutor,
   systemClock,
 } from "@sluice/core";
@@ -28,7 +27,7 @@ import {
 import { agentExecutor } from "../agent/executor.ts";
 import { parseAgentStep } from "../agent/step-names.ts";
 import { pipelineChanges, recordedPipeline } from "../history/pipeline-changes.ts";
-import { type PipelineSource, refuseVersionMismatch } from "../history/run-started.ts";
+import { type PipelineSource, refuseVersionMismatch, startedIn } from "../history/run-started.ts";
 import type { ResolvedModel } from "../models/model.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
 import { sessionSecrets } from "../secrets/detect.ts";
@@ -81,7 +80,11 @@ export async function replayRun<I, O>(
   options: ReplayRunOptions = {},
 ): Promise<RunReplay> {
   refuseDamaged(recorded);
-  const start = startOf(recorded);
+  const start = startedIn(recorded);
+  if (start === undefined) {
+    const message = "these journals contain no complete run; replay a run, not one of its siblings";
+    throw new SluiceError("Host", "journal_damaged", message);
+  }
   const { runId, data, at } = start;
   refuseVersionMismatch(spec, runId, start);
   const deps = replayDeps(spec, recorded, { data, at, options });
@@ -105,16 +108,6 @@ function refuseDamaged(recorded: readonly RunJournal[]): void {
   if (fault === undefined) return;
   const message = `the journal of run ${fault.runId} is damaged (${fault.fault}) and cannot be replayed`;
   throw new SluiceError("Host", "journal_damaged", message, { detail: { runId: fault.runId } });
-}
-
-function startOf(recorded: readonly RunJournal[]): SluiceEvent {
-  const [root] = recorded.filter(({ parentId }) => parentId === undefined);
-  const [first] = root?.records ?? [];
-  const events = root === undefined || first === undefined ? [] : readEvents(root.runId, first);
-  const start = events.find(({ type }) => type === "run.started");
-  if (start !== undefined) return start;
-  const message = "these journals contain no complete run; replay a run, not one of its siblings";
-  throw new SluiceError("Host", "journal_damaged", message);
 }
 
 interface Recording {

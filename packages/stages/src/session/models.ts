@@ -3,18 +3,11 @@ import { SluiceError } from "@sluice/core";
 import { playbackTraffic } from "../models/cassettes/playback.ts";
 import type { ModelTraffic, TrafficScope } from "../models/cassettes/traffic.ts";
 import type { ResolvedModel } from "../models/model.ts";
-import type { ModelOptions } from "../models/providers/settings.ts";
-import { type ModelObject, resolveModel } from "../models/registry.ts";
-
-/** The session options that concern models. */
-export interface SessionModelOptions {
-  readonly model?: string | ModelObject | ResolvedModel | undefined;
-  readonly traffic?: ModelTraffic | undefined;
-  readonly baseUrls?: ModelOptions["baseUrls"] | undefined;
-}
+import { resolveModel } from "../models/registry.ts";
+import type { SessionOptions } from "./options.ts";
 
 /** Resolves the models of a session's states, each one once. */
-export function sessionModels(options: SessionModelOptions, scope: TrafficScope) {
+export function sessionModels(options: Pick<SessionOptions, "model" | "traffic" | "baseUrls">, scope: TrafficScope) {
   const { model: sessionModel, baseUrls } = options;
   const traffic = options.traffic ?? playbackOf(sessionModel, scope.root);
   const settings = {
@@ -46,7 +39,7 @@ export function sessionModels(options: SessionModelOptions, scope: TrafficScope)
 }
 
 /** If the session's model is a cassette, it also answers stages that name another model, so that playback never costs anything. */
-function playbackOf(model: SessionModelOptions["model"], root: string): ModelTraffic | undefined {
+function playbackOf(model: SessionOptions["model"], root: string): ModelTraffic | undefined {
   const file = typeof model === "string" ? /^cassette:(.+)$/su.exec(model)?.[1] : undefined;
   return file === undefined ? undefined : playbackTraffic(resolve(root, file));
 }

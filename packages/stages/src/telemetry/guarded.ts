@@ -1,15 +1,10 @@
 import { messageOf } from "@sluice/core/runtime";
 import type { TelemetryFault } from "./telemetry.ts";
 
-/** Keeps failures of telemetry from affecting runs. */
-export interface Guarded {
-  /** Returns the result of `call`, or undefined and reports a fault if it throws. A rejected promise is reported too. */
-  ask<T>(call: () => T): T | undefined;
-  /** Returns or throws what `work` does. `work` runs exactly once and synchronously, whatever `around` does. */
-  within<T>(around: (work: () => void) => void, work: () => T): T;
-}
+export type Guarded = ReturnType<typeof guarded>;
 
-export function guarded(onFault: (fault: TelemetryFault) => void): Guarded {
+/** Keeps failures of telemetry from affecting runs. */
+export function guarded(onFault: (fault: TelemetryFault) => void) {
   let reported = false;
   const report = (cause: unknown): void => {
     // Only once: the same fault may occur at thousands of calls.
@@ -21,6 +16,7 @@ export function guarded(onFault: (fault: TelemetryFault) => void): Guarded {
       process.emitWarning(messageOf(thrown), "SluiceWarning");
     }
   };
+  /** Returns the result of `call`, or undefined and reports a fault if it throws. A rejected promise is reported too. */
   const ask = <T>(call: () => T): T | undefined => {
     try {
       const result = call();
@@ -34,6 +30,7 @@ export function guarded(onFault: (fault: TelemetryFault) => void): Guarded {
   };
   return {
     ask,
+    /** Returns or throws what `work` does. `work` runs exactly once and synchronously, whatever `around` does. */
     within: <T>(around: (work: () => void) => void, work: () => T): T => {
       let begun = false;
       const done: { result: () => T } = { result: () => work() };

@@ -14,18 +14,12 @@ import type {
 import { redacted, watchedSteps } from "./watched-steps.ts";
 
 /** Wraps runs, model calls and tool calls so that telemetry observes them. */
-export interface WatchedRuns {
-  program(program: RunProgram, spec: PipelineSpec, resumed: boolean): RunProgram;
-  readonly call: ModelCaller;
-  readonly around: CallAround;
-}
-
-export function watchRuns(telemetry: Telemetry, clock: Clock, onFault: (fault: TelemetryFault) => void): WatchedRuns {
+export function watchRuns(telemetry: Telemetry, clock: Clock, onFault: (fault: TelemetryFault) => void) {
   const guard = guarded(onFault);
   /** Active runs, including siblings. */
   const runs = new Map<string, RunTelemetry>();
 
-  const program: WatchedRuns["program"] = (inner, spec, resumed) => {
+  const program = (inner: RunProgram, spec: PipelineSpec, resumed: boolean): RunProgram => {
     const kinds = new Map([...spec.states].map(([id, { kind }]) => [id, kind]));
     const observe = (runId: string): RunTelemetry | undefined => {
       const sibling = parseSiblingId(runId);
@@ -106,15 +100,11 @@ function stoppedBy(thrown: unknown): ActivityEnd {
 
 function modelCall(
   { temperature, maxOutputTokens }: Parameters<ModelCaller>[0],
-  { executionId, attempt, turn, try: number, model }: Parameters<ModelCaller>[1],
+  { runId: _run, clean: _clean, ...place }: Parameters<ModelCaller>[1],
   at: number,
 ): ObservedModelCall {
   return {
-    executionId,
-    attempt,
-    turn,
-    try: number,
-    model,
+    ...place,
     at,
     ...(temperature === undefined ? {} : { temperature }),
     ...(maxOutputTokens === undefined ? {} : { maxOutputTokens }),

@@ -68,23 +68,25 @@ export async function runRecorded<I, O>(
   input: NoInfer<I>,
   options: RecordedRunOptions,
 ): Promise<RecordedRun<O>> {
-  const { cassette, model, allowUnused = false, match = "strict", speed, normalize, texts, ...others } = options;
+  const {
+    cassette,
+    model,
+    allowUnused = false,
+    match = "strict",
+    speed: _speed,
+    normalize: _normalize,
+    texts: _texts,
+    ...others
+  } = options;
   const file = resolve(pathOf(cassette));
   const env = options.env ?? process.env;
-  const common = normalize === undefined ? {} : { normalize };
   if (isSet(env.SLUICE_RECORD)) {
     const recordedModel = model ?? env.SLUICE_MODEL;
-    const recording = { ...common, ...(texts === undefined ? {} : { texts }) };
-    const run = await rewriteCassette(file, recording, (traffic) =>
-      runInWorkspace(pipeline, input, {
-        ...others,
-        traffic,
-        ...(recordedModel === undefined ? {} : { model: recordedModel }),
-      }),
-    );
+    const own = recordedModel === undefined ? others : { ...others, model: recordedModel };
+    const run = await rewriteCassette(file, options, (traffic) => runInWorkspace(pipeline, input, { ...own, traffic }));
     return { ...run, recorded: true, unused: [] };
   }
-  const traffic = playbackTraffic(file, { ...common, match, ...(speed === undefined ? {} : { speed }) });
+  const traffic = playbackTraffic(file, options);
   const run = await runInWorkspace(pipeline, input, { ...others, traffic });
   refuseStale(traffic, match === "strict" && !allowUnused);
   return { ...run, recorded: false, unused: traffic.unused() };
@@ -93,12 +95,9 @@ export async function runRecorded<I, O>(
 async function runInWorkspace<I, O>(
   pipeline: Pipeline<I, O>,
   input: NoInfer<I>,
-  { files, folder, ...options }: WorkspaceOptions & Omit<SessionOptions, "cwd">,
+  options: WorkspaceOptions & Omit<SessionOptions, "cwd">,
 ): Promise<TestRun<O>> {
-  const workspace = makeWorkspace({
-    ...(files === undefined ? {} : { files }),
-    ...(folder === undefined ? {} : { folder }),
-  });
+  const workspace = makeWorkspace(options);
   try {
     const session = createSession({ ...options, cwd: workspace.root });
     try {

@@ -10,19 +10,7 @@ export interface MaskContext extends Omit<TrafficScope, "clock"> {
   readonly runId?: string | undefined;
 }
 
-/** Replaces secrets, local paths and run ids in recorded texts. */
-export interface Mask {
-  text(text: string): string;
-  /** Masks all texts of a value, including keys. */
-  json(value: Json): Json;
-  /** Masks a text that was streamed in pieces; a match across several is replaced in the first of them. */
-  pieces(pieces: readonly string[]): readonly string[];
-  /** Masks the text of a JSON value, in which a secret may be escaped. */
-  jsonText(text: string): string;
-  holdsSecret(text: string): boolean;
-  /** How many characters at the end may be the beginning of a secret. */
-  begunSecret(text: string): number;
-}
+export type Mask = ReturnType<typeof createMask>;
 
 type Token = "workspace" | "home" | "tmp" | "run" | "literal";
 
@@ -34,7 +22,8 @@ const SHORTEST_SECRET = 6;
 const PATH_END = String.raw`(?![\w-]|\.\w)`;
 const PATH_START = String.raw`(?<![\w.-])`;
 
-export function createMask(around: MaskContext): Mask {
+/** Replaces secrets, local paths and run ids in recorded texts. */
+export function createMask(around: MaskContext) {
   const secrets = secretForms(new Map([...around.secrets].filter(([value]) => value.length >= SHORTEST_SECRET)));
   const locals = localValues(around);
   const tokens = new Map(locals.map(({ value, token }) => [value, `${TOKEN_START}${token}}}`]));
@@ -49,15 +38,19 @@ export function createMask(around: MaskContext): Mask {
   const holdsSecret = (raw: string): boolean => rules[0] !== undefined && replaced(raw, rules[0]) !== raw;
   return {
     text,
-    json: (value) => mapTexts(value, text),
-    pieces: (pieces) => rules.reduce(replacedAcross, pieces),
-    jsonText: (raw) => {
+    /** Masks all texts of a value, including keys. */
+    json: (value: Json): Json => mapTexts(value, text),
+    /** Masks a text that was streamed in pieces; a match across several is replaced in the first of them. */
+    pieces: (pieces: readonly string[]): readonly string[] => rules.reduce(replacedAcross, pieces),
+    /** Masks the text of a JSON value, in which a secret may be escaped. */
+    jsonText: (raw: string): string => {
       const masked = text(raw);
       if (!holdsSecret(unescaped(masked))) return masked;
       const parsed = parseJson(masked);
       return parsed.ok ? JSON.stringify(mapTexts(parsed.value, text)) : text(unescaped(masked));
     },
-    holdsSecret: (raw) => holdsSecret(raw) || holdsSecret(unescaped(raw)),
+    holdsSecret: (raw: string): boolean => holdsSecret(raw) || holdsSecret(unescaped(raw)),
+    /** How many characters at the end may be the beginning of a secret. */
     begunSecret: createSecretFilter(secrets).begun,
   };
 }

@@ -107,106 +107,86 @@ function playedBack(
 ): ResolvedModel {
   const known = new WeakMap<LanguageModelV4Message, string>();
   const { normalize, speed } = options;
+  const { file } = player;
   const at = (position: TurnPosition): LanguageModelV4 => {
     const { runId } = position;
-    const find = (call: LanguageModelV4CallOptions, kind: Exchange["call"]): Playback => {
+    /** Finds the exchange of a call and plays it back. */
+    const begin = (call: LanguageModelV4CallOptions, kind: Exchange["call"]) => {
       const mask = createMask({ ...scope, runId });
       const { exchange, line } = player.take(position, kind, requestShape(call, { mask, normalize, known }));
       const unmask = createUnmask({ ...scope, runId });
       const left = new AbortController();
       const signal = AbortSignal.any([left.signal, ...(call.abortSignal === undefined ? [] : [call.abortSignal])]);
-      const wait = (ms: number): Promise<void> => pause(scope.clock, ms, signal);
-      let reached = 0;
-      const pace = async (ms: number): Promise<void> => {
-        const rest = ms - reached;
-        reached = Math.max(reached, ms);
-        if (speed !== undefined && rest > 0) await wait(rest / speed);
+      const decode = (value: Json): unknown => {
+        try {
+          return decodeValue(value, unmask);
+        } catch (cause) {
+          throw damaged(file, line, messageOf(cause));
+        }
       };
-      const decode = (value: Json): unknown => decoded(value, unmask, player.file, line);
-      return { exchange, decode, wait, pace, leave: () => left.abort(), file: player.file, line };
+      let reached = 0;
+      return {
+        exchange,
+        decode,
+        damaged: (what: string): SluiceError => damaged(file, line, what),
+        /** Waits until `ms` recorded milliseconds have passed since the call; rejects once it is aborted or left. */
+        pace: async (ms: number): Promise<void> => {
+          const rest = ms - reached;
+          reached = Math.max(reached, ms);
+          if (speed !== undefined && rest > 0) await pause(scope.clock, rest / speed, signal);
+        },
+        /** Throws the recorded error. If the call was aborted, waits to be aborted again. */
+        end: async (): Promise<void> => {
+          if (exchange.end === "failed") throw decode(exchange.error ?? null);
+          if (exchange.end !== "aborted") return;
+          await pause(scope.clock, exchange.ms + ABORT_GRACE_MS, signal);
+          const message = `line ${line} of the cassette ${basename(file)} is a call that was aborted after ${exchange.ms} ms when it was recorded; this run does not abort it`;
+          throw new SluiceError("Validation", "cassette_aborted", message, { detail: { file, line } });
+        },
+        leave: (): void => left.abort(),
+      };
     };
     return {
       specificationVersion: "v4",
       provider: "cassette",
-      modelId: basename(player.file),
+      modelId: basename(file),
       supportedUrls: {},
       async doGenerate(call) {
-        const playback = find(call, "generate");
-        const { exchange, decode, pace, file, line } = playback;
-        await pace(exchange.ms);
-        await endAsRecorded(playback);
-        const result = decode(exchange.parts[0]?.[1] ?? null);
-        if (!isResult(result)) throw damaged(file, line, "its part is not a model result");
+        const playback = begin(call, "generate");
+        const { exchange } = playback;
+        await playback.pace(exchange.ms);
+        await playback.end();
+        const result = playback.decode(exchange.parts[0]?.[1] ?? null);
+        if (!isResult(result)) throw playback.damaged("its part is not a model result");
         return result;
       },
       async doStream(call) {
-        const playback = find(call, "stream");
-        const { exchange, pace } = playback;
-        await pace(exchange.opened ?? exchange.ms);
-        if (exchange.opened === null) await endAsRecorded(playback);
-        return { stream: streamOf(playback) };
+        const playback = begin(call, "stream");
+        const { exchange } = playback;
+        await playback.pace(exchange.opened ?? exchange.ms);
+        if (exchange.opened === null) await playback.end();
+        let next = 0;
+        const pull = async (controller: ReadableStreamDefaultController<LanguageModelV4StreamPart>): Promise<void> => {
+          const timed = exchange.parts[next];
+          next += 1;
+          if (timed === undefined) {
+            await playback.pace(exchange.ms);
+            await playback.end();
+            controller.close();
+            return;
+          }
+          await playback.pace(timed[0]);
+          const part = playback.decode(timed[1]);
+          if (!isPart(part)) throw playback.damaged(`its part ${next} is not a part of a stream`);
+          controller.enqueue(part);
+        };
+        // One part per read, as the provider sent them.
+        return { stream: new ReadableStream({ pull, cancel: playback.leave }, { highWaterMark: 0 }) };
       },
     };
   };
   const pricedAs = player.modelOf(wanted.stage) ?? wanted.named;
-  return { id: `cassette:${player.file}`, ...(pricedAs === undefined ? {} : { pricedAs }), secrets: [], at };
-}
-
-/** One recorded exchange that is being played back. */
-interface Playback {
-  readonly exchange: Exchange;
-  readonly file: string;
-  readonly line: number;
-  readonly decode: (value: Json) => unknown;
-  /** Waits by the session's clock; rejects as soon as the call is aborted or its stream is left. */
-  readonly wait: (ms: number) => Promise<void>;
-  /** Waits until `ms` recorded milliseconds have passed since the call. */
-  readonly pace: (ms: number) => Promise<void>;
-  /** The caller stopped reading. */
-  readonly leave: () => void;
-}
-
-function streamOf(playback: Playback): ReadableStream<LanguageModelV4StreamPart> {
-  const { exchange, decode, pace, leave, file, line } = playback;
-  let next = 0;
-  return new ReadableStream<LanguageModelV4StreamPart>(
-    {
-      async pull(controller) {
-        const timed = exchange.parts[next];
-        next += 1;
-        if (timed === undefined) {
-          await pace(exchange.ms);
-          await endAsRecorded(playback);
-          controller.close();
-          return;
-        }
-        await pace(timed[0]);
-        const part = decode(timed[1]);
-        if (!isPart(part)) throw damaged(file, line, `its part ${next} is not a part of a stream`);
-        controller.enqueue(part);
-      },
-      cancel: leave,
-    },
-    // One part per read, as the provider sent them.
-    { highWaterMark: 0 },
-  );
-}
-
-/** Throws the recorded error. If the call was aborted, waits to be aborted again. */
-async function endAsRecorded({ exchange, decode, wait, file, line }: Playback): Promise<void> {
-  if (exchange.end === "failed") throw decode(exchange.error ?? null);
-  if (exchange.end !== "aborted") return;
-  await wait(exchange.ms + ABORT_GRACE_MS);
-  const message = `line ${line} of the cassette ${basename(file)} is a call that was aborted after ${exchange.ms} ms when it was recorded; this run does not abort it`;
-  throw new SluiceError("Validation", "cassette_aborted", message, { detail: { file, line } });
-}
-
-function decoded(value: Json, unmask: (text: string) => string, file: string, line: number): unknown {
-  try {
-    return decodeValue(value, unmask);
-  } catch (cause) {
-    throw damaged(file, line, messageOf(cause));
-  }
+  return { id: `cassette:${file}`, ...(pricedAs === undefined ? {} : { pricedAs }), secrets: [], at };
 }
 
 /** The reader of the stream accepts any content, so only the type is checked. */

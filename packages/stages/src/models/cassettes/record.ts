@@ -1,17 +1,13 @@
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
-import type {
-  LanguageModelV4,
-  LanguageModelV4CallOptions,
-  LanguageModelV4Message,
-  LanguageModelV4StreamPart,
-} from "@ai-sdk/provider";
+import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4Message } from "@ai-sdk/provider";
 import { type Clock, type Json, SluiceError, systemClock } from "@sluice/core";
 import { createSecretFilter, messageOf, type SecretFilter } from "@sluice/core/runtime";
 import { sessionSecrets } from "../../secrets/detect.ts";
 import { secretForms } from "../../secrets/encodings.ts";
 import { type ResolvedModel, type TurnPosition, withCalls } from "../model.ts";
 import { type ModelObject, resolveModel } from "../registry.ts";
+import { tapStream } from "../tap-stream.ts";
 import { type CassetteWriter, type Exchange, openCassette } from "./cassette.ts";
 import { createMask, type Mask } from "./mask.ts";
 import { cleanParts } from "./parts.ts";
@@ -129,7 +125,9 @@ function recorded(
         try {
           const result = await inner.doStream(call);
           take.opened();
-          return { ...result, stream: recordedStream(result.stream.getReader(), take) };
+          const { part, failed } = take;
+          const done = (): void => take.end("done");
+          return { ...result, stream: tapStream(result.stream, { part, failed, done, left: () => take.end("left") }) };
         } catch (thrown) {
           take.failed(thrown);
           throw thrown;
@@ -138,41 +136,6 @@ function recorded(
     });
   };
   return { ...model, at };
-}
-
-function recordedStream(
-  reader: ReadableStreamDefaultReader<LanguageModelV4StreamPart>,
-  take: Take,
-): ReadableStream<LanguageModelV4StreamPart> {
-  return new ReadableStream<LanguageModelV4StreamPart>(
-    {
-      async pull(controller) {
-        try {
-          const next = await reader.read();
-          if (!next.done) {
-            take.part(next.value);
-            controller.enqueue(next.value);
-            return;
-          }
-        } catch (thrown) {
-          take.failed(thrown);
-          throw thrown;
-        }
-        // The exchange is written before the caller sees the end of the stream.
-        take.end("done");
-        controller.close();
-      },
-      async cancel(reason) {
-        try {
-          take.end("left");
-        } finally {
-          await reader.cancel(reason);
-        }
-      },
-    },
-    // Nothing is read ahead, so that exactly the consumed parts are recorded.
-    { highWaterMark: 0 },
-  );
 }
 
 type Take = ReturnType<typeof beginTake>;

@@ -1,6 +1,7 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions, LanguageModelV4StreamPart } from "@ai-sdk/provider";
 import { type Clock, SluiceError } from "@sluice/core";
 import { withCalls } from "../model.ts";
+import { tapStream } from "../tap-stream.ts";
 
 /** Longer than providers take for reasoning and arguments that they send only when complete. */
 export const LONGEST_SILENCE_MS = 10 * 60_000;
@@ -24,13 +25,11 @@ async function openStream(model: LanguageModelV4, call: LanguageModelV4CallOptio
   const onAbort = (): void => stop.abort(abortSignal?.reason);
   abortSignal?.addEventListener("abort", onAbort, { once: true });
   if (abortSignal?.aborted === true) onAbort();
-  const silence: Silence = {
-    since: clock.now(),
-    onLate: () => undefined,
-    end: () => {
-      disarm();
-      abortSignal?.removeEventListener("abort", onAbort);
-    },
+  /** The time of the last progress, and what happens when the silence is too long. */
+  const silence = { since: clock.now(), onLate: (): void => undefined };
+  const end = (): void => {
+    disarm();
+    abortSignal?.removeEventListener("abort", onAbort);
   };
   /** One timer per stream, which is set again if it fires too early. */
   const check = (): void => {
@@ -54,63 +53,25 @@ async function openStream(model: LanguageModelV4, call: LanguageModelV4CallOptio
       };
       opening.then(resolve, reject);
     });
-    return { ...opened, stream: limitedStream(opened.stream.getReader(), silence, clock) };
-  } catch (thrown) {
-    silence.end();
-    throw thrown;
-  }
-}
-
-interface Silence {
-  /** The time of the last progress, in epoch milliseconds. */
-  since: number;
-  /** Called when the silence is too long. */
-  onLate: () => void;
-  /** Stops measuring. */
-  readonly end: () => void;
-}
-
-function limitedStream(
-  reader: ReadableStreamDefaultReader<LanguageModelV4StreamPart>,
-  silence: Silence,
-  clock: Clock,
-): ReadableStream<LanguageModelV4StreamPart> {
-  let late = false;
-  return new ReadableStream<LanguageModelV4StreamPart>(
-    {
-      start: (controller) => {
+    const stream = tapStream(opened.stream, {
+      start: (fail) => {
         silence.onLate = () => {
-          late = true;
-          silence.end();
-          controller.error(timedOut());
-          reader.cancel().catch(() => undefined); // the stream's end does not matter
+          end();
+          fail(timedOut());
         };
       },
-      async pull(controller) {
-        try {
-          const next = await reader.read();
-          if (late) return;
-          if (!next.done) {
-            if (isProgress(next.value)) silence.since = clock.now();
-            controller.enqueue(next.value);
-            return;
-          }
-        } catch (thrown) {
-          if (late) return;
-          silence.end();
-          throw thrown;
-        }
-        silence.end();
-        controller.close();
+      part: (part) => {
+        if (isProgress(part)) silence.since = clock.now();
       },
-      async cancel(reason) {
-        silence.end();
-        await reader.cancel(reason);
-      },
-    },
-    // Nothing is read ahead.
-    { highWaterMark: 0 },
-  );
+      failed: end,
+      done: end,
+      left: end,
+    });
+    return { ...opened, stream };
+  } catch (thrown) {
+    end();
+    throw thrown;
+  }
 }
 
 /** Whether a part advances the reply. */

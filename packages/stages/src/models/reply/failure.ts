@@ -144,11 +144,8 @@ interface Facts {
  * no status and keep no headers, so that what was answered stands in their cause.
  */
 function unwrapped(error: unknown): unknown {
-  let layer = record(error);
-  for (let depth = 0; layer !== undefined && depth < 5; depth += 1) {
-    if (isSluiceError(layer)) return layer;
-    layer = record(layer.cause);
-  }
+  const refusal = causesOf(error).find((layer) => isSluiceError(layer));
+  if (refusal !== undefined) return refusal;
   const outer = record(error);
   const cause = record(outer?.cause);
   return /^Gateway(?!Timeout)/.test(text(outer?.name) ?? "") && cause?.name === "AI_APICallError" ? cause : error;
@@ -242,14 +239,18 @@ function retryAfter(headers: Readonly<Record<string, unknown>> | undefined): num
 }
 
 function isNetworkError(thrown: unknown): boolean {
-  let layer = record(thrown);
-  for (let depth = 0; layer !== undefined && depth < 5; depth += 1) {
-    const code = text(layer.code);
-    if (code !== undefined && NETWORK_CODE.test(code)) return true;
-    if (NETWORK_MESSAGES.has((text(layer.message) ?? "").toLowerCase())) return true;
-    layer = record(layer.cause);
-  }
-  return false;
+  return causesOf(thrown).some(
+    ({ code, message }) =>
+      NETWORK_CODE.test(text(code) ?? "") || NETWORK_MESSAGES.has((text(message) ?? "").toLowerCase()),
+  );
+}
+
+/** An error and its causes, at most five. */
+function causesOf(error: unknown): readonly Readonly<Record<string, unknown>>[] {
+  const layers: Readonly<Record<string, unknown>>[] = [];
+  for (let layer = record(error); layer !== undefined && layers.length < 5; layer = record(layer.cause))
+    layers.push(layer);
+  return layers;
 }
 
 /** A provider's message on one line, without keys, with at most 500 characters. */
