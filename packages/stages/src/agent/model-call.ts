@@ -1,25 +1,34 @@
 import type {
   LanguageModelV4,
   LanguageModelV4CallOptions,
+  LanguageModelV4FunctionTool,
   LanguageModelV4Prompt,
   LanguageModelV4StreamPart,
   LanguageModelV4ToolChoice,
   SharedV4ProviderOptions,
 } from "@ai-sdk/provider";
+import type { SecretFilter } from "@sluice/core/runtime";
 import { ABORTED, failureOf } from "../models/reply/failure.ts";
 import { NO_SECRETS } from "../models/reply/provider-values.ts";
 import type { ModelFailure, ModelReply } from "../models/reply/reply.ts";
-import { ReplyBuilder, type ReplyOptions } from "../models/reply/reply-builder.ts";
+import { ReplyBuilder } from "../models/reply/reply-builder.ts";
 
-export interface ModelRequest extends Omit<ReplyOptions, "secrets">, Partial<Pick<ReplyOptions, "secrets">> {
+export interface ModelRequest {
   readonly model: LanguageModelV4;
   /** The transcript in the provider's format, passed by reference: copying it would make each turn slower than the last. */
   readonly prompt: LanguageModelV4Prompt;
+  readonly tools: readonly LanguageModelV4FunctionTool[];
   readonly toolChoice?: LanguageModelV4ToolChoice;
   readonly maxOutputTokens?: number;
   readonly temperature?: number;
   readonly providerOptions?: SharedV4ProviderOptions;
+  /** Ids of the calls already in the transcript, which new calls must not reuse. */
+  readonly callIds?: ReadonlySet<string>;
+  /** Applied before a text is cut or rewritten: the remainder of a secret could not be recognized afterwards. */
+  readonly secrets?: SecretFilter;
   readonly signal: AbortSignal;
+  /** Receives text as it streams. `callModel` throws what it throws. */
+  readonly onText?: (delta: string, kind: "text" | "reasoning") => void;
 }
 
 /** The result of a call; a failure also reports whether the answer had begun, because it may be billed then. */

@@ -56,19 +56,6 @@ export interface PreparationScope {
 /** How the run treats answers from other processes. */
 export type RunAnswers = Pick<AnswerRuleOptions, "any" | "unwalled">;
 
-/** A pipeline that is ready to run in this session. */
-export interface PreparedRun {
-  readonly deps: RunDeps;
-  /** `usage` is what a resumed run has used already. */
-  program(usage?: RecordedUsage): RunProgram;
-  /** The data of `run.started`, which is all that resuming needs. */
-  started(source: PipelineSource, input: Json): JsonObject;
-  /** The sandbox of its commands, recorded whenever the run is started or resumed. */
-  readonly sandbox: JsonObject;
-  /** What a run records of this pipeline if it continues with a changed one. */
-  facts(source: PipelineSource | undefined): JsonObject;
-}
-
 /** The dependencies that all runs of a session share. */
 type SharedDeps = Omit<RunDeps, "tools" | "env" | "secrets" | "answers"> & Required<Pick<RunDeps, "protectedPaths">>;
 
@@ -152,7 +139,7 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     return byState;
   };
 
-  const of = async (spec: PipelineSpec, runId: string, { any, unwalled }: RunAnswers): Promise<PreparedRun> => {
+  const of = async (spec: PipelineSpec, runId: string, { any, unwalled }: RunAnswers) => {
     const byState = await modelsOf(spec);
     refuseUnpriced(spec, (agent) => byState.get(agent)?.pricedAs ?? byState.get(agent)?.id, factsOf);
     const { filter, known, childEnv } = secretsOf({
@@ -169,19 +156,23 @@ export function runPreparation(options: SessionOptions, scope: PreparationScope)
     const answers = createAnswerRule({ any, unwalled, onUnwalled: () => people.unwalled(runId) });
     const own = { tools: live, env: childEnv, secrets: filter, protectedPaths: protectedPaths(), answers };
     const deps: RunDeps = { ...sharedDeps(), ...own };
-    const facts: PreparedRun["facts"] = (source) => pipelineFacts(spec, parts, source, deps);
+    const facts = (source: PipelineSource | undefined): JsonObject => pipelineFacts(spec, parts, source, deps);
     const sandbox = held.facts(spec, unwalledServers);
     if (unwalledServers.length > 0) answers.startsUnwalled();
     return {
       deps,
+      /** What a run records of this pipeline if it continues with a changed one. */
       facts,
+      /** The sandbox of its commands, recorded whenever the run is started or resumed. */
       sandbox,
-      program: (usage) => {
+      /** `usage` is what a resumed run has used already. */
+      program: (usage?: RecordedUsage): RunProgram => {
         const meter = createRunMeter(spec.limits, clock, usage ?? { tokens: 0, workedMs: 0 });
         const program = pipelineProgram(spec, deps, meter, states);
         return watched?.program(program, spec, usage !== undefined) ?? program;
       },
-      started: (source, input) => ({
+      /** The data of `run.started`, which is all that resuming needs. */
+      started: (source: PipelineSource, input: Json): JsonObject => ({
         pipeline: spec.id,
         ...facts(source),
         models: [...new Set([...byState.values()].map(({ id }) => id))],

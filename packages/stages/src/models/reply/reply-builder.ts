@@ -36,11 +36,10 @@ const LONGEST_WORD = 1024;
 
 export interface ReplyOptions {
   readonly tools: readonly LanguageModelV4FunctionTool[];
-  /** Ids of the calls already in the transcript, which new calls must not reuse. */
+  /** Ids of the calls already in the transcript. */
   readonly callIds?: ReadonlySet<string>;
   /** Applied before a text is cut or rewritten: the remainder of a secret could not be recognized afterwards. */
   readonly secrets: SecretFilter;
-  /** Receives text as it streams. The caller throws what it throws. */
   readonly onText?: (delta: string, kind: BlockKind) => void;
 }
 
