@@ -12,7 +12,7 @@ import {
   type StateSpec,
   type Usage,
 } from "@sluice/core";
-import { addUsage, type LimitHit } from "@sluice/core/runtime";
+import { addUsage } from "@sluice/core/runtime";
 import type { ResolvedModel } from "../models/model.ts";
 import type { ModelFacts } from "../models/pricing/price-table.ts";
 import { modelFacts } from "../models/pricing/prices.ts";
@@ -133,8 +133,17 @@ async function handleAnswer(state: AgentState, turn: number, answer: TurnAnswer)
   const totals = { turns: turn, usage: state.usage };
   if (answer.kind === "cancelled") return cancelled(state, turn);
   // The limit was reached before the model was called.
-  if (answer.kind === "limit") return { ...limited(answer.hit), ...totals, turns: turn - 1 };
-  if (answer.kind === "failed") return { ...failed(answer), ...totals };
+  if (answer.kind === "limit") {
+    const { code, message, limit, detail } = answer.hit;
+    return { status: "failed", code, message, detail: { limit, ...detail }, ...totals, turns: turn - 1 };
+  }
+  if (answer.kind === "failed") {
+    const { error, tries } = answer;
+    const code = error.kind === "context_overflow" ? "context_overflow" : "model";
+    const message = tries === 1 ? error.message : `${error.message} (after ${tries} tries)`;
+    const detail = { code: error.code, ...(error.status === undefined ? {} : { status: error.status }) };
+    return { status: "failed", code, message, detail, ...totals };
+  }
   const { reply } = answer;
   transcript.assistant(reply);
   reportNearWindow(state);
@@ -209,24 +218,6 @@ async function lateCompletions(
   return await scope.steps.run(completionStepName(turn), () => checkCompletions(reply, agent), {
     decides: () => true,
   });
-}
-
-type Failure = {
-  readonly status: "failed";
-  readonly code: FailureCode;
-  readonly message: string;
-  readonly detail: Json;
-};
-
-function limited({ code, message, limit, detail }: LimitHit): Failure {
-  return { status: "failed", code, message, detail: { limit, ...detail } };
-}
-
-function failed({ error, tries }: Extract<TurnAnswer, { readonly kind: "failed" }>): Failure {
-  const code = error.kind === "context_overflow" ? "context_overflow" : "model";
-  const message = tries === 1 ? error.message : `${error.message} (after ${tries} tries)`;
-  const detail = { code: error.code, ...(error.status === undefined ? {} : { status: error.status }) };
-  return { status: "failed", code, message, detail };
 }
 
 function noteRejected(scope: ActScope, turn: number, check: CompletionCheck): void {

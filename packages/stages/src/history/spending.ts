@@ -86,7 +86,10 @@ export function refuseUnpriced(
   const capped = [...spec.states.values()].filter(({ limits }) => whole || limits?.maxCostUsd !== undefined);
   const models = capped.flatMap(({ agent }) => (agent === undefined ? [] : (modelOf(agent) ?? [])));
   const unpriced = [...new Set(models)].filter((model) => factsOf(model).price === undefined);
-  if (unpriced.length > 0) throw priceUnknown(`pipeline ${spec.id} caps its cost`, unpriced);
+  if (unpriced.length === 0) return;
+  const given = unpriced.map((model) => `${JSON.stringify(model)}: { input: …, output: … }`).join(", ");
+  const message = `pipeline ${spec.id} caps its cost (maxCostUsd), and the price of ${unpriced.join(", ")} is unknown; set it in the session's prices, in US dollars per million tokens: { ${given} }`;
+  throw new SluiceError("Session", "price_unknown", message, { detail: { models: unpriced } });
 }
 
 /** The cost so far of a run that called models without a price is unknown, so a cost cap cannot hold. */
@@ -95,10 +98,4 @@ export function refuseUnpricedRecords({ limits }: PipelineSpec, runId: string, {
   const models = unpriced.join(", ");
   const message = `run ${runId} called ${models} without a known price, so its cost cap (maxCostUsd) cannot be enforced; resume it without the cap or start a new run`;
   throw new SluiceError("Session", "price_unknown", message, { detail: { models: [...unpriced] } });
-}
-
-function priceUnknown(why: string, models: readonly string[]): SluiceError {
-  const given = models.map((model) => `${JSON.stringify(model)}: { input: …, output: … }`).join(", ");
-  const message = `${why} (maxCostUsd), and the price of ${models.join(", ")} is unknown; set it in the session's prices, in US dollars per million tokens: { ${given} }`;
-  return new SluiceError("Session", "price_unknown", message, { detail: { models: [...models] } });
 }

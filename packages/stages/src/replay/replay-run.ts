@@ -7,6 +7,7 @@ import {
   type PipelineSpec,
   type RunJournal,
   SluiceError,
+  type SluiceEvent,
   type StateExecutor,
   systemClock,
 } from "@sluice/core";
@@ -85,9 +86,9 @@ export async function replayRun<I, O>(
     const message = "these journals contain no complete run; replay a run, not one of its siblings";
     throw new SluiceError("Host", "journal_damaged", message);
   }
-  const { runId, data, at } = start;
+  const { runId } = start;
   refuseVersionMismatch(spec, runId, start);
-  const deps = replayDeps(spec, recorded, { data, at, options });
+  const deps = replayDeps(spec, recorded, start, options);
   const { status, decided, taken, difference } = await replayPipeline(spec, deps, recorded);
   const records = recorded.reduce((sum, journal) => sum + journal.records.length, 0);
   return {
@@ -110,15 +111,12 @@ function refuseDamaged(recorded: readonly RunJournal[]): void {
   throw new SluiceError("Host", "journal_damaged", message, { detail: { runId: fault.runId } });
 }
 
-interface Recording {
-  /** The data of `run.started`. */
-  readonly data: JsonObject;
-  /** When the run was started, in epoch milliseconds. */
-  readonly at: number;
-  readonly options: ReplayRunOptions;
-}
-
-function replayDeps(spec: PipelineSpec, recorded: readonly RunJournal[], { data, at, options }: Recording): RunDeps {
+function replayDeps(
+  spec: PipelineSpec,
+  recorded: readonly RunJournal[],
+  { data, at }: SluiceEvent,
+  options: ReplayRunOptions,
+): RunDeps {
   const env = options.env ?? process.env;
   const { filter } = sessionSecrets(env, { named: options.secrets ?? [], passed: options.passEnv ?? [], values: [] });
   const { own, builtins } = ownTools(builtinTools(), options.tools);

@@ -1,6 +1,7 @@
 import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync, statSync } from "node:fs";
 import { dirname, join, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
+import { existing } from "../tools/files/paths.ts";
 import type { McpServers } from "../tools/mcp/config.ts";
 
 /** Targets of symbolic links among the protected names of the workspace, because the gate checks real paths only. */
@@ -43,13 +44,5 @@ function targetsOf(path: string, depth: number): readonly string[] {
   const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
   if (!isLink || depth > 40) return [];
   const target = resolve(realpathSync(dirname(path)), readlinkSync(path));
-  return [target, ...realOf(target), ...targetsOf(target, depth + 1)];
-}
-
-function realOf(path: string): readonly string[] {
-  try {
-    return [realpathSync(path)];
-  } catch {
-    return []; // the target does not exist yet
-  }
+  return [target, ...existing(target), ...targetsOf(target, depth + 1)];
 }
